@@ -1,0 +1,137 @@
+//! Where records go: a thread of its own, so that a slow disk delays nobody until the queue is full.
+
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use super::Record;
+
+/// Records that may wait to be written. When it is full, callers wait: a record is never dropped.
+const QUEUE: usize = 8192;
+
+/// A queue of records with a thread that writes them.
+pub struct Sink {
+    queue: Option<SyncSender<Record>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Sink {
+    /// Keeps no record.
+    pub fn off() -> Self {
+        Self { queue: None, writer: Mutex::new(None) }
+    }
+
+    /// Writes each record to `out` as one line. Lines are flushed whenever the queue is empty.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn to_writer(out: impl Write + Send + 'static) -> std::io::Result<Self> {
+        let (queue, records) = sync_channel(QUEUE);
+        let writer = std::thread::Builder::new().name("audit".to_owned()).spawn(move || write_all(&records, out))?;
+        Ok(Self { queue: Some(queue), writer: Mutex::new(Some(writer)) })
+    }
+
+    /// Whether records are kept at all, so that a caller can spare making one.
+    pub fn is_on(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// Queues a record.
+    pub fn record(&self, record: Record) {
+        if let Some(queue) = &self.queue {
+            // The writer ends only when the queue is closed or the writer itself panicked; then there is nowhere to go.
+            let _ = queue.send(record);
+        }
+    }
+}
+
+impl Drop for Sink {
+    /// Waits until everything queued is written.
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Ok(mut writer) = self.writer.lock()
+            && let Some(writer) = writer.take()
+        {
+            let _ = writer.join();
+        }
+    }
+}
+
+fn write_all(records: &Receiver<Record>, mut out: impl Write) {
+    let mut failed = false;
+    while let Ok(first) = records.recv() {
+        let mut lines = first.to_line();
+        lines.push('\n');
+        for record in records.try_iter().take(QUEUE) {
+            lines.push_str(&record.to_line());
+            lines.push('\n');
+        }
+        let result = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
+        match result {
+            Ok(()) => failed = false,
+            Err(error) if !failed => {
+                failed = true;
+                tracing::error!(
+                    "cannot write the audit record: {error}; calls go on, records are lost until it works again"
+                );
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+    use crate::model::error::{Bound, Limit};
+    use crate::model::{Caller, Digest, MountName, ReadError, Trail, Usage};
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn one_line_a_record_nothing_lost() {
+        let out = Shared::default();
+        let sink = Sink::to_writer(out.clone()).unwrap();
+        let mut trail = Trail::default();
+        trail.add("http", "GET https://x\n/", false, || Some("cure".into()));
+        trail.add("http", "GET https://x\n/", false, || None);
+        for _ in 0..1000 {
+            sink.record(Record {
+                at: SystemTime::UNIX_EPOCH,
+                caller: Caller { transport: "stdio", client: Some("c 1".into()) },
+                mount: Some(MountName::new("m").unwrap()),
+                digest: Some(Digest::of(b"x")),
+                operation: "read",
+                reference: Some("a\nb".into()),
+                outcome: Err(ReadError::Exhausted(Limit { bound: Bound::Time, used: 7, cap: 5 })),
+                usage: Usage { fuel: 1, time: Duration::from_micros(2), memory: 3, bytes: 4 },
+                trail: trail.clone(),
+            });
+        }
+        drop(sink);
+        let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<serde_json::Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        assert_eq!(lines.len(), 1000);
+        assert_eq!(lines[0]["outcome"], "limit");
+        assert_eq!(lines[0]["limit"], serde_json::json!({"name": "time", "used": 7, "cap": 5}));
+        assert_eq!(lines[0]["denials"][0]["times"], 2);
+        assert_eq!(lines[0]["usage"]["micros"], 2);
+        assert_eq!(lines[0]["time"], "1970-01-01T00:00:00.000Z");
+    }
+}

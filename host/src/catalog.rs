@@ -1,0 +1,145 @@
+//! Which mounts there are, and which one a URI belongs to. A snapshot never changes; a change makes a new one.
+//!
+//! Knows names, bases and states. Must not know MCP, nor call a guest: listings are fetched by the gateway and
+//! checked by `catalog::listing`.
+
+pub mod listing;
+pub mod mount;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use crate::model::MountName;
+pub use mount::{Mount, Refused, Source};
+
+/// All mounts at one moment.
+#[derive(Default)]
+pub struct Snapshot {
+    /// Sorted by name.
+    mounts: Vec<Arc<Mount>>,
+    bases: HashMap<String, usize>,
+    /// Files and mounts that are not served, with the reason, sorted.
+    refused: Vec<Refused>,
+}
+
+impl Snapshot {
+    /// A snapshot of `mounts`, whose names and bases must be distinct.
+    pub fn new(mut mounts: Vec<Arc<Mount>>, mut refused: Vec<Refused>) -> Self {
+        mounts.sort_by(|a, b| a.name.cmp(&b.name));
+        refused.sort();
+        let bases = mounts.iter().enumerate().map(|(at, mount)| (mount.base.clone(), at)).collect();
+        Self { mounts, bases, refused }
+    }
+
+    /// The mount with the longest base that `uri` begins with, and the rest of `uri`.
+    pub fn route<'u>(&self, uri: &'u str) -> Option<(&Arc<Mount>, &'u str)> {
+        // A base ends in `/` or `:`, so only the places behind those can be where one ends.
+        uri.bytes().enumerate().rev().filter(|(_, b)| matches!(b, b'/' | b':')).find_map(|(at, _)| {
+            let (base, reference) = uri.split_at_checked(at + 1)?;
+            let mount = self.mounts.get(*self.bases.get(base)?)?;
+            Some((mount, reference))
+        })
+    }
+
+    /// All mounts, sorted by name.
+    pub fn mounts(&self) -> &[Arc<Mount>] {
+        &self.mounts
+    }
+
+    /// The mounts from `name` on (whether it exists or not), sorted by name.
+    pub fn from(&self, name: Option<&MountName>) -> &[Arc<Mount>] {
+        let start = name.map_or(0, |name| self.mounts.partition_point(|mount| mount.name < *name));
+        self.mounts.get(start..).unwrap_or_default()
+    }
+
+    /// What is not served.
+    pub fn refused(&self) -> &[Refused] {
+        &self.refused
+    }
+}
+
+/// The current snapshot.
+pub struct Catalog {
+    snapshot: ArcSwap<Snapshot>,
+    settled: watch::Sender<bool>,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self { snapshot: ArcSwap::default(), settled: watch::Sender::new(false) }
+    }
+}
+
+impl Catalog {
+    /// The mounts now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// Puts a new snapshot in place.
+    pub fn publish(&self, snapshot: Snapshot) {
+        self.snapshot.store(Arc::new(snapshot));
+    }
+
+    /// Says that every file that was there at the start is now either served or refused.
+    pub fn settle(&self) {
+        self.settled.send_replace(true);
+    }
+
+    /// Waits for [`Catalog::settle`], but not beyond `by`. Says whether everything is loaded.
+    pub async fn settled(&self, by: Instant) -> bool {
+        let mut settled = self.settled.subscribe();
+        timeout_at(by, settled.wait_for(|settled| *settled)).await.is_ok_and(|waited| waited.is_ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(bases: &[(&str, &str)]) -> Snapshot {
+        Snapshot::new(bases.iter().map(|(name, base)| Arc::new(mount::tests::mount(name, base))).collect(), Vec::new())
+    }
+
+    #[test]
+    fn the_longest_base_wins() {
+        let snapshot = snapshot(&[("a", "x://h/"), ("b", "x://h/b/"), ("c", "test://"), ("d", "urn:d:")]);
+        let route = |uri: &str| snapshot.route(uri).map(|(mount, rest)| (mount.name.to_string(), rest.to_owned()));
+        let is = |name: &str, rest: &str| Some((name.to_owned(), rest.to_owned()));
+        assert_eq!(route("x://h/q"), is("a", "q"));
+        assert_eq!(route("x://h/b/q"), is("b", "q"));
+        assert_eq!(route("x://h/b"), is("a", "b"));
+        assert_eq!(route("x://h/b/"), is("b", ""));
+        assert_eq!(route("x://h/bb/q"), is("a", "bb/q"));
+        assert_eq!(route("test://static-text"), is("c", "static-text"));
+        assert_eq!(route("urn:d:1/2"), is("d", "1/2"));
+        for none in ["", "x://h", "X://h/q", "y://h/q", "x:/h/q", "test:/x", "é://h/"] {
+            assert_eq!(route(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn mounts_from_a_name_on() {
+        let snapshot = snapshot(&[("c", "c://c/"), ("a", "a://a/"), ("e", "e://e/")]);
+        let from = |name: &str| {
+            snapshot.from(Some(&MountName::new(name).unwrap())).iter().map(|m| m.name.to_string()).collect::<String>()
+        };
+        assert_eq!(
+            (from("a"), from("b"), from("c"), from("f")),
+            ("ace".into(), "ce".into(), "ce".into(), String::new())
+        );
+        assert_eq!(snapshot.from(None).len(), 3);
+    }
+
+    #[tokio::test]
+    async fn settling_is_waited_for() {
+        let catalog = Catalog::default();
+        assert!(!catalog.settled(Instant::now()).await);
+        catalog.settle();
+        assert!(catalog.settled(Instant::now()).await);
+    }
+}

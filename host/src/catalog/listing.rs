@@ -1,0 +1,312 @@
+//! Listings: where one stands in the walk over all mounts, and what of a provider's entries may be shown.
+//!
+//! Pure: the gateway fetches pages, this judges them. A position holds everything that the walk needs, so that it
+//! survives a restart.
+
+use iri_string::types::UriStr;
+use mediatype::MediaType;
+
+use super::{Mount, Snapshot};
+use crate::model::{
+    Annotations, Answer, Icon, Meta, MountName, Operation, ReadError, Resource, Template, reference, text,
+};
+
+/// Entries of a page, for the first pages of a walk.
+const PAGE: usize = 1000;
+
+/// After so many pages the page doubles: a client that gives up after 64 pages has seen two million entries by then.
+const DOUBLES_AFTER: u32 = 8;
+
+/// Entries of a page at the most.
+const MAX_PAGE: usize = 128_000;
+
+/// Bytes of a page after which it is closed, whatever its entries.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// Pages that one mount's listing may have; more is a provider that pages for ever.
+const MAX_PROVIDER_PAGES: u32 = 100_000;
+
+/// Bytes of a provider's cursor.
+const MAX_CURSOR: usize = 4096;
+
+/// Templates of one mount.
+const MAX_TEMPLATES: usize = 1000;
+
+const MAX_NAME: usize = 256;
+const MAX_DESCRIPTION: usize = 4096;
+const MAX_ICONS: usize = 8;
+const MAX_ICON_BYTES: usize = 8 << 10;
+const MAX_META: usize = 32;
+const MAX_META_BYTES: usize = 16 << 10;
+
+/// The largest integer that every JSON reader keeps exactly.
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+/// Where a walk stands: what comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The mount; or the next one by name, when it is gone.
+    pub mount: MountName,
+    /// The provider's cursor of the page that comes next.
+    pub cursor: Option<String>,
+    /// Entries of that page that were served already.
+    pub skip: u32,
+    /// Entries of the mount that were served in all.
+    pub served: u64,
+    /// Pages that the provider gave before that page.
+    pub provider_pages: u32,
+    /// Pages of the walk that were served.
+    pub pages: u32,
+}
+
+impl Position {
+    /// The start of a mount's listing, after `pages` pages of the walk.
+    pub fn start_of(mount: &MountName, pages: u32) -> Self {
+        Self { mount: mount.clone(), cursor: None, skip: 0, served: 0, provider_pages: 0, pages }
+    }
+
+    /// Whether this is where a mount's listing starts.
+    pub fn is_start(&self) -> bool {
+        self.cursor.is_none() && self.skip == 0 && self.provider_pages == 0
+    }
+
+    /// Goes on to the provider's next page.
+    ///
+    /// # Errors
+    /// When the cursor cannot be right.
+    pub fn advance(&mut self, next: String) -> Result<(), ReadError> {
+        if self.cursor.as_ref() == Some(&next) {
+            return Err(ReadError::BadOutput("list-resources gave back the cursor that it was given".to_owned()));
+        }
+        if next.len() > MAX_CURSOR {
+            return Err(ReadError::BadOutput(format!(
+                "list-resources gave a cursor of {} bytes; at most {MAX_CURSOR} are passed on",
+                next.len()
+            )));
+        }
+        if self.provider_pages >= MAX_PROVIDER_PAGES {
+            return Err(ReadError::BadOutput(format!(
+                "list-resources does not come to an end: {MAX_PROVIDER_PAGES} pages"
+            )));
+        }
+        self.cursor = Some(next);
+        self.skip = 0;
+        self.provider_pages += 1;
+        Ok(())
+    }
+}
+
+/// How many entries the page after `pages` others has.
+pub fn page_size(pages: u32) -> usize {
+    PAGE.saturating_mul(1 << (pages / DOUBLES_AFTER).min(16)).min(MAX_PAGE)
+}
+
+/// What can be listed: resources and templates, through the same walk.
+pub trait Listed: Sized + Send {
+    /// The operation that gives the page at `position`.
+    fn operation(position: &Position) -> Operation;
+
+    /// The entries of an answer, and the provider's next cursor.
+    ///
+    /// # Errors
+    /// When the answer is one to another operation.
+    fn unpack(answer: Answer) -> Result<(Vec<Self>, Option<String>), ReadError>;
+
+    /// Makes an entry fit to be shown: its name absolute, its texts clean, what breaks a rule left out.
+    ///
+    /// # Errors
+    /// Why the entry as a whole is left out.
+    fn check(self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String>;
+
+    /// The absolute name, to find duplicates.
+    fn key(&self) -> &str;
+
+    /// About how many bytes it takes on the wire.
+    fn weight(&self) -> usize;
+}
+
+/// Whether a page of `entries` entries and `bytes` bytes is full, after `pages` others.
+pub fn is_full(entries: usize, bytes: usize, pages: u32) -> bool {
+    entries >= page_size(pages) || bytes >= PAGE_BYTES
+}
+
+impl Listed for Resource {
+    fn operation(position: &Position) -> Operation {
+        Operation::List { cursor: position.cursor.clone() }
+    }
+
+    fn unpack(answer: Answer) -> Result<(Vec<Self>, Option<String>), ReadError> {
+        match answer {
+            Answer::Page(page) => Ok((page.resources, page.next)),
+            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+        }
+    }
+
+    fn check(mut self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String> {
+        let shown = |r: &str| text::excerpt(r, 80);
+        reference::check(&self.reference)
+            .map_err(|why| format!("the reference \"{}\" {why}", shown(&self.reference)))?;
+        self.reference = absolute(&self.reference, mount, snapshot)?;
+        self.name = required(self.name, &self.reference);
+        self.title = self.title.map(|title| text::cleaned(title, MAX_NAME));
+        self.description = self.description.map(|description| text::cleaned(description, MAX_DESCRIPTION));
+        self.mime_type = mime_type(self.mime_type);
+        self.size = self.size.filter(|size| *size <= MAX_SAFE_INTEGER);
+        self.annotations = self.annotations.and_then(annotations);
+        self.icons = icons(self.icons);
+        self.meta = meta(self.meta);
+        Ok(self)
+    }
+
+    fn key(&self) -> &str {
+        &self.reference
+    }
+
+    fn weight(&self) -> usize {
+        160 + self.reference.len()
+            + self.name.len()
+            + self.title.as_ref().map_or(0, String::len)
+            + self.description.as_ref().map_or(0, String::len)
+            + self.meta.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>()
+            + self.icons.iter().map(|icon| icon.src.len()).sum::<usize>()
+    }
+}
+
+impl Listed for Template {
+    fn operation(_: &Position) -> Operation {
+        Operation::Templates
+    }
+
+    fn unpack(answer: Answer) -> Result<(Vec<Self>, Option<String>), ReadError> {
+        match answer {
+            Answer::Templates(all) if all.len() > MAX_TEMPLATES => Err(ReadError::BadOutput(format!(
+                "list-templates gave {} templates; at most {MAX_TEMPLATES} are served",
+                all.len()
+            ))),
+            Answer::Templates(all) => Ok((all, None)),
+            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+        }
+    }
+
+    fn check(mut self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String> {
+        let shown = |t: &str| text::excerpt(t, 80);
+        reference::check_template(&self.template)
+            .map_err(|why| format!("the template \"{}\" {why}", shown(&self.template)))?;
+        // The literal prefix is at least the mount's base; where it reaches into another mount's base, that mount answers
+        // the reads, so that the template belongs to nobody.
+        let literal = self.template.split('{').next().unwrap_or_default().to_owned();
+        absolute(&literal, mount, snapshot)?;
+        self.template = format!("{}{}", mount.base, self.template);
+        self.name = required(self.name, &self.template);
+        self.title = self.title.map(|title| text::cleaned(title, MAX_NAME));
+        self.description = self.description.map(|description| text::cleaned(description, MAX_DESCRIPTION));
+        self.mime_type = mime_type(self.mime_type);
+        self.annotations = self.annotations.and_then(annotations);
+        self.icons = icons(self.icons);
+        self.meta = meta(self.meta);
+        Ok(self)
+    }
+
+    fn key(&self) -> &str {
+        &self.template
+    }
+
+    fn weight(&self) -> usize {
+        160 + self.template.len() + self.name.len() + self.description.as_ref().map_or(0, String::len)
+    }
+}
+
+/// The absolute URI of a reference, if reading it leads to this mount.
+fn absolute(reference: &str, mount: &Mount, snapshot: &Snapshot) -> Result<String, String> {
+    let uri = format!("{}{reference}", mount.base);
+    if uri.len() > reference::MAX_URI {
+        return Err(format!("the URI \"{}\" is longer than {} bytes", text::excerpt(&uri, 80), reference::MAX_URI));
+    }
+    match snapshot.route(&uri) {
+        Some((owner, _)) if owner.name != mount.name => {
+            Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), owner.name))
+        }
+        _ => Ok(uri),
+    }
+}
+
+fn required(name: String, otherwise: &str) -> String {
+    let name = text::cleaned(name, MAX_NAME);
+    if name.trim().is_empty() { text::excerpt(otherwise, MAX_NAME) } else { name }
+}
+
+/// A MIME type of RFC 6838 syntax, or none.
+pub fn mime_type(given: Option<String>) -> Option<String> {
+    given.filter(|mime| mime.len() <= 127 && MediaType::parse(mime).is_ok())
+}
+
+fn annotations(mut given: Annotations) -> Option<Annotations> {
+    given.audience.dedup();
+    given.audience.truncate(2);
+    given.priority = given.priority.filter(|priority| (0.0..=1.0).contains(priority));
+    given.last_modified =
+        given.last_modified.filter(|at| at.len() <= 40 && chrono::DateTime::parse_from_rfc3339(at).is_ok());
+    let empty = given.audience.is_empty() && given.priority.is_none() && given.last_modified.is_none();
+    (!empty).then_some(given)
+}
+
+fn icons(given: Vec<Icon>) -> Vec<Icon> {
+    let fine = |icon: &Icon| {
+        let scheme = icon.src.get(..8).unwrap_or(&icon.src).to_ascii_lowercase();
+        icon.src.len() <= MAX_ICON_BYTES
+            && (scheme.starts_with("https://") || scheme.starts_with("data:"))
+            && UriStr::new(&icon.src).is_ok()
+    };
+    let sizes = |sizes: Vec<String>| sizes.into_iter().filter(|s| s == "any" || is_size(s)).take(8).collect();
+    given
+        .into_iter()
+        .filter(fine)
+        .take(MAX_ICONS)
+        .map(|icon| Icon { mime_type: mime_type(icon.mime_type), sizes: sizes(icon.sizes), src: icon.src })
+        .collect()
+}
+
+fn is_size(size: &str) -> bool {
+    size.split_once('x')
+        .is_some_and(|(w, h)| w.len() <= 5 && h.len() <= 5 && w.parse::<u32>().is_ok() && h.parse::<u32>().is_ok())
+}
+
+/// `_meta` entries with a lawful key (MCP: optional prefix of labels, a slash, a name; the prefixes of the protocol's
+/// own and ours are reserved) and one JSON value each.
+pub fn meta(given: Meta) -> Meta {
+    let mut bytes = 0;
+    let mut seen: Vec<String> = Vec::new();
+    given
+        .into_iter()
+        .filter(|(key, value)| {
+            bytes += key.len() + value.len();
+            let fine = bytes <= MAX_META_BYTES
+                && is_meta_key(key)
+                && !seen.contains(key)
+                && serde_json::from_str::<serde::de::IgnoredAny>(value).is_ok();
+            if fine {
+                seen.push(key.clone());
+            }
+            fine
+        })
+        .take(MAX_META)
+        .collect()
+}
+
+fn is_meta_key(key: &str) -> bool {
+    let word = |s: &str, more: &[char]| {
+        s.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && s.ends_with(|c: char| c.is_ascii_alphanumeric())
+            && s.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(&c))
+    };
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let prefix_fine = prefix.is_none_or(|prefix| {
+        let labels: Vec<&str> = prefix.split('.').collect();
+        let reserved = labels.iter().any(|label| matches!(*label, "modelcontextprotocol" | "mcp" | "belljar"));
+        !reserved && labels.iter().all(|label| word(label, &['-']))
+    });
+    key.len() <= 128 && prefix_fine && word(name, &['-', '_', '.'])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! What of a provider's entries is shown.
+
+use std::sync::Arc;
+
+use super::super::mount::tests::mount;
+use super::*;
+use crate::model::Role;
+
+fn snapshot() -> Snapshot {
+    Snapshot::new(
+        vec![Arc::new(mount("a", "belljar://a/")), Arc::new(mount("inner", "belljar://a/inner/"))],
+        Vec::new(),
+    )
+}
+
+fn resource(reference: &str) -> Resource {
+    Resource {
+        reference: reference.to_owned(),
+        name: "n".to_owned(),
+        title: None,
+        description: None,
+        mime_type: None,
+        size: None,
+        annotations: None,
+        icons: Vec::new(),
+        meta: Vec::new(),
+    }
+}
+
+fn check(resource: Resource) -> Result<Resource, String> {
+    let snapshot = snapshot();
+    resource.check(&snapshot.mounts()[0], &snapshot)
+}
+
+#[test]
+fn names_are_made_absolute_and_stay_in_their_mount() {
+    assert_eq!(check(resource("x/y.md")).unwrap().reference, "belljar://a/x/y.md");
+    for bad in ["../x", "/x", "foo bar", "x#y", "javascript:alert(1)", "file:///etc/passwd", "é"] {
+        assert!(check(resource(bad)).is_err(), "{bad}");
+    }
+    assert!(check(resource("inner/x")).unwrap_err().contains("belongs to mount \"inner\""));
+    assert!(check(resource(&"a".repeat(2048))).unwrap_err().contains("longer than"));
+}
+
+#[test]
+fn texts_and_fields_are_cleaned() {
+    let mut given = resource("x");
+    given.name = "a\x1b[31m\u{202e}b\n".to_owned();
+    given.title = Some("t".repeat(1000));
+    given.description = Some("d".repeat(5000));
+    given.mime_type = Some("text/html\r\nX: y".to_owned());
+    given.size = Some(u64::MAX);
+    given.annotations = Some(Annotations {
+        audience: vec![Role::User],
+        priority: Some(f64::NAN),
+        last_modified: Some("yesterday".to_owned()),
+    });
+    given.icons = vec![
+        Icon { src: "javascript:x".to_owned(), mime_type: None, sizes: vec![] },
+        Icon {
+            src: "https://e.example/i.png".to_owned(),
+            mime_type: Some("nonsense".to_owned()),
+            sizes: vec!["48x48".to_owned(), "big".to_owned()],
+        },
+    ];
+    given.meta = vec![
+        ("e.example/k".to_owned(), "{\"a\":1}".to_owned()),
+        ("e.example/k".to_owned(), "2".to_owned()),
+        ("belljar/mount".to_owned(), "\"spoof\"".to_owned()),
+        ("io.modelcontextprotocol/x".to_owned(), "1".to_owned()),
+        ("ok".to_owned(), "not json".to_owned()),
+        ("deep".to_owned(), "[".repeat(10_000)),
+    ];
+    let clean = check(given).unwrap();
+    assert_eq!(clean.name, "a[31mb ");
+    assert_eq!(clean.title.unwrap().chars().count(), 256);
+    assert_eq!(clean.description.unwrap().chars().count(), 4096);
+    assert_eq!((clean.mime_type, clean.size), (None, None));
+    assert_eq!(
+        clean.annotations,
+        Some(Annotations { audience: vec![Role::User], priority: None, last_modified: None })
+    );
+    assert_eq!(
+        clean.icons,
+        [Icon { src: "https://e.example/i.png".to_owned(), mime_type: None, sizes: vec!["48x48".to_owned()] }]
+    );
+    assert_eq!(clean.meta, [("e.example/k".to_owned(), "{\"a\":1}".to_owned())]);
+
+    let mut nameless = resource("x");
+    nameless.name = "\0\u{202e} ".to_owned();
+    assert_eq!(check(nameless).unwrap().name, "belljar://a/x");
+}
+
+#[test]
+fn templates_cannot_reach_other_names() {
+    let snapshot = snapshot();
+    let template = |t: &str| {
+        Template {
+            template: t.to_owned(),
+            name: "t".to_owned(),
+            title: None,
+            description: None,
+            mime_type: None,
+            annotations: None,
+            icons: Vec::new(),
+            meta: Vec::new(),
+        }
+        .check(&snapshot.mounts()[0], &snapshot)
+        .map(|t| t.template)
+    };
+    assert_eq!(template("{+any}").unwrap(), "belljar://a/{+any}");
+    assert!(template("{scheme}://{x}").is_err());
+    assert!(template("inner/{x}").unwrap_err().contains("belongs to mount"));
+    assert!(template("../{x}").is_err());
+}
+
+#[test]
+fn walks_end() {
+    let name = MountName::new("m").unwrap();
+    let mut position = Position::start_of(&name, 0);
+    position.advance("a".to_owned()).unwrap();
+    assert!(!position.is_start());
+    assert!(matches!(position.advance("a".to_owned()), Err(ReadError::BadOutput(_))));
+    position.advance(String::new()).unwrap();
+    assert!(matches!(position.advance("x".repeat(4097)), Err(ReadError::BadOutput(_))));
+    position.provider_pages = MAX_PROVIDER_PAGES;
+    assert!(matches!(position.advance("b".to_owned()), Err(ReadError::BadOutput(_))));
+}
+
+#[test]
+fn sixty_four_pages_hold_a_million_entries() {
+    assert_eq!(page_size(0), 1000);
+    let total: usize = (0..64).map(page_size).sum();
+    assert!(total >= 1_000_000, "{total}");
+    assert_eq!(page_size(u32::MAX), MAX_PAGE);
+}

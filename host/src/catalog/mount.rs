@@ -1,0 +1,299 @@
+//! From a directory of files and a configuration to mounts: who is who, and why a file is not served.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cap_std::fs::{Dir, MetadataExt, OpenOptions, OpenOptionsExt};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
+use super::{Catalog, Snapshot};
+use crate::admission::Gate;
+use crate::config::Config;
+use crate::grants::Requested;
+use crate::model::error::show_bytes;
+use crate::model::{Digest, Limits, MountName, text};
+use crate::sandbox::{MountId, Profile, Sandbox, read_capped};
+
+/// Components that are loaded at once. Compiling takes a core each.
+const LOADING: usize = 2;
+
+/// How often the snapshot is renewed while components are loaded.
+const RENEW: Duration = Duration::from_millis(100);
+
+/// A mount that is served.
+pub struct Mount {
+    /// Its name.
+    pub name: MountName,
+    /// The URI prefix of everything in it.
+    pub base: String,
+    /// The component's file name.
+    pub file: String,
+    /// The component's digest.
+    pub digest: Digest,
+    /// Which mount it is in the sandbox.
+    pub id: MountId,
+    /// Its turnstile and limits.
+    pub gate: Gate,
+    /// The kinds of grants that it holds.
+    pub holds: Vec<&'static str>,
+    /// The kinds of grants that its component could use.
+    pub uses: Vec<&'static str>,
+}
+
+/// Something in the plugin directory or the configuration that is not served.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Refused {
+    /// The mount's name, or the file's where it has none; sanitised.
+    pub name: String,
+    /// Why, and the cure; sanitised.
+    pub reason: String,
+}
+
+/// A mount to be: everything that is known before its file is read.
+struct Plan<'c> {
+    name: MountName,
+    file: String,
+    base: String,
+    grants: Option<&'c Requested>,
+    limits: Limits,
+}
+
+/// A component file that was read.
+pub struct Source {
+    /// The bytes.
+    pub bytes: Arc<[u8]>,
+    /// Their digest.
+    pub digest: Digest,
+    /// Something the operator should know about the file.
+    pub warning: Option<&'static str>,
+}
+
+impl Source {
+    /// Reads a file of `dir`: a regular one, at most `cap` bytes, not through a link. What is hashed is what is used.
+    ///
+    /// # Errors
+    /// Says why, and the cure.
+    pub fn read(dir: &Dir, file: &str, cap: u64) -> Result<Self, String> {
+        let fail = |error: &io::Error| match error.kind() {
+            io::ErrorKind::NotFound => format!("there is no \"{}\" in the plugin directory", text::excerpt(file, 100)),
+            io::ErrorKind::PermissionDenied => "belljar may not read it; change its permissions".to_owned(),
+            _ => format!("it cannot be read: {error}"),
+        };
+        let special =
+            "it is not a regular file (a link, a FIFO, a device or a directory); put a copy of the component there";
+        // Looked at before it is opened, so that no FIFO or device is touched; O_NONBLOCK and the second look are for one
+        // that takes its place meanwhile.
+        if !dir.symlink_metadata(file).map_err(|error| fail(&error))?.is_file() {
+            return Err(special.to_owned());
+        }
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
+        #[expect(clippy::cast_possible_wrap, reason = "open flags are small")]
+        let flags = flags.bits() as i32;
+        let opened =
+            dir.open_with(file, OpenOptions::new().read(true).custom_flags(flags)).map_err(|error| fail(&error))?;
+        let meta = opened.metadata().map_err(|error| fail(&error))?;
+        if !meta.is_file() {
+            return Err(special.to_owned());
+        }
+        if meta.len() > cap {
+            return Err(format!(
+                "it has {}, over the limit of {}; to allow more, set component = \"{}MiB\" under [limits]",
+                show_bytes(meta.len()),
+                show_bytes(cap),
+                meta.len().div_ceil(1 << 20)
+            ));
+        }
+        let bytes = read_capped(opened, cap).map_err(|error| fail(&error))?;
+        let warning = (meta.mode() & 0o002 != 0)
+            .then_some("anyone on this machine can change the file; take away its write permission for others");
+        Ok(Self { digest: Digest::of(&bytes), bytes: bytes.into(), warning })
+    }
+}
+
+/// Decides names and bases of everything in `files` and `config`, in an order that does not depend on the directory's.
+fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<Refused>) {
+    files.sort_unstable();
+    let present: HashSet<&str> = files.iter().map(String::as_str).collect();
+    let mut refused = Vec::new();
+    let mut plans: BTreeMap<MountName, Plan<'c>> = BTreeMap::new();
+    let base = |name: &MountName| format!("belljar://{name}/");
+    for (name, mount) in &config.mounts {
+        // A mount without a file of its own takes the file whose stem makes its name.
+        let own = files.iter().find(|file| {
+            file.strip_suffix(".wasm").and_then(|stem| MountName::from_stem(stem).ok()).as_ref() == Some(name)
+        });
+        let file = mount.component.clone().or_else(|| own.cloned()).unwrap_or_else(|| format!("{name}.wasm"));
+        if !present.contains(file.as_str()) {
+            refused.push(Refused {
+                name: name.to_string(),
+                reason: format!("there is no \"{}\" in the plugin directory; put it there, or name another with component = \"FILE.wasm\" under [mounts.{name}]", text::excerpt(&file, 100)),
+            });
+            continue;
+        }
+        plans.insert(
+            name.clone(),
+            Plan {
+                name: name.clone(),
+                file,
+                base: mount.uri.clone().unwrap_or_else(|| base(name)),
+                grants: Some(&mount.grants),
+                limits: mount.limits.clone(),
+            },
+        );
+    }
+    // A file that some mount names is not mounted a second time under its own name.
+    let named: HashSet<String> = plans.values().map(|plan| plan.file.clone()).collect();
+    for file in &files {
+        if named.contains(file) {
+            continue;
+        }
+        let stem = file.strip_suffix(".wasm").unwrap_or(file);
+        match MountName::from_stem(stem) {
+            Ok(name) => {
+                if let Some(other) = plans.get(&name) {
+                    refused.push(Refused {
+                        name: text::excerpt(file, 100),
+                        reason: format!(
+                            "its name \"{name}\" is taken by \"{}\"; rename one of the files",
+                            text::excerpt(&other.file, 100)
+                        ),
+                    });
+                } else {
+                    plans.insert(
+                        name.clone(),
+                        Plan {
+                            base: base(&name),
+                            name,
+                            file: file.clone(),
+                            grants: None,
+                            limits: config.limits.clone(),
+                        },
+                    );
+                }
+            }
+            Err(reason) => refused.push(Refused { name: text::excerpt(file, 100), reason }),
+        }
+    }
+    let mut bases: HashMap<String, MountName> = HashMap::new();
+    let plans = plans
+        .into_values()
+        .filter(|plan| match bases.get(&plan.base) {
+            None => {
+                bases.insert(plan.base.clone(), plan.name.clone());
+                true
+            }
+            Some(first) => {
+                refused.push(Refused {
+                    name: plan.name.to_string(),
+                    reason: format!(
+                        "its base \"{}\" is taken by mount \"{first}\"; give one of them another uri",
+                        plan.base
+                    ),
+                });
+                false
+            }
+        })
+        .collect();
+    (plans, refused)
+}
+
+/// The `.wasm` files of a directory. Hidden ones and other names are passed over: temporary files of editors and copies.
+fn files(dir: &Dir, refused: &mut Vec<Refused>) -> io::Result<Vec<String>> {
+    let mut files = Vec::new();
+    for entry in dir.entries()? {
+        match entry?.file_name().into_string() {
+            Ok(name) if name.ends_with(".wasm") && !name.starts_with('.') => files.push(name),
+            Ok(_) => {}
+            Err(name) => {
+                let name = text::excerpt(&name.to_string_lossy(), 100);
+                if name.ends_with(".wasm") {
+                    refused.push(Refused { name, reason: "its name is not UTF-8; rename it".to_owned() });
+                }
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Loads everything that is in `dir` into `catalog`, publishing as it goes, and settles it.
+///
+/// # Errors
+/// When the directory cannot be read; one bad file is not an error but a [`Refused`].
+pub async fn load(config: &Config, dir: &Dir, sandbox: &Sandbox, catalog: &Catalog) -> io::Result<()> {
+    let mut unnamed = Vec::new();
+    let files = files(dir, &mut unnamed)?;
+    let (plans, mut refused) = plan(files, config);
+    refused.append(&mut unnamed);
+    for Refused { name, reason } in &refused {
+        tracing::warn!("\"{name}\" is not served: {reason}");
+    }
+    let mut mounts = Vec::new();
+    let mut renewed = Instant::now();
+    let mut waiting = plans.into_iter();
+    let mut loading = FuturesUnordered::new();
+    loop {
+        while loading.len() < LOADING
+            && let Some(plan) = waiting.next()
+        {
+            loading.push(load_one(plan, config, dir, sandbox));
+        }
+        let Some((plan, loaded)) = loading.next().await else { break };
+        match loaded {
+            Ok(mount) => mounts.push(Arc::new(mount)),
+            Err(reason) => {
+                tracing::warn!(mount = %plan.name, "\"{}\" is not served: {reason}", text::excerpt(&plan.file, 100));
+                refused.push(Refused { name: plan.name.to_string(), reason });
+            }
+        }
+        if renewed.elapsed() >= RENEW {
+            catalog.publish(Snapshot::new(mounts.clone(), refused.clone()));
+            renewed = Instant::now();
+        }
+    }
+    catalog.publish(Snapshot::new(mounts, refused));
+    catalog.settle();
+    Ok(())
+}
+
+async fn load_one<'c>(
+    plan: Plan<'c>,
+    config: &Config,
+    dir: &Dir,
+    sandbox: &Sandbox,
+) -> (Plan<'c>, Result<Mount, String>) {
+    let loaded = try_load(&plan, config, dir, sandbox).await;
+    (plan, loaded)
+}
+
+async fn try_load(plan: &Plan<'_>, config: &Config, dir: &Dir, sandbox: &Sandbox) -> Result<Mount, String> {
+    let source = Source::read(dir, &plan.file, plan.limits.component)?;
+    if let Some(warning) = source.warning {
+        tracing::warn!(mount = %plan.name, "{warning}");
+    }
+    let profile = Profile::read(&source.bytes).map_err(|why| format!("it is {why}"))?;
+    profile.check().map_err(|why| format!("it is {why}"))?;
+    let nothing = Requested::default();
+    let held = plan.grants.unwrap_or(&nothing).configure(&config.ambient)?;
+    let holds = held.kinds();
+    let uses = profile.kinds();
+    for useless in holds.iter().filter(|kind| !uses.contains(kind)) {
+        tracing::warn!(mount = %plan.name, "holds a grant that its component cannot use: {useless}");
+    }
+    let id = sandbox.load(&plan.name, Arc::clone(&source.bytes), &source.digest, held).await?;
+    Ok(Mount {
+        name: plan.name.clone(),
+        base: plan.base.clone(),
+        file: plan.file.clone(),
+        digest: source.digest,
+        id,
+        gate: Gate::new(plan.name.clone(), plan.limits.clone()),
+        holds,
+        uses,
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests;

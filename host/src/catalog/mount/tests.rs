@@ -1,0 +1,107 @@
+//! Who is who in a directory, without loading anything.
+
+use super::*;
+use crate::config::Given;
+
+/// A mount that no call reaches.
+pub(in crate::catalog) fn mount(name: &str, base: &str) -> Mount {
+    let name = MountName::new(name).unwrap();
+    Mount {
+        gate: Gate::new(name.clone(), Limits::default()),
+        name,
+        base: base.to_owned(),
+        file: "x.wasm".to_owned(),
+        digest: Digest::of(b""),
+        id: MountId::none(),
+        holds: Vec::new(),
+        uses: Vec::new(),
+    }
+}
+
+fn planned(files: &[&str], text: &str) -> (Vec<(String, String, String)>, Vec<Refused>) {
+    let config =
+        Config::read(Given { file: Some(("/x/belljar.toml".into(), text.to_owned())), ..Given::default() }).unwrap();
+    let (plans, refused) = plan(files.iter().map(|&f| f.to_owned()).collect(), &config);
+    (plans.into_iter().map(|p| (p.name.to_string(), p.file, p.base)).collect(), refused)
+}
+
+fn is(name: &str, file: &str, base: &str) -> (String, String, String) {
+    (name.to_owned(), file.to_owned(), base.to_owned())
+}
+
+#[test]
+fn names_come_from_stems() {
+    let (plans, refused) = planned(&["My_Notes.wasm", "clock.wasm", "file.wasm"], "");
+    assert_eq!(
+        plans,
+        [
+            is("clock", "clock.wasm", "belljar://clock/"),
+            is("file", "file.wasm", "belljar://file/"),
+            is("my-notes", "My_Notes.wasm", "belljar://my-notes/")
+        ]
+    );
+    assert!(refused.is_empty());
+}
+
+#[test]
+fn bad_names_and_collisions_are_told_with_the_cure() {
+    let (plans, refused) = planned(&["é.wasm", "a.wasm", "A.wasm", "a b.wasm", ".wasm", "-.wasm"], "");
+    assert_eq!(
+        plans,
+        [is("a", "A.wasm", "belljar://a/")],
+        "the first in byte order wins, whatever the directory's order"
+    );
+    assert_eq!(refused.len(), 5);
+    assert!(refused.iter().any(|r| r.name == "a.wasm" && r.reason.contains("taken by \"A.wasm\"")));
+    assert!(refused.iter().any(|r| r.name == "a b.wasm" && r.reason.contains("[mounts.NAME] component = ")));
+}
+
+#[test]
+fn one_component_may_be_mounted_twice_and_then_not_under_its_own_name() {
+    let text = "[mounts.notes]\ncomponent = 'files.wasm'\n[mounts.docs]\ncomponent = 'files.wasm'\nuri = 'docs:///'";
+    let (plans, _) = planned(&["files.wasm", "clock.wasm"], text);
+    assert_eq!(
+        plans,
+        [
+            is("clock", "clock.wasm", "belljar://clock/"),
+            is("docs", "files.wasm", "docs:///"),
+            is("notes", "files.wasm", "belljar://notes/")
+        ]
+    );
+}
+
+#[test]
+fn a_mount_finds_the_file_of_its_name() {
+    let (plans, _) = planned(&["My_Notes.wasm"], "[mounts.my-notes]\nuri = 'n://'");
+    assert_eq!(plans, [is("my-notes", "My_Notes.wasm", "n://")]);
+    let (_, refused) = planned(&[], "[mounts.gone]");
+    assert!(refused[0].reason.contains("there is no \"gone.wasm\""));
+}
+
+#[test]
+fn equal_bases_are_refused_for_the_later_mount() {
+    let (plans, refused) = planned(&["a.wasm", "b.wasm"], "[mounts.b]\nuri = 'belljar://a/'");
+    assert_eq!(plans, [is("a", "a.wasm", "belljar://a/")]);
+    assert!(refused[0].reason.contains("taken by mount \"a\""));
+}
+
+#[test]
+fn only_plain_files_are_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = |name: &str| temp.path().join(name);
+    std::fs::write(path("good.wasm"), b"12345678").unwrap();
+    std::os::unix::fs::symlink("good.wasm", path("link.wasm")).unwrap();
+    std::fs::create_dir(path("dir.wasm")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, path("fifo.wasm"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+        .unwrap();
+    let sparse = std::fs::File::create(path("huge.wasm")).unwrap();
+    sparse.set_len(2 << 30).unwrap();
+    let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
+    assert_eq!(Source::read(&dir, "good.wasm", 8).unwrap().digest, Digest::of(b"12345678"));
+    for special in ["link.wasm", "dir.wasm", "fifo.wasm"] {
+        assert!(Source::read(&dir, special, 8).err().unwrap().contains("not a regular file"), "{special}");
+    }
+    assert!(Source::read(&dir, "good.wasm", 7).err().unwrap().contains("8B, over the limit of 7B"));
+    assert!(Source::read(&dir, "huge.wasm", 64 << 20).err().unwrap().contains("2GiB, over the limit of 64MiB"));
+    assert!(Source::read(&dir, "none.wasm", 8).err().unwrap().contains("there is no \"none.wasm\""));
+}

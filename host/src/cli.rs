@@ -1,0 +1,203 @@
+//! The commands. With `config` and `grants`, the only place where paths, addresses, variables and processes are named:
+//! what they lead to is opened here and handed down.
+//!
+//! Exit codes: 0 fine, 1 failed, 2 misused.
+
+mod check;
+mod compiler;
+mod inspect;
+mod list;
+mod open;
+mod read;
+mod serve;
+
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::model::{Caller, Fault};
+
+/// Runs untrusted WebAssembly components as MCP resource providers.
+///
+/// Drop .wasm files into a directory; each becomes a mount of one MCP server. A provider can do nothing that you did not
+/// grant, and no read can use more than its limits.
+#[derive(Parser)]
+#[command(name = "belljar", version, propagate_version = true, arg_required_else_help = true)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Where things are.
+#[derive(Args, Clone)]
+struct Where {
+    /// The directory of components (default: "plugins" beside the configuration).
+    #[arg(long, value_name = "DIR")]
+    plugins: Option<PathBuf>,
+    /// The configuration (default: belljar.toml in the working directory, if it is there).
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Serves MCP on standard input and output, or over HTTP.
+    #[command(
+        after_help = "Examples:\n  belljar serve --plugins ~/plugins\n  belljar serve --config belljar.toml --http 127.0.0.1:8600"
+    )]
+    Serve {
+        #[command(flatten)]
+        at: Where,
+        /// Serve Streamable HTTP at http://ADDR/mcp instead. Loopback only; port 0 takes a free one.
+        #[arg(long, value_name = "ADDR")]
+        http: Option<SocketAddr>,
+    },
+    /// Lists every mount with its resources and templates, and what is not served, and why.
+    #[command(after_help = "Examples:\n  belljar list\n  belljar list --mount notes --json")]
+    List {
+        #[command(flatten)]
+        at: Where,
+        /// Only this mount.
+        #[arg(long, value_name = "NAME")]
+        mount: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Reads a resource.
+    #[command(
+        after_help = "Examples:\n  belljar read belljar://clock/Europe/Berlin\n  belljar read belljar://notes/photo.png --output photo.png"
+    )]
+    Read {
+        #[command(flatten)]
+        at: Where,
+        /// The resource.
+        #[arg(value_name = "URI")]
+        uri: String,
+        /// Write the contents to a file instead of standard output.
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Print JSON: every piece of the contents, blobs in base64.
+        #[arg(long, conflicts_with = "output")]
+        json: bool,
+    },
+    /// Says what a file is: exports, imports, digest, which grants it could use, whether it can be mounted.
+    #[command(after_help = "Example:\n  belljar inspect plugins/files.wasm")]
+    Inspect {
+        /// The file. No configuration is needed, and none of its code runs.
+        #[arg(value_name = "FILE.wasm")]
+        file: PathBuf,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Checks configuration, components and grants, and says what would be served. Opens no socket, runs no provider.
+    #[command(after_help = "Example:\n  belljar check --config belljar.toml")]
+    Check {
+        #[command(flatten)]
+        at: Where,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Compiles a component from standard input to standard output; belljar runs this in a process of its own.
+    #[command(name = compiler::VERB, hide = true)]
+    Compile,
+}
+
+/// Why a command failed.
+enum Failure {
+    /// It was misused.
+    Misused(String),
+    /// It did not work.
+    Failed(String),
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        let hint = fault.error.hint(fault.mount.as_ref()).map(|hint| format!("\n  {hint}")).unwrap_or_default();
+        let details = match &fault.error {
+            crate::model::ReadError::Internal(details) => format!("\n  {details}"),
+            _ => String::new(),
+        };
+        Self::Failed(format!("{fault}{hint}{details}"))
+    }
+}
+
+/// Whoever types the command.
+fn caller() -> Caller {
+    Caller { transport: "cli", client: None }
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    // Usage errors end here, with clap's message and exit code 2.
+    let command = Command::parse();
+    let result = match command.verb {
+        Verb::Compile => return compiler::child(),
+        Verb::Serve { at, http } => serve::run(&at, http),
+        Verb::List { at, mount, json } => list::run(&at, mount.as_deref(), json),
+        Verb::Read { at, uri, output, json } => read::run(&at, &uri, output.as_deref(), json),
+        Verb::Inspect { file, json } => inspect::run(&file, json),
+        Verb::Check { at, json } => check::run(&at, json),
+    };
+    let (code, why) = match result {
+        Ok(code) => return code,
+        Err(Failure::Failed(why)) => (1, why),
+        Err(Failure::Misused(why)) => (2, why),
+    };
+    let _ = writeln!(std::io::stderr().lock(), "belljar: {why}");
+    ExitCode::from(code)
+}
+
+/// Sends the log to standard error. `RUST_LOG` chooses what is in it.
+fn start_log(default: &str) {
+    #[expect(clippy::disallowed_methods, reason = "the operator's choice of what is logged")]
+    let wanted = std::env::var("RUST_LOG").unwrap_or_default();
+    let filter = if wanted.is_empty() { default } else { &wanted };
+    let filter =
+        tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false);
+    let _ = log.try_init();
+}
+
+/// Makes the runtime that serves requests.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Failed(format!("cannot start threads: {error}")))
+}
+
+/// Writes to standard output; a reader that went away is not a failure.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a JSON value to standard output.
+fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
+    print(&format!("{value:#}\n"))
+}

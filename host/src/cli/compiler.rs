@@ -1,0 +1,148 @@
+//! Compiling in a process of its own: this binary once more, with limits, an empty environment and nothing open but two
+//! pipes. Whatever a component does to a compiler, it does it there.
+
+use std::io::{Read, Write};
+use std::pin::Pin;
+use std::process::{ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::model::error::show_bytes;
+use crate::model::text;
+use crate::sandbox::{Compile, compile, read_capped};
+
+/// The hidden verb that the child process runs.
+pub(super) const VERB: &str = "compile-component";
+
+/// Processor time of one compilation. A Python interpreter of 18 MiB takes 20 s.
+const CPU: Duration = Duration::from_secs(60);
+
+/// Wall time of one compilation: the machine may be busy.
+const WALL: Duration = Duration::from_secs(180);
+
+/// Address space of the compiler: several times what the largest component that we know takes.
+const MEMORY: u64 = 4 << 30;
+
+/// Bytes of compiled code.
+const CODE: u64 = 1 << 30;
+
+/// Bytes of a component that the child takes; the mount's own limit is checked before.
+const COMPONENT: u64 = 512 << 20;
+
+/// Bytes of an error message.
+const MESSAGE: u64 = 4 << 10;
+
+/// Starts compiler processes.
+pub(super) struct Subprocess;
+
+impl Compile for Subprocess {
+    fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + '_>> {
+        Box::pin(parent(wasm))
+    }
+}
+
+async fn parent(wasm: Arc<[u8]>) -> Result<Vec<u8>, String> {
+    // Not the path that this process was started by: that may be another file by now.
+    #[cfg(target_os = "linux")]
+    let program = std::path::PathBuf::from("/proc/self/exe");
+    #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::disallowed_methods, reason = "our own program")]
+    let program = std::env::current_exe().map_err(|error| format!("cannot find belljar's own program: {error}"))?;
+    #[expect(clippy::disallowed_methods, reason = "our own program, as the compiler process")]
+    let mut command = tokio::process::Command::new(program);
+    command
+        .arg(VERB)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let mut child = command.spawn().map_err(|error| format!("cannot start the compiler process: {error}"))?;
+    let (Some(mut input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err("the compiler process has no pipes".to_owned());
+    };
+    let feed = async move {
+        // A child that gives up early closes its end; its exit says why.
+        let _ = input.write_all(&wasm).await;
+        drop(input);
+    };
+    let (mut code, mut message) = (Vec::new(), Vec::new());
+    let mut output = output.take(CODE + 1);
+    let mut errors = errors.take(MESSAGE);
+    let work = async {
+        let (_, read, _) = tokio::join!(feed, output.read_to_end(&mut code), errors.read_to_end(&mut message));
+        read.map_err(|error| format!("the compiler process cannot be read: {error}"))?;
+        child.wait().await.map_err(|error| format!("the compiler process cannot be waited for: {error}"))
+    };
+    let status = tokio::time::timeout(WALL, work)
+        .await
+        .map_err(|_| format!("compiling it takes more than {}", humantime::format_duration(WALL)))??;
+    if code.len() as u64 > CODE {
+        return Err(format!("its compiled code is larger than {}", show_bytes(CODE)));
+    }
+    if status.success() { Ok(code) } else { Err(why(status, &message)) }
+}
+
+fn why(status: ExitStatus, message: &[u8]) -> String {
+    let said = text::excerpt(String::from_utf8_lossy(message).trim(), 600);
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        match status.signal() {
+            // SIGXCPU, and SIGKILL at the hard limit a second later.
+            Some(24 | 9) => {
+                return format!("compiling it takes more than {} of processor time", humantime::format_duration(CPU));
+            }
+            // SIGABRT, SIGSEGV: out of memory ends in one of these.
+            Some(6 | 11) => {
+                return format!(
+                    "compiling it takes more than {} of memory, or crashes the compiler",
+                    show_bytes(MEMORY)
+                );
+            }
+            _ => {}
+        }
+    }
+    if said.is_empty() {
+        format!("the compiler process failed: {status}")
+    } else {
+        format!("it is not a valid component: {said}")
+    }
+}
+
+/// The child: gives up what it does not need, then compiles.
+pub(super) fn child() -> ExitCode {
+    let limit =
+        |resource, value: u64, hard: u64| setrlimit(resource, Rlimit { current: Some(value), maximum: Some(hard) });
+    let limited = limit(Resource::As, MEMORY, MEMORY)
+        .and_then(|()| limit(Resource::Cpu, CPU.as_secs(), CPU.as_secs() + 1))
+        .and_then(|()| limit(Resource::Core, 0, 0))
+        .and_then(|()| limit(Resource::Nofile, 64, 64))
+        // Writing to a pipe is not writing to a file.
+        .and_then(|()| limit(Resource::Fsize, 0, 0));
+    #[cfg(target_os = "linux")]
+    let limited = limited.and_then(|()| rustix::thread::set_no_new_privs(true));
+    let fail = |why: &str| {
+        let _ = writeln!(std::io::stderr().lock(), "{why}");
+        ExitCode::FAILURE
+    };
+    if let Err(error) = limited {
+        return fail(&format!("the compiler process cannot be limited: {error}"));
+    }
+    let wasm = match read_capped(std::io::stdin().lock().by_ref(), COMPONENT) {
+        Ok(wasm) => wasm,
+        Err(error) => return fail(&error.to_string()),
+    };
+    match compile(&wasm) {
+        Ok(code) => match std::io::stdout().lock().write_all(&code) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&error.to_string()),
+        },
+        Err(why) => fail(&why),
+    }
+}

@@ -1,0 +1,103 @@
+//! `belljar inspect`: what a file is. Needs no configuration, runs none of its code.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::Failure;
+use super::compiler::Subprocess;
+use crate::grants::{Ambient, KINDS, Requested};
+use crate::model::error::show_bytes;
+use crate::model::{Digest, MountName, text};
+use crate::sandbox::{Options, Profile, Sandbox, read_capped};
+
+/// Bytes of a file that is looked at.
+const MAX: u64 = 512 << 20;
+
+pub(super) fn run(path: &Path, as_json: bool) -> Result<ExitCode, Failure> {
+    super::start_log("error");
+    let shown = text::excerpt(&path.display().to_string(), 200);
+    let fail = |error: &std::io::Error| Failure::Failed(format!("cannot read \"{shown}\": {error}"));
+    #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
+    let meta = std::fs::metadata(path).map_err(|error| fail(&error))?;
+    if !meta.is_file() {
+        return Err(Failure::Failed(format!("\"{shown}\" is not a regular file")));
+    }
+    #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
+    let bytes = File::open(path).and_then(|file| read_capped(file, MAX)).map_err(|error| fail(&error))?;
+    let digest = Digest::of(&bytes);
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = MountName::from_stem(&stem);
+    let profile = Profile::read(&bytes);
+    let refused = match &profile {
+        Err(why) => Some(format!("it is {why}")),
+        Ok(profile) => match profile.check() {
+            Err(why) => Some(format!("it is {why}")),
+            Ok(()) => link(bytes.as_slice().into(), &digest).err().or_else(|| name.clone().err()),
+        },
+    };
+    let profile = profile.unwrap_or_default();
+    let mount = name.as_ref().map_or("NAME", MountName::as_str);
+    if as_json {
+        super::print_json(&json!({
+            "file": shown,
+            "size": bytes.len(),
+            "digest": digest.to_string(),
+            "exports": profile.exports,
+            "imports": profile.imports,
+            "uses": profile.kinds(),
+            "optional": profile.optional(),
+            "mountable": refused.is_none(),
+            "reason": refused,
+        }))?;
+    } else {
+        super::print(&to_text(&shown, bytes.len() as u64, &digest, &profile, mount, refused.as_deref()))?;
+    }
+    Ok(if refused.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Compiles and links it as a mount without grants.
+fn link(wasm: Arc<[u8]>, digest: &Digest) -> Result<(), String> {
+    let runtime = super::runtime().map_err(|_| "cannot start threads".to_owned())?;
+    runtime.block_on(async {
+        let sandbox = Sandbox::new(Options { calls: 1, cache: None, key: [0; 32], compiler: Arc::new(Subprocess) })?;
+        let held = Requested::default().configure(&Ambient::default())?;
+        let name = MountName::new("inspected")?;
+        sandbox.load(&name, wasm, digest, held).await.map(|_| ())
+    })
+}
+
+fn to_text(file: &str, size: u64, digest: &Digest, profile: &Profile, mount: &str, refused: Option<&str>) -> String {
+    let mut out = format!("{file}\n  size     {}\n  digest   {digest}\n", show_bytes(size));
+    for (title, names) in [("exports", &profile.exports), ("imports", &profile.imports)] {
+        for (at, name) in names.iter().enumerate() {
+            let _ = writeln!(out, "  {:8} {name}", if at == 0 { title } else { "" });
+        }
+    }
+    let uses = profile.kinds();
+    for (at, kind) in KINDS.iter().filter(|kind| uses.contains(&kind.name)).enumerate() {
+        let _ = writeln!(
+            out,
+            "  {:8} {}  under [mounts.{mount}]: {}",
+            if at == 0 { "could use" } else { "" },
+            kind.name,
+            kind.example
+        );
+    }
+    match refused {
+        None => {
+            let _ = writeln!(
+                out,
+                "  It is a provider and can be mounted as belljar://{mount}/. Without grants it can compute, and nothing else."
+            );
+        }
+        Some(why) => {
+            let _ = writeln!(out, "  It cannot be mounted: {why}.");
+        }
+    }
+    out
+}

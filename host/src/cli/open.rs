@@ -1,0 +1,215 @@
+//! From the command line to a running gateway: reads the configuration, opens belljar's own files, starts loading.
+
+use std::fs::DirBuilder;
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::fs::Dir;
+
+use super::compiler::Subprocess;
+use super::{Failure, Where};
+use crate::admission::Admission;
+use crate::audit::Sink;
+use crate::catalog::{Catalog, mount};
+use crate::config::{Audit, Config, FILE, Given};
+use crate::gateway::Gateway;
+use crate::sandbox::{Options, Sandbox};
+
+/// Everything that serves, and the configuration that it came from.
+pub(super) struct Opened {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) config: Arc<Config>,
+    /// The installation's secret.
+    pub(super) key: [u8; 32],
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    #[expect(clippy::disallowed_methods, reason = "where the operator's files are")]
+    let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
+    Some(value.into())
+}
+
+/// Reads the configuration that the command line names, or the one of the working directory, or none.
+pub(super) fn config(at: &Where) -> Result<Config, Failure> {
+    #[expect(clippy::disallowed_methods, reason = "where the operator is")]
+    let directory = std::env::current_dir()
+        .map_err(|error| Failure::Failed(format!("the working directory cannot be found: {error}")))?;
+    let path = directory.join(at.config.as_deref().unwrap_or(Path::new(FILE)));
+    #[expect(clippy::disallowed_methods, reason = "the operator's configuration")]
+    let file = match std::fs::read_to_string(&path) {
+        Ok(text) => Some((path, text)),
+        Err(error) if at.config.is_none() && error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => {
+            return Err(Failure::Failed(format!("cannot read the configuration \"{}\": {error}", path.display())));
+        }
+    };
+    let home = variable("HOME");
+    let place = |name: &str, below: &str| {
+        let base = variable(name).filter(|path| path.is_absolute()).or_else(|| Some(home.as_ref()?.join(below)));
+        // Without a home there is nowhere to keep anything.
+        base.unwrap_or_else(|| "/nonexistent".into()).join("belljar")
+    };
+    let (cache, state) = (place("XDG_CACHE_HOME", ".cache"), place("XDG_STATE_HOME", ".local/state"));
+    Ok(Config::read(Given { file, directory, plugins: at.plugins.clone(), home, cache, state })?)
+}
+
+/// The directory of components.
+pub(super) fn plugins(config: &Config) -> Result<Dir, Failure> {
+    let path = &config.plugins;
+    let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority()).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Failure::Failed(format!(
+            "there is no plugin directory \"{}\"; create it, or name another with --plugins DIR",
+            path.display()
+        )),
+        _ => Failure::Failed(format!("cannot open the plugin directory \"{}\": {error}", path.display())),
+    })?;
+    #[expect(clippy::disallowed_methods, reason = "belljar's own directory")]
+    if std::fs::metadata(path).is_ok_and(|meta| meta.mode() & 0o002 != 0) {
+        tracing::warn!(
+            "anyone on this machine can put components into \"{}\"; take away its write permission for others",
+            path.display()
+        );
+    }
+    Ok(dir)
+}
+
+/// Makes the sandbox that `config` describes.
+pub(super) fn sandbox(config: &Config, key: &[u8; 32]) -> Result<Sandbox, Failure> {
+    let cache = private_dir(&config.cache).map_err(|why| tracing::warn!("compiled code is not kept: {why}")).ok();
+    let key = blake3::derive_key("belljar 2026-11 compiled code v1", key);
+    Ok(Sandbox::new(Options { calls: config.calls, cache, key, compiler: Arc::new(Subprocess) })?)
+}
+
+/// Opens everything and starts loading in the background. `quiet`: records that would go to standard error are not kept.
+pub(super) fn open(at: &Where, quiet: bool) -> Result<Opened, Failure> {
+    let config = Arc::new(config(at)?);
+    let dir = plugins(&config)?;
+    let key = installation_key(&config.state);
+    let sandbox = Arc::new(sandbox(&config, &key)?);
+    let audit = audit(&config.audit, quiet)?;
+    let catalog = Arc::new(Catalog::default());
+    let calls = usize::try_from(config.calls).unwrap_or(usize::MAX);
+    let gateway = Arc::new(Gateway::new(
+        Arc::clone(&catalog),
+        Arc::clone(&sandbox),
+        Admission::new(calls),
+        audit,
+        config.list_time,
+    ));
+    let loading = Arc::clone(&config);
+    tokio::spawn(async move {
+        if let Err(error) = mount::load(&loading, &dir, &sandbox, &catalog).await {
+            tracing::error!("cannot read the plugin directory \"{}\": {error}", loading.plugins.display());
+            catalog.settle();
+        }
+    });
+    Ok(Opened { gateway, config, key })
+}
+
+fn audit(audit: &Audit, quiet: bool) -> Result<Sink, Failure> {
+    let fail =
+        |what: String, error: std::io::Error| Failure::Failed(format!("cannot keep the audit record{what}: {error}"));
+    match audit {
+        Audit::Off => Ok(Sink::off()),
+        Audit::Stderr if quiet => Ok(Sink::off()),
+        Audit::Stderr => Sink::to_writer(std::io::stderr()).map_err(|error| fail(String::new(), error)),
+        Audit::File(path) => {
+            #[expect(clippy::disallowed_methods, reason = "the operator's audit file")]
+            let file = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+            file.and_then(Sink::to_writer).map_err(|error| fail(format!(" in \"{}\"", path.display()), error))
+        }
+    }
+}
+
+/// Opens a directory that only this user can use, making it where it is missing.
+fn private_dir(path: &Path) -> Result<Dir, String> {
+    let fail = |error: std::io::Error| format!("\"{}\": {error}", path.display());
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fail)?;
+    let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority()).map_err(fail)?;
+    let meta = cap_std::fs::MetadataExt::mode(&dir.dir_metadata().map_err(fail)?);
+    let owner = cap_std::fs::MetadataExt::uid(&dir.dir_metadata().map_err(fail)?);
+    if owner != rustix::process::geteuid().as_raw() {
+        return Err(format!("\"{}\" belongs to another user; remove it, or name another directory", path.display()));
+    }
+    if meta & 0o077 != 0 {
+        return Err(format!("others can use \"{}\"; run: chmod 700 '{}'", path.display(), path.display()));
+    }
+    Ok(dir)
+}
+
+/// The secret that cursors and compiled code are authenticated with, made on the first start.
+fn installation_key(state: &Path) -> [u8; 32] {
+    kept_key(state).unwrap_or_else(|why| {
+        tracing::warn!("no lasting key: {why}; list cursors and compiled code are valid for this run only");
+        fresh_key()
+    })
+}
+
+fn fresh_key() -> [u8; 32] {
+    let mut key = [0; 32];
+    // Without randomness from the kernel nothing that follows is safe; there is no sensible way on.
+    #[expect(clippy::expect_used, reason = "no randomness, no key")]
+    getrandom::fill(&mut key).expect("the kernel gives random numbers");
+    key
+}
+
+fn kept_key(state: &Path) -> Result<[u8; 32], String> {
+    const NAME: &str = "key";
+    let dir = private_dir(state)?;
+    let fail = |error: std::io::Error| format!("\"{}\": {error}", state.join(NAME).display());
+    let read = || -> Result<Option<[u8; 32]>, String> {
+        let mut file = match dir.open(NAME) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(fail(error)),
+        };
+        let mut key = Vec::new();
+        Read::by_ref(&mut file).take(64).read_to_end(&mut key).map_err(fail)?;
+        key.try_into()
+            .map(Some)
+            .map_err(|_| format!("\"{}\" is damaged; remove it, and a new one is made", state.join(NAME).display()))
+    };
+    if let Some(key) = read()? {
+        return Ok(key);
+    }
+    // Written whole under another name, then linked: of two first starts, both use the one that came first.
+    let temporary = format!("{NAME}.{}.tmp", std::process::id());
+    let key = fresh_key();
+    let mut options = cap_std::fs::OpenOptions::new();
+    cap_std::fs::OpenOptionsExt::mode(options.write(true).create(true).truncate(true), 0o600);
+    let mut file = dir.open_with(&temporary, &options).map_err(fail)?;
+    file.write_all(&key).and_then(|()| file.sync_all()).map_err(fail)?;
+    let linked = dir.hard_link(&temporary, &dir, NAME);
+    let _ = dir.remove_file(&temporary);
+    match linked {
+        Ok(()) => Ok(key),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            read()?.ok_or_else(|| "the key vanished".to_owned())
+        }
+        Err(error) => Err(fail(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_made_once_and_private() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = temp.path().join("a/state");
+        let key = kept_key(&state).unwrap();
+        assert_eq!(kept_key(&state).unwrap(), key);
+        assert_ne!(key, [0; 32]);
+        assert_eq!(std::fs::metadata(state.join("key")).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::metadata(&state).unwrap().mode() & 0o777, 0o700);
+        std::fs::write(state.join("key"), b"short").unwrap();
+        assert!(kept_key(&state).unwrap_err().contains("is damaged"));
+        let wide = temp.path().join("wide");
+        DirBuilder::new().mode(0o777).create(&wide).unwrap();
+        std::fs::set_permissions(&wide, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert!(kept_key(&wide).unwrap_err().contains("chmod 700"));
+    }
+}

@@ -1,0 +1,85 @@
+//! `belljar serve`.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Failure, Where, open};
+use crate::mcp::Handler;
+use crate::mcp::cursor::Cursors;
+use crate::transport;
+
+/// How long threads may take to end after everything was answered.
+const END: Duration = Duration::from_secs(1);
+
+pub(super) fn run(at: &Where, http: Option<SocketAddr>) -> Result<ExitCode, Failure> {
+    super::start_log("info,rmcp=error");
+    if let Some(address) = &http {
+        check_address(address)?;
+    }
+    let runtime = super::runtime()?;
+    let served = runtime.block_on(serve(at, http));
+    // Ends what is still running, so that its records are written.
+    runtime.shutdown_timeout(END);
+    served.map(|()| ExitCode::SUCCESS)
+}
+
+async fn serve(at: &Where, http: Option<SocketAddr>) -> Result<(), Failure> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let stop = async move {
+        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        tracing::info!("stopping");
+    };
+    // The address first: when it is taken, nothing needs to be loaded to say so.
+    let listener = match http {
+        None => None,
+        Some(address) => {
+            #[expect(clippy::disallowed_methods, reason = "the operator's address, checked to be loopback")]
+            let bound = TcpListener::bind(address).await;
+            Some(bound.map_err(|error| Failure::Failed(format!("cannot listen on \"{address}\": {error}")))?)
+        }
+    };
+    let opened = open::open(at, false)?;
+    let cursors = Arc::new(Cursors::new(&opened.key));
+    match listener {
+        None => Ok(transport::stdio::serve(Handler::new(opened.gateway, cursors, "stdio"), stop).await?),
+        Some(listener) => {
+            tracing::info!("listening on http://{}{}", listener.local_addr()?, transport::http::PATH);
+            Ok(transport::http::serve(Handler::new(opened.gateway, cursors, "http"), listener, stop).await?)
+        }
+    }
+}
+
+/// Checks that `address` may be listened on.
+///
+/// # Errors
+/// When it is not a loopback address.
+fn check_address(address: &SocketAddr) -> Result<(), String> {
+    if address.ip().is_loopback() {
+        return Ok(());
+    }
+    Err(format!(
+        "\"{address}\" is not a loopback address, and this version of belljar has no authentication: anyone who reaches it could read everything; listen on 127.0.0.1:{} and put an authenticating proxy in front",
+        address.port()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_address;
+
+    #[test]
+    fn only_loopback_is_listened_on() {
+        for fine in ["127.0.0.1:1", "127.9.9.9:0", "[::1]:80"] {
+            assert!(check_address(&fine.parse().unwrap()).is_ok(), "{fine}");
+        }
+        for open in ["0.0.0.0:80", "[::]:80", "192.168.1.1:80", "[::ffff:127.0.0.1]:80", "8.8.8.8:80"] {
+            assert!(check_address(&open.parse().unwrap()).unwrap_err().contains("no authentication"), "{open}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! `belljar.toml`: what the operator wrote, checked whole before anything starts.
+//!
+//! Every message names the key's path, says what was expected, and the nearest valid key where one was misspelt. The
+//! file is written by people only; nothing a provider does changes it.
+
+mod section;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::grants::{Ambient, KINDS, Requested};
+use crate::model::error::show_bytes;
+use crate::model::{Limits, MountName, reference};
+use section::{Bytes, Section, Span};
+
+/// The name of the file that is looked for in the working directory.
+pub const FILE: &str = "belljar.toml";
+
+/// Where records go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Audit {
+    /// To the standard error stream, among the log.
+    #[default]
+    Stderr,
+    /// Nowhere.
+    Off,
+    /// To a file, appended.
+    File(PathBuf),
+}
+
+/// The whole configuration, with every path absolute.
+pub struct Config {
+    /// The directory that is searched for `*.wasm`.
+    pub plugins: PathBuf,
+    /// Where compiled code is kept.
+    pub cache: PathBuf,
+    /// Where keys are kept.
+    pub state: PathBuf,
+    /// Where records go.
+    pub audit: Audit,
+    /// Calls at once over all mounts.
+    pub calls: u32,
+    /// How long a listing over all mounts may take.
+    pub list_time: Duration,
+    /// The limits of mounts that are not named.
+    pub limits: Limits,
+    /// The mounts that are named, by name.
+    pub mounts: BTreeMap<MountName, Mount>,
+    /// What grants may know.
+    pub ambient: Ambient,
+}
+
+/// One `[mounts.NAME]`.
+pub struct Mount {
+    /// The component's file name in the plugin directory.
+    pub component: Option<String>,
+    /// The base.
+    pub uri: Option<String>,
+    /// The grants.
+    pub grants: Requested,
+    /// The limits.
+    pub limits: Limits,
+}
+
+/// What the machine and the command line say.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// The configuration file; its text.
+    pub file: Option<(PathBuf, String)>,
+    /// The working directory.
+    pub directory: PathBuf,
+    /// `--plugins`.
+    pub plugins: Option<PathBuf>,
+    /// `HOME`.
+    pub home: Option<PathBuf>,
+    /// Where caches go, from the environment.
+    pub cache: PathBuf,
+    /// Where state goes, from the environment.
+    pub state: PathBuf,
+}
+
+/// Calls at once when the operator says nothing. With 64 MiB each, 2 GiB at the very most.
+const CALLS: u32 = 32;
+
+/// The most calls at once: each has an address space of 8 GiB set aside.
+const MAX_CALLS: u64 = 1024;
+
+/// How long a listing may take when the operator says nothing. Clients wait for it before they show anything.
+const LIST_TIME: Duration = Duration::from_secs(3);
+
+impl Config {
+    /// Reads and checks the file, and fills in what it does not say.
+    ///
+    /// # Errors
+    /// Names the file, the key's path and the cure.
+    pub fn read(given: Given) -> Result<Self, String> {
+        match &given.file {
+            None => Self::parse(String::new(), &given),
+            Some((path, text)) => Self::parse(text.clone(), &given).map_err(|why| format!("{}: {why}", path.display())),
+        }
+    }
+
+    fn parse(text: String, given: &Given) -> Result<Self, String> {
+        let base = given
+            .file
+            .as_ref()
+            .and_then(|(path, _)| path.parent())
+            .map_or_else(|| given.directory.clone(), Path::to_owned);
+        let mut root = Section::parse(&text)?;
+        let home = given.home.clone();
+        let place = |path: PathBuf| match (path.strip_prefix("~"), &home) {
+            (Ok(below), Some(home)) => home.join(below),
+            _ => base.join(path),
+        };
+        let plugins = root.take::<PathBuf>("plugins", "a directory")?.map(place);
+        let cache = root.take::<PathBuf>("cache", "a directory")?.map_or_else(|| given.cache.clone(), place);
+        let state = root.take::<PathBuf>("state", "a directory")?.map_or_else(|| given.state.clone(), place);
+        let audit = match root.take::<String>("audit", "\"stderr\", \"off\" or a file")?.as_deref() {
+            None | Some("stderr") => Audit::Stderr,
+            Some("off") => Audit::Off,
+            Some(file) => Audit::File(place(file.into())),
+        };
+        let calls = root.take::<u64>("calls", "a number")?.unwrap_or(CALLS.into());
+        let calls = u32::try_from(calls)
+            .ok()
+            .filter(|calls| (1..=MAX_CALLS).contains(&u64::from(*calls)))
+            .ok_or(format!("calls = {calls}: expected 1 to {MAX_CALLS}"))?;
+        let list_time = root.take::<Span>("list-time", "a time such as \"3s\"")?.map_or(LIST_TIME, |span| span.0);
+        let limits = match root.section("limits")? {
+            None => Limits::default(),
+            Some(section) => read_limits(section, Limits::default())?,
+        };
+        let mut mounts = BTreeMap::new();
+        for (name, section) in root.sections("mounts")? {
+            let name = MountName::new(&name).map_err(|why| format!("[mounts.{}]: {why}", section.shown()))?;
+            let mount = read_mount(section, &limits)?;
+            mounts.insert(name, mount);
+        }
+        root.finish(&[])?;
+
+        let plugins = given
+            .plugins
+            .as_ref()
+            .map(|path| given.directory.join(path))
+            .or(plugins)
+            .unwrap_or_else(|| base.join("plugins"));
+        let mut reserved = vec![plugins.clone(), cache.clone(), state.clone(), base.join("belljar.lock")];
+        reserved.extend(given.file.as_ref().map(|(path, _)| path.clone()));
+        if let Audit::File(path) = &audit {
+            reserved.push(path.clone());
+        }
+        let ambient = Ambient { base, home, reserved };
+        Ok(Self { plugins, cache, state, audit, calls, list_time, limits, mounts, ambient })
+    }
+}
+
+fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> {
+    let component = section.take::<String>("component", "the name of a file in the plugin directory")?;
+    if let Some(file) = &component
+        && (file.contains(['/', '\\', '\0']) || file.starts_with('.') || !file.ends_with(".wasm"))
+    {
+        return Err(format!(
+            "{}component = {file:?}: expected the name of a .wasm file in the plugin directory, without a path",
+            section.path()
+        ));
+    }
+    let uri = section.take::<String>("uri", "a URI that ends in \"/\"")?;
+    if let Some(uri) = &uri {
+        reference::check_base(uri).map_err(|why| format!("{}uri = {uri:?} {why}", section.path()))?;
+    }
+    let limits = match section.section("limits")? {
+        None => defaults.clone(),
+        Some(own) => read_limits(own, defaults.clone())?,
+    };
+    let mut grants = Requested::default();
+    for kind in KINDS {
+        if let Some(value) = section.remove(kind.name) {
+            match grants.set(kind.name, value) {
+                Some(Ok(())) | None => {}
+                Some(Err(error)) => {
+                    return Err(format!(
+                        "{}{}: {}; expected something like  {}",
+                        section.path(),
+                        kind.name,
+                        error.message(),
+                        kind.example
+                    ));
+                }
+            }
+        }
+    }
+    section.finish(&KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>())?;
+    Ok(Mount { component, uri, grants, limits })
+}
+
+fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, String> {
+    const TIME: &str = "a time such as \"5s\" or \"500ms\"";
+    const SIZE: &str = "a size such as \"64MiB\"";
+    let path = section.path();
+    let mut time = |key: &str, max: Duration, into: &mut Duration| -> Result<(), String> {
+        if let Some(Span(value)) = section.take(key, TIME)? {
+            if value < Duration::from_millis(1) || value > max {
+                return Err(format!("{path}{key}: expected 1ms to {}", humantime::format_duration(max)));
+            }
+            *into = value;
+        }
+        Ok(())
+    };
+    time("time", Duration::from_secs(3600), &mut limits.time)?;
+    time("queue", Duration::from_secs(3600), &mut limits.queue)?;
+    let mut size = |key: &str, min: u64, max: u64, into: &mut u64| -> Result<(), String> {
+        if let Some(Bytes(value)) = section.take(key, SIZE)? {
+            if !(min..=max).contains(&value) {
+                return Err(format!("{path}{key}: expected {} to {}", show_bytes(min), show_bytes(max)));
+            }
+            *into = value;
+        }
+        Ok(())
+    };
+    // A memory has 32-bit addresses; a page is 64 KiB; an answer is held several times over while it is encoded.
+    size("memory", 64 << 10, 4 << 30, &mut limits.memory)?;
+    size("result", 1 << 10, 256 << 20, &mut limits.result)?;
+    size("random", 8, 64 << 20, &mut limits.random)?;
+    size("component", 1 << 10, 512 << 20, &mut limits.component)?;
+    let mut output = limits.output as u64;
+    size("output", 0, 16 << 20, &mut output)?;
+    limits.output = usize::try_from(output).unwrap_or(usize::MAX);
+    let mut number = |key: &str, min: u64, max: u64, into: &mut u64| -> Result<(), String> {
+        if let Some(value) = section.take::<u64>(key, "a number")? {
+            if !(min..=max).contains(&value) {
+                return Err(format!("{path}{key} = {value}: expected {min} to {max}"));
+            }
+            *into = value;
+        }
+        Ok(())
+    };
+    number("fuel", 1, i64::MAX as u64, &mut limits.fuel)?;
+    number("resources", 1, 10_000_000, &mut limits.resources)?;
+    let mut count = |key: &str, min: u64, max: u64, into: &mut usize| -> Result<(), String> {
+        let mut value = *into as u64;
+        number(key, min, max, &mut value)?;
+        *into = usize::try_from(value).unwrap_or(usize::MAX);
+        Ok(())
+    };
+    count("handles", 8, 100_000, &mut limits.handles)?;
+    count("concurrency", 1, MAX_CALLS, &mut limits.concurrency)?;
+    section.finish(&[])?;
+    Ok(limits)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! A table of the file that is emptied key by key, so that what is left over was not understood.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use toml::{Table, Value};
+
+use crate::model::text;
+
+/// A size, written as a number of bytes or as `"64MiB"`.
+pub(super) struct Bytes(pub(super) u64);
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        bytesize::ByteSize::deserialize(deserializer).map(|size| Self(size.as_u64()))
+    }
+}
+
+/// A time, written as `"5s"`.
+pub(super) struct Span(pub(super) Duration);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        humantime::parse_duration(&text).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A table, with its path for messages and the keys that were asked for.
+pub(super) struct Section {
+    path: Vec<String>,
+    table: Table,
+    known: Vec<String>,
+}
+
+impl Section {
+    /// The whole file.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let table = text.parse::<Table>().map_err(|error| error.to_string().trim_end().to_owned())?;
+        Ok(Self { path: Vec::new(), table, known: Vec::new() })
+    }
+
+    /// The path as a prefix of a key: `mounts.notes.limits.`
+    pub(super) fn path(&self) -> String {
+        self.path.iter().map(|part| format!("{part}.")).collect()
+    }
+
+    /// The last part of the path, fit to be shown.
+    pub(super) fn shown(&self) -> String {
+        text::excerpt(self.path.last().map_or("", String::as_str), 80)
+    }
+
+    /// Takes a key's value out.
+    pub(super) fn remove(&mut self, key: &str) -> Option<Value> {
+        self.known.push(key.to_owned());
+        self.table.remove(key)
+    }
+
+    /// Takes a key's value out and reads it.
+    pub(super) fn take<T: DeserializeOwned>(&mut self, key: &str, expected: &str) -> Result<Option<T>, String> {
+        let Some(value) = self.remove(key) else { return Ok(None) };
+        let shown = text::excerpt(&value.to_string(), 80);
+        value.try_into().map(Some).map_err(|error: toml::de::Error| {
+            format!("{}{key} = {shown}: expected {expected} ({})", self.path(), text::excerpt(error.message(), 200))
+        })
+    }
+
+    /// Takes a table out.
+    pub(super) fn section(&mut self, key: &str) -> Result<Option<Self>, String> {
+        match self.remove(key) {
+            None => Ok(None),
+            Some(Value::Table(table)) => Ok(Some(self.below(key, table))),
+            Some(other) => Err(format!(
+                "{}{key}: expected a table, [{}{key}], and found a {}",
+                self.path(),
+                self.path(),
+                other.type_str()
+            )),
+        }
+    }
+
+    /// Takes a table of tables out.
+    pub(super) fn sections(&mut self, key: &str) -> Result<Vec<(String, Self)>, String> {
+        let Some(mut section) = self.section(key)? else { return Ok(Vec::new()) };
+        let names: Vec<String> = section.table.keys().cloned().collect();
+        names
+            .into_iter()
+            .map(|name| match section.section(&name)? {
+                Some(inner) => Ok((name, inner)),
+                None => Err(format!("{}{name}: expected a table", section.path())),
+            })
+            .collect()
+    }
+
+    fn below(&self, key: &str, table: Table) -> Self {
+        let mut path = self.path.clone();
+        path.push(key.to_owned());
+        Self { path, table, known: Vec::new() }
+    }
+
+    /// Whatever is left was not understood. `more` are valid keys that were not asked for one by one.
+    pub(super) fn finish(self, more: &[&str]) -> Result<(), String> {
+        let Some(unknown) = self.table.keys().next() else { return Ok(()) };
+        let known = || self.known.iter().map(String::as_str).chain(more.iter().copied());
+        let nearest = known().min_by_key(|key| strsim::osa_distance(unknown, key));
+        let mut all: Vec<&str> = known().collect();
+        all.sort_unstable();
+        all.dedup();
+        let cure = match nearest {
+            Some(near) if strsim::osa_distance(unknown, near) <= near.len().div_ceil(3) => {
+                format!("did you mean \"{near}\"?")
+            }
+            _ => format!("the keys here are {}", all.join(", ")),
+        };
+        Err(format!("unknown key \"{}{}\"; {cure}", self.path(), text::excerpt(unknown, 80)))
+    }
+}

@@ -1,0 +1,87 @@
+//! The configuration as operators write it, right and wrong.
+
+use super::*;
+
+fn read(text: &str) -> Result<Config, String> {
+    let directory = PathBuf::from("/srv/belljar");
+    Config::read(Given {
+        file: Some((directory.join(FILE), text.to_owned())),
+        directory,
+        home: Some("/home/op".into()),
+        cache: "/c".into(),
+        state: "/s".into(),
+        plugins: None,
+    })
+}
+
+fn error(text: &str) -> String {
+    read(text).err().unwrap_or_else(|| panic!("accepted: {text}"))
+}
+
+#[test]
+fn everything_is_optional() {
+    let config = read("").unwrap();
+    assert_eq!(config.plugins, PathBuf::from("/srv/belljar/plugins"));
+    assert_eq!(config.limits, Limits::default());
+    assert_eq!(config.audit, Audit::Stderr);
+    assert!(config.mounts.is_empty());
+    for own in ["/srv/belljar/plugins", "/srv/belljar/belljar.toml", "/srv/belljar/belljar.lock", "/c", "/s"] {
+        assert!(config.ambient.reserved.contains(&own.into()), "{own}");
+    }
+}
+
+#[test]
+fn the_example_of_the_design() {
+    let config = read(
+        r#"
+        plugins = "~/plugins"
+        audit = "audit.jsonl"
+        [limits]
+        time = "5s"
+        memory = "64MiB"
+        [mounts.notes]
+        component = "files.wasm"
+        uri = "notes:///"
+        env = { TITLE = "My notes" }
+        fs = { "/notes" = "~/notes" }
+        [mounts.weather.limits]
+        time = "15s"
+        "#,
+    )
+    .unwrap();
+    assert_eq!(config.plugins, PathBuf::from("/home/op/plugins"));
+    assert_eq!(config.audit, Audit::File("/srv/belljar/audit.jsonl".into()));
+    let notes = &config.mounts[&MountName::new("notes").unwrap()];
+    assert_eq!(notes.component.as_deref(), Some("files.wasm"));
+    assert_eq!(notes.uri.as_deref(), Some("notes:///"));
+    assert_eq!(notes.grants.describe().len(), 2);
+    let weather = &config.mounts[&MountName::new("weather").unwrap()];
+    assert_eq!(weather.limits.time, Duration::from_secs(15));
+    assert_eq!(weather.limits.memory, 64 << 20);
+}
+
+#[test]
+fn unknown_keys_name_their_path_and_the_nearest_valid_one() {
+    assert_eq!(error("plugin = 'x'"), "/srv/belljar/belljar.toml: unknown key \"plugin\"; did you mean \"plugins\"?");
+    assert!(error("[mounts.a]\nevn = {}").contains("unknown key \"mounts.a.evn\"; did you mean \"env\"?"));
+    assert!(error("[mounts.a.limits]\nmemroy = 1").contains("\"mounts.a.limits.memroy\"; did you mean \"memory\"?"));
+    assert!(error("[limits]\nzzz = 1").contains("the keys here are component, concurrency"));
+    assert!(error("[mounts.a]\nzzz = 1").contains("the keys here are component, env, fs, http, limits, uri"));
+}
+
+#[test]
+fn wrong_values_say_what_was_expected() {
+    assert!(error("[limits]\nmemory = 'lots'").contains("limits.memory = \"lots\": expected a size such as \"64MiB\""));
+    assert!(error("[limits]\ntime = 5").contains("limits.time = 5: expected a time such as \"5s\""));
+    assert!(error("[limits]\ntime = '0s'").contains("expected 1ms to"));
+    assert!(error("[limits]\nmemory = '8GiB'").contains("expected 64KiB to 4GiB"));
+    assert!(error("[limits]\nfuel = -1").contains("limits.fuel = -1: expected a number"));
+    assert!(error("mounts = 3").contains("mounts: expected a table"));
+    assert!(error("[mounts]\na = 3").contains("mounts.a: expected a table"));
+    assert!(error("[mounts.A]").contains("not a mount name"));
+    assert!(error("[mounts.a]\nuri = 'a://b'").contains("does not end in \"/\"; add one"));
+    assert!(error("[mounts.a]\ncomponent = '../x.wasm'").contains("without a path"));
+    assert!(error("[mounts.a]\nfs = ['/x']").contains("expected something like  fs = { \"/data\" = \"DIR\" }"));
+    assert!(error("calls = 0").contains("expected 1 to 1024"));
+    assert!(error("a = ").contains("line 1"), "{}", error("a = "));
+}

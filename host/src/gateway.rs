@@ -1,0 +1,379 @@
+//! The one conductor: route, admit, call, check, record.
+//!
+//! A read is one line through here. Knows no MCP and no WebAssembly; every request ends in exactly one record per call.
+
+mod check;
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
+use tokio::time::Instant;
+
+use crate::admission::Admission;
+use crate::audit::{Record, Sink};
+use crate::catalog::listing::{Listed, Position, is_full};
+use crate::catalog::{Catalog, Mount, Snapshot};
+use crate::model::{
+    Answer, Caller, Description, Fault, MountName, Operation, Outcome, ReadError, Reading, Trail, Usage, reference,
+    text,
+};
+use crate::sandbox::Sandbox;
+
+/// Mounts whose first page is asked for at once.
+const WINDOW: usize = 8;
+
+/// Reasons that a listing carries for what it left out.
+const NOTICES: usize = 64;
+
+/// Longer than any loading takes.
+const LOADED: Duration = Duration::from_secs(24 * 3600);
+
+/// Everything that serves a request.
+pub struct Gateway {
+    catalog: Arc<Catalog>,
+    sandbox: Arc<Sandbox>,
+    admission: Admission,
+    audit: Sink,
+    list_time: Duration,
+}
+
+/// A page over all mounts.
+#[derive(Debug)]
+pub struct Listing<T> {
+    /// The entries, in the order of mounts, each mount's in its own order.
+    pub entries: Vec<(T, MountName)>,
+    /// Where it goes on.
+    pub next: Option<Position>,
+    /// What was left out, and why: the mount, then the reason; sanitised.
+    pub notices: Vec<(MountName, String)>,
+}
+
+impl<T> Default for Listing<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), next: None, notices: Vec::new() }
+    }
+}
+
+/// One page of one mount: its entries, unchecked, and the provider's next cursor.
+type Fetched<T> = Result<(Vec<T>, Option<String>), ReadError>;
+
+impl Gateway {
+    /// Puts the parts together.
+    pub fn new(
+        catalog: Arc<Catalog>,
+        sandbox: Arc<Sandbox>,
+        admission: Admission,
+        audit: Sink,
+        list_time: Duration,
+    ) -> Self {
+        Self { catalog, sandbox, admission, audit, list_time }
+    }
+
+    /// The mounts now, without waiting.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.catalog.snapshot()
+    }
+
+    /// The mounts, once everything that lay in the plugin directory at the start is loaded (or a listing's time is over).
+    pub async fn settled(&self) -> Arc<Snapshot> {
+        self.catalog.settled(Instant::now() + self.list_time).await;
+        self.catalog.snapshot()
+    }
+
+    /// The mounts, once everything that lay in the plugin directory at the start is loaded, however long that takes.
+    pub async fn loaded(&self) -> Arc<Snapshot> {
+        self.catalog.settled(Instant::now() + LOADED).await;
+        self.catalog.snapshot()
+    }
+
+    /// Reads `uri`.
+    ///
+    /// # Errors
+    /// Names the mount where one was found.
+    pub async fn read(&self, caller: &Caller, uri: &str) -> Result<(Reading, Arc<Mount>), Fault> {
+        let (mount, reference) = match self.route(uri).await {
+            Ok(found) => found,
+            Err(error) => {
+                self.record_unrouted(caller, uri, &error);
+                return Err(Fault { error, mount: None, uri: Some(text::excerpt(uri, reference::MAX_URI)) });
+            }
+        };
+        let operation = Operation::Read { reference };
+        let outcome = self.call(caller, &mount, &operation, None).await;
+        let read = outcome.and_then(|answer| match answer {
+            Answer::Reading(reading) => check::reading(reading, operation.reference().unwrap_or_default(), &mount),
+            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+        });
+        match read {
+            Ok(reading) => Ok((reading, mount)),
+            Err(error) => Err(Fault { error, mount: Some(mount.name.clone()), uri: Some(uri.to_owned()) }),
+        }
+    }
+
+    /// The mount and the checked reference that `uri` names. While components are still being loaded, waits for them.
+    async fn route(&self, uri: &str) -> Result<(Arc<Mount>, String), ReadError> {
+        if uri.len() > reference::MAX_URI {
+            return Err(ReadError::BadUri(format!(
+                "has {} bytes; at most {} are accepted",
+                uri.len(),
+                reference::MAX_URI
+            )));
+        }
+        let mut snapshot = self.catalog.snapshot();
+        if snapshot.route(uri).is_none() {
+            snapshot = self.settled().await;
+        }
+        let Some((mount, reference)) = snapshot.route(uri) else {
+            return Err(match uri.split_once(':') {
+                Some((scheme, _)) if !scheme.is_empty() && uri.bytes().all(|b| b.is_ascii_graphic()) => {
+                    ReadError::NotFound
+                }
+                Some(_) => ReadError::BadUri("is not a URI (RFC 3986); percent-encode other characters".to_owned()),
+                None => ReadError::BadUri("has no scheme; expected one such as \"belljar://MOUNT/...\"".to_owned()),
+            });
+        };
+        reference::check(reference).map_err(|why| ReadError::BadUri(why.to_owned()))?;
+        Ok((Arc::clone(mount), reference.to_owned()))
+    }
+
+    /// How `mount` describes itself.
+    ///
+    /// # Errors
+    /// As a read.
+    pub async fn describe(&self, caller: &Caller, mount: &Arc<Mount>) -> Result<Description, ReadError> {
+        match self.call(caller, mount, &Operation::Describe, None).await? {
+            Answer::Description(about) => Ok(check::description(about)),
+            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+        }
+    }
+
+    /// One page of resources or templates over all mounts, from `start` on. A mount that fails, hangs or lies is left out,
+    /// with a notice; the others are served in the listing's time. `only` restricts the walk to one mount.
+    pub async fn list<T: Listed>(
+        &self,
+        caller: &Caller,
+        start: Option<Position>,
+        only: Option<&MountName>,
+    ) -> Listing<T> {
+        let began = Instant::now();
+        self.catalog.settled(began + self.list_time / 3).await;
+        // A mount that hangs is given up before the listing's time is over, so that those behind it are still asked.
+        let patience = began + self.list_time * 2 / 3;
+        let end = began + self.list_time;
+        let snapshot = self.catalog.snapshot();
+        let from = snapshot.from(start.as_ref().map(|p| &p.mount).or(only));
+        let mut rest: VecDeque<Arc<Mount>> =
+            from.iter().filter(|mount| only.is_none_or(|only| mount.name == *only)).cloned().collect();
+        let pages = start.as_ref().map_or(0, |p| p.pages);
+        let mut walk = Walk {
+            gateway: self,
+            caller,
+            snapshot: &snapshot,
+            pages,
+            listing: Listing::default(),
+            keys: HashSet::new(),
+            bytes: 0,
+        };
+
+        // In the middle of one mount, the others are not asked until it is finished.
+        if let Some(position) = start.filter(|p| !p.is_start())
+            && let Some(mount) = rest.pop_front_if(|mount| mount.name == position.mount)
+        {
+            let first = self.fetch(caller, &mount, &position, end).await;
+            if walk.mount(&mount, position, first, end).await {
+                return walk.listing;
+            }
+        }
+        let mut ahead = FuturesOrdered::new();
+        loop {
+            while ahead.len() < WINDOW
+                && let Some(mount) = rest.pop_front()
+            {
+                ahead.push_back(self.first_page(caller, mount, pages, patience));
+            }
+            let Some((mount, position, first)) = ahead.next().await else { break };
+            let is_over = walk.is_full() || (Instant::now() >= end && !walk.listing.entries.is_empty());
+            if is_over {
+                walk.pause(position);
+                break;
+            }
+            if walk.mount(&mount, position, first, end).await {
+                break;
+            }
+        }
+        walk.listing
+    }
+
+    async fn first_page<T: Listed>(
+        &self,
+        caller: &Caller,
+        mount: Arc<Mount>,
+        pages: u32,
+        by: Instant,
+    ) -> (Arc<Mount>, Position, Fetched<T>) {
+        let position = Position::start_of(&mount.name, pages);
+        let first = self.fetch(caller, &mount, &position, by).await;
+        (mount, position, first)
+    }
+
+    async fn fetch<T: Listed>(
+        &self,
+        caller: &Caller,
+        mount: &Arc<Mount>,
+        position: &Position,
+        by: Instant,
+    ) -> Fetched<T> {
+        let answer = self.call(caller, mount, &T::operation(position), Some(by)).await?;
+        T::unpack(answer)
+    }
+
+    /// Admits, calls, records. `by`: an earlier deadline than the mount's own.
+    async fn call(
+        &self,
+        caller: &Caller,
+        mount: &Arc<Mount>,
+        operation: &Operation,
+        by: Option<Instant>,
+    ) -> Result<Answer, ReadError> {
+        let mut recorder = Recorder { audit: &self.audit, caller, mount, operation, ended: None };
+        let outcome = match self.admission.admit(&mount.gate, by).await {
+            Ok(permit) => self.sandbox.call(mount.id, permit, operation.clone()).await,
+            Err(error) => Outcome { result: Err(error), usage: Usage::default(), trail: Trail::default() },
+        };
+        let Outcome { result, usage, trail } = outcome;
+        let result = result.map_err(|error| check::explain(error, &trail, mount));
+        recorder.ended = Some((result.as_ref().map(|_| ()).map_err(Clone::clone), usage, trail));
+        result
+    }
+
+    fn record_unrouted(&self, caller: &Caller, uri: &str, error: &ReadError) {
+        self.audit.record(Record {
+            at: SystemTime::now(),
+            caller: caller.clone(),
+            mount: None,
+            digest: None,
+            operation: "read",
+            reference: Some(text::excerpt(uri, reference::MAX_URI)),
+            outcome: Err(error.clone()),
+            usage: Usage::default(),
+            trail: Trail::default(),
+        });
+    }
+}
+
+/// Records a call when it goes out of scope: how it ended, or that it was withdrawn.
+struct Recorder<'a> {
+    audit: &'a Sink,
+    caller: &'a Caller,
+    mount: &'a Mount,
+    operation: &'a Operation,
+    ended: Option<(Result<(), ReadError>, Usage, Trail)>,
+}
+
+impl Drop for Recorder<'_> {
+    fn drop(&mut self) {
+        if !self.audit.is_on() {
+            return;
+        }
+        let (outcome, usage, trail) =
+            self.ended.take().unwrap_or_else(|| (Err(ReadError::Cancelled), Usage::default(), Trail::default()));
+        self.audit.record(Record {
+            at: SystemTime::now(),
+            caller: self.caller.clone(),
+            mount: Some(self.mount.name.clone()),
+            digest: Some(self.mount.digest),
+            operation: self.operation.name(),
+            reference: self.operation.reference().map(str::to_owned),
+            outcome,
+            usage,
+            trail,
+        });
+    }
+}
+
+/// A page of a walk that is being filled.
+struct Walk<'a, T> {
+    gateway: &'a Gateway,
+    caller: &'a Caller,
+    snapshot: &'a Snapshot,
+    pages: u32,
+    listing: Listing<T>,
+    keys: HashSet<String>,
+    bytes: usize,
+}
+
+impl<T: Listed> Walk<'_, T> {
+    fn is_full(&self) -> bool {
+        is_full(self.listing.entries.len(), self.bytes, self.pages)
+    }
+
+    /// Takes over a mount's entries, page by page, from the page `first` at `position` on. Says whether the walk's page
+    /// ends here.
+    async fn mount(&mut self, mount: &Arc<Mount>, mut position: Position, first: Fetched<T>, end: Instant) -> bool {
+        let mut page = first;
+        loop {
+            let (entries, next) = match page {
+                Ok(page) => page,
+                Err(error) => {
+                    self.notice(mount, format!("left out: {error}"));
+                    return false;
+                }
+            };
+            let (mut bad, mut reason) = (0u32, None);
+            for entry in entries.into_iter().skip(position.skip as usize) {
+                if self.is_full() {
+                    return self.pause(position);
+                }
+                position.skip = position.skip.saturating_add(1);
+                if position.served >= mount.gate.limits().resources {
+                    self.notice(mount, format!("cut: it lists more than {} resources; to serve more, set resources under [mounts.{}.limits]", mount.gate.limits().resources, mount.name));
+                    return false;
+                }
+                match entry.check(mount, self.snapshot) {
+                    Ok(entry) if self.keys.contains(entry.key()) => {
+                        bad += 1;
+                        reason
+                            .get_or_insert_with(|| format!("\"{}\" is listed twice", text::excerpt(entry.key(), 100)));
+                    }
+                    Ok(entry) => {
+                        position.served += 1;
+                        self.bytes += entry.weight();
+                        self.keys.insert(entry.key().to_owned());
+                        self.listing.entries.push((entry, mount.name.clone()));
+                    }
+                    Err(why) => {
+                        bad += 1;
+                        reason.get_or_insert(why);
+                    }
+                }
+            }
+            if let Some(reason) = reason {
+                self.notice(mount, format!("{bad} of its entries left out, the first because {reason}"));
+            }
+            let Some(next) = next else { return false };
+            if let Err(error) = position.advance(next) {
+                self.notice(mount, format!("cut: {error}"));
+                return false;
+            }
+            if self.is_full() || Instant::now() >= end {
+                return self.pause(position);
+            }
+            page = self.gateway.fetch(self.caller, mount, &position, end).await;
+        }
+    }
+
+    fn pause(&mut self, position: Position) -> bool {
+        self.listing.next = Some(Position { pages: self.pages.saturating_add(1), ..position });
+        true
+    }
+
+    fn notice(&mut self, mount: &Mount, reason: String) {
+        tracing::warn!(mount = %mount.name, "in the listing: {reason}");
+        if self.listing.notices.len() < NOTICES {
+            self.listing.notices.push((mount.name.clone(), reason));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What a provider gave is checked before anyone sees it.
+
+use crate::catalog::Mount;
+use crate::catalog::listing::{meta, mime_type};
+use crate::grants::KINDS;
+use crate::model::{Decision, Description, ReadError, Reading, Trail, reference, text};
+
+/// Pieces of contents in one answer.
+const MAX_CONTENTS: usize = 10_000;
+
+/// Checks a reading of `asked` and makes its references absolute.
+///
+/// # Errors
+/// [`ReadError::BadOutput`].
+pub(super) fn reading(mut reading: Reading, asked: &str, mount: &Mount) -> Result<Reading, ReadError> {
+    if reading.contents.is_empty() {
+        return Err(ReadError::BadOutput(
+            "read gave no contents; a resource that does not exist is not-found".to_owned(),
+        ));
+    }
+    if reading.contents.len() > MAX_CONTENTS {
+        return Err(ReadError::BadOutput(format!(
+            "read gave {} contents; at most {MAX_CONTENTS} are passed on",
+            reading.contents.len()
+        )));
+    }
+    for contents in &mut reading.contents {
+        let shown = || text::excerpt(&contents.reference, 100);
+        reference::check(&contents.reference)
+            .map_err(|why| ReadError::BadOutput(format!("read gave contents for \"{}\", which {why}", shown())))?;
+        if !reference::is_same_or_below(asked, &contents.reference) {
+            return Err(ReadError::BadOutput(format!(
+                "read of \"{}\" gave contents for \"{}\"; contents are for what was asked or what lies below it",
+                text::excerpt(asked, 100),
+                shown()
+            )));
+        }
+        contents.reference.insert_str(0, &mount.base);
+        contents.mime_type = mime_type(contents.mime_type.take());
+        contents.meta = meta(std::mem::take(&mut contents.meta));
+    }
+    Ok(reading)
+}
+
+/// Makes a description fit to be shown.
+pub(super) fn description(about: Description) -> Description {
+    let clean = |text: Option<String>, max| text.map(|t| text::cleaned(t, max)).filter(|t| !t.trim().is_empty());
+    Description {
+        title: clean(about.title, 256),
+        version: clean(about.version, 64),
+        description: clean(about.description, 4096),
+    }
+}
+
+/// Adds to a provider's `denied` what belljar itself refused during the call, or else which grant it may have missed.
+pub(super) fn explain(error: ReadError, trail: &Trail, mount: &Mount) -> ReadError {
+    let ReadError::Denied { message, denial: None } = error else { return error };
+    let missing = || {
+        let kind = KINDS.iter().find(|kind| mount.uses.contains(&kind.name) && !mount.holds.contains(&kind.name))?;
+        Some(Decision {
+            grant: kind.name,
+            what: "(nothing granted)".to_owned(),
+            allowed: false,
+            cure: Some(format!("add  {}  to [mounts.{}]", kind.example, mount.name)),
+            times: 1,
+        })
+    };
+    let denial = trail.first_denial().cloned().or_else(missing);
+    ReadError::Denied { message, denial }
+}

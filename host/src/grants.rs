@@ -1,0 +1,193 @@
+//! What an operator can give a mount, one file a kind, and THE list of kinds.
+//!
+//! A grant has three moments: [`Grant::link`] once per engine, [`Grant::configure`] once per mount (the only place
+//! where ambient power is spent: a path becomes a handle here), [`Grant::open`] once per call. Each decision that a
+//! grant takes during a call goes onto the call's trail. What is not granted is linked all the same and refuses, so
+//! that every WASI program can be instantiated.
+
+pub mod env;
+pub mod fs;
+pub mod http;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wasmtime::component::Linker;
+use wasmtime_wasi::{WasiCtxBuilder, WasiView};
+use wasmtime_wasi_http::WasiHttpView;
+
+use crate::model::{MountName, Trail};
+
+/// The trail of a call in progress, shared by everything that decides something in it.
+#[derive(Clone, Debug, Default)]
+pub struct SharedTrail(Arc<Mutex<Trail>>);
+
+impl SharedTrail {
+    /// Adds a decision; see [`Trail::add`].
+    pub fn add(&self, grant: &'static str, what: &str, allowed: bool, cure: impl FnOnce() -> Option<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(grant, what, allowed, cure);
+    }
+
+    /// What was decided so far.
+    pub fn take(&self) -> Trail {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What a store must lend for the grants to work in it.
+pub trait View: WasiView + WasiHttpView + Send + 'static {
+    /// The grants that were opened for this call.
+    fn opened(&mut self) -> &mut Opened;
+}
+
+/// What a grant may know when it is configured.
+#[derive(Clone, Debug, Default)]
+pub struct Ambient {
+    /// The directory that relative host paths start from: where the configuration file lies.
+    pub base: PathBuf,
+    /// The operator's home directory, for `~/`.
+    pub home: Option<PathBuf>,
+    /// belljar's own files and directories, which no grant may cover: plugins, configuration, lock, cache, state.
+    pub reserved: Vec<PathBuf>,
+}
+
+/// A kind of grant.
+pub trait Grant {
+    /// The key under `[mounts.NAME]`, and the name in records.
+    const NAME: &'static str;
+    /// The WASI packages or interfaces through which a guest uses it, as import prefixes.
+    const IMPORTS: &'static [&'static str];
+    /// What an operator adds to the configuration to give it, as an example.
+    const EXAMPLE: &'static str;
+    /// The value of the key.
+    type Config: serde::de::DeserializeOwned + Default;
+    /// What a mount holds.
+    type Mount: Send + Sync;
+    /// What a call holds.
+    type Call: Send;
+
+    /// Adds or replaces host functions. Once per engine.
+    ///
+    /// # Errors
+    /// When the linker refuses a definition.
+    fn link<T: View>(linker: &mut Linker<T>) -> wasmtime::Result<()>;
+
+    /// Turns words into handles. Once per mount.
+    ///
+    /// # Errors
+    /// Says what is wrong with the configuration, and the cure.
+    fn configure(config: &Self::Config, ambient: &Ambient) -> Result<Self::Mount, String>;
+
+    /// Whether the mount holds anything of this kind.
+    fn is_held(mount: &Self::Mount) -> bool;
+
+    /// One line a thing held, in the operator's words.
+    fn describe(config: &Self::Config) -> Vec<String>;
+
+    /// Gives the call what the mount holds.
+    fn open(mount: &Self::Mount, wasi: &mut WasiCtxBuilder, name: &MountName, trail: &SharedTrail) -> Self::Call;
+}
+
+/// Makes the types that hold one field a grant, and the functions that run over all of them.
+macro_rules! grants {
+    ($($field:ident: $kind:ty),* $(,)?) => {
+        /// The grants of a mount as the operator wrote them.
+        #[derive(Default)]
+        pub struct Requested { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::Config,)* }
+
+        /// The grants of a mount, turned into handles.
+        pub struct Held { $($field: <$kind as Grant>::Mount,)* }
+
+        /// The grants of a call.
+        pub struct Opened { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::Call,)* }
+
+        /// A kind of grant, for people: name, import prefixes, example.
+        pub const KINDS: &[Kind] = &[$(Kind {
+            name: <$kind as Grant>::NAME,
+            imports: <$kind as Grant>::IMPORTS,
+            example: <$kind as Grant>::EXAMPLE,
+        }),*];
+
+        /// Adds every grant's host functions.
+        ///
+        /// # Errors
+        /// When the linker refuses a definition.
+        pub fn link<T: View>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+            $(<$kind as Grant>::link(linker)?;)*
+            Ok(())
+        }
+
+        impl Requested {
+            /// Reads the value of key `name`; `None` when no grant has that name.
+            pub fn set(&mut self, name: &str, value: toml::Value) -> Option<Result<(), toml::de::Error>> {
+                match name {
+                    $(<$kind as Grant>::NAME => Some(value.try_into().map(|config| self.$field = config)),)*
+                    _ => None,
+                }
+            }
+
+            /// Turns words into handles.
+            ///
+            /// # Errors
+            /// Names the grant and says what is wrong with it.
+            pub fn configure(&self, ambient: &Ambient) -> Result<Held, String> {
+                Ok(Held { $($field: <$kind as Grant>::configure(&self.$field, ambient)
+                    .map_err(|why| format!("{}: {why}", <$kind as Grant>::NAME))?,)* })
+            }
+
+            /// What is granted, one line a thing, with the kind's name.
+            pub fn describe(&self) -> Vec<(&'static str, String)> {
+                let mut lines = Vec::new();
+                $(lines.extend(<$kind as Grant>::describe(&self.$field).into_iter().map(|line| (<$kind as Grant>::NAME, line)));)*
+                lines
+            }
+        }
+
+        impl Held {
+            /// The kinds of which this mount holds something.
+            pub fn kinds(&self) -> Vec<&'static str> {
+                let mut kinds = Vec::new();
+                $(if <$kind as Grant>::is_held(&self.$field) { kinds.push(<$kind as Grant>::NAME); })*
+                kinds
+            }
+
+            /// Opens every grant for one call.
+            pub fn open(&self, wasi: &mut WasiCtxBuilder, name: &MountName, trail: &SharedTrail) -> Opened {
+                Opened { $($field: <$kind as Grant>::open(&self.$field, wasi, name, trail),)* }
+            }
+        }
+    };
+}
+
+/// A kind of grant, for people.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// See [`Grant::NAME`].
+    pub name: &'static str,
+    /// See [`Grant::IMPORTS`].
+    pub imports: &'static [&'static str],
+    /// See [`Grant::EXAMPLE`].
+    pub example: &'static str,
+}
+
+// THE list: a new kind of grant is a new file and one line here.
+grants! {
+    fs: fs::Fs,
+    env: env::Env,
+    http: http::Http,
+}
+
+impl Held {
+    /// Whether file operations of this mount may stall, so that its calls need threads of their own.
+    pub fn may_stall(&self) -> bool {
+        self.fs.may_stall()
+    }
+}
+
+/// The version that the linked WASI interfaces carry; guests that import an older 0.2 are matched to it.
+pub(crate) const WASI: &str = "@0.2.12";
+
+/// The full name of a WASI interface as it is linked.
+pub(crate) fn wasi(interface: &str) -> String {
+    format!("wasi:{interface}{WASI}")
+}

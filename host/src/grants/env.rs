@@ -1,0 +1,72 @@
+//! `env`: environment variables. Nothing of belljar's own environment is ever passed on.
+
+use std::collections::BTreeMap;
+
+use wasmtime::component::Linker;
+use wasmtime_wasi::WasiCtxBuilder;
+
+use super::{Ambient, Grant, SharedTrail, View};
+use crate::model::MountName;
+
+/// The kind.
+pub struct Env;
+
+/// What a mount holds: names with values.
+pub struct Mount(Vec<(String, String)>);
+
+impl Grant for Env {
+    const NAME: &'static str = "env";
+    const IMPORTS: &'static [&'static str] = &["wasi:cli/environment"];
+    const EXAMPLE: &'static str = "env = { NAME = \"value\" }";
+    type Config = BTreeMap<String, String>;
+    type Mount = Mount;
+    type Call = ();
+
+    fn link<T: View>(_: &mut Linker<T>) -> wasmtime::Result<()> {
+        Ok(())
+    }
+
+    fn configure(config: &Self::Config, _: &Ambient) -> Result<Mount, String> {
+        for (name, value) in config {
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                return Err(format!(
+                    "\"{}\" is not a variable that a program can read: no \"=\" in its name, no NUL anywhere",
+                    name.escape_debug()
+                ));
+            }
+        }
+        Ok(Mount(config.iter().map(|(name, value)| (name.clone(), value.clone())).collect()))
+    }
+
+    fn is_held(mount: &Mount) -> bool {
+        !mount.0.is_empty()
+    }
+
+    fn describe(config: &Self::Config) -> Vec<String> {
+        // Names only: a value may be private.
+        config.keys().cloned().collect()
+    }
+
+    fn open(mount: &Mount, wasi: &mut WasiCtxBuilder, _: &MountName, _: &SharedTrail) -> Self::Call {
+        if !mount.0.is_empty() {
+            wasi.envs(&mount.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked_and_values_not_shown() {
+        let config = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        assert!(Env::configure(&config("A", "secret"), &Ambient::default()).is_ok());
+        for bad in ["", "A=B", "A\0"] {
+            assert!(Env::configure(&config(bad, "x"), &Ambient::default()).is_err(), "{bad:?}");
+        }
+        assert!(Env::configure(&config("A", "x\0"), &Ambient::default()).is_err());
+        assert_eq!(Env::describe(&config("A", "secret")), ["A"]);
+        assert!(!Env::is_held(&Env::configure(&BTreeMap::new(), &Ambient::default()).unwrap()));
+    }
+}

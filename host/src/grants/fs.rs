@@ -1,0 +1,199 @@
+//! `fs`: directories, read-only.
+//!
+//! A path becomes a handle when the mount is configured. During a call every path is resolved by the kernel below such
+//! a handle (`openat2` with `RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS`), and only regular files and directories are
+//! opened: what a path leads to is looked at through `O_PATH` first, so that no FIFO or device is ever touched.
+
+mod beneath;
+mod entries;
+mod place;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use wasmtime::StoreContextMut;
+use wasmtime::component::{Linker, Resource, ResourceType};
+use wasmtime_wasi::filesystem::{Descriptor, Dir, File};
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    DescriptorFlags, DirectoryEntry, ErrorCode, OpenFlags, PathFlags,
+};
+use wasmtime_wasi::{FsPerms, OpenMode, WasiCtxBuilder};
+
+use super::{Ambient, Grant, SharedTrail, View, wasi};
+use crate::model::{MountName, text};
+use beneath::{Kind, Refused};
+use entries::Entries;
+
+/// The kind.
+pub struct Fs;
+
+/// Guest path to host path.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Config(BTreeMap<String, PathBuf>);
+
+/// What a mount holds.
+pub struct Mount {
+    places: Vec<place::Place>,
+}
+
+impl Mount {
+    /// Whether any of the directories lies on a file system that can stall (network, FUSE, unknown).
+    pub fn may_stall(&self) -> bool {
+        self.places.iter().any(place::Place::may_stall)
+    }
+}
+
+/// What a call holds.
+pub struct Call {
+    dirs: Vec<(Arc<str>, std::fs::File)>,
+    cross_mounts: bool,
+    mount: MountName,
+    trail: SharedTrail,
+}
+
+impl Call {
+    fn deny(&self, what: &str, cure: &str) {
+        self.trail.add(Fs::NAME, &format!("open {what}"), false, || Some(cure.replace("NAME", self.mount.as_str())));
+    }
+}
+
+const READ_ONLY: &str = "nothing allows this: filesystem grants are read-only";
+const SPECIAL: &str = "nothing allows this: only regular files and directories can be opened";
+const OUTSIDE: &str = "the path leads out of the granted directory; grant the directory that it leads to: add  fs = { \"/other\" = \"DIR\" }  to [mounts.NAME]";
+
+impl Grant for Fs {
+    const NAME: &'static str = "fs";
+    const IMPORTS: &'static [&'static str] = &["wasi:filesystem/"];
+    const EXAMPLE: &'static str = "fs = { \"/data\" = \"DIR\" }";
+    type Config = Config;
+    type Mount = Mount;
+    type Call = Call;
+
+    fn link<T: View>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        linker
+            .instance(&wasi("filesystem/preopens"))?
+            .func_wrap("get-directories", |store, (): ()| Ok((directories(store)?,)))?;
+        let mut types = linker.instance(&wasi("filesystem/types"))?;
+        types.func_wrap("[method]descriptor.open-at", |store, params| Ok((open_at(store, params)?,)))?;
+        types.resource("directory-entry-stream", ResourceType::host::<Entries>(), |mut store, rep| {
+            store.data_mut().ctx().table.delete(Resource::<Entries>::new_own(rep))?;
+            Ok(())
+        })?;
+        types.func_wrap("[method]descriptor.read-directory", |store, params| Ok((read_directory(store, params)?,)))?;
+        types.func_wrap("[method]directory-entry-stream.read-directory-entry", |store, params| {
+            Ok((next_entry(store, params)?,))
+        })?;
+        Ok(())
+    }
+
+    fn configure(config: &Config, ambient: &Ambient) -> Result<Mount, String> {
+        let places =
+            config.0.iter().map(|(guest, host)| place::Place::open(guest, host, ambient)).collect::<Result<_, _>>()?;
+        Ok(Mount { places })
+    }
+
+    fn is_held(mount: &Mount) -> bool {
+        !mount.places.is_empty()
+    }
+
+    fn describe(config: &Config) -> Vec<String> {
+        config.0.iter().map(|(guest, host)| format!("{guest} = {} (read-only)", host.display())).collect()
+    }
+
+    fn open(mount: &Mount, _: &mut WasiCtxBuilder, name: &MountName, trail: &SharedTrail) -> Call {
+        // A directory that cannot be opened just now is absent in this call; the guest sees no such directory.
+        let dirs = mount.places.iter().filter_map(|place| Some((place.guest(), place.handle()?))).collect();
+        let cross_mounts = mount.places.iter().any(place::Place::crosses_mounts);
+        Call { dirs, cross_mounts, mount: name.clone(), trail: trail.clone() }
+    }
+}
+
+fn new_dir(dir: std::fs::File) -> Dir {
+    // Operations run on the thread that polls the call: cheap, and safe because nothing that can stall is opened on
+    // the front (a mount that may stall has threads of its own).
+    Dir::new(dir, FsPerms::ReadOnly, OpenMode::READ, true)
+}
+
+fn directories<T: View>(mut store: StoreContextMut<'_, T>) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+    let state = store.data_mut();
+    let mut dirs = Vec::new();
+    for (guest, dir) in &state.opened().fs.dirs {
+        dirs.push((guest.to_string(), new_dir(dir.try_clone()?)));
+    }
+    for (guest, _) in &dirs {
+        state.opened().fs.trail.add(Fs::NAME, guest, true, || None);
+    }
+    let table = state.ctx().table;
+    dirs.into_iter().map(|(guest, dir)| Ok((table.push(Descriptor::Dir(dir))?, guest))).collect()
+}
+
+type OpenAt = (Resource<Descriptor>, PathFlags, String, OpenFlags, DescriptorFlags);
+
+fn open_at<T: View>(
+    mut store: StoreContextMut<'_, T>,
+    params: OpenAt,
+) -> wasmtime::Result<Result<Resource<Descriptor>, ErrorCode>> {
+    let (fd, path_flags, path, open_flags, flags) = params;
+    let state = store.data_mut();
+    let base = match state.ctx().table.get(&fd)? {
+        Descriptor::Dir(dir) => Arc::clone(&dir.dir),
+        Descriptor::File(_) => return Ok(Err(ErrorCode::NotDirectory)),
+    };
+    let call = &state.opened().fs;
+    let shown = text::excerpt(&path, 160);
+    let sync = DescriptorFlags::FILE_INTEGRITY_SYNC
+        | DescriptorFlags::DATA_INTEGRITY_SYNC
+        | DescriptorFlags::REQUESTED_WRITE_SYNC;
+    if flags.intersects(sync) {
+        return Ok(Err(ErrorCode::Unsupported));
+    }
+    if open_flags.intersects(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE)
+        || flags.intersects(DescriptorFlags::WRITE | DescriptorFlags::MUTATE_DIRECTORY)
+    {
+        call.deny(&shown, READ_ONLY);
+        return Ok(Err(ErrorCode::NotPermitted));
+    }
+    let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
+    let want_dir = open_flags.contains(OpenFlags::DIRECTORY);
+    let opened = match beneath::open(&base, &path, follow, want_dir, call.cross_mounts) {
+        Ok((file, Kind::Directory)) => Descriptor::Dir(new_dir(file)),
+        Ok((file, Kind::File)) => Descriptor::File(File::new(file, FsPerms::ReadOnly, OpenMode::READ, true)),
+        Err(Refused::Outside) => {
+            call.deny(&shown, OUTSIDE);
+            return Ok(Err(ErrorCode::NotPermitted));
+        }
+        Err(Refused::Special) => {
+            call.deny(&shown, SPECIAL);
+            return Ok(Err(ErrorCode::NotPermitted));
+        }
+        Err(Refused::Failed(code)) => return Ok(Err(code)),
+    };
+    Ok(Ok(state.ctx().table.push(opened)?))
+}
+
+fn read_directory<T: View>(
+    mut store: StoreContextMut<'_, T>,
+    (fd,): (Resource<Descriptor>,),
+) -> wasmtime::Result<Result<Resource<Entries>, ErrorCode>> {
+    let table = store.data_mut().ctx().table;
+    let dir = match table.get(&fd)? {
+        Descriptor::Dir(dir) => Arc::clone(&dir.dir),
+        Descriptor::File(_) => return Ok(Err(ErrorCode::NotDirectory)),
+    };
+    match Entries::open(&dir) {
+        Ok(entries) => Ok(Ok(table.push(entries)?)),
+        Err(code) => Ok(Err(code)),
+    }
+}
+
+fn next_entry<T: View>(
+    mut store: StoreContextMut<'_, T>,
+    (stream,): (Resource<Entries>,),
+) -> wasmtime::Result<Result<Option<DirectoryEntry>, ErrorCode>> {
+    Ok(store.data_mut().ctx().table.get_mut(&stream)?.next().transpose())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Granted directories without any WebAssembly: which paths can be granted, and what can be opened below one.
+
+use std::os::unix::fs::symlink;
+
+use super::beneath::{Kind, Refused, open};
+use super::*;
+
+fn ambient(base: &std::path::Path) -> Ambient {
+    Ambient { base: base.to_owned(), home: Some(base.join("home")), reserved: vec![base.join("plugins")] }
+}
+
+fn configure(base: &std::path::Path, guest: &str, host: &str) -> Result<Mount, String> {
+    Fs::configure(&Config(BTreeMap::from([(guest.to_owned(), PathBuf::from(host))])), &ambient(base))
+}
+
+#[test]
+fn directories_are_checked_when_they_are_granted() {
+    let temp = tempfile::tempdir().unwrap();
+    let base = temp.path().canonicalize().unwrap();
+    for dir in ["notes", "home/notes", "plugins/x"] {
+        std::fs::create_dir_all(base.join(dir)).unwrap();
+    }
+    std::fs::write(base.join("file"), "x").unwrap();
+    symlink("plugins", base.join("sly")).unwrap();
+
+    assert!(configure(&base, "/notes", "notes").is_ok());
+    assert!(configure(&base, "/", "~/notes").is_ok());
+    let error = |guest: &str, host: &str| {
+        configure(&base, guest, host).err().unwrap_or_else(|| panic!("{guest} = {host} was granted"))
+    };
+    assert!(error("notes", "notes").contains("begin with \"/\""));
+    assert!(error("/a/../b", "notes").contains("dot segment"));
+    assert!(error("/n", "nowhere").contains("\"nowhere\": there is none"));
+    assert!(error("/n", "file").contains("not a directory"));
+    assert!(error("/n", "/").contains("whole file system"));
+    assert!(error("/n", "/proc/self").contains("never granted"));
+    assert!(error("/n", "/dev").contains("never granted"));
+    for own in ["plugins", "plugins/x", ".", "sly"] {
+        assert!(error("/n", own).contains("belljar's own"), "{own}");
+    }
+}
+
+#[test]
+fn only_files_and_directories_below_are_opened() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = temp.path().join("granted");
+    std::fs::create_dir_all(root.join("sub")).unwrap();
+    std::fs::write(root.join("sub/file"), "x").unwrap();
+    std::fs::write(temp.path().join("secret"), "s").unwrap();
+    symlink("sub/file", root.join("inside")).unwrap();
+    symlink("../secret", root.join("outside")).unwrap();
+    symlink("/etc/passwd", root.join("absolute")).unwrap();
+    symlink("loop", root.join("loop")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, root.join("fifo"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+        .unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
+    let dir = std::fs::File::open(&root).unwrap();
+    let at = |path: &str| open(&dir, path, true, false, false).map(|(_, kind)| kind);
+
+    assert_eq!(at("sub/file").unwrap(), Kind::File);
+    assert_eq!(at("sub").unwrap(), Kind::Directory);
+    assert_eq!(at("inside").unwrap(), Kind::File);
+    assert_eq!(at("sub/../sub/file").unwrap(), Kind::File);
+    for path in ["../secret", "sub/../../secret", "/etc/passwd", "outside", "absolute", ".."] {
+        assert!(matches!(at(path), Err(Refused::Outside)), "{path}: {:?}", at(path));
+    }
+    for path in ["fifo", "socket"] {
+        assert!(matches!(at(path), Err(Refused::Special)), "{path}");
+    }
+    assert!(matches!(at("loop"), Err(Refused::Failed(ErrorCode::Loop))));
+    assert!(matches!(at(""), Err(Refused::Failed(ErrorCode::NoEntry))));
+    assert!(matches!(at("a\0b"), Err(Refused::Failed(ErrorCode::Invalid))));
+    assert!(matches!(open(&dir, "inside", false, false, false), Err(Refused::Failed(ErrorCode::Loop))));
+    assert!(matches!(open(&dir, "sub/file", true, true, false), Err(Refused::Failed(ErrorCode::NotDirectory))));
+}
+
+#[test]
+fn a_replaced_directory_is_found_again() {
+    let temp = tempfile::tempdir().unwrap();
+    let base = temp.path().canonicalize().unwrap();
+    std::fs::create_dir(base.join("notes")).unwrap();
+    let mount = configure(&base, "/n", "notes").unwrap();
+    let handle = || mount.places[0].handle();
+    assert!(handle().is_some());
+    std::fs::remove_dir(base.join("notes")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    assert!(handle().is_none(), "the directory is gone");
+    std::fs::create_dir(base.join("notes")).unwrap();
+    std::fs::write(base.join("notes/new"), "x").unwrap();
+    let dir = handle().expect("the directory is back");
+    assert!(open(&dir, "new", true, false, false).is_ok());
+    // A link that took the directory's place leads nowhere.
+    std::fs::remove_file(base.join("notes/new")).unwrap();
+    std::fs::remove_dir(base.join("notes")).unwrap();
+    symlink("/etc", base.join("notes")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    assert!(handle().is_none());
+}
+
+#[test]
+fn entries_are_streamed_and_independent() {
+    let temp = tempfile::tempdir().unwrap();
+    for i in 0..100 {
+        std::fs::write(temp.path().join(format!("f{i}")), "").unwrap();
+    }
+    let dir = std::fs::File::open(temp.path()).unwrap();
+    let mut first = Entries::open(&dir).unwrap();
+    assert!(first.next().is_some());
+    assert_eq!(Entries::open(&dir).unwrap().filter(Result::is_ok).count(), 100);
+    assert_eq!(first.count(), 99);
+}

@@ -1,0 +1,130 @@
+//! Cursors: a position, sealed. Opaque to clients, self-contained (they survive a restart and cost no memory), and
+//! authenticated (a made-up or altered one is refused, so that nobody puts words into a provider's mouth).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::catalog::listing::Position;
+use crate::model::MountName;
+
+/// Bytes of a sealed cursor: a provider's 4 KiB, and room.
+const MAX: usize = 16 << 10;
+
+/// Bytes of the authentication tag.
+const TAG: usize = 16;
+
+/// The list that a cursor belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `resources/list`.
+    Resources,
+    /// `resources/templates/list`.
+    Templates,
+}
+
+/// Seals and opens cursors with one key.
+pub struct Cursors {
+    key: [u8; 32],
+}
+
+/// The fields of a sealed position, in order.
+type Fields = (String, Option<String>, u32, u64, u32, u32);
+
+impl Cursors {
+    /// Derives the key from the installation's secret.
+    pub fn new(secret: &[u8; 32]) -> Self {
+        Self { key: blake3::derive_key("belljar 2026-11 list cursors v1", secret) }
+    }
+
+    fn tag(&self, kind: Kind, body: &[u8]) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(&[kind as u8]).update(body);
+        hasher.finalize()
+    }
+
+    /// The cursor for `position`.
+    pub fn seal(&self, kind: Kind, position: &Position) -> String {
+        let p = position;
+        let fields = (p.mount.as_str(), &p.cursor, p.skip, p.served, p.provider_pages, p.pages);
+        // Strings and numbers always serialise.
+        let mut bytes = serde_json::to_vec(&fields).unwrap_or_default();
+        let tag = self.tag(kind, &bytes);
+        bytes.extend(tag.as_bytes().iter().take(TAG));
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// The position of a cursor.
+    ///
+    /// # Errors
+    /// Says what is wrong with it, as the end of "the cursor ...".
+    pub fn open(&self, kind: Kind, cursor: &str) -> Result<Position, String> {
+        const FOREIGN: &str = "was not given by this server for this list";
+        if cursor.len() > MAX {
+            return Err("is longer than any that this server gives".to_owned());
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| FOREIGN)?;
+        let (body, tag) = bytes.len().checked_sub(TAG).and_then(|at| bytes.split_at_checked(at)).ok_or(FOREIGN)?;
+        // Compared as whole hashes, in constant time; the rest of the hash is the computed one's own.
+        let computed = self.tag(kind, body);
+        let mut claimed = *computed.as_bytes();
+        claimed.iter_mut().zip(tag).for_each(|(to, from)| *to = *from);
+        if blake3::Hash::from_bytes(claimed) != computed {
+            return Err(FOREIGN.to_owned());
+        }
+        let (mount, cursor, skip, served, provider_pages, pages): Fields =
+            serde_json::from_slice(body).map_err(|_| FOREIGN)?;
+        Ok(Position {
+            mount: MountName::new(&mount).map_err(|_| FOREIGN)?,
+            cursor,
+            skip,
+            served,
+            provider_pages,
+            pages,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position() -> Position {
+        Position {
+            mount: MountName::new("notes").unwrap(),
+            cursor: Some("a\0\u{e9}\"".to_owned()),
+            skip: 3,
+            served: 4,
+            provider_pages: 5,
+            pages: 6,
+        }
+    }
+
+    #[test]
+    fn a_cursor_survives_a_restart() {
+        let sealed = Cursors::new(&[1; 32]).seal(Kind::Resources, &position());
+        assert_eq!(Cursors::new(&[1; 32]).open(Kind::Resources, &sealed), Ok(position()));
+    }
+
+    #[test]
+    fn forged_cursors_are_refused() {
+        let cursors = Cursors::new(&[1; 32]);
+        let sealed = cursors.seal(Kind::Resources, &position());
+        assert!(cursors.open(Kind::Templates, &sealed).is_err(), "of another list");
+        assert!(Cursors::new(&[2; 32]).open(Kind::Resources, &sealed).is_err(), "of another installation");
+        let bytes = URL_SAFE_NO_PAD.decode(&sealed).unwrap();
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut bad = bytes.clone();
+                bad[at] ^= 1 << bit;
+                assert!(
+                    cursors.open(Kind::Resources, &URL_SAFE_NO_PAD.encode(&bad)).is_err(),
+                    "bit {bit} of byte {at}"
+                );
+            }
+            assert!(cursors.open(Kind::Resources, &URL_SAFE_NO_PAD.encode(&bytes[..at])).is_err(), "cut at {at}");
+        }
+        for bad in ["", "x", "AAAA", "not base64!", "\u{0}", &"A".repeat(100_000), &URL_SAFE_NO_PAD.encode([0; 16])] {
+            assert!(cursors.open(Kind::Resources, bad).is_err());
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Why a call gave nothing. One type from the sandbox to the wire; `mcp::fault` alone turns it into JSON-RPC.
+
+use std::fmt;
+
+use super::{Decision, MountName};
+
+/// Whose doing a failure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// Who asked.
+    Caller,
+    /// The component.
+    Provider,
+    /// Who configured.
+    Operator,
+    /// belljar or the machine.
+    Host,
+}
+
+impl Blame {
+    /// One lower-case word, for records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Provider => "provider",
+            Self::Operator => "operator",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// The bounds that can stop a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bound {
+    /// Instructions, about.
+    Fuel,
+    /// Wall time, in milliseconds.
+    Time,
+    /// Bytes over all linear memories and tables.
+    Memory,
+    /// Bytes of the answer.
+    Result,
+    /// Open handles: files, streams, timers.
+    Handles,
+    /// Bytes of one request for random numbers.
+    Random,
+    /// Bytes of native stack.
+    Stack,
+    /// Core instances, memories or tables of one component.
+    Instances,
+}
+
+impl Bound {
+    /// The name under which the operator finds it in `[limits]`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fuel => "fuel",
+            Self::Time => "time",
+            Self::Memory => "memory",
+            Self::Result => "result",
+            Self::Handles => "handles",
+            Self::Random => "random",
+            Self::Stack => "stack",
+            Self::Instances => "instances",
+        }
+    }
+
+    /// `amount` with the bound's unit, as people write it (and as `[limits]` reads it).
+    pub fn show(self, amount: u64) -> String {
+        match self {
+            Self::Time => humantime::format_duration(std::time::Duration::from_millis(amount)).to_string(),
+            Self::Memory | Self::Result | Self::Random | Self::Stack => show_bytes(amount),
+            Self::Fuel | Self::Handles | Self::Instances => amount.to_string(),
+        }
+    }
+
+    /// Whether `[limits]` can change it.
+    pub fn is_configurable(self) -> bool {
+        !matches!(self, Self::Stack | Self::Instances)
+    }
+}
+
+/// `amount` bytes as people write it: the largest binary unit that loses nothing, else one decimal.
+pub fn show_bytes(amount: u64) -> String {
+    for (unit, name) in [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
+        if amount >= unit {
+            return if amount.is_multiple_of(unit) {
+                format!("{}{name}", amount / unit)
+            } else {
+                #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+                let value = amount as f64 / unit as f64;
+                format!("{value:.1}{name}")
+            };
+        }
+    }
+    format!("{amount}B")
+}
+
+/// A bound that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Which.
+    pub bound: Bound,
+    /// What the call used or asked for, in the bound's unit; at least `cap` unless the call was stopped while waiting.
+    pub used: u64,
+    /// What it may use.
+    pub cap: u64,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the {} limit was reached: used {} of {}",
+            self.bound.as_str(),
+            self.bound.show(self.used),
+            self.bound.show(self.cap)
+        )
+    }
+}
+
+/// Why a call gave nothing. Texts that came from a guest are sanitised and cut before they get here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// No mount, or the mount's provider, knows the resource.
+    NotFound,
+    /// The URI breaks a rule; says which.
+    BadUri(String),
+    /// The provider says that the reference or an argument is malformed.
+    Invalid(String),
+    /// The provider refused, or missed a grant; the first refusal on the trail says what would allow it.
+    Denied {
+        /// The provider's words.
+        message: String,
+        /// What belljar itself refused during the call.
+        denial: Option<Decision>,
+    },
+    /// Too many calls at once; says where.
+    Busy(String),
+    /// A limit was reached.
+    Exhausted(Limit),
+    /// The mount or what it stands on is not there now; the same call may succeed later.
+    Unavailable(String),
+    /// The provider says that it failed, in its own words.
+    Provider(String),
+    /// The component trapped; says how.
+    Trapped(String),
+    /// The answer breaks a rule; says which.
+    BadOutput(String),
+    /// The caller withdrew the request, or went away.
+    Cancelled,
+    /// Our own fault; the text is for the log, never for the wire.
+    Internal(String),
+}
+
+impl ReadError {
+    /// Whose doing it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::NotFound | Self::BadUri(_) | Self::Invalid(_) | Self::Busy(_) | Self::Cancelled => Blame::Caller,
+            Self::Denied { .. } => Blame::Operator,
+            Self::Exhausted(_) | Self::Unavailable(_) | Self::Provider(_) | Self::Trapped(_) | Self::BadOutput(_) => {
+                Blame::Provider
+            }
+            Self::Internal(_) => Blame::Host,
+        }
+    }
+
+    /// One lower-case word a kind: `data.kind` on the wire, `outcome` in records.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NotFound => "not-found",
+            Self::BadUri(_) => "bad-uri",
+            Self::Invalid(_) => "invalid",
+            Self::Denied { .. } => "denied",
+            Self::Busy(_) => "busy",
+            Self::Exhausted(_) => "limit",
+            Self::Unavailable(_) => "unavailable",
+            Self::Provider(_) => "failed",
+            Self::Trapped(_) => "trap",
+            Self::BadOutput(_) => "bad-output",
+            Self::Cancelled => "cancelled",
+            Self::Internal(_) => "internal",
+        }
+    }
+
+    /// What the operator or the caller can do about it.
+    pub fn hint(&self, mount: Option<&MountName>) -> Option<String> {
+        let mount = mount.map_or("NAME", MountName::as_str);
+        match self {
+            Self::Exhausted(limit) if limit.bound.is_configurable() => Some(format!(
+                "to allow more, set {} = {} under [mounts.{mount}.limits]",
+                limit.bound.as_str(),
+                raised(limit)
+            )),
+            Self::Denied { denial, .. } => denial.as_ref().and_then(|d| d.cure.clone()),
+            Self::Busy(_) => Some("try again shortly".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// A value for the configuration that would have let the call go on: twice what was used, at least twice the cap.
+fn raised(limit: &Limit) -> String {
+    let wanted = limit.used.max(limit.cap).saturating_mul(2);
+    match limit.bound {
+        Bound::Fuel | Bound::Handles | Bound::Instances => wanted.to_string(),
+        Bound::Time => format!("\"{}s\"", wanted.div_ceil(1000)),
+        Bound::Memory | Bound::Result | Bound::Random | Bound::Stack => {
+            let mib = wanted.div_ceil(1 << 20);
+            format!("\"{mib}MiB\"")
+        }
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound => f.write_str("resource not found"),
+            Self::BadUri(why) => write!(f, "the URI {why}"),
+            Self::Invalid(why) => write!(f, "the provider says that the request is invalid: \"{why}\""),
+            Self::Denied { message, denial } => {
+                write!(f, "denied")?;
+                if !message.is_empty() {
+                    write!(f, "; the provider says: \"{message}\"")?;
+                }
+                if let Some(denial) = denial {
+                    write!(f, "; belljar refused {} \"{}\"", denial.grant, denial.what)?;
+                }
+                Ok(())
+            }
+            Self::Busy(what) => write!(f, "busy: {what}"),
+            Self::Exhausted(limit) => limit.fmt(f),
+            Self::Unavailable(why) => write!(f, "unavailable: {why}"),
+            Self::Provider(why) => write!(f, "the provider failed: \"{why}\""),
+            Self::Trapped(how) => write!(f, "the provider trapped: {how}"),
+            Self::BadOutput(why) => write!(f, "the provider's answer was refused: {why}"),
+            Self::Cancelled => f.write_str("the caller withdrew the request"),
+            Self::Internal(_) => f.write_str("internal error; the operator's log has the details"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// A failed request: the error and, when one was found, the mount that it happened in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Why.
+    pub error: ReadError,
+    /// Where.
+    pub mount: Option<MountName>,
+    /// The URI that was asked for, when there was one.
+    pub uri: Option<String>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.error, &self.uri) {
+            (ReadError::NotFound, Some(uri)) => write!(f, "resource not found: \"{uri}\""),
+            (ReadError::BadUri(why), Some(uri)) => write!(f, "the URI \"{uri}\" {why}"),
+            (error, Some(uri)) => write!(f, "cannot read \"{uri}\": {error}"),
+            (error, None) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_name_used_cap_and_cure() {
+        let mount = MountName::new("notes").unwrap();
+        let error = ReadError::Exhausted(Limit { bound: Bound::Time, used: 5003, cap: 5000 });
+        assert_eq!(error.to_string(), "the time limit was reached: used 5s 3ms of 5s");
+        assert_eq!(error.hint(Some(&mount)).unwrap(), "to allow more, set time = \"11s\" under [mounts.notes.limits]");
+        let error = ReadError::Exhausted(Limit { bound: Bound::Memory, used: 64 << 20, cap: 64 << 20 });
+        assert_eq!(error.to_string(), "the memory limit was reached: used 64MiB of 64MiB");
+        assert!(error.hint(Some(&mount)).unwrap().contains("memory = \"128MiB\""));
+        let error = ReadError::Exhausted(Limit { bound: Bound::Fuel, used: 10, cap: 10 });
+        assert!(error.hint(Some(&mount)).unwrap().contains("fuel = 20"));
+        let error = ReadError::Exhausted(Limit { bound: Bound::Stack, used: 1, cap: 1 });
+        assert_eq!(error.hint(Some(&mount)), None);
+    }
+
+    #[test]
+    fn internal_errors_keep_their_text() {
+        assert!(!ReadError::Internal("/home/x".into()).to_string().contains("/home"));
+    }
+
+    #[test]
+    fn bytes_are_shown_as_written() {
+        assert_eq!(show_bytes(64 << 20), "64MiB");
+        assert_eq!(show_bytes(1536), "1.5KiB");
+        assert_eq!(show_bytes(7), "7B");
+    }
+}

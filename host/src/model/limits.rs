@@ -1,0 +1,62 @@
+//! The bounds of one call and of one mount, with the defaults and why each is what it is.
+
+use std::time::Duration;
+
+/// Bounds on each call of a mount, and on how many there are at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Wall time of one call, waiting included. 5 s: a person waits, a client's own timeout is longer.
+    pub time: Duration,
+    /// Fuel of one call: about one unit an instruction, one a byte of bulk copies. 2,000,000,000 is one to two seconds of
+    /// one core, and 6,000 times what an interpreter needs for a small read.
+    pub fuel: u64,
+    /// Bytes over all linear memories and tables of one call. 64 MiB fits a Python or JavaScript provider.
+    pub memory: u64,
+    /// Bytes of one answer. 8 MiB is more than any context window takes.
+    pub result: u64,
+    /// Open handles in one call: files, directories, streams, timers, requests.
+    pub handles: usize,
+    /// Bytes of one request for random numbers.
+    pub random: u64,
+    /// Bytes kept of what one call prints; the rest is counted and dropped.
+    pub output: usize,
+    /// Calls of the mount that run at once.
+    pub concurrency: usize,
+    /// How long a call waits for its turn before it is refused as busy.
+    pub queue: Duration,
+    /// Entries of the mount's listing that are served; a longer listing is cut, and says so.
+    pub resources: u64,
+    /// Bytes of the component file.
+    pub component: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(5),
+            fuel: 2_000_000_000,
+            memory: 64 << 20,
+            result: 8 << 20,
+            handles: 1024,
+            random: 1 << 20,
+            output: 64 << 10,
+            concurrency: 8,
+            queue: Duration::from_secs(2),
+            resources: 1_000_000,
+            component: 64 << 20,
+        }
+    }
+}
+
+/// Bytes of native stack for WebAssembly frames. wasmtime's own default: deep enough for real programs, and the
+/// 2 MiB stack that a call runs on leaves three quarters to the host.
+pub const WASM_STACK: usize = 512 << 10;
+
+/// Core instances of one component. Rust makes 3, Python fewer than 32.
+pub const CORE_INSTANCES: u32 = 64;
+
+/// Linear memories of one component.
+pub const MEMORIES: u32 = 16;
+
+/// Tables of one component.
+pub const TABLES: u32 = 32;

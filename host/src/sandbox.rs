@@ -1,0 +1,185 @@
+//! Where a guest runs: a fresh store for every call, bounded by a permit, dropped when the call ends.
+//!
+//! What passes in and out is plain data: bytes, names, a permit, an operation, an outcome. No handle, closure or type of
+//! wasmtime crosses this line, so that the sandbox can move into a process of its own.
+//!
+//! Must not know: MCP, catalogs, URIs. A call cannot be made without a [`Permit`], which only admission gives.
+
+mod bindings;
+mod call;
+mod compile;
+mod component;
+mod engine;
+mod lane;
+mod meter;
+mod output;
+mod state;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use cap_std::fs::Dir;
+use wasmtime::Engine;
+use wasmtime::component::Linker;
+
+use crate::admission::Permit;
+use crate::grants::{self, Held};
+use crate::model::{Digest, MountName, Operation, Outcome, ReadError, Trail, Usage, text};
+
+pub use compile::{Compile, compile, read_capped};
+pub use component::{NotAProvider, Profile};
+
+/// What a sandbox is made of.
+pub struct Options {
+    /// Calls at once, over all mounts.
+    pub calls: u32,
+    /// Where compiled code is kept; a directory that only this user can read and write. None: it is compiled anew each time.
+    pub cache: Option<Dir>,
+    /// What authenticates the cache.
+    pub key: [u8; 32],
+    /// Compiles components.
+    pub compiler: Arc<dyn Compile>,
+}
+
+/// A loaded mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MountId(u64);
+
+#[cfg(test)]
+impl MountId {
+    /// One that names no mount.
+    pub fn none() -> Self {
+        Self(0)
+    }
+}
+
+/// What the sandbox keeps of a mount.
+struct Mounted {
+    name: MountName,
+    ready: bindings::Ready,
+    held: Held,
+}
+
+/// The sandbox. One for a process.
+pub struct Sandbox {
+    engine: Engine,
+    linker: Linker<state::State>,
+    ticker: engine::Ticker,
+    cache: Option<compile::Cache>,
+    compiler: Arc<dyn Compile>,
+    mounts: RwLock<HashMap<MountId, Arc<Mounted>>>,
+    next: AtomicU64,
+}
+
+impl Sandbox {
+    /// Makes the engine and links every host function.
+    ///
+    /// # Errors
+    /// When the machine cannot give what the engine needs (address space, a thread).
+    pub fn new(options: Options) -> Result<Self, String> {
+        let failed = |error: wasmtime::Error| format!("cannot start the WebAssembly engine: {error:#}");
+        let engine = engine::host(options.calls).map_err(failed)?;
+        let mut linker = Linker::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker).map_err(failed)?;
+        wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker).map_err(failed)?;
+        // Grants replace some of these definitions by stricter ones.
+        linker.allow_shadowing(true);
+        grants::link(&mut linker).map_err(failed)?;
+        linker.allow_shadowing(false);
+        let ticker =
+            engine::Ticker::start(&engine).map_err(|error| format!("cannot start the epoch thread: {error}"))?;
+        let cache = options.cache.map(|dir| compile::Cache::new(dir, options.key, &engine));
+        Ok(Self {
+            engine,
+            linker,
+            ticker,
+            cache,
+            compiler: options.compiler,
+            mounts: RwLock::default(),
+            next: AtomicU64::new(1),
+        })
+    }
+
+    /// Compiles (or finds in the cache) and links a component for a mount. No code of it runs.
+    ///
+    /// # Errors
+    /// Says why it cannot be mounted; sanitised.
+    pub async fn load(
+        &self,
+        name: &MountName,
+        wasm: Arc<[u8]>,
+        digest: &Digest,
+        held: Held,
+    ) -> Result<MountId, String> {
+        let component = match self.cache.as_ref().and_then(|cache| cache.load(&self.engine, digest)) {
+            Some(component) => component,
+            None => self.compile(name, wasm, digest).await?,
+        };
+        let refused = |error: wasmtime::Error| {
+            format!("it does not fit the interface: {}", text::excerpt(&format!("{error:#}"), 400))
+        };
+        let pre = self.linker.instantiate_pre(&component).map_err(refused)?;
+        let ready = bindings::Ready::new(pre).map_err(refused)?;
+        let id = MountId(self.next.fetch_add(1, Ordering::Relaxed));
+        let mounted = Arc::new(Mounted { name: name.clone(), ready, held });
+        self.mounts.write().unwrap_or_else(PoisonError::into_inner).insert(id, mounted);
+        Ok(id)
+    }
+
+    async fn compile(
+        &self,
+        name: &MountName,
+        wasm: Arc<[u8]>,
+        digest: &Digest,
+    ) -> Result<wasmtime::component::Component, String> {
+        let started = std::time::Instant::now();
+        let code = self.compiler.compile(wasm).await?;
+        tracing::info!(mount = %name, "compiled in {} ms", started.elapsed().as_millis());
+        if let Some(cache) = &self.cache {
+            match cache.store(digest, &code) {
+                Ok(()) => {
+                    if let Some(component) = cache.load(&self.engine, digest) {
+                        return Ok(component);
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!("cannot keep compiled code: {error}; it will be compiled again at the next start")
+                }
+            }
+        }
+        compile::load_fresh(&self.engine, &code)
+            .map_err(|error| format!("its compiled code does not load: {}", text::excerpt(&format!("{error:#}"), 200)))
+    }
+
+    /// Forgets a mount. Calls that run go on.
+    pub fn unload(&self, id: MountId) {
+        self.mounts.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+
+    /// Runs one operation in a fresh instance. Dropping the future stops the guest and frees everything it had.
+    pub async fn call(&self, id: MountId, permit: Permit, operation: Operation) -> Outcome {
+        let mounted = self.mounts.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+        let Some(mounted) = mounted else {
+            let gone = ReadError::Unavailable("the mount was removed".to_owned());
+            return Outcome { result: Err(gone), usage: Usage::default(), trail: Trail::default() };
+        };
+        let running = self.ticker.run();
+        if !mounted.held.may_stall() {
+            return call::run(&self.engine, &mounted, &permit, &operation).await;
+        }
+        let name = mounted.name.clone();
+        let (deadline, time) = (permit.deadline(), permit.limits().time);
+        let engine = self.engine.clone();
+        lane::run(&name, deadline, time, async move || {
+            let _running = running;
+            call::run(&engine, &mounted, &permit, &operation).await
+        })
+        .await
+    }
+
+    /// How many calls run now.
+    pub fn calls(&self) -> usize {
+        self.ticker.calls()
+    }
+}

@@ -1,0 +1,160 @@
+//! The interface of `wit/`, generated, and its translation into the host's own model: the one place that knows version
+//! 0.1 of it. Values are moved, never copied.
+
+use std::time::Duration;
+
+use wasmtime::Store;
+use wasmtime::component::InstancePre;
+
+use super::state::State;
+use crate::model::{
+    Annotations, Answer, Body, Contents, Description, Icon, Operation, Page, ReadError, Reading, Resource, Role,
+    Template, text,
+};
+
+#[expect(clippy::allow_attributes_without_reason, reason = "generated")]
+mod generated {
+    wasmtime::component::bindgen!({
+        path: "../wit",
+        world: "belljar:provider/provider",
+        exports: { default: async },
+    });
+}
+
+use generated::belljar::provider::types as wit;
+use generated::exports::belljar::provider::resource_provider as provider;
+
+/// Characters of a provider's own words that are passed on.
+const WORDS: usize = 1024;
+
+/// A component that was checked against the interface and linked, ready to be instantiated.
+pub(super) struct Ready(generated::ProviderPre<State>);
+
+impl Ready {
+    pub(super) fn new(pre: InstancePre<State>) -> wasmtime::Result<Self> {
+        generated::ProviderPre::new(pre).map(Self)
+    }
+
+    /// Instantiates and runs one export. The outer error is a trap or a limit, the inner one the provider's.
+    pub(super) async fn run(
+        &self,
+        store: &mut Store<State>,
+        operation: &Operation,
+    ) -> wasmtime::Result<Result<Answer, ReadError>> {
+        let instance = self.0.instantiate_async(&mut *store).await?;
+        let guest = instance.belljar_provider_resource_provider();
+        Ok(match operation {
+            Operation::Describe => Ok(Answer::Description(guest.call_describe(store).await?.into())),
+            Operation::List { cursor } => guest
+                .call_list_resources(store, cursor.as_deref())
+                .await?
+                .map(|page| Answer::Page(page.into()))
+                .map_err(Into::into),
+            Operation::Templates => guest
+                .call_list_templates(store)
+                .await?
+                .map(|all| Answer::Templates(all.into_iter().map(Into::into).collect()))
+                .map_err(Into::into),
+            Operation::Read { reference } => guest
+                .call_read(store, reference)
+                .await?
+                .map(|reading| Answer::Reading(reading.into()))
+                .map_err(Into::into),
+        })
+    }
+}
+
+impl From<wit::ProviderError> for ReadError {
+    fn from(error: wit::ProviderError) -> Self {
+        let words = |said: String| text::cleaned(said, WORDS);
+        match error {
+            wit::ProviderError::NotFound => Self::NotFound,
+            wit::ProviderError::Invalid(why) => Self::Invalid(words(why)),
+            wit::ProviderError::Denied(why) => Self::Denied { message: words(why), denial: None },
+            wit::ProviderError::Unavailable(why) => Self::Unavailable(format!("the provider says: \"{}\"", words(why))),
+            wit::ProviderError::Failed(why) => Self::Provider(words(why)),
+        }
+    }
+}
+
+impl From<provider::ProviderInfo> for Description {
+    fn from(info: provider::ProviderInfo) -> Self {
+        Self { title: info.title, version: info.version, description: info.description }
+    }
+}
+
+impl From<provider::ResourcePage> for Page {
+    fn from(page: provider::ResourcePage) -> Self {
+        Self { resources: page.resources.into_iter().map(Into::into).collect(), next: page.next_cursor }
+    }
+}
+
+impl From<provider::Reading> for Reading {
+    fn from(reading: provider::Reading) -> Self {
+        Self {
+            contents: reading.contents.into_iter().map(Into::into).collect(),
+            fresh_for: reading.fresh_for.map(|ms| Duration::from_millis(ms.into())),
+        }
+    }
+}
+
+impl From<wit::ResourceInfo> for Resource {
+    fn from(info: wit::ResourceInfo) -> Self {
+        Self {
+            reference: info.reference,
+            name: info.name,
+            title: info.title,
+            description: info.description,
+            mime_type: info.mime_type,
+            size: info.size,
+            annotations: info.annotations.map(Into::into),
+            icons: info.icons.into_iter().map(Into::into).collect(),
+            meta: info.meta,
+        }
+    }
+}
+
+impl From<wit::TemplateInfo> for Template {
+    fn from(info: wit::TemplateInfo) -> Self {
+        Self {
+            template: info.template,
+            name: info.name,
+            title: info.title,
+            description: info.description,
+            mime_type: info.mime_type,
+            annotations: info.annotations.map(Into::into),
+            icons: info.icons.into_iter().map(Into::into).collect(),
+            meta: info.meta,
+        }
+    }
+}
+
+impl From<wit::Annotations> for Annotations {
+    fn from(annotations: wit::Annotations) -> Self {
+        let role = |role| match role {
+            wit::Role::User => Role::User,
+            wit::Role::Assistant => Role::Assistant,
+        };
+        Self {
+            audience: annotations.audience.into_iter().map(role).collect(),
+            priority: annotations.priority,
+            last_modified: annotations.last_modified,
+        }
+    }
+}
+
+impl From<wit::Icon> for Icon {
+    fn from(icon: wit::Icon) -> Self {
+        Self { src: icon.src, mime_type: icon.mime_type, sizes: icon.sizes }
+    }
+}
+
+impl From<wit::Contents> for Contents {
+    fn from(contents: wit::Contents) -> Self {
+        let body = match contents.body {
+            wit::Body::Text(text) => Body::Text(text),
+            wit::Body::Blob(bytes) => Body::Blob(bytes),
+        };
+        Self { reference: contents.reference, mime_type: contents.mime_type, body, meta: contents.meta }
+    }
+}

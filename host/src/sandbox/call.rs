@@ -1,0 +1,195 @@
+//! One call: a fresh store, every limit set before the guest's first instruction, the export, the outcome.
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+use wasmtime::component::ResourceTableError;
+use wasmtime::{Engine, Error, Store, Trap, UpdateDeadline};
+
+use super::Mounted;
+use super::output::Output;
+use super::state::State;
+use crate::admission::Permit;
+use crate::grants::SharedTrail;
+use crate::model::error::{Bound, Limit};
+use crate::model::limits::{CORE_INSTANCES, WASM_STACK};
+use crate::model::{Answer, Limits, Operation, Outcome, ReadError, Usage, text};
+
+/// What an entry of a list costs beside its bytes, so that a million empty ones are not free.
+const ENTRY: usize = 64;
+
+/// How much more than the answer's cap the host copies out of a guest in one step before it refuses.
+const LIFT_SLACK: usize = 64 << 10;
+
+/// A computing guest that ran out of time, as the epoch callback reports it.
+#[derive(Debug)]
+struct OutOfTime;
+
+impl fmt::Display for OutOfTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("out of time")
+    }
+}
+
+impl std::error::Error for OutOfTime {}
+
+/// Runs `operation` on a fresh instance of `mounted`. Dropping the future drops the store: that is cancellation.
+pub(super) async fn run(engine: &Engine, mounted: &Mounted, permit: &Permit, operation: &Operation) -> Outcome {
+    let started = Instant::now();
+    let limits = permit.limits();
+    let trail = SharedTrail::default();
+    let output = Output::new(limits.output);
+    let mut store = new_store(engine, mounted, limits, &trail, &output);
+    let deadline = permit.deadline();
+    store.epoch_deadline_callback(move |_| {
+        if Instant::now() >= deadline {
+            return Err(OutOfTime.into());
+        }
+        // tokio's own yield goes to the back of the queue; wasmtime's built-in one is run again at once.
+        Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+    });
+
+    // The epoch stops a guest that computes; a guest that sleeps or waits is stopped by this timer.
+    let ended = timeout_at(deadline, mounted.ready.run(&mut store, operation)).await;
+
+    let used_fuel = limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default());
+    let memory = store.data().meter.peak();
+    let result = match ended {
+        Ok(Ok(answer)) => answer.and_then(|answer| weigh(answer, limits.result)),
+        Ok(Err(error)) => Err(classify(&error, &store, limits, started, used_fuel)),
+        Err(_) => Err(out_of_time(limits, started)),
+    };
+    drop(store);
+    let bytes = result.as_ref().map_or(0, |answer| size(answer) as u64);
+    for line in output.lines() {
+        tracing::info!(target: "belljar::guest", mount = %mounted.name, "{line}");
+    }
+    Outcome { result, usage: Usage { fuel: used_fuel, time: started.elapsed(), memory, bytes }, trail: trail.take() }
+}
+
+fn new_store(
+    engine: &Engine,
+    mounted: &Mounted,
+    limits: &Limits,
+    trail: &SharedTrail,
+    output: &Output,
+) -> Store<State> {
+    let mut store = Store::new(engine, State::new(limits, &mounted.held, &mounted.name, trail, output));
+    store.limiter(|state| &mut state.meter);
+    // Cannot fail: the engine counts fuel. Were it to fail, the guest would have none.
+    let _ = store.set_fuel(limits.fuel);
+    store.set_hostcall_fuel(usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(LIFT_SLACK));
+    store.set_max_component_handles(limits.handles);
+    store.set_epoch_deadline(1);
+    store
+}
+
+fn out_of_time(limits: &Limits, started: Instant) -> ReadError {
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    ReadError::Exhausted(Limit { bound: Bound::Time, used: ms(started.elapsed()), cap: ms(limits.time) })
+}
+
+/// What stopped the call. wasmtime says some of it only in text ("private types"), which the tests pin.
+fn classify(error: &Error, store: &Store<State>, limits: &Limits, started: Instant, fuel: u64) -> ReadError {
+    let exhausted = |bound, used: u64, cap: u64| ReadError::Exhausted(Limit { bound, used, cap });
+    if error.downcast_ref::<OutOfTime>().is_some() {
+        return out_of_time(limits, started);
+    }
+    let trap = error.downcast_ref::<Trap>().copied();
+    match trap {
+        Some(Trap::OutOfFuel) => return exhausted(Bound::Fuel, fuel, limits.fuel),
+        Some(Trap::StackOverflow) => return exhausted(Bound::Stack, WASM_STACK as u64, WASM_STACK as u64),
+        _ => {}
+    }
+    // A guest that was refused memory traps in a way of its own language; the meter knows better.
+    if let Some(limit) = store.data().meter.refused() {
+        return ReadError::Exhausted(limit);
+    }
+    let handles = limits.handles as u64;
+    if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
+        return exhausted(Bound::Handles, handles, handles);
+    }
+    let chain = error.chain().map(ToString::to_string).collect::<Vec<_>>();
+    let says = |words: &str| chain.iter().any(|link| link.contains(words));
+    if says("store handle limit exceeded") || says("resource table has no free keys") {
+        return exhausted(Bound::Handles, handles, handles);
+    }
+    if says("fuel allocated for hostcalls has been exhausted") {
+        return exhausted(Bound::Result, limits.result.saturating_add(1), limits.result);
+    }
+    if let Some(asked) =
+        chain.iter().find_map(|link| link.strip_prefix("requested len ")?.split(' ').next()?.parse().ok())
+    {
+        return exhausted(Bound::Random, asked, limits.random);
+    }
+    if says("resource limit exceeded: instance count") {
+        return exhausted(Bound::Instances, u64::from(CORE_INSTANCES) + 1, CORE_INSTANCES.into());
+    }
+    if says("maximum concurrent limit") {
+        return ReadError::Busy("all instance slots are in use".to_owned());
+    }
+    if error.downcast_ref::<wasmtime_wasi::I32Exit>().is_some() {
+        return ReadError::Trapped("it called exit instead of answering".to_owned());
+    }
+    let how = trap.map_or_else(|| chain.last().cloned().unwrap_or_default(), |trap| trap.to_string());
+    ReadError::Trapped(text::excerpt(&how, 300))
+}
+
+/// Refuses an answer over `cap` bytes.
+fn weigh(answer: Answer, cap: u64) -> Result<Answer, ReadError> {
+    let used = size(&answer) as u64;
+    if used > cap {
+        return Err(ReadError::Exhausted(Limit { bound: Bound::Result, used, cap }));
+    }
+    Ok(answer)
+}
+
+/// Bytes of an answer, with a charge for each entry.
+fn size(answer: &Answer) -> usize {
+    fn text(text: Option<&String>) -> usize {
+        text.map_or(0, String::len)
+    }
+    fn meta(meta: &[(String, String)]) -> usize {
+        meta.iter().map(|(key, value)| key.len() + value.len() + ENTRY).sum()
+    }
+    match answer {
+        Answer::Description(about) => {
+            text(about.title.as_ref()) + text(about.version.as_ref()) + text(about.description.as_ref())
+        }
+        Answer::Page(page) => {
+            let entry = |r: &crate::model::Resource| {
+                let icons: usize = r.icons.iter().map(|icon| icon.src.len() + ENTRY).sum();
+                ENTRY
+                    + r.reference.len()
+                    + r.name.len()
+                    + text(r.title.as_ref())
+                    + text(r.description.as_ref())
+                    + text(r.mime_type.as_ref())
+                    + icons
+                    + meta(&r.meta)
+            };
+            page.resources.iter().map(entry).sum::<usize>() + text(page.next.as_ref())
+        }
+        Answer::Templates(all) => {
+            let entry = |t: &crate::model::Template| {
+                let icons: usize = t.icons.iter().map(|icon| icon.src.len() + ENTRY).sum();
+                ENTRY
+                    + t.template.len()
+                    + t.name.len()
+                    + text(t.title.as_ref())
+                    + text(t.description.as_ref())
+                    + text(t.mime_type.as_ref())
+                    + icons
+                    + meta(&t.meta)
+            };
+            all.iter().map(entry).sum()
+        }
+        Answer::Reading(reading) => {
+            let entry = |c: &crate::model::Contents| {
+                ENTRY + c.reference.len() + text(c.mime_type.as_ref()) + c.body.len() + meta(&c.meta)
+            };
+            reading.contents.iter().map(entry).sum()
+        }
+    }
+}

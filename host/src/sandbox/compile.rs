@@ -1,0 +1,176 @@
+//! From a component's bytes to code: compiled elsewhere, kept in a private cache, authenticated before it is loaded.
+//!
+//! Loading compiled code is running it as native code. So it comes from two places only: from the compiler process that
+//! belljar itself started, and from a directory that only belljar's user can write, where each file carries a keyed
+//! hash over its bytes, the component's digest and the engine's fingerprint.
+
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use super::engine;
+use crate::model::{Digest, text};
+
+/// Compiles components somewhere else, in a process of its own with limits of its own.
+pub trait Compile: Send + Sync {
+    /// Compiles `wasm` with [`compile`].
+    ///
+    /// # Errors
+    /// Says why it cannot be compiled, or which limit of the compiler was reached.
+    fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + '_>>;
+}
+
+/// Validates and compiles `wasm`: what the compiler process runs. Takes as long and as much memory as `wasm` makes it.
+///
+/// # Errors
+/// Says why the component is not valid.
+pub fn compile(wasm: &[u8]) -> Result<Vec<u8>, String> {
+    let engine = engine::compiler().map_err(|error| format!("cannot start the compiler: {error:#}"))?;
+    engine.precompile_component(wasm).map_err(|error| text::excerpt(&format!("{error:#}"), 600))
+}
+
+/// Compiled code on disk.
+pub(super) struct Cache {
+    dir: Dir,
+    key: [u8; 32],
+    fingerprint: String,
+}
+
+impl Cache {
+    pub(super) fn new(dir: Dir, key: [u8; 32], engine: &Engine) -> Self {
+        Self { dir, key, fingerprint: engine::fingerprint(engine) }
+    }
+
+    fn names(&self, digest: &Digest) -> (String, String) {
+        let stem = format!("{}-{}", digest.hex(), self.fingerprint);
+        (format!("{stem}.cwasm"), format!("{stem}.mac"))
+    }
+
+    fn hasher(&self, digest: &Digest) -> blake3::Hasher {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(&digest.0).update(self.fingerprint.as_bytes());
+        hasher
+    }
+
+    /// The component's code, if it is there and is what was stored.
+    pub(super) fn load(&self, engine: &Engine, digest: &Digest) -> Option<Component> {
+        let (code, mac) = self.names(digest);
+        let stored: [u8; 32] = self.dir.read(&mac).ok()?.try_into().ok()?;
+        let mut file = self.dir.open(&code).ok()?.into_std();
+        let mut hasher = self.hasher(digest);
+        hasher.update_reader(&mut file).ok()?;
+        // Constant-time, by blake3's own comparison.
+        if hasher.finalize() != blake3::Hash::from_bytes(stored) {
+            tracing::warn!(%digest, "compiled code in the cache is damaged or was not made by this belljar; compiling again");
+            return None;
+        }
+        // The very file that was authenticated, whatever lies under its name by now.
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        #[expect(unsafe_code, reason = "our own compiled code, authenticated above, in a directory that only we write")]
+        // SAFETY: `deserialize_file` wants bytes that `precompile_component` made, and that nobody changes while they are
+        // mapped. The keyed hash says the first; the second holds because files in the cache are written under a
+        // temporary name and only ever renamed or removed, and the directory is private to this user.
+        let loaded = unsafe { Component::deserialize_file(engine, path) };
+        loaded
+            .inspect_err(
+                |error| tracing::warn!(%digest, "compiled code in the cache does not load: {error:#}; compiling again"),
+            )
+            .ok()
+    }
+
+    /// Keeps `code`, atomically.
+    pub(super) fn store(&self, digest: &Digest, code: &[u8]) -> std::io::Result<()> {
+        let (code_name, mac_name) = self.names(digest);
+        let mut hasher = self.hasher(digest);
+        hasher.update(code);
+        self.replace(&code_name, code)?;
+        self.replace(&mac_name, hasher.finalize().as_bytes())
+    }
+
+    fn replace(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+        // Another belljar may be writing the same name.
+        let mut unique = [0; 8];
+        getrandom::fill(&mut unique).map_err(|error| std::io::Error::other(error.to_string()))?;
+        let temporary = format!("{name}.{:016x}.tmp", u64::from_ne_bytes(unique));
+        let mut file =
+            self.dir.open_with(&temporary, OpenOptions::new().write(true).create(true).truncate(true).mode(0o600))?;
+        let written = file
+            .write_all(bytes)
+            .and_then(|()| file.sync_data())
+            .and_then(|()| self.dir.rename(&temporary, &self.dir, name));
+        if written.is_err() {
+            let _ = self.dir.remove_file(&temporary);
+        }
+        written
+    }
+}
+
+/// Loads code that the compiler process made just now, without a cache.
+pub(super) fn load_fresh(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
+    #[expect(unsafe_code, reason = "our own compiled code, from the compiler process that we started")]
+    // SAFETY: `deserialize` wants bytes that `precompile_component` made; our own compiler process made these.
+    unsafe {
+        Component::deserialize(engine, code)
+    }
+}
+
+/// Reads at most `cap` bytes.
+///
+/// # Errors
+/// When there are more, or reading fails.
+pub fn read_capped(source: impl Read, cap: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(cap.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > cap {
+        return Err(std::io::Error::other(format!("larger than {}", crate::model::error::show_bytes(cap))));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_gives_back_what_it_was_given_and_nothing_else() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = || Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
+        let engine = engine::host(1).unwrap();
+        let wasm = wat::parse_str("(component)").unwrap();
+        let digest = Digest::of(&wasm);
+        let code = compile(&wasm).unwrap();
+        let cache = Cache::new(dir(), [7; 32], &engine);
+        assert!(cache.load(&engine, &digest).is_none());
+        cache.store(&digest, &code).unwrap();
+        assert!(cache.load(&engine, &digest).is_some());
+        assert!(cache.load(&engine, &Digest::of(b"other")).is_none());
+        assert!(Cache::new(dir(), [8; 32], &engine).load(&engine, &digest).is_none(), "another key");
+
+        let path = temp.path().join(cache.names(&digest).0);
+        for at in [0, code.len() / 2, code.len() - 1] {
+            let mut bad = code.clone();
+            bad[at] ^= 1;
+            std::fs::write(&path, &bad).unwrap();
+            assert!(cache.load(&engine, &digest).is_none(), "byte {at}");
+        }
+        std::fs::write(&path, &code[..code.len() - 1]).unwrap();
+        assert!(cache.load(&engine, &digest).is_none());
+        cache.store(&digest, &code).unwrap();
+        assert!(cache.load(&engine, &digest).is_some());
+        let other = Digest::of(b"other");
+        std::fs::rename(&path, temp.path().join(cache.names(&other).0)).unwrap();
+        std::fs::copy(temp.path().join(cache.names(&digest).1), temp.path().join(cache.names(&other).1)).unwrap();
+        assert!(cache.load(&engine, &other).is_none(), "another component's code under this name");
+    }
+
+    #[test]
+    fn invalid_components_do_not_compile() {
+        assert!(compile(b"\0asm\x0d\0\x01\0\xff").is_err());
+        assert!(compile(b"(component)").is_err(), "text is not accepted");
+    }
+}

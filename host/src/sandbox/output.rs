@@ -1,0 +1,129 @@
+//! What a guest prints: kept up to a cap, counted beyond it, never on the host's own streams.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+use crate::model::text;
+
+/// Bytes that one write may have; larger ones are split by the guest's library.
+const WRITE: usize = 4096;
+
+/// Lines that a call may put into the log.
+const LINES: usize = 64;
+
+/// Characters of a line in the log.
+const LINE: usize = 512;
+
+#[derive(Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    dropped: u64,
+}
+
+/// The standard output and error of one call, together.
+#[derive(Clone)]
+pub(super) struct Output {
+    kept: Arc<Mutex<Kept>>,
+    cap: usize,
+}
+
+impl Output {
+    pub(super) fn new(cap: usize) -> Self {
+        Self { kept: Arc::default(), cap }
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = self.cap.saturating_sub(kept.bytes.len());
+        let (keep, drop) = bytes.split_at(room.min(bytes.len()));
+        kept.bytes.extend_from_slice(keep);
+        kept.dropped = kept.dropped.saturating_add(drop.len() as u64);
+    }
+
+    /// What was printed, as clean lines; a last line says how much was left out.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.bytes.is_empty() {
+            return Vec::new();
+        }
+        let all = String::from_utf8_lossy(&kept.bytes);
+        let mut lines: Vec<String> = all.lines().take(LINES).map(|line| text::excerpt(line, LINE)).collect();
+        let more = all.lines().count().saturating_sub(LINES);
+        if more > 0 || kept.dropped > 0 {
+            lines.push(format!("({more} more lines and {} more bytes were dropped)", kept.dropped));
+        }
+        lines
+    }
+}
+
+impl IsTerminal for Output {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Output {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+impl OutputStream for Output {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.push(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(WRITE)
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Output {
+    async fn ready(&mut self) {}
+}
+
+impl AsyncWrite for Output {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.push(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_a_cap_and_says_what_it_dropped() {
+        let output = Output::new(8);
+        for _ in 0..1000 {
+            output.push(b"ab\x1b[1m\n");
+        }
+        assert_eq!(output.lines(), ["ab[1m", "a", "(0 more lines and 6992 more bytes were dropped)"]);
+        assert!(Output::new(8).lines().is_empty());
+    }
+}

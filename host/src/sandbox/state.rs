@@ -1,0 +1,55 @@
+//! What a store holds: the WASI context, the opened grants, the meter. Made new for each call, dropped with it.
+
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
+
+use super::meter::Meter;
+use super::output::Output;
+use crate::grants::{Held, Opened, SharedTrail, View};
+use crate::model::{Limits, MountName};
+
+/// Bytes of the headers of one request or answer, as `wasi:http` counts them.
+const HEADERS: usize = 64 << 10;
+
+/// The data of a store.
+pub(super) struct State {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    http: WasiHttpCtx,
+    opened: Opened,
+    pub(super) meter: Meter,
+}
+
+impl State {
+    pub(super) fn new(limits: &Limits, held: &Held, name: &MountName, trail: &SharedTrail, output: &Output) -> Self {
+        // Arguments, environment, working directory and stdin are empty, clocks and random numbers real, sockets closed:
+        // the builder's defaults. Grants add to that.
+        let mut wasi = WasiCtxBuilder::new();
+        wasi.stdout(output.clone()).stderr(output.clone()).max_random_size(limits.random);
+        let opened = held.open(&mut wasi, name, trail);
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.handles);
+        let mut http = WasiHttpCtx::new();
+        http.set_field_size_limit(HEADERS);
+        Self { wasi: wasi.build(), table, http, opened, meter: Meter::new(limits.memory) }
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl WasiHttpView for State {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        WasiHttpCtxView { hooks: &mut self.opened.http, table: &mut self.table, ctx: &mut self.http }
+    }
+}
+
+impl View for State {
+    fn opened(&mut self) -> &mut Opened {
+        &mut self.opened
+    }
+}

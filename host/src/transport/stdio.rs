@@ -1,0 +1,296 @@
+//! MCP over standard input and output: one JSON message a line.
+//!
+//! rmcp's own line transport ignores a line that is too long or is not JSON, and the client waits for ever; this one
+//! answers. Nothing but messages is ever written to standard output.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rmcp::RoleServer;
+use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::Mutex;
+
+use super::{DRAIN, MAX_MESSAGE};
+use crate::mcp::Handler;
+
+/// Serves until standard input ends or `stop` does, then lets answers under way finish.
+///
+/// # Errors
+/// When the first message is not one that opens a connection, or the streams fail.
+pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(), String> {
+    let (input, output) = rmcp::transport::io::stdio_pipes();
+    let lines = Lines::new(input, output);
+    let unanswered = Arc::clone(&lines.unanswered);
+    let ended = async {
+        let service = match rmcp::serve_server(handler, lines).await {
+            Ok(service) => service,
+            // The client went away before it said anything.
+            Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(format!("the connection could not be opened: {error}")),
+        };
+        service.waiting().await.map(|_| ()).map_err(|error| format!("the connection failed: {error}"))
+    };
+    tokio::select! {
+        ended = ended => ended,
+        () = async {
+            stop.await;
+            let drained = async {
+                while unanswered.load(Ordering::Acquire) > 0 {
+                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                }
+            };
+            let _ = tokio::time::timeout(DRAIN, drained).await;
+        } => Ok(()),
+    }
+}
+
+/// Lines of JSON over a pair of streams.
+struct Lines<R, W> {
+    input: BufReader<R>,
+    line: Vec<u8>,
+    /// The rest of the line that is being read is thrown away: it was too long.
+    discarding: bool,
+    /// A reply of our own that was not yet written when the read was interrupted.
+    reply: Option<Vec<u8>>,
+    output: Arc<Mutex<W>>,
+    /// Requests that were read and not answered yet.
+    unanswered: Arc<AtomicUsize>,
+}
+
+/// What came in.
+enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
+    fn new(input: R, output: W) -> Self {
+        Self {
+            input: BufReader::with_capacity(16 << 10, input),
+            line: Vec::new(),
+            discarding: false,
+            reply: None,
+            output: Arc::new(Mutex::new(output)),
+            unanswered: Arc::new(AtomicUsize::new(0)),
+        }
+    }
+
+    /// Reads up to a line break. May be dropped at any await and called again: what was read is kept.
+    async fn read_line(&mut self) -> std::io::Result<Line> {
+        loop {
+            let available = self.input.fill_buf().await?;
+            if available.is_empty() {
+                return Ok(Line::End);
+            }
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let part = available.get(..end.unwrap_or(available.len())).unwrap_or_default();
+            let fits = !self.discarding && self.line.len() + part.len() <= MAX_MESSAGE;
+            if fits {
+                self.line.extend_from_slice(part);
+            }
+            let consumed = end.map_or(available.len(), |end| end + 1);
+            self.input.consume(consumed);
+            if !fits && !self.discarding {
+                self.discarding = true;
+                self.line = Vec::new();
+            }
+            if end.is_some() {
+                return Ok(if std::mem::take(&mut self.discarding) { Line::TooLong } else { Line::Whole });
+            }
+        }
+    }
+
+    async fn write_reply(&mut self) -> std::io::Result<()> {
+        // Kept until it is written whole, so that an interruption cannot lose it. The lock is held over the whole line.
+        if let Some(reply) = &self.reply {
+            let mut output = self.output.lock().await;
+            output.write_all(reply).await?;
+            output.flush().await?;
+        }
+        self.reply = None;
+        Ok(())
+    }
+}
+
+/// Reads one line as a message, or says how to answer it; `None`: nothing to do.
+fn parse(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, (ErrorCode, String, Option<RequestId>)> {
+    // RFC 8259 8.1: a byte order mark may be ignored.
+    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Ok(None);
+    }
+    let error = match serde_json::from_slice(line) {
+        Ok(message) => return Ok(Some(message)),
+        Err(error) => error,
+    };
+    explain(line, &error)
+}
+
+/// Why a message that is not one of MCP is none, and which request it was.
+pub(super) fn explain<T>(
+    line: &[u8],
+    error: &serde_json::Error,
+) -> Result<Option<T>, (ErrorCode, String, Option<RequestId>)> {
+    let Ok(value) = serde_json::from_slice::<serde_json::Value>(line) else {
+        return Err((
+            ErrorCode::PARSE_ERROR,
+            format!("not JSON: {}", crate::model::text::excerpt(&error.to_string(), 200)),
+            None,
+        ));
+    };
+    let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
+    let why = match &value {
+        serde_json::Value::Array(_) => "batches are not part of MCP; send one message at a time".to_owned(),
+        serde_json::Value::Object(object) if object.get("jsonrpc").and_then(|v| v.as_str()) != Some("2.0") => {
+            "expected \"jsonrpc\": \"2.0\"".to_owned()
+        }
+        serde_json::Value::Object(object)
+            if object.contains_key("method") && object.contains_key("id") && id.is_none() =>
+        {
+            "expected an \"id\" that is a string or an integer".to_owned()
+        }
+        serde_json::Value::Object(object) if object.contains_key("method") => {
+            "expected \"method\" to be a string and \"params\" an object".to_owned()
+        }
+        serde_json::Value::Object(_) => "expected a \"method\"".to_owned(),
+        _ => "expected a JSON-RPC 2.0 request".to_owned(),
+    };
+    // A notification has no answer.
+    if value.get("method").is_some() && value.get("id").is_none() {
+        return Ok(None);
+    }
+    Err((ErrorCode::INVALID_REQUEST, why, id))
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = std::io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let output = Arc::clone(&self.output);
+        let unanswered = Arc::clone(&self.unanswered);
+        async move {
+            let is_answer = matches!(
+                message,
+                TxJsonRpcMessage::<RoleServer>::Response(_) | TxJsonRpcMessage::<RoleServer>::Error(_)
+            );
+            let mut line = serde_json::to_vec(&message)?;
+            drop(message);
+            line.push(b'\n');
+            let mut output = output.lock().await;
+            let written = async {
+                output.write_all(&line).await?;
+                output.flush().await
+            };
+            let written = written.await;
+            if is_answer {
+                let _ = unanswered.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
+            }
+            written
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            if let Err(error) = self.write_reply().await {
+                tracing::debug!("standard output: {error}");
+                return None;
+            }
+            let refused = match self.read_line().await {
+                Ok(Line::Whole) => {
+                    let parsed = parse(&self.line);
+                    self.line.clear();
+                    match parsed {
+                        Ok(Some(message)) => {
+                            if matches!(message, RxJsonRpcMessage::<RoleServer>::Request(_)) {
+                                self.unanswered.fetch_add(1, Ordering::AcqRel);
+                            }
+                            return Some(message);
+                        }
+                        Ok(None) => continue,
+                        Err(refused) => refused,
+                    }
+                }
+                Ok(Line::TooLong) => {
+                    (ErrorCode::INVALID_REQUEST, format!("a message has at most {MAX_MESSAGE} bytes"), None)
+                }
+                Ok(Line::End) => return None,
+                Err(error) => {
+                    tracing::debug!("standard input: {error}");
+                    return None;
+                }
+            };
+            let (code, why, id) = refused;
+            let mut reply =
+                serde_json::to_vec(&JsonRpcError::new(id, ErrorData::new(code, why, None))).unwrap_or_default();
+            reply.push(b'\n');
+            self.reply = Some(reply);
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.output.lock().await.shutdown().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn answers(input: &[u8]) -> Vec<serde_json::Value> {
+        let mut lines = Lines::new(std::io::Cursor::new(input.to_vec()), Vec::new());
+        while lines.receive().await.is_some() {}
+        let output = lines.output.lock().await;
+        output.split(|b| *b == b'\n').filter(|l| !l.is_empty()).map(|l| serde_json::from_slice(l).unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn malformed_lines_are_answered_and_the_next_is_read() {
+        let ping = br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
+        let too_long = [b"{\"x\":\"".as_slice(), &vec![b'a'; 3 << 20], b"\"}"].concat();
+        for (bad, code) in [
+            (b"nonsense".as_slice(), -32700),
+            (b"{\"a\":", -32700),
+            (b"\xff\xfe", -32700),
+            (&b"[".repeat(100_000), -32700),
+            (b"[]", -32600),
+            (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", -32600),
+            (b"{\"id\":1,\"method\":\"ping\"}", -32600),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}", -32600),
+            (b"42", -32600),
+            (&too_long, -32600),
+        ] {
+            let input = [bad, b"\n", ping, b"\n"].concat();
+            let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new());
+            let shown = String::from_utf8_lossy(&bad[..bad.len().min(60)]).into_owned();
+            assert!(lines.receive().await.is_some(), "{shown}");
+            assert!(lines.receive().await.is_none(), "{shown}");
+            let output = lines.output.lock().await;
+            let answer: serde_json::Value =
+                serde_json::from_slice(output.split(|b| *b == b'\n').next().unwrap()).unwrap();
+            assert_eq!(answer["error"]["code"], code, "{shown}: {answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn blank_lines_marks_and_notifications_have_no_answer() {
+        let answers = answers(b"\n  \r\n\xEF\xBB\xBF{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\",\"params\":3}\n").await;
+        assert_eq!(answers, Vec::<serde_json::Value>::new());
+    }
+
+    #[tokio::test]
+    async fn the_request_is_named_where_it_can_be() {
+        let answers = answers(b"{\"jsonrpc\":\"1.0\",\"id\":\"q\",\"method\":\"ping\"}\n").await;
+        assert_eq!(answers[0]["id"], "q");
+    }
+}

@@ -1,0 +1,116 @@
+//! Tests of the order, of going on from any position, and of what a page costs.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::tree::Directory;
+
+fn tree_of(files: &[&str]) -> (tempfile::TempDir, Tree) {
+    let dir = tempfile::tempdir().unwrap();
+    for file in files {
+        write(dir.path(), file);
+    }
+    let tree = tree_at(dir.path());
+    (dir, tree)
+}
+
+fn write(dir: &Path, file: &str) {
+    let path = dir.join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, "").unwrap();
+}
+
+fn tree_at(dir: &Path) -> Tree {
+    Tree::new(vec![("/files".to_owned(), Directory::at(dir).unwrap())], "").unwrap()
+}
+
+/// All files from `start` on, with pauses counted.
+fn rest(tree: &Tree, start: &str, wanted: usize, budget: usize) -> (Vec<String>, usize) {
+    let (mut files, mut pauses) = (Vec::new(), 0);
+    let mut start = start.to_owned();
+    loop {
+        let mut walk = Walk::new(tree, start.clone(), wanted);
+        walk.budget = budget;
+        loop {
+            match walk.next().unwrap() {
+                Step::File(path) => files.push(path),
+                Step::Paused(position) => {
+                    assert!(position > start, "no progress from {start:?}");
+                    start = position;
+                    pauses += 1;
+                    break;
+                }
+                Step::End => return (files, pauses),
+            }
+        }
+    }
+}
+
+const FILES: [&str; 12] = ["a-b/1", "a.md", "a/1", "a/2/x", "a/2/y", "a/3", "a0", "b", "c/d/e/f/g", "z/1", "zz", "ä/ö"];
+
+#[test]
+fn the_order_is_the_byte_order_of_paths() {
+    let (_dir, tree) = tree_of(&FILES);
+    let mut sorted = FILES;
+    sorted.sort_unstable();
+    assert_eq!(rest(&tree, "", 100, BUDGET).0, sorted);
+}
+
+#[test]
+fn goes_on_from_any_position() {
+    let (_dir, tree) = tree_of(&FILES);
+    let positions = FILES.iter().flat_map(|file| (0..=file.len()).filter_map(|end| file.get(..end)));
+    for position in positions.chain(["a/2/x0", "q", "a/2/\u{10FFFF}", "\u{10FFFF}"]) {
+        let mut expected: Vec<&str> = FILES.into_iter().filter(|file| *file > position).collect();
+        expected.sort_unstable();
+        assert_eq!(rest(&tree, position, 100, BUDGET).0, expected, "{position:?}");
+    }
+}
+
+#[test]
+fn directories_larger_than_what_is_kept_are_read_again() {
+    let files: Vec<String> = (0..500).map(|n| format!("{n:03}{}", if n % 3 == 0 { "/x" } else { "" })).collect();
+    let (_dir, tree) = tree_of(&files.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut sorted = files;
+    sorted.sort_unstable();
+    assert_eq!(rest(&tree, "", 1, BUDGET).0, sorted);
+}
+
+#[test]
+fn empty_and_ignored_directories_leave_nothing() {
+    let (dir, tree) = tree_of(&["a/1", "a/.hidden/1", ".git/config"]);
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    assert_eq!(rest(&tree, "", 100, BUDGET).0, ["a/1"]);
+}
+
+#[test]
+fn a_walk_with_little_to_find_pauses_and_goes_on() {
+    let (dir, tree) = tree_of(&["m/1/2/3/x"]);
+    for n in 0..60 {
+        fs::create_dir_all(dir.path().join(format!("e{n}/f/g"))).unwrap();
+        fs::create_dir_all(dir.path().join(format!("n/{n}"))).unwrap();
+    }
+    for budget in [0, 1, 7, 1000] {
+        let (files, pauses) = rest(&tree, "", 1, budget);
+        assert_eq!(files, ["m/1/2/3/x"]);
+        assert!(pauses > 0 || budget == 1000, "{pauses} {budget}");
+    }
+}
+
+#[test]
+fn a_first_page_does_not_enter_what_comes_later() {
+    let (_dir, tree) = tree_of(&["a/1", "a/2", "b/1", "c/1", "d/1", "e/1"]);
+    let mut walk = Walk::new(&tree, String::new(), 2);
+    assert_eq!(walk.next(), Ok(Step::File("a/1".to_owned())));
+    assert_eq!(walk.next(), Ok(Step::File("a/2".to_owned())));
+    assert_eq!(walk.examined, 2);
+}
+
+#[test]
+fn what_is_passed_is_not_entered() {
+    let (_dir, tree) = tree_of(&["a/1", "a/2", "b/c/1", "b/d/1", "e/1"]);
+    let mut walk = Walk::new(&tree, "b/d/".to_owned(), 10);
+    assert_eq!(walk.next(), Ok(Step::File("b/d/1".to_owned())));
+    assert_eq!(walk.examined, 0);
+}

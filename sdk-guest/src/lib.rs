@@ -1,0 +1,79 @@
+//! Write belljar resource providers in Rust.
+//!
+//! A provider is a type that implements [`Provider`]; [`export!`] makes a component of it. This is a whole one:
+//!
+//! ```
+//! use belljar_guest::{Contents, Error, Page, Provider, Reading, Resource, Result};
+//!
+//! struct Greetings;
+//!
+//! const GREETINGS: [(&str, &str); 2] = [("english", "Hello"), ("german", "Guten Tag")];
+//!
+//! impl Provider for Greetings {
+//!     fn open() -> Result<Self> {
+//!         Ok(Greetings)
+//!     }
+//!
+//!     fn list_resources(&self, cursor: Option<&str>) -> Result<Page> {
+//!         let all = GREETINGS.iter().map(|(name, _)| Resource::new(*name).mime_type("text/plain"));
+//!         Ok(Page::of(all, cursor, 1000))
+//!     }
+//!
+//!     fn read(&self, reference: &str) -> Result<Reading> {
+//!         let (_, text) = GREETINGS.iter().find(|(name, _)| *name == reference).ok_or(Error::NotFound)?;
+//!         Ok(Contents::text(reference, *text).mime_type("text/plain").into())
+//!     }
+//! }
+//!
+//! belljar_guest::export!(Greetings);
+//!
+//! // A provider is plain Rust, so it is tested like plain Rust, without a host:
+//! let provider = Greetings::open()?;
+//! assert_eq!(provider.list_resources(None)?.resources.len(), 2);
+//! assert_eq!(provider.read("german")?, Contents::text("german", "Guten Tag").mime_type("text/plain").into());
+//! assert_eq!(provider.read("french"), Err(Error::NotFound));
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! Its `Cargo.toml` needs `crate-type = ["cdylib", "rlib"]` under `[lib]`: the first for the component, the second for
+//! its tests. `cargo build --release --target wasm32-wasip2` then leaves a component that belljar can mount.
+//!
+//! # What a provider can count on
+//!
+//! * **Each call runs in a fresh instance.** [`Provider::open`] makes the value, one method is called, all is dropped.
+//!   Statics, caches and counters start anew each time; a [cursor](Page::next_cursor) has to hold all that it needs.
+//! * **It can do what the operator granted, through the standard library**: `std::fs` below the granted directories,
+//!   `std::env::var` for granted settings. Without grants there are none, and it can still compute, list and be read.
+//! * **References are validated.** They are relative to the mount, percent-encoded, without dot segments, and `""` is
+//!   the mount itself. [`mod@reference`] has what is needed to go between them and paths.
+//! * **A panic is a trap**: it fails this call and nothing else; its message, like all of stderr, goes to the host's
+//!   log. stdout goes nowhere. For what can happen, return an [`Error`]: it reaches the caller with its reason.
+//!
+//! # Optional interfaces
+//!
+//! [`Completion`] suggests values for the variables of templates, [`Revisions`] makes subscriptions cheap. Implement
+//! the trait and name it in the macro: `export!(Greetings: Completion, Revisions)`.
+
+mod error;
+mod export;
+mod model;
+mod provider;
+pub mod reference;
+
+pub use error::{Error, Result};
+pub use model::{
+    Annotations, Argument, Body, Contents, Icon, Info, Page, Reading, Resource, Role, Suggestions, Template,
+};
+pub use provider::{Completion, Provider, Revisions};
+
+/// What [`export!`] expands to. Not for use by hand, and no promise.
+#[doc(hidden)]
+pub mod __private {
+    #[cfg(target_family = "wasm")]
+    pub use crate::export::*;
+}
+
+/// The example there has to compile as well.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

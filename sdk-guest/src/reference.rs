@@ -1,0 +1,128 @@
+//! Between references and what they stand for: paths, names, queries.
+//!
+//! A reference is percent-encoded (RFC 3986); what it stands for is not. Encode once when listing, decode once when
+//! reading:
+//!
+//! ```
+//! use belljar_guest::reference;
+//!
+//! assert_eq!(reference::encode("letters/für Anna.md"), "letters/f%C3%BCr%20Anna.md");
+//! assert_eq!(reference::decode("letters/f%C3%BCr%20Anna.md")?, "letters/für Anna.md");
+//!
+//! let (path, query) = reference::split("search?q=two%20words&page=3");
+//! assert_eq!(path, "search");
+//! assert_eq!(reference::query_value(query, "q")?.as_deref(), Some("two words"));
+//! # Ok::<(), belljar_guest::Error>(())
+//! ```
+
+use std::str::Utf8Error;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use crate::{Error, Result};
+
+/// What may stand in a path segment as it is: `unreserved`, `sub-delims` and `@` (RFC 3986 section 3.3). A `:` may too,
+/// but not in the first segment of a relative reference (section 4.2), so it is encoded everywhere.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@');
+
+const PATH: &AsciiSet = &SEGMENT.remove(b'/');
+
+/// Encodes a relative path, such as `letters/to Anna.md`. Each `/` stays a `/`.
+///
+/// The path must not begin with `/`, and none of its segments may be `.` or `..`: a reference cannot say that, whatever
+/// the spelling, and the host leaves such entries out.
+pub fn encode(path: &str) -> String {
+    utf8_percent_encode(path, PATH).to_string()
+}
+
+/// Encodes one segment, such as a title or a key. A `/` in it becomes `%2F`.
+pub fn encode_segment(segment: &str) -> String {
+    utf8_percent_encode(segment, SEGMENT).to_string()
+}
+
+/// Decodes a reference, or a part of one. Fails with [`Error::Invalid`] when it is not UTF-8.
+///
+/// When segments may hold a `/` of their own, split at `/` first and decode each segment.
+pub fn decode(reference: &str) -> Result<String> {
+    let not_utf8 = |_: Utf8Error| Error::invalid(format_args!("\"{reference}\" is not UTF-8 once decoded"));
+    Ok(percent_decode_str(reference).decode_utf8().map_err(not_utf8)?.into_owned())
+}
+
+/// Splits a reference into its path and its query, both still encoded. Without a `?` the query is empty.
+pub fn split(reference: &str) -> (&str, &str) {
+    reference.split_once('?').unwrap_or((reference, ""))
+}
+
+/// The decoded value of `name` in a query such as `q=two%20words&page=3`: `None` when it is absent, `""` when it has
+/// none.
+///
+/// Decodes what percent-encoding says and nothing else: a `+` is a plus.
+pub fn query_value(query: &str, name: &str) -> Result<Option<String>> {
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if decode(key)? == name {
+            return decode(value).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoding_and_decoding_are_inverse() {
+        for path in
+            ["", "plain.md", "a b/c#d?e.md", "100%.txt", "a:b", "[x]/{y}|z", "ümläut/日本語", "it's (1)+2,3;4=5@!$&*~"]
+        {
+            let encoded = encode(path);
+            assert!(encoded.bytes().all(|b| b.is_ascii_graphic()), "{encoded}");
+            assert_eq!(decode(&encoded).as_deref(), Ok(path));
+        }
+    }
+
+    #[test]
+    fn reserved_characters_cannot_be_mistaken() {
+        assert_eq!(encode("a?b#c:d"), "a%3Fb%23c%3Ad");
+        assert_eq!(encode("a/b"), "a/b");
+        assert_eq!(encode_segment("a/b"), "a%2Fb");
+        assert_eq!(encode("%2e%2e"), "%252e%252e");
+    }
+
+    #[test]
+    fn what_is_not_utf8_is_invalid() {
+        assert!(matches!(decode("%FF"), Err(Error::Invalid(_))));
+    }
+
+    #[test]
+    fn splits_at_the_first_question_mark() {
+        assert_eq!(split("a?b?c"), ("a", "b?c"));
+        assert_eq!(split("a"), ("a", ""));
+        assert_eq!(split(""), ("", ""));
+    }
+
+    #[test]
+    fn finds_query_values() {
+        assert_eq!(query_value("a=1&b=x%26y&c", "b"), Ok(Some("x&y".into())));
+        assert_eq!(query_value("a=1&b=x%26y&c", "c"), Ok(Some(String::new())));
+        assert_eq!(query_value("a=1+1", "a"), Ok(Some("1+1".into())));
+        assert_eq!(query_value("", ""), Ok(None));
+    }
+}

@@ -1,0 +1,67 @@
+//! The clients, the eras and the transports: each combination is one test.
+
+use belljar_tests::Era;
+
+use crate::clients::{Reach, Report, inspector, node, python};
+use crate::expectations::{Expected, READS, site};
+
+/// One test over stdio and one over HTTP for each way to run a client.
+macro_rules! clients {
+    ($($name:ident: $run:expr, $expected:expr;)*) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn over_stdio() {
+                let site = site();
+                check(($run)(&Reach::Stdio(&site)), &$expected);
+            }
+
+            #[test]
+            fn over_http() {
+                let site = site();
+                let server = site.http();
+                check(($run)(&Reach::Http(&server)), &$expected);
+                let ended = server.stop();
+                assert!(ended.status.success(), "the server ended with {}:\n{}", ended.status, ended.stderr);
+            }
+        }
+    )*};
+}
+
+clients! {
+    python_2_auto:
+        |reach: &Reach<'_>| python(2, reach, "auto", READS),
+        Expected::new("python mcp 2.3.0", Era::Modern);
+    python_2_legacy:
+        |reach: &Reach<'_>| python(2, reach, "legacy", READS),
+        Expected::new("python mcp 2.3.0", Era::Older);
+    python_1:
+        |reach: &Reach<'_>| python(1, reach, "", READS),
+        Expected::new("python mcp 1.30.0", Era::Older);
+    typescript_sdk_1:
+        |reach: &Reach<'_>| node("sdk_1.mjs", reach, "", READS),
+        Expected::new("@modelcontextprotocol/sdk 1.32.2", Era::Older);
+    typescript_client_2_default:
+        |reach: &Reach<'_>| node("client_2.mjs", reach, "default", READS),
+        // It walks pages by itself, and tells its user the newer code in both eras.
+        Expected { walks_pages: false, not_found: Some(Era::Modern.not_found()), ..Expected::new(CLIENT_2, Era::Older) };
+    typescript_client_2_auto:
+        |reach: &Reach<'_>| node("client_2.mjs", reach, "auto", READS),
+        Expected { walks_pages: false, ..Expected::new(CLIENT_2, Era::Modern) };
+    inspector_legacy:
+        |reach: &Reach<'_>| inspector(reach, "legacy", READS),
+        Expected::inspector();
+    inspector_modern:
+        |reach: &Reach<'_>| inspector(reach, "modern", READS),
+        Expected::inspector();
+}
+
+const CLIENT_2: &str = "@modelcontextprotocol/client 2.4.0";
+
+/// A client that this machine cannot have was told of by set-up, which never lets CI lack one.
+fn check(report: Option<Report>, expected: &Expected) {
+    if let Some(report) = report {
+        expected.check(&report);
+    }
+}

@@ -1,0 +1,380 @@
+//! The HTTP wire: Streamable HTTP on a plain socket, so that a test sees, and may spoil, every byte.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use serde_json::Value;
+
+use crate::client::{Client, Era, Wire};
+use crate::process::{self, Ended, Process};
+
+/// How long a server may take to listen: every component is compiled before.
+const START: Duration = Duration::from_secs(60);
+
+/// How long one read from the socket may take. An answer that takes longer than any limit allows is missing.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// The longest body that is believed: a length that lies must not take the test's memory.
+const LONGEST_BODY: usize = 256 << 20;
+
+/// A running `belljar serve --http`.
+#[derive(Debug)]
+pub struct Server {
+    /// The process that serves.
+    pub process: Process,
+    address: SocketAddr,
+}
+
+/// One client's connection to a [`Server`].
+#[derive(Debug)]
+pub struct Http {
+    address: SocketAddr,
+    connection: Option<BufReader<TcpStream>>,
+    era: Era,
+    session: Option<String>,
+    inbox: VecDeque<Value>,
+    /// The HTTP status of the last answer.
+    pub status: u16,
+}
+
+/// An HTTP answer.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// Its status code.
+    pub status: u16,
+    /// Its header fields, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Its body, whole.
+    pub body: Vec<u8>,
+}
+
+impl Server {
+    /// Starts `command` and waits until it says on stderr where it listens.
+    pub fn start(command: Command) -> Server {
+        let mut process = Process::start(command);
+        let address = process.await_stderr(START, |line| {
+            let (_, url) = line.split_once("listening on http://")?;
+            let (address, _) = url.split_once("/mcp")?;
+            address.parse().ok()
+        });
+        Server { process, address }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its MCP endpoint.
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// A new client, greeted.
+    pub fn client(&self, era: Era) -> Client<Http> {
+        Client::connect(self.wire(era), era)
+    }
+
+    /// A new client's wire: nothing has been sent on it.
+    pub fn wire(&self, era: Era) -> Http {
+        Http { address: self.address, connection: None, era, session: None, inbox: VecDeque::new(), status: 0 }
+    }
+
+    /// One exchange on a connection of its own. `Host`, `Content-Length` and `Connection` are added where missing.
+    pub fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+        let mut connection = connect(self.address);
+        let head = head(self.address, method, path, headers, body.len(), "close");
+        // A server may answer, and close, before it has read all: the answer is what counts.
+        connection.get_mut().write_all(&[head.as_bytes(), body].concat()).ok();
+        let mut response = read_head(&mut connection).expect("an HTTP answer");
+        response.body = read_body(&mut connection, &response).expect("a whole body");
+        response
+    }
+
+    /// Sends any bytes on a connection of its own; returns all that comes until the server closes or is silent.
+    pub fn raw(&self, bytes: &[u8]) -> Vec<u8> {
+        self.raw_within(bytes, Duration::from_secs(5))
+    }
+
+    /// As [`Server::raw`], with the silence to wait for.
+    pub fn raw_within(&self, bytes: &[u8], silence: Duration) -> Vec<u8> {
+        let mut stream = connect(self.address).into_inner();
+        stream.set_read_timeout(Some(silence)).expect("a positive time");
+        // A refusal in mid-flight shows as a broken pipe; what was answered before it is still read.
+        stream.write_all(bytes).ok();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok();
+        answer
+    }
+
+    /// Asks the server to end, and waits for it.
+    pub fn stop(self) -> Ended {
+        self.process.terminate();
+        self.process.wait(process::END)
+    }
+}
+
+impl Response {
+    /// A header field's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let wanted = name.to_ascii_lowercase();
+        self.headers.iter().find_map(|(name, value)| (*name == wanted).then_some(value.as_str()))
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON; anything else is a failure.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("HTTP {} without JSON ({error}): {:?}", self.status, self.text()))
+    }
+}
+
+impl Http {
+    /// The session that the server opened, in the older era.
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// The header fields that a well-behaved client of this era sends with `message`.
+    pub fn headers(&self, message: &Value) -> Vec<(&'static str, String)> {
+        let mut headers = vec![
+            ("Content-Type", "application/json".to_owned()),
+            ("Accept", "application/json, text/event-stream".to_owned()),
+        ];
+        let method = message["method"].as_str().unwrap_or_default();
+        if method != "initialize" {
+            headers.push(("MCP-Protocol-Version", self.era.version().to_owned()));
+        }
+        if let Some(session) = &self.session {
+            headers.push(("Mcp-Session-Id", session.clone()));
+        }
+        if self.era == Era::Modern {
+            headers.push(("Mcp-Method", method.to_owned()));
+            if let Some(uri) = message["params"]["uri"].as_str() {
+                headers.push(("Mcp-Name", header_value(uri)));
+            }
+        }
+        headers
+    }
+
+    /// Posts a message and reads the answer's head; a connection that the server closed meanwhile is opened anew, once.
+    fn post(&mut self, message: &Value) -> Response {
+        let body = message.to_string();
+        let headers = self.headers(message);
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let head = head(self.address, "POST", "/mcp", &headers, body.len(), "keep-alive");
+        loop {
+            let kept = self.connection.is_some();
+            let address = self.address;
+            let connection = self.connection.get_or_insert_with(|| connect(address));
+            let written = connection.get_mut().write_all(&[head.as_bytes(), body.as_bytes()].concat());
+            match written.and_then(|()| read_head(connection)) {
+                Ok(response) => return response,
+                Err(error) => {
+                    self.connection = None;
+                    assert!(kept, "no HTTP answer to {message}: {error}");
+                }
+            }
+        }
+    }
+
+    /// Reads events until the answer to `id` has come. What the server still wants to say on that stream is not read.
+    fn read_events(&mut self, response: &Response, id: &Value) {
+        let connection = self.connection.take().expect("the head was read from it");
+        let mut events = BufReader::new(Body::new(connection, response));
+        let mut data = String::new();
+        let mut line = String::new();
+        loop {
+            line.clear();
+            let read = events.read_line(&mut line).expect("a readable event stream");
+            let text = line.trim_end_matches(['\r', '\n']);
+            if let Some(rest) = text.strip_prefix("data:") {
+                data.push_str(rest.strip_prefix(' ').unwrap_or(rest));
+            }
+            if text.is_empty() && !data.is_empty() {
+                let message: Value = serde_json::from_str(&data)
+                    .unwrap_or_else(|error| panic!("an event that is no JSON ({error}): {data:?}"));
+                let last = message.get("id") == Some(id) && message.get("method").is_none();
+                self.inbox.push_back(message);
+                if last {
+                    return;
+                }
+                data.clear();
+            }
+            if read == 0 {
+                return;
+            }
+        }
+    }
+}
+
+impl Wire for Http {
+    fn send(&mut self, message: &Value) {
+        let response = self.post(message);
+        self.status = response.status;
+        if let Some(session) = response.header("mcp-session-id") {
+            self.session = Some(session.to_owned());
+        }
+        let kind = response.header("content-type").unwrap_or_default().to_owned();
+        if kind.starts_with("text/event-stream") {
+            let id = message.get("id").unwrap_or_else(|| panic!("an event stream for {message}"));
+            return self.read_events(&response, id);
+        }
+        let connection = self.connection.as_mut().expect("the head was read from it");
+        let body = read_body(connection, &response).expect("a whole body");
+        if response.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
+            self.connection = None;
+        }
+        let response = Response { body, ..response };
+        if kind.starts_with("application/json") {
+            self.inbox.push_back(response.json());
+        } else {
+            let accepted = message.get("id").is_none() && response.status == 202;
+            assert!(accepted, "HTTP {} to {message}: {}", response.status, response.text());
+        }
+    }
+
+    fn next(&mut self, _deadline: Instant) -> Option<Value> {
+        self.inbox.pop_front()
+    }
+
+    fn diagnosis(&self) -> String {
+        format!("its last HTTP status: {}", self.status)
+    }
+}
+
+/// A body that is read as it arrives, by chunks, by length, or to the stream's end.
+struct Body {
+    connection: BufReader<TcpStream>,
+    chunked: bool,
+    left: usize,
+}
+
+impl Body {
+    fn new(connection: BufReader<TcpStream>, response: &Response) -> Body {
+        let chunked = is_chunked(response);
+        let length = response.header("content-length").and_then(|value| value.parse().ok());
+        Body { connection, chunked, left: if chunked { 0 } else { length.unwrap_or(usize::MAX) } }
+    }
+}
+
+impl Read for Body {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        if self.left == 0 && self.chunked {
+            self.left = read_chunk_size(&mut self.connection)?;
+            self.chunked = self.left > 0;
+        }
+        let most = into.len().min(self.left);
+        let read = self.connection.read(&mut into[..most])?;
+        self.left -= read;
+        if self.left == 0 && self.chunked {
+            self.connection.read_line(&mut String::new())?;
+        }
+        Ok(read)
+    }
+}
+
+fn connect(address: SocketAddr) -> BufReader<TcpStream> {
+    let stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"));
+    stream.set_read_timeout(Some(SILENCE)).expect("a positive time");
+    stream.set_nodelay(true).expect("a connected socket");
+    BufReader::new(stream)
+}
+
+/// A request's head. What `headers` names is not added again, so that a test can lie about it.
+fn head(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    length: usize,
+    connection: &str,
+) -> String {
+    let (host, length) = (address.to_string(), length.to_string());
+    let usual = [("Host", host.as_str()), ("Content-Length", length.as_str()), ("Connection", connection)];
+    let given = |name: &str| headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+    let mut head = format!("{method} {path} HTTP/1.1\r\n");
+    for (name, value) in usual.iter().filter(|(name, _)| !given(name)).chain(headers) {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head + "\r\n"
+}
+
+fn read_head(connection: &mut BufReader<TcpStream>) -> std::io::Result<Response> {
+    let mut line = String::new();
+    if connection.read_line(&mut line)? == 0 {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    let status = line
+        .strip_prefix("HTTP/1.1 ")
+        .and_then(|rest| rest.get(..3)?.parse().ok())
+        .unwrap_or_else(|| panic!("not an HTTP answer: {line:?}"));
+    let mut headers = Vec::new();
+    loop {
+        line.clear();
+        connection.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            return Ok(Response { status, headers, body: Vec::new() });
+        };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+}
+
+fn read_body(connection: &mut BufReader<TcpStream>, response: &Response) -> std::io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    if is_chunked(response) {
+        loop {
+            let size = read_chunk_size(connection)?;
+            let start = body.len();
+            body.resize(start + size, 0);
+            connection.read_exact(&mut body[start..])?;
+            connection.read_line(&mut String::new())?;
+            if size == 0 {
+                return Ok(body);
+            }
+        }
+    }
+    match response.header("content-length") {
+        Some(length) => {
+            let length: usize = length.parse().expect("a content length");
+            assert!(length <= LONGEST_BODY, "a body of {length} bytes");
+            body.resize(length, 0);
+            connection.read_exact(&mut body)?;
+        }
+        None if matches!(response.status, 202 | 204 | 304) => {}
+        None => {
+            connection.read_to_end(&mut body)?;
+        }
+    }
+    Ok(body)
+}
+
+fn read_chunk_size(connection: &mut BufReader<TcpStream>) -> std::io::Result<usize> {
+    let mut line = String::new();
+    connection.read_line(&mut line)?;
+    let digits = line.trim_end().split(';').next().unwrap_or_default();
+    let size = usize::from_str_radix(digits, 16).unwrap_or_else(|_| panic!("not a chunk size: {line:?}"));
+    assert!(size <= LONGEST_BODY, "a chunk of {size} bytes");
+    Ok(size)
+}
+
+fn is_chunked(response: &Response) -> bool {
+    response.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked"))
+}
+
+/// A header value as 2026-07-28 asks for it: in base64 where plain text would not survive.
+fn header_value(text: &str) -> String {
+    let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && text.trim() == text;
+    if plain && !text.starts_with("=?base64?") {
+        return text.to_owned();
+    }
+    format!("=?base64?{}?=", base64::engine::general_purpose::STANDARD.encode(text))
+}

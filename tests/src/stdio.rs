@@ -1,0 +1,179 @@
+//! The stdio wire: one JSON-RPC message a line, and nothing else on the stream, ever.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio as Pipe};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::client::{Client, Era, Wire};
+use crate::process::{self, Ended, Process};
+
+/// A server on the other end of a pipe.
+#[derive(Debug)]
+pub struct Stdio {
+    /// The process that serves.
+    pub process: Process,
+    // None once closed.
+    stdin: Option<ChildStdin>,
+    lines: Lines,
+}
+
+/// What the server has written, judged line by line.
+#[derive(Debug)]
+struct Lines(Receiver<Result<Value, String>>);
+
+/// Reads one line of a server's stdout, without its line feed, as the strictest client would.
+pub fn check_line(line: &[u8]) -> Result<Value, String> {
+    let shown = || String::from_utf8_lossy(line.get(..200).unwrap_or(line)).into_owned();
+    let message: Value = serde_json::from_slice(line).map_err(|error| format!("not JSON ({error}): {:?}", shown()))?;
+    let has = |key| message.get(key).is_some();
+    if message["jsonrpc"] != "2.0" {
+        return Err(format!("not JSON-RPC 2.0: {:?}", shown()));
+    }
+    match (has("method"), has("id"), has("result"), has("error")) {
+        (true, _, false, false) | (false, true, true, false) | (false, true, false, true) => Ok(message),
+        _ => Err(format!("neither a request nor an answer: {:?}", shown())),
+    }
+}
+
+impl Stdio {
+    /// Starts `command` with both ends of the stream here.
+    pub fn start(mut command: Command) -> Stdio {
+        command.stdin(Pipe::piped()).stdout(Pipe::piped());
+        let mut process = Process::start(command);
+        let stdin = process.child().stdin.take();
+        let stdout = process.child().stdout.take().expect("piped above");
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || listen(stdout, &sender));
+        Stdio { process, stdin, lines: Lines(lines) }
+    }
+
+    /// Sends any bytes; what comes back is found with [`Stdio::next_message`].
+    pub fn raw(&mut self, bytes: &[u8]) {
+        let stdin = self.stdin.as_mut().expect("not closed yet");
+        stdin
+            .write_all(bytes)
+            .and_then(|()| stdin.flush())
+            .unwrap_or_else(|error| panic!("the server reads no more: {error}; {}", self.process.stderr()));
+    }
+
+    /// The next message, if one comes within `patience`.
+    pub fn next_message(&mut self, patience: Duration) -> Option<Value> {
+        self.next(Instant::now() + patience)
+    }
+
+    /// Ends the stream to the server; what it still answers can be read.
+    pub fn end(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Ends the stream and waits for the server to end: it may still answer, but only with whole messages.
+    pub fn close(mut self) -> Ended {
+        self.end();
+        let deadline = Instant::now() + process::END;
+        while self.next(deadline).is_some() {}
+        self.process.wait(process::END)
+    }
+}
+
+impl Drop for Lines {
+    /// A test that never looked again must not miss what came meanwhile.
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            for line in self.0.try_iter() {
+                line.unwrap_or_else(|violation| unwelcome(&violation));
+            }
+        }
+    }
+}
+
+impl Wire for Stdio {
+    fn send(&mut self, message: &Value) {
+        self.raw(format!("{message}\n").as_bytes());
+    }
+
+    fn next(&mut self, deadline: Instant) -> Option<Value> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match self.lines.0.recv_timeout(left) {
+            Ok(Ok(message)) => Some(message),
+            Ok(Err(violation)) => unwelcome(&violation),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    fn diagnosis(&self) -> String {
+        format!("its stderr:\n{}", self.process.stderr())
+    }
+}
+
+impl Client<Stdio> {
+    /// Starts `command` and greets it.
+    pub fn start(command: Command, era: Era) -> Client<Stdio> {
+        Client::connect(Stdio::start(command), era)
+    }
+
+    /// Ends the stream and waits for the server's end; see [`Stdio::close`].
+    pub fn close(self) -> Ended {
+        self.into_wire().close()
+    }
+}
+
+fn unwelcome(violation: &str) -> ! {
+    panic!("stdout carries something that is no message: {violation}")
+}
+
+/// Hands on each line, judged; stops at the first that is no message, and at the stream's end.
+fn listen(stdout: ChildStdout, sender: &Sender<Result<Value, String>>) {
+    let mut stream = BufReader::new(stdout);
+    loop {
+        let mut line = Vec::new();
+        let judged = match stream.read_until(b'\n', &mut line) {
+            Ok(0) => return,
+            Ok(_) if line.pop() != Some(b'\n') => Err("the stream ends within a line".to_owned()),
+            Ok(_) => check_line(&line),
+            Err(error) => Err(format!("unreadable: {error}")),
+        };
+        let broken = judged.is_err();
+        if sender.send(judged).is_err() || broken {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_accepted() {
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#,
+        ] {
+            assert_eq!(check_line(line.as_bytes()).err(), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for line in [
+            &b""[..],
+            b"hello",
+            b"\xff",
+            b"{}",
+            b"[]",
+            br#"{"jsonrpc":"1.0","id":1,"result":{}}"#,
+            br#"{"jsonrpc":"2.0","result":{}}"#,
+            br#"{"jsonrpc":"2.0","id":1}"#,
+            br#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#,
+            br#"{"jsonrpc":"2.0","id":1,"result":{}} {"#,
+        ] {
+            assert!(check_line(line).is_err(), "{:?}", String::from_utf8_lossy(line));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Every item of `wit/` says what it is and since when.
+
+use belljar_tests::places;
+use wit_parser::{Docs, Resolve, Stability, Type, TypeDefKind, WorldItem};
+
+use crate::none;
+
+/// Every item without documentation, and every one that can say `@since` and does not.
+fn violations(resolve: &Resolve) -> Vec<String> {
+    let mut found = Vec::new();
+    let own = |id: Option<wit_parser::PackageId>| id.is_some_and(|id| resolve.packages[id].name.namespace == "belljar");
+
+    for (_, world) in resolve.worlds.iter().filter(|(_, world)| own(world.package)) {
+        check(&world.name, Some(&world.docs), Some(&world.stability), &mut found);
+        for (key, item) in world.imports.iter().chain(&world.exports) {
+            if let WorldItem::Interface { stability, .. } = item {
+                let name = format!("{}: {}", world.name, resolve.name_world_key(key));
+                check(&name, None, Some(stability), &mut found);
+            }
+        }
+    }
+    for (_, interface) in resolve.interfaces.iter().filter(|(_, interface)| own(interface.package)) {
+        let name = interface.name.clone().unwrap_or_default();
+        check(&name, Some(&interface.docs), Some(&interface.stability), &mut found);
+        for function in interface.functions.values() {
+            let name = format!("{name}.{}", function.name);
+            check(&name, Some(&function.docs), Some(&function.stability), &mut found);
+        }
+        for (type_name, id) in &interface.types {
+            let item = &resolve.types[*id];
+            let name = format!("{name}.{type_name}");
+            // `use types.{a}` makes a name here for what is documented there.
+            let used =
+                matches!(item.kind, TypeDefKind::Type(Type::Id(other)) if resolve.types[other].owner != item.owner);
+            if used {
+                continue;
+            }
+            check(&name, Some(&item.docs), Some(&item.stability), &mut found);
+            for (part, docs) in parts(&item.kind) {
+                check(&format!("{name}.{part}"), Some(docs), None, &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// What a type consists of and what can be documented on its own.
+fn parts(kind: &TypeDefKind) -> Vec<(&str, &Docs)> {
+    match kind {
+        TypeDefKind::Record(record) => record.fields.iter().map(|field| (field.name.as_str(), &field.docs)).collect(),
+        TypeDefKind::Variant(variant) => variant.cases.iter().map(|case| (case.name.as_str(), &case.docs)).collect(),
+        TypeDefKind::Enum(cases) => cases.cases.iter().map(|case| (case.name.as_str(), &case.docs)).collect(),
+        TypeDefKind::Flags(flags) => flags.flags.iter().map(|flag| (flag.name.as_str(), &flag.docs)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn check(name: &str, docs: Option<&Docs>, stability: Option<&Stability>, found: &mut Vec<String>) {
+    if docs.is_some_and(|docs| docs.contents.as_ref().is_none_or(|text| text.trim().is_empty())) {
+        found.push(format!("wit: {name} is not documented"));
+    }
+    if stability.is_some_and(|stability| !matches!(stability, Stability::Stable { .. })) {
+        found.push(format!("wit: {name} does not say @since"));
+    }
+}
+
+#[test]
+fn every_item_is_documented() {
+    let mut resolve = Resolve::default();
+    resolve.push_dir(places::repository().join("wit")).unwrap_or_else(|error| panic!("wit/: {error:?}"));
+    none(violations(&resolve));
+}
+
+#[test]
+fn an_item_without_words_is_found() {
+    let bare = "package belljar:x@0.1.0;
+        interface i {
+            record r { a: u8 }
+            variant v { b }
+            enum e { c }
+            flags f { d }
+            g: func();
+        }
+        interface j {
+            /// Well.
+            @since(version = 0.1.0)
+            record s {
+                /// Said.
+                a: u8
+            }
+        }
+        world w { export i; }";
+    let mut resolve = Resolve::default();
+    resolve.push_str("planted.wit", bare).unwrap();
+    let found = violations(&resolve);
+    for item in ["i", "i.r", "i.v", "i.e", "i.f", "i.g", "j", "w"] {
+        assert!(found.contains(&format!("wit: {item} is not documented")), "{item}: {found:#?}");
+        assert!(found.contains(&format!("wit: {item} does not say @since")), "{item}: {found:#?}");
+    }
+    for part in ["i.r.a", "i.v.b", "i.e.c", "i.f.d"] {
+        assert!(found.contains(&format!("wit: {part} is not documented")), "{part}: {found:#?}");
+    }
+    assert!(!found.iter().any(|line| line.contains("j.s")), "{found:#?}");
+}

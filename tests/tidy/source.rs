@@ -1,0 +1,115 @@
+//! Rules about single Rust files: the first line, the length, marks of unfinished work. And what the other rules need to
+//! look into one: its tokens, where comments and strings cannot be mistaken for code.
+
+use proc_macro2::{TokenStream, TokenTree};
+
+use crate::{files, none};
+
+/// The length at which a file is asked whether it is one thing.
+const LONGEST: usize = 500;
+
+/// The tokens of a file.
+pub(crate) fn tokens(path: &str, text: &str) -> TokenStream {
+    // A byte order mark or a #! line would be a mistake of its own.
+    text.parse().unwrap_or_else(|error| panic!("{path} is not Rust: {error}"))
+}
+
+/// Whether a file holds tests only.
+pub(crate) fn is_test(path: &str) -> bool {
+    path.starts_with("tests/") || path.contains("/tests/") || path.ends_with("/tests.rs")
+}
+
+fn header(path: &str, text: &str) -> Option<String> {
+    (!text.starts_with("//! "))
+        .then(|| format!("{path}: does not begin with `//!`: what it owns, what it must not know"))
+}
+
+fn length(path: &str, text: &str) -> Option<String> {
+    let lines = text.lines().count();
+    (lines > LONGEST && !is_test(path))
+        .then(|| format!("{path}: {lines} lines are more than {LONGEST}: is it one thing?"))
+}
+
+fn unfinished(path: &str, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    unfinished_in(tokens(path, text), &mut |line, what| found.push(format!("{path}:{line}: `{what}`")));
+    found
+}
+
+fn unfinished_in(tokens: TokenStream, tell: &mut impl FnMut(usize, &str)) {
+    let trees: Vec<_> = tokens.into_iter().collect();
+    for (index, tree) in trees.iter().enumerate() {
+        let line = tree.span().start().line;
+        match (tree, trees.get(index + 1)) {
+            (TokenTree::Ident(name), Some(TokenTree::Punct(mark))) if mark.as_char() == '!' => {
+                let name = name.to_string();
+                if name == "todo" || name == "unimplemented" {
+                    tell(line, &format!("{name}!"));
+                }
+            }
+            (TokenTree::Punct(mark), Some(TokenTree::Group(attribute))) if mark.as_char() == '#' => {
+                let text = attribute.stream().to_string();
+                let applies = |word: &str| text.split(|c: char| !c.is_alphanumeric()).any(|other| other == word);
+                if text.starts_with("ignore") || (text.starts_with("cfg_attr") && applies("ignore")) {
+                    tell(line, "#[ignore]");
+                }
+            }
+            _ => {}
+        }
+        if let TokenTree::Group(group) = tree {
+            unfinished_in(group.stream(), tell);
+        }
+    }
+}
+
+#[test]
+fn every_file_says_first_what_it_is() {
+    none(files(".rs").iter().filter_map(|file| header(&file.path, &file.text)));
+}
+
+#[test]
+fn no_file_is_too_long() {
+    none(files(".rs").iter().filter_map(|file| length(&file.path, &file.text)));
+}
+
+#[test]
+fn nothing_is_left_undone_or_ignored() {
+    none(files(".rs").iter().flat_map(|file| unfinished(&file.path, &file.text)));
+}
+
+#[test]
+fn a_missing_header_is_found() {
+    assert!(header("a.rs", "//! what\n").is_none());
+    assert!(header("a.rs", "// what\n").is_some());
+    assert!(header("a.rs", "").is_some());
+}
+
+#[test]
+fn a_long_file_is_found_outside_tests() {
+    let long = "//! long\n".repeat(LONGEST + 1);
+    assert!(length("host/src/a.rs", &long).is_some());
+    assert!(length("host/src/a.rs", &long[9..]).is_none());
+    assert!(length("tests/e2e/a.rs", &long).is_none());
+    assert!(length("host/src/a/tests.rs", &long).is_none());
+}
+
+#[test]
+fn unfinished_work_is_found_and_talk_of_it_is_not() {
+    assert!(
+        unfinished(
+            "a.rs",
+            r#"/// todo!() later
+        fn a(ignore: u8) -> &'static str { let todo = 1; "unimplemented!()" }"#
+        )
+        .is_empty()
+    );
+    for text in [
+        "fn a() { todo!() }",
+        "fn a() { if x { std::unimplemented!(\"b\") } }",
+        "#[test] #[ignore] fn a() {}",
+        "mod a { #[ignore = \"slow\"] fn b() {} }",
+        "#[cfg_attr(unix, ignore)] fn a() {}",
+    ] {
+        assert_eq!(unfinished("a.rs", text).len(), 1, "{text}");
+    }
+}

@@ -1,0 +1,58 @@
+//! The repository's own commands, so that a clone needs cargo and nothing else to be remembered.
+//!
+//! Each verb is one module. This file knows the verbs and what they are for; it must not know how they work.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to the terminal it was started from")]
+#![expect(clippy::indexing_slicing, reason = "JSON only: what is not there is null")]
+
+mod build;
+mod demo;
+mod lint;
+mod report;
+mod setup;
+mod shell;
+mod test;
+
+use std::env;
+use std::process::ExitCode;
+
+use crate::shell::Shell;
+
+const HELP: &str = "\
+cargo xtask <verb>
+
+  demo    set up, build, serve your first notes, read them as an MCP client, say how to connect one
+  test    set up, build, lint, and run every test: what CI runs
+  build   target/release/belljar, target/plugins/*.wasm, target/guests/*.wasm
+  lint    formatting, clippy, documentation
+";
+
+fn main() -> ExitCode {
+    let verb = env::args().nth(1).unwrap_or_default();
+    let shell = match Shell::new() {
+        Ok(shell) => shell,
+        Err(error) => return fail(&error),
+    };
+    let done = match verb.as_str() {
+        "demo" => demo::run(&shell),
+        "test" => test::run(&shell),
+        "build" => setup::wasm_target(&shell).and_then(|()| build::run(&shell)),
+        "lint" => setup::lints(&shell).and_then(|()| lint::run(&shell)),
+        "" | "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => {
+            eprint!("no verb \"{other}\"\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("\nxtask: {error:#}");
+    ExitCode::FAILURE
+}

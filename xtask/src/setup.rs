@@ -1,0 +1,110 @@
+//! Brings what a fresh clone lacks: the wasm target, the lints, the real clients that the tests drive.
+//!
+//! Everything comes pinned from the usual registries, lands in ignored directories, and is left alone while its pins
+//! have not changed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::shell::{self, Shell};
+
+/// The target that providers are built for.
+pub(crate) const WASM_TARGET: &str = "wasm32-wasip2";
+
+/// The family of clients that cannot run here, and why.
+pub(crate) struct Missing {
+    /// As the tests know it (`BELLJAR_SKIP`).
+    pub(crate) family: &'static str,
+    /// What to do about it.
+    pub(crate) reason: String,
+}
+
+/// Adds the target that providers are built for, if it is missing.
+pub(crate) fn wasm_target(shell: &Shell) -> Result<()> {
+    let sysroot = shell::capture(Command::new("rustc").current_dir(&shell.root).args(["--print", "sysroot"]))?;
+    let libraries = Path::new(sysroot.trim()).join("lib/rustlib").join(WASM_TARGET).join("lib");
+    if libraries.is_dir() {
+        return Ok(());
+    }
+    println!("adding the target {WASM_TARGET}");
+    shell::run(Command::new("rustup").current_dir(&shell.root).args(["target", "add", WASM_TARGET]))
+        .with_context(|| format!("the target {WASM_TARGET} is missing and cannot be added"))
+}
+
+/// Adds rustfmt and clippy, if they are missing.
+pub(crate) fn lints(shell: &Shell) -> Result<()> {
+    for (program, component) in [("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")] {
+        if !shell::exists(program) {
+            println!("adding {component}");
+            shell::run(Command::new("rustup").current_dir(&shell.root).args(["component", "add", component]))?;
+        }
+    }
+    Ok(())
+}
+
+/// Installs the clients. A family that cannot be installed is told, and in CI it is a failure.
+pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
+    let mut missing = Vec::new();
+    for (family, needs, install) in
+        [("python", ["python3", "python3"], python as fn(&Shell) -> Result<()>), ("node", ["node", "npm"], node)]
+    {
+        let absent = needs.into_iter().find(|program| !shell::exists(program));
+        let reason = match absent {
+            Some(program) => format!("{program} is not installed"),
+            None => match install(shell) {
+                Ok(()) => continue,
+                Err(error) => format!("{error:#}"),
+            },
+        };
+        if shell.ci {
+            bail!("the {family} clients are missing, and CI skips nothing: {reason}");
+        }
+        missing.push(Missing { family, reason });
+    }
+    Ok(missing)
+}
+
+/// One virtual environment for each major version of the SDK: they cannot live in one.
+fn python(shell: &Shell) -> Result<()> {
+    for major in ["1", "2"] {
+        let pins = shell.root.join(format!("tests/e2e/clients/py/requirements-{major}.txt"));
+        let place = shell.target.join(format!("clients/py{major}"));
+        install(&[&pins], &place, &format!("the Python clients (mcp {major})"), || {
+            shell::run_quietly(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&place))?;
+            let mut pip = Command::new(place.join("bin/python"));
+            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+            shell::run_quietly(pip.arg(&pins))
+        })?;
+    }
+    Ok(())
+}
+
+fn node(shell: &Shell) -> Result<()> {
+    let directory = shell.root.join("tests/e2e/clients/node");
+    let pins = [directory.join("package.json"), directory.join("package-lock.json")];
+    let place = directory.join("node_modules");
+    install(&[&pins[0], &pins[1]], &place, "the TypeScript clients and the conformance suites", || {
+        // No package's install script runs: nothing here needs one, and they are other people's programs.
+        let mut npm = Command::new("npm");
+        npm.current_dir(&directory).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
+        shell::run_quietly(&mut npm)
+    })
+}
+
+/// Runs `steps` unless they have succeeded before with the same pins; the copy of the pins in `place` is the proof.
+fn install(pins: &[&PathBuf], place: &Path, what: &str, steps: impl FnOnce() -> Result<()>) -> Result<()> {
+    let stamp = place.join(".installed");
+    let mut wanted = String::new();
+    for file in pins {
+        wanted += &fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    }
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    println!("installing {what}");
+    steps().with_context(|| format!("cannot install {what}"))?;
+    fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
+}

@@ -1,0 +1,107 @@
+//! Everything that CI runs: set-up, build, lints, and every test of the workspace, against what was just built.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::report::Report;
+use crate::setup;
+use crate::shell::Shell;
+use crate::{build, lint};
+
+/// Runs it all; fails at the end if a part did.
+pub(crate) fn run(shell: &Shell) -> Result<()> {
+    let mut report = Report::new("test");
+    let mut missing = Vec::new();
+    report.step("set-up", || {
+        setup::wasm_target(shell)?;
+        setup::lints(shell)?;
+        missing = setup::clients(shell)?;
+        Ok(())
+    });
+    if !report.failed() {
+        report.step("build", || build::run(shell));
+    }
+    if report.failed() {
+        // Neither lints nor tests could say anything about what is not there.
+        return report.finish();
+    }
+    lint::steps(shell, &mut report)?;
+    let skipped: Vec<_> = missing.iter().map(|missing| missing.family).collect();
+    report.noted_step("tests", || tests(shell, &skipped.join(",")));
+    for missing in &missing {
+        report.skip(&format!("{} clients", missing.family), &missing.reason);
+    }
+    report.finish()
+}
+
+/// Unit and documentation tests of every crate, guests included, and every test binary.
+fn tests(shell: &Shell, skipped: &str) -> Result<String> {
+    let mut cargo = shell.cargo(["test", "--release", "--workspace", "--no-fail-fast"]);
+    cargo.env("BELLJAR_TEST_TARGET", &shell.target).env("BELLJAR_SKIP", skipped).stdout(Stdio::piped());
+    let mut child = cargo.spawn().context("cannot start cargo")?;
+    let mut counts = Counts::default();
+    for line in BufReader::new(child.stdout.take().context("piped above")?).lines() {
+        let line = line?;
+        println!("{line}");
+        counts.add(&line);
+    }
+    let status = child.wait()?;
+    if !status.success() || counts.failed > 0 {
+        bail!("{} passed, {} FAILED ({status})", counts.passed, counts.failed);
+    }
+    // A run that finds no test succeeds too.
+    if counts.passed == 0 {
+        bail!("no test was run");
+    }
+    Ok(format!("{} passed, {} ignored", counts.passed, counts.ignored))
+}
+
+/// What the test programs said of themselves, summed.
+#[derive(Debug, Default, PartialEq)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+}
+
+impl Counts {
+    /// Takes a line into account: `test result: ok. 12 passed; 0 failed; 0 ignored; ...`.
+    fn add(&mut self, line: &str) {
+        let Some(result) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        let figures = result.split_once(". ").map_or("", |(_, figures)| figures);
+        for figure in figures.split("; ") {
+            let Some((number, what)) = figure.split_once(' ') else {
+                continue;
+            };
+            let number = number.parse().unwrap_or(0);
+            match what {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.ignored += number,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+
+    #[test]
+    fn results_are_summed_and_other_lines_are_not() {
+        let mut counts = Counts::default();
+        for line in [
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+            "test result: FAILED. 2 passed; 5 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+            "test a::b ... ok",
+        ] {
+            counts.add(line);
+        }
+        assert_eq!(counts, Counts { passed: 5, failed: 5, ignored: 1 });
+    }
+}
