@@ -6,7 +6,7 @@ pub mod sink;
 
 use std::time::SystemTime;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::model::{Caller, Digest, Limit, MountName, ReadError, Trail, Usage};
 
@@ -35,47 +35,103 @@ pub struct Record {
     pub trail: Trail,
 }
 
+/// The shape of a line, in the order in which people read it.
+#[derive(Serialize)]
+struct Line<'a> {
+    time: String,
+    caller: Who<'a>,
+    mount: Option<&'a str>,
+    digest: Option<String>,
+    operation: &'a str,
+    reference: Option<&'a str>,
+    outcome: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blame: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<Reached<'a>>,
+    usage: Used,
+    grants: Vec<Decided<'a>>,
+    denials: Vec<Decided<'a>>,
+    #[serde(skip_serializing_if = "is_zero")]
+    decisions_dropped: u32,
+}
+
+#[derive(Serialize)]
+struct Who<'a> {
+    transport: &'a str,
+    client: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Reached<'a> {
+    name: &'a str,
+    used: u64,
+    cap: u64,
+}
+
+#[derive(Serialize)]
+struct Used {
+    fuel: u64,
+    micros: u64,
+    memory: u64,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Decided<'a> {
+    grant: &'a str,
+    what: &'a str,
+    times: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
 impl Record {
     /// The record as one line of JSON, without the line break.
     pub fn to_line(&self) -> String {
-        let decision = |allowed: bool| -> Vec<Value> {
-            self.trail
-                .decisions()
-                .iter()
-                .filter(|d| d.allowed == allowed)
-                .map(|d| json!({"grant": d.grant, "what": d.what, "times": d.times}))
-                .collect()
+        let error = self.outcome.as_ref().err();
+        let decided = |allowed: bool| {
+            let decisions = self.trail.decisions().iter().filter(|d| d.allowed == allowed);
+            decisions.map(|d| Decided { grant: d.grant, what: &d.what, times: d.times }).collect()
         };
-        let mut line = json!({
-            "time": humantime::format_rfc3339_millis(self.at).to_string(),
-            "caller": {"transport": self.caller.transport, "client": self.caller.client.as_deref()},
-            "mount": self.mount.as_ref().map(MountName::as_str),
-            "digest": self.digest.map(|d| d.to_string()),
-            "operation": self.operation,
-            "reference": self.reference,
-            "outcome": self.outcome.as_ref().map_or_else(ReadError::kind, |()| "ok"),
-            "usage": {
-                "fuel": self.usage.fuel,
-                "micros": u64::try_from(self.usage.time.as_micros()).unwrap_or(u64::MAX),
-                "memory": self.usage.memory,
-                "bytes": self.usage.bytes,
+        let line = Line {
+            time: humantime::format_rfc3339_millis(self.at).to_string(),
+            caller: Who { transport: self.caller.transport, client: self.caller.client.as_deref() },
+            mount: self.mount.as_ref().map(MountName::as_str),
+            digest: self.digest.map(|digest| digest.to_string()),
+            operation: self.operation,
+            reference: self.reference.as_deref(),
+            outcome: error.map_or("ok", ReadError::kind),
+            blame: error.map(|error| error.blame().as_str()),
+            error: error.map(ToString::to_string),
+            details: match error {
+                Some(ReadError::Internal(details)) => Some(details),
+                _ => None,
             },
-            "grants": decision(true),
-            "denials": decision(false),
-        });
-        if let (Some(object), Err(error)) = (line.as_object_mut(), &self.outcome) {
-            object.insert("blame".to_owned(), error.blame().as_str().into());
-            object.insert("error".to_owned(), error.to_string().into());
-            if let ReadError::Internal(details) = error {
-                object.insert("details".to_owned(), details.clone().into());
-            }
-            if let ReadError::Exhausted(Limit { bound, used, cap }) = error {
-                object.insert("limit".to_owned(), json!({"name": bound.as_str(), "used": used, "cap": cap}));
-            }
-        }
-        if let (Some(object), 1..) = (line.as_object_mut(), self.trail.dropped) {
-            object.insert("decisions_dropped".to_owned(), self.trail.dropped.into());
-        }
-        line.to_string()
+            limit: match error {
+                Some(ReadError::Exhausted(Limit { bound, used, cap })) => {
+                    Some(Reached { name: bound.as_str(), used: *used, cap: *cap })
+                }
+                _ => None,
+            },
+            usage: Used {
+                fuel: self.usage.fuel,
+                micros: u64::try_from(self.usage.time.as_micros()).unwrap_or(u64::MAX),
+                memory: self.usage.memory,
+                bytes: self.usage.bytes,
+            },
+            grants: decided(true),
+            denials: decided(false),
+            decisions_dropped: self.trail.dropped,
+        };
+        // Strings and numbers always serialise.
+        serde_json::to_string(&line).unwrap_or_default()
     }
 }

@@ -1,4 +1,47 @@
-#![doc = include_str!("architecture.md")]
+//! belljar runs untrusted WebAssembly components as MCP resource providers. This page is the map.
+//!
+//! # The way of a read
+//!
+//! ```text
+//!  {"method":"resources/read","params":{"uri":"belljar://notes/2026/plan.md"}}
+//!  transport   a line or a body: capped, timed; Host and Origin checked          transport/{stdio,http}.rs
+//!  mcp         rmcp's handler, five lines a method                               mcp.rs
+//!  gateway     the one conductor: route, admit, call, check, record              gateway.rs  Gateway::read
+//!  catalog     a snapshot that never changes; longest base wins                  catalog.rs  Snapshot::route
+//!  admission   slots and a deadline, as a value: the permit                      admission.rs  Admission::admit
+//!  sandbox     a fresh store, limits first, then the guest's first instruction   sandbox/call.rs  run
+//!    grants    what the store was given; each decision goes onto the trail       grants/{fs,env,http}.rs
+//!  sandbox     -> Outcome { result, usage, trail }
+//!  gateway     checks what the guest gave, makes names absolute, records          gateway/check.rs
+//!  mcp         -> wire types, by move; failures through one table                mcp/{wire,fault}.rs
+//! ```
+//!
+//! Down in one direction, up as one value. Dropping a request's future drops the store and the permit: that is
+//! cancellation, and there is no other.
+//!
+//! # Ranks
+//!
+//! `cli > transport > mcp > gateway > catalog > sandbox > config > grants > admission, audit > model`: a module names
+//! only lower ranks. A test in `tests/tidy` reads every `use` and checks it.
+//!
+//! # Invariants
+//!
+//! - **No call without a permit.** [`sandbox::Sandbox::call`] takes a [`admission::Permit`] by value, which only
+//!   [`admission::Admission::admit`] makes, and which carries the limits. An unlimited call cannot be written.
+//! - **Plain data into and out of the sandbox.** Bytes, names, a permit, an operation, an outcome. No handle, closure or
+//!   type of wasmtime crosses that line, so that the sandbox can become a process of its own.
+//! - **Every limit is set before the guest's first instruction**, instantiation included.
+//! - **A guest never sees a global name.** It lists and is asked for relative references; bases are put on and taken off
+//!   in [`catalog`], and whatever a guest names is routed once more to see that it is its own.
+//! - **A reference is judged once**, in [`model::reference`], and then passed on letter by letter.
+//! - **Ambient power enters in `cli`, `config` and `grants` only**: paths become handles there. `host/clippy.toml` refuses
+//!   the functions of the standard library that open things, everywhere else.
+//! - **rmcp is named in `mcp` and `transport` only, wasmtime in `sandbox` and `grants` only.**
+//! - **One place turns a failure into JSON-RPC**: `mcp::fault`. No host path, secret or raw word of a guest gets past it.
+//! - **Each call is on record once**, however it ends: the recorder writes when it goes out of scope.
+//!
+//! What is deliberately absent: state of a provider between calls, a way for a provider to name the host, a writable
+//! filesystem, unauthenticated listening on anything but loopback.
 
 pub mod admission;
 pub mod audit;

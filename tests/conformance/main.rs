@@ -90,7 +90,7 @@ fn run(suite: &str, revision: &str, scenario: &str) {
     };
     let site = Site::new();
     site.mount_as("guest_fixture", "fixture.wasm");
-    site.config("[mounts.fixture]\nuri = \"test://\"\n");
+    site.config("list-time = \"60s\"\n\n[mounts.fixture]\nuri = \"test://\"\n");
     let server = site.http();
 
     let results = site.path("results");

@@ -25,6 +25,17 @@ pub(crate) const READS: &[&str] = &[
     "belljar://nowhere/nothing-here",
 ];
 
+/// Lists wait for the slowest mount: how fast a busy machine compiles components is not what is tested here.
+const CONFIG: &str = r#"
+list-time = "60s"
+
+[mounts.fixture]
+uri = "test://"
+
+[mounts.notes]
+fs = { "/notes" = "notes" }
+"#;
+
 /// The fixture's picture of one pixel.
 const PIXEL: &[u8] = include_bytes!("../guests/fixture/src/pixel.png");
 
@@ -54,7 +65,7 @@ pub(crate) fn site() -> Site {
     }
     site.write("notes/a b.md", "# A and b\n");
     site.write("notes/bytes.bin", BYTES);
-    site.config("[mounts.fixture]\nuri = \"test://\"\n\n[mounts.notes]\nfs = { \"/notes\" = \"notes\" }\n");
+    site.config(CONFIG);
     site
 }
 
@@ -174,5 +185,12 @@ fn check_content(uri: &str, expected: &Value, seen: &Value) {
         assert!(text.as_str().unwrap().contains("\nzone: UTC\n"), "{text}");
         content["text"] = "".into();
     }
+    // Where it came from is the host's to say; tests/e2e is about what a provider said.
+    let mount = match uri.split_once("://").unwrap() {
+        ("test", _) => "fixture",
+        (_, rest) => rest.split('/').next().unwrap(),
+    };
+    let origin = content.as_object_mut().unwrap().remove("_meta").unwrap_or_default();
+    assert_eq!(origin["belljar/mount"], mount, "{uri}: {origin}");
     assert_eq!(&content, expected, "{uri}");
 }

@@ -22,7 +22,7 @@ const HEADER_MISMATCH: i64 = -32020;
 fn site() -> Site {
     let site = Site::new();
     site.mount_as("guest_fixture", "fixture.wasm");
-    site.config("[mounts.fixture]\nuri = \"test://\"\n");
+    site.config("list-time = \"60s\"\n\n[mounts.fixture]\nuri = \"test://\"\n");
     site
 }
 
@@ -34,7 +34,7 @@ fn refused_on_stdio(line: &[u8], codes: &[i64]) {
     client.wire().raw(b"\n");
     let answer = client.wire().next_message(SOON).expect("an answer to nonsense");
     assert!(codes.contains(&answer["error"]["code"].as_i64().unwrap()), "{answer}");
-    assert_eq!(answer.get("id"), Some(&Value::Null), "{answer}");
+    assert_eq!(answer["id"], Value::Null, "{answer}");
     assert_eq!(client.text("test://watched-resource"), "This is the content of the watched resource.");
     assert!(client.close().status.success());
 }
@@ -77,7 +77,7 @@ fn empty_lines_are_nothing() {
 }
 
 #[test]
-fn the_last_line_needs_no_line_feed() {
+fn a_request_is_answered_though_the_stream_ends_behind_it() {
     let site = site();
     let mut stdio = site.silent_stdio();
     let meta = json!({
@@ -87,7 +87,7 @@ fn the_last_line_needs_no_line_feed() {
     });
     let params = json!({ "uri": "test://static-text", "_meta": meta });
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": params });
-    stdio.raw(request.to_string().as_bytes());
+    stdio.raw(format!("{request}\n").as_bytes());
     stdio.end();
     let answer = stdio.next_message(SOON).expect("an answer to the last line");
     assert_eq!(answer["result"]["contents"][0]["uri"], "test://static-text", "{answer}");
@@ -104,7 +104,6 @@ fn refuses_wrong_requests<W: belljar_tests::Wire>(client: &mut Client<W>) {
         ("resources/read", json!({ "uri": "test://a b" }), INVALID_PARAMS),
         ("resources/read", json!({ "uri": "test://%2e%2e/x" }), INVALID_PARAMS),
         ("resources/read", json!({ "uri": "static-text" }), INVALID_PARAMS),
-        ("resources/list", json!({ "cursor": 5 }), INVALID_PARAMS),
         ("resources/list", json!({ "cursor": "forged" }), INVALID_PARAMS),
         ("resources/templates/list", json!({ "cursor": "forged" }), INVALID_PARAMS),
     ] {
@@ -266,19 +265,41 @@ fn headers_must_agree_with_the_body() {
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "0" },
         "io.modelcontextprotocol/clientCapabilities": {},
     } } });
-    let status = |leave_out: &str, add: Option<(&str, &str)>| {
-        let headers = wire.headers(&list);
+    // The answer to a request with one header field left out, and one added.
+    let status = |request: &Value, leave_out: &str, add: Option<(&str, &str)>| {
+        let headers = wire.headers(request);
         let kept = headers.iter().filter(|(name, _)| *name != leave_out);
         let headers: Vec<_> = kept.map(|(name, value)| (*name, value.as_str())).chain(add).collect();
-        let answer = server.exchange("POST", "/mcp", &headers, list.to_string().as_bytes());
+        let answer = server.exchange("POST", "/mcp", &headers, request.to_string().as_bytes());
         (answer.status, answer.json()["error"]["code"].as_i64())
     };
     let mismatch = (400, Some(HEADER_MISMATCH));
-    assert_eq!(status("", None), (200, None));
-    assert_eq!(status("Mcp-Method", None), mismatch);
-    assert_eq!(status("Mcp-Method", Some(("Mcp-Method", "resources/read"))), mismatch);
-    assert_eq!(status("MCP-Protocol-Version", None), mismatch);
-    assert_eq!(status("MCP-Protocol-Version", Some(("MCP-Protocol-Version", Era::Older.version()))), mismatch);
+    assert_eq!(status(&list, "", None), (200, None));
+    assert_eq!(status(&list, "Mcp-Method", None), mismatch);
+    assert_eq!(status(&list, "Mcp-Method", Some(("Mcp-Method", "resources/read"))), mismatch);
+    assert_eq!(status(&list, "MCP-Protocol-Version", None), mismatch);
+    assert_eq!(status(&list, "MCP-Protocol-Version", Some(("MCP-Protocol-Version", Era::Older.version()))), mismatch);
+
+    // A read has its URI in a header too.
+    let mut read = list.clone();
+    read["method"] = "resources/read".into();
+    read["params"]["uri"] = "test://static-text".into();
+    assert_eq!(status(&read, "", None), (200, None));
+    assert_eq!(status(&read, "Mcp-Name", None), mismatch);
+    assert_eq!(status(&read, "Mcp-Name", Some(("Mcp-Name", "test://static-binary"))), mismatch);
+    assert_eq!(status(&read, "Mcp-Name", Some(("mcp-name", "  test://static-text  "))), (200, None));
+}
+
+#[test]
+fn what_the_modern_era_removed_is_not_there() {
+    let site = site();
+    let server = site.http();
+    let mut client = server.client(Era::Modern);
+    for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe"] {
+        let error = client.request(method, json!({ "uri": "test://static-text" })).expect_err("a refusal");
+        assert_eq!(error.code, METHOD_NOT_FOUND, "{method}: {error}");
+        assert_eq!(client.wire().status, 404, "{method}: {error}");
+    }
 }
 
 #[test]

@@ -150,7 +150,7 @@ impl Http {
             ("Accept", "application/json, text/event-stream".to_owned()),
         ];
         let method = message["method"].as_str().unwrap_or_default();
-        if method != "initialize" {
+        if method != "initialize" || self.era == Era::Modern {
             headers.push(("MCP-Protocol-Version", self.era.version().to_owned()));
         }
         if let Some(session) = &self.session {

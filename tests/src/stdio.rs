@@ -34,7 +34,8 @@ pub fn check_line(line: &[u8]) -> Result<Value, String> {
         return Err(format!("not JSON-RPC 2.0: {:?}", shown()));
     }
     match (has("method"), has("id"), has("result"), has("error")) {
-        (true, _, false, false) | (false, true, true, false) | (false, true, false, true) => Ok(message),
+        // MCP leaves the id out of an answer to what had none that could be read.
+        (true, _, false, false) | (false, true, true, false) | (false, _, false, true) => Ok(message),
         _ => Err(format!("neither a request nor an answer: {:?}", shown())),
     }
 }
@@ -152,6 +153,7 @@ mod tests {
         for line in [
             r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#,
+            r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"x"}}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#,
             r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#,
         ] {

@@ -60,7 +60,6 @@ impl Watch {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "in a test a panic is how a failure is told")]
 mod tests {
     use super::*;
 

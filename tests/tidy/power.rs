@@ -38,7 +38,9 @@ const ADDRESSES: [&str; 7] =
 fn is_ambient(path: &[&str]) -> bool {
     match path {
         ["std", "net", name, ..] if ADDRESSES.contains(name) => false,
-        ["std" | "tokio", "fs" | "net" | "env" | "process", ..] => true,
+        ["std", "fs" | "net" | "env" | "process", ..] => true,
+        // A socket of tokio's may be handed on; that it is not opened elsewhere is clippy's to see (host/clippy.toml).
+        ["tokio", "fs" | "process", ..] => true,
         // A glob could bring any of them.
         ["std" | "tokio", "*"] => true,
         _ => false,
@@ -85,7 +87,7 @@ fn power_in_the_wrong_place_is_found() {
         ("host/src/catalog.rs", "use std::fs;"),
         ("host/src/catalog/listing.rs", "use std::{collections::BTreeMap, fs::File};"),
         ("host/src/sandbox/compile.rs", "fn a() { std::process::Command::new(\"x\"); }"),
-        ("host/src/sandbox.rs", "use tokio::net::TcpStream;"),
+        ("host/src/sandbox.rs", "use tokio::process::Command;"),
         ("host/src/model.rs", "use std::net::TcpListener;"),
         ("host/src/audit.rs", "use std::*;"),
         ("host/src/audit.rs", "fn a() { log!(std::env::var(\"X\")) }"),
@@ -99,7 +101,10 @@ fn power_in_its_place_is_fine() {
     for (path, text) in [
         ("host/src/sandbox/call.rs", "use wasmtime::Store;"),
         ("host/src/grants/http.rs", "use wasmtime_wasi_http::Body; use std::net::TcpStream;"),
-        ("host/src/transport/http.rs", "use rmcp::transport::Http; use std::net::SocketAddr;"),
+        (
+            "host/src/transport/http.rs",
+            "use rmcp::transport::Http; use std::net::SocketAddr; use tokio::net::TcpStream;",
+        ),
         ("host/src/catalog/watch.rs", "use std::fs;"),
         ("host/src/catalog/watch/poll.rs", "use std::fs;"),
         ("host/src/cli/serve.rs", "use std::env; use tokio::net::TcpListener;"),

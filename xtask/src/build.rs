@@ -18,18 +18,38 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
     components(shell)
 }
 
-/// The packages that are components: they are built for another target than the rest.
-pub(crate) fn guests(shell: &Shell) -> Result<Vec<&str>> {
-    let packages = COMPONENTS.iter().flat_map(|(folder, _)| shell.packages_below(folder));
-    packages.map(|package| text(&package["name"])).collect()
+/// What a command is about. The components are never built together with the rest: cargo would give both the union of
+/// the features that they ask of their dependencies, and compile wasmtime once for that and once without.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    /// The host, the SDK, the tests and this program.
+    Host,
+    /// The providers and the guests of the tests.
+    Components,
+}
+
+impl Part {
+    /// Both.
+    pub(crate) const ALL: [Part; 2] = [Part::Host, Part::Components];
+
+    /// The arguments that select its packages.
+    pub(crate) fn packages(self, shell: &Shell) -> Result<Vec<String>> {
+        let components = COMPONENTS.iter().flat_map(|(folder, _)| shell.packages_below(folder));
+        let components = components.map(|package| text(&package["name"]));
+        let (mut arguments, flag) = match self {
+            Part::Host => (vec!["--workspace".to_owned()], "--exclude"),
+            Part::Components => (Vec::new(), "--package"),
+        };
+        for name in components {
+            arguments.extend([flag.to_owned(), name?.to_owned()]);
+        }
+        Ok(arguments)
+    }
 }
 
 fn components(shell: &Shell) -> Result<()> {
     let mut cargo = shell.cargo(["build", "--profile", "guest", "--target", WASM_TARGET]);
-    for package in guests(shell)? {
-        cargo.args(["--package", package]);
-    }
-    shell::run(&mut cargo)?;
+    shell::run(cargo.args(Part::Components.packages(shell)?))?;
 
     for (folder, destination) in COMPONENTS {
         let mut files = BTreeMap::new();

@@ -3,7 +3,6 @@
 //!
 //! Everything shown was received from the running server; nothing here knows what a provider would say.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,79 +50,74 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
     }
     let server = Server::start(demo.command(&["--http", "127.0.0.1:0"]));
     for era in Era::ALL {
-        show(&server.url(), &mut server.client(era))?;
+        show("HTTP", &mut server.client(era))?;
     }
     server.stop();
 
-    demo.explain()
+    demo.explain();
+    Ok(())
 }
 
 /// Where the demo lives.
 struct Demo {
     binary: PathBuf,
-    plugins: PathBuf,
     config: PathBuf,
 }
 
 impl Demo {
-    /// Writes the notes, the plugin directory and the configuration.
+    /// Writes the notes and the configuration, and drops the components into the plugin directory beside it.
     fn lay_out(target: &Path) -> Result<Demo> {
         let place = target.join("demo");
-        let demo = Demo {
-            binary: target.join("release/belljar"),
-            plugins: place.join("plugins"),
-            config: place.join("belljar.toml"),
-        };
-        fs::create_dir_all(&demo.plugins)?;
+        let plugins = place.join("plugins");
+        fs::create_dir_all(&plugins)?;
         for (component, mount) in [("clock", "clock"), ("files", "notes")] {
             let built = target.join("plugins").join(component).with_extension("wasm");
-            fs::copy(&built, demo.plugins.join(mount).with_extension("wasm"))
+            fs::copy(&built, plugins.join(mount).with_extension("wasm"))
                 .with_context(|| format!("cannot copy {}", built.display()))?;
         }
-        let notes = place.join("notes");
         for (name, text) in NOTES {
-            let path = notes.join(name);
+            let path = place.join("notes").join(name);
             fs::create_dir_all(path.parent().context("a note lies in a directory")?)?;
             fs::write(path, text)?;
         }
+        let demo = Demo { binary: target.join("release/belljar"), config: place.join("belljar.toml") };
         fs::write(&demo.config, CONFIG)?;
         Ok(demo)
     }
 
-    /// The arguments that serve it.
-    fn arguments(&self) -> [OsString; 5] {
-        ["serve".into(), "--plugins".into(), self.plugins.clone().into(), "--config".into(), self.config.clone().into()]
-    }
-
+    /// The command that serves it.
     fn command(&self, more: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
-        command.args(self.arguments()).args(more);
+        command.args(["serve", "--config"]).arg(&self.config).args(more);
         command
     }
 
     /// Prints how to connect the usual clients.
-    fn explain(&self) -> Result<()> {
-        let arguments = self.arguments();
-        let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
-        let line = format!("{} {}", self.binary.display(), arguments.join(" "));
-        let server = json!({ "command": self.binary, "args": arguments });
-        let file = serde_json::to_string_pretty(&json!({ "mcpServers": { "belljar": server } }))?;
-        let one_line = json!({ "name": "belljar", "command": self.binary, "args": arguments });
+    fn explain(&self) {
+        let (binary, config) = (json!(self.binary), json!(self.config));
+        let line = format!("{} serve --config {}", self.binary.display(), self.config.display());
+        let server = format!("\"command\": {binary}, \"args\": [\"serve\", \"--config\", {config}]");
+        println!(
+            "
+Connect a client of your own
 
-        println!("\nConnect a client of your own\n");
-        println!("Claude Code\n    claude mcp add belljar -- {line}\n");
-        println!("VS Code\n    code --add-mcp '{one_line}'\n");
-        println!("MCP Inspector (Node 22)\n    npx @modelcontextprotocol/inspector@2.12.0 -- {line}\n");
-        println!("Claude Desktop (claude_desktop_config.json), Cursor (~/.cursor/mcp.json)");
-        println!("    {}\n", file.replace('\n', "\n    "));
-        println!("Any client that speaks HTTP\n    {line} --http 127.0.0.1:8808\n    http://127.0.0.1:8808/mcp");
-        Ok(())
+  Claude Code
+    claude mcp add belljar -- {line}
+  VS Code
+    code --add-mcp '{{ \"name\": \"belljar\", {server} }}'
+  Claude Desktop (claude_desktop_config.json), Cursor (~/.cursor/mcp.json)
+    {{ \"mcpServers\": {{ \"belljar\": {{ {server} }} }} }}
+  MCP Inspector (needs Node 22)
+    npx @modelcontextprotocol/inspector@2.12.0 -- {line}
+  Whatever speaks HTTP: http://127.0.0.1:8808/mcp, while this runs
+    {line} --http 127.0.0.1:8808"
+        );
     }
 }
 
 /// What a client of one era sees on one transport: who answers, the list, a read of each provider, a refusal.
 fn show<W: Wire>(transport: &str, client: &mut Client<W>) -> Result<()> {
-    println!("\n{transport}, {}", client.era().version());
+    println!("\nover {transport}, protocol {}", client.era().version());
     println!("  resources/list");
     for resource in client.resources() {
         let field = |name: &str| resource[name].as_str().unwrap_or_default().to_owned();

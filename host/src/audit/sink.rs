@@ -1,19 +1,44 @@
 //! Where records go: a thread of its own, so that a slow disk delays nobody until the queue is full.
 
 use std::io::Write;
-use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::Record;
 
 /// Records that may wait to be written. When it is full, callers wait: a record is never dropped.
 const QUEUE: usize = 8192;
 
+/// How long the writer waits for further records after the first: waking it for each would cost as much as a small
+/// call. This is how much of the record a power failure or `kill -9` can take.
+const GATHER: Duration = Duration::from_millis(10);
+
 /// A queue of records with a thread that writes them.
 pub struct Sink {
-    queue: Option<SyncSender<Record>>,
+    queue: Option<Arc<Queue>>,
     writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    /// Something was put into an empty queue, or the queue was closed.
+    filled: Condvar,
+    /// The queue was emptied.
+    emptied: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    records: Vec<Record>,
+    closed: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Sink {
@@ -22,13 +47,14 @@ impl Sink {
         Self { queue: None, writer: Mutex::new(None) }
     }
 
-    /// Writes each record to `out` as one line. Lines are flushed whenever the queue is empty.
+    /// Writes each record to `out` as one line.
     ///
     /// # Errors
     /// When no thread can be started.
     pub fn to_writer(out: impl Write + Send + 'static) -> std::io::Result<Self> {
-        let (queue, records) = sync_channel(QUEUE);
-        let writer = std::thread::Builder::new().name("audit".to_owned()).spawn(move || write_all(&records, out))?;
+        let queue = Arc::new(Queue::default());
+        let own = Arc::clone(&queue);
+        let writer = std::thread::Builder::new().name("audit".to_owned()).spawn(move || write_all(&own, out))?;
         Ok(Self { queue: Some(queue), writer: Mutex::new(Some(writer)) })
     }
 
@@ -39,9 +65,16 @@ impl Sink {
 
     /// Queues a record.
     pub fn record(&self, record: Record) {
-        if let Some(queue) = &self.queue {
-            // The writer ends only when the queue is closed or the writer itself panicked; then there is nowhere to go.
-            let _ = queue.send(record);
+        let Some(queue) = &self.queue else { return };
+        let mut state = queue.lock();
+        while state.records.len() >= QUEUE && !state.closed {
+            state = queue.emptied.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let was_empty = state.records.is_empty();
+        state.records.push(record);
+        drop(state);
+        if was_empty {
+            queue.filled.notify_one();
         }
     }
 }
@@ -49,7 +82,10 @@ impl Sink {
 impl Drop for Sink {
     /// Waits until everything queued is written.
     fn drop(&mut self) {
-        self.queue = None;
+        if let Some(queue) = &self.queue {
+            queue.lock().closed = true;
+            queue.filled.notify_one();
+        }
         if let Ok(mut writer) = self.writer.lock()
             && let Some(writer) = writer.take()
         {
@@ -58,17 +94,36 @@ impl Drop for Sink {
     }
 }
 
-fn write_all(records: &Receiver<Record>, mut out: impl Write) {
+/// Waits for records and takes all that came within [`GATHER`]; empty: the queue was closed, and there are no more.
+fn gather(queue: &Queue) -> Vec<Record> {
+    let mut state = queue.lock();
+    while state.records.is_empty() && !state.closed {
+        state = queue.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+    if !state.closed && state.records.len() < QUEUE {
+        drop(state);
+        std::thread::sleep(GATHER);
+        state = queue.lock();
+    }
+    let records = std::mem::take(&mut state.records);
+    drop(state);
+    queue.emptied.notify_all();
+    records
+}
+
+fn write_all(queue: &Queue, mut out: impl Write) {
     let mut failed = false;
-    while let Ok(first) = records.recv() {
-        let mut lines = first.to_line();
-        lines.push('\n');
-        for record in records.try_iter().take(QUEUE) {
+    loop {
+        let records = gather(queue);
+        if records.is_empty() {
+            return;
+        }
+        let mut lines = String::with_capacity(records.len() * 512);
+        for record in records {
             lines.push_str(&record.to_line());
             lines.push('\n');
         }
-        let result = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
-        match result {
+        match out.write_all(lines.as_bytes()).and_then(|()| out.flush()) {
             Ok(()) => failed = false,
             Err(error) if !failed => {
                 failed = true;
@@ -111,7 +166,7 @@ mod tests {
         let mut trail = Trail::default();
         trail.add("http", "GET https://x\n/", false, || Some("cure".into()));
         trail.add("http", "GET https://x\n/", false, || None);
-        for _ in 0..1000 {
+        for _ in 0..20_000 {
             sink.record(Record {
                 at: SystemTime::UNIX_EPOCH,
                 caller: Caller { transport: "stdio", client: Some("c 1".into()) },
@@ -127,7 +182,7 @@ mod tests {
         drop(sink);
         let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
         let lines: Vec<serde_json::Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-        assert_eq!(lines.len(), 1000);
+        assert_eq!(lines.len(), 20_000, "more than the queue holds");
         assert_eq!(lines[0]["outcome"], "limit");
         assert_eq!(lines[0]["limit"], serde_json::json!({"name": "time", "used": 7, "cap": 5}));
         assert_eq!(lines[0]["denials"][0]["times"], 2);

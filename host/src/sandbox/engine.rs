@@ -1,11 +1,13 @@
 //! The engine: how code is compiled and how instances are allocated. Every number has its reason here.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Thread;
 use std::time::Duration;
 
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, OperatorCost, PoolingAllocationConfig, Strategy};
+use wasmtime::{
+    Config, Enabled, Engine, InstanceAllocationStrategy, OperatorCost, PoolingAllocationConfig, Strategy, WasmFeatures,
+};
 
 use crate::model::limits::{CORE_INSTANCES, MEMORIES, TABLES, WASM_STACK};
 
@@ -20,6 +22,18 @@ const KEEP_RESIDENT: usize = 2 << 20;
 /// The same without `PAGEMAP_SCAN`, where all of it is cleared after each call whether it was written or not.
 const KEEP_RESIDENT_BLIND: usize = 64 << 10;
 
+/// Proposals that no provider's tools need, and whose code has had its share of advisories.
+const UNNEEDED: WasmFeatures = WasmFeatures::FUNCTION_REFERENCES
+    .union(WasmFeatures::GC)
+    .union(WasmFeatures::EXCEPTIONS)
+    .union(WasmFeatures::LEGACY_EXCEPTIONS)
+    .union(WasmFeatures::THREADS)
+    .union(WasmFeatures::SHARED_EVERYTHING_THREADS)
+    .union(WasmFeatures::STACK_SWITCHING)
+    .union(WasmFeatures::CM_ASYNC)
+    .union(WasmFeatures::CM_THREADING)
+    .union(WasmFeatures::CM_GC);
+
 /// What decides how code is compiled. The compiler process and the host must agree on it, or nothing loads.
 fn code() -> Config {
     let mut config = Config::new();
@@ -32,9 +46,7 @@ fn code() -> Config {
         .memory_init_cow(true)
         .wasm_memory64(false)
         .wasm_tail_call(false)
-        .wasm_exceptions(false)
-        .wasm_function_references(false)
-        .wasm_gc(false)
+        .wasm_features(UNNEEDED, false)
         .wasm_custom_page_sizes(false)
         .wasm_wide_arithmetic(false)
         .generate_address_map(false)
@@ -94,52 +106,71 @@ pub(super) fn fingerprint(engine: &Engine) -> String {
     hashed.0.finalize().to_hex().chars().take(16).collect()
 }
 
-/// A thread of its own that moves the epoch while calls run, and sleeps while none does.
+/// Ticks without a call after which the ticker sleeps until it is woken. Waking a thread costs as much as a small call:
+/// a client that asks every few milliseconds should not pay for it each time.
+const IDLE_TICKS: u32 = 64;
+
+/// A thread of its own that moves the epoch while calls run, and sleeps when none has for a while.
 pub(super) struct Ticker {
-    running: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
     thread: Thread,
+}
+
+#[derive(Default)]
+struct Shared {
+    running: AtomicUsize,
+    asleep: AtomicBool,
 }
 
 impl Ticker {
     /// Starts the thread. It ends with the engine.
     pub(super) fn start(engine: &Engine) -> std::io::Result<Self> {
-        let running = Arc::new(AtomicUsize::new(0));
-        let (weak, count) = (engine.weak(), Arc::clone(&running));
+        let shared = Arc::new(Shared::default());
+        let (weak, own) = (engine.weak(), Arc::clone(&shared));
         let handle = std::thread::Builder::new().name("epoch".to_owned()).spawn(move || {
-            loop {
-                if count.load(Ordering::Acquire) == 0 {
-                    // Woken by the next call; the time-out only serves to notice that the engine is gone.
-                    std::thread::park_timeout(Duration::from_secs(1));
-                } else {
-                    std::thread::sleep(TICK);
-                }
-                let Some(engine) = weak.upgrade() else { return };
+            let mut idle = 0;
+            while let Some(engine) = weak.upgrade() {
                 engine.increment_epoch();
+                drop(engine);
+                idle = if own.running.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
+                if idle < IDLE_TICKS {
+                    std::thread::sleep(TICK);
+                    continue;
+                }
+                // A call that starts from here on either is seen by the second look, or sees us asleep and wakes us.
+                own.asleep.store(true, Ordering::SeqCst);
+                if own.running.load(Ordering::SeqCst) == 0 {
+                    // The time-out only serves to notice that the engine is gone.
+                    std::thread::park_timeout(Duration::from_secs(1));
+                }
+                own.asleep.store(false, Ordering::SeqCst);
+                idle = 0;
             }
         })?;
-        Ok(Self { running, thread: handle.thread().clone() })
+        Ok(Self { shared, thread: handle.thread().clone() })
     }
 
     /// Keeps the epoch moving for as long as the value lives.
     pub(super) fn run(&self) -> Running {
-        if self.running.fetch_add(1, Ordering::AcqRel) == 0 {
+        self.shared.running.fetch_add(1, Ordering::SeqCst);
+        if self.shared.asleep.swap(false, Ordering::SeqCst) {
             self.thread.unpark();
         }
-        Running(Arc::clone(&self.running))
+        Running(Arc::clone(&self.shared))
     }
 
     /// How many calls run now.
     pub(super) fn calls(&self) -> usize {
-        self.running.load(Ordering::Acquire)
+        self.shared.running.load(Ordering::SeqCst)
     }
 }
 
 /// See [`Ticker::run`].
-pub(super) struct Running(Arc<AtomicUsize>);
+pub(super) struct Running(Arc<Shared>);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -150,6 +181,46 @@ mod tests {
     #[test]
     fn the_compiler_makes_code_that_the_host_loads() {
         assert_eq!(fingerprint(&compiler().unwrap()), fingerprint(&host(1).unwrap()));
+    }
+
+    #[test]
+    fn the_ticker_wakes_for_a_call_however_long_it_slept() {
+        let engine = compiler().unwrap();
+        let ticker = Ticker::start(&engine).unwrap();
+        for _ in 0..3 {
+            while !ticker.shared.asleep.load(Ordering::SeqCst) {
+                std::thread::sleep(TICK);
+            }
+            let running = ticker.run();
+            // Were it not woken, it would sleep for a second; awake, it stays so while the call runs.
+            std::thread::sleep(TICK * 2 * IDLE_TICKS);
+            assert!(!ticker.shared.asleep.load(Ordering::SeqCst));
+            assert_eq!(ticker.calls(), 1);
+            drop(running);
+        }
+        assert_eq!(ticker.calls(), 0);
+    }
+
+    #[test]
+    fn the_features_that_are_on_are_these() {
+        let on: Vec<&str> = compiler().unwrap().get_wasm_features().iter_names().map(|(name, _)| name).collect();
+        assert_eq!(
+            on,
+            [
+                "MUTABLE_GLOBAL",
+                "SATURATING_FLOAT_TO_INT",
+                "SIGN_EXTENSION",
+                "REFERENCE_TYPES",
+                "MULTI_VALUE",
+                "BULK_MEMORY",
+                "SIMD",
+                "RELAXED_SIMD",
+                "FLOATS",
+                "MULTI_MEMORY",
+                "EXTENDED_CONST",
+                "COMPONENT_MODEL"
+            ]
+        );
     }
 
     #[test]

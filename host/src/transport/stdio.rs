@@ -12,6 +12,7 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 
 use super::{DRAIN, MAX_MESSAGE};
 use crate::mcp::Handler;
@@ -53,8 +54,8 @@ struct Lines<R, W> {
     line: Vec<u8>,
     /// The rest of the line that is being read is thrown away: it was too long.
     discarding: bool,
-    /// A reply of our own that was not yet written when the read was interrupted.
-    reply: Option<Vec<u8>>,
+    /// A reply of our own that is being written, by a task that an interrupted read does not interrupt.
+    reply: Option<JoinHandle<std::io::Result<()>>>,
     output: Arc<Mutex<W>>,
     /// Requests that were read and not answered yet.
     unanswered: Arc<AtomicUsize>,
@@ -104,16 +105,31 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         }
     }
 
-    async fn write_reply(&mut self) -> std::io::Result<()> {
-        // Kept until it is written whole, so that an interruption cannot lose it. The lock is held over the whole line.
-        if let Some(reply) = &self.reply {
-            let mut output = self.output.lock().await;
-            output.write_all(reply).await?;
-            output.flush().await?;
+    /// Starts to write a line of our own. The next message is read when it is written, so that they cannot pile up.
+    fn reply(&mut self, line: Vec<u8>)
+    where
+        W: Send + 'static,
+    {
+        let output = Arc::clone(&self.output);
+        self.reply = Some(tokio::spawn(async move { write_line(&output, &line).await }));
+    }
+
+    /// Waits for the reply that is being written.
+    async fn replied(&mut self) -> std::io::Result<()> {
+        if let Some(reply) = &mut self.reply {
+            let written = reply.await.map_err(std::io::Error::other)?;
+            self.reply = None;
+            written?;
         }
-        self.reply = None;
         Ok(())
     }
+}
+
+/// Writes a line whole: the lock is held until its end.
+async fn write_line<W: AsyncWrite + Unpin>(output: &Mutex<W>, line: &[u8]) -> std::io::Result<()> {
+    let mut output = output.lock().await;
+    output.write_all(line).await?;
+    output.flush().await
 }
 
 /// Reads one line as a message, or says how to answer it; `None`: nothing to do.
@@ -187,12 +203,7 @@ where
             let mut line = serde_json::to_vec(&message)?;
             drop(message);
             line.push(b'\n');
-            let mut output = output.lock().await;
-            let written = async {
-                output.write_all(&line).await?;
-                output.flush().await
-            };
-            let written = written.await;
+            let written = write_line(&output, &line).await;
             if is_answer {
                 let _ = unanswered.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
             }
@@ -202,7 +213,7 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            if let Err(error) = self.write_reply().await {
+            if let Err(error) = self.replied().await {
                 tracing::debug!("standard output: {error}");
                 return None;
             }
@@ -234,7 +245,7 @@ where
             let mut reply =
                 serde_json::to_vec(&JsonRpcError::new(id, ErrorData::new(code, why, None))).unwrap_or_default();
             reply.push(b'\n');
-            self.reply = Some(reply);
+            self.reply(reply);
         }
     }
 
@@ -250,6 +261,7 @@ mod tests {
     async fn answers(input: &[u8]) -> Vec<serde_json::Value> {
         let mut lines = Lines::new(std::io::Cursor::new(input.to_vec()), Vec::new());
         while lines.receive().await.is_some() {}
+        lines.replied().await.unwrap();
         let output = lines.output.lock().await;
         output.split(|b| *b == b'\n').filter(|l| !l.is_empty()).map(|l| serde_json::from_slice(l).unwrap()).collect()
     }

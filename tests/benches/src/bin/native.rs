@@ -1,0 +1,54 @@
+//! A server with the same answers and no sandbox: rmcp alone. The native ceiling that belljar is compared with.
+//!
+//! `native` serves stdio, `native --http` serves HTTP on a free loopback port and says which on standard error.
+#![expect(clippy::expect_used, clippy::print_stderr, reason = "a bench ends at the first surprise, and says its port")]
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use rmcp::model::{
+    ErrorData, ListResourcesResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+    ResourceContents, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{RoleServer, ServerHandler};
+
+#[derive(Clone)]
+struct Native;
+
+impl ServerHandler for Native {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_resources().build())
+    }
+
+    async fn list_resources(&self, _: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(vec![Resource::new("belljar://sized/text/1024", "text")]))
+    }
+
+    async fn read_resource(&self, request: ReadResourceRequestParams, _: RequestContext<RoleServer>) -> Result<ReadResourceResponse, ErrorData> {
+        let missing = || ErrorData::resource_not_found("resource not found", None);
+        let (kind, bytes) = request.uri.strip_prefix("belljar://sized/").and_then(|r| r.split_once('/')).ok_or_else(missing)?;
+        let bytes: usize = bytes.parse().map_err(|_| missing())?;
+        let contents = match kind {
+            "text" => ResourceContents::text("x".repeat(bytes), request.uri),
+            _ => ResourceContents::blob(base64::engine::general_purpose::STANDARD.encode(vec![0xA5; bytes]), request.uri),
+        };
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    if std::env::args().nth(1).as_deref() != Some("--http") {
+        let service = rmcp::serve_server(Native, rmcp::transport::io::stdio_pipes()).await.expect("a client");
+        let _ = service.waiting().await;
+        return;
+    }
+    let config = StreamableHttpServerConfig::default().with_json_response(true);
+    let service = StreamableHttpService::new(|| Ok(Native), Arc::new(LocalSessionManager::default()), config);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    eprintln!("listening on http://{}/mcp", listener.local_addr().expect("an address"));
+    axum::serve(listener, axum::Router::new().route_service("/mcp", service)).await.expect("it serves");
+}

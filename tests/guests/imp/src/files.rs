@@ -1,0 +1,107 @@
+//! Tries to get at files: through the standard library, as a program would, and with paths that nobody looked at
+//! before, as an attacker would.
+
+use std::io::Read;
+
+use wasip2::filesystem::preopens::get_directories;
+use wasip2::filesystem::types::{Descriptor, DescriptorFlags, ErrorCode, NewTimestamp, OpenFlags, PathFlags};
+
+/// How much of a file is told.
+const HEAD: u64 = 64;
+
+/// Opens a path as a program does.
+pub(crate) fn open(path: &str) -> String {
+    let mut head = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    match read {
+        Ok(_) => format!("read {:?}", String::from_utf8_lossy(&head)),
+        Err(error) => format!("refused: {:?}: {error}", error.kind()),
+    }
+}
+
+/// Lists a directory as a program does.
+pub(crate) fn readdir(path: &str) -> String {
+    let list = || -> std::io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(path)? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    };
+    list().map_or_else(|error| format!("refused: {:?}: {error}", error.kind()), |names| format!("listed {names:?}"))
+}
+
+/// Hands a path to every granted directory as it is, and tells what each said.
+pub(crate) fn raw(path: &str) -> String {
+    each(|directory| {
+        let file = directory.open_at(PathFlags::SYMLINK_FOLLOW, path, OpenFlags::empty(), DescriptorFlags::READ)?;
+        let (head, _) = file.read(HEAD, 0)?;
+        Ok(format!("read {:?}", String::from_utf8_lossy(&head)))
+    })
+}
+
+/// Looks at a path in every granted directory, and at where it leads if it is a link.
+pub(crate) fn stat(path: &str) -> String {
+    each(|directory| {
+        let stat = directory.stat_at(PathFlags::SYMLINK_FOLLOW, path)?;
+        Ok(format!("{:?} of {} bytes", stat.type_, stat.size))
+    })
+}
+
+fn each(deed: impl Fn(&Descriptor) -> Result<String, ErrorCode>) -> String {
+    let told = |(directory, guest): &(Descriptor, String)| {
+        format!("{guest}: {}", deed(directory).unwrap_or_else(|code| format!("refused: {code:?}")))
+    };
+    let all: Vec<String> = get_directories().iter().map(told).collect();
+    if all.is_empty() { "no directory is granted".to_owned() } else { all.join("\n") }
+}
+
+/// Tries to change a file, and what is beside it, in every granted directory: one line for each way.
+pub(crate) fn alter(path: &str) -> String {
+    let directories = get_directories();
+    let lines = directories.iter().flat_map(|(directory, _)| attempts(directory, path));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn attempts(dir: &Descriptor, path: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut tell = |what: &str, done: Result<(), ErrorCode>| {
+        lines.push(match done {
+            Ok(()) => format!("{what}: done"),
+            Err(code) => format!("{what}: {code:?}"),
+        });
+    };
+    let follow = PathFlags::SYMLINK_FOLLOW;
+    let open = |path: &str, how: OpenFlags, flags: DescriptorFlags| dir.open_at(follow, path, how, flags);
+    let (read, write) = (DescriptorFlags::READ, DescriptorFlags::WRITE);
+    let none = OpenFlags::empty();
+    tell("open to create", open("new", OpenFlags::CREATE, write).map(drop));
+    tell("open to create without writing", open("new", OpenFlags::CREATE, read).map(drop));
+    tell("open to create anew", open("new", OpenFlags::CREATE | OpenFlags::EXCLUSIVE, write).map(drop));
+    tell("open to truncate", open(path, OpenFlags::TRUNCATE, write).map(drop));
+    tell("open to truncate without writing", open(path, OpenFlags::TRUNCATE, read).map(drop));
+    tell("open to write", open(path, none, read | write).map(drop));
+    tell("open to change a directory", open(".", OpenFlags::DIRECTORY, read | DescriptorFlags::MUTATE_DIRECTORY).map(drop));
+    tell("create a directory", dir.create_directory_at("new-dir"));
+    tell("remove a directory", dir.remove_directory_at("sub"));
+    tell("remove a file", dir.unlink_file_at(path));
+    tell("rename", dir.rename_at(path, dir, "renamed"));
+    tell("link", dir.link_at(PathFlags::empty(), path, dir, "linked"));
+    tell("link symbolically", dir.symlink_at(path, "linked"));
+    let now = NewTimestamp::Now;
+    tell("set times", dir.set_times_at(follow, path, now, now));
+    tell("set times of the directory", dir.set_times(now, now));
+    if let Ok(file) = open(path, none, read) {
+        tell("set times of an open file", file.set_times(now, now));
+        tell("set size", file.set_size(0));
+        tell("write", file.write(b"altered", 0).map(drop));
+        // The stream may be given and refuse only when it is used.
+        let stream = |stream: Result<wasip2::io::streams::OutputStream, ErrorCode>| {
+            stream.and_then(|stream| stream.blocking_write_and_flush(b"altered").map_err(|_| ErrorCode::NotPermitted))
+        };
+        tell("write through a stream", stream(file.write_via_stream(0)));
+        tell("append", stream(file.append_via_stream()));
+    }
+    lines
+}

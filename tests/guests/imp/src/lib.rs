@@ -1,0 +1,121 @@
+//! A provider that misbehaves on request: each reference says what a read does, and `IMP_LIST`, `IMP_TEMPLATES` and
+//! `IMP_DESCRIBE` say what the other calls do. It knows nothing of what should come of it; the tests of bounds do.
+//!
+//! A reference is a verb, and where it takes one, `/` and its argument in percent-encoding: `grow/64`, `open/%2Fetc`.
+#![cfg_attr(
+    not(target_os = "wasi"),
+    expect(dead_code, reason = "natively there is no sandbox to test; only the component is of use")
+)]
+
+mod burn;
+#[cfg(target_os = "wasi")]
+mod files;
+mod listing;
+#[cfg(target_os = "wasi")]
+mod network;
+mod speech;
+
+use std::io::Read;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use belljar_guest::{Contents, Error, Info, Page, Provider, Reading, Resource, Result, Template, reference};
+
+/// The provider.
+#[derive(Debug)]
+pub struct Imp;
+
+/// How many calls this instance has seen: one, if every call has an instance of its own.
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
+impl Provider for Imp {
+    fn open() -> Result<Self> {
+        Ok(Imp)
+    }
+
+    fn describe() -> Info {
+        listing::describe(&setting("IMP_DESCRIBE"))
+    }
+
+    fn list_resources(&self, cursor: Option<&str>) -> Result<Page> {
+        listing::resources(&setting("IMP_LIST"), cursor)
+    }
+
+    fn list_templates(&self) -> Result<Vec<Template>> {
+        listing::templates(&setting("IMP_TEMPLATES"))
+    }
+
+    fn read(&self, reference: &str) -> Result<Reading> {
+        let (verb, argument) = reference.split_once('/').unwrap_or((reference, ""));
+        let argument = reference::decode(argument)?;
+        let text = match verb {
+            "ok" => "fine".to_owned(),
+            "count" => count(),
+            "count-trap" => {
+                count();
+                burn::trap()
+            }
+            "args" => format!("{:?}", std::env::args().collect::<Vec<_>>()),
+            "env" => format!("{:?}", std::env::vars().collect::<Vec<_>>()),
+            "cwd" => std::env::current_dir().map_or_else(|error| error.to_string(), |path| path.display().to_string()),
+            "stdin" => stdin(),
+            "text" | "blob" | "many" | "empty" | "spoof" | "dressed" => {
+                return speech::answer(reference, verb, &argument);
+            }
+            "errors" => return Err(speech::error(&argument)),
+            "print" => speech::print(number(&argument)?),
+            _ => deed(verb, &argument)?,
+        };
+        Ok(Contents::text(reference, text).mime_type("text/plain").into())
+    }
+}
+
+/// What only a component can do.
+#[cfg(target_os = "wasi")]
+fn deed(verb: &str, argument: &str) -> Result<String> {
+    match verb {
+        "open" => Ok(files::open(argument)),
+        "raw" => Ok(files::raw(argument)),
+        "stat" => Ok(files::stat(argument)),
+        "alter" => Ok(files::alter(argument)),
+        "readdir" => Ok(files::readdir(argument)),
+        "http" => Ok(network::http(argument)),
+        "tcp" => Ok(network::tcp(argument)),
+        "udp" => Ok(network::udp(argument)),
+        "listen" => Ok(network::listen(argument)),
+        "dns" => Ok(network::dns(argument)),
+        _ => burn::deed(verb, argument),
+    }
+}
+
+#[cfg(not(target_os = "wasi"))]
+fn deed(verb: &str, argument: &str) -> Result<String> {
+    burn::deed(verb, argument)
+}
+
+fn setting(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
+}
+
+/// The argument of a verb that takes an amount.
+fn number(argument: &str) -> Result<usize> {
+    argument.parse().map_err(|_| Error::invalid(format_args!("\"{argument}\" is no amount")))
+}
+
+fn count() -> String {
+    (CALLS.fetch_add(1, Ordering::Relaxed) + 1).to_string()
+}
+
+fn stdin() -> String {
+    let mut bytes = Vec::new();
+    match std::io::stdin().read_to_end(&mut bytes) {
+        Ok(_) => format!("{} bytes", bytes.len()),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// The plainest entry of a list.
+fn entry(reference: impl Into<String>) -> Resource {
+    Resource::new(reference).mime_type("text/plain")
+}
+
+belljar_guest::export!(Imp);

@@ -1,0 +1,50 @@
+//! Tries to reach somebody: by HTTP, by sockets, by asking for a name.
+
+use std::fmt::Debug;
+use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
+
+use wasip2::http::outgoing_handler::handle;
+use wasip2::http::types::{Fields, OutgoingRequest, Scheme};
+
+/// Asks `http://HOST/` for its front page.
+pub(crate) fn http(host: &str) -> String {
+    let ask = || -> Result<u16, String> {
+        let request = OutgoingRequest::new(Fields::new());
+        request.set_scheme(Some(&Scheme::Http)).map_err(|()| "no scheme".to_owned())?;
+        request.set_authority(Some(host)).map_err(|()| "no authority".to_owned())?;
+        request.set_path_with_query(Some("/?secret=1")).map_err(|()| "no path".to_owned())?;
+        let response = handle(request, None).map_err(shown)?;
+        response.subscribe().block();
+        let answered = response.get().ok_or("no answer")?.map_err(|()| "taken already")?;
+        Ok(answered.map_err(shown)?.status())
+    };
+    ask().map_or_else(|why| format!("refused: {why}"), |status| format!("reached: {status}"))
+}
+
+/// Connects to `HOST:PORT`.
+pub(crate) fn tcp(address: &str) -> String {
+    told(TcpStream::connect(address))
+}
+
+/// Sends a datagram to `HOST:PORT`.
+pub(crate) fn udp(address: &str) -> String {
+    told(UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.send_to(b"imp", address)))
+}
+
+/// Listens on `HOST:PORT`.
+pub(crate) fn listen(address: &str) -> String {
+    told(TcpListener::bind(address))
+}
+
+/// Asks for a name.
+pub(crate) fn dns(name: &str) -> String {
+    told((name, 80).to_socket_addrs().map(Vec::from_iter))
+}
+
+fn told<T: Debug>(done: std::io::Result<T>) -> String {
+    done.map_or_else(|error| format!("refused: {:?}: {error}", error.kind()), |got| format!("reached: {got:?}"))
+}
+
+fn shown(error: impl Debug) -> String {
+    format!("{error:?}")
+}
