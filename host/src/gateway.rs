@@ -28,6 +28,10 @@ const WINDOW: usize = 8;
 /// Reasons that a listing carries for what it left out.
 const NOTICES: usize = 64;
 
+/// How long the first requests wait for what lay in the plugin directory at the start. Compiling a component takes a
+/// fraction of a second, once; a client that saw an incomplete list would not ask again.
+const FIRST_LOAD: Duration = Duration::from_secs(20);
+
 /// Longer than any loading takes.
 const LOADED: Duration = Duration::from_secs(24 * 3600);
 
@@ -77,9 +81,10 @@ impl Gateway {
         self.catalog.snapshot()
     }
 
-    /// The mounts, once everything that lay in the plugin directory at the start is loaded (or a listing's time is over).
-    pub async fn settled(&self) -> Arc<Snapshot> {
-        self.catalog.settled(Instant::now() + self.list_time).await;
+    /// The mounts, once everything that lay in the plugin directory at the start is loaded, or did not within
+    /// [`FIRST_LOAD`].
+    async fn settled(&self) -> Arc<Snapshot> {
+        self.catalog.settled(Instant::now() + FIRST_LOAD).await;
         self.catalog.snapshot()
     }
 
@@ -158,12 +163,12 @@ impl Gateway {
         start: Option<Position>,
         only: Option<&MountName>,
     ) -> Listing<T> {
+        // Loading is no mount's doing, so it does not count against the time in which mounts answer.
+        let snapshot = self.settled().await;
         let began = Instant::now();
-        self.catalog.settled(began + self.list_time / 3).await;
         // A mount that hangs is given up before the listing's time is over, so that those behind it are still asked.
         let patience = began + self.list_time * 2 / 3;
         let end = began + self.list_time;
-        let snapshot = self.catalog.snapshot();
         let from = snapshot.from(start.as_ref().map(|p| &p.mount).or(only));
         let mut rest: VecDeque<Arc<Mount>> =
             from.iter().filter(|mount| only.is_none_or(|only| mount.name == *only)).cloned().collect();

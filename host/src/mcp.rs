@@ -163,13 +163,16 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        let is_modern = self.asked(&context).is_modern;
         Err(match request.method.as_str() {
             "resources/read" => fault::invalid_params("resources/read", "{ \"uri\": \"...\" }"),
             method @ ("resources/list" | "resources/templates/list") => {
                 fault::invalid_params(method, "{ \"cursor\": \"...\" } or nothing")
             }
+            // The 2026-07-28 revision has neither any more.
+            method @ ("initialize" | "ping") if is_modern => fault::method_not_found(method),
             method @ ("initialize" | "server/discover" | "ping") => {
                 fault::invalid_params(method, "the parameters of the protocol's revision")
             }

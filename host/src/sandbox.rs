@@ -112,9 +112,13 @@ impl Sandbox {
         digest: &Digest,
         held: Held,
     ) -> Result<MountId, String> {
-        let component = match self.cache.as_ref().and_then(|cache| cache.load(&self.engine, digest)) {
-            Some(component) => component,
-            None => self.compile(name, wasm, digest).await?,
+        let component = match self.cached(digest) {
+            Ok(Some(component)) => component,
+            Ok(None) => self.compile(name, wasm, digest).await?,
+            Err(error) => {
+                tracing::warn!(mount = %name, "compiled code in the cache does not load: {error:#}; compiling again");
+                self.compile(name, wasm, digest).await?
+            }
         };
         let refused = |error: wasmtime::Error| {
             format!("it does not fit the interface: {}", text::excerpt(&format!("{error:#}"), 400))
@@ -136,20 +140,23 @@ impl Sandbox {
         let started = std::time::Instant::now();
         let code = self.compiler.compile(wasm).await?;
         tracing::info!(mount = %name, "compiled in {} ms", started.elapsed().as_millis());
-        if let Some(cache) = &self.cache {
-            match cache.store(digest, &code) {
-                Ok(()) => {
-                    if let Some(component) = cache.load(&self.engine, digest) {
-                        return Ok(component);
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!("cannot keep compiled code: {error}; it will be compiled again at the next start")
-                }
-            }
+        if let Some(cache) = &self.cache
+            && let Err(error) = cache.store(digest, &code)
+        {
+            tracing::warn!("cannot keep compiled code: {error}; it will be compiled again at the next start");
         }
-        compile::load_fresh(&self.engine, &code)
-            .map_err(|error| format!("its compiled code does not load: {}", text::excerpt(&format!("{error:#}"), 200)))
+        // From the cache it is mapped, and shared with the kernel's; without one it is copied.
+        let loaded = match self.cached(digest) {
+            Ok(Some(component)) => Ok(component),
+            Ok(None) => compile::load_fresh(&self.engine, &code),
+            Err(error) => Err(error),
+        };
+        loaded
+            .map_err(|error| format!("its compiled code does not load: {}", text::excerpt(&format!("{error:#}"), 300)))
+    }
+
+    fn cached(&self, digest: &Digest) -> wasmtime::Result<Option<wasmtime::component::Component>> {
+        self.cache.as_ref().map_or(Ok(None), |cache| cache.load(&self.engine, digest))
     }
 
     /// Forgets a mount. Calls that run go on.

@@ -46,8 +46,8 @@
 //!   `std::env::var` for granted settings. Without grants there are none, and it can still compute, list and be read.
 //! * **References are validated.** They are relative to the mount, percent-encoded, without dot segments, and `""` is
 //!   the mount itself. [`mod@reference`] has what is needed to go between them and paths.
-//! * **A panic is a trap**: it fails this call and nothing else; its message, like all of stderr, goes to the host's
-//!   log. stdout goes nowhere. For what can happen, return an [`Error`]: it reaches the caller with its reason.
+//! * **A panic is a trap**: it fails this call and nothing else; its message, like all that a provider prints, goes to
+//!   the host's log. For what can happen, return an [`Error`]: it reaches the caller with its reason.
 //!
 //! # Optional interfaces
 //!
@@ -73,7 +73,11 @@ pub mod __private {
     pub use crate::export::*;
 }
 
-/// The example there has to compile as well.
+/// The examples there have to compile as well.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-mod readme {}
+mod readme {
+    #[doc = include_str!("../README.md")]
+    mod own {}
+    #[doc = include_str!("../../README.md")]
+    mod front {}
+}

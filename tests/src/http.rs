@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::Command;
+use std::process::{Command, Stdio as Pipe};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -54,7 +54,8 @@ pub struct Response {
 
 impl Server {
     /// Starts `command` and waits until it says on stderr where it listens.
-    pub fn start(command: Command) -> Server {
+    pub fn start(mut command: Command) -> Server {
+        command.stdin(Pipe::null()).stdout(Pipe::null());
         let mut process = Process::start(command);
         let address = process.await_stderr(START, |line| {
             let (_, url) = line.split_once("listening on http://")?;

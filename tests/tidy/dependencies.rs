@@ -80,7 +80,7 @@ fn every_dependency_is_licensed_and_comes_from_crates_io() {
     let allowed: Vec<_> = allowed.iter().map(|license| license.as_str().unwrap()).collect();
 
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(places::repository()).args(["metadata", "--format-version", "1", "--locked", "--offline"]);
+    cargo.current_dir(places::repository()).args(["metadata", "--format-version", "1", "--locked"]);
     let output = cargo.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();

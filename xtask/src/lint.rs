@@ -37,7 +37,7 @@ pub(crate) fn steps(shell: &Shell, report: &mut Report) {
     if shell::exists("cargo-deny") {
         report.step("cargo deny", || {
             // Advisories come over a network that CI does not have; the rest needs the lock file only.
-            shell::run(&mut shell.cargo(["deny", "--offline", "check", "bans", "licenses", "sources"]))
+            shell::run(&mut shell.cargo(["deny", "check", "bans", "licenses", "sources"]))
         });
     } else {
         let cure = "not installed: `cargo install --locked cargo-deny`; licences and sources are checked by tidy";

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to the terminal it was started from")]
 #![expect(clippy::indexing_slicing, reason = "JSON only: what is not there is null")]
 
+mod bench;
 mod build;
 mod demo;
 mod lint;
@@ -23,6 +24,7 @@ cargo xtask <verb>
   demo    set up, build, serve your first notes, read them as an MCP client, say how to connect one
   test    set up, build, lint, and run every test: what CI runs
   build   target/release/belljar, target/plugins/*.wasm, target/guests/*.wasm
+  bench   what a read costs, in ratios: against the bare engine, and against rmcp without a sandbox
   lint    formatting, clippy, documentation
 ";
 
@@ -36,7 +38,8 @@ fn main() -> ExitCode {
         "demo" => demo::run(&shell),
         "test" => test::run(&shell),
         "build" => setup::wasm_target(&shell).and_then(|()| build::run(&shell)),
-        "lint" => setup::lints(&shell).and_then(|()| lint::run(&shell)),
+        "bench" => bench::run(&shell),
+        "lint" => setup::wasm_target(&shell).and_then(|()| setup::lints(&shell)).and_then(|()| lint::run(&shell)),
         "" | "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

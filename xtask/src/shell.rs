@@ -40,6 +40,13 @@ impl Shell {
         command
     }
 
+    /// A program that was built here, in the repository.
+    pub(crate) fn program(&self, path: &Path) -> Command {
+        let mut command = Command::new(path);
+        command.current_dir(&self.root).env("BELLJAR_TEST_TARGET", &self.target);
+        command
+    }
+
     /// The workspace's packages below `directory` (relative to the root).
     pub(crate) fn packages_below<'a>(&'a self, directory: &str) -> Vec<&'a Value> {
         let directory = self.root.join(directory);

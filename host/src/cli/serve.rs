@@ -28,7 +28,16 @@ pub(super) fn run(at: &Where, http: Option<SocketAddr>) -> Result<ExitCode, Fail
     served.map(|()| ExitCode::SUCCESS)
 }
 
+/// Keeps a timer due soon. For a new timer that is due before all others, tokio wakes the thread that waits for events
+/// (two system calls and a switch); without this, that is the time-out of nearly every request.
+async fn keep_timers_cheap() {
+    loop {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
 async fn serve(at: &Where, http: Option<SocketAddr>) -> Result<(), Failure> {
+    tokio::spawn(keep_timers_cheap());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let stop = async move {
@@ -50,7 +59,13 @@ async fn serve(at: &Where, http: Option<SocketAddr>) -> Result<(), Failure> {
         None => Ok(transport::stdio::serve(Handler::new(opened.gateway, cursors, "stdio"), stop).await?),
         Some(listener) => {
             tracing::info!("listening on http://{}{}", listener.local_addr()?, transport::http::PATH);
-            Ok(transport::http::serve(Handler::new(opened.gateway, cursors, "http"), listener, stop).await?)
+            Ok(transport::http::serve(
+                Handler::new(opened.gateway, cursors, "http"),
+                listener,
+                transport::http::Bounds::default(),
+                stop,
+            )
+            .await?)
         }
     }
 }

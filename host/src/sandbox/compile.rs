@@ -58,7 +58,14 @@ impl Cache {
     }
 
     /// The component's code, if it is there and is what was stored.
-    pub(super) fn load(&self, engine: &Engine, digest: &Digest) -> Option<Component> {
+    ///
+    /// # Errors
+    /// When it is what was stored, and this engine cannot use it.
+    pub(super) fn load(&self, engine: &Engine, digest: &Digest) -> wasmtime::Result<Option<Component>> {
+        self.authenticated(digest).map(|file| map(engine, &file)).transpose()
+    }
+
+    fn authenticated(&self, digest: &Digest) -> Option<std::fs::File> {
         let (code, mac) = self.names(digest);
         let stored: [u8; 32] = self.dir.read(&mac).ok()?.try_into().ok()?;
         let mut file = self.dir.open(&code).ok()?.into_std();
@@ -69,18 +76,7 @@ impl Cache {
             tracing::warn!(%digest, "compiled code in the cache is damaged or was not made by this belljar; compiling again");
             return None;
         }
-        // The very file that was authenticated, whatever lies under its name by now.
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        #[expect(unsafe_code, reason = "our own compiled code, authenticated above, in a directory that only we write")]
-        // SAFETY: `deserialize_file` wants bytes that `precompile_component` made, and that nobody changes while they are
-        // mapped. The keyed hash says the first; the second holds because files in the cache are written under a
-        // temporary name and only ever renamed or removed, and the directory is private to this user.
-        let loaded = unsafe { Component::deserialize_file(engine, path) };
-        loaded
-            .inspect_err(
-                |error| tracing::warn!(%digest, "compiled code in the cache does not load: {error:#}; compiling again"),
-            )
-            .ok()
+        Some(file)
     }
 
     /// Keeps `code`, atomically.
@@ -107,6 +103,18 @@ impl Cache {
             let _ = self.dir.remove_file(&temporary);
         }
         written
+    }
+}
+
+/// Loads code from a file that was authenticated: this very one, whatever lies under its name by now.
+fn map(engine: &Engine, file: &std::fs::File) -> wasmtime::Result<Component> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    #[expect(unsafe_code, reason = "our own compiled code, authenticated, in a directory that only we write")]
+    // SAFETY: `deserialize_file` wants bytes that `precompile_component` made, and that nobody changes while they are
+    // mapped. The keyed hash says the first; the second holds because files in the cache are written under a
+    // temporary name and only ever renamed or removed, and the directory is private to this user.
+    unsafe {
+        Component::deserialize_file(engine, path)
     }
 }
 
@@ -145,27 +153,27 @@ mod tests {
         let digest = Digest::of(&wasm);
         let code = compile(&wasm).unwrap();
         let cache = Cache::new(dir(), [7; 32], &engine);
-        assert!(cache.load(&engine, &digest).is_none());
+        assert!(cache.load(&engine, &digest).unwrap().is_none());
         cache.store(&digest, &code).unwrap();
-        assert!(cache.load(&engine, &digest).is_some());
-        assert!(cache.load(&engine, &Digest::of(b"other")).is_none());
-        assert!(Cache::new(dir(), [8; 32], &engine).load(&engine, &digest).is_none(), "another key");
+        assert!(cache.load(&engine, &digest).unwrap().is_some());
+        assert!(cache.load(&engine, &Digest::of(b"other")).unwrap().is_none());
+        assert!(Cache::new(dir(), [8; 32], &engine).load(&engine, &digest).unwrap().is_none(), "another key");
 
         let path = temp.path().join(cache.names(&digest).0);
         for at in [0, code.len() / 2, code.len() - 1] {
             let mut bad = code.clone();
             bad[at] ^= 1;
             std::fs::write(&path, &bad).unwrap();
-            assert!(cache.load(&engine, &digest).is_none(), "byte {at}");
+            assert!(cache.load(&engine, &digest).unwrap().is_none(), "byte {at}");
         }
         std::fs::write(&path, &code[..code.len() - 1]).unwrap();
-        assert!(cache.load(&engine, &digest).is_none());
+        assert!(cache.load(&engine, &digest).unwrap().is_none());
         cache.store(&digest, &code).unwrap();
-        assert!(cache.load(&engine, &digest).is_some());
+        assert!(cache.load(&engine, &digest).unwrap().is_some());
         let other = Digest::of(b"other");
         std::fs::rename(&path, temp.path().join(cache.names(&other).0)).unwrap();
         std::fs::copy(temp.path().join(cache.names(&digest).1), temp.path().join(cache.names(&other).1)).unwrap();
-        assert!(cache.load(&engine, &other).is_none(), "another component's code under this name");
+        assert!(cache.load(&engine, &other).unwrap().is_none(), "another component's code under this name");
     }
 
     #[test]

@@ -46,6 +46,7 @@ fn code() -> Config {
         .memory_init_cow(true)
         .wasm_memory64(false)
         .wasm_tail_call(false)
+        .wasm_multi_memory(false)
         .wasm_features(UNNEEDED, false)
         .wasm_custom_page_sizes(false)
         .wasm_wide_arithmetic(false)
@@ -72,6 +73,7 @@ pub(super) fn host(calls: u32) -> wasmtime::Result<Engine> {
         .max_core_instances_per_component(CORE_INSTANCES)
         .max_memories_per_component(MEMORIES)
         .max_tables_per_component(TABLES)
+        .max_tables_per_module(4)
         .table_elements(1 << 20)
         .linear_memory_keep_resident(keep)
         .table_keep_resident(64 << 10)
@@ -216,7 +218,6 @@ mod tests {
                 "SIMD",
                 "RELAXED_SIMD",
                 "FLOATS",
-                "MULTI_MEMORY",
                 "EXTENDED_CONST",
                 "COMPONENT_MODEL"
             ]
@@ -227,11 +228,12 @@ mod tests {
     fn what_components_do_not_need_is_off() {
         let module = |core: &str| wat::parse_str(format!("(component (core module {core}))")).unwrap();
         let engine = compiler().unwrap();
-        for plain in ["(memory 1) (memory 1)", "(func (result v128) (v128.const i64x2 0 0))"] {
+        for plain in ["(memory 1) (table 1 funcref) (table 1 funcref)", "(func (result v128) (v128.const i64x2 0 0))"] {
             assert!(engine.precompile_component(&module(plain)).is_ok(), "{plain}");
         }
         for off in [
             "(memory i64 1)",
+            "(memory 1) (memory 1)",
             "(memory 1 1 shared)",
             "(func return_call 0)",
             "(tag) (func (throw 0))",

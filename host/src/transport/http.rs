@@ -29,29 +29,45 @@ use crate::mcp::Handler;
 /// The one path.
 pub const PATH: &str = "/mcp";
 
-/// Connections at once; one more waits in the kernel's queue.
-const CONNECTIONS: usize = 512;
+/// Caps and time-outs of the front door.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Connections at once; one more waits in the kernel's queue.
+    pub connections: usize,
+    /// Sessions of older clients at once, about 50 KiB each.
+    pub sessions: usize,
+    /// How long a session of an older client is kept without a request.
+    pub session_idle: Duration,
+    /// How long a client may take for its headers, and how long a connection may idle between requests.
+    pub headers: Duration,
+    /// How long a client may take for its body.
+    pub body: Duration,
+    /// How long a client may not take a single byte of its answer.
+    pub write: Duration,
+    /// How long answers under way may take after a stop was asked for.
+    pub drain: Duration,
+}
 
-/// Sessions of older clients at once, about 50 KiB each.
-const SESSIONS: usize = 1024;
-
-/// How long a session of an older client is kept without a request.
-const SESSION_IDLE: Duration = Duration::from_secs(600);
-
-/// How long a client may take for its headers, and how long a connection may idle between requests.
-const HEADERS: Duration = Duration::from_secs(30);
-
-/// How long a client may take for its body.
-const BODY: Duration = Duration::from_secs(30);
-
-/// How long a client may not take a single byte of its answer.
-const WRITE: Duration = Duration::from_secs(30);
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            connections: 512,
+            sessions: 1024,
+            session_idle: Duration::from_secs(600),
+            headers: Duration::from_secs(30),
+            body: Duration::from_secs(30),
+            write: Duration::from_secs(30),
+            drain: DRAIN,
+        }
+    }
+}
 
 type Inner = StreamableHttpService<Handler, LocalSessionManager>;
 
 /// What every connection shares.
 struct Front {
     inner: Inner,
+    bounds: Bounds,
     sessions: Arc<LocalSessionManager>,
 }
 
@@ -59,22 +75,31 @@ struct Front {
 ///
 /// # Errors
 /// When the listener fails for good.
-pub async fn serve(handler: Handler, listener: TcpListener, stop: impl Future<Output = ()>) -> Result<(), String> {
+pub async fn serve(
+    handler: Handler,
+    listener: TcpListener,
+    bounds: Bounds,
+    stop: impl Future<Output = ()>,
+) -> Result<(), String> {
     let cancel = CancellationToken::new();
+    let own = listener.local_addr().map_err(|error| format!("the listener has no address: {error}"))?;
+    // A page that this very server showed could only be one of its own; every other Origin is turned away.
+    let origins = [own.to_string(), format!("localhost:{}", own.port())].map(|authority| format!("http://{authority}"));
     let config = StreamableHttpServerConfig::default()
         .with_json_response(true)
         .with_max_request_body_bytes(MAX_MESSAGE)
         .with_cancellation_token(cancel.clone())
+        .with_allowed_origins(origins)
         .enforce_origin_validation();
     let mut sessions = LocalSessionManager::default();
-    sessions.session_config.keep_alive = Some(SESSION_IDLE);
+    sessions.session_config.keep_alive = Some(bounds.session_idle);
     let sessions = Arc::new(sessions);
     let inner = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
-    let front = Arc::new(Front { inner, sessions });
-    let connections = Arc::new(Semaphore::new(CONNECTIONS));
+    let front = Arc::new(Front { inner, bounds, sessions });
+    let connections = Arc::new(Semaphore::new(bounds.connections));
     let graceful = GracefulShutdown::new();
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_headers(64).max_buf_size(64 << 10);
+    builder.timer(TokioTimer::new()).header_read_timeout(bounds.headers).max_headers(64).max_buf_size(64 << 10);
     let mut stop = std::pin::pin!(stop);
     loop {
         let Ok(slot) = Arc::clone(&connections).acquire_owned().await else { break };
@@ -96,7 +121,7 @@ pub async fn serve(handler: Handler, listener: TcpListener, stop: impl Future<Ou
             let front = Arc::clone(&front);
             async move { Ok::<_, Infallible>(front.answer(request).await) }
         });
-        let connection = graceful.watch(builder.serve_connection(TokioIo::new(timed(stream)), service));
+        let connection = graceful.watch(builder.serve_connection(TokioIo::new(timed(stream, bounds.write)), service));
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!("connection: {error}");
@@ -105,17 +130,17 @@ pub async fn serve(handler: Handler, listener: TcpListener, stop: impl Future<Ou
         });
     }
     drop(listener);
-    if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
+    if tokio::time::timeout(bounds.drain, graceful.shutdown()).await.is_err() {
         tracing::info!("some answers were still under way when belljar stopped");
     }
     cancel.cancel();
     Ok(())
 }
 
-fn timed(stream: TcpStream) -> std::pin::Pin<Box<TimeoutStream<TcpStream>>> {
+fn timed(stream: TcpStream, write: Duration) -> std::pin::Pin<Box<TimeoutStream<TcpStream>>> {
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(WRITE));
+    stream.set_write_timeout(Some(write));
     Box::pin(stream)
 }
 
@@ -131,7 +156,7 @@ impl Front {
             return self.inner.handle(request).await.map(Body::new);
         }
         let (parts, body) = request.into_parts();
-        let body = match tokio::time::timeout(BODY, Limited::new(body, MAX_MESSAGE).collect()).await {
+        let body = match tokio::time::timeout(self.bounds.body, Limited::new(body, MAX_MESSAGE).collect()).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
                 return refuse(
@@ -145,7 +170,7 @@ impl Front {
             Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"),
         };
         if !parts.headers.contains_key("mcp-session-id")
-            && self.sessions.sessions.read().await.len() >= SESSIONS
+            && self.sessions.sessions.read().await.len() >= self.bounds.sessions
             && opens_session(&body)
         {
             return refuse(
@@ -154,6 +179,9 @@ impl Front {
                 "too many sessions; close one, or use the 2026-07-28 revision, which needs none".to_owned(),
                 None,
             );
+        }
+        if let Err((code, why, id)) = super::stdio::check_cursor(&body) {
+            return refuse(StatusCode::OK, code, why, id);
         }
         let is_json = parts
             .headers
@@ -203,3 +231,6 @@ fn plain(status: StatusCode, text: &str) -> Response<Body> {
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,19 +3,20 @@
 //! rmcp's own line transport ignores a line that is too long or is not JSON, and the client waits for ever; this one
 //! answers. Nothing but messages is ever written to standard output.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
 
 use rmcp::RoleServer;
-use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
+use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcError, JsonRpcNotification, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
 
 use super::{DRAIN, MAX_MESSAGE};
 use crate::mcp::Handler;
+use crate::model::text;
 
 /// Serves until standard input ends or `stop` does, then lets answers under way finish.
 ///
@@ -24,7 +25,7 @@ use crate::mcp::Handler;
 pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(), String> {
     let (input, output) = rmcp::transport::io::stdio_pipes();
     let lines = Lines::new(input, output);
-    let unanswered = Arc::clone(&lines.unanswered);
+    let pending = Arc::clone(&lines.pending);
     let ended = async {
         let service = match rmcp::serve_server(handler, lines).await {
             Ok(service) => service,
@@ -38,12 +39,7 @@ pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(
         ended = ended => ended,
         () = async {
             stop.await;
-            let drained = async {
-                while unanswered.load(Ordering::Acquire) > 0 {
-                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-                }
-            };
-            let _ = tokio::time::timeout(DRAIN, drained).await;
+            let _ = tokio::time::timeout(DRAIN, pending.at_most(0)).await;
         } => Ok(()),
     }
 }
@@ -57,8 +53,44 @@ struct Lines<R, W> {
     /// A reply of our own that is being written, by a task that an interrupted read does not interrupt.
     reply: Option<JoinHandle<std::io::Result<()>>>,
     output: Arc<Mutex<W>>,
-    /// Requests that were read and not answered yet.
-    unanswered: Arc<AtomicUsize>,
+    pending: Arc<Pending>,
+}
+
+/// Requests that were read, and neither answered nor withdrawn.
+#[derive(Default)]
+struct Pending {
+    ids: std::sync::Mutex<HashSet<RequestId>>,
+    changed: Notify,
+}
+
+/// How many requests may be pending before no more are read: what a client does not fetch piles up in its pipe, not here.
+const MAX_PENDING: usize = 256;
+
+impl Pending {
+    fn with<T>(&self, work: impl FnOnce(&mut HashSet<RequestId>) -> T) -> T {
+        work(&mut self.ids.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, id: RequestId) {
+        self.with(|ids| ids.insert(id));
+    }
+
+    fn remove(&self, id: &RequestId) {
+        if self.with(|ids| ids.remove(id)) {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Waits until there are at most `count`.
+    async fn at_most(&self, count: usize) {
+        loop {
+            let changed = self.changed.notified();
+            if self.with(|ids| ids.len()) <= count {
+                return;
+            }
+            changed.await;
+        }
+    }
 }
 
 /// What came in.
@@ -76,7 +108,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             discarding: false,
             reply: None,
             output: Arc::new(Mutex::new(output)),
-            unanswered: Arc::new(AtomicUsize::new(0)),
+            pending: Arc::default(),
         }
     }
 
@@ -133,30 +165,49 @@ async fn write_line<W: AsyncWrite + Unpin>(output: &Mutex<W>, line: &[u8]) -> st
 }
 
 /// Reads one line as a message, or says how to answer it; `None`: nothing to do.
-fn parse(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, (ErrorCode, String, Option<RequestId>)> {
+fn parse(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refused> {
     // RFC 8259 8.1: a byte order mark may be ignored.
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }
     let error = match serde_json::from_slice(line) {
-        Ok(message) => return Ok(Some(message)),
+        Ok(message) => return check_cursor(line).map(|()| Some(message)),
         Err(error) => error,
     };
     explain(line, &error)
 }
 
+/// A message that cannot be served: the code, why, and which request it was.
+type Refused = (ErrorCode, String, Option<RequestId>);
+
+/// Refuses a list request whose cursor is not a string. rmcp takes such parameters for absent ones, and the client would
+/// get the first page again and again.
+pub(super) fn check_cursor(message: &[u8]) -> Result<(), Refused> {
+    #[derive(serde::Deserialize)]
+    struct Request {
+        method: String,
+        id: Option<RequestId>,
+        params: Option<serde_json::Value>,
+    }
+    // Nearly no message gets past this look.
+    if !std::str::from_utf8(message).is_ok_and(|text| text.contains("\"cursor\"")) {
+        return Ok(());
+    }
+    let Ok(Request { method, id, params }) = serde_json::from_slice(message) else { return Ok(()) };
+    let cursor = params.as_ref().and_then(|params| params.get("cursor"));
+    if method.ends_with("/list") && cursor.is_some_and(|cursor| !cursor.is_string()) {
+        let why =
+            format!("malformed parameters of \"{}\"; expected the cursor to be a string", text::excerpt(&method, 100));
+        return Err((ErrorCode::INVALID_PARAMS, why, id));
+    }
+    Ok(())
+}
+
 /// Why a message that is not one of MCP is none, and which request it was.
-pub(super) fn explain<T>(
-    line: &[u8],
-    error: &serde_json::Error,
-) -> Result<Option<T>, (ErrorCode, String, Option<RequestId>)> {
+pub(super) fn explain<T>(line: &[u8], error: &serde_json::Error) -> Result<Option<T>, Refused> {
     let Ok(value) = serde_json::from_slice::<serde_json::Value>(line) else {
-        return Err((
-            ErrorCode::PARSE_ERROR,
-            format!("not JSON: {}", crate::model::text::excerpt(&error.to_string(), 200)),
-            None,
-        ));
+        return Err((ErrorCode::PARSE_ERROR, format!("not JSON: {}", text::excerpt(&error.to_string(), 200)), None));
     };
     let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
     let why = match &value {
@@ -194,18 +245,19 @@ where
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let output = Arc::clone(&self.output);
-        let unanswered = Arc::clone(&self.unanswered);
+        let pending = Arc::clone(&self.pending);
         async move {
-            let is_answer = matches!(
-                message,
-                TxJsonRpcMessage::<RoleServer>::Response(_) | TxJsonRpcMessage::<RoleServer>::Error(_)
-            );
+            let answered = match &message {
+                TxJsonRpcMessage::<RoleServer>::Response(response) => Some(response.id.clone()),
+                TxJsonRpcMessage::<RoleServer>::Error(error) => error.id.clone(),
+                _ => None,
+            };
             let mut line = serde_json::to_vec(&message)?;
             drop(message);
             line.push(b'\n');
             let written = write_line(&output, &line).await;
-            if is_answer {
-                let _ = unanswered.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
+            if let Some(id) = answered {
+                pending.remove(&id);
             }
             written
         }
@@ -213,6 +265,7 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
+            self.pending.at_most(MAX_PENDING).await;
             if let Err(error) = self.replied().await {
                 tracing::debug!("standard output: {error}");
                 return None;
@@ -223,8 +276,15 @@ where
                     self.line.clear();
                     match parsed {
                         Ok(Some(message)) => {
-                            if matches!(message, RxJsonRpcMessage::<RoleServer>::Request(_)) {
-                                self.unanswered.fetch_add(1, Ordering::AcqRel);
+                            match &message {
+                                RxJsonRpcMessage::<RoleServer>::Request(request) => {
+                                    self.pending.add(request.id.clone())
+                                }
+                                RxJsonRpcMessage::<RoleServer>::Notification(JsonRpcNotification {
+                                    notification: ClientNotification::CancelledNotification(withdrawn),
+                                    ..
+                                }) => withdrawn.params.request_id.iter().for_each(|id| self.pending.remove(id)),
+                                _ => {}
                             }
                             return Some(message);
                         }
@@ -280,6 +340,7 @@ mod tests {
             (b"{\"id\":1,\"method\":\"ping\"}", -32600),
             (b"{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}", -32600),
             (b"42", -32600),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/list\",\"params\":{\"cursor\":5}}", -32602),
             (&too_long, -32600),
         ] {
             let input = [bad, b"\n", ping, b"\n"].concat();
@@ -304,5 +365,23 @@ mod tests {
     async fn the_request_is_named_where_it_can_be() {
         let answers = answers(b"{\"jsonrpc\":\"1.0\",\"id\":\"q\",\"method\":\"ping\"}\n").await;
         assert_eq!(answers[0]["id"], "q");
+    }
+
+    #[tokio::test]
+    async fn no_more_is_read_than_may_be_pending() {
+        let request = |id: usize| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");
+        let input: String = (0..MAX_PENDING + 10).map(request).collect();
+        let withdrawn = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":3}}\n";
+        let mut lines = Lines::new(std::io::Cursor::new(format!("{}{withdrawn}{input}", request(3))), Vec::new());
+        // The withdrawn request counts no more.
+        for _ in 0..MAX_PENDING + 3 {
+            assert!(lines.receive().await.is_some());
+        }
+        let wait = std::time::Duration::from_millis(50);
+        assert!(tokio::time::timeout(wait, lines.receive()).await.is_err(), "read beyond the cap");
+        let answer =
+            TxJsonRpcMessage::<RoleServer>::error(ErrorData::internal_error("x", None), Some(RequestId::Number(7)));
+        lines.send(answer).await.unwrap();
+        assert!(tokio::time::timeout(wait, lines.receive()).await.is_ok(), "an answer makes room");
     }
 }

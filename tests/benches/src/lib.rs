@@ -37,7 +37,12 @@ impl Samples {
     pub fn quantile(&self, share: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
-        #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an index"
+        )]
         let at = (share * (sorted.len().saturating_sub(1)) as f64).round() as usize;
         sorted.get(at).copied().unwrap_or(f64::NAN)
     }

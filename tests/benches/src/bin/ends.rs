@@ -29,7 +29,9 @@ fn compare<W: Wire>(title: &str, mut belljar: (Client<W>, u32), mut native: (Cli
             theirs.add(cost(&mut native.0, native.1, &uri, operations), operations);
             ours.add(cost(&mut belljar.0, belljar.1, &uri, operations), operations);
         }
-        println!("\n| {title}, {label} | us CPU of the server, median | middle half | over no sandbox |\n|---|---|---|---|");
+        println!(
+            "\n| {title}, {label} | us CPU of the server, median | middle half | over no sandbox |\n|---|---|---|---|"
+        );
         println!("{}", row("rmcp alone, no sandbox", &theirs, &theirs));
         println!("{}", row("belljar: a fresh sandbox for every read", &ours, &theirs));
     }

@@ -53,7 +53,10 @@ fn bare(wasm: &[u8]) -> (Engine, bindings::ProviderPre<Bare>) {
     let mut config = Config::new();
     let mut pool = PoolingAllocationConfig::new();
     let keep = if PoolingAllocationConfig::is_pagemap_scan_available() { 2 << 20 } else { 64 << 10 };
-    pool.linear_memory_keep_resident(keep).table_keep_resident(64 << 10).decommit_batch_size(1).pagemap_scan(Enabled::Auto);
+    pool.linear_memory_keep_resident(keep)
+        .table_keep_resident(64 << 10)
+        .decommit_batch_size(1)
+        .pagemap_scan(Enabled::Auto);
     config.consume_fuel(true).epoch_interruption(true).max_wasm_stack(512 << 10);
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     let engine = Engine::new(&config).expect("an engine");

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use rmcp::model::{
-    ErrorData, ListResourcesResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
-    ResourceContents, ServerCapabilities, ServerConfig,
+    ErrorData, ListResourcesResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Resource, ResourceContents, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -23,17 +23,28 @@ impl ServerHandler for Native {
         ServerConfig::new(ServerCapabilities::builder().enable_resources().build())
     }
 
-    async fn list_resources(&self, _: Option<PaginatedRequestParams>, _: RequestContext<RoleServer>) -> Result<ListResourcesResult, ErrorData> {
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
         Ok(ListResourcesResult::with_all_items(vec![Resource::new("belljar://sized/text/1024", "text")]))
     }
 
-    async fn read_resource(&self, request: ReadResourceRequestParams, _: RequestContext<RoleServer>) -> Result<ReadResourceResponse, ErrorData> {
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
         let missing = || ErrorData::resource_not_found("resource not found", None);
-        let (kind, bytes) = request.uri.strip_prefix("belljar://sized/").and_then(|r| r.split_once('/')).ok_or_else(missing)?;
+        let (kind, bytes) =
+            request.uri.strip_prefix("belljar://sized/").and_then(|r| r.split_once('/')).ok_or_else(missing)?;
         let bytes: usize = bytes.parse().map_err(|_| missing())?;
         let contents = match kind {
             "text" => ResourceContents::text("x".repeat(bytes), request.uri),
-            _ => ResourceContents::blob(base64::engine::general_purpose::STANDARD.encode(vec![0xA5; bytes]), request.uri),
+            _ => {
+                ResourceContents::blob(base64::engine::general_purpose::STANDARD.encode(vec![0xA5; bytes]), request.uri)
+            }
         };
         Ok(ReadResourceResult::new(vec![contents]).into())
     }

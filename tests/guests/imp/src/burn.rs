@@ -60,10 +60,10 @@ fn grow(mib: usize) -> String {
 
 /// Calls itself `depth` times over, and never stops for 0.
 fn recurse(depth: usize) -> String {
-    fn deeper(left: usize, at: usize) -> usize {
-        if left == 1 { at } else { black_box(deeper(black_box(left.wrapping_sub(1)), at + 1)) + 1 }
+    fn frames(left: usize) -> usize {
+        if left == 1 { 1 } else { black_box(frames(black_box(left.wrapping_sub(1)))) + 1 }
     }
-    format!("{} frames", deeper(depth, 0))
+    format!("{} frames", frames(depth))
 }
 
 /// Executes `unreachable`.

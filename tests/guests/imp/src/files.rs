@@ -41,7 +41,12 @@ pub(crate) fn raw(path: &str) -> String {
     })
 }
 
-/// Looks at a path in every granted directory, and at where it leads if it is a link.
+/// Tells where a link leads, in every granted directory.
+pub(crate) fn link(path: &str) -> String {
+    each(|directory| Ok(format!("leads to {:?}", directory.readlink_at(path)?)))
+}
+
+/// Looks at what a path leads to in every granted directory.
 pub(crate) fn stat(path: &str) -> String {
     each(|directory| {
         let stat = directory.stat_at(PathFlags::SYMLINK_FOLLOW, path)?;
@@ -51,7 +56,7 @@ pub(crate) fn stat(path: &str) -> String {
 
 fn each(deed: impl Fn(&Descriptor) -> Result<String, ErrorCode>) -> String {
     let told = |(directory, guest): &(Descriptor, String)| {
-        format!("{guest}: {}", deed(directory).unwrap_or_else(|code| format!("refused: {code:?}")))
+        format!("{guest}: {}", deed(directory).unwrap_or_else(|code| format!("refused: {}", code.name())))
     };
     let all: Vec<String> = get_directories().iter().map(told).collect();
     if all.is_empty() { "no directory is granted".to_owned() } else { all.join("\n") }
@@ -69,7 +74,7 @@ fn attempts(dir: &Descriptor, path: &str) -> Vec<String> {
     let mut tell = |what: &str, done: Result<(), ErrorCode>| {
         lines.push(match done {
             Ok(()) => format!("{what}: done"),
-            Err(code) => format!("{what}: {code:?}"),
+            Err(code) => format!("{what}: {}", code.name()),
         });
     };
     let follow = PathFlags::SYMLINK_FOLLOW;

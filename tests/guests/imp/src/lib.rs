@@ -1,7 +1,8 @@
 //! A provider that misbehaves on request: each reference says what a read does, and `IMP_LIST`, `IMP_TEMPLATES` and
 //! `IMP_DESCRIBE` say what the other calls do. It knows nothing of what should come of it; the tests of bounds do.
 //!
-//! A reference is a verb, and where it takes one, `/` and its argument in percent-encoding: `grow/64`, `open/%2Fetc`.
+//! A reference is a verb, and where it takes one, `/` and its argument in percent-encoding: `grow/64`, `print/100`. Paths
+//! and addresses are encoded twice: the host lets no `..` through that is encoded once.
 #![cfg_attr(
     not(target_os = "wasi"),
     expect(dead_code, reason = "natively there is no sandbox to test; only the component is of use")
@@ -72,19 +73,21 @@ impl Provider for Imp {
 /// What only a component can do.
 #[cfg(target_os = "wasi")]
 fn deed(verb: &str, argument: &str) -> Result<String> {
-    match verb {
-        "open" => Ok(files::open(argument)),
-        "raw" => Ok(files::raw(argument)),
-        "stat" => Ok(files::stat(argument)),
-        "alter" => Ok(files::alter(argument)),
-        "readdir" => Ok(files::readdir(argument)),
-        "http" => Ok(network::http(argument)),
-        "tcp" => Ok(network::tcp(argument)),
-        "udp" => Ok(network::udp(argument)),
-        "listen" => Ok(network::listen(argument)),
-        "dns" => Ok(network::dns(argument)),
-        _ => burn::deed(verb, argument),
-    }
+    let attempt = match verb {
+        "open" => files::open,
+        "raw" => files::raw,
+        "stat" => files::stat,
+        "link" => files::link,
+        "alter" => files::alter,
+        "readdir" => files::readdir,
+        "http" => network::http,
+        "tcp" => network::tcp,
+        "udp" => network::udp,
+        "listen" => network::listen,
+        "dns" => network::dns,
+        _ => return burn::deed(verb, argument),
+    };
+    Ok(attempt(&reference::decode(argument)?))
 }
 
 #[cfg(not(target_os = "wasi"))]

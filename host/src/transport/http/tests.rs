@@ -1,0 +1,218 @@
+//! The front door over real sockets: what is cut, what is refused, what goes on.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::pin::Pin;
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::admission::Admission;
+use crate::audit::Sink;
+use crate::catalog::Catalog;
+use crate::gateway::Gateway;
+use crate::mcp::cursor::Cursors;
+use crate::sandbox::{Compile, Options, Sandbox};
+
+struct NoCompiler;
+
+impl Compile for NoCompiler {
+    fn compile(&self, _: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + '_>> {
+        Box::pin(async { Err("nothing is compiled here".to_owned()) })
+    }
+}
+
+/// A server without mounts, in this process.
+struct Served {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Served {
+    fn start(bounds: Bounds) -> Self {
+        let (tell, address) = std::sync::mpsc::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            runtime.block_on(async move {
+                let compiler = Arc::new(NoCompiler);
+                let sandbox = Sandbox::new(Options { calls: 1, cache: None, key: [0; 32], compiler }).unwrap();
+                let catalog = Arc::new(Catalog::default());
+                catalog.settle();
+                let time = Duration::from_secs(1);
+                let gateway = Gateway::new(catalog, Arc::new(sandbox), Admission::new(1), Sink::off(), time);
+                let handler = Handler::new(Arc::new(gateway), Arc::new(Cursors::new(&[0; 32])), "http");
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                tell.send(listener.local_addr().unwrap()).unwrap();
+                let stop = async {
+                    let _ = stopped.await;
+                };
+                serve(handler, listener, bounds, stop).await.unwrap();
+            });
+        });
+        Self { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread) }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    fn request(&self, headers: &str, body: &str) -> String {
+        let length = body.len();
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {length}\r\n{headers}\r\n{body}",
+            self.address
+        )
+    }
+
+    /// The status and the whole answer to a request whose connection is closed afterwards.
+    fn ask(&self, headers: &str, body: &str) -> (u16, String) {
+        let mut stream = self.connect();
+        stream.write_all(self.request(&format!("Connection: close\r\n{headers}"), body).as_bytes()).unwrap();
+        let answer = rest(&mut stream);
+        (status(&answer), answer)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.stop.take().unwrap().send(());
+        let ended = self.thread.take().unwrap().join();
+        assert!(std::thread::panicking() || ended.is_ok());
+    }
+}
+
+/// Everything until the server closes.
+fn rest(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn status(answer: &str) -> u16 {
+    answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
+}
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+
+/// Short bounds, so that what waits for one is cut soon.
+fn short() -> Bounds {
+    let bit = Duration::from_millis(300);
+    Bounds { headers: bit, body: bit, write: bit, drain: bit, ..Bounds::default() }
+}
+
+#[test]
+fn bodies_that_are_not_mcp_are_answered_in_json() {
+    let served = Served::start(Bounds::default());
+    assert_eq!(served.ask("", INITIALIZE).0, 200);
+    for (bad, code) in [
+        ("nonsense", "-32700"),
+        ("", "-32700"),
+        ("[]", "-32600"),
+        ("{\"id\":1,\"method\":\"ping\"}", "-32600"),
+        ("42", "-32600"),
+    ] {
+        let (status, answer) = served.ask("", bad);
+        assert_eq!(status, 400, "{bad}: {answer}");
+        assert!(answer.contains("application/json") && answer.contains(&format!("\"code\":{code}")), "{bad}: {answer}");
+    }
+    let (status, answer) = served.ask("", &"x".repeat(MAX_MESSAGE + 1));
+    assert!(status == 413 && answer.contains("-32600"), "{answer}");
+}
+
+#[test]
+fn foreign_hosts_and_origins_are_turned_away() {
+    let served = Served::start(Bounds::default());
+    for origin in ["http://evil.example", "null", "http://127.0.0.1:1", "file://"] {
+        assert_eq!(served.ask(&format!("Origin: {origin}\r\n"), INITIALIZE).0, 403, "{origin}");
+    }
+    for own in [served.address.to_string(), format!("localhost:{}", served.address.port())] {
+        assert_eq!(served.ask(&format!("Origin: http://{own}\r\n"), INITIALIZE).0, 200, "{own}");
+    }
+    for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "10.0.0.1"] {
+        let mut stream = served.connect();
+        let request =
+            served.request("Connection: close\r\n", INITIALIZE).replacen(&served.address.to_string(), host, 1);
+        stream.write_all(request.as_bytes()).unwrap();
+        assert_eq!(status(&rest(&mut stream)), 403, "{host}");
+    }
+    assert_eq!(served.ask(&format!("Host: {}\r\n", served.address), INITIALIZE).0, 400, "two Host headers");
+}
+
+#[test]
+fn slow_headers_and_bodies_are_cut() {
+    let served = Served::start(short());
+    for sent in ["", "POST /mcp HTTP/1.1\r\nHost:"] {
+        let mut stream = served.connect();
+        stream.write_all(sent.as_bytes()).unwrap();
+        let began = Instant::now();
+        rest(&mut stream);
+        assert!(began.elapsed() < Duration::from_secs(15), "{sent:?} was waited for");
+    }
+    let mut stream = served.connect();
+    let request = served.request("", INITIALIZE);
+    stream.write_all(&request.as_bytes()[..request.len() - 10]).unwrap();
+    assert_eq!(status(&rest(&mut stream)), 408);
+    assert_eq!(served.ask("", INITIALIZE).0, 200, "others are served");
+}
+
+#[test]
+fn a_client_that_does_not_read_is_cut() {
+    let served = Served::start(short());
+    let mut stream = served.connect();
+    stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
+    // Answers pile up in the kernel's buffers until the server cannot write; requests pile up behind them.
+    let requests = served.request("", INITIALIZE).repeat(100);
+    let ended = (0..10_000).find_map(|_| stream.write_all(requests.as_bytes()).err()).expect("it reads for ever");
+    assert!(matches!(ended.kind(), std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset), "{ended}");
+}
+
+#[test]
+fn sessions_are_capped_and_their_end_makes_room() {
+    let served = Served::start(Bounds { sessions: 2, ..Bounds::default() });
+    let open = || served.ask("", INITIALIZE);
+    let (first, answer) = open();
+    assert_eq!((first, open().0, open().0), (200, 200, 503));
+    let session = answer
+        .lines()
+        .find_map(|line| line.to_ascii_lowercase().strip_prefix("mcp-session-id: ").map(str::to_owned))
+        .unwrap();
+    let mut stream = served.connect();
+    let close = format!(
+        "DELETE /mcp HTTP/1.1\r\nHost: {}\r\nMcp-Session-Id: {session}\r\nConnection: close\r\n\r\n",
+        served.address
+    );
+    stream.write_all(close.as_bytes()).unwrap();
+    rest(&mut stream);
+    assert_eq!(open().0, 200);
+}
+
+#[test]
+fn connections_are_capped_and_wait_their_turn() {
+    let served = Served::start(Bounds { connections: 1, ..Bounds::default() });
+    let idle = served.connect();
+    std::thread::sleep(Duration::from_millis(100));
+    let mut waiting = served.connect();
+    waiting.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    waiting.write_all(served.request("Connection: close\r\n", INITIALIZE).as_bytes()).unwrap();
+    assert_eq!(rest(&mut waiting), "", "answered beyond the cap");
+    drop(idle);
+    waiting.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(status(&rest(&mut waiting)), 200);
+}
+
+#[test]
+fn a_stop_ends_the_server_though_a_connection_idles() {
+    let served = Served::start(short());
+    let mut idle = served.connect();
+    idle.write_all(served.request("", INITIALIZE).as_bytes()).unwrap();
+    let mut first = [0; 64];
+    assert!(idle.read(&mut first).unwrap() > 0);
+    let address = served.address;
+    drop(served);
+    assert!(TcpStream::connect(address).is_err(), "it still listens");
+}

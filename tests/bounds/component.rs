@@ -1,0 +1,100 @@
+//! Providers written by hand, for what no compiler would make: the core module in WebAssembly text, around it the
+//! interface (`shell.wat`).
+
+use belljar_tests::Site;
+
+const SHELL: &str = include_str!("shell.wat");
+
+/// A provider that lists nothing and answers each read with the text `fine`. The fields change that.
+///
+/// Memory: from 0 the answer to all that lists, all zeros; from 128 the answer to a read, of which the first content
+/// lies at 160 and its body at 180 (kind, address, length); from 4096 what the host puts there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hand<'a> {
+    /// The core module's memories; the first is the one that the host reads.
+    pub(crate) memory: &'a str,
+    /// More definitions in the core module.
+    pub(crate) fields: &'a str,
+    /// What a read does before it answers; it has four locals, `$a` to `$d`.
+    pub(crate) read: &'a str,
+    /// Where the host may put what it passes: of four parameters the last is the size.
+    pub(crate) realloc: &'a str,
+    /// More definitions in the component, before the core module is instantiated.
+    pub(crate) before: &'a str,
+    /// The arguments of that instantiation.
+    pub(crate) with: &'a str,
+    /// What the core module takes of them.
+    pub(crate) imports: &'a str,
+    /// More options for how `read` is lifted.
+    pub(crate) lift: &'a str,
+}
+
+impl Default for Hand<'_> {
+    fn default() -> Self {
+        Hand {
+            memory: "(memory (export \"memory\") 1)",
+            fields: "",
+            read: "",
+            realloc: "(global.get $heap)
+                (global.set $heap (i32.and (i32.add (global.get $heap) (i32.add (local.get 3) (i32.const 15))) (i32.const -16)))",
+            before: "",
+            with: "",
+            imports: "",
+            lift: "",
+        }
+    }
+}
+
+impl Hand<'_> {
+    /// The component's bytes.
+    pub(crate) fn assemble(&self) -> Vec<u8> {
+        let Hand { memory, fields, read, realloc, before, with, imports, lift } = self;
+        let parts = format!(
+            r#"{before}
+            (core module $hand
+              {imports}
+              {memory}
+              (global $heap (mut i32) (i32.const 4096))
+              (data (i32.const 128) "\00\00\00\00\a0\00\00\00\01\00\00\00")
+              (data (i32.const 180) "\00\00\00\00\e0\00\00\00\04\00\00\00")
+              (data (i32.const 224) "fine")
+              {fields}
+              (func (export "describe") (result i32) (i32.const 0))
+              (func (export "list-resources") (param i32 i32 i32) (result i32) (i32.const 0))
+              (func (export "list-templates") (result i32) (i32.const 0))
+              (func (export "realloc") (param i32 i32 i32 i32) (result i32) {realloc})
+              (func (export "read") (param i32 i32) (result i32) (local $a i32) (local $b i32) (local $c i32) (local $d i32)
+                (i32.store (i32.const 160) (local.get 0))
+                (i32.store (i32.const 164) (local.get 1))
+                {read}
+                (i32.const 128)))
+            (core instance $main (instantiate $hand {with}))"#
+        );
+        let text = SHELL.replace("{{parts}}", &parts).replace("{{lift}}", lift);
+        wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{parts}"))
+    }
+
+    /// Mounts it under `name`.
+    pub(crate) fn mount(&self, site: &Site, name: &str) {
+        site.drop_in(&format!("{name}.wasm"), self.assemble());
+    }
+}
+
+/// WebAssembly text as a binary.
+pub(crate) fn assemble(text: &str) -> Vec<u8> {
+    wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// A function `$deep` that calls itself until its native stack is full: each frame holds `locals` numbers that outlive the
+/// inner call.
+pub(crate) fn deep(locals: usize) -> String {
+    let names: Vec<String> = (0..locals).map(|n| format!("$l{n}")).collect();
+    let declared: String = names.iter().map(|name| format!("(local {name} i64)")).collect();
+    let set = |name: &String| format!("(local.set {name} (i64.load (i32.and (local.get 0) (i32.const 4088))))");
+    let sum = |name: &String| format!("(global.set $sum (i64.add (global.get $sum) (local.get {name})))");
+    let (sets, sums): (String, String) = (names.iter().map(set).collect(), names.iter().map(sum).collect());
+    format!(
+        "(global $sum (mut i64) (i64.const 0))
+         (func $deep (param i32) {declared} {sets} (call $deep (i32.add (local.get 0) (i32.const 8))) {sums})"
+    )
+}

@@ -1,0 +1,120 @@
+//! Many at once: each mount has its own turns, whoever finds none is told so, and the others do not notice.
+
+use std::time::{Duration, Instant};
+
+use belljar_tests::{Client, RpcError, Stdio};
+use serde_json::{Value, json};
+
+use crate::place::{INTERNAL, SLACK, kind, serve, site, witness};
+
+fn imp(limits: &str) -> belljar_tests::Site {
+    site(&format!("[mounts.imp]\ncomponent = \"imp.wasm\"\nlimits = {{ {limits} }}\n"))
+}
+
+/// Sends so many reads at once, reads the witness until the last of them is answered, and tells what came of each and how
+/// long the witness took at worst.
+fn crowd(client: &mut Client<Stdio>, uris: &[String]) -> (Vec<Result<Value, RpcError>>, Duration) {
+    let ids: Vec<u64> = uris.iter().map(|uri| client.send("resources/read", json!({ "uri": uri }))).collect();
+    let mut answers: Vec<Option<Result<Value, RpcError>>> = vec![None; ids.len()];
+    let mut worst = Duration::ZERO;
+    while answers.iter().any(Option::is_none) {
+        let began = Instant::now();
+        witness(client);
+        worst = worst.max(began.elapsed());
+        for (id, answer) in ids.iter().zip(&mut answers) {
+            if answer.is_none() {
+                *answer = client.wait_for(*id, Duration::ZERO);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    (answers.into_iter().map(Option::unwrap).collect(), worst)
+}
+
+#[test]
+fn who_finds_no_turn_is_told_and_the_rest_is_served() {
+    let site = imp("concurrency = 4, queue = \"400ms\", time = \"30s\"");
+    let mut client = serve(&site);
+    let (answers, worst) = crowd(&mut client, &vec!["belljar://imp/sleep/250".to_owned(); 100]);
+    let (fine, busy): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert!(fine.len() >= 4 && busy.len() >= 50, "{} served, {} refused", fine.len(), busy.len());
+    for error in busy.into_iter().map(Result::unwrap_err) {
+        assert_eq!((error.code, kind(&error)), (INTERNAL, "busy"), "{error}");
+        assert_eq!(error.data["mount"], "imp", "{error}");
+        assert!(error.data["hint"].is_string() && error.message.contains("4 calls at once"), "{error}");
+    }
+    assert!(worst < Duration::from_secs(3), "the witness took {worst:?}");
+    // When they are through, there is room again.
+    assert!(client.text("belljar://imp/sleep/1").contains("slept"));
+}
+
+#[test]
+fn who_may_wait_gets_a_turn() {
+    let site = imp("concurrency = 8, queue = \"60s\", time = \"60s\"");
+    let mut client = serve(&site);
+    let (answers, worst) = crowd(&mut client, &vec!["belljar://imp/sleep/100".to_owned(); 100]);
+    for answer in answers {
+        assert_eq!(answer.unwrap()["contents"][0]["text"], "slept 100 ms");
+    }
+    assert!(worst < Duration::from_secs(3), "the witness took {worst:?}");
+}
+
+/// The queue has an end too, and whoever comes after it does not wait at all.
+#[test]
+fn the_queue_is_bounded() {
+    let site = imp("concurrency = 1, queue = \"5s\", time = \"60s\"");
+    let mut client = serve(&site);
+    let began = Instant::now();
+    let ids: Vec<u64> = (0..400)
+        .map(|_| client.send("resources/read", json!({ "uri": "belljar://imp/sleep/3000" })))
+        .collect();
+    let error = client.wait(*ids.last().unwrap()).expect_err("an error");
+    assert_eq!(kind(&error), "busy", "{error}");
+    assert!(began.elapsed() < Duration::from_secs(4), "refused only after {:?}", began.elapsed());
+    for id in &ids[..399] {
+        if let Err(error) = client.wait(*id) {
+            assert_eq!(kind(&error), "busy", "{error}");
+        }
+    }
+    assert!(client.close().status.success());
+}
+
+/// More computing guests than processors, from several mounts: the witness gets its share.
+#[test]
+fn computing_guests_do_not_starve_the_witness() {
+    let mut config = String::new();
+    for n in 0..4 {
+        config += &format!(
+            "[mounts.imp{n}]\ncomponent = \"imp.wasm\"\nlimits = {{ time = \"2s\", fuel = 1_000_000_000_000, concurrency = 6 }}\n"
+        );
+    }
+    let site = site(&config);
+    let mut client = serve(&site);
+    let uris: Vec<_> = (0..24).map(|n| format!("belljar://imp{}/{}", n % 4, ["spin", "fill", "busy"][n % 3])).collect();
+    let began = Instant::now();
+    let (answers, worst) = crowd(&mut client, &uris);
+    assert!(began.elapsed() < Duration::from_secs(2) + SLACK, "{:?}", began.elapsed());
+    for error in answers.into_iter().map(Result::unwrap_err) {
+        assert_eq!(error.data["limit"], "time", "{error}");
+    }
+    assert!(worst < Duration::from_secs(2), "the witness took {worst:?}");
+}
+
+/// What all of them took is given back when they are through.
+#[test]
+fn a_crowd_leaves_no_memory_behind() {
+    let site = imp("concurrency = 8, queue = \"60s\", time = \"60s\"");
+    let mut client = serve(&site);
+    let uris: Vec<_> = (0..64).map(|n| format!("belljar://imp/{}", ["grow/40", "grow/1000", "text/4000000"][n % 3])).collect();
+    let mut after = Vec::new();
+    for _ in 0..4 {
+        crowd(&mut client, &uris);
+        std::thread::sleep(Duration::from_millis(300));
+        after.push(client.wire().process.memory() >> 20);
+    }
+    let (first, last) = (after[0], after[3]);
+    assert!(last < first + 32, "MiB after each crowd: {after:?}");
+    // Eight at once, with 64 MiB each, and what an answer takes while it is written.
+    let peak = client.wire().process.peak_memory() >> 20;
+    assert!(peak < 8 * 64 + 256, "{peak} MiB at the most");
+}

@@ -1,0 +1,26 @@
+//! Providers that mean harm, clients that do too, and what must come of it: every call ends within its bounds and says
+//! which one it met, no call sees another, nothing but what was granted is opened, and whatever goes on, the witness (the
+//! mount `clock`) answers.
+//!
+//! The real binary is run, and judged from outside: by the bytes on its streams, by what the kernel says was opened
+//! ([`belljar_tests::Watch`]), by its processor time and memory. `guest-imp` does what its reference says; what no
+//! compiler would make is assembled here (`component`).
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "in a test a panic is how a failure is told"
+)]
+
+mod answers;
+mod by_hand;
+mod cancellation;
+mod component;
+mod crowds;
+mod escape;
+mod isolation;
+mod limits;
+mod listing;
+mod network;
+mod place;

@@ -1,0 +1,180 @@
+//! Where these tests run: a site with a witness, `clock`, and with providers that mean harm; compiled code is shared by all
+//! of them. And what every attack has in common: the witness is read while it goes on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use belljar_tests::{Client, Era, RpcError, Site, Stdio};
+use serde_json::{Value, json};
+
+/// The witness: a mount that has nothing to do with whatever goes on.
+pub(crate) const WITNESS: &str = "belljar://clock/utc";
+
+/// JSON-RPC's "internal error": the request was fine, and there is no answer.
+pub(crate) const INTERNAL: i64 = -32603;
+
+/// How much longer than its own time a call may take until it is answered: the tests run side by side, on few processors,
+/// and half of them waste those.
+pub(crate) const SLACK: Duration = Duration::from_secs(10);
+
+/// A site with the witness and whatever `config` mounts. `imp.wasm` and `files.wasm` are there to be mounted; records go
+/// to the file that [`Site::audit`] reads.
+pub(crate) fn site(config: &str) -> Site {
+    let mut site = bare();
+    site.mount("clock");
+    if config.contains("imp.wasm") {
+        site.mount_as("guest_imp", "imp.wasm");
+    }
+    if config.contains("files.wasm") {
+        site.mount("files");
+    }
+    site.config(&format!("audit = \"audit.jsonl\"\n{config}"));
+    let shared = shared();
+    site.env("XDG_CACHE_HOME", shared.join("cache"));
+    site.env("XDG_STATE_HOME", shared.join("state"));
+    site
+}
+
+/// A site with one imp, mounted as `imp` with these limits.
+pub(crate) fn imp(limits: &str) -> Site {
+    site(&format!("[mounts.imp]\ncomponent = \"imp.wasm\"\n\n[mounts.imp.limits]\n{limits}\n"))
+}
+
+/// A site with nothing in it, and nothing shared.
+pub(crate) fn bare() -> Site {
+    Site::new()
+}
+
+/// Where compiled code is kept, and the key that it is authenticated with: made once for all tests, with the large
+/// components in it, so that each of them is compiled once.
+fn shared() -> &'static Path {
+    static SHARED: OnceLock<PathBuf> = OnceLock::new();
+    SHARED.get_or_init(|| {
+        let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bounds");
+        fs::remove_dir_all(&shared).ok();
+        let mut site = bare();
+        for stem in ["clock", "files", "guest_imp"] {
+            site.mount(stem);
+        }
+        site.env("XDG_CACHE_HOME", shared.join("cache"));
+        site.env("XDG_STATE_HOME", shared.join("state"));
+        let output = site.run(&["check"]);
+        assert!(output.status.success(), "{}", said(&output));
+        shared
+    })
+}
+
+/// All that a verb printed.
+pub(crate) fn said(output: &std::process::Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// Starts serving, and waits until the witness answers: what is measured then is no start.
+pub(crate) fn serve(site: &Site) -> Client<Stdio> {
+    let mut client = site.stdio(Era::Modern);
+    witness(&mut client);
+    client
+}
+
+/// Reads the witness, which answers as always.
+pub(crate) fn witness(client: &mut Client<Stdio>) {
+    let text = client.text(WITNESS);
+    assert!(text.contains("zone: UTC\n"), "{text}");
+}
+
+/// What came of an attack.
+#[derive(Debug)]
+pub(crate) struct Attack {
+    /// The answer to it.
+    pub(crate) answer: Result<Value, RpcError>,
+    /// How long that took.
+    pub(crate) took: Duration,
+    /// How often the witness answered while it went on.
+    pub(crate) witnessed: usize,
+}
+
+/// Sends a request, and reads the witness again and again until it is answered, and once more.
+pub(crate) fn attack(client: &mut Client<Stdio>, method: &str, params: Value) -> Attack {
+    let began = Instant::now();
+    let id = client.send(method, params);
+    let mut witnessed = 0;
+    let answer = loop {
+        witness(client);
+        if let Some(answer) = client.wait_for(id, Duration::ZERO) {
+            break answer;
+        }
+        witnessed += 1;
+        assert!(began.elapsed() < client.patience, "no answer after {:?}", began.elapsed());
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let took = began.elapsed();
+    witness(client);
+    // Most likely the mount was refused; the log says why.
+    if let Err(error) = &answer
+        && error.data["kind"] == "not-found"
+        && error.data["mount"].is_null()
+    {
+        panic!("{error}\n{}", client.wire().process.stderr());
+    }
+    Attack { answer, took, witnessed }
+}
+
+/// Reads `uri` while the witness is read.
+pub(crate) fn attack_by_read(client: &mut Client<Stdio>, uri: &str) -> Attack {
+    attack(client, "resources/read", json!({ "uri": uri }))
+}
+
+/// A limit, as an error tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reached {
+    pub(crate) limit: String,
+    pub(crate) used: u64,
+    pub(crate) cap: u64,
+    pub(crate) hint: Option<String>,
+}
+
+/// Takes apart an error that must be one of a limit in `mount`, well formed whichever limit it is.
+pub(crate) fn reached(error: &RpcError, mount: &str) -> Reached {
+    assert_eq!(error.code, INTERNAL, "{error}");
+    assert_eq!(error.data["kind"], "limit", "{error}");
+    assert_eq!(error.data["mount"], mount, "{error}");
+    let number = |key: &str| error.data[key].as_u64().unwrap_or_else(|| panic!("no {key} in {error}"));
+    let text = |key: &str| error.data[key].as_str().map(str::to_owned);
+    let reached = Reached {
+        limit: text("limit").unwrap_or_else(|| panic!("no limit in {error}")),
+        used: number("used"),
+        cap: number("cap"),
+        hint: text("hint"),
+    };
+    assert!(reached.used >= reached.cap, "stopped before its limit: {error}");
+    assert!(error.message.contains(&format!("the {} limit was reached", reached.limit)), "{error}");
+    reached
+}
+
+/// The line that a hint says to put into the configuration of `mount`.
+pub(crate) fn cure(reached: &Reached, mount: &str) -> String {
+    let hint = reached.hint.as_deref().unwrap_or_else(|| panic!("no hint in {reached:?}"));
+    let cure = hint.strip_prefix("to allow more, set ").and_then(|rest| rest.split_once(" under "));
+    let (line, table) = cure.unwrap_or_else(|| panic!("a hint of another form: {hint}"));
+    assert_eq!(table, format!("[mounts.{mount}.limits]"), "{hint}");
+    assert!(line.starts_with(&format!("{} = ", reached.limit)), "{hint}");
+    line.to_owned()
+}
+
+/// The kind of an error, as its data tells it.
+pub(crate) fn kind(error: &RpcError) -> &str {
+    error.data["kind"].as_str().unwrap_or_else(|| panic!("no kind in {error}"))
+}
+
+/// `text` has nothing that steers a terminal, reorders or hides.
+pub(crate) fn assert_clean(text: &str) {
+    let bad = |c: &char| {
+        c.is_control()
+            || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+            || matches!(c, '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    };
+    assert_eq!(text.chars().find(bad), None, "{text:?}");
+}

@@ -1,0 +1,20 @@
+//! The figures: what the sandbox adds to the bare engine, and what belljar costs against a server without a sandbox.
+
+use anyhow::Result;
+
+use crate::shell::{self, Shell};
+use crate::{build, setup};
+
+/// The programs, in the order in which they are run; each prints its tables.
+const PROGRAMS: [&str; 2] = ["floor", "ends"];
+
+/// Builds everything and runs the benches, one after the other.
+pub(crate) fn run(shell: &Shell) -> Result<()> {
+    setup::wasm_target(shell)?;
+    build::run(shell)?;
+    shell::run(&mut shell.cargo(["build", "--release", "--package", "belljar-benches"]))?;
+    for program in PROGRAMS {
+        shell::run(&mut shell.program(&shell.target.join("release").join(program)))?;
+    }
+    Ok(())
+}
