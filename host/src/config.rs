@@ -83,7 +83,7 @@ pub struct Given {
 /// Calls at once when the operator says nothing. With 64 MiB each, 2 GiB at the very most.
 const CALLS: u32 = 32;
 
-/// The most calls at once: each has an address space of 8 GiB set aside.
+/// The most calls at once: each has an address space of 32 GiB set aside.
 const MAX_CALLS: u64 = 1024;
 
 /// How long a listing may take when the operator says nothing. Clients wait for it before they show anything.

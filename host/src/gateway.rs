@@ -323,7 +323,8 @@ impl<T: Listed> Walk<'_, T> {
             let (entries, next) = match page {
                 Ok(page) => page,
                 Err(error) => {
-                    self.notice(mount, format!("left out: {error}"));
+                    let cure = error.hint(Some(&mount.name)).map(|hint| format!("; {hint}")).unwrap_or_default();
+                    self.notice(mount, format!("left out: {error}{cure}"));
                     return false;
                 }
             };

@@ -79,7 +79,12 @@ impl Sandbox {
     /// When the machine cannot give what the engine needs (address space, a thread).
     pub fn new(options: Options) -> Result<Self, String> {
         let failed = |error: wasmtime::Error| format!("cannot start the WebAssembly engine: {error:#}");
-        let engine = engine::host(options.calls).map_err(failed)?;
+        let engine = engine::host(options.calls).map_err(|error| {
+            let why = failed(error);
+            format!(
+                "{why}; it sets address space aside for each call: lower \"calls\", or lift a limit on it (ulimit -v)"
+            )
+        })?;
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker).map_err(failed)?;
         wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker).map_err(failed)?;

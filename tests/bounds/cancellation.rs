@@ -50,10 +50,11 @@ fn await_record(site: &Site, operation: &str, reference: Option<&str>) {
     let began = Instant::now();
     loop {
         let records = site.audit();
-        let of_it = |record: &&Value| record["operation"] == operation && record["reference"].as_str() == reference;
+        let of_it = |record: &&Value| {
+            record["mount"] == "imp" && record["operation"] == operation && record["reference"].as_str() == reference
+        };
         if let Some(record) = records.iter().find(of_it) {
             assert_eq!(record["outcome"], "cancelled", "{record}");
-            assert_eq!(record["mount"], "imp", "{record}");
             return;
         }
         assert!(began.elapsed() < Duration::from_secs(10), "not on record: {records:?}");

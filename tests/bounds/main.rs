@@ -24,3 +24,4 @@ mod limits;
 mod listing;
 mod network;
 mod place;
+mod tree;

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::build::Part;
 use crate::report::Report;
-use crate::setup::WASM_TARGET;
+use crate::setup::{self, WASM_TARGET};
 use crate::shell::{self, Shell};
 
 /// Runs all of them, and fails at the end if one did.
@@ -34,13 +34,11 @@ pub(crate) fn steps(shell: &Shell, report: &mut Report) {
             shell::run(doc.args(part.packages(shell)?).env("RUSTDOCFLAGS", "--deny warnings"))
         })
     });
-    if shell::exists("cargo-deny") {
-        report.step("cargo deny", || {
-            // Advisories come over a network that CI does not have; the rest needs the lock file only.
-            shell::run(&mut shell.cargo(["deny", "check", "bans", "licenses", "sources"]))
-        });
-    } else {
-        let cure = "not installed: `cargo install --locked cargo-deny`; licences and sources are checked by tidy";
-        report.skip("cargo deny", cure);
+    match setup::deny(shell) {
+        // Advisories come over a network that CI does not have; the rest needs the lock file only.
+        Ok(Some(program)) => report
+            .step("cargo deny", || shell::run(shell.program(&program).args(["check", "bans", "licenses", "sources"]))),
+        Ok(None) => report.skip("cargo deny", "not installed: `cargo install --locked cargo-deny`; CI does"),
+        Err(error) => report.step("cargo deny", || Err(error)),
     }
 }

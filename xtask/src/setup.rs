@@ -45,6 +45,22 @@ pub(crate) fn lints(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
+/// Where cargo-deny is: on the path, or in the build directory, where CI puts it. None: it is not there, and compiling it
+/// takes minutes that only CI is asked for.
+pub(crate) fn deny(shell: &Shell) -> Result<Option<PathBuf>> {
+    const PINNED: &str = "cargo-deny@0.20.2";
+    if shell::exists("cargo-deny") {
+        return Ok(Some("cargo-deny".into()));
+    }
+    let tools = shell.target.join("tools");
+    let program = tools.join("bin/cargo-deny");
+    if !program.is_file() && shell.ci {
+        println!("installing {PINNED}");
+        shell::run(shell.cargo(["install", "--locked", "--quiet", "--root"]).arg(&tools).arg(PINNED))?;
+    }
+    Ok(program.is_file().then_some(program))
+}
+
 /// Installs the clients. A family that cannot be installed is told, and in CI it is a failure.
 pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
     let mut missing = Vec::new();

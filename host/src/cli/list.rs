@@ -59,6 +59,7 @@ async fn list_one(gateway: &Gateway, mount: &Arc<Mount>) -> Whole {
     let about = gateway.describe(&caller(), mount).await;
     let resources = walk(gateway, mount, &mut notices).await;
     let templates = walk(gateway, mount, &mut notices).await;
+    notices.dedup();
     Whole { mount: Arc::clone(mount), about, resources, templates, notices }
 }
 

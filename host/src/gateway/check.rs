@@ -59,10 +59,10 @@ pub(super) fn explain(error: ReadError, trail: &Trail, mount: &Mount) -> ReadErr
         let kind = KINDS.iter().find(|kind| mount.uses.contains(&kind.name) && !mount.holds.contains(&kind.name))?;
         Some(Decision {
             grant: kind.name,
-            what: "(nothing granted)".to_owned(),
+            what: String::new(),
             allowed: false,
             cure: Some(format!("add  {}  to [mounts.{}]", kind.example, mount.name)),
-            times: 1,
+            times: 0,
         })
     };
     let denial = trail.first_denial().cloned().or_else(missing);

@@ -132,7 +132,7 @@ pub enum ReadError {
     Denied {
         /// The provider's words.
         message: String,
-        /// What belljar itself refused during the call.
+        /// What belljar itself refused during the call; with `times` 0, a kind of grant that the mount does not hold.
         denial: Option<Decision>,
     },
     /// Too many calls at once; says where.
@@ -224,10 +224,13 @@ impl fmt::Display for ReadError {
                 if !message.is_empty() {
                     write!(f, "; the provider says: \"{message}\"")?;
                 }
-                if let Some(denial) = denial {
-                    write!(f, "; belljar refused {} \"{}\"", denial.grant, denial.what)?;
+                match denial {
+                    None => Ok(()),
+                    Some(missing) if missing.times == 0 => {
+                        write!(f, "; the mount holds no \"{}\" grant", missing.grant)
+                    }
+                    Some(denial) => write!(f, "; belljar refused {}: {}", denial.grant, denial.what),
                 }
-                Ok(())
             }
             Self::Busy(what) => write!(f, "busy: {what}"),
             Self::Exhausted(limit) => limit.fmt(f),

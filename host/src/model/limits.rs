@@ -7,8 +7,8 @@ use std::time::Duration;
 pub struct Limits {
     /// Wall time of one call, waiting included. 5 s: a person waits, a client's own timeout is longer.
     pub time: Duration,
-    /// Fuel of one call: about one unit an instruction, one a byte of bulk copies. 2,000,000,000 is one to two seconds of
-    /// one core, and 6,000 times what an interpreter needs for a small read.
+    /// Fuel of one call: about one unit an instruction, one a byte of bulk copies. 5,000,000,000 is a few seconds of
+    /// one core at most, and 10,000 times what an interpreter needs for a small read.
     pub fuel: u64,
     /// Bytes over all linear memories and tables of one call. 64 MiB fits a Python or JavaScript provider.
     pub memory: u64,
@@ -34,7 +34,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             time: Duration::from_secs(5),
-            fuel: 2_000_000_000,
+            fuel: 5_000_000_000,
             memory: 64 << 20,
             result: 8 << 20,
             handles: 1024,
@@ -56,7 +56,7 @@ pub const WASM_STACK: usize = 512 << 10;
 pub const CORE_INSTANCES: u32 = 64;
 
 /// Linear memories of one component.
-pub const MEMORIES: u32 = 16;
+pub const MEMORIES: u32 = 8;
 
 /// Tables of one component.
-pub const TABLES: u32 = 32;
+pub const TABLES: u32 = 16;

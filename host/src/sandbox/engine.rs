@@ -66,9 +66,11 @@ pub(super) fn host(calls: u32) -> wasmtime::Result<Engine> {
     let keep = if PoolingAllocationConfig::is_pagemap_scan_available() { KEEP_RESIDENT } else { KEEP_RESIDENT_BLIND };
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(calls)
-        .total_core_instances(calls.saturating_mul(8).max(CORE_INSTANCES))
-        .total_memories(calls.saturating_mul(2).max(MEMORIES))
-        .total_tables(calls.saturating_mul(4).max(TABLES))
+        // As much as every call may take at most, so that no component can use up what another needs. It is address
+        // space, not memory.
+        .total_core_instances(calls.saturating_mul(CORE_INSTANCES))
+        .total_memories(calls.saturating_mul(MEMORIES))
+        .total_tables(calls.saturating_mul(TABLES))
         .total_stacks(calls)
         .max_core_instances_per_component(CORE_INSTANCES)
         .max_memories_per_component(MEMORIES)

@@ -1,0 +1,161 @@
+//! Real input: the provider of files over fifty thousand of them. Nothing is missing, nothing comes twice, nothing that is
+//! kept grows with it, and the first page does not cost what all of them do.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use belljar_tests::{Client, Site, Stdio};
+use serde_json::Value;
+
+use crate::place::{serve, site};
+
+const BASE: &str = "belljar://files/";
+
+/// Names that are something else in a URI, in a template, in a shell, or to a hasty program.
+const STRANGE: [&str; 28] = [
+    "with space.txt", " leading", "trailing ", "percent%.txt", "percent%20.txt", "%2e%2e", "%", "hash#tag.md", "what?.txt", "a&b=c",
+    "a;b", "a+b", "braces{x}.txt", "square[0].txt", "colon:first", "quote\"s'", "back\\slash", "pipe|caret^", "tilde~", "dots...", "a..b",
+    "gr\u{fc}n.md", "\u{65e5}\u{672c}\u{8a9e}.txt", "\u{1f600}.md", "e\u{301}.txt", "\u{e9}.txt", "<tag>.html", "CON",
+];
+
+/// The tree, and the paths of all files in it: one very large directory, many small ones, one very deep.
+fn tree(root: &Path) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    let mut directory = |path: String, names: &mut dyn Iterator<Item = String>| {
+        fs::create_dir_all(root.join(&path)).unwrap();
+        for name in names {
+            let file = if path.is_empty() { name } else { format!("{path}/{name}") };
+            fs::write(root.join(&file), &file).unwrap();
+            all.insert(file);
+        }
+    };
+    directory("large".to_owned(), &mut (0..30_000).map(|n| format!("entry {n}.txt")));
+    for n in 0..200 {
+        directory(format!("wide/{n}/sub"), &mut (0..100).map(|n| format!("{n}.md")));
+    }
+    for depth in 1..=100 {
+        directory(format!("deep{}", "/d".repeat(depth)), &mut (0..5).map(|n| n.to_string()));
+    }
+    directory(String::new(), &mut STRANGE.into_iter().map(str::to_owned));
+    directory("strange #1?/50%".to_owned(), &mut STRANGE.into_iter().map(str::to_owned));
+    // A file and directories that sort on both sides of it.
+    directory("order".to_owned(), &mut ["a", "a.b", "a-b", "a0", "b"].into_iter().map(str::to_owned));
+    directory("order/a!".to_owned(), &mut ["x"].into_iter().map(str::to_owned));
+    directory("order/a_".to_owned(), &mut ["x"].into_iter().map(str::to_owned));
+    // Nothing of these is listed.
+    fs::create_dir_all(root.join("empty/empty")).unwrap();
+    fs::write(root.join(".hidden"), "x").unwrap();
+    all
+}
+
+/// A site with that tree, which is made once for all tests; and the paths of its files.
+fn place() -> (Site, &'static BTreeSet<String>) {
+    static TREE: OnceLock<(PathBuf, BTreeSet<String>)> = OnceLock::new();
+    let (root, files) = TREE.get_or_init(|| {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tree");
+        fs::remove_dir_all(&root).ok();
+        let files = tree(&root);
+        (root, files)
+    });
+    (site(&format!("[mounts.files]\nfs = {{ \"/\" = {root:?} }}\n# files.wasm\n")), files)
+}
+
+/// Takes the percent-encoding off, once.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let (byte, tail) = match (first, tail) {
+            (b'%', [high, low, tail @ ..]) => {
+                let digits = [*high, *low];
+                let digits = std::str::from_utf8(&digits).unwrap().to_owned();
+                (u8::from_str_radix(&digits, 16).unwrap(), tail)
+            }
+            _ => (*first, tail),
+        };
+        bytes.push(byte);
+        rest = tail;
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+/// A walk over all pages: the paths in order.
+fn walk(client: &mut Client<Stdio>) -> Vec<String> {
+    let began = std::time::Instant::now();
+    let pages = client.pages("resources/list", "resources");
+    eprintln!("walk {:?}", began.elapsed());
+    // A client that stops after 64 pages has seen all of it.
+    assert!(pages.len() < 64, "{} pages", pages.len());
+    let uris = pages.concat().into_iter().map(|item| item["uri"].as_str().unwrap().to_owned());
+    uris.filter_map(|uri| uri.strip_prefix(BASE).map(decoded)).collect()
+}
+
+#[test]
+fn fifty_thousand_files_are_listed_completely_in_order_and_in_flat_memory() {
+    let (site, files) = place();
+    assert!(files.len() > 50_000, "{} files", files.len());
+    let mut client = serve(&site);
+    let start = client.wire().process.memory();
+
+    let first = walk(&mut client);
+    let seen: BTreeSet<&String> = first.iter().collect();
+    let missing: Vec<_> = files.iter().filter(|file| !seen.contains(file)).take(5).collect();
+    assert!(missing.is_empty(), "missing: {missing:?}");
+    let unknown: Vec<_> = first.iter().filter(|file| !files.contains(*file)).take(5).collect();
+    assert!(unknown.is_empty(), "not in the tree: {unknown:?}");
+    assert_eq!(first.len(), files.len(), "some came twice");
+
+    // A page at the end of such a walk holds thousands of entries; that is what is taken, not the whole.
+    let peak = client.wire().process.peak_memory() - start;
+    assert!(peak < 160 << 20, "a walk took {} MiB", peak >> 20);
+    assert!(walk(&mut client) == first, "two walks differ");
+    let two = client.wire().process.memory();
+    assert!(walk(&mut client) == first, "two walks differ");
+    let three = client.wire().process.memory();
+    assert!(three < two + (16 << 20), "from {} to {} MiB within one more walk", two >> 20, three >> 20);
+    assert!(client.close().status.success());
+}
+
+/// What is read of the tree is told by the fuel on record: it does not depend on what else runs.
+#[test]
+fn the_first_page_costs_a_fraction_of_the_whole() {
+    let (site, _) = place();
+    let mut client = serve(&site);
+    client.request("resources/list", serde_json::json!({})).unwrap();
+    client.close();
+    let fuel = |records: &[Value]| -> u64 {
+        let of_list = records.iter().filter(|record| record["mount"] == "files" && record["operation"] == "list-resources");
+        of_list.map(|record| record["usage"]["fuel"].as_u64().unwrap()).sum()
+    };
+    let first = fuel(&site.audit());
+    let mut client = serve(&site);
+    walk(&mut client);
+    client.close();
+    let all = fuel(&site.audit()) - first;
+    assert!(first > 0 && first * 8 < all, "the first page took {first} fuel, all pages {all}");
+}
+
+/// What is listed can be read under the very name it is listed by, and gives what is in that file.
+#[test]
+fn every_name_can_be_read_as_it_is_listed() {
+    let (site, _) = place();
+    let mut client = serve(&site);
+    let uris = client.uris();
+    let strange = uris.iter().filter(|uri| {
+        let path = uri.strip_prefix(BASE).map(decoded).unwrap_or_default();
+        !path.contains('/') || path.starts_with("strange") || path.starts_with("order")
+    });
+    let deepest = uris.iter().max_by_key(|uri| uri.matches('/').count()).unwrap();
+    let some = uris.iter().step_by(997);
+    let mut read = 0;
+    for uri in strange.chain([deepest]).chain(some).filter(|uri| uri.starts_with(BASE)) {
+        let result = client.read(uri).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(result["contents"][0]["uri"], *uri);
+        assert_eq!(result["contents"][0]["text"], decoded(&uri[BASE.len()..]), "{uri}");
+        read += 1;
+    }
+    assert!(read > 2 * STRANGE.len() + 50, "{read}");
+    assert_eq!(deepest.matches("/d").count(), 101, "{deepest}");
+}
