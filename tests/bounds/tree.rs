@@ -83,9 +83,7 @@ fn decoded(text: &str) -> String {
 
 /// A walk over all pages: the paths in order.
 fn walk(client: &mut Client<Stdio>) -> Vec<String> {
-    let began = std::time::Instant::now();
     let pages = client.pages("resources/list", "resources");
-    eprintln!("walk {:?}", began.elapsed());
     // A client that stops after 64 pages has seen all of it.
     assert!(pages.len() < 64, "{} pages", pages.len());
     let uris = pages.concat().into_iter().map(|item| item["uri"].as_str().unwrap().to_owned());

@@ -13,6 +13,7 @@
 )]
 
 mod clients;
+mod endings;
 mod expectations;
 mod runs;
 mod wire;

@@ -36,8 +36,12 @@ pub(super) struct Section {
 
 impl Section {
     /// The whole file.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let table = text.parse::<Table>().map_err(|error| error.to_string().trim_end().to_owned())?;
+    pub(super) fn parse(source: &str) -> Result<Self, String> {
+        // The message shows the line it is about; nothing in that line may reach the terminal as more than text.
+        let shown = |error: toml::de::Error| {
+            error.to_string().trim_end().lines().map(|line| text::excerpt(line, 200)).collect::<Vec<_>>().join("\n")
+        };
+        let table = source.parse::<Table>().map_err(shown)?;
         Ok(Self { path: Vec::new(), table, known: Vec::new() })
     }
 

@@ -83,5 +83,6 @@ fn wrong_values_say_what_was_expected() {
     assert!(error("[mounts.a]\ncomponent = '../x.wasm'").contains("without a path"));
     assert!(error("[mounts.a]\nfs = ['/x']").contains("expected something like  fs = { \"/data\" = \"DIR\" }"));
     assert!(error("calls = 0").contains("expected 1 to 1024"));
+    assert!(!error("a = \x1b[31m").contains('\x1b'));
     assert!(error("a = ").contains("line 1"), "{}", error("a = "));
 }

@@ -25,8 +25,8 @@ use crate::model::text;
 pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(), String> {
     let (input, output) = rmcp::transport::io::stdio_pipes();
     let lines = Lines::new(input, output);
-    let pending = Arc::clone(&lines.pending);
-    let ended = async {
+    let (pending, ended) = (Arc::clone(&lines.pending), Arc::clone(&lines.ended));
+    let served = async {
         let service = match rmcp::serve_server(handler, lines).await {
             Ok(service) => service,
             // The client went away before it said anything.
@@ -36,10 +36,14 @@ pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(
         service.waiting().await.map(|_| ()).map_err(|error| format!("the connection failed: {error}"))
     };
     tokio::select! {
-        ended = ended => ended,
+        served = served => served,
         () = async {
             stop.await;
             let _ = tokio::time::timeout(DRAIN, pending.at_most(0)).await;
+        } => Ok(()),
+        () = async {
+            ended.notified().await;
+            let _ = tokio::time::timeout(FAREWELL, pending.at_most(0)).await;
         } => Ok(()),
     }
 }
@@ -54,7 +58,13 @@ struct Lines<R, W> {
     reply: Option<JoinHandle<std::io::Result<()>>>,
     output: Arc<Mutex<W>>,
     pending: Arc<Pending>,
+    /// Told when the input has ended.
+    ended: Arc<Notify>,
 }
+
+/// How long answers under way may take after the client closed its end: a script may still read them, most clients are
+/// gone.
+const FAREWELL: std::time::Duration = std::time::Duration::from_millis(1500);
 
 /// Requests that were read, and neither answered nor withdrawn.
 #[derive(Default)]
@@ -109,6 +119,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             reply: None,
             output: Arc::new(Mutex::new(output)),
             pending: Arc::default(),
+            ended: Arc::default(),
         }
     }
 
@@ -295,9 +306,13 @@ where
                 Ok(Line::TooLong) => {
                     (ErrorCode::INVALID_REQUEST, format!("a message has at most {MAX_MESSAGE} bytes"), None)
                 }
-                Ok(Line::End) => return None,
+                Ok(Line::End) => {
+                    self.ended.notify_one();
+                    return None;
+                }
                 Err(error) => {
                     tracing::debug!("standard input: {error}");
+                    self.ended.notify_one();
                     return None;
                 }
             };
