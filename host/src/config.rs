@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::grants::{Ambient, KINDS, Requested};
 use crate::model::error::show_bytes;
-use crate::model::{Limits, MountName, reference};
+use crate::model::{Limits, MountName, limits, reference};
 use section::{Bytes, Section, Span};
 
 /// The name of the file that is looked for in the working directory.
@@ -138,6 +138,11 @@ impl Config {
             mounts.insert(name, mount);
         }
         root.finish(&[])?;
+        // Half of all turns at most, so that no mount alone can keep the others waiting.
+        let fair = usize::try_from(calls / 2).unwrap_or(usize::MAX).max(1);
+        let mut limits = limits;
+        limits.concurrency = limits.concurrency.min(fair);
+        mounts.values_mut().for_each(|mount: &mut Mount| mount.limits.concurrency = mount.limits.concurrency.min(fair));
 
         let plugins = given
             .plugins
@@ -207,8 +212,8 @@ fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, Strin
         }
         Ok(())
     };
-    time("time", Duration::from_secs(3600), &mut limits.time)?;
-    time("queue", Duration::from_secs(3600), &mut limits.queue)?;
+    time("time", limits::MAX_TIME, &mut limits.time)?;
+    time("queue", limits::MAX_TIME, &mut limits.queue)?;
     let mut size = |key: &str, min: u64, max: u64, into: &mut u64| -> Result<(), String> {
         if let Some(Bytes(value)) = section.take(key, SIZE)? {
             if !(min..=max).contains(&value) {
@@ -218,10 +223,10 @@ fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, Strin
         }
         Ok(())
     };
-    // A memory has 32-bit addresses; a page is 64 KiB; an answer is held several times over while it is encoded.
-    size("memory", 64 << 10, 4 << 30, &mut limits.memory)?;
-    size("result", 1 << 10, 256 << 20, &mut limits.result)?;
-    size("random", 8, 64 << 20, &mut limits.random)?;
+    // A page is 64 KiB, and a random number has 8 bytes.
+    size("memory", 64 << 10, limits::MAX_MEMORY, &mut limits.memory)?;
+    size("result", 1 << 10, limits::MAX_RESULT, &mut limits.result)?;
+    size("random", 8, limits::MAX_RANDOM, &mut limits.random)?;
     size("component", 1 << 10, 512 << 20, &mut limits.component)?;
     let mut output = limits.output as u64;
     size("output", 0, 16 << 20, &mut output)?;
@@ -235,7 +240,7 @@ fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, Strin
         }
         Ok(())
     };
-    number("fuel", 1, i64::MAX as u64, &mut limits.fuel)?;
+    number("fuel", 1, limits::MAX_FUEL, &mut limits.fuel)?;
     number("resources", 1, 10_000_000, &mut limits.resources)?;
     let mut count = |key: &str, min: u64, max: u64, into: &mut usize| -> Result<(), String> {
         let mut value = *into as u64;
@@ -243,7 +248,7 @@ fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, Strin
         *into = usize::try_from(value).unwrap_or(usize::MAX);
         Ok(())
     };
-    count("handles", 8, 100_000, &mut limits.handles)?;
+    count("handles", 8, limits::MAX_HANDLES, &mut limits.handles)?;
     count("concurrency", 1, MAX_CALLS, &mut limits.concurrency)?;
     section.finish(&[])?;
     Ok(limits)

@@ -61,6 +61,14 @@ fn the_example_of_the_design() {
 }
 
 #[test]
+fn no_mount_alone_can_take_every_turn() {
+    let config = read("calls = 6\n[mounts.a.limits]\nconcurrency = 100").unwrap();
+    assert_eq!(config.limits.concurrency, 3);
+    assert_eq!(config.mounts[&MountName::new("a").unwrap()].limits.concurrency, 3);
+    assert_eq!(read("calls = 1").unwrap().limits.concurrency, 1);
+}
+
+#[test]
 fn unknown_keys_name_their_path_and_the_nearest_valid_one() {
     assert_eq!(error("plugin = 'x'"), "/srv/belljar/belljar.toml: unknown key \"plugin\"; did you mean \"plugins\"?");
     assert!(error("[mounts.a]\nevn = {}").contains("unknown key \"mounts.a.evn\"; did you mean \"env\"?"));

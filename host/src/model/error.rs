@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Decision, MountName};
+use super::{Decision, MountName, limits};
 
 /// Whose doing a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +74,17 @@ impl Bound {
         }
     }
 
-    /// Whether `[limits]` can change it.
-    pub fn is_configurable(self) -> bool {
-        !matches!(self, Self::Stack | Self::Instances)
+    /// The most that `[limits]` accepts for it, in its unit; none: it cannot be configured.
+    pub fn max(self) -> Option<u64> {
+        match self {
+            Self::Time => u64::try_from(limits::MAX_TIME.as_millis()).ok(),
+            Self::Fuel => Some(limits::MAX_FUEL),
+            Self::Memory => Some(limits::MAX_MEMORY),
+            Self::Result => Some(limits::MAX_RESULT),
+            Self::Handles => Some(limits::MAX_HANDLES),
+            Self::Random => Some(limits::MAX_RANDOM),
+            Self::Stack | Self::Instances => None,
+        }
     }
 }
 
@@ -188,11 +196,15 @@ impl ReadError {
     pub fn hint(&self, mount: Option<&MountName>) -> Option<String> {
         let mount = mount.map_or("NAME", MountName::as_str);
         match self {
-            Self::Exhausted(limit) if limit.bound.is_configurable() => Some(format!(
-                "to allow more, set {} = {} under [mounts.{mount}.limits]",
-                limit.bound.as_str(),
-                raised(limit)
-            )),
+            Self::Exhausted(limit) => {
+                let max = limit.bound.max()?;
+                if limit.used > max || limit.cap >= max {
+                    return Some(format!("no setting allows more than {}", limit.bound.show(max)));
+                }
+                let name = limit.bound.as_str();
+                let value = raised(limit, max);
+                Some(format!("to allow more, set {name} = {value} under [mounts.{mount}.limits]"))
+            }
             Self::Denied { denial, .. } => denial.as_ref().and_then(|d| d.cure.clone()),
             Self::Busy(_) => Some("try again shortly".to_owned()),
             _ => None,
@@ -200,16 +212,13 @@ impl ReadError {
     }
 }
 
-/// A value for the configuration that would have let the call go on: twice what was used, at least twice the cap.
-fn raised(limit: &Limit) -> String {
-    let wanted = limit.used.max(limit.cap).saturating_mul(2);
+/// A value for the configuration that lets the call go on: twice what was used, at least twice the cap, at most `max`.
+fn raised(limit: &Limit, max: u64) -> String {
+    let wanted = limit.used.max(limit.cap).saturating_mul(2).min(max);
     match limit.bound {
         Bound::Fuel | Bound::Handles | Bound::Instances => wanted.to_string(),
         Bound::Time => format!("\"{}s\"", wanted.div_ceil(1000)),
-        Bound::Memory | Bound::Result | Bound::Random | Bound::Stack => {
-            let mib = wanted.div_ceil(1 << 20);
-            format!("\"{mib}MiB\"")
-        }
+        Bound::Memory | Bound::Result | Bound::Random | Bound::Stack => format!("\"{}MiB\"", wanted.div_ceil(1 << 20)),
     }
 }
 
@@ -287,6 +296,9 @@ mod tests {
         assert!(error.hint(Some(&mount)).unwrap().contains("fuel = 20"));
         let error = ReadError::Exhausted(Limit { bound: Bound::Stack, used: 1, cap: 1 });
         assert_eq!(error.hint(Some(&mount)), None);
+        let random = |used| ReadError::Exhausted(Limit { bound: Bound::Random, used, cap: 1 << 20 });
+        assert!(random(50_000_000).hint(Some(&mount)).unwrap().contains("random = \"64MiB\""));
+        assert_eq!(random(70_000_000).hint(Some(&mount)).unwrap(), "no setting allows more than 64MiB");
     }
 
     #[test]

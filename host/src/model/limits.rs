@@ -48,6 +48,24 @@ impl Default for Limits {
     }
 }
 
+/// The longest time that can be configured.
+pub const MAX_TIME: Duration = Duration::from_secs(3600);
+
+/// The most fuel that can be configured.
+pub const MAX_FUEL: u64 = i64::MAX as u64;
+
+/// The most memory that can be configured: addresses have 32 bits.
+pub const MAX_MEMORY: u64 = 4 << 30;
+
+/// The largest answer that can be configured: it is held several times over while it is encoded.
+pub const MAX_RESULT: u64 = 256 << 20;
+
+/// The most handles that can be configured.
+pub const MAX_HANDLES: u64 = 100_000;
+
+/// The largest request for random bytes that can be configured.
+pub const MAX_RANDOM: u64 = 64 << 20;
+
 /// Bytes of native stack for WebAssembly frames. wasmtime's own default: deep enough for real programs, and the
 /// 2 MiB stack that a call runs on leaves three quarters to the host.
 pub const WASM_STACK: usize = 512 << 10;
