@@ -16,6 +16,7 @@ use crate::admission::Admission;
 use crate::audit::{Record, Sink};
 use crate::catalog::listing::{Listed, Position, is_full};
 use crate::catalog::{Catalog, Mount, Snapshot};
+use crate::model::error::{Bound, Limit};
 use crate::model::{
     Answer, Caller, Description, Fault, MountName, Operation, Outcome, ReadError, Reading, Trail, Usage, reference,
     text,
@@ -319,9 +320,15 @@ impl<T: Listed> Walk<'_, T> {
     /// ends here.
     async fn mount(&mut self, mount: &Arc<Mount>, mut position: Position, first: Fetched<T>, end: Instant) -> bool {
         let mut page = first;
+        let mut went_on = false;
         loop {
             let (entries, next) = match page {
                 Ok(page) => page,
+                // The rest of the listing's time was too short for one more page; the next one starts with it, and has
+                // all of the time.
+                Err(ReadError::Exhausted(Limit { bound: Bound::Time, .. }) | ReadError::Busy(_)) if went_on => {
+                    return self.pause(position);
+                }
                 Err(error) => {
                     let cure = error.hint(Some(&mount.name)).map(|hint| format!("; {hint}")).unwrap_or_default();
                     self.notice(mount, format!("left out: {error}{cure}"));
@@ -367,6 +374,7 @@ impl<T: Listed> Walk<'_, T> {
             if self.is_full() || Instant::now() >= end {
                 return self.pause(position);
             }
+            went_on = true;
             page = self.gateway.fetch(self.caller, mount, &position, end).await;
         }
     }

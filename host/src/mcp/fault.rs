@@ -78,6 +78,11 @@ pub(super) fn method_not_found(method: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method \"{}\"", text::excerpt(method, 100)), None)
 }
 
+/// Too many requests at once.
+pub(crate) fn busy(why: &str) -> ErrorData {
+    to_error(Fault { error: ReadError::Busy(why.to_owned()), mount: None, uri: None })
+}
+
 /// The request was withdrawn.
 pub(super) fn cancelled() -> ErrorData {
     ErrorData::internal_error(ReadError::Cancelled.to_string(), with_kind(ReadError::Cancelled.kind()))

@@ -15,7 +15,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
 
 use super::{DRAIN, MAX_MESSAGE};
-use crate::mcp::Handler;
+use crate::mcp::{Handler, fault};
 use crate::model::text;
 
 /// Serves until standard input ends or `stop` does, then lets answers under way finish.
@@ -39,11 +39,11 @@ pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(
         served = served => served,
         () = async {
             stop.await;
-            let _ = tokio::time::timeout(DRAIN, pending.at_most(0)).await;
+            let _ = tokio::time::timeout(DRAIN, pending.answered()).await;
         } => Ok(()),
         () = async {
             ended.notified().await;
-            let _ = tokio::time::timeout(FAREWELL, pending.at_most(0)).await;
+            let _ = tokio::time::timeout(FAREWELL, pending.answered()).await;
         } => Ok(()),
     }
 }
@@ -66,40 +66,72 @@ struct Lines<R, W> {
 /// gone.
 const FAREWELL: std::time::Duration = std::time::Duration::from_millis(1500);
 
-/// Requests that were read, and neither answered nor withdrawn.
+/// What a connection still owes its client.
 #[derive(Default)]
 struct Pending {
-    ids: std::sync::Mutex<HashSet<RequestId>>,
+    owed: std::sync::Mutex<Owed>,
     changed: Notify,
 }
 
-/// How many requests may be pending before no more are read: what a client does not fetch piles up in its pipe, not here.
-const MAX_PENDING: usize = 256;
+#[derive(Default)]
+struct Owed {
+    /// Requests that were read, and neither answered nor withdrawn.
+    ids: HashSet<RequestId>,
+    /// Bytes of answers that are not written yet.
+    bytes: usize,
+}
+
+/// How many requests may be pending; one more is refused as busy. Notifications are always read, so that what is
+/// pending can be withdrawn.
+const MAX_PENDING: usize = 512;
+
+/// Bytes of answers that may wait to be taken before nothing more is read: a client that asks and does not listen.
+const MAX_UNTAKEN: usize = 64 << 20;
 
 impl Pending {
-    fn with<T>(&self, work: impl FnOnce(&mut HashSet<RequestId>) -> T) -> T {
-        work(&mut self.ids.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, work: impl FnOnce(&mut Owed) -> T) -> T {
+        work(&mut self.owed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn add(&self, id: RequestId) {
-        self.with(|ids| ids.insert(id));
+    /// Counts a request; says no when there are too many.
+    fn add(&self, id: &RequestId) -> bool {
+        self.with(|owed| {
+            owed.ids.len() < MAX_PENDING && {
+                owed.ids.insert(id.clone());
+                true
+            }
+        })
     }
 
     fn remove(&self, id: &RequestId) {
-        if self.with(|ids| ids.remove(id)) {
+        if self.with(|owed| owed.ids.remove(id)) {
             self.changed.notify_waiters();
         }
     }
 
-    /// Waits until there are at most `count`.
-    async fn at_most(&self, count: usize) {
+    fn queue(&self, bytes: usize) {
+        self.with(|owed| owed.bytes += bytes);
+    }
+
+    fn written(&self, bytes: usize) {
+        self.with(|owed| owed.bytes = owed.bytes.saturating_sub(bytes));
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until `is_so`.
+    async fn until(&self, is_so: impl Fn(&Owed) -> bool) {
         loop {
             let changed = self.changed.notified();
-            if self.with(|ids| ids.len()) <= count {
+            if self.with(|owed| is_so(owed)) {
                 return;
             }
             changed.await;
         }
+    }
+
+    /// Waits until every request is answered.
+    async fn answered(&self) {
+        self.until(|owed| owed.ids.is_empty()).await;
     }
 }
 
@@ -146,6 +178,16 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
                 return Ok(if std::mem::take(&mut self.discarding) { Line::TooLong } else { Line::Whole });
             }
         }
+    }
+
+    /// Answers in rmcp's place.
+    fn answer(&mut self, id: Option<RequestId>, error: ErrorData)
+    where
+        W: Send + 'static,
+    {
+        let mut line = serde_json::to_vec(&JsonRpcError::new(id, error)).unwrap_or_default();
+        line.push(b'\n');
+        self.reply(line);
     }
 
     /// Starts to write a line of our own. The next message is read when it is written, so that they cannot pile up.
@@ -266,7 +308,9 @@ where
             let mut line = serde_json::to_vec(&message)?;
             drop(message);
             line.push(b'\n');
+            pending.queue(line.len());
             let written = write_line(&output, &line).await;
+            pending.written(line.len());
             if let Some(id) = answered {
                 pending.remove(&id);
             }
@@ -276,7 +320,7 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            self.pending.at_most(MAX_PENDING).await;
+            self.pending.until(|owed| owed.bytes <= MAX_UNTAKEN).await;
             if let Err(error) = self.replied().await {
                 tracing::debug!("standard output: {error}");
                 return None;
@@ -288,8 +332,10 @@ where
                     match parsed {
                         Ok(Some(message)) => {
                             match &message {
-                                RxJsonRpcMessage::<RoleServer>::Request(request) => {
-                                    self.pending.add(request.id.clone())
+                                RxJsonRpcMessage::<RoleServer>::Request(request) if !self.pending.add(&request.id) => {
+                                    let busy = fault::busy(&format!("{MAX_PENDING} requests are pending already"));
+                                    self.answer(Some(request.id.clone()), busy);
+                                    continue;
                                 }
                                 RxJsonRpcMessage::<RoleServer>::Notification(JsonRpcNotification {
                                     notification: ClientNotification::CancelledNotification(withdrawn),
@@ -317,10 +363,7 @@ where
                 }
             };
             let (code, why, id) = refused;
-            let mut reply =
-                serde_json::to_vec(&JsonRpcError::new(id, ErrorData::new(code, why, None))).unwrap_or_default();
-            reply.push(b'\n');
-            self.reply(reply);
+            self.answer(id, ErrorData::new(code, why, None));
         }
     }
 
@@ -383,20 +426,40 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_is_read_than_may_be_pending() {
+    async fn beyond_what_may_be_pending_requests_are_refused_and_notifications_read() {
         let request = |id: usize| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");
-        let input: String = (0..MAX_PENDING + 10).map(request).collect();
-        let withdrawn = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":3}}\n";
-        let mut lines = Lines::new(std::io::Cursor::new(format!("{}{withdrawn}{input}", request(3))), Vec::new());
-        // The withdrawn request counts no more.
-        for _ in 0..MAX_PENDING + 3 {
+        let withdraw = |id: usize| {
+            format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}\n"
+            )
+        };
+        let input: String = (0..MAX_PENDING + 2).map(request).collect();
+        let input = format!("{input}{}{}{}", withdraw(7), request(1000), request(1001));
+        let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new());
+        // All that may be pending, the withdrawal, and the one request for which it made room.
+        for _ in 0..MAX_PENDING + 2 {
             assert!(lines.receive().await.is_some());
         }
+        assert!(lines.receive().await.is_none());
+        let output = lines.output.lock().await;
+        let refused: Vec<serde_json::Value> = output
+            .split(|b| *b == b'\n')
+            .filter(|l| !l.is_empty())
+            .map(|l| serde_json::from_slice(l).unwrap())
+            .collect();
+        let ids: Vec<_> = refused.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
+        assert_eq!(ids, [MAX_PENDING as u64, MAX_PENDING as u64 + 1, 1001]);
+        assert!(refused.iter().all(|answer| answer["error"]["data"]["kind"] == "busy"));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_listen_is_not_heard() {
+        let input = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+        let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new());
+        lines.pending.queue(MAX_UNTAKEN + 1);
         let wait = std::time::Duration::from_millis(50);
-        assert!(tokio::time::timeout(wait, lines.receive()).await.is_err(), "read beyond the cap");
-        let answer =
-            TxJsonRpcMessage::<RoleServer>::error(ErrorData::internal_error("x", None), Some(RequestId::Number(7)));
-        lines.send(answer).await.unwrap();
-        assert!(tokio::time::timeout(wait, lines.receive()).await.is_ok(), "an answer makes room");
+        assert!(tokio::time::timeout(wait, lines.receive()).await.is_err(), "it read on");
+        lines.pending.written(1);
+        assert!(lines.receive().await.is_some());
     }
 }
