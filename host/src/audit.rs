@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-use crate::model::{Caller, Digest, Limit, MountName, ReadError, Trail, Usage};
+use crate::model::{Caller, Decision, Digest, Limit, MountName, ReadError, Trail, Usage, Verdict};
 
 pub use sink::Sink;
 
@@ -98,7 +98,8 @@ impl Record {
     pub fn to_line(&self) -> String {
         let error = self.outcome.as_ref().err();
         let decided = |allowed: bool| {
-            let decisions = self.trail.decisions().iter().filter(|d| d.allowed == allowed);
+            let is_so = |d: &&Decision| (d.verdict == Verdict::Allowed) == allowed;
+            let decisions = self.trail.decisions().iter().filter(is_so);
             decisions.map(|d| Decided { grant: d.grant, what: &d.what, times: d.times }).collect()
         };
         let line = Line {

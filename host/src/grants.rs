@@ -16,7 +16,7 @@ use wasmtime::component::Linker;
 use wasmtime_wasi::{WasiCtxBuilder, WasiView};
 use wasmtime_wasi_http::WasiHttpView;
 
-use crate::model::{MountName, Trail};
+use crate::model::{MountName, Trail, Verdict};
 
 /// The trail of a call in progress, shared by everything that decides something in it.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +24,8 @@ pub struct SharedTrail(Arc<Mutex<Trail>>);
 
 impl SharedTrail {
     /// Adds a decision; see [`Trail::add`].
-    pub fn add(&self, grant: &'static str, what: &str, allowed: bool, cure: impl FnOnce() -> Option<String>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(grant, what, allowed, cure);
+    pub fn add(&self, grant: &'static str, what: &str, verdict: Verdict, cure: impl FnOnce() -> Option<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(grant, what, verdict, cure);
     }
 
     /// What was decided so far.
@@ -178,6 +178,11 @@ grants! {
 }
 
 impl Held {
+    /// Whether calls of this mount can open files.
+    pub fn has_files(&self) -> bool {
+        fs::Fs::is_held(&self.fs)
+    }
+
     /// Whether file operations of this mount may stall, so that its calls need threads of their own.
     pub fn may_stall(&self) -> bool {
         self.fs.may_stall()

@@ -319,6 +319,17 @@ pub struct Usage {
     pub bytes: u64,
 }
 
+/// What was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// A grant allowed it.
+    Allowed,
+    /// No grant allowed it, or none can.
+    Denied,
+    /// A grant allows it, and what was granted is not there now.
+    Unavailable,
+}
+
 /// Something that a grant allowed, or that was refused for want of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
@@ -326,8 +337,8 @@ pub struct Decision {
     pub grant: &'static str,
     /// What was asked for, in the guest's words (guest paths, never host paths), sanitised.
     pub what: String,
-    /// Whether it was allowed.
-    pub allowed: bool,
+    /// What was decided.
+    pub verdict: Verdict,
     /// For a refusal: what the operator types to allow it, or why nothing does.
     pub cure: Option<String>,
     /// How many times this very decision was taken in the call.
@@ -347,13 +358,13 @@ pub const MAX_TRAIL: usize = 32;
 
 impl Trail {
     /// Adds a decision, or counts it where it stands already.
-    pub fn add(&mut self, grant: &'static str, what: &str, allowed: bool, cure: impl FnOnce() -> Option<String>) {
+    pub fn add(&mut self, grant: &'static str, what: &str, verdict: Verdict, cure: impl FnOnce() -> Option<String>) {
         let what = text::excerpt(what, 200);
-        let same = |d: &&mut Decision| d.grant == grant && d.allowed == allowed && d.what == what;
+        let same = |d: &&mut Decision| d.grant == grant && d.verdict == verdict && d.what == what;
         if let Some(seen) = self.decisions.iter_mut().find(same) {
             seen.times = seen.times.saturating_add(1);
         } else if self.decisions.len() < MAX_TRAIL {
-            self.decisions.push(Decision { grant, what, allowed, cure: cure(), times: 1 });
+            self.decisions.push(Decision { grant, what, verdict, cure: cure(), times: 1 });
         } else {
             self.dropped = self.dropped.saturating_add(1);
         }
@@ -364,9 +375,9 @@ impl Trail {
         &self.decisions
     }
 
-    /// The first refusal.
-    pub fn first_denial(&self) -> Option<&Decision> {
-        self.decisions.iter().find(|d| !d.allowed)
+    /// The first decision with this verdict.
+    pub fn first(&self, verdict: Verdict) -> Option<&Decision> {
+        self.decisions.iter().find(|d| d.verdict == verdict)
     }
 }
 

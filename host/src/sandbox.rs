@@ -36,6 +36,9 @@ pub struct Options {
     pub calls: u32,
     /// Where compiled code is kept; a directory that only this user can read and write. None: it is compiled anew each time.
     pub cache: Option<Dir>,
+    /// File descriptors that one call may hold; [`Limits::handles`](crate::model::Limits::handles) where that is less. All
+    /// calls together must leave the process enough to serve with.
+    pub descriptors: usize,
     /// What authenticates the cache.
     pub key: [u8; 32],
     /// Compiles components.
@@ -59,6 +62,8 @@ struct Mounted {
     name: MountName,
     ready: bindings::Ready,
     held: Held,
+    /// Handles that a call may have, where descriptors are behind them.
+    handles: usize,
 }
 
 /// The sandbox. One for a process.
@@ -67,6 +72,7 @@ pub struct Sandbox {
     linker: Linker<state::State>,
     ticker: engine::Ticker,
     cache: Option<compile::Cache>,
+    descriptors: usize,
     compiler: Arc<dyn Compile>,
     mounts: RwLock<HashMap<MountId, Arc<Mounted>>>,
     next: AtomicU64,
@@ -100,6 +106,7 @@ impl Sandbox {
             linker,
             ticker,
             cache,
+            descriptors: options.descriptors,
             compiler: options.compiler,
             mounts: RwLock::default(),
             next: AtomicU64::new(1),
@@ -131,7 +138,8 @@ impl Sandbox {
         let pre = self.linker.instantiate_pre(&component).map_err(refused)?;
         let ready = bindings::Ready::new(pre).map_err(refused)?;
         let id = MountId(self.next.fetch_add(1, Ordering::Relaxed));
-        let mounted = Arc::new(Mounted { name: name.clone(), ready, held });
+        let handles = if held.has_files() { self.descriptors } else { usize::MAX };
+        let mounted = Arc::new(Mounted { name: name.clone(), ready, held, handles });
         self.mounts.write().unwrap_or_else(PoisonError::into_inner).insert(id, mounted);
         Ok(id)
     }

@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
     use crate::model::error::{Bound, Limit};
-    use crate::model::{Caller, Digest, MountName, ReadError, Trail, Usage};
+    use crate::model::{Caller, Digest, MountName, ReadError, Trail, Usage, Verdict};
 
     #[derive(Clone, Default)]
     struct Shared(Arc<Mutex<Vec<u8>>>);
@@ -164,8 +164,8 @@ mod tests {
         let out = Shared::default();
         let sink = Sink::to_writer(out.clone()).unwrap();
         let mut trail = Trail::default();
-        trail.add("http", "GET https://x\n/", false, || Some("cure".into()));
-        trail.add("http", "GET https://x\n/", false, || None);
+        trail.add("http", "GET https://x\n/", Verdict::Denied, || Some("cure".into()));
+        trail.add("http", "GET https://x\n/", Verdict::Denied, || None);
         for _ in 0..20_000 {
             sink.record(Record {
                 at: SystemTime::UNIX_EPOCH,

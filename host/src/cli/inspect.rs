@@ -64,7 +64,13 @@ pub(super) fn run(path: &Path, as_json: bool) -> Result<ExitCode, Failure> {
 fn link(wasm: Arc<[u8]>, digest: &Digest) -> Result<(), String> {
     let runtime = super::runtime().map_err(|_| "cannot start threads".to_owned())?;
     runtime.block_on(async {
-        let sandbox = Sandbox::new(Options { calls: 1, cache: None, key: [0; 32], compiler: Arc::new(Subprocess) })?;
+        let sandbox = Sandbox::new(Options {
+            calls: 1,
+            cache: None,
+            descriptors: 8,
+            key: [0; 32],
+            compiler: Arc::new(Subprocess),
+        })?;
         let held = Requested::default().configure(&Ambient::default())?;
         let name = MountName::new("inspected")?;
         sandbox.load(&name, wasm, digest, held).await.map(|_| ())

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::compiler::Subprocess;
 use super::{Failure, Where};
@@ -75,11 +76,25 @@ pub(super) fn plugins(config: &Config) -> Result<Dir, Failure> {
     Ok(dir)
 }
 
+/// Asks for as many file descriptors as the system gives, and says how many each of `calls` calls may hold so that a
+/// quarter is left for connections, pipes and belljar's own files.
+fn descriptors(calls: u32) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let most = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
+    let share = most.unwrap_or(u64::MAX) / 4 * 3 / u64::from(calls);
+    if share < 64 {
+        tracing::warn!("only {share} open files for each call; raise the limit (ulimit -n), or lower \"calls\"");
+    }
+    usize::try_from(share).unwrap_or(usize::MAX).max(8)
+}
+
 /// Makes the sandbox that `config` describes.
 pub(super) fn sandbox(config: &Config, key: &[u8; 32]) -> Result<Sandbox, Failure> {
     let cache = private_dir(&config.cache).map_err(|why| tracing::warn!("compiled code is not kept: {why}")).ok();
     let key = blake3::derive_key("belljar 2026-11 compiled code v1", key);
-    Ok(Sandbox::new(Options { calls: config.calls, cache, key, compiler: Arc::new(Subprocess) })?)
+    let descriptors = descriptors(config.calls);
+    Ok(Sandbox::new(Options { calls: config.calls, cache, descriptors, key, compiler: Arc::new(Subprocess) })?)
 }
 
 /// Opens everything and starts loading in the background. `quiet`: records that would go to standard error are not kept.

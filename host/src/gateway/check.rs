@@ -2,8 +2,8 @@
 
 use crate::catalog::Mount;
 use crate::catalog::listing::{meta, mime_type};
-use crate::grants::KINDS;
-use crate::model::{Decision, Description, ReadError, Reading, Trail, reference, text};
+use crate::grants::{KINDS, Kind};
+use crate::model::{Decision, Description, ReadError, Reading, Trail, Verdict, reference, text};
 
 /// Pieces of contents in one answer.
 const MAX_CONTENTS: usize = 10_000;
@@ -52,19 +52,34 @@ pub(super) fn description(about: Description) -> Description {
     }
 }
 
-/// Adds to a provider's `denied` what belljar itself refused during the call, or else which grant it may have missed.
+/// Kinds of grants that a provider may want without needing them: that they are missing explains nothing.
+const OPTIONAL: &[&str] = &["env"];
+
+/// Adds to a provider's words what belljar knows: what it refused during the call, what was granted and is not there, or
+/// else which grant the provider may have missed.
 pub(super) fn explain(error: ReadError, trail: &Trail, mount: &Mount) -> ReadError {
+    if !matches!(error, ReadError::Denied { .. } | ReadError::NotFound) {
+        return error;
+    }
+    if let Some(absent) = trail.first(Verdict::Unavailable) {
+        let cure = absent.cure.as_deref().unwrap_or_default();
+        return ReadError::Unavailable(format!(
+            "what was granted as {} \"{}\" cannot be opened; {cure}",
+            absent.grant, absent.what
+        ));
+    }
     let ReadError::Denied { message, denial: None } = error else { return error };
     let missing = || {
-        let kind = KINDS.iter().find(|kind| mount.uses.contains(&kind.name) && !mount.holds.contains(&kind.name))?;
+        let could = |kind: &&Kind| mount.uses.contains(&kind.name) && !OPTIONAL.contains(&kind.name);
+        let kind = KINDS.iter().find(could).filter(|kind| !mount.holds.contains(&kind.name))?;
         Some(Decision {
             grant: kind.name,
             what: String::new(),
-            allowed: false,
+            verdict: Verdict::Denied,
             cure: Some(format!("add  {}  to [mounts.{}]", kind.example, mount.name)),
             times: 0,
         })
     };
-    let denial = trail.first_denial().cloned().or_else(missing);
+    let denial = trail.first(Verdict::Denied).cloned().or_else(missing);
     ReadError::Denied { message, denial }
 }

@@ -22,7 +22,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::{FsPerms, OpenMode, WasiCtxBuilder};
 
 use super::{Ambient, Grant, SharedTrail, View, wasi};
-use crate::model::{MountName, text};
+use crate::model::{MountName, Verdict, text};
 use beneath::{Kind, Refused};
 use entries::Entries;
 
@@ -55,10 +55,13 @@ pub struct Call {
 
 impl Call {
     fn deny(&self, what: &str, cure: &str) {
-        self.trail.add(Fs::NAME, &format!("open {what}"), false, || Some(cure.replace("NAME", self.mount.as_str())));
+        self.trail.add(Fs::NAME, &format!("open {what}"), Verdict::Denied, || {
+            Some(cure.replace("NAME", self.mount.as_str()))
+        });
     }
 }
 
+const ABSENT: &str = "put the granted directory back, or grant another";
 const READ_ONLY: &str = "nothing allows this: filesystem grants are read-only";
 const SPECIAL: &str = "nothing allows this: only regular files and directories can be opened";
 const OUTSIDE: &str = "the path leads out of the granted directory; grant the directory that it leads to: add  fs = { \"/other\" = \"DIR\" }  to [mounts.NAME]";
@@ -103,8 +106,14 @@ impl Grant for Fs {
     }
 
     fn open(mount: &Mount, _: &mut WasiCtxBuilder, name: &MountName, trail: &SharedTrail) -> Call {
-        // A directory that cannot be opened just now is absent in this call; the guest sees no such directory.
-        let dirs = mount.places.iter().filter_map(|place| Some((place.guest(), place.handle()?))).collect();
+        let mut dirs = Vec::new();
+        for place in &mount.places {
+            match place.handle() {
+                Some(dir) => dirs.push((place.guest(), dir)),
+                // The guest sees no such directory; the trail says why.
+                None => trail.add(Self::NAME, &place.guest(), Verdict::Unavailable, || Some(ABSENT.to_owned())),
+            }
+        }
         let cross_mounts = mount.places.iter().any(place::Place::crosses_mounts);
         Call { dirs, cross_mounts, mount: name.clone(), trail: trail.clone() }
     }
@@ -123,7 +132,7 @@ fn directories<T: View>(mut store: StoreContextMut<'_, T>) -> wasmtime::Result<V
         dirs.push((guest.to_string(), new_dir(dir.try_clone()?)));
     }
     for (guest, _) in &dirs {
-        state.opened().fs.trail.add(Fs::NAME, guest, true, || None);
+        state.opened().fs.trail.add(Fs::NAME, guest, Verdict::Allowed, || None);
     }
     let table = state.ctx().table;
     dirs.into_iter().map(|(guest, dir)| Ok((table.push(Descriptor::Dir(dir))?, guest))).collect()

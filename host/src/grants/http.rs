@@ -10,7 +10,7 @@ use wasmtime_wasi::p2::{Network, TcpSocket, UdpSocket};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use super::{Ambient, Grant, SharedTrail, View, wasi};
-use crate::model::MountName;
+use crate::model::{MountName, Verdict};
 
 /// The kind.
 pub struct Http;
@@ -51,7 +51,7 @@ impl Grant for Http {
         // front of it so that the refusal is on record.
         let refuse = |mut store: StoreContextMut<'_, T>, what: &str| {
             let call = &store.data_mut().opened().http;
-            call.trail.add(Self::NAME, what, false, || cure(&call.mount));
+            call.trail.add(Self::NAME, what, Verdict::Denied, || cure(&call.mount));
         };
         linker.instance(&wasi("sockets/tcp-create-socket"))?.func_wrap(
             "create-tcp-socket",
@@ -115,7 +115,7 @@ impl WasiHttpHooks for Refusal {
             uri.scheme_str().unwrap_or("?"),
             uri.authority().map_or("?", |a| a.host())
         );
-        self.trail.add(Http::NAME, &what, false, || cure(&self.mount));
+        self.trail.add(Http::NAME, &what, Verdict::Denied, || cure(&self.mount));
         Box::new(std::future::ready(Err(Error::HttpRequestDenied)))
     }
 }

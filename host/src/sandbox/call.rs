@@ -37,7 +37,8 @@ impl std::error::Error for OutOfTime {}
 /// Runs `operation` on a fresh instance of `mounted`. Dropping the future drops the store: that is cancellation.
 pub(super) async fn run(engine: &Engine, mounted: &Mounted, permit: &Permit, operation: &Operation) -> Outcome {
     let started = Instant::now();
-    let limits = permit.limits();
+    let own = permit.limits();
+    let limits = &Limits { handles: own.handles.min(mounted.handles), ..own.clone() };
     let trail = SharedTrail::default();
     let output = Output::new(limits.output);
     let mut store = new_store(engine, mounted, limits, &trail, &output);

@@ -38,7 +38,8 @@ impl Served {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async move {
                 let compiler = Arc::new(NoCompiler);
-                let sandbox = Sandbox::new(Options { calls: 1, cache: None, key: [0; 32], compiler }).unwrap();
+                let sandbox =
+                    Sandbox::new(Options { calls: 1, cache: None, descriptors: 8, key: [0; 32], compiler }).unwrap();
                 let catalog = Arc::new(Catalog::default());
                 catalog.settle();
                 let time = Duration::from_secs(1);

@@ -86,7 +86,7 @@ struct Ours {
 }
 
 async fn ours(wasm: &[u8]) -> Ours {
-    let options = Options { calls: 32, cache: None, key: [0; 32], compiler: Arc::new(Here) };
+    let options = Options { calls: 32, cache: None, descriptors: 1024, key: [0; 32], compiler: Arc::new(Here) };
     let sandbox = Arc::new(Sandbox::new(options).expect("a sandbox"));
     let name = MountName::new("sized").expect("a name");
     let digest = Digest::of(wasm);
