@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use crate::model::{Limits, MountName, ReadError};
+use crate::model::error::Bound;
+use crate::model::{Limit, Limits, MountName, ReadError};
 
 /// Calls of one mount that may wait for a turn; one more is refused at once.
 const WAITING: usize = 256;
@@ -41,7 +43,9 @@ impl Gate {
 /// The right to run one call, with its bounds. Only [`Admission::admit`] makes one; it gives its slots back when dropped.
 pub struct Permit {
     limits: Arc<Limits>,
+    since: Instant,
     deadline: Instant,
+    bound: Bound,
     _slots: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
@@ -55,6 +59,13 @@ impl Permit {
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
+
+    /// The limit that the deadline comes from, as it is told when the deadline has passed: waiting counts.
+    pub fn out_of_time(&self) -> Limit {
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let (used, cap) = (ms(self.since.elapsed()), ms(self.deadline.saturating_duration_since(self.since)));
+        Limit { bound: self.bound, used: used.max(cap), cap }
+    }
 }
 
 impl Admission {
@@ -64,17 +75,18 @@ impl Admission {
     }
 
     /// Waits for a slot of the mount and one of the host. The call's deadline counts from now, or is `by` where that is
-    /// earlier.
+    /// earlier: the time that a listing over all mounts may take.
     ///
     /// # Errors
     /// [`ReadError::Busy`] when too many wait already or no slot came free in the mount's queueing time.
     pub async fn admit(&self, gate: &Gate, by: Option<Instant>) -> Result<Permit, ReadError> {
         let now = Instant::now();
-        let mut deadline = now + gate.limits.time;
-        if let Some(by) = by {
-            deadline = deadline.min(by);
-        }
-        let permit = |slots| Permit { limits: Arc::clone(&gate.limits), deadline, _slots: slots };
+        let own = now + gate.limits.time;
+        let (deadline, bound) = match by {
+            Some(by) if by < own => (by, Bound::ListTime),
+            _ => (own, Bound::Time),
+        };
+        let permit = |slots| Permit { limits: Arc::clone(&gate.limits), since: now, deadline, bound, _slots: slots };
         // The usual case: both are free, nothing is counted and no timer is made.
         if let Ok(own) = Arc::clone(&gate.slots).try_acquire_owned()
             && let Ok(total) = Arc::clone(&self.total).try_acquire_owned()
@@ -120,8 +132,6 @@ impl Drop for Place<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn gate(concurrency: usize) -> Gate {

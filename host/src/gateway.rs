@@ -26,6 +26,9 @@ use crate::sandbox::Sandbox;
 /// Mounts whose first page is asked for at once.
 const WINDOW: usize = 8;
 
+/// Pages of a walk that one mount may use up by being slow.
+const SLOW_PAGES: u32 = 16;
+
 /// Reasons that a listing carries for what it left out.
 const NOTICES: usize = 64;
 
@@ -326,8 +329,8 @@ impl<T: Listed> Walk<'_, T> {
                 Ok(page) => page,
                 // The rest of the listing's time was too short for one more page; the next one starts with it, and has
                 // all of the time.
-                Err(ReadError::Exhausted(Limit { bound: Bound::Time, .. }) | ReadError::Busy(_)) if went_on => {
-                    return self.pause(position);
+                Err(ReadError::Exhausted(Limit { bound: Bound::ListTime, .. }) | ReadError::Busy(_)) if went_on => {
+                    return self.pause_for_time(mount, position);
                 }
                 Err(error) => {
                     let cure = error.hint(Some(&mount.name)).map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -371,12 +374,31 @@ impl<T: Listed> Walk<'_, T> {
                 self.notice(mount, format!("cut: {error}"));
                 return false;
             }
-            if self.is_full() || Instant::now() >= end {
+            if self.is_full() {
                 return self.pause(position);
+            }
+            if Instant::now() >= end {
+                return self.pause_for_time(mount, position);
             }
             went_on = true;
             page = self.gateway.fetch(self.caller, mount, &position, end).await;
         }
+    }
+
+    /// Ends the page because its time is over, and not for the first time in this mount's listing: then the mount is cut,
+    /// so that a listing that drips for ever does not keep those behind it from ever being seen.
+    fn pause_for_time(&mut self, mount: &Mount, mut position: Position) -> bool {
+        position.slow += 1;
+        if position.slow <= SLOW_PAGES {
+            return self.pause(position);
+        }
+        self.notice(
+            mount,
+            format!(
+                "cut: its listing took all of the time of {SLOW_PAGES} pages; to serve more, set a longer list-time"
+            ),
+        );
+        false
     }
 
     fn pause(&mut self, position: Position) -> bool {

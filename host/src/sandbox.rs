@@ -189,9 +189,10 @@ impl Sandbox {
             return call::run(&self.engine, &mounted, &permit, &operation).await;
         }
         let name = mounted.name.clone();
-        let (deadline, time) = (permit.deadline(), permit.limits().time);
+        let deadline = permit.deadline();
+        let late = permit.out_of_time();
         let engine = self.engine.clone();
-        lane::run(&name, deadline, time, async move || {
+        lane::run(&name, deadline, late, async move || {
             let _running = running;
             call::run(&engine, &mounted, &permit, &operation).await
         })

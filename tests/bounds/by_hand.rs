@@ -37,9 +37,7 @@ fn apart(count: usize) -> Apart {
         (func (export \"widen\") (param i32)
           (if (i32.eq (table.grow $t (ref.null func) (local.get 0)) (i32.const -1)) (then unreachable))))";
     let import = |n: usize| {
-        format!(
-            "(import \"a{n}\" \"grow\" (func $grow{n})) (import \"a{n}\" \"widen\" (func $widen{n} (param i32))) "
-        )
+        format!("(import \"a{n}\" \"grow\" (func $grow{n})) (import \"a{n}\" \"widen\" (func $widen{n} (param i32))) ")
     };
     Apart {
         before: module.to_owned() + &all(&|n| format!("(core instance $a{n} (instantiate $apart)) ")),
@@ -101,15 +99,30 @@ fn each_limit_is_met_wherever_the_code_runs() {
         ("a loop", fuel, "fuel", reads(forever)),
         ("a loop in the start function", time, "time", has(&start_forever)),
         ("a loop in the start function", fuel, "fuel", has(&start_forever)),
-        ("a loop where the argument is put", time, "time", Hand { realloc: "(loop $l (br $l)) unreachable", ..Hand::default() }),
-        ("a loop after the answer", time, "time", Hand { lift: "(post-return (core func $main \"after\"))", ..has(after) }),
+        (
+            "a loop where the argument is put",
+            time,
+            "time",
+            Hand { realloc: "(loop $l (br $l)) unreachable", ..Hand::default() },
+        ),
+        (
+            "a loop after the answer",
+            time,
+            "time",
+            Hand { lift: "(post-return (core func $main \"after\"))", ..has(after) },
+        ),
         ("growth of one memory", memory, "memory", reads(&grow(5))),
         ("growth of one memory in the start function", memory, "memory", has(&start_grow)),
         ("growth of two memories", memory, "memory", one.hand(&two_memories)),
         ("growth of four memories", memory, "memory", three.hand(&four_memories)),
         ("growth of a table", memory, "memory", one.hand(widen)),
         ("growth of a memory and two tables", memory, "memory", three.hand(&mixed)),
-        ("a memory that begins large", memory, "memory", Hand { memory: "(memory (export \"memory\") 100)", ..Hand::default() }),
+        (
+            "a memory that begins large",
+            memory,
+            "memory",
+            Hand { memory: "(memory (export \"memory\") 100)", ..Hand::default() },
+        ),
         ("memories that begin large together", memory, "memory", Hand { before: large, ..Hand::default() }),
         ("a table that begins large", memory, "memory", has("(table $t 900000 funcref)")),
         ("deep recursion", "", "stack", Hand { read: recurse, ..has(&shallow) }),
@@ -192,18 +205,21 @@ fn traps_are_told_as_traps() {
         ("at the start", Hand { fields: "(func $s unreachable) (start $s)", ..Hand::default() }),
         ("by a division", Hand { read: "(drop (i32.div_s (i32.const 1) (i32.const 0)))", ..Hand::default() }),
         ("by an address", Hand { read: "(drop (i32.load (i32.const 0x7fffffff)))", ..Hand::default() }),
+        // Its name is in the component, and is the component's word.
+        (
+            "in a function with a name",
+            Hand { read: "(call $evil)", ..has(r#"(func $evil (@name "EVIL\1b[31m") unreachable)"#) },
+        ),
         ("by a place for the argument that is none", Hand { realloc: "(i32.const -1)", ..Hand::default() }),
     ] {
         let site = place(&hand, "");
         let mut client = serve(&site);
         let error = attack_by_read(&mut client, "belljar://hand/x").answer.expect_err(what);
         assert_eq!((kind(&error), &error.data["mount"]), ("trap", &Value::from("hand")), "{what}: {error}");
-        // Neither a backtrace nor a path of the host's.
-        assert!(
-            !error.message.contains("0x") && !error.message.contains('/') || error.message.contains("belljar://hand/x"),
-            "{what}: {error}"
-        );
-        assert!(error.message.len() < 400, "{what}: {error}");
+        // Neither a backtrace, nor a path of the host's, nor the component's own words.
+        let told = error.message.replace("belljar://hand/x", "");
+        assert!(!told.contains(['/', '\n']) && !told.contains("0x") && !told.contains("EVIL"), "{what}: {error}");
+        assert!(told.len() < 300, "{what}: {error}");
     }
 }
 
@@ -275,7 +291,10 @@ fn what_does_not_fit_is_not_served() {
         let error = client.read(&format!("belljar://{name}/x")).expect_err(name);
         assert_eq!(kind(&error), "not-found", "{name}: {error}");
         let log = client.wire().process.stderr();
-        assert!(log.lines().any(|line| line.contains(&format!("\"{name}.wasm\" is not served")) && line.contains(why)), "{name}: {log}");
+        assert!(
+            log.lines().any(|line| line.contains(&format!("\"{name}.wasm\" is not served")) && line.contains(why)),
+            "{name}: {log}"
+        );
     }
     assert_eq!(told.len(), refused.len());
     witness(&mut client);

@@ -1,13 +1,11 @@
 //! A request that is withdrawn is over: its guest stops, nothing is answered, and the record says so.
 
-use std::io::Write;
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use belljar_tests::{Era, Http, Process, Server, Site};
+use belljar_tests::{Era, Process, Site};
 use serde_json::{Value, json};
 
-use crate::place::{WITNESS, site};
+use crate::place::{WITNESS, begin, modern, site};
 
 /// A call that would go on for longer than any test.
 fn endless() -> Site {
@@ -158,27 +156,6 @@ fn withdrawing_at_any_moment_is_safe() {
     assert!(client.close().status.success());
 }
 
-/// Sends a request as a client would, on a connection of its own, and does not read the answer.
-fn begin(server: &Server, wire: &Http, message: &Value) -> TcpStream {
-    let body = message.to_string();
-    let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n", server.address(), body.len());
-    for (name, value) in wire.headers(message) {
-        head += &format!("{name}: {value}\r\n");
-    }
-    let mut stream = TcpStream::connect(server.address()).unwrap();
-    stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
-    stream
-}
-
-fn modern(id: u64, method: &str, mut params: Value) -> Value {
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": Era::Modern.version(),
-        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "0" },
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
-}
-
 /// In the modern era a client withdraws a request by closing its connection.
 #[test]
 fn a_client_that_goes_away_over_http_stops_its_guest() {
@@ -205,7 +182,8 @@ fn a_session_that_withdraws_a_request_stops_its_guest() {
     let site = endless();
     let server = site.http();
     let mut client = server.client(Era::Older);
-    let read = json!({ "jsonrpc": "2.0", "id": 77, "method": "resources/read", "params": { "uri": "belljar://imp/spin" } });
+    let read =
+        json!({ "jsonrpc": "2.0", "id": 77, "method": "resources/read", "params": { "uri": "belljar://imp/spin" } });
     let stream = begin(&server, client.wire(), &read);
     await_busy(&server.process);
     client.notify("notifications/cancelled", json!({ "requestId": 77 }));

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::place::{bare, said};
+use crate::place::{assert_clean, bare, said};
 
 /// A configuration that cannot be meant, and what is said of it.
 const WRONG: &[(&str, &[&str])] = &[
@@ -65,6 +65,7 @@ fn what_cannot_be_meant_is_refused_with_its_path() {
                 assert!(told.contains(part), "{verb} with {text:?}: no {part:?} in {told}");
             }
             assert!(told.contains("belljar.toml") && !told.contains("panicked"), "{text:?}: {told}");
+            told.lines().for_each(assert_clean);
         }
     }
     // It was each of them, and not the place.
@@ -120,7 +121,12 @@ fn two_mounts_do_not_share_a_base() {
          [mounts.lost]\n",
     );
     let json = site.run_json(&["list"]);
-    let refused: Vec<_> = json["refused"].as_array().unwrap().iter().map(|one| (one["name"].as_str().unwrap(), one["reason"].as_str().unwrap())).collect();
+    let refused: Vec<_> = json["refused"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["name"].as_str().unwrap(), one["reason"].as_str().unwrap()))
+        .collect();
     assert_eq!(refused.len(), 2, "{json}");
     assert!(refused.iter().any(|(name, why)| *name == "two" && why.contains("taken by mount \"one\"")), "{refused:?}");
     assert!(refused.iter().any(|(name, why)| *name == "lost" && why.contains("no \"lost.wasm\"")), "{refused:?}");

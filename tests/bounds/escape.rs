@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,12 @@ fn cage() -> Cage {
         "[mounts.imp]\ncomponent = \"imp.wasm\"\nfs = { \"/data\" = \"granted\" }\n\
          [mounts.files]\nfs = { \"/\" = \"granted\" }\n# files.wasm\n",
     );
-    for (path, text) in [("granted/file.txt", "inside"), ("granted/sub/inner.txt", "deep inside"), ("outside/secret", CANARY), ("outside/dir/secret", CANARY)] {
+    for (path, text) in [
+        ("granted/file.txt", "inside"),
+        ("granted/sub/inner.txt", "deep inside"),
+        ("outside/secret", CANARY),
+        ("outside/dir/secret", CANARY),
+    ] {
         site.write(path, text);
     }
     let granted = site.path("granted");
@@ -158,7 +163,13 @@ const OUT: [&str; 32] = [
 fn what_was_granted_can_be_read() {
     let cage = cage();
     let mut client = serve(&cage.site);
-    for (path, text) in [("file.txt", "inside"), ("sub/inner.txt", "deep inside"), ("inside", "inside"), ("sub/inside", "inside"), ("sub/../file.txt", "inside")] {
+    for (path, text) in [
+        ("file.txt", "inside"),
+        ("sub/inner.txt", "deep inside"),
+        ("inside", "inside"),
+        ("sub/inside", "inside"),
+        ("sub/../file.txt", "inside"),
+    ] {
         assert_eq!(attempt(&mut client, "raw", path), format!("/data: read {text:?}"), "{path}");
         assert_eq!(attempt(&mut client, "open", &format!("/data/{path}")), format!("read {text:?}"), "{path}");
     }
@@ -279,15 +290,28 @@ fn the_files_provider_lists_and_reads_only_what_is_inside() {
     ] {
         let error = client.read(&format!("belljar://files/{reference}")).expect_err(reference);
         assert!(expected.contains(&kind(&error)), "{reference}: {error}");
-        assert!(!error.to_string().contains(CANARY) && !error.to_string().contains("outside/secret") || reference.contains("outside"), "{reference}: {error}");
+        assert!(
+            !error.to_string().contains(CANARY) && !error.to_string().contains("outside/secret")
+                || reference.contains("outside"),
+            "{reference}: {error}"
+        );
     }
     for canary in &mut canaries {
         assert_eq!(canary.opened(), Vec::<PathBuf>::new());
     }
 }
 
-/// Everything about a tree that a change would change.
-fn state(directory: &Path) -> BTreeMap<PathBuf, (u32, u64, u64, i64, i64, Vec<u8>)> {
+/// Everything about a file that a change would change.
+#[derive(Debug, PartialEq, Eq)]
+struct State {
+    mode: u32,
+    links: u64,
+    modified: (i64, i64),
+    bytes: Vec<u8>,
+}
+
+/// The state of all that is below a directory.
+fn state(directory: &Path) -> BTreeMap<PathBuf, State> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -300,11 +324,11 @@ fn state(directory: &Path) -> BTreeMap<PathBuf, (u32, u64, u64, i64, i64, Vec<u8
         } else {
             Vec::new()
         };
-        all.insert(path.clone(), (meta.mode(), meta.nlink(), meta.size(), meta.mtime(), meta.mtime_nsec(), bytes));
         if kind.is_dir() {
             all.extend(state(&path));
         }
-        assert!(!kind.is_block_device() || path.ends_with("block"));
+        let modified = (meta.mtime(), meta.mtime_nsec());
+        all.insert(path, State { mode: meta.mode(), links: meta.nlink(), modified, bytes });
     }
     all
 }
@@ -315,7 +339,15 @@ fn nothing_can_be_changed() {
     let before = state(&cage.site.path("granted"));
     let outside = state(&cage.site.path("outside"));
     let mut client = serve(&cage.site);
-    for (path, ways) in [("file.txt", 20), ("sub/inner.txt", 20), ("inside", 20), ("sub", 15), ("relative", 15), ("../outside/secret", 15), ("up/outside/secret", 15)] {
+    for (path, ways) in [
+        ("file.txt", 20),
+        ("sub/inner.txt", 20),
+        ("inside", 20),
+        ("sub", 15),
+        ("relative", 15),
+        ("../outside/secret", 15),
+        ("up/outside/secret", 15),
+    ] {
         let said = attempt(&mut client, "alter", path);
         let lines: Vec<_> = said.lines().collect();
         assert!(lines.len() >= ways, "{path}: {said}");
@@ -337,6 +369,25 @@ fn without_a_grant_there_is_no_file() {
         assert_eq!(attempt(&mut client, "raw", path), "no directory is granted", "{path}");
         assert!(attempt(&mut client, "open", path).starts_with("refused: "), "{path}");
         assert!(attempt(&mut client, "readdir", path).starts_with("refused: "), "{path}");
+    }
+}
+
+/// The same guest path in two mounts is two directories, and none in a third.
+#[test]
+fn a_grant_is_its_own_mounts() {
+    let site = site(
+        "[mounts.one]\ncomponent = \"imp.wasm\"\nfs = { \"/d\" = \"one\" }\n\
+         [mounts.two]\ncomponent = \"imp.wasm\"\nfs = { \"/d\" = \"two\" }\n[mounts.none]\ncomponent = \"imp.wasm\"\n",
+    );
+    site.write("one/file", "of one");
+    site.write("two/file", "of two");
+    let mut client = serve(&site);
+    for _ in 0..20 {
+        for (mount, said) in
+            [("one", "/d: read \"of one\""), ("two", "/d: read \"of two\""), ("none", "no directory is granted")]
+        {
+            assert_eq!(client.text(&format!("belljar://{mount}/raw/file")), said);
+        }
     }
 }
 

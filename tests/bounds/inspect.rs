@@ -33,7 +33,11 @@ fn strangers() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
         ("text", b"(component)".to_vec(), &["WebAssembly text", "wasm-tools parse"]),
         ("prose", b"Dear reader, this is no WebAssembly.".to_vec(), &["a text file", "Dear reader"]),
         ("controls", b"\x1b[2Jcleared\x07 and more".to_vec(), &["text"]),
-        ("garbage", (0..4000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8 | 0x80).collect(), &["not WebAssembly"]),
+        (
+            "garbage",
+            (0..4000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8 | 0x80).collect(),
+            &["not WebAssembly"],
+        ),
         ("archive", b"PK\x03\x04\x14\0\0\0\x08\0".repeat(20), &["ZIP", "unpack"]),
         ("elf", fs::read(places::host()).unwrap()[..4096].to_vec(), &["ELF"]),
         ("script", b"#!/bin/sh\nexit 0\n".to_vec(), &["a script"]),
@@ -42,7 +46,11 @@ fn strangers() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
         ("half", whole[..whole.len() / 2].to_vec(), &["truncated"]),
         ("header", whole[..8].to_vec(), &["exports nothing", "belljar:provider/resource-provider@0.1.0"]),
         ("flipped", flipped(&fixture), &["cannot be mounted"]),
-        ("command", assemble(command), &["not a provider", "wasi:cli/run@0.2.0", "belljar:provider/resource-provider@0.1.0"]),
+        (
+            "command",
+            assemble(command),
+            &["not a provider", "wasi:cli/run@0.2.0", "belljar:provider/resource-provider@0.1.0"],
+        ),
         ("later", assemble(version), &["resource-provider@0.9.0", "0.1."]),
         ("foreign", assemble(foreign), &["wasi:nn/graph@0.2.0", "WASI 0.2"]),
         ("wrong", assemble(wrong), &["does not fit the interface"]),
@@ -105,8 +113,11 @@ fn a_component_that_is_cut_anywhere_is_not_one() {
 fn what_is_no_file_is_told_too() {
     let site = bare();
     fs::create_dir(site.path("dir.wasm")).unwrap();
-    rustix::fs::mknodat(rustix::fs::CWD, site.path("fifo.wasm"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
-    for (path, expected) in [("dir.wasm", "not a regular file"), ("fifo.wasm", "not a regular file"), ("absent.wasm", "cannot read")] {
+    rustix::fs::mknodat(rustix::fs::CWD, site.path("fifo.wasm"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+        .unwrap();
+    for (path, expected) in
+        [("dir.wasm", "not a regular file"), ("fifo.wasm", "not a regular file"), ("absent.wasm", "cannot read")]
+    {
         let output = site.run(&["inspect", site.path(path).to_str().unwrap()]);
         let text = said(&output);
         assert_eq!(output.status.code(), Some(1), "{path}: {text}");
@@ -126,7 +137,14 @@ fn strangers_in_the_plugin_directory_are_refused_by_name() {
     let plugins = site.path("plugins");
     fs::create_dir(plugins.join("dir.wasm")).unwrap();
     std::os::unix::fs::symlink("clock.wasm", plugins.join("link.wasm")).unwrap();
-    rustix::fs::mknodat(rustix::fs::CWD, plugins.join("fifo.wasm"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        plugins.join("fifo.wasm"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
     site.drop_in("no name!.wasm", b"x");
     site.drop_in("one-name.wasm", b"x");
     site.drop_in("ONE_NAME.wasm", b"x");
@@ -137,18 +155,27 @@ fn strangers_in_the_plugin_directory_are_refused_by_name() {
     assert_eq!(checked.status.code(), Some(1));
     let json: Value = serde_json::from_slice(&checked.stdout).unwrap();
     let refused = json["refused"].as_array().unwrap();
-    let odd = [("dir", "not a regular file"), ("link", "not a regular file"), ("fifo", "not a regular file"), ("no name!", "does not make a mount name"), ("one-name", "a text file")];
+    let odd = [
+        ("dir", "not a regular file"),
+        ("link", "not a regular file"),
+        ("fifo", "not a regular file"),
+        ("no name!", "does not make a mount name"),
+        ("one-name", "a text file"),
+    ];
     let expected = strangers.iter().map(|(name, _, parts)| (*name, parts[0])).chain(odd);
     let mut count = 0;
     for (name, part) in expected {
-        let found = refused.iter().find(|one| one["name"].as_str().unwrap().trim_end_matches(".wasm").eq_ignore_ascii_case(name));
+        let found = refused
+            .iter()
+            .find(|one| one["name"].as_str().unwrap().trim_end_matches(".wasm").eq_ignore_ascii_case(name));
         let reason = found.unwrap_or_else(|| panic!("{name} is not refused: {json}"))["reason"].as_str().unwrap();
         assert!(reason.contains(part) || part == "cannot be mounted", "{name}: {reason}");
         assert_clean(reason);
         count += 1;
     }
     // One of the two has the name, the other is told who.
-    let taken = refused.iter().filter(|one| one["reason"].as_str().unwrap().contains("its name \"one-name\" is taken by"));
+    let taken =
+        refused.iter().filter(|one| one["reason"].as_str().unwrap().contains("its name \"one-name\" is taken by"));
     assert_eq!((refused.len(), taken.count()), (count + 1, 1), "{json}");
     let mut client = serve(&site);
     assert_eq!(client.uris(), ["belljar://clock/utc"]);

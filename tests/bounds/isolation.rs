@@ -19,7 +19,8 @@ fn a_counter_never_counts() {
         client.read(&format!("belljar://imp/{reference}")).expect_err("an error");
         assert_eq!(client.text("belljar://imp/count"), "1", "after {reference}");
     }
-    let ids: Vec<u64> = (0..40).map(|_| client.send("resources/read", json!({ "uri": "belljar://imp/count" }))).collect();
+    let ids: Vec<u64> =
+        (0..40).map(|_| client.send("resources/read", json!({ "uri": "belljar://imp/count" }))).collect();
     for id in ids {
         assert_eq!(client.wait(id).unwrap()["contents"][0]["text"], "1");
     }
@@ -40,6 +41,7 @@ fn a_guest_that_ends_itself_ends_nothing_else() {
     assert!(ended.status.success(), "{:?}", ended.status);
     // The operator gets to know what the client is not told.
     assert!(ended.stderr.contains("the imp panics"), "{}", ended.stderr);
+    ended.stderr.lines().for_each(assert_clean);
 }
 
 /// What the host was started with is the host's.
@@ -82,8 +84,9 @@ fn a_guest_sees_its_own_settings_and_no_other_mounts() {
 #[test]
 fn what_a_guest_prints_never_reaches_the_client() {
     for era in Era::ALL {
-        let site = imp("");
+        let site = site("[mounts.imp]\ncomponent = \"imp.wasm\"\nenv = { IMP_LIST = \"print\" }\n");
         let mut client = site.stdio(era);
+        assert!(client.uris().contains(&"belljar://imp/ok".to_owned()), "{era:?}");
         for _ in 0..3 {
             assert_eq!(client.text("belljar://imp/print/2000"), "printed", "{era:?}");
         }

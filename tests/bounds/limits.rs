@@ -1,9 +1,14 @@
 //! One call takes more than its share, in each way that there is: it ends within its deadline, says which limit it met,
 //! and the witness answers meanwhile.
 
-use std::time::Duration;
+use std::fs;
+use std::time::{Duration, Instant};
 
-use crate::place::{Reached, SLACK, attack_by_read, cure, imp, reached, serve};
+use belljar_tests::{Client, Stdio};
+use serde_json::json;
+
+use crate::component::Hand;
+use crate::place::{Reached, SLACK, assert_clean, attack_by_read, cure, imp, kind, reached, said, serve, site};
 
 const TIME: &str = "time = \"700ms\"";
 const FUEL: &str = "fuel = 20_000_000";
@@ -37,7 +42,7 @@ fn time_ends_a_call_that_computes_or_waits() {
 fn each_limit_that_is_reached_is_named() {
     for (limits, reference, limit, cap) in [
         (FUEL, "spin", "fuel", 20_000_000),
-        (FUEL, "busy", "fuel", 20_000_000),
+        ("fuel = 1_000_000", "busy", "fuel", 1_000_000),
         (FUEL, "fill", "fuel", 20_000_000),
         (MEMORY, "grow/64", "memory", 8 << 20),
         (MEMORY, "text/60000000", "memory", 8 << 20),
@@ -85,6 +90,93 @@ fn what_the_hint_says_helps() {
     }
 }
 
+/// A hint that the configuration does not take would be none.
+#[test]
+fn what_the_hint_says_is_accepted() {
+    for (limits, reference, expected) in [
+        ("", "random/50000000", "50000000 random bytes"),
+        ("memory = \"3GiB\"\nresult = \"200MiB\"\ntime = \"60s\"\nfuel = 1_000_000_000_000", "text/220000000", "xxx"),
+    ] {
+        let (reached, ..) = stopped(limits, reference);
+        let line = cure(&reached, "imp");
+        let kept: Vec<_> = limits.lines().filter(|limit| !limit.starts_with(&reached.limit)).collect();
+        let site = imp(&format!("{}\n{line}", kept.join("\n")));
+        let output = site.run(&["check"]);
+        assert!(output.status.success(), "{line}: {}", said(&output));
+        let text = serve(&site).text(&format!("belljar://imp/{reference}"));
+        assert!(text.starts_with(expected), "{reference}: {:?}", text.get(..100).unwrap_or(&text));
+    }
+}
+
+/// Time in the queue is time of the call: what is told as used is what was spent.
+#[test]
+fn time_spent_waiting_is_counted() {
+    let site = imp("time = \"2s\"\nqueue = \"10s\"\nconcurrency = 1");
+    let mut client = serve(&site);
+    let send = |client: &mut Client<Stdio>| client.send("resources/read", json!({ "uri": "belljar://imp/sleep/1500" }));
+    let ids = [send(&mut client), send(&mut client)];
+    // Whichever had the first turn is fine, and left the other only a part of its time.
+    let mut errors = ids.into_iter().filter_map(|id| client.wait(id).err());
+    let error = errors.next().expect("one of them waited too long");
+    assert_eq!(errors.count(), 0);
+    assert_eq!(reached(&error, "imp").limit, "time", "{error}");
+}
+
+/// Being refused memory is no failure if the guest can do without.
+#[test]
+fn a_guest_that_takes_no_for_an_answer_is_served() {
+    let hand = Hand {
+        read: "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 1)) (i32.const -1))))
+            (loop $l (br_if $l (i32.ne (memory.grow (i32.const 100)) (i32.const -1))))",
+        ..Hand::default()
+    };
+    let site = site("[mounts.hand.limits]\nmemory = \"2MiB\"\n");
+    hand.mount(&site, "hand");
+    let mut client = serve(&site);
+    for _ in 0..5 {
+        assert_eq!(client.text("belljar://hand/x"), "fine");
+    }
+}
+
+/// From a terminal it is the same limit with the same cure.
+#[test]
+fn belljar_read_tells_the_limit_and_its_cure() {
+    let site = imp(&format!("{TIME}\nfuel = 1_000_000_000_000"));
+    for (uri, parts) in [
+        ("belljar://imp/spin", &["the time limit was reached", "set time = ", "[mounts.imp.limits]"][..]),
+        ("belljar://imp/grow/1000", &["the memory limit was reached", "set memory = "]),
+        ("belljar://imp/trap", &["trapped"]),
+        ("belljar://imp/errors/failed/controls", &["the provider failed", "visible"]),
+        ("belljar://imp/none", &["not found"]),
+        ("belljar://imp/..", &["dot segment"]),
+    ] {
+        let output = site.run(&["read", uri]);
+        let text = said(&output);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{uri}: {text}");
+        for part in parts {
+            assert!(text.contains(part), "{uri}: no {part:?} in {text}");
+        }
+        text.lines().for_each(assert_clean);
+    }
+    let output = site.run(&["read", "belljar://imp/ok"]);
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"fine"[..]));
+}
+
+/// What only looks at a component does not run it.
+#[test]
+fn checking_and_inspecting_run_no_code() {
+    let site = site("");
+    let hand = Hand { fields: "(func $s (loop $l (br $l))) (start $s)", ..Hand::default() };
+    hand.mount(&site, "loops");
+    let began = Instant::now();
+    assert!(site.run(&["check"]).status.success());
+    let file = site.path("plugins/loops.wasm");
+    assert!(site.run(&["inspect", file.to_str().unwrap()]).status.success());
+    // Its own deadline, were it run, is 5 s each time.
+    assert!(began.elapsed() < Duration::from_secs(5) + SLACK, "{:?}", began.elapsed());
+    assert_eq!(site.audit().len(), 0);
+}
+
 /// Were a limit not taken off again, or counted over calls, the second of these would fail.
 #[test]
 fn a_limit_is_one_of_each_call() {
@@ -95,6 +187,26 @@ fn a_limit_is_one_of_each_call() {
             assert_eq!(client.text(&format!("belljar://imp/{reference}")), expected);
         }
     }
+}
+
+/// What a guest asks the host for all at once, the host gives in portions, or not at all.
+#[test]
+fn what_is_asked_for_all_at_once_takes_no_memory() {
+    let site = site("[mounts.imp]\ncomponent = \"imp.wasm\"\nfs = { \"/d\" = \"data\" }\n");
+    let sparse = site.write("data/sparse", "");
+    fs::File::options().write(true).open(sparse).unwrap().set_len(10 << 30).unwrap();
+    let mut client = serve(&site);
+    let before = client.wire().process.memory();
+    let text = client.text("belljar://imp/gorge/sparse");
+    for line in ["/d: read: Ok(65536)", "standard input: Err", "read behind the end: Err"] {
+        assert!(text.contains(line), "{text}");
+    }
+    for reference in ["zeroes/4000000000", "poll/2000000", "poll/100000", "random/4000000000"] {
+        let error = attack_by_read(&mut client, &format!("belljar://imp/{reference}")).answer.expect_err(reference);
+        assert!(["limit", "trap"].contains(&kind(&error)), "{reference}: {error}");
+    }
+    let grown = client.wire().process.peak_memory().saturating_sub(before);
+    assert!(grown < 96 << 20, "{} MiB", grown >> 20);
 }
 
 /// What a guest may take, the host does not take for it: neither while it grows nor afterwards.

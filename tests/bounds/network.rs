@@ -75,7 +75,10 @@ fn nobody_is_reached_and_each_attempt_is_on_record() {
     assert_eq!(records.len(), attempts.len());
     for ((verb, target, what), record) in attempts.iter().zip(records) {
         let denials = record["denials"].as_array().unwrap();
-        let denial = denials.iter().find(|denial| denial["grant"] == "http").unwrap_or_else(|| panic!("{verb} {target}: {record}"));
+        let denial = denials
+            .iter()
+            .find(|denial| denial["grant"] == "http")
+            .unwrap_or_else(|| panic!("{verb} {target}: {record}"));
         let told = denial["what"].as_str().unwrap();
         assert!(told.starts_with(what), "{verb} {target}: {denial}");
         assert!(*verb != "http" || told.starts_with("GET http://"), "{verb} {target}: {denial}");
@@ -97,7 +100,8 @@ fn network_access_cannot_be_granted_by_accident() {
     let site = site("[mounts.imp]\ncomponent = \"imp.wasm\"\nhttp = [{ origin = \"http://127.0.0.1\" }]\n");
     let listed = site.run_json(&["list"]);
     let refused = listed["refused"].as_array().unwrap();
-    let imp = refused.iter().find(|refused| refused["name"] == "imp").unwrap_or_else(|| panic!("it is served: {listed}"));
+    let imp =
+        refused.iter().find(|refused| refused["name"] == "imp").unwrap_or_else(|| panic!("it is served: {listed}"));
     assert!(imp["reason"].as_str().unwrap().contains("http"), "{imp}");
 }
 

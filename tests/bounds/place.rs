@@ -2,11 +2,13 @@
 //! of them. And what every attack has in common: the witness is read while it goes on.
 
 use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use belljar_tests::{Client, Era, RpcError, Site, Stdio};
+use belljar_tests::{Client, Era, Http, RpcError, Server, Site, Stdio};
 use serde_json::{Value, json};
 
 /// The witness: a mount that has nothing to do with whatever goes on.
@@ -83,6 +85,28 @@ pub(crate) fn serve(site: &Site) -> Client<Stdio> {
 pub(crate) fn witness(client: &mut Client<Stdio>) {
     let text = client.text(WITNESS);
     assert!(text.contains("zone: UTC\n"), "{text}");
+}
+
+/// Sends a request as a client would, on a connection of its own, and does not read the answer.
+pub(crate) fn begin(server: &Server, wire: &Http, message: &Value) -> TcpStream {
+    let body = message.to_string();
+    let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n", server.address(), body.len());
+    for (name, value) in wire.headers(message) {
+        head += &format!("{name}: {value}\r\n");
+    }
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
+    stream
+}
+
+/// A request of the modern era.
+pub(crate) fn modern(id: u64, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": Era::Modern.version(),
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "0" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
 /// What came of an attack.

@@ -2,26 +2,55 @@
 //! kept grows with it, and the first page does not cost what all of them do.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, UNIX_EPOCH};
 
 use belljar_tests::{Client, Site, Stdio};
 use serde_json::Value;
+use tempfile::TempDir;
 
-use crate::place::{serve, site};
+use crate::place::{cure, kind, reached, serve, site};
 
 const BASE: &str = "belljar://files/";
 
 /// Names that are something else in a URI, in a template, in a shell, or to a hasty program.
 const STRANGE: [&str; 28] = [
-    "with space.txt", " leading", "trailing ", "percent%.txt", "percent%20.txt", "%2e%2e", "%", "hash#tag.md", "what?.txt", "a&b=c",
-    "a;b", "a+b", "braces{x}.txt", "square[0].txt", "colon:first", "quote\"s'", "back\\slash", "pipe|caret^", "tilde~", "dots...", "a..b",
-    "gr\u{fc}n.md", "\u{65e5}\u{672c}\u{8a9e}.txt", "\u{1f600}.md", "e\u{301}.txt", "\u{e9}.txt", "<tag>.html", "CON",
+    "with space.txt",
+    " leading",
+    "trailing ",
+    "percent%.txt",
+    "percent%20.txt",
+    "%2e%2e",
+    "%",
+    "hash#tag.md",
+    "what?.txt",
+    "a&b=c",
+    "a;b",
+    "a+b",
+    "braces{x}.txt",
+    "square[0].txt",
+    "colon:first",
+    "quote\"s'",
+    "back\\slash",
+    "pipe|caret^",
+    "tilde~",
+    "dots...",
+    "a..b",
+    "gr\u{fc}n.md",
+    "\u{65e5}\u{672c}\u{8a9e}.txt",
+    "\u{1f600}.md",
+    "e\u{301}.txt",
+    "\u{e9}.txt",
+    "<tag>.html",
+    "CON",
 ];
 
-/// The tree, and the paths of all files in it: one very large directory, many small ones, one very deep.
-fn tree(root: &Path) -> BTreeSet<String> {
+/// Makes the tree, and tells the paths of all files in it: one very large directory, many small ones, one very deep.
+fn grow(root: &Path) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     let mut directory = |path: String, names: &mut dyn Iterator<Item = String>| {
         fs::create_dir_all(root.join(&path)).unwrap();
@@ -44,22 +73,43 @@ fn tree(root: &Path) -> BTreeSet<String> {
     directory("order".to_owned(), &mut ["a", "a.b", "a-b", "a0", "b"].into_iter().map(str::to_owned));
     directory("order/a!".to_owned(), &mut ["x"].into_iter().map(str::to_owned));
     directory("order/a_".to_owned(), &mut ["x"].into_iter().map(str::to_owned));
-    // Nothing of these is listed.
+    // Times that a calendar may not know.
+    directory("times".to_owned(), &mut ["1901", "9999", "now"].into_iter().map(str::to_owned));
+    for (name, time) in [
+        ("1901", UNIX_EPOCH - Duration::from_secs(2_147_000_000)),
+        ("9999", UNIX_EPOCH + Duration::from_secs(253_402_300_000)),
+    ] {
+        let file = fs::File::options().write(true).open(root.join("times").join(name)).unwrap();
+        // Not every file system knows them either.
+        file.set_modified(time).ok();
+    }
+    // Nothing of these is listed, and they keep nothing from it: hidden, no UTF-8, and longer than a URI may be.
     fs::create_dir_all(root.join("empty/empty")).unwrap();
     fs::write(root.join(".hidden"), "x").unwrap();
+    fs::write(root.join(OsStr::from_bytes(b"times/no\xffutf-8")), "x").unwrap();
+    let long: PathBuf = (0..10).map(|_| "l".repeat(240)).collect();
+    fs::create_dir_all(root.join(&long)).unwrap();
+    fs::write(root.join(long).join("too-long"), "x").unwrap();
     all
 }
 
-/// A site with that tree, which is made once for all tests; and the paths of its files.
-fn place() -> (Site, &'static BTreeSet<String>) {
-    static TREE: OnceLock<(PathBuf, BTreeSet<String>)> = OnceLock::new();
-    let (root, files) = TREE.get_or_init(|| {
-        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tree");
-        fs::remove_dir_all(&root).ok();
-        let files = tree(&root);
-        (root, files)
+/// That tree, and the paths of its files; removed with this value.
+struct Tree {
+    root: TempDir,
+    files: BTreeSet<String>,
+}
+
+/// A site with that tree. Tests that run at once share it: it takes a while to make.
+fn place() -> (Site, Arc<Tree>) {
+    static SHARED: Mutex<Weak<Tree>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap();
+    let tree = shared.upgrade().unwrap_or_else(|| {
+        let root = TempDir::new().unwrap();
+        let files = grow(root.path());
+        Arc::new(Tree { root, files })
     });
-    (site(&format!("[mounts.files]\nfs = {{ \"/\" = {root:?} }}\n# files.wasm\n")), files)
+    *shared = Arc::downgrade(&tree);
+    (site(&format!("[mounts.files]\nfs = {{ \"/\" = {:?} }}\n# files.wasm\n", tree.root.path())), tree)
 }
 
 /// Takes the percent-encoding off, once.
@@ -92,7 +142,8 @@ fn walk(client: &mut Client<Stdio>) -> Vec<String> {
 
 #[test]
 fn fifty_thousand_files_are_listed_completely_in_order_and_in_flat_memory() {
-    let (site, files) = place();
+    let (site, tree) = place();
+    let files = &tree.files;
     assert!(files.len() > 50_000, "{} files", files.len());
     let mut client = serve(&site);
     let start = client.wire().process.memory();
@@ -119,12 +170,13 @@ fn fifty_thousand_files_are_listed_completely_in_order_and_in_flat_memory() {
 /// What is read of the tree is told by the fuel on record: it does not depend on what else runs.
 #[test]
 fn the_first_page_costs_a_fraction_of_the_whole() {
-    let (site, _) = place();
+    let (site, _tree) = place();
     let mut client = serve(&site);
     client.request("resources/list", serde_json::json!({})).unwrap();
     client.close();
     let fuel = |records: &[Value]| -> u64 {
-        let of_list = records.iter().filter(|record| record["mount"] == "files" && record["operation"] == "list-resources");
+        let of_list =
+            records.iter().filter(|record| record["mount"] == "files" && record["operation"] == "list-resources");
         of_list.map(|record| record["usage"]["fuel"].as_u64().unwrap()).sum()
     };
     let first = fuel(&site.audit());
@@ -138,7 +190,7 @@ fn the_first_page_costs_a_fraction_of_the_whole() {
 /// What is listed can be read under the very name it is listed by, and gives what is in that file.
 #[test]
 fn every_name_can_be_read_as_it_is_listed() {
-    let (site, _) = place();
+    let (site, _tree) = place();
     let mut client = serve(&site);
     let uris = client.uris();
     let strange = uris.iter().filter(|uri| {
@@ -156,4 +208,34 @@ fn every_name_can_be_read_as_it_is_listed() {
     }
     assert!(read > 2 * STRANGE.len() + 50, "{read}");
     assert_eq!(deepest.matches("/d").count(), 101, "{deepest}");
+}
+
+/// A file that is larger than an answer may be is told as that, and what is told helps; one that nobody could take is refused
+/// before it is read.
+#[test]
+fn a_large_file_meets_the_limit_and_its_cure_helps() {
+    let config =
+        |limits: &str| format!("[mounts.files]\nfs = {{ \"/\" = \"data\" }}\nlimits = {{ {limits} }}\n# files.wasm\n");
+    let place = |limits: &str| {
+        let site = site(&config(limits));
+        for (name, size) in [("data/large.bin", 9 << 20), ("data/sparse", 10 << 30)] {
+            let path = site.write(name, "");
+            fs::File::options().write(true).open(path).unwrap().set_len(size).unwrap();
+        }
+        site
+    };
+    let site = place("");
+    let mut client = serve(&site);
+    let error = client.read("belljar://files/large.bin").expect_err("an error");
+    let reached = reached(&error, "files");
+    assert_eq!((reached.limit.as_str(), reached.cap), ("result", 8 << 20));
+    let before = client.wire().process.peak_memory();
+    let error = client.read("belljar://files/sparse").expect_err("an error");
+    assert_eq!(kind(&error), "failed", "{error}");
+    assert!(client.wire().process.peak_memory() < before + (8 << 20));
+    assert_eq!(client.uris().len(), 3);
+
+    let site = place(&cure(&reached, "files"));
+    // Zeros are text.
+    assert_eq!(serve(&site).text("belljar://files/large.bin").len(), 9 << 20);
 }

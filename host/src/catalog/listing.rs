@@ -55,6 +55,8 @@ pub struct Position {
     pub served: u64,
     /// Pages that the provider gave before that page.
     pub provider_pages: u32,
+    /// Pages of the walk that ended because the mount took all of their time.
+    pub slow: u32,
     /// Pages of the walk that were served.
     pub pages: u32,
 }
@@ -62,7 +64,7 @@ pub struct Position {
 impl Position {
     /// The start of a mount's listing, after `pages` pages of the walk.
     pub fn start_of(mount: &MountName, pages: u32) -> Self {
-        Self { mount: mount.clone(), cursor: None, skip: 0, served: 0, provider_pages: 0, pages }
+        Self { mount: mount.clone(), cursor: None, skip: 0, served: 0, provider_pages: 0, slow: 0, pages }
     }
 
     /// Whether this is where a mount's listing starts.

@@ -28,7 +28,7 @@ pub struct Cursors {
 }
 
 /// The fields of a sealed position, in order.
-type Fields = (String, Option<String>, u32, u64, u32, u32);
+type Fields = (String, Option<String>, u32, u64, u32, u32, u32);
 
 impl Cursors {
     /// Derives the key from the installation's secret.
@@ -45,7 +45,7 @@ impl Cursors {
     /// The cursor for `position`.
     pub fn seal(&self, kind: Kind, position: &Position) -> String {
         let p = position;
-        let fields = (p.mount.as_str(), &p.cursor, p.skip, p.served, p.provider_pages, p.pages);
+        let fields = (p.mount.as_str(), &p.cursor, p.skip, p.served, p.provider_pages, p.slow, p.pages);
         // Strings and numbers always serialise.
         let mut bytes = serde_json::to_vec(&fields).unwrap_or_default();
         let tag = self.tag(kind, &bytes);
@@ -71,7 +71,7 @@ impl Cursors {
         if blake3::Hash::from_bytes(claimed) != computed {
             return Err(FOREIGN.to_owned());
         }
-        let (mount, cursor, skip, served, provider_pages, pages): Fields =
+        let (mount, cursor, skip, served, provider_pages, slow, pages): Fields =
             serde_json::from_slice(body).map_err(|_| FOREIGN)?;
         Ok(Position {
             mount: MountName::new(&mount).map_err(|_| FOREIGN)?,
@@ -79,6 +79,7 @@ impl Cursors {
             skip,
             served,
             provider_pages,
+            slow,
             pages,
         })
     }
@@ -95,6 +96,7 @@ mod tests {
             skip: 3,
             served: 4,
             provider_pages: 5,
+            slow: 7,
             pages: 6,
         }
     }

@@ -36,6 +36,8 @@ pub enum Bound {
     Fuel,
     /// Wall time, in milliseconds.
     Time,
+    /// Wall time of a listing over all mounts, in milliseconds.
+    ListTime,
     /// Bytes over all linear memories and tables.
     Memory,
     /// Bytes of the answer.
@@ -56,6 +58,7 @@ impl Bound {
         match self {
             Self::Fuel => "fuel",
             Self::Time => "time",
+            Self::ListTime => "list-time",
             Self::Memory => "memory",
             Self::Result => "result",
             Self::Handles => "handles",
@@ -68,7 +71,9 @@ impl Bound {
     /// `amount` with the bound's unit, as people write it (and as `[limits]` reads it).
     pub fn show(self, amount: u64) -> String {
         match self {
-            Self::Time => humantime::format_duration(std::time::Duration::from_millis(amount)).to_string(),
+            Self::Time | Self::ListTime => {
+                humantime::format_duration(std::time::Duration::from_millis(amount)).to_string()
+            }
             Self::Memory | Self::Result | Self::Random | Self::Stack => show_bytes(amount),
             Self::Fuel | Self::Handles | Self::Instances => amount.to_string(),
         }
@@ -77,7 +82,7 @@ impl Bound {
     /// The most that `[limits]` accepts for it, in its unit; none: it cannot be configured.
     pub fn max(self) -> Option<u64> {
         match self {
-            Self::Time => u64::try_from(limits::MAX_TIME.as_millis()).ok(),
+            Self::Time | Self::ListTime => u64::try_from(limits::MAX_TIME.as_millis()).ok(),
             Self::Fuel => Some(limits::MAX_FUEL),
             Self::Memory => Some(limits::MAX_MEMORY),
             Self::Result => Some(limits::MAX_RESULT),
@@ -203,6 +208,9 @@ impl ReadError {
                 }
                 let name = limit.bound.as_str();
                 let value = raised(limit, max);
+                if limit.bound == Bound::ListTime {
+                    return Some(format!("to allow more, set {name} = {value} at the top of the configuration"));
+                }
                 Some(format!("to allow more, set {name} = {value} under [mounts.{mount}.limits]"))
             }
             Self::Denied { denial, .. } => denial.as_ref().and_then(|d| d.cure.clone()),
@@ -217,6 +225,8 @@ fn raised(limit: &Limit, max: u64) -> String {
     let wanted = limit.used.max(limit.cap).saturating_mul(2).min(max);
     match limit.bound {
         Bound::Fuel | Bound::Handles | Bound::Instances => wanted.to_string(),
+        // A mount has two thirds of a listing's time.
+        Bound::ListTime => format!("\"{}s\"", (wanted / 2 * 3).div_ceil(1000)),
         Bound::Time => format!("\"{}s\"", wanted.div_ceil(1000)),
         Bound::Memory | Bound::Result | Bound::Random | Bound::Stack => format!("\"{}MiB\"", wanted.div_ceil(1 << 20)),
     }

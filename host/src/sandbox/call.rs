@@ -1,7 +1,6 @@
 //! One call: a fresh store, every limit set before the guest's first instruction, the export, the outcome.
 
 use std::fmt;
-use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 use wasmtime::component::ResourceTableError;
@@ -58,8 +57,8 @@ pub(super) async fn run(engine: &Engine, mounted: &Mounted, permit: &Permit, ope
     let memory = store.data().meter.peak();
     let result = match ended {
         Ok(Ok(answer)) => answer.and_then(|answer| weigh(answer, limits.result)),
-        Ok(Err(error)) => Err(classify(&error, &store, limits, started, used_fuel)),
-        Err(_) => Err(out_of_time(limits, started)),
+        Ok(Err(error)) => Err(classify(&error, &store, limits, permit, used_fuel)),
+        Err(_) => Err(ReadError::Exhausted(permit.out_of_time())),
     };
     drop(store);
     let bytes = result.as_ref().map_or(0, |answer| size(answer) as u64);
@@ -86,16 +85,11 @@ fn new_store(
     store
 }
 
-fn out_of_time(limits: &Limits, started: Instant) -> ReadError {
-    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    ReadError::Exhausted(Limit { bound: Bound::Time, used: ms(started.elapsed()), cap: ms(limits.time) })
-}
-
 /// What stopped the call. wasmtime says some of it only in text ("private types"), which the tests pin.
-fn classify(error: &Error, store: &Store<State>, limits: &Limits, started: Instant, fuel: u64) -> ReadError {
+fn classify(error: &Error, store: &Store<State>, limits: &Limits, permit: &Permit, fuel: u64) -> ReadError {
     let exhausted = |bound, used: u64, cap: u64| ReadError::Exhausted(Limit { bound, used, cap });
     if error.downcast_ref::<OutOfTime>().is_some() {
-        return out_of_time(limits, started);
+        return ReadError::Exhausted(permit.out_of_time());
     }
     let trap = error.downcast_ref::<Trap>().copied();
     match trap {

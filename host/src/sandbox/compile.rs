@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -65,10 +65,10 @@ impl Cache {
         self.authenticated(digest).map(|file| map(engine, &file)).transpose()
     }
 
-    fn authenticated(&self, digest: &Digest) -> Option<std::fs::File> {
+    fn authenticated(&self, digest: &Digest) -> Option<File> {
         let (code, mac) = self.names(digest);
         let stored: [u8; 32] = self.dir.read(&mac).ok()?.try_into().ok()?;
-        let mut file = self.dir.open(&code).ok()?.into_std();
+        let mut file = self.dir.open(&code).ok()?;
         let mut hasher = self.hasher(digest);
         hasher.update_reader(&mut file).ok()?;
         // Constant-time, by blake3's own comparison.
@@ -107,7 +107,7 @@ impl Cache {
 }
 
 /// Loads code from a file that was authenticated: this very one, whatever lies under its name by now.
-fn map(engine: &Engine, file: &std::fs::File) -> wasmtime::Result<Component> {
+fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     #[expect(unsafe_code, reason = "our own compiled code, authenticated, in a directory that only we write")]
     // SAFETY: `deserialize_file` wants bytes that `precompile_component` made, and that nobody changes while they are

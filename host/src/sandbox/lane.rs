@@ -5,14 +5,13 @@
 use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant, timeout_at};
 
-use crate::model::error::{Bound, Limit};
-use crate::model::{MountName, Outcome, ReadError, Trail, Usage};
+use crate::model::{Limit, MountName, Outcome, ReadError, Trail, Usage};
 
 /// How much later than the call's own timer the front gives up.
 const GRACE: Duration = Duration::from_millis(25);
 
-/// Runs the call that `make` makes on a thread of its own. `make` holds whatever the call holds.
-pub(super) async fn run<F>(name: &MountName, deadline: Instant, time: Duration, make: F) -> Outcome
+/// Runs the call that `make` makes on a thread of its own. `late`: what is told when it does not come back. `make` holds whatever the call holds.
+pub(super) async fn run<F>(name: &MountName, deadline: Instant, late: Limit, make: F) -> Outcome
 where
     F: AsyncFnOnce() -> Outcome + Send + 'static,
 {
@@ -42,8 +41,7 @@ where
         Ok(Err(_)) => none(ReadError::Internal("the thread of a call ended without an outcome".to_owned())),
         Err(_) => {
             tracing::warn!(mount = %name, "a file operation does not return; the call was answered, its thread and slot are lost until it does");
-            let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-            none(ReadError::Exhausted(Limit { bound: Bound::Time, used: ms(started.elapsed()), cap: ms(time) }))
+            none(ReadError::Exhausted(late))
         }
     }
 }
@@ -51,6 +49,9 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::error::Bound;
+
+    const LATE: Limit = Limit { bound: Bound::Time, used: 50, cap: 50 };
 
     fn outcome() -> Outcome {
         Outcome { result: Err(ReadError::NotFound), usage: Usage::default(), trail: Trail::default() }
@@ -61,13 +62,13 @@ mod tests {
         let name = MountName::new("m").unwrap();
         let time = Duration::from_millis(50);
         let started = Instant::now();
-        let stalled = run(&name, started + time, time, async || {
+        let stalled = run(&name, started + time, LATE, async || {
             std::thread::sleep(Duration::from_secs(2));
             outcome()
         });
         assert!(matches!(stalled.await.result, Err(ReadError::Exhausted(Limit { bound: Bound::Time, cap: 50, .. }))));
         assert!(started.elapsed() < Duration::from_secs(1));
-        let fine = run(&name, Instant::now() + time, time, async || outcome()).await;
+        let fine = run(&name, Instant::now() + time, LATE, async || outcome()).await;
         assert!(matches!(fine.result, Err(ReadError::NotFound)));
     }
 
@@ -77,7 +78,7 @@ mod tests {
         let held = std::sync::Arc::new(());
         let inner = std::sync::Arc::clone(&held);
         let time = Duration::from_secs(60);
-        let call = run(&name, Instant::now() + time, time, async move || {
+        let call = run(&name, Instant::now() + time, LATE, async move || {
             let _inner = inner;
             tokio::time::sleep(Duration::from_secs(60)).await;
             outcome()

@@ -29,6 +29,10 @@ pub(crate) fn deed(verb: &str, argument: &str) -> Result<String> {
         #[cfg(target_os = "wasi")]
         "handles" => Ok(host::handles(number(argument)?)),
         #[cfg(target_os = "wasi")]
+        "zeroes" => Ok(host::zeroes(number(argument)?)),
+        #[cfg(target_os = "wasi")]
+        "poll" => Ok(host::poll_all(number(argument)?)),
+        #[cfg(target_os = "wasi")]
         "random" => Ok(host::random(number(argument)?)),
         _ => Err(Error::NotFound),
     }
@@ -83,7 +87,9 @@ pub(crate) fn trap() -> ! {
 mod host {
     use std::hint::black_box;
 
+    use wasip2::cli::stdout::get_stdout;
     use wasip2::clocks::monotonic_clock::subscribe_duration;
+    use wasip2::io::poll::poll;
     use wasip2::random::random::get_random_bytes;
 
     /// Waits for something that never comes.
@@ -106,6 +112,17 @@ mod host {
             std::mem::forget(subscribe_duration(1_000_000_000));
         }
         format!("{count} handles")
+    }
+
+    /// Has the host write zeroes, all at once.
+    pub(super) fn zeroes(bytes: usize) -> String {
+        format!("{:?}", get_stdout().write_zeroes(bytes as u64))
+    }
+
+    /// Waits for one thing, so many times over.
+    pub(super) fn poll_all(count: usize) -> String {
+        let timer = subscribe_duration(1_000_000);
+        format!("{} are ready", poll(&vec![&timer; count]).len())
     }
 
     pub(super) fn random(bytes: usize) -> String {

@@ -2,9 +2,13 @@
 //! before, as an attacker would.
 
 use std::io::Read;
+use std::time::Duration;
 
+use wasip2::cli::stdin::get_stdin;
+use wasip2::cli::stdout::get_stdout;
 use wasip2::filesystem::preopens::get_directories;
 use wasip2::filesystem::types::{Descriptor, DescriptorFlags, ErrorCode, NewTimestamp, OpenFlags, PathFlags};
+use wasip2::io::streams::StreamError;
 
 /// How much of a file is told.
 const HEAD: u64 = 64;
@@ -62,6 +66,59 @@ fn each(deed: impl Fn(&Descriptor) -> Result<String, ErrorCode>) -> String {
     if all.is_empty() { "no directory is granted".to_owned() } else { all.join("\n") }
 }
 
+/// `COUNT/PATH`: opens a path as often as it can, but at most so often, keeps what it opened, and takes its time.
+pub(crate) fn hoard(argument: &str) -> String {
+    let (count, path) = argument.split_once('/').unwrap_or((argument, ""));
+    let count = count.parse().unwrap_or(0);
+    let directories = get_directories();
+    let Some((directory, _)) = directories.first() else { return "no directory is granted".to_owned() };
+    let open = || directory.open_at(PathFlags::empty(), path, OpenFlags::empty(), DescriptorFlags::READ);
+    let mut hoard = Vec::new();
+    let mut end = "enough".to_owned();
+    while hoard.len() < count {
+        match open() {
+            Ok(file) => hoard.push(file),
+            Err(code) => {
+                end = code.name().to_owned();
+                break;
+            }
+        }
+    }
+    std::thread::sleep(Duration::from_secs(10));
+    format!("{} files, then {end}", hoard.len())
+}
+
+/// Asks for more bytes at once than there are: of a file, of streams, of what stands still.
+pub(crate) fn gorge(path: &str) -> String {
+    each(|directory| {
+        let file = directory.open_at(PathFlags::empty(), path, OpenFlags::empty(), DescriptorFlags::READ)?;
+        let mut lines = Vec::new();
+        let mut tell = |what: &str, bytes: Result<u64, String>| lines.push(format!("{what}: {bytes:?}"));
+        let length = |bytes: Result<(Vec<u8>, bool), ErrorCode>| {
+            bytes.map(|(bytes, _)| bytes.len() as u64).map_err(|code| code.name().to_owned())
+        };
+        tell("read", length(file.read(u64::MAX, 0)));
+        tell("read behind the end", length(file.read(u64::MAX, u64::MAX)));
+        let input = file.read_via_stream(0)?;
+        let of = |bytes: Result<Vec<u8>, StreamError>| {
+            bytes.map(|bytes| bytes.len() as u64).map_err(|error| format!("{error:?}"))
+        };
+        tell("stream", of(input.blocking_read(u64::MAX)));
+        tell("skip", input.blocking_skip(u64::MAX).map_err(|error| format!("{error:?}")));
+        tell(
+            "stream behind the end",
+            file.read_via_stream(u64::MAX)
+                .map_err(|code| code.name().to_owned())
+                .and_then(|input| of(input.blocking_read(u64::MAX))),
+        );
+        tell("standard input", of(get_stdin().blocking_read(u64::MAX)));
+        let output = get_stdout();
+        tell("splice", output.blocking_splice(&input, u64::MAX).map_err(|error| format!("{error:?}")));
+        tell("splice what stands still", output.splice(&get_stdin(), u64::MAX).map_err(|error| format!("{error:?}")));
+        Ok(lines.join("\n"))
+    })
+}
+
 /// Tries to change a file, and what is beside it, in every granted directory: one line for each way.
 pub(crate) fn alter(path: &str) -> String {
     let directories = get_directories();
@@ -87,7 +144,10 @@ fn attempts(dir: &Descriptor, path: &str) -> Vec<String> {
     tell("open to truncate", open(path, OpenFlags::TRUNCATE, write).map(drop));
     tell("open to truncate without writing", open(path, OpenFlags::TRUNCATE, read).map(drop));
     tell("open to write", open(path, none, read | write).map(drop));
-    tell("open to change a directory", open(".", OpenFlags::DIRECTORY, read | DescriptorFlags::MUTATE_DIRECTORY).map(drop));
+    tell(
+        "open to change a directory",
+        open(".", OpenFlags::DIRECTORY, read | DescriptorFlags::MUTATE_DIRECTORY).map(drop),
+    );
     tell("create a directory", dir.create_directory_at("new-dir"));
     tell("remove a directory", dir.remove_directory_at("sub"));
     tell("remove a file", dir.unlink_file_at(path));

@@ -43,6 +43,9 @@ pub(crate) fn resources(how: &str, cursor: Option<&str>) -> Result<Page> {
         // A listing without an end, in each of the ways to have none.
         "endless" => Page::new(numbered(PAGE)).next_cursor((at + PAGE).to_string()),
         "endless-empty" => Page::new([]).next_cursor((at + 1).to_string()),
+        // One entry at a time, and none of them soon; without an end, and with one.
+        "drip" => drip(at, usize::MAX),
+        "slow" => drip(at, 20),
         "echo" => Page::new([entry("ok")]).next_cursor("echo"),
         "long-cursor" => Page::new([entry("ok")]).next_cursor("x".repeat(5000)),
         // One page that is too large to be taken, and one that is not.
@@ -53,6 +56,13 @@ pub(crate) fn resources(how: &str, cursor: Option<&str>) -> Result<Page> {
         "late-trap" => Page::new([entry("ok")]).next_cursor("more"),
         _ => Page::new(["count", "ok"].map(entry)),
     })
+}
+
+/// The page that holds the entry number `at` of `count`.
+fn drip(at: usize, count: usize) -> Page {
+    std::thread::sleep(Duration::from_millis(300));
+    let page = Page::new([entry(format!("n/{at}"))]);
+    if at + 1 < count { page.next_cursor((at + 1).to_string()) } else { page }
 }
 
 fn garbage() -> Vec<Resource> {
@@ -88,7 +98,8 @@ fn garbage() -> Vec<Resource> {
 
 /// Names that belong to others, in every spelling that could be mistaken for one's own.
 fn spoofs() -> Vec<Resource> {
-    let names = ["own", "belljar://clock/utc", "../clock/utc", "/clock/utc", "//clock/utc", "inner/x", "%2e%2e/clock/utc"];
+    let names =
+        ["own", "belljar://clock/utc", "../clock/utc", "/clock/utc", "//clock/utc", "inner/x", "%2e%2e/clock/utc"];
     names.into_iter().map(entry).collect()
 }
 
@@ -138,7 +149,9 @@ pub(crate) fn templates(how: &str) -> Result<Vec<Template>> {
             "a\x1b[31m{b}",
         ]),
         "many" => (0..2000).map(|n| Template::new(format!("t{n}/{{x}}"))).collect(),
-        "long" => vec![Template::new("{a}".repeat(500)), Template::new("x".repeat(5000) + "{a}"), Template::new("{ok}")],
+        "long" => {
+            vec![Template::new("{a}".repeat(500)), Template::new("x".repeat(5000) + "{a}"), Template::new("{ok}")]
+        }
         "twice" => all(&["{a}", "{a}", "{b}"]),
         "" => Vec::new(),
         _ => return Err(Error::failed("the imp has no such templates")),
