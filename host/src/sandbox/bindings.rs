@@ -12,7 +12,6 @@ use crate::model::{
     Template, text,
 };
 
-#[expect(clippy::allow_attributes_without_reason, reason = "generated")]
 mod generated {
     wasmtime::component::bindgen!({
         path: "../wit",

@@ -3,12 +3,7 @@
 //! Rows: the bare engine, tuned alike (a store, a WASI context, instantiate, call, drop; fuel and epoch compiled in, no
 //! limit checked); `Sandbox::call` with every limit, meter and trail; `Gateway::read` with routing, admission, checks and
 //! the audit record.
-#![expect(
-    clippy::expect_used,
-    clippy::print_stdout,
-    clippy::allow_attributes_without_reason,
-    reason = "a bench ends at the first surprise, and prints"
-)]
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first surprise, and prints")]
 
 use std::pin::Pin;
 use std::sync::Arc;
