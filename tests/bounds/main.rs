@@ -16,6 +16,7 @@
 mod answers;
 mod by_hand;
 mod cancellation;
+mod compiler;
 mod component;
 mod configuration;
 mod crowds;

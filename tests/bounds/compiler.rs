@@ -1,0 +1,61 @@
+//! The compiler process, seen from outside: what the kernel says it may use, and what it does with what is no component.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use belljar_tests::places;
+
+/// The process as the host starts it; it waits for a component on its standard input.
+fn compiler() -> Child {
+    let mut command = Command::new(places::host());
+    command.arg("compile-component").env_clear().current_dir("/");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// A line of a file of the process in `/proc`, once it contains `word`.
+fn told(child: &Child, file: &str, key: &str, word: &str) -> String {
+    let began = Instant::now();
+    loop {
+        let text = fs::read_to_string(format!("/proc/{}/{file}", child.id())).unwrap();
+        let line = text.lines().find(|line| line.starts_with(key)).unwrap_or_default().to_owned();
+        if line.contains(word) || began.elapsed() > Duration::from_secs(20) {
+            return line;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn it_limits_itself_before_it_reads() {
+    let mut child = compiler();
+    // The last thing that it gives up; by then the rest is in place.
+    let privileges = told(&child, "status", "NoNewPrivs", "1");
+    assert!(privileges.ends_with('1'), "{privileges}");
+    for (limit, soft) in [
+        ("Max cpu time", "60 "),
+        ("Max address space", "4294967296 "),
+        ("Max open files", "64 "),
+        ("Max file size", "0 "),
+        ("Max core file size", "0 "),
+    ] {
+        let line = told(&child, "limits", limit, soft);
+        let value = line.strip_prefix(limit).unwrap_or_default().trim_start();
+        assert!(value.starts_with(soft), "{line}");
+    }
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1), "nothing is no component");
+}
+
+#[test]
+fn what_is_no_component_fails_with_a_reason_and_gives_no_code() {
+    for garbage in [b"".as_slice(), b"(component)", b"\0asm\x01\0\0\0", b"\0asm\x0d\0\x01\0\xff\xff\xff"] {
+        let mut child = compiler();
+        child.stdin.take().unwrap().write_all(garbage).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{garbage:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{garbage:?}");
+    }
+}
