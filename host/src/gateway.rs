@@ -80,11 +80,6 @@ impl Gateway {
         Self { catalog, sandbox, admission, audit, list_time }
     }
 
-    /// The mounts now, without waiting.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.catalog.snapshot()
-    }
-
     /// The mounts, once everything that lay in the plugin directory at the start is loaded, or did not within
     /// [`FIRST_LOAD`].
     async fn settled(&self) -> Arc<Snapshot> {

@@ -1,6 +1,7 @@
 //! Bytes in, bytes out: stdio lines and HTTP bodies, capped, timed and checked before rmcp sees them.
 
 pub mod http;
+mod message;
 pub mod stdio;
 
 /// Bytes of one message from a client. A read's URI has at most 2 KiB and a cursor 16; no lawful message comes near.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{Failure, Where, list, open};
+use super::{Failure, Where, open};
 use crate::catalog::{Mount, Snapshot};
 use crate::config::Config;
 
@@ -13,7 +13,7 @@ pub(super) fn run(at: &Where, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log(if as_json { "error" } else { "warn,belljar::catalog=error" });
     super::runtime()?.block_on(async {
         let opened = open::open(at, true)?;
-        let snapshot = list::loaded(&opened.gateway).await;
+        let snapshot = opened.gateway.loaded().await;
         if as_json {
             super::print_json(&to_json(&opened.config, &snapshot))?
         } else {

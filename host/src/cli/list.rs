@@ -27,7 +27,7 @@ pub(super) fn run(at: &Where, only: Option<&str>, as_json: bool) -> Result<ExitC
     let only = only.map(MountName::new).transpose().map_err(Failure::Misused)?;
     super::runtime()?.block_on(async {
         let opened = open::open(at, true)?;
-        let snapshot = loaded(&opened.gateway).await;
+        let snapshot = opened.gateway.loaded().await;
         if let Some(only) = &only
             && !snapshot.mounts().iter().any(|mount| mount.name == *only)
             && !snapshot.refused().iter().any(|refused| refused.name == only.as_str())
@@ -47,11 +47,6 @@ pub(super) fn run(at: &Where, only: Option<&str>, as_json: bool) -> Result<ExitC
         }
         Ok(ExitCode::SUCCESS)
     })
-}
-
-/// Waits until everything is loaded, however long compiling takes: a person asked.
-pub(super) async fn loaded(gateway: &Gateway) -> Arc<Snapshot> {
-    gateway.loaded().await
 }
 
 async fn list_one(gateway: &Gateway, mount: &Arc<Mount>) -> Whole {

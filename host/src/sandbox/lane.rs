@@ -10,7 +10,8 @@ use crate::model::{Limit, MountName, Outcome, ReadError, Trail, Usage};
 /// How much later than the call's own timer the front gives up.
 const GRACE: Duration = Duration::from_millis(25);
 
-/// Runs the call that `make` makes on a thread of its own. `late`: what is told when it does not come back. `make` holds whatever the call holds.
+/// Runs the call that `make` makes on a thread of its own. `make` holds whatever the call holds; `late` is what is told
+/// when it does not come back.
 pub(super) async fn run<F>(name: &MountName, deadline: Instant, late: Limit, make: F) -> Outcome
 where
     F: AsyncFnOnce() -> Outcome + Send + 'static,

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
-use super::{DRAIN, MAX_MESSAGE};
+use super::{DRAIN, MAX_MESSAGE, message};
 use crate::mcp::Handler;
 
 /// The one path.
@@ -180,7 +180,7 @@ impl Front {
                 None,
             );
         }
-        if let Err((code, why, id)) = super::stdio::check_cursor(&body) {
+        if let Err((code, why, id)) = message::check_cursor(&body) {
             return refuse(StatusCode::OK, code, why, id);
         }
         let is_json = parts
@@ -211,9 +211,9 @@ fn unreadable(body: &Bytes) -> Response<Body> {
             None,
         );
     };
-    match super::stdio::explain::<()>(body, &error) {
-        Ok(_) => Response::builder().status(StatusCode::ACCEPTED).body(Body::empty()).unwrap_or_default(),
-        Err((code, why, id)) => refuse(StatusCode::BAD_REQUEST, code, why, id),
+    match message::explain(body, &error) {
+        None => Response::builder().status(StatusCode::ACCEPTED).body(Body::empty()).unwrap_or_default(),
+        Some((code, why, id)) => refuse(StatusCode::BAD_REQUEST, code, why, id),
     }
 }
 

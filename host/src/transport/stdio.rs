@@ -14,9 +14,9 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
 
-use super::{DRAIN, MAX_MESSAGE};
+use super::message::Refused;
+use super::{DRAIN, MAX_MESSAGE, message};
 use crate::mcp::{Handler, fault};
-use crate::model::text;
 
 /// Serves until standard input ends or `stop` does, then lets answers under way finish.
 ///
@@ -225,65 +225,10 @@ fn parse(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refused> {
         return Ok(None);
     }
     let error = match serde_json::from_slice(line) {
-        Ok(message) => return check_cursor(line).map(|()| Some(message)),
+        Ok(message) => return message::check_cursor(line).map(|()| Some(message)),
         Err(error) => error,
     };
-    explain(line, &error)
-}
-
-/// A message that cannot be served: the code, why, and which request it was.
-type Refused = (ErrorCode, String, Option<RequestId>);
-
-/// Refuses a list request whose cursor is not a string. rmcp takes such parameters for absent ones, and the client would
-/// get the first page again and again.
-pub(super) fn check_cursor(message: &[u8]) -> Result<(), Refused> {
-    #[derive(serde::Deserialize)]
-    struct Request {
-        method: String,
-        id: Option<RequestId>,
-        params: Option<serde_json::Value>,
-    }
-    // Nearly no message gets past this look.
-    if !std::str::from_utf8(message).is_ok_and(|text| text.contains("\"cursor\"")) {
-        return Ok(());
-    }
-    let Ok(Request { method, id, params }) = serde_json::from_slice(message) else { return Ok(()) };
-    let cursor = params.as_ref().and_then(|params| params.get("cursor"));
-    if method.ends_with("/list") && cursor.is_some_and(|cursor| !cursor.is_string()) {
-        let why =
-            format!("malformed parameters of \"{}\"; expected the cursor to be a string", text::excerpt(&method, 100));
-        return Err((ErrorCode::INVALID_PARAMS, why, id));
-    }
-    Ok(())
-}
-
-/// Why a message that is not one of MCP is none, and which request it was.
-pub(super) fn explain<T>(line: &[u8], error: &serde_json::Error) -> Result<Option<T>, Refused> {
-    let Ok(value) = serde_json::from_slice::<serde_json::Value>(line) else {
-        return Err((ErrorCode::PARSE_ERROR, format!("not JSON: {}", text::excerpt(&error.to_string(), 200)), None));
-    };
-    let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-    let why = match &value {
-        serde_json::Value::Array(_) => "batches are not part of MCP; send one message at a time".to_owned(),
-        serde_json::Value::Object(object) if object.get("jsonrpc").and_then(|v| v.as_str()) != Some("2.0") => {
-            "expected \"jsonrpc\": \"2.0\"".to_owned()
-        }
-        serde_json::Value::Object(object)
-            if object.contains_key("method") && object.contains_key("id") && id.is_none() =>
-        {
-            "expected an \"id\" that is a string or an integer".to_owned()
-        }
-        serde_json::Value::Object(object) if object.contains_key("method") => {
-            "expected \"method\" to be a string and \"params\" an object".to_owned()
-        }
-        serde_json::Value::Object(_) => "expected a \"method\"".to_owned(),
-        _ => "expected a JSON-RPC 2.0 request".to_owned(),
-    };
-    // A notification has no answer.
-    if value.get("method").is_some() && value.get("id").is_none() {
-        return Ok(None);
-    }
-    Err((ErrorCode::INVALID_REQUEST, why, id))
+    message::explain(line, &error).map_or(Ok(None), Err)
 }
 
 impl<R, W> Transport<RoleServer> for Lines<R, W>
