@@ -4,6 +4,7 @@
 //! the sandbox (and, one day, a process boundary), so nothing here holds a handle.
 
 pub mod error;
+pub mod guard;
 pub mod limits;
 pub mod reference;
 pub mod text;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use error::{Blame, Fault, Limit, ReadError};
+pub use guard::Guard;
 pub use limits::Limits;
 
 /// The name of a mount: `[a-z0-9][a-z0-9-]*`, at most 64 bytes.

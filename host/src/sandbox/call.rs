@@ -13,7 +13,7 @@ use crate::admission::Permit;
 use crate::grants::SharedTrail;
 use crate::model::error::{Bound, Limit};
 use crate::model::limits::{CORE_INSTANCES, WASM_STACK};
-use crate::model::{Answer, Limits, Operation, Outcome, ReadError, Usage, text};
+use crate::model::{Answer, Guard, Limits, Operation, Outcome, ReadError, Usage, text};
 
 /// What an entry of a list costs beside its bytes, so that a million empty ones are not free.
 const ENTRY: usize = 64;
@@ -78,9 +78,13 @@ fn new_store(
     let mut store = Store::new(engine, State::new(limits, &mounted.held, &mounted.name, trail, output));
     store.limiter(|state| &mut state.meter);
     // Cannot fail: the engine counts fuel. Were it to fail, the guest would have none.
-    let _ = store.set_fuel(limits.fuel);
-    store.set_hostcall_fuel(usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(LIFT_SLACK));
-    store.set_max_component_handles(limits.handles);
+    let _ = store.set_fuel(if Guard::Fuel.is_on() { limits.fuel } else { u64::MAX });
+    if Guard::Result.is_on() {
+        store.set_hostcall_fuel(usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(LIFT_SLACK));
+    }
+    if Guard::Handles.is_on() {
+        store.set_max_component_handles(limits.handles);
+    }
     store.set_epoch_deadline(1);
     store
 }
@@ -134,7 +138,7 @@ fn classify(error: &Error, store: &Store<State>, limits: &Limits, permit: &Permi
 /// Refuses an answer over `cap` bytes.
 fn weigh(answer: Answer, cap: u64) -> Result<Answer, ReadError> {
     let used = size(&answer) as u64;
-    if used > cap {
+    if used > cap && Guard::Result.is_on() {
         return Err(ReadError::Exhausted(Limit { bound: Bound::Result, used, cap }));
     }
     Ok(answer)

@@ -2,6 +2,7 @@
 
 use wasmtime::ResourceLimiter;
 
+use crate::model::Guard;
 use crate::model::error::{Bound, Limit};
 use crate::model::limits::{CORE_INSTANCES, MEMORIES, TABLES};
 
@@ -37,7 +38,7 @@ impl Meter {
 
     fn grow(&mut self, by: u64) -> bool {
         let wanted = self.now.saturating_add(by);
-        if wanted > self.cap {
+        if wanted > self.cap && Guard::Memory.is_on() {
             self.refused = self.refused.max(Some(wanted));
             return false;
         }

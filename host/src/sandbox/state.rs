@@ -7,7 +7,7 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 use super::meter::Meter;
 use super::output::Output;
 use crate::grants::{Held, Opened, SharedTrail, View};
-use crate::model::{Limits, MountName};
+use crate::model::{Guard, Limits, MountName};
 
 /// Bytes of the headers of one request or answer, as `wasi:http` counts them.
 const HEADERS: usize = 64 << 10;
@@ -26,10 +26,15 @@ impl State {
         // Arguments, environment, working directory and stdin are empty, clocks and random numbers real, sockets closed:
         // the builder's defaults. Grants add to that.
         let mut wasi = WasiCtxBuilder::new();
-        wasi.stdout(output.clone()).stderr(output.clone()).max_random_size(limits.random);
+        wasi.stdout(output.clone()).stderr(output.clone());
+        if Guard::Random.is_on() {
+            wasi.max_random_size(limits.random);
+        }
         let opened = held.open(&mut wasi, name, trail);
         let mut table = ResourceTable::new();
-        table.set_max_capacity(limits.handles);
+        if Guard::Handles.is_on() {
+            table.set_max_capacity(limits.handles);
+        }
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(HEADERS);
         Self { wasi: wasi.build(), table, http, opened, meter: Meter::new(limits.memory) }

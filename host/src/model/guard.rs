@@ -1,0 +1,106 @@
+//! Switches for the guards, so that tests can show what each of them is good for: with its guard off, a row of
+//! `tests/hostile` must go red. They exist in a build with the feature `unguarded` only, which nothing but
+//! `cargo xtask test --prove-guards` makes; in every other build [`Guard::is_on`] is the constant `true`.
+
+/// Declares the guards, each with the name that switches it off.
+macro_rules! guards {
+    ($($(#[doc = $doc:literal])+ $guard:ident = $name:literal,)+) => {
+        /// Something that stops a hostile provider, client or upstream.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Guard {
+            $($(#[doc = $doc])+ $guard,)+
+        }
+
+        impl Guard {
+            /// Every guard.
+            pub const ALL: &[Self] = &[$(Self::$guard),+];
+
+            /// What it is called where it is switched off.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$guard => $name,)+ }
+            }
+        }
+    };
+}
+
+guards! {
+    /// Fuel of a call.
+    Fuel = "fuel",
+    /// The deadline of a call: the epoch's for a guest that computes, the timer's for one that waits.
+    Time = "time",
+    /// The sum over linear memories and tables.
+    Memory = "memory",
+    /// Bytes of an answer, before and after it is copied out of the guest.
+    Result = "result",
+    /// Handles of a call.
+    Handles = "handles",
+    /// Bytes of one request for random numbers.
+    Random = "random",
+    /// Bytes kept of what a call prints.
+    Output = "output",
+    /// Calls of a mount that run at once.
+    Concurrency = "concurrency",
+    /// Calls of a mount that wait.
+    Queue = "queue",
+    /// The end of a call whose caller went away.
+    Cancel = "cancel",
+}
+
+#[cfg(not(feature = "unguarded"))]
+impl Guard {
+    /// Whether it is in force: always.
+    #[inline]
+    pub const fn is_on(self) -> bool {
+        let _ = self;
+        true
+    }
+}
+
+#[cfg(feature = "unguarded")]
+mod switches {
+    use std::sync::OnceLock;
+
+    use super::Guard;
+
+    static OFF: OnceLock<Vec<Guard>> = OnceLock::new();
+
+    impl Guard {
+        /// Whether it is in force.
+        pub fn is_on(self) -> bool {
+            !OFF.get().is_some_and(|off| off.contains(&self))
+        }
+
+        /// Switches guards off for the rest of the process, by their names, separated by commas. Once; later calls change
+        /// nothing.
+        ///
+        /// # Errors
+        /// Names the first that is no guard.
+        pub fn switch_off(names: &str) -> Result<(), String> {
+            let named = |name: &str| {
+                let found = Guard::ALL.iter().find(|guard| guard.name() == name);
+                found.copied().ok_or_else(|| format!("there is no guard \"{name}\""))
+            };
+            let off = names.split(',').filter(|name| !name.is_empty()).map(named).collect::<Result<Vec<_>, _>>()?;
+            let _ = OFF.set(off);
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct() {
+        for (at, guard) in Guard::ALL.iter().enumerate() {
+            assert!(Guard::ALL.iter().skip(at + 1).all(|other| other.name() != guard.name()), "{guard:?}");
+        }
+    }
+
+    #[cfg(not(feature = "unguarded"))]
+    #[test]
+    fn no_guard_of_this_build_can_be_switched_off() {
+        const { assert!(Guard::Fuel.is_on()) };
+    }
+}
