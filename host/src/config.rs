@@ -132,8 +132,7 @@ impl Config {
             .ok()
             .filter(|calls| (1..=MAX_CALLS).contains(&u64::from(*calls)))
             .ok_or(format!("calls = {calls}: expected 1 to {MAX_CALLS}"))?;
-        let total_memory =
-            root.take::<Bytes>("total-memory", "a size such as \"512MiB\"")?.map_or(TOTAL_MEMORY, |size| size.0);
+        let total_memory = root.take::<Bytes>("total-memory", "a size such as \"512MiB\"")?.map(|size| size.0);
         let list_time = root.take::<Span>("list-time", "a time such as \"3s\"")?.map_or(LIST_TIME, |span| span.0);
         let limits = match root.section("limits")? {
             None => Limits::default(),
@@ -146,20 +145,7 @@ impl Config {
             mounts.insert(name, mount);
         }
         root.finish(&[])?;
-        for (name, memory) in mounts
-            .iter()
-            .map(|(name, mount): (&MountName, &Mount)| (format!("mounts.{name}.limits.memory"), mount.limits.memory))
-            .chain([("limits.memory".to_owned(), limits.memory)])
-        {
-            if memory > total_memory / 2 {
-                return Err(format!(
-                    "{name} = \"{}\": a mount gets at most half of total-memory, which is \"{}\"; lower the one, or set  total-memory = \"{}\"  at the top",
-                    show_bytes(memory),
-                    show_bytes(total_memory),
-                    show_bytes(memory.saturating_mul(2))
-                ));
-            }
-        }
+        let total_memory = check_memory(total_memory, &limits, &mounts)?;
         // Half of all turns at most, so that no mount alone can keep the others waiting.
         let fair = usize::try_from(calls / 2).unwrap_or(usize::MAX).max(1);
         let mut limits = limits;
@@ -179,6 +165,24 @@ impl Config {
         }
         let ambient = Ambient { base, home, reserved };
         Ok(Self { plugins, cache, state, audit, calls, total_memory, list_time, limits, mounts, ambient })
+    }
+}
+
+/// The memory of all calls: at least twice what any mount may take, so that none alone can keep the others waiting.
+fn check_memory(total: Option<u64>, limits: &Limits, mounts: &BTreeMap<MountName, Mount>) -> Result<u64, String> {
+    let named = mounts.iter().map(|(name, mount)| (format!("mounts.{name}.limits.memory"), mount.limits.memory));
+    let all = named.chain([("limits.memory".to_owned(), limits.memory)]);
+    let Some((name, most)) = all.max_by_key(|(_, memory)| *memory) else { return Ok(total.unwrap_or(TOTAL_MEMORY)) };
+    let needed = most.saturating_mul(2);
+    match total {
+        None => Ok(TOTAL_MEMORY.max(needed)),
+        Some(total) if total >= needed => Ok(total),
+        Some(total) => Err(format!(
+            "total-memory = \"{}\": a mount gets at most half of it, and {name} is \"{}\"; lower that, or set  total-memory = \"{}\"",
+            show_bytes(total),
+            show_bytes(most),
+            show_bytes(needed)
+        )),
     }
 }
 
