@@ -81,8 +81,8 @@ fn besieged(wall: &str) -> Besieged {
     let mut site = site(&format!(
         "wall = \"{wall}\"\n[mounts.imp]\ncomponent = \"imp.wasm\"\nfs = {{ \"/data\" = \"granted\" }}\n"
     ));
-    for path in ["granted/sub/file", "beside/file", "home/.ssh/id"] {
-        site.write(path, path);
+    for path in ["granted/sub/file", "beside/file", "home/.ssh/id", "audit.jsonl"] {
+        site.write(path, "");
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -103,7 +103,7 @@ fn besieged(wall: &str) -> Besieged {
         format!("open {}", path("belljar.toml")),
         format!("open {}", path("audit.jsonl")),
         format!("write {}", path("granted/new")),
-        format!("write {}", path("plugins/new.wasm")),
+        format!("write {}", path("plugins/new")),
         format!("write {}", path("home/new")),
         format!("connect {port}"),
         "bind 0".to_owned(),
@@ -130,7 +130,7 @@ fn beyond(attempt: &str, abi: i32) -> bool {
 #[test]
 fn who_breaks_out_of_the_engine_finds_little_more_than_the_grants() {
     let Some(abi) = abi() else { return };
-    let Besieged { site, needed, needless, .. } = besieged("best-effort");
+    let Besieged { site, needed, needless, _canaries } = besieged("best-effort");
     let mut client = site.stdio(Era::Modern);
     witness(&mut client);
     let ended = client.close();
@@ -146,7 +146,7 @@ fn who_breaks_out_of_the_engine_finds_little_more_than_the_grants() {
 
 #[test]
 fn without_the_wall_all_of_that_is_there() {
-    let Besieged { site, needed, needless, .. } = besieged("off");
+    let Besieged { site, needed, needless, _canaries } = besieged("off");
     let mut client = site.stdio(Era::Modern);
     witness(&mut client);
     let ended = client.close();
@@ -279,7 +279,9 @@ fn check_says_what_stands() {
 fn run_walled_in(site: &Site, verb: &[&str]) -> Output {
     let command = site.command(site.arguments(verb));
     let deep = move || {
-        (0..DEEPEST).for_each(|_| drop(one_more_wall()));
+        (0..DEEPEST).for_each(|_| {
+            one_more_wall();
+        });
         process::run(command, Duration::from_secs(60))
     };
     std::thread::spawn(deep).join().unwrap()

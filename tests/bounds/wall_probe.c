@@ -1,6 +1,6 @@
-/* Asked from inside: loaded into the real belljar with LD_PRELOAD, it stands in front of `read`. At the first read of
- * standard input, which every server and compiler process does when it is all set up, it tries what the lines of
- * $WALL_PROBE say, in that very thread, and writes to standard error how each ended ("probe: LINE = errno"). */
+/* Asked from inside: loaded into the real belljar with LD_PRELOAD, it stands in front of `epoll_wait` and of `read`. When
+ * the process first waits for events (the server) or reads standard input (the compiler process), it tries what the
+ * lines of $WALL_PROBE say, in that very thread, and writes to standard error how each ended ("probe: LINE = errno"). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -63,20 +64,27 @@ static int tried(char *verb, char *what) {
     return -1;
 }
 
-ssize_t read(int fd, void *buffer, size_t size) {
+static void probe(void) {
     static atomic_flag done = ATOMIC_FLAG_INIT;
-    if (fd == 0 && !atomic_flag_test_and_set(&done)) {
-        const char *wanted = getenv("WALL_PROBE");
-        char *lines = wanted ? strdup(wanted) : NULL, *rest = lines, *line;
-        while (rest && (line = strsep(&rest, "\n"))) {
-            char *what = strchr(line, ' ');
-            if (!what) continue;
-            *what++ = 0;
-            int error = tried(line, what);
-            dprintf(2, "probe: %s %s = %d\n", line, what, error);
-        }
-        if (lines) dprintf(2, "probe: end\n");
-        free(lines);
+    if (atomic_flag_test_and_set(&done)) return;
+    const char *wanted = getenv("WALL_PROBE");
+    char *lines = wanted ? strdup(wanted) : NULL, *rest = lines, *line;
+    while (rest && (line = strsep(&rest, "\n"))) {
+        char *what = strchr(line, ' ');
+        if (!what) continue;
+        *what++ = 0;
+        int error = tried(line, what);
+        dprintf(2, "probe: %s %s = %d\n", line, what, error);
     }
+    free(lines);
+}
+
+ssize_t read(int fd, void *buffer, size_t size) {
+    if (fd == 0) probe();
     return syscall(SYS_read, fd, buffer, size);
+}
+
+int epoll_wait(int fd, struct epoll_event *events, int most, int patience) {
+    probe();
+    return syscall(SYS_epoll_pwait, fd, events, most, patience, NULL, (size_t)8);
 }
