@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::grants::{Ambient, KINDS, Requested};
 use crate::model::error::show_bytes;
-use crate::model::{Limits, MountName, limits, reference};
+use crate::model::{Limits, MountName, limits, reference, text};
 use section::{Bytes, Percent, Section, Span};
 
 /// The name of the file that is looked for in the working directory.
@@ -29,6 +29,18 @@ pub enum Audit {
     File(PathBuf),
 }
 
+/// Whether the process gives up what it does not need before any guest runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wall {
+    /// As much as the kernel can keep from it.
+    #[default]
+    BestEffort,
+    /// All of it, or nothing is started.
+    Require,
+    /// No.
+    Off,
+}
+
 /// The whole configuration, with every path absolute.
 pub struct Config {
     /// The directory that is searched for `*.wasm`.
@@ -39,6 +51,8 @@ pub struct Config {
     pub state: PathBuf,
     /// Where records go.
     pub audit: Audit,
+    /// The wall around the process.
+    pub wall: Wall,
     /// Calls at once over all mounts.
     pub calls: u32,
     /// Bytes that all calls and all answers on their way may take together.
@@ -107,13 +121,13 @@ impl Config {
         }
     }
 
-    fn parse(text: String, given: &Given) -> Result<Self, String> {
+    fn parse(source: String, given: &Given) -> Result<Self, String> {
         let base = given
             .file
             .as_ref()
             .and_then(|(path, _)| path.parent())
             .map_or_else(|| given.directory.clone(), Path::to_owned);
-        let mut root = Section::parse(&text)?;
+        let mut root = Section::parse(&source)?;
         let home = given.home.clone();
         let place = |path: PathBuf| match (path.strip_prefix("~"), &home) {
             (Ok(below), Some(home)) => home.join(below),
@@ -126,6 +140,13 @@ impl Config {
             None | Some("stderr") => Audit::Stderr,
             Some("off") => Audit::Off,
             Some(file) => Audit::File(place(file.into())),
+        };
+        const WALLS: &str = "\"best-effort\", \"require\" or \"off\"";
+        let wall = match root.take::<String>("wall", WALLS)?.as_deref() {
+            None | Some("best-effort") => Wall::BestEffort,
+            Some("require") => Wall::Require,
+            Some("off") => Wall::Off,
+            Some(other) => return Err(format!("wall = {:?}: expected {WALLS}", text::excerpt(other, 80))),
         };
         let calls = root.take::<u64>("calls", "a number")?.unwrap_or(CALLS.into());
         let calls = u32::try_from(calls)
@@ -164,7 +185,7 @@ impl Config {
             reserved.push(path.clone());
         }
         let ambient = Ambient { base, home, reserved };
-        Ok(Self { plugins, cache, state, audit, calls, total_memory, list_time, limits, mounts, ambient })
+        Ok(Self { plugins, cache, state, audit, wall, calls, total_memory, list_time, limits, mounts, ambient })
     }
 }
 

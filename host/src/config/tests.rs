@@ -110,3 +110,14 @@ fn wrong_values_say_what_was_expected() {
     assert!(!error("a = \x1b[31m").contains('\x1b'));
     assert!(error("a = ").contains("line 1"), "{}", error("a = "));
 }
+
+#[test]
+fn the_wall_is_one_of_three() {
+    assert_eq!(read("").unwrap().wall, Wall::BestEffort);
+    assert_eq!(read("wall = \"best-effort\"").unwrap().wall, Wall::BestEffort);
+    assert_eq!(read("wall = \"require\"").unwrap().wall, Wall::Require);
+    assert_eq!(read("wall = \"off\"").unwrap().wall, Wall::Off);
+    for wrong in ["wall = \"on\"", "wall = false"] {
+        assert!(error(wrong).contains("expected \"best-effort\", \"require\" or \"off\""), "{}", error(wrong));
+    }
+}

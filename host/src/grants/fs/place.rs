@@ -55,14 +55,7 @@ impl Place {
     pub(super) fn open(guest: &str, host: &Path, ambient: &Ambient) -> Result<Self, String> {
         check_guest(guest)?;
         let asked = host.display();
-        let path = absolute(host, ambient)?;
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a grant is configured here: the operator's path becomes a handle"
-        )]
-        let host = std::fs::canonicalize(&path)
-            .map_err(|error| format!("cannot open the directory \"{asked}\": {}", plain(&error)))?;
-        check_host(&host, ambient)?;
+        let host = find(host, ambient)?;
         let dir = beneath::open_canonical(&host).map_err(|errno| match errno {
             Errno::NOSYS => "filesystem grants need the openat2 system call (Linux 5.6 or newer)".to_owned(),
             Errno::NOTDIR => format!("\"{asked}\" is not a directory; grant the directory that holds it"),
@@ -101,6 +94,16 @@ impl Place {
         }
         handle.1.as_ref()?.try_clone().ok()
     }
+}
+
+/// The path of a granted directory without symbolic links, if it may be granted.
+pub(super) fn find(host: &Path, ambient: &Ambient) -> Result<PathBuf, String> {
+    let path = absolute(host, ambient)?;
+    #[expect(clippy::disallowed_methods, reason = "a grant is configured here: the operator's path becomes a handle")]
+    let found = std::fs::canonicalize(&path)
+        .map_err(|error| format!("cannot open the directory \"{}\": {}", host.display(), plain(&error)))?;
+    check_host(&found, ambient)?;
+    Ok(found)
 }
 
 /// The text of an I/O error without a path in it.
