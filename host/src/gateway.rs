@@ -2,7 +2,7 @@
 //!
 //! A read is one line through here. Knows no MCP and no WebAssembly; every request ends in exactly one record per call.
 
-mod check;
+pub mod check;
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;

@@ -49,9 +49,8 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MountId(u64);
 
-#[cfg(test)]
 impl MountId {
-    /// One that names no mount.
+    /// One that names no mount: a call to it is refused.
     pub fn none() -> Self {
         Self(0)
     }

@@ -49,7 +49,7 @@ pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(
 }
 
 /// Lines of JSON over a pair of streams.
-struct Lines<R, W> {
+pub struct Lines<R, W> {
     input: BufReader<R>,
     line: Vec<u8>,
     /// The rest of the line that is being read is thrown away: it was too long.
@@ -143,7 +143,8 @@ enum Line {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
-    fn new(input: R, output: W) -> Self {
+    /// Messages are read from `input`; answers, our own among them, are written to `output`.
+    pub fn new(input: R, output: W) -> Self {
         Self {
             input: BufReader::with_capacity(16 << 10, input),
             line: Vec::new(),
