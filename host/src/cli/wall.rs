@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, RestrictionStatus, Ruleset,
-    RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, Scope,
+    RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::runtime::Runtime;
@@ -127,12 +127,12 @@ pub(super) fn raise(config: &Config, output: Option<&Path>) -> Result<Raised, Fa
     if config.wall != Wall::Off {
         let alone = is_alone();
         standing = match enforce(&openings(config, output), &mut pinned) {
-            Ok(status) => standing_of(&status.landlock, alone),
+            Ok(status) => standing_of(&status, alone),
             Err(error) => Standing::None(format!("the kernel refuses it ({})", plain(&error))),
         };
         match &standing {
             Standing::Full { .. } => tracing::info!("second wall: {standing}"),
-            _ => tracing::warn!("second wall: {standing}; a newer kernel keeps more from a guest that breaks out"),
+            _ => tracing::warn!("second wall: {standing}"),
         }
     }
     if config.wall == Wall::Require && !matches!(standing, Standing::Full { .. }) {
@@ -149,7 +149,7 @@ pub(super) fn raise_bare() -> Raised {
     give_up();
     let mut pinned = Vec::new();
     let standing = match enforce(&program(), &mut pinned) {
-        Ok(status) => standing_of(&status.landlock, is_alone()),
+        Ok(status) => standing_of(&status, is_alone()),
         Err(error) => Standing::None(plain(&error)),
     };
     Raised { standing, threads, _pinned: pinned }
@@ -177,7 +177,14 @@ fn is_alone() -> bool {
     tasks.is_ok_and(|tasks| tasks.count() == 1)
 }
 
-fn standing_of(landlock: &LandlockStatus, alone: bool) -> Standing {
+fn standing_of(status: &RestrictionStatus, alone: bool) -> Standing {
+    if status.ruleset == RulesetStatus::NotEnforced && matches!(status.landlock, LandlockStatus::Available { .. }) {
+        return Standing::None("the kernel enforces nothing of it".to_owned());
+    }
+    standing_on(&status.landlock, alone)
+}
+
+fn standing_on(landlock: &LandlockStatus, alone: bool) -> Standing {
     let abi = match landlock {
         LandlockStatus::NotEnabled => {
             return Standing::None(
@@ -277,7 +284,14 @@ fn enforce(open: &Open, pinned: &mut Vec<File>) -> Result<RestrictionStatus, Rul
         options.read(true).custom_flags(i32::from_ne_bytes(rustix::fs::OFlags::PATH.bits().to_ne_bytes()));
         #[expect(clippy::disallowed_methods, reason = "a name for the kernel's rule; nothing is read")]
         let Ok(file) = options.open(path) else { continue };
-        rules = rules.add_rule(PathBeneath::new(&file, *access))?;
+        // One file system that Landlock does not know costs what lies on it, not the wall.
+        if let Err(error) = (&mut rules).add_rule(PathBeneath::new(&file, *access)) {
+            tracing::warn!(
+                "\"{}\" is out of reach: the second wall cannot let it through ({})",
+                path.display(),
+                plain(&error)
+            );
+        }
         if path.starts_with("/proc") {
             pinned.push(file);
         }
