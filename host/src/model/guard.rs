@@ -44,6 +44,12 @@ guards! {
     Queue = "queue",
     /// The end of a call whose caller went away.
     Cancel = "cancel",
+    /// Contents are for what was asked, or below it.
+    ContentsName = "contents-name",
+    /// How many contents an answer has: at least one, at most so many.
+    ContentsCount = "contents-count",
+    /// MIME types of RFC 6838 syntax, and nothing else.
+    Mime = "mime",
 }
 
 #[cfg(not(feature = "unguarded"))]
