@@ -42,6 +42,14 @@ guards! {
     Concurrency = "concurrency",
     /// Calls of a mount that wait.
     Queue = "queue",
+    /// A mount's share of the processors.
+    Cpu = "cpu",
+    /// The memory of all calls and answers together.
+    Budget = "budget",
+    /// The pause after failures in a row.
+    Breaker = "breaker",
+    /// The lane on which calls go on that compute for long.
+    Lane = "lane",
     /// The end of a call whose caller went away.
     Cancel = "cancel",
     /// Contents are for what was asked, or below it.
