@@ -58,6 +58,10 @@ guards! {
     ContentsCount = "contents-count",
     /// MIME types of RFC 6838 syntax, and nothing else.
     Mime = "mime",
+    /// A stranger's words are cut and cleaned before they are shown.
+    Words = "words",
+    /// Neither FIFOs nor devices are opened.
+    Special = "special",
 }
 
 #[cfg(not(feature = "unguarded"))]
