@@ -1,63 +1,123 @@
 //! Who may run a call, how many at once, and how long a call waits. Gives the permit without which the sandbox runs
 //! nothing.
 
+mod breaker;
+pub mod budget;
+mod share;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::model::error::Bound;
-use crate::model::{Limit, Limits, MountName, ReadError};
+use crate::model::{Guard, Limit, Limits, MountName, Operation, ReadError};
+use budget::{Allowance, Budget, Part};
 
 /// Calls of one mount that may wait for a turn; one more is refused at once.
 const WAITING: usize = 256;
 
+/// A mount whose calls take less than this, on average, is quick: it gets its turn also when all that long calls may have
+/// is taken.
+const QUICK: Duration = Duration::from_millis(10);
+
 /// The turnstile of the whole host.
 pub struct Admission {
-    total: Arc<Semaphore>,
+    /// Turns that any call may take.
+    common: Arc<Semaphore>,
+    /// Turns that quick mounts alone may take: a quarter of all.
+    reserve: Arc<Semaphore>,
+    budget: Arc<Budget>,
 }
 
 /// The turnstile of one mount.
 pub struct Gate {
-    name: MountName,
-    limits: Arc<Limits>,
+    mount: Arc<Mount>,
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
+    breaker: breaker::Breaker,
+}
+
+/// What admission keeps of a mount and its permits use.
+struct Mount {
+    name: MountName,
+    limits: Limits,
+    share: share::Share,
+    memory: Arc<Part>,
+    /// Nanoseconds that a call holds its turn, as a running average.
+    pace: AtomicU64,
 }
 
 impl Gate {
     /// A turnstile with the mount's own number of slots.
     pub fn new(name: MountName, limits: Limits) -> Self {
         let slots = Arc::new(Semaphore::new(limits.concurrency));
-        Self { name, limits: Arc::new(limits), slots, waiting: AtomicUsize::new(0) }
+        let share = share::Share::new(limits.cpu);
+        let mount = Mount { name, limits, share, memory: Part::new(), pace: AtomicU64::new(0) };
+        Self { mount: Arc::new(mount), slots, waiting: AtomicUsize::new(0), breaker: breaker::Breaker::default() }
     }
 
     /// The mount's limits.
     pub fn limits(&self) -> &Limits {
-        &self.limits
+        &self.mount.limits
+    }
+
+    /// Takes note of how a call ended that was let in: what fails again and again is asked less often.
+    pub fn ended(&self, operation: &Operation, error: Option<&ReadError>) {
+        if let Some(pause) = self.breaker.ended(operation, error, &self.mount.name, Instant::now()) {
+            tracing::warn!(
+                mount = %self.mount.name,
+                "{} failed again; not asked for {}",
+                breaker::shown(operation),
+                humantime::format_duration(pause)
+            );
+        }
+    }
+}
+
+impl Mount {
+    fn is_quick(&self) -> bool {
+        u128::from(self.pace.load(Ordering::Relaxed)) <= QUICK.as_nanos()
     }
 }
 
 /// The right to run one call, with its bounds. Only [`Admission::admit`] makes one; it gives its slots back when dropped.
 pub struct Permit {
-    limits: Arc<Limits>,
+    mount: Arc<Mount>,
+    budget: Arc<Budget>,
     since: Instant,
+    started: Instant,
     deadline: Instant,
     bound: Bound,
-    _slots: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+    _slots: (Option<OwnedSemaphorePermit>, OwnedSemaphorePermit),
 }
 
 impl Permit {
     /// The bounds of the call.
     pub fn limits(&self) -> &Limits {
-        &self.limits
+        &self.mount.limits
     }
 
     /// When the call must have ended.
     pub fn deadline(&self) -> Instant {
         self.deadline
+    }
+
+    /// Whether the mount's calls are short as a rule. It decides where a call starts, not what it may do.
+    pub fn is_quick(&self) -> bool {
+        self.mount.is_quick()
+    }
+
+    /// Draws processor time on the mount's account.
+    pub fn spent(&self, time: Duration) {
+        self.mount.share.draw(Instant::now(), time);
+    }
+
+    /// What the call's linear memory is drawn from.
+    pub fn memory(&self) -> Allowance {
+        Allowance::new(&self.budget, &self.mount.memory)
     }
 
     /// The limit that the deadline comes from, as it is told when the deadline has passed: waiting counts.
@@ -68,48 +128,127 @@ impl Permit {
     }
 }
 
+impl Drop for Permit {
+    fn drop(&mut self) {
+        // A fourth of the latest call: one long call makes a mount slow, a dozen short ones make it quick again. Two calls
+        // that end at once may lose one of them.
+        let took = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let pace = self.mount.pace.load(Ordering::Relaxed);
+        self.mount.pace.store(pace / 4 * 3 + took / 4, Ordering::Relaxed);
+    }
+}
+
 impl Admission {
-    /// Lets at most `calls` calls run at once, over all mounts.
-    pub fn new(calls: usize) -> Self {
-        Self { total: Arc::new(Semaphore::new(calls)) }
+    /// Lets at most `calls` calls run at once, over all mounts, with what `budget` has for them.
+    pub fn new(calls: usize, budget: Arc<Budget>) -> Self {
+        let reserve = calls / 4;
+        let [common, reserve] = [calls - reserve, reserve].map(|turns| Arc::new(Semaphore::new(turns)));
+        Self { common, reserve, budget }
+    }
+
+    /// The memory of all calls and answers.
+    pub fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     /// Waits for a slot of the mount and one of the host. The call's deadline counts from now, or is `by` where that is
     /// earlier: the time that a listing over all mounts may take.
     ///
     /// # Errors
-    /// [`ReadError::Busy`] when too many wait already or no slot came free in the mount's queueing time.
-    pub async fn admit(&self, gate: &Gate, by: Option<Instant>) -> Result<Permit, ReadError> {
+    /// [`ReadError::Busy`] when too many wait already, no slot came free in the mount's queueing time, the mount used up its
+    /// share of the processors, or memory is short. [`ReadError::Unavailable`] when `operation` failed again and again.
+    pub async fn admit(&self, gate: &Gate, operation: &Operation, by: Option<Instant>) -> Result<Permit, ReadError> {
+        let mount = &gate.mount;
+        let limits = &mount.limits;
         let now = Instant::now();
-        let own = now + gate.limits.time;
+        gate.breaker.check(operation, now, limits.time)?;
+        if self.budget.is_spent() {
+            return Err(ReadError::Busy(self.budget.explain()));
+        }
+        let own = now + limits.time;
         let (deadline, bound) = match by {
             Some(by) if by < own => (by, Bound::ListTime),
             _ => (own, Bound::Time),
         };
-        let permit = |slots| Permit { limits: Arc::clone(&gate.limits), since: now, deadline, bound, _slots: slots };
+        let permit = |slots, started| Permit {
+            mount: Arc::clone(mount),
+            budget: Arc::clone(&self.budget),
+            since: now,
+            started,
+            deadline,
+            bound,
+            _slots: slots,
+        };
+        let rest = mount.share.wait(now);
         // The usual case: both are free, nothing is counted and no timer is made.
-        if let Ok(own) = Arc::clone(&gate.slots).try_acquire_owned()
-            && let Ok(total) = Arc::clone(&self.total).try_acquire_owned()
+        if rest.is_zero()
+            && let Some(own) = gate.try_slot()
+            && let Some(turn) = self.try_turn(mount)
         {
-            return Ok(permit((own, total)));
+            return Ok(permit((own, turn), now));
         }
         let _place = Place::take(&gate.waiting)
-            .ok_or_else(|| ReadError::Busy(format!("{WAITING} calls of mount \"{}\" wait already", gate.name)))?;
+            .ok_or_else(|| ReadError::Busy(format!("{WAITING} calls of mount \"{}\" wait already", mount.name)))?;
+        let latest = deadline.min(now + limits.queue);
+        if now + rest > latest {
+            return Err(ReadError::Busy(format!(
+                "mount \"{0}\" computed more than its share of {1}% of a processor over {2}, and gets its next turn in {3}; to allow more, set cpu = \"{4}%\" under [mounts.{0}.limits]",
+                mount.name,
+                limits.cpu,
+                humantime::format_duration(share::WINDOW),
+                humantime::format_duration(Duration::from_secs(rest.as_secs() + 1)),
+                limits.cpu * 2,
+            )));
+        }
         let slots = async {
-            let own = Arc::clone(&gate.slots).acquire_owned().await.ok()?;
-            let total = Arc::clone(&self.total).acquire_owned().await.ok()?;
-            Some((own, total))
+            tokio::time::sleep(rest).await;
+            let own = gate.slot().await?;
+            let turn = self.turn(mount).await?;
+            Some((own, turn))
         };
-        match timeout_at(deadline.min(now + gate.limits.queue), slots).await {
-            Ok(Some(slots)) => Ok(permit(slots)),
+        match timeout_at(latest, slots).await {
+            Ok(Some(slots)) => Ok(permit(slots, Instant::now())),
             Ok(None) => Err(ReadError::Unavailable("belljar is shutting down".to_owned())),
             Err(_) => Err(ReadError::Busy(format!(
                 "no turn came free within {}; mount \"{}\" runs {} calls at once, at most",
-                humantime::format_duration(gate.limits.queue),
-                gate.name,
-                gate.limits.concurrency
+                humantime::format_duration(limits.queue),
+                mount.name,
+                limits.concurrency
             ))),
         }
+    }
+
+    fn try_turn(&self, mount: &Mount) -> Option<OwnedSemaphorePermit> {
+        let common = Arc::clone(&self.common).try_acquire_owned().ok();
+        common.or_else(|| mount.is_quick().then(|| Arc::clone(&self.reserve).try_acquire_owned().ok())?)
+    }
+
+    async fn turn(&self, mount: &Mount) -> Option<OwnedSemaphorePermit> {
+        let common = Arc::clone(&self.common).acquire_owned();
+        if !mount.is_quick() {
+            return common.await.ok();
+        }
+        tokio::select! {
+            turn = common => turn.ok(),
+            turn = Arc::clone(&self.reserve).acquire_owned() => turn.ok(),
+        }
+    }
+}
+
+impl Gate {
+    /// One of the mount's slots; none is needed when the guard is off.
+    fn try_slot(&self) -> Option<Option<OwnedSemaphorePermit>> {
+        if !Guard::Concurrency.is_on() {
+            return Some(None);
+        }
+        Arc::clone(&self.slots).try_acquire_owned().ok().map(Some)
+    }
+
+    async fn slot(&self) -> Option<Option<OwnedSemaphorePermit>> {
+        if !Guard::Concurrency.is_on() {
+            return Some(None);
+        }
+        Arc::clone(&self.slots).acquire_owned().await.ok().map(Some)
     }
 }
 
@@ -120,7 +259,7 @@ impl<'a> Place<'a> {
     fn take(waiting: &'a AtomicUsize) -> Option<Self> {
         let before = waiting.fetch_add(1, Ordering::Relaxed);
         let place = Self(waiting);
-        (before < WAITING).then_some(place)
+        (before < WAITING || !Guard::Queue.is_on()).then_some(place)
     }
 }
 
@@ -134,6 +273,12 @@ impl Drop for Place<'_> {
 mod tests {
     use super::*;
 
+    const READ: Operation = Operation::Read { reference: String::new() };
+
+    fn admission(calls: usize) -> Admission {
+        Admission::new(calls, Budget::new(1 << 30))
+    }
+
     fn gate(concurrency: usize) -> Gate {
         let limits = Limits { concurrency, queue: Duration::from_millis(50), ..Limits::default() };
         Gate::new(MountName::new("m").unwrap(), limits)
@@ -141,41 +286,41 @@ mod tests {
 
     #[tokio::test]
     async fn a_mount_takes_no_more_than_its_slots() {
-        let admission = Admission::new(10);
+        let admission = admission(10);
         let (busy, other) = (gate(2), gate(2));
-        let first = admission.admit(&busy, None).await.unwrap();
-        let _second = admission.admit(&busy, None).await.unwrap();
-        assert!(matches!(admission.admit(&busy, None).await, Err(ReadError::Busy(_))));
-        assert!(admission.admit(&other, None).await.is_ok(), "another mount has its own slots");
+        let first = admission.admit(&busy, &READ, None).await.unwrap();
+        let _second = admission.admit(&busy, &READ, None).await.unwrap();
+        assert!(matches!(admission.admit(&busy, &READ, None).await, Err(ReadError::Busy(_))));
+        assert!(admission.admit(&other, &READ, None).await.is_ok(), "another mount has its own slots");
         drop(first);
-        assert!(admission.admit(&busy, None).await.is_ok());
+        assert!(admission.admit(&busy, &READ, None).await.is_ok());
     }
 
     #[tokio::test]
     async fn all_mounts_share_the_total_and_a_refused_call_keeps_nothing() {
-        let admission = Admission::new(1);
+        let admission = admission(1);
         let (a, b) = (gate(1), gate(1));
-        let held = admission.admit(&a, None).await.unwrap();
-        assert!(matches!(admission.admit(&b, None).await, Err(ReadError::Busy(_))));
+        let held = admission.admit(&a, &READ, None).await.unwrap();
+        assert!(matches!(admission.admit(&b, &READ, None).await, Err(ReadError::Busy(_))));
         drop(held);
-        assert!(admission.admit(&b, None).await.is_ok());
+        assert!(admission.admit(&b, &READ, None).await.is_ok());
     }
 
     #[tokio::test]
     async fn the_queue_is_bounded() {
-        let admission = Arc::new(Admission::new(10));
+        let admission = Arc::new(admission(10));
         let gate = Arc::new(gate(1));
-        let _held = admission.admit(&gate, None).await.unwrap();
+        let _held = admission.admit(&gate, &READ, None).await.unwrap();
         let waiters: Vec<_> = (0..WAITING)
             .map(|_| {
                 let (admission, gate) = (Arc::clone(&admission), Arc::clone(&gate));
-                tokio::spawn(async move { admission.admit(&gate, None).await.is_ok() })
+                tokio::spawn(async move { admission.admit(&gate, &READ, None).await.is_ok() })
             })
             .collect();
         while gate.waiting.load(Ordering::Relaxed) < WAITING {
             tokio::task::yield_now().await;
         }
-        assert!(matches!(admission.admit(&gate, None).await, Err(ReadError::Busy(_))));
+        assert!(matches!(admission.admit(&gate, &READ, None).await, Err(ReadError::Busy(_))));
         assert_eq!(gate.waiting.load(Ordering::Relaxed), WAITING, "refused at once, while all others still wait");
         for waiter in waiters {
             assert!(!waiter.await.unwrap());
@@ -185,9 +330,70 @@ mod tests {
 
     #[tokio::test]
     async fn the_earlier_deadline_holds() {
-        let admission = Admission::new(1);
+        let admission = admission(1);
         let gate = gate(1);
         let by = Instant::now() + Duration::from_secs(1);
-        assert_eq!(admission.admit(&gate, Some(by)).await.unwrap().deadline(), by);
+        assert_eq!(admission.admit(&gate, &READ, Some(by)).await.unwrap().deadline(), by);
+    }
+
+    #[tokio::test]
+    async fn a_quarter_of_all_turns_is_kept_for_quick_mounts() {
+        let admission = admission(8);
+        let [slow, quick] = [gate(100), gate(100)];
+        slow.mount.pace.store(u64::MAX / 2, Ordering::Relaxed);
+        let mut held = Vec::new();
+        for _ in 0..6 {
+            held.push(admission.admit(&slow, &READ, None).await.unwrap());
+        }
+        assert!(admission.admit(&slow, &READ, None).await.is_err());
+        for _ in 0..2 {
+            held.push(admission.admit(&quick, &READ, None).await.unwrap());
+        }
+        assert!(admission.admit(&quick, &READ, None).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn one_long_call_makes_a_mount_slow_and_a_few_short_ones_quick_again() {
+        let admission = admission(1);
+        let gate = gate(1);
+        let mut permit = admission.admit(&gate, &READ, None).await.unwrap();
+        assert!(permit.is_quick(), "until it shows otherwise");
+        permit.started -= Duration::from_millis(250);
+        drop(permit);
+        let mut calls = 0;
+        while !admission.admit(&gate, &READ, None).await.unwrap().is_quick() {
+            calls += 1;
+        }
+        assert!((3..20).contains(&calls), "{calls}");
+    }
+
+    #[tokio::test]
+    async fn a_share_is_waited_for_or_refused_with_the_cure() {
+        let admission = admission(1);
+        let gate = gate(1);
+        let permit = admission.admit(&gate, &READ, None).await.unwrap();
+        permit.spent(share::WINDOW + Duration::from_millis(20));
+        drop(permit);
+        let began = Instant::now();
+        assert!(admission.admit(&gate, &READ, None).await.is_ok());
+        assert!(began.elapsed() >= Duration::from_millis(20));
+        gate.mount.share.draw(Instant::now(), share::WINDOW);
+        let Err(ReadError::Busy(why)) = admission.admit(&gate, &READ, None).await else { panic!("let in") };
+        assert!(
+            why.contains("share of 100% of a processor over 10s")
+                && why.contains("cpu = \"200%\" under [mounts.m.limits]"),
+            "{why}"
+        );
+    }
+
+    #[tokio::test]
+    async fn nobody_is_let_in_when_memory_is_spent() {
+        let budget = Budget::new(1 << 20);
+        let admission = Admission::new(8, Arc::clone(&budget));
+        let held = budget.hold(1 << 20);
+        let Err(ReadError::Busy(why)) = admission.admit(&gate(8), &READ, None).await else { panic!("let in") };
+        assert_eq!(why, "all memory for calls is in use (1MiB of 1MiB)");
+        drop(held);
+        assert!(admission.admit(&gate(8), &READ, None).await.is_ok());
     }
 }

@@ -77,6 +77,7 @@ struct Reached<'a> {
 struct Used {
     fuel: u64,
     micros: u64,
+    cpu_micros: u64,
     memory: u64,
     bytes: u64,
 }
@@ -125,6 +126,7 @@ impl Record {
             usage: Used {
                 fuel: self.usage.fuel,
                 micros: u64::try_from(self.usage.time.as_micros()).unwrap_or(u64::MAX),
+                cpu_micros: u64::try_from(self.usage.cpu.as_micros()).unwrap_or(u64::MAX),
                 memory: self.usage.memory,
                 bytes: self.usage.bytes,
             },

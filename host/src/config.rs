@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::grants::{Ambient, KINDS, Requested};
 use crate::model::error::show_bytes;
 use crate::model::{Limits, MountName, limits, reference};
-use section::{Bytes, Section, Span};
+use section::{Bytes, Percent, Section, Span};
 
 /// The name of the file that is looked for in the working directory.
 pub const FILE: &str = "belljar.toml";
@@ -41,6 +41,8 @@ pub struct Config {
     pub audit: Audit,
     /// Calls at once over all mounts.
     pub calls: u32,
+    /// Bytes that all calls and all answers on their way may take together.
+    pub total_memory: u64,
     /// How long a listing over all mounts may take.
     pub list_time: Duration,
     /// The limits of mounts that are not named.
@@ -80,8 +82,12 @@ pub struct Given {
     pub state: PathBuf,
 }
 
-/// Calls at once when the operator says nothing. With 64 MiB each, 2 GiB at the very most.
+/// Calls at once when the operator says nothing.
 const CALLS: u32 = 32;
+
+/// Memory of all calls when the operator says nothing: eight of the largest that the default limits allow, and a host that
+/// fits into a container of 1 GiB.
+const TOTAL_MEMORY: u64 = 512 << 20;
 
 /// The most calls at once: each has an address space of 32 GiB set aside.
 const MAX_CALLS: u64 = 1024;
@@ -126,6 +132,8 @@ impl Config {
             .ok()
             .filter(|calls| (1..=MAX_CALLS).contains(&u64::from(*calls)))
             .ok_or(format!("calls = {calls}: expected 1 to {MAX_CALLS}"))?;
+        let total_memory =
+            root.take::<Bytes>("total-memory", "a size such as \"512MiB\"")?.map_or(TOTAL_MEMORY, |size| size.0);
         let list_time = root.take::<Span>("list-time", "a time such as \"3s\"")?.map_or(LIST_TIME, |span| span.0);
         let limits = match root.section("limits")? {
             None => Limits::default(),
@@ -138,6 +146,20 @@ impl Config {
             mounts.insert(name, mount);
         }
         root.finish(&[])?;
+        for (name, memory) in mounts
+            .iter()
+            .map(|(name, mount): (&MountName, &Mount)| (format!("mounts.{name}.limits.memory"), mount.limits.memory))
+            .chain([("limits.memory".to_owned(), limits.memory)])
+        {
+            if memory > total_memory / 2 {
+                return Err(format!(
+                    "{name} = \"{}\": a mount gets at most half of total-memory, which is \"{}\"; lower the one, or set  total-memory = \"{}\"  at the top",
+                    show_bytes(memory),
+                    show_bytes(total_memory),
+                    show_bytes(memory.saturating_mul(2))
+                ));
+            }
+        }
         // Half of all turns at most, so that no mount alone can keep the others waiting.
         let fair = usize::try_from(calls / 2).unwrap_or(usize::MAX).max(1);
         let mut limits = limits;
@@ -156,7 +178,7 @@ impl Config {
             reserved.push(path.clone());
         }
         let ambient = Ambient { base, home, reserved };
-        Ok(Self { plugins, cache, state, audit, calls, list_time, limits, mounts, ambient })
+        Ok(Self { plugins, cache, state, audit, calls, total_memory, list_time, limits, mounts, ambient })
     }
 }
 
@@ -201,8 +223,15 @@ fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> 
 
 fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, String> {
     const TIME: &str = "a time such as \"5s\" or \"500ms\"";
+    const PART: &str = "a part of a processor such as \"50%\" or \"200%\"";
     const SIZE: &str = "a size such as \"64MiB\"";
     let path = section.path();
+    if let Some(Percent(value)) = section.take("cpu", PART)? {
+        if !(1..=limits::MAX_CPU).contains(&value) {
+            return Err(format!("{path}cpu: expected \"1%\" to \"{}%\"", limits::MAX_CPU));
+        }
+        limits.cpu = value;
+    }
     let mut time = |key: &str, max: Duration, into: &mut Duration| -> Result<(), String> {
         if let Some(Span(value)) = section.take(key, TIME)? {
             if value < Duration::from_millis(1) || value > max {

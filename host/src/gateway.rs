@@ -13,6 +13,7 @@ use futures_util::stream::FuturesOrdered;
 use tokio::time::Instant;
 
 use crate::admission::Admission;
+use crate::admission::budget::Budget;
 use crate::audit::{Record, Sink};
 use crate::catalog::listing::{Listed, Position, is_full};
 use crate::catalog::{Catalog, Mount, Snapshot};
@@ -91,6 +92,11 @@ impl Gateway {
     pub async fn loaded(&self) -> Arc<Snapshot> {
         self.catalog.settled(Instant::now() + LOADED).await;
         self.catalog.snapshot()
+    }
+
+    /// The memory of all calls and of all answers on their way.
+    pub fn budget(&self) -> &Arc<Budget> {
+        self.admission.budget()
     }
 
     /// Reads `uri`.
@@ -243,8 +249,12 @@ impl Gateway {
         by: Option<Instant>,
     ) -> Result<Answer, ReadError> {
         let mut recorder = Recorder { audit: &self.audit, caller, mount, operation, ended: None };
-        let outcome = match self.admission.admit(&mount.gate, by).await {
-            Ok(permit) => self.sandbox.call(mount.id, permit, operation.clone()).await,
+        let outcome = match self.admission.admit(&mount.gate, operation, by).await {
+            Ok(permit) => {
+                let outcome = self.sandbox.call(mount.id, permit, operation.clone()).await;
+                mount.gate.ended(operation, outcome.result.as_ref().err());
+                outcome
+            }
             Err(error) => Outcome { result: Err(error), usage: Usage::default(), trail: Trail::default() },
         };
         let Outcome { result, usage, trail } = outcome;

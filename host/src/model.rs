@@ -315,6 +315,8 @@ pub struct Usage {
     pub fuel: u64,
     /// Wall time in the sandbox, from instantiation to the dropped store.
     pub time: Duration,
+    /// Processor time, the host's part of the call included.
+    pub cpu: Duration,
     /// Peak bytes over all linear memories and tables together.
     pub memory: u64,
     /// Bytes of the answer.

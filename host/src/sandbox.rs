@@ -70,6 +70,7 @@ struct Mounted {
 pub struct Sandbox {
     engine: Engine,
     linker: Linker<state::State>,
+    lanes: lane::Lanes,
     ticker: engine::Ticker,
     cache: Option<compile::Cache>,
     descriptors: usize,
@@ -100,10 +101,12 @@ impl Sandbox {
         linker.allow_shadowing(false);
         let ticker =
             engine::Ticker::start(&engine).map_err(|error| format!("cannot start the epoch thread: {error}"))?;
+        let lanes = lane::Lanes::start().map_err(|error| format!("cannot start threads for long calls: {error}"))?;
         let cache = options.cache.map(|dir| compile::Cache::new(dir, options.key, &engine));
         Ok(Self {
             engine,
             linker,
+            lanes,
             ticker,
             cache,
             descriptors: options.descriptors,
@@ -185,18 +188,23 @@ impl Sandbox {
             return Outcome { result: Err(gone), usage: Usage::default(), trail: Trail::default() };
         };
         let running = self.ticker.run();
-        if !mounted.held.may_stall() {
-            return call::run(&self.engine, &mounted, &permit, &operation).await;
-        }
-        let name = mounted.name.clone();
-        let deadline = permit.deadline();
-        let late = permit.out_of_time();
         let engine = self.engine.clone();
-        lane::run(&name, deadline, late, async move || {
+        let long = lane::Long::default();
+        let flag = Arc::clone(&long);
+        if mounted.held.may_stall() {
+            let (name, deadline, late) = (mounted.name.clone(), permit.deadline(), permit.out_of_time());
+            let call = async move || {
+                let _running = running;
+                call::run(&engine, &mounted, &permit, &operation, flag).await
+            };
+            return lane::apart::run(&name, deadline, late, call).await;
+        }
+        let is_quick = permit.is_quick();
+        let call = Box::pin(async move {
             let _running = running;
-            call::run(&engine, &mounted, &permit, &operation).await
-        })
-        .await
+            call::run(&engine, &mounted, &permit, &operation, flag).await
+        });
+        self.lanes.run(call, is_quick, long).await
     }
 
     /// How many calls run now.

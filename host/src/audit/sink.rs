@@ -175,7 +175,13 @@ mod tests {
                 operation: "read",
                 reference: Some("a\nb".into()),
                 outcome: Err(ReadError::Exhausted(Limit { bound: Bound::Time, used: 7, cap: 5 })),
-                usage: Usage { fuel: 1, time: Duration::from_micros(2), memory: 3, bytes: 4 },
+                usage: Usage {
+                    fuel: 1,
+                    time: Duration::from_micros(2),
+                    cpu: Duration::from_micros(1),
+                    memory: 3,
+                    bytes: 4,
+                },
                 trail: trail.clone(),
             });
         }
@@ -187,6 +193,7 @@ mod tests {
         assert_eq!(lines[0]["limit"], serde_json::json!({"name": "time", "used": 7, "cap": 5}));
         assert_eq!(lines[0]["denials"][0]["times"], 2);
         assert_eq!(lines[0]["usage"]["micros"], 2);
+        assert_eq!(lines[0]["usage"]["cpu_micros"], 1);
         assert_eq!(lines[0]["time"], "1970-01-01T00:00:00.000Z");
     }
 }

@@ -8,7 +8,7 @@ use mediatype::MediaType;
 
 use super::{Mount, Snapshot};
 use crate::model::{
-    Annotations, Answer, Icon, Meta, MountName, Operation, ReadError, Resource, Template, reference, text,
+    Annotations, Answer, Guard, Icon, Meta, MountName, Operation, ReadError, Resource, Template, reference, text,
 };
 
 /// Entries of a page, for the first pages of a walk.
@@ -239,7 +239,7 @@ fn required(name: String, otherwise: &str) -> String {
 
 /// A MIME type of RFC 6838 syntax, or none.
 pub fn mime_type(given: Option<String>) -> Option<String> {
-    given.filter(|mime| mime.len() <= 127 && MediaType::parse(mime).is_ok())
+    given.filter(|mime| (mime.len() <= 127 && MediaType::parse(mime).is_ok()) || !Guard::Mime.is_on())
 }
 
 fn annotations(mut given: Annotations) -> Option<Annotations> {

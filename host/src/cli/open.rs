@@ -12,6 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::compiler::Subprocess;
 use super::{Failure, Where};
 use crate::admission::Admission;
+use crate::admission::budget::Budget;
 use crate::audit::Sink;
 use crate::catalog::{Catalog, mount};
 use crate::config::{Audit, Config, FILE, Given};
@@ -109,7 +110,7 @@ pub(super) fn open(at: &Where, quiet: bool) -> Result<Opened, Failure> {
     let gateway = Arc::new(Gateway::new(
         Arc::clone(&catalog),
         Arc::clone(&sandbox),
-        Admission::new(calls),
+        Admission::new(calls, Budget::new(config.total_memory)),
         audit,
         config.list_time,
     ));

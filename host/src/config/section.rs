@@ -27,6 +27,17 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
+/// A part of a processor, written as `"150%"`.
+pub(super) struct Percent(pub(super) u64);
+
+impl<'de> Deserialize<'de> for Percent {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let number = text.strip_suffix('%').ok_or_else(|| serde::de::Error::custom("\"%\" is missing"))?;
+        number.trim_end().parse().map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
 /// A table, with its path for messages and the keys that were asked for.
 pub(super) struct Section {
     path: Vec<String>,

@@ -42,6 +42,14 @@ guards! {
     Concurrency = "concurrency",
     /// Calls of a mount that wait.
     Queue = "queue",
+    /// A mount's share of the processors.
+    Cpu = "cpu",
+    /// The memory of all calls and answers together.
+    Budget = "budget",
+    /// The pause after failures in a row.
+    Breaker = "breaker",
+    /// The lane on which calls go on that compute for long.
+    Lane = "lane",
     /// The end of a call whose caller went away.
     Cancel = "cancel",
     /// What a reference may look like.
@@ -92,6 +100,16 @@ guards! {
     Origin = "origin",
     /// Which addresses can be listened on.
     Loopback = "loopback",
+    /// Contents are for what was asked, or below it.
+    ContentsName = "contents-name",
+    /// How many contents an answer has: at least one, at most so many.
+    ContentsCount = "contents-count",
+    /// MIME types of RFC 6838 syntax, and nothing else.
+    Mime = "mime",
+    /// A stranger's words are cut and cleaned before they are shown.
+    Words = "words",
+    /// Neither FIFOs nor devices are opened.
+    Special = "special",
 }
 
 #[cfg(not(feature = "unguarded"))]

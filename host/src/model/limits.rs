@@ -20,6 +20,8 @@ pub struct Limits {
     pub random: u64,
     /// Bytes kept of what one call prints; the rest is counted and dropped.
     pub output: usize,
+    /// Processor time of all calls of the mount together, over ten seconds, in percent of one processor.
+    pub cpu: u64,
     /// Calls of the mount that run at once.
     pub concurrency: usize,
     /// How long a call waits for its turn before it is refused as busy.
@@ -40,6 +42,7 @@ impl Default for Limits {
             handles: 1024,
             random: 1 << 20,
             output: 64 << 10,
+            cpu: 100,
             concurrency: 8,
             queue: Duration::from_secs(2),
             resources: 1_000_000,
@@ -59,6 +62,9 @@ pub const MAX_MEMORY: u64 = 4 << 30;
 
 /// The largest answer that can be configured: it is held several times over while it is encoded.
 pub const MAX_RESULT: u64 = 256 << 20;
+
+/// The largest share of the processors that can be configured, in percent of one.
+pub const MAX_CPU: u64 = 100_000;
 
 /// The most handles that can be configured.
 pub const MAX_HANDLES: u64 = 100_000;

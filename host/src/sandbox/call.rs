@@ -1,15 +1,22 @@
 //! One call: a fresh store, every limit set before the guest's first instruction, the export, the outcome.
 
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Engine, Error, Store, Trap, UpdateDeadline};
 
 use super::Mounted;
+use super::lane::Long;
 use super::output::Output;
 use super::state::State;
 use crate::admission::Permit;
+use crate::admission::budget::Allowance;
 use crate::grants::SharedTrail;
 use crate::model::error::{Bound, Limit};
 use crate::model::limits::{CORE_INSTANCES, WASM_STACK};
@@ -20,6 +27,34 @@ const ENTRY: usize = 64;
 
 /// How much more than the answer's cap the host copies out of a guest in one step before it refuses.
 const LIFT_SLACK: usize = 64 << 10;
+
+/// Ticks of the epoch after which a call counts as long: one to two milliseconds.
+const FIRST_TICKS: u64 = 2;
+
+/// What one step of a call takes of a processor. The clock on the wall is cheap, and right for steps of a short call; a
+/// long one yields to others in the middle of its steps, and asks the kernel.
+enum Clock {
+    Wall(std::time::Instant),
+    Thread(Duration),
+}
+
+impl Clock {
+    fn start(is_long: bool) -> Self {
+        if is_long { Self::Thread(thread_time()) } else { Self::Wall(std::time::Instant::now()) }
+    }
+
+    fn stop(self) -> Duration {
+        match self {
+            Self::Wall(start) => start.elapsed(),
+            Self::Thread(start) => thread_time().saturating_sub(start),
+        }
+    }
+}
+
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
 
 /// A computing guest that ran out of time, as the epoch callback reports it.
 #[derive(Debug)]
@@ -34,24 +69,44 @@ impl fmt::Display for OutOfTime {
 impl std::error::Error for OutOfTime {}
 
 /// Runs `operation` on a fresh instance of `mounted`. Dropping the future drops the store: that is cancellation.
-pub(super) async fn run(engine: &Engine, mounted: &Mounted, permit: &Permit, operation: &Operation) -> Outcome {
+pub(super) async fn run(
+    engine: &Engine,
+    mounted: &Mounted,
+    permit: &Permit,
+    operation: &Operation,
+    long: Long,
+) -> Outcome {
     let started = Instant::now();
     let own = permit.limits();
     let limits = &Limits { handles: own.handles.min(mounted.handles), ..own.clone() };
     let trail = SharedTrail::default();
     let output = Output::new(limits.output);
-    let mut store = new_store(engine, mounted, limits, &trail, &output);
+    let mut store = new_store(engine, mounted, limits, permit.memory(), &trail, &output);
     let deadline = permit.deadline();
+    let flag = Arc::clone(&long);
     store.epoch_deadline_callback(move |_| {
-        if Instant::now() >= deadline {
+        if Instant::now() >= deadline && Guard::Time.is_on() {
             return Err(OutOfTime.into());
         }
+        flag.store(true, Ordering::Relaxed);
         // tokio's own yield goes to the back of the queue; wasmtime's built-in one is run again at once.
         Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
     });
 
     // The epoch stops a guest that computes; a guest that sleeps or waits is stopped by this timer.
-    let ended = timeout_at(deadline, mounted.ready.run(&mut store, operation)).await;
+    let mut cpu = Duration::ZERO;
+    let ended = {
+        let mut call = pin!(mounted.ready.run(&mut store, operation));
+        let metered = poll_fn(|cx| {
+            let clock = Clock::start(long.load(Ordering::Relaxed));
+            let polled = call.as_mut().poll(cx);
+            let spent = clock.stop();
+            cpu += spent;
+            permit.spent(spent);
+            polled
+        });
+        if Guard::Time.is_on() { timeout_at(deadline, metered).await } else { Ok(metered.await) }
+    };
 
     let used_fuel = limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default());
     let memory = store.data().meter.peak();
@@ -65,17 +120,22 @@ pub(super) async fn run(engine: &Engine, mounted: &Mounted, permit: &Permit, ope
     for line in output.lines() {
         tracing::info!(target: "belljar::guest", mount = %mounted.name, "{line}");
     }
-    Outcome { result, usage: Usage { fuel: used_fuel, time: started.elapsed(), memory, bytes }, trail: trail.take() }
+    Outcome {
+        result,
+        usage: Usage { fuel: used_fuel, time: started.elapsed(), cpu, memory, bytes },
+        trail: trail.take(),
+    }
 }
 
 fn new_store(
     engine: &Engine,
     mounted: &Mounted,
     limits: &Limits,
+    allowance: Allowance,
     trail: &SharedTrail,
     output: &Output,
 ) -> Store<State> {
-    let mut store = Store::new(engine, State::new(limits, &mounted.held, &mounted.name, trail, output));
+    let mut store = Store::new(engine, State::new(limits, allowance, &mounted.held, &mounted.name, trail, output));
     store.limiter(|state| &mut state.meter);
     // Cannot fail: the engine counts fuel. Were it to fail, the guest would have none.
     let _ = store.set_fuel(if Guard::Fuel.is_on() { limits.fuel } else { u64::MAX });
@@ -85,7 +145,7 @@ fn new_store(
     if Guard::Handles.is_on() {
         store.set_max_component_handles(limits.handles);
     }
-    store.set_epoch_deadline(1);
+    store.set_epoch_deadline(FIRST_TICKS);
     store
 }
 
@@ -102,8 +162,8 @@ fn classify(error: &Error, store: &Store<State>, limits: &Limits, permit: &Permi
         _ => {}
     }
     // A guest that was refused memory traps in a way of its own language; the meter knows better.
-    if let Some(limit) = store.data().meter.refused() {
-        return ReadError::Exhausted(limit);
+    if let Some(refused) = store.data().meter.refused() {
+        return refused;
     }
     let handles = limits.handles as u64;
     if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {

@@ -1,96 +1,211 @@
-//! Where calls run whose file operations may stall (a mount on a network or FUSE file system): a thread each, so that
-//! what hangs in the kernel hangs alone. The caller is answered at the deadline whatever the thread does; the thread keeps
-//! the call's permit until it ends, so that a mount can lose no more than its own slots.
+//! Where a call runs. It starts on the thread that asks, which for a short call is the cheapest place by far. What is still
+//! computing after a millisecond or two goes on in the slow lane: a few threads that yield to everything else on the
+//! machine, where long calls take turns. So short calls, timers and the protocol never wait behind a long one.
+//!
+//! Calls whose file operations may stall have a thread each: see [`apart`].
 
-use tokio::sync::oneshot;
-use tokio::time::{Duration, Instant, timeout_at};
+pub(super) mod apart;
 
-use crate::model::{Limit, MountName, Outcome, ReadError, Trail, Usage};
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
-/// How much later than the call's own timer the front gives up.
-const GRACE: Duration = Duration::from_millis(25);
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 
-/// Runs the call that `make` makes on a thread of its own. `make` holds whatever the call holds; `late` is what is told
-/// when it does not come back.
-pub(super) async fn run<F>(name: &MountName, deadline: Instant, late: Limit, make: F) -> Outcome
-where
-    F: AsyncFnOnce() -> Outcome + Send + 'static,
-{
-    let started = Instant::now();
-    let none = |error| Outcome {
-        result: Err(error),
-        usage: Usage { time: started.elapsed(), ..Usage::default() },
-        trail: Trail::default(),
-    };
-    let (mut done, outcome) = oneshot::channel();
-    let body = move || {
-        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-        runtime.block_on(async move {
-            // When the front goes away (cancelled, or given up on us), the call is dropped at its next step.
-            tokio::select! {
-                biased;
-                () = done.closed() => {}
-                outcome = make() => { let _ = done.send(outcome); }
-            }
-        });
-    };
-    if let Err(error) = std::thread::Builder::new().name(format!("call-{name}")).spawn(body) {
-        return none(ReadError::Internal(format!("cannot start a thread for a call: {error}")));
+use crate::model::{Guard, Outcome, ReadError, Trail, Usage};
+
+/// How much the threads of the slow lane yield to others (`nice`). A waking thread of the front gets the processor at once,
+/// and nearly all of it; at 19, a busy machine gave long calls so little that they ran out of time.
+const NICE: i32 = 10;
+
+/// A call under way, with everything it needs.
+pub(super) type Call = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// Set when a call has computed for longer than a tick of the epoch.
+pub(super) type Long = Arc<AtomicBool>;
+
+/// The lanes of one sandbox.
+pub(super) struct Lanes {
+    /// Its threads, as many as there are processors. Gone only while this is dropped.
+    slow: Option<Runtime>,
+}
+
+impl Lanes {
+    /// Starts the slow lane.
+    pub(super) fn start() -> std::io::Result<Self> {
+        let slow = Builder::new_multi_thread().thread_name("slow").on_thread_start(be_nice).enable_all().build()?;
+        Ok(Self { slow: Some(slow) })
     }
-    match timeout_at(deadline + GRACE, outcome).await {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(_)) => none(ReadError::Internal("the thread of a call ended without an outcome".to_owned())),
-        Err(_) => {
-            tracing::warn!(mount = %name, "a file operation does not return; the call was answered, its thread and slot are lost until it does");
-            none(ReadError::Exhausted(late))
+
+    /// Runs `call`: from here on when it is expected to be short, else in the slow lane. Dropping the future stops it.
+    pub(super) async fn run(&self, call: Call, is_quick: bool, long: Long) -> Outcome {
+        let mut front = Front { call: Some(call), lanes: self };
+        if is_quick || !Guard::Lane.is_on() {
+            let polled = poll_fn(|cx| {
+                let Some(call) = front.call.as_mut() else { return Poll::Ready(None) };
+                match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(cx))) {
+                    Ok(Poll::Ready(outcome)) => {
+                        front.call = None;
+                        Poll::Ready(Some(outcome))
+                    }
+                    Ok(Poll::Pending) if long.load(Ordering::Relaxed) && Guard::Lane.is_on() => Poll::Ready(None),
+                    Ok(Poll::Pending) => Poll::Pending,
+                    Err(panic) => {
+                        front.call = None;
+                        Poll::Ready(Some(panicked(panic.as_ref())))
+                    }
+                }
+            });
+            if let Some(outcome) = polled.await {
+                return outcome;
+            }
+        }
+        let (Some(slow), Some(call)) = (&self.slow, front.call.take()) else { return internal("the lane is closed") };
+        match Elsewhere(slow.spawn(call)).join().await {
+            Ok(outcome) => outcome,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => panicked(panic.as_ref()),
+                Err(_) => internal("the call was stopped"),
+            },
         }
     }
 }
 
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        // Waits for nobody: it may be dropped on a thread that must not wait.
+        if let Some(slow) = self.slow.take() {
+            slow.shutdown_background();
+        }
+    }
+}
+
+/// A call on the front.
+struct Front<'a> {
+    call: Option<Call>,
+    lanes: &'a Lanes,
+}
+
+impl Drop for Front<'_> {
+    fn drop(&mut self) {
+        if !Guard::Cancel.is_on()
+            && let (Some(call), Some(slow)) = (self.call.take(), &self.lanes.slow)
+        {
+            slow.spawn(call);
+        }
+    }
+}
+
+/// A call in the slow lane; it ends with its caller.
+struct Elsewhere(JoinHandle<Outcome>);
+
+impl Elsewhere {
+    async fn join(mut self) -> Result<Outcome, tokio::task::JoinError> {
+        (&mut self.0).await
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        if Guard::Cancel.is_on() {
+            self.0.abort();
+        }
+    }
+}
+
+/// Makes the current thread yield to others.
+fn be_nice() {
+    let thread = rustix::thread::gettid();
+    if let Err(error) = rustix::process::setpriority_process(Some(thread), NICE) {
+        tracing::warn!("long calls run with the priority of short ones: {error}");
+    }
+}
+
+fn internal(why: &str) -> Outcome {
+    let result = Err(ReadError::Internal(why.to_owned()));
+    Outcome { result, usage: Usage::default(), trail: Trail::default() }
+}
+
+/// A panic of ours under a guest's call ends that call.
+fn panicked(panic: &(dyn Any + Send)) -> Outcome {
+    let words = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    internal(&format!("a host function panicked: {}", words.unwrap_or_default()))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::model::error::Bound;
 
-    const LATE: Limit = Limit { bound: Bound::Time, used: 50, cap: 50 };
-
-    fn outcome() -> Outcome {
+    fn answer() -> Outcome {
         Outcome { result: Err(ReadError::NotFound), usage: Usage::default(), trail: Trail::default() }
     }
 
+    fn nice() -> i32 {
+        rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap()
+    }
+
     #[tokio::test]
-    async fn a_stalled_operation_does_not_hold_the_caller() {
-        let name = MountName::new("m").unwrap();
-        let time = Duration::from_millis(50);
-        let started = Instant::now();
-        let stalled = run(&name, started + time, LATE, async || {
-            std::thread::sleep(Duration::from_secs(2));
-            outcome()
+    async fn a_call_moves_when_it_is_long_and_only_then() {
+        let lanes = Lanes::start().unwrap();
+        let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let long = Long::default();
+        let (own, marks) = (Arc::clone(&long), Arc::clone(&seen));
+        let call = Box::pin(async move {
+            marks.lock().unwrap().push(nice());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            marks.lock().unwrap().push(nice());
+            own.store(true, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            marks.lock().unwrap().push(nice());
+            answer()
         });
-        assert!(matches!(stalled.await.result, Err(ReadError::Exhausted(Limit { bound: Bound::Time, cap: 50, .. }))));
-        assert!(started.elapsed() < Duration::from_secs(1));
-        let fine = run(&name, Instant::now() + time, LATE, async || outcome()).await;
+        assert!(matches!(lanes.run(call, true, long).await.result, Err(ReadError::NotFound)));
+        let front = nice();
+        assert_eq!(*seen.lock().unwrap(), [front, front, NICE.max(front)]);
+        let call = Box::pin(async { Outcome { result: Err(ReadError::Provider(nice().to_string())), ..answer() } });
+        let outcome = lanes.run(call, false, Long::default()).await;
+        assert!(matches!(outcome.result, Err(ReadError::Provider(at)) if at == NICE.max(front).to_string()));
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_in_both_lanes() {
+        let lanes = Lanes::start().unwrap();
+        for is_quick in [true, false] {
+            let call = Box::pin(async { panic!("planted") });
+            let outcome = lanes.run(call, is_quick, Long::default()).await;
+            assert!(matches!(outcome.result, Err(ReadError::Internal(why)) if why.contains("planted")));
+        }
+        let fine = lanes.run(Box::pin(async { answer() }), false, Long::default()).await;
         assert!(matches!(fine.result, Err(ReadError::NotFound)));
     }
 
     #[tokio::test]
-    async fn what_the_call_holds_is_dropped_with_its_caller() {
-        let name = MountName::new("m").unwrap();
-        let held = std::sync::Arc::new(());
-        let inner = std::sync::Arc::clone(&held);
-        let time = Duration::from_secs(60);
-        let call = run(&name, Instant::now() + time, LATE, async move || {
-            let _inner = inner;
-            tokio::time::sleep(Duration::from_secs(60)).await;
-            outcome()
-        });
-        assert!(tokio::time::timeout(Duration::from_millis(50), call).await.is_err());
-        for _ in 0..100 {
-            if std::sync::Arc::strong_count(&held) == 1 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+    async fn what_a_call_holds_goes_with_its_caller_in_both_lanes() {
+        let lanes = Lanes::start().unwrap();
+        for is_quick in [true, false] {
+            let held = Arc::new(());
+            let inner = Arc::clone(&held);
+            let call = Box::pin(async move {
+                let _inner = inner;
+                loop {
+                    tokio::task::yield_now().await;
+                }
+            });
+            let run = lanes.run(call, is_quick, Long::default());
+            assert!(tokio::time::timeout(Duration::from_millis(20), run).await.is_err());
+            let gone = async {
+                while Arc::strong_count(&held) > 1 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            assert!(tokio::time::timeout(Duration::from_secs(10), gone).await.is_ok());
         }
-        panic!("the call was not dropped");
     }
 }

@@ -2,9 +2,10 @@
 
 use wasmtime::ResourceLimiter;
 
-use crate::model::Guard;
+use crate::admission::budget::Allowance;
 use crate::model::error::{Bound, Limit};
 use crate::model::limits::{CORE_INSTANCES, MEMORIES, TABLES};
+use crate::model::{Guard, ReadError};
 
 /// Bytes that an element of a table takes in the host.
 const TABLE_ELEMENT: u64 = 8;
@@ -18,11 +19,15 @@ pub(super) struct Meter {
     last: u64,
     /// The largest total that was asked for and refused.
     refused: Option<u64>,
+    /// What all calls draw on together.
+    allowance: Allowance,
+    /// Whether it was that which refused.
+    is_short: bool,
 }
 
 impl Meter {
-    pub(super) fn new(cap: u64) -> Self {
-        Self { cap, now: 0, peak: 0, last: 0, refused: None }
+    pub(super) fn new(cap: u64, allowance: Allowance) -> Self {
+        Self { cap, now: 0, peak: 0, last: 0, refused: None, allowance, is_short: false }
     }
 
     /// The most that was in use at once, in bytes.
@@ -30,16 +35,21 @@ impl Meter {
         self.peak
     }
 
-    /// The limit, if something was refused. A guest that could not grow ends as it likes, mostly with a trap of its own
+    /// Why, if something was refused. A guest that could not grow ends as it likes, mostly with a trap of its own
     /// language, so that the trap's code says nothing.
-    pub(super) fn refused(&self) -> Option<Limit> {
-        self.refused.map(|used| Limit { bound: Bound::Memory, used, cap: self.cap })
+    pub(super) fn refused(&self) -> Option<ReadError> {
+        let own = self.refused.map(|used| ReadError::Exhausted(Limit { bound: Bound::Memory, used, cap: self.cap }));
+        own.or_else(|| self.is_short.then(|| ReadError::Busy(self.allowance.explain())))
     }
 
     fn grow(&mut self, by: u64) -> bool {
         let wanted = self.now.saturating_add(by);
         if wanted > self.cap && Guard::Memory.is_on() {
             self.refused = self.refused.max(Some(wanted));
+            return false;
+        }
+        if !self.allowance.grow(by) {
+            self.is_short = true;
             return false;
         }
         self.now = wanted;
@@ -50,6 +60,7 @@ impl Meter {
 
     fn undo(&mut self) {
         self.now = self.now.saturating_sub(self.last);
+        self.allowance.shrink(self.last);
         self.last = 0;
     }
 }
@@ -95,26 +106,41 @@ impl ResourceLimiter for Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admission::budget::Budget;
+
+    const MIB: u64 = 1 << 20;
+
+    fn meter(cap: u64, total: u64) -> Meter {
+        Meter::new(cap, Allowance::of(&Budget::new(total)))
+    }
 
     #[test]
     fn sums_over_memories_and_tables() {
-        let mut meter = Meter::new(1000);
+        let mut meter = meter(1000, 64 * MIB);
         assert!(meter.memory_growing(0, 400, None).unwrap());
         assert!(meter.memory_growing(0, 400, None).unwrap());
         assert!(meter.table_growing(0, 25, None).unwrap());
         assert_eq!(meter.peak(), 1000);
         assert!(!meter.table_growing(25, 26, None).unwrap());
-        assert_eq!(meter.refused(), Some(Limit { bound: Bound::Memory, used: 1008, cap: 1000 }));
+        assert_eq!(meter.refused(), Some(ReadError::Exhausted(Limit { bound: Bound::Memory, used: 1008, cap: 1000 })));
     }
 
     #[test]
     fn what_the_allocator_refuses_is_not_counted() {
-        let mut meter = Meter::new(1000);
+        let mut meter = meter(1000, 64 * MIB);
         assert!(meter.memory_growing(0, 900, None).unwrap());
         meter.memory_grow_failed(wasmtime::format_err!("no")).unwrap();
         assert!(meter.memory_growing(0, 900, None).unwrap());
         assert_eq!(meter.refused(), None);
         assert!(!meter.memory_growing(0, 10, Some(5)).unwrap());
         assert_eq!(meter.refused(), None, "its own maximum is not our limit");
+    }
+
+    #[test]
+    fn what_all_calls_have_together_is_a_bound_of_its_own() {
+        let mut meter = meter(64 * MIB, 16 * MIB);
+        assert!(meter.memory_growing(0, 8 << 20, None).unwrap());
+        assert!(!meter.memory_growing(8 << 20, 9 << 20, None).unwrap());
+        assert!(matches!(meter.refused(), Some(ReadError::Busy(why)) if why.contains("of 16MiB")));
     }
 }

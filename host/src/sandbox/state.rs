@@ -6,6 +6,7 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use super::meter::Meter;
 use super::output::Output;
+use crate::admission::budget::Allowance;
 use crate::grants::{Held, Opened, SharedTrail, View};
 use crate::model::{Guard, Limits, MountName};
 
@@ -22,7 +23,14 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(limits: &Limits, held: &Held, name: &MountName, trail: &SharedTrail, output: &Output) -> Self {
+    pub(super) fn new(
+        limits: &Limits,
+        allowance: Allowance,
+        held: &Held,
+        name: &MountName,
+        trail: &SharedTrail,
+        output: &Output,
+    ) -> Self {
         // Arguments, environment, working directory and stdin are empty, clocks and random numbers real, sockets closed:
         // the builder's defaults. Grants add to that.
         let mut wasi = WasiCtxBuilder::new();
@@ -37,7 +45,7 @@ impl State {
         }
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(HEADERS);
-        Self { wasi: wasi.build(), table, http, opened, meter: Meter::new(limits.memory) }
+        Self { wasi: wasi.build(), table, http, opened, meter: Meter::new(limits.memory, allowance) }
     }
 }
 

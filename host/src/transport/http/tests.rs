@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::admission::Admission;
+use crate::admission::budget::Budget;
 use crate::audit::Sink;
 use crate::catalog::Catalog;
 use crate::gateway::Gateway;
@@ -43,7 +44,13 @@ impl Served {
                 let catalog = Arc::new(Catalog::default());
                 catalog.settle();
                 let time = Duration::from_secs(1);
-                let gateway = Gateway::new(catalog, Arc::new(sandbox), Admission::new(1), Sink::off(), time);
+                let gateway = Gateway::new(
+                    catalog,
+                    Arc::new(sandbox),
+                    Admission::new(1, Budget::new(1 << 30)),
+                    Sink::off(),
+                    time,
+                );
                 let handler = Handler::new(Arc::new(gateway), Arc::new(Cursors::new(&[0; 32])), "http");
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 tell.send(listener.local_addr().unwrap()).unwrap();

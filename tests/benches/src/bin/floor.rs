@@ -102,8 +102,20 @@ async fn ours(wasm: &[u8]) -> Ours {
     catalog.settle();
     // Records are written, as they would be, to where writing costs nothing.
     let audit = Sink::to_writer(std::io::sink()).expect("a thread");
-    let gateway = Gateway::new(catalog, Arc::clone(&sandbox), Admission::new(32), audit, Duration::from_secs(3));
-    Ours { sandbox, gateway, admission: Admission::new(32), gate: Gate::new(name, Limits::default()), id }
+    let gateway = Gateway::new(
+        catalog,
+        Arc::clone(&sandbox),
+        Admission::new(32, Budget::new(512 << 20)),
+        audit,
+        Duration::from_secs(3),
+    );
+    Ours {
+        sandbox,
+        gateway,
+        admission: Admission::new(32, Budget::new(512 << 20)),
+        gate: Gate::new(name, Limits::default()),
+        id,
+    }
 }
 
 fn main() {

@@ -1,0 +1,156 @@
+//! The memory that all calls and all answers on their way may take together. What does not fit is refused as busy, long
+//! before the machine would run out.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::model::Guard;
+use crate::model::error::show_bytes;
+
+/// Bytes of linear memory that a call gets whatever the others hold, so that small providers go on while large ones fill
+/// the budget. Twice what a Rust provider with an answer of 1 MiB uses.
+const ALWAYS: u64 = 4 << 20;
+
+/// One number for the whole process.
+pub struct Budget {
+    cap: u64,
+    used: AtomicU64,
+}
+
+impl Budget {
+    /// A budget of `cap` bytes.
+    pub fn new(cap: u64) -> Arc<Self> {
+        Arc::new(Self { cap, used: AtomicU64::new(0) })
+    }
+
+    /// Whether everything is in use.
+    pub fn is_spent(&self) -> bool {
+        self.used.load(Ordering::Relaxed) >= self.cap && Guard::Budget.is_on()
+    }
+
+    /// Counts `bytes` that exist already.
+    pub fn hold(self: &Arc<Self>, bytes: u64) -> Held {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        Held { budget: Arc::clone(self), bytes }
+    }
+
+    /// Why a call has to wait, in words for the caller.
+    pub fn explain(&self) -> String {
+        format!(
+            "all memory for calls is in use ({} of {})",
+            show_bytes(self.used.load(Ordering::Relaxed)),
+            show_bytes(self.cap)
+        )
+    }
+}
+
+/// Bytes that are counted until this is dropped.
+pub struct Held {
+    budget: Arc<Budget>,
+    bytes: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// What the calls of one mount hold of the budget: at most half of it.
+pub(super) struct Part {
+    used: AtomicU64,
+}
+
+impl Part {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { used: AtomicU64::new(0) })
+    }
+}
+
+/// The linear memory of one call, drawn from the budget as it grows.
+pub struct Allowance {
+    held: Held,
+    part: Arc<Part>,
+}
+
+impl Allowance {
+    pub(super) fn new(budget: &Arc<Budget>, part: &Arc<Part>) -> Self {
+        Self { held: budget.hold(0), part: Arc::clone(part) }
+    }
+
+    /// One that is no mount's.
+    #[cfg(test)]
+    pub fn of(budget: &Arc<Budget>) -> Self {
+        Self::new(budget, &Part::new())
+    }
+
+    /// Takes `bytes` more, or says that they are not there now.
+    pub fn grow(&mut self, bytes: u64) -> bool {
+        let budget = &self.held.budget;
+        let all = budget.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let own = self.part.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let is_small = self.held.bytes.saturating_add(bytes) <= ALWAYS;
+        self.held.bytes = self.held.bytes.saturating_add(bytes);
+        if is_small || (all <= budget.cap && own <= budget.cap / 2) || !Guard::Budget.is_on() {
+            return true;
+        }
+        self.shrink(bytes);
+        false
+    }
+
+    /// Gives `bytes` back.
+    pub fn shrink(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.held.bytes);
+        self.held.bytes -= bytes;
+        self.held.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.part.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// See [`Budget::explain`].
+    pub fn explain(&self) -> String {
+        self.held.budget.explain()
+    }
+}
+
+impl Drop for Allowance {
+    fn drop(&mut self) {
+        // The whole's part goes with `held`.
+        self.part.used.fetch_sub(self.held.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_mount_gets_half_and_small_calls_always_run() {
+        let budget = Budget::new(64 * MIB);
+        let (greedy, other) = (Part::new(), Part::new());
+        let mut first = Allowance::new(&budget, &greedy);
+        assert!(first.grow(30 * MIB));
+        let mut second = Allowance::new(&budget, &greedy);
+        assert!(!second.grow(5 * MIB), "more than half for one mount");
+        assert!(second.grow(2 * MIB) && second.grow(2 * MIB));
+        assert!(!second.grow(1), "the small part is used up");
+        let mut neighbour = Allowance::new(&budget, &other);
+        assert!(neighbour.grow(30 * MIB));
+        assert!(!neighbour.grow(MIB), "the whole is used up");
+        assert!(budget.is_spent());
+        drop((first, second));
+        assert!(!budget.is_spent() && neighbour.grow(MIB));
+        drop(neighbour);
+        assert_eq!((budget.used.load(Ordering::Relaxed), greedy.used.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    #[test]
+    fn what_exists_is_counted_and_given_back() {
+        let budget = Budget::new(10);
+        let held = budget.hold(10);
+        assert!(budget.is_spent());
+        drop(held);
+        assert!(!budget.is_spent());
+    }
+}
