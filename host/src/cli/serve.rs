@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{Failure, Where, open};
 use crate::mcp::Handler;
 use crate::mcp::cursor::Cursors;
+use crate::model::Guard;
 use crate::transport;
 
 /// How long threads may take to end after everything was answered.
@@ -40,6 +41,8 @@ async fn serve(at: &Where, http: Option<SocketAddr>) -> Result<(), Failure> {
     tokio::spawn(keep_timers_cheap());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    // A file that may not grow any more is an error of the write, as a full disk is, and not the end of everything.
+    let _too_large = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
     let stop = async move {
         tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
         tracing::info!("stopping");
@@ -75,7 +78,7 @@ async fn serve(at: &Where, http: Option<SocketAddr>) -> Result<(), Failure> {
 /// # Errors
 /// When it is not a loopback address.
 fn check_address(address: &SocketAddr) -> Result<(), String> {
-    if address.ip().is_loopback() {
+    if address.ip().is_loopback() || !Guard::Loopback.is_on() {
         return Ok(());
     }
     Err(format!(

@@ -104,15 +104,14 @@ pub async fn serve(
         .with_cancellation_token(cancel.clone())
         .with_allowed_origins(origins)
         .enforce_origin_validation();
-    let config =
-        if Guard::Origin.is_on() { config } else { config.disable_allowed_hosts().disable_allowed_origins() };
+    let config = if Guard::Origin.is_on() { config } else { config.disable_allowed_hosts().disable_allowed_origins() };
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(bounds.session_idle);
     // A session does not keep its answers: a request ends with its connection, so that nobody can come back for one.
     sessions.session_config.completed_cache_ttl = Duration::ZERO;
     let sessions = Arc::new(sessions);
+    let untaken = Arc::new(Untaken::new(bounds.untaken, Arc::clone(handler.budget()), bounds.write));
     let inner = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
-    let untaken = Arc::new(Untaken::new(bounds.untaken, bounds.write));
     let front = Arc::new(Front { inner, bounds, sessions, untaken, in_flight: InFlight::default() });
     let house = House::new(bounds.connections, house::PATIENCE);
     let graceful = GracefulShutdown::new();

@@ -61,6 +61,9 @@ pub(super) fn open(
     if !cross_mounts {
         beneath |= ResolveFlags::NO_XDEV;
     }
+    if !Guard::Beneath.is_on() {
+        beneath = ResolveFlags::empty();
+    }
     // A look that opens nothing: an O_PATH handle has no effect on what it names.
     kind(&resolve(dir, path, flags | OFlags::PATH, beneath)?)?;
     // Between the look and this, somebody may have put a FIFO there: O_NONBLOCK keeps that from hanging us, O_NOCTTY

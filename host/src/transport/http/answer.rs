@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::house::{Guest, Stage};
 use super::session::Left;
+use crate::admission::budget::{Budget, Held};
 use crate::mcp::fault;
 use crate::model::Guard;
 
@@ -34,30 +35,42 @@ const PACE: usize = 64 << 10;
 pub(super) struct Untaken {
     room: Arc<Semaphore>,
     most: u32,
+    /// What they are part of.
+    budget: Arc<Budget>,
     /// How long a client may take for any answer, before its length is considered.
     grace: Duration,
 }
 
 impl Untaken {
-    /// At most `bytes` bytes.
-    pub(super) fn new(bytes: usize, grace: Duration) -> Self {
+    /// At most `bytes` bytes, and half of the budget: the calls of those who take their answers need the rest.
+    pub(super) fn new(bytes: usize, budget: Arc<Budget>, grace: Duration) -> Self {
+        let bytes = usize::try_from(budget.cap() / 2).unwrap_or(usize::MAX).min(bytes);
         let most = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX).max(1);
-        Self { room: Arc::new(Semaphore::new(most as usize)), most, grace }
+        Self { room: Arc::new(Semaphore::new(most as usize)), most, budget, grace }
     }
 
     /// Counts `bytes` bytes. One answer that is larger than all together may be is let through when it is alone.
-    fn count(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Full> {
+    fn count(&self, bytes: usize) -> Result<Option<Counted>, Full> {
         if bytes <= PIECE || !Guard::Untaken.is_on() {
             return Ok(None);
         }
         let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX).min(self.most);
-        Arc::clone(&self.room).try_acquire_many_owned(units).map(Some).map_err(|_| Full)
+        Arc::clone(&self.room)
+            .try_acquire_many_owned(units)
+            .map(|place| Some(Counted { _place: place, _bytes: self.budget.hold(bytes as u64) }))
+            .map_err(|_| Full)
     }
 
     fn due(&self, bytes: usize) -> Option<Instant> {
         let seconds = u64::try_from(bytes / PACE).unwrap_or(u64::MAX);
         Guard::Untaken.is_on().then(|| Instant::now() + self.grace + Duration::from_secs(seconds))
     }
+}
+
+/// The place of an answer that waits.
+struct Counted {
+    _place: OwnedSemaphorePermit,
+    _bytes: Held,
 }
 
 /// No more answers can wait.
@@ -77,7 +90,7 @@ pub(super) struct Answer {
     /// Which request it answers, where that is known.
     id: Option<RequestId>,
     current: Bytes,
-    counted: Option<OwnedSemaphorePermit>,
+    counted: Option<Counted>,
     /// Nothing comes after what is there.
     over: bool,
     /// Withdraws the request when it goes away before its end.
@@ -186,7 +199,7 @@ mod tests {
     #[tokio::test]
     async fn large_answers_are_counted_until_they_are_taken() {
         let entry = House::new(1, PATIENCE).enter().unwrap();
-        let untaken = Arc::new(Untaken::new(1 << 20, Duration::from_secs(1)));
+        let untaken = Arc::new(Untaken::new(1 << 20, Budget::new(1 << 30), Duration::from_secs(1)));
         let whole = |bytes: usize| {
             let (untaken, guest) = (Arc::clone(&untaken), Arc::clone(&entry.guest));
             Answer::whole(Body::from(vec![b'x'; bytes]), untaken, guest, || Some(RequestId::Number(7)))
@@ -208,7 +221,7 @@ mod tests {
     #[tokio::test]
     async fn in_a_stream_too() {
         let entry = House::new(1, PATIENCE).enter().unwrap();
-        let untaken = Arc::new(Untaken::new(1 << 20, Duration::from_secs(1)));
+        let untaken = Arc::new(Untaken::new(1 << 20, Budget::new(1 << 30), Duration::from_secs(1)));
         let stream = |bytes: usize| {
             let (untaken, guest) = (Arc::clone(&untaken), Arc::clone(&entry.guest));
             Answer::stream(Body::from(vec![b'x'; bytes]), untaken, guest, Some(RequestId::Number(7)), Left::default())
