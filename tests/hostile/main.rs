@@ -16,6 +16,7 @@
     reason = "in a test a panic is how a failure is told, and this test tells a table"
 )]
 
+mod blk;
 mod cpu;
 mod expect;
 #[path = "../bounds/component.rs"]
@@ -28,6 +29,7 @@ mod row;
 mod runner;
 mod scene;
 mod table;
+mod xpl;
 
 use std::fs;
 use std::process::ExitCode;
@@ -40,7 +42,7 @@ use crate::runner::Verdict;
 
 /// Every row, in the order of the table.
 fn rows() -> Vec<Row> {
-    [cpu::rows(), mem::rows(), res::rows()].into_iter().flatten().collect()
+    [cpu::rows(), blk::rows(), mem::rows(), res::rows(), xpl::rows()].into_iter().flatten().collect()
 }
 
 fn main() -> ExitCode {

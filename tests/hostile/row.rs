@@ -30,6 +30,8 @@ pub(crate) struct Row {
     pub(crate) time: Duration,
     /// Bytes of resident memory that may stay behind: what allocators and pools keep for the next call.
     pub(crate) keeps: u64,
+    /// Bytes of resident memory that the attack may take at the most, for a moment.
+    pub(crate) peak: u64,
     /// Whether it measures: nothing else runs beside it then.
     pub(crate) measures: bool,
     pub(crate) script: Script,
@@ -50,7 +52,7 @@ pub(crate) enum Stops {
 
 /// A hostile mount.
 pub(crate) struct Mount {
-    /// What its name has after the row's id; empty for the first.
+    /// What its name has after the row's id, or after a `=` the whole name; empty for the first.
     pub(crate) suffix: &'static str,
     pub(crate) guest: Guest,
     /// Lines of its table: `fs = { "/d" = "data" }`. `{site}`, `{canary}` and `{listener}` are filled in.
@@ -103,6 +105,11 @@ pub(crate) fn bare(id: &'static str, attack: &'static str) -> Row {
     Row { mounts: Vec::new(), ..imp(id, attack) }
 }
 
+/// A component that is made here, as one more mount of a row.
+pub(crate) fn hand(bytes: impl Fn() -> Vec<u8> + Send + Sync + 'static) -> Guest {
+    Guest::Bytes(Box::new(bytes))
+}
+
 fn row(id: &'static str, attack: &'static str, guest: Guest) -> Row {
     Row {
         id,
@@ -115,6 +122,8 @@ fn row(id: &'static str, attack: &'static str, guest: Guest) -> Row {
         shell: "",
         time: Duration::from_secs(5),
         keeps: 16 << 20,
+        // A call's memory, its answer as it is encoded, and the allocator's own: R5 for one call.
+        peak: 160 << 20,
         measures: false,
         script: Script::Reads(Vec::new()),
     }
@@ -184,6 +193,11 @@ impl Row {
         Row { keeps: mib << 20, ..self }
     }
 
+    /// Bytes of resident memory that the attack may take at the most.
+    pub(crate) fn peak(self, mib: u64) -> Row {
+        Row { peak: mib << 20, ..self }
+    }
+
     /// Nothing else runs beside it.
     pub(crate) fn measures(self) -> Row {
         Row { measures: true, ..self }
@@ -206,6 +220,9 @@ impl Row {
 
     /// The name of its mount with this suffix.
     pub(crate) fn name(&self, suffix: &str) -> String {
+        if let Some(whole) = suffix.strip_prefix('=') {
+            return whole.to_owned();
+        }
         let id = self.id.to_lowercase();
         if suffix.is_empty() { id } else { format!("{id}-{suffix}") }
     }

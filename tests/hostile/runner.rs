@@ -33,6 +33,8 @@ pub(crate) struct Verdict {
     pub(crate) ratio: Option<f64>,
     /// Bytes of memory that were held more afterwards.
     pub(crate) grown: Option<i64>,
+    /// Bytes of memory that were held more at the most.
+    pub(crate) peak: Option<u64>,
     /// How much later than its deadline the latest answer came.
     pub(crate) late: Duration,
     /// Whether belljar ran at all: what did not start shows nothing.
@@ -106,7 +108,7 @@ fn judged(row: &Row, mut stage: Stage, verdict: &mut Verdict) {
     verdict.late = late;
     // A process whose attack came through may be busy with it for ever: nothing more is to be learnt from it.
     if verdict.wrong.is_empty() {
-        invariants(&mut stage, &fared, row.keeps, verdict);
+        invariants(&mut stage, &fared, (row.keeps, row.peak), verdict);
     }
 }
 
@@ -145,7 +147,7 @@ fn play(scene: &Scene<'_>) -> Result<String, String> {
 }
 
 /// What holds for every row, I1 to I8.
-fn invariants(stage: &mut Stage, fared: &Fared, keeps: u64, verdict: &mut Verdict) {
+fn invariants(stage: &mut Stage, fared: &Fared, (keeps, peak): (u64, u64), verdict: &mut Verdict) {
     let wrong = &mut verdict.wrong;
     wrong.extend(stage.canaries.touched());
     let secret = stage.canaries.secret.clone();
@@ -170,6 +172,11 @@ fn invariants(stage: &mut Stage, fared: &Fared, keeps: u64, verdict: &mut Verdic
     if verdict.late > most {
         wrong.push(format!("an answer came {:?} after its deadline", verdict.late));
     }
+    let most = process.peak_memory().saturating_sub(stage.before.memory);
+    if most > peak {
+        wrong.push(format!("{} MiB more were held at the most, {} MiB are allowed", most >> 20, peak >> 20));
+    }
+    verdict.peak = Some(most);
     if wrong.is_empty() {
         let (after, over) = stage.before.settle(stage.process(), keeps);
         verdict.grown = Some(after.memory.cast_signed() - stage.before.memory.cast_signed());
@@ -218,7 +225,8 @@ pub(crate) fn together(rows: &[&Row], tell: impl Fn(&Verdict) + Sync) -> Vec<Ver
     });
     whole.late = late;
     let keeps = rows.iter().map(|row| row.keeps).sum::<u64>().min(256 << 20);
-    invariants(&mut stage, &fared, keeps, &mut whole);
+    // What all calls may take together, what their answers may, and the allocator's own: R5.
+    invariants(&mut stage, &fared, (keeps, 900 << 20), &mut whole);
     whole.took = began.elapsed();
     whole.saw = format!("{} rows in one process", rows.len());
     let mut verdicts = verdicts.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -20,7 +20,10 @@ pub(crate) fn stops(row: &Row) -> String {
 
 /// The heading of [`line`].
 pub(crate) fn heading() -> String {
-    format!("{:<9} {:<10} {:>7} {:>9} {:>8}  {}", "row", "verdict", "time", "witness", "memory", "the client saw")
+    format!(
+        "{:<9} {:<10} {:>7} {:>9} {:>8} {:>8}  {}",
+        "row", "verdict", "time", "witness", "kept", "peak", "the client saw"
+    )
 }
 
 /// One row for a terminal.
@@ -28,8 +31,13 @@ pub(crate) fn line(verdict: &Verdict) -> String {
     let outcome = if verdict.is_contained() { "contained" } else { "RED" };
     let ratio = verdict.ratio.map_or_else(String::new, |ratio| format!("{ratio:.1}x"));
     let grown = verdict.grown.map_or_else(String::new, |grown| format!("{:+} MiB", grown >> 20));
+    let peak = verdict.peak.map_or_else(String::new, |peak| format!("+{} MiB", peak >> 20));
     let said = if verdict.is_contained() { verdict.saw.clone() } else { verdict.wrong.join("; ") };
-    format!("{:<9} {outcome:<10} {:>6.2}s {ratio:>9} {grown:>8}  {said}", verdict.id, verdict.took.as_secs_f64())
+    format!(
+        "{:<9} {outcome:<10} {:>6.2}s {ratio:>9} {grown:>8} {peak:>8}  {said}",
+        verdict.id,
+        verdict.took.as_secs_f64()
+    )
 }
 
 /// Everything, for the documentation.
@@ -46,6 +54,7 @@ pub(crate) fn json(rows: &[&Row], alone: &[Verdict], together: &[Verdict], seed:
             "seconds": verdict.took.as_secs_f64(),
             "witness": verdict.ratio,
             "grown": verdict.grown,
+            "peak": verdict.peak,
             "late_ms": verdict.late.as_millis(),
         })
     };
