@@ -16,22 +16,31 @@
     reason = "in a test a panic is how a failure is told, and this test tells a table"
 )]
 
+mod adv;
 mod blk;
+mod cancel;
+mod cat;
 mod cpu;
 mod expect;
+mod fs;
 #[path = "../bounds/component.rs"]
 mod hand;
+mod inf;
+mod lif;
+mod mcp;
 mod mem;
+mod net;
 mod oracle;
 mod prove;
 mod res;
 mod row;
 mod runner;
 mod scene;
+mod sec;
 mod table;
+mod tools;
 mod xpl;
 
-use std::fs;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -42,7 +51,23 @@ use crate::runner::Verdict;
 
 /// Every row, in the order of the table.
 fn rows() -> Vec<Row> {
-    [cpu::rows(), blk::rows(), mem::rows(), res::rows(), xpl::rows()].into_iter().flatten().collect()
+    let all = [
+        cpu::rows(),
+        blk::rows(),
+        mem::rows(),
+        fs::rows(),
+        net::rows(),
+        sec::rows(),
+        cat::rows(),
+        res::rows(),
+        lif::rows(),
+        mcp::rows(),
+        cancel::rows(),
+        xpl::rows(),
+        adv::rows(),
+        inf::rows(),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 fn main() -> ExitCode {
@@ -88,7 +113,7 @@ fn run(rows: &[&Row], all: bool, seed: u64) -> ExitCode {
         together.last().into_iter().for_each(tell);
         let json = table::json(rows, &alone, &together, seed);
         let path = places::target().join("hostile.json");
-        fs::write(&path, format!("{json:#}\n")).expect("a writable build directory");
+        std::fs::write(&path, format!("{json:#}\n")).expect("a writable build directory");
     }
     println!("\nlatest answer after its deadline, 99 of 100 rows: {:?}", table::overshoot(&alone));
     let verdicts: Vec<&Verdict> = alone.iter().chain(&together).collect();
