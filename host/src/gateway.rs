@@ -19,8 +19,8 @@ use crate::catalog::listing::{Listed, Position, is_full};
 use crate::catalog::{Catalog, Mount, Snapshot};
 use crate::model::error::{Bound, Limit};
 use crate::model::{
-    Answer, Caller, Description, Fault, MountName, Operation, Outcome, ReadError, Reading, Trail, Usage, reference,
-    text,
+    Answer, Caller, Description, Fault, Guard, MountName, Operation, Outcome, ReadError, Reading, Trail, Usage,
+    reference, text,
 };
 use crate::sandbox::Sandbox;
 
@@ -367,12 +367,12 @@ impl<T: Listed> Walk<'_, T> {
                     return self.pause(position);
                 }
                 position.skip = position.skip.saturating_add(1);
-                if position.served >= mount.gate.limits().resources {
+                if position.served >= mount.gate.limits().resources && Guard::Entries.is_on() {
                     self.notice(mount, format!("cut: it lists more than {} resources; to serve more, set resources under [mounts.{}.limits]", mount.gate.limits().resources, mount.name));
                     return false;
                 }
                 match entry.check(mount, self.snapshot) {
-                    Ok(entry) if self.keys.contains(entry.key()) => {
+                    Ok(entry) if self.keys.contains(entry.key()) && Guard::Duplicates.is_on() => {
                         bad += 1;
                         reason
                             .get_or_insert_with(|| format!("\"{}\" is listed twice", text::excerpt(entry.key(), 100)));

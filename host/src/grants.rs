@@ -90,6 +90,11 @@ pub trait Grant {
     /// One line a thing held, in the operator's words.
     fn describe(config: &Self::Config) -> Vec<String>;
 
+    /// What the operator should know about what is held; looked for by `belljar check` only.
+    fn warnings(_: &Self::Mount) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Gives the call what the mount holds.
     fn open(mount: &Self::Mount, wasi: &mut WasiCtxBuilder, name: &MountName, trail: &SharedTrail) -> Self::Call;
 }
@@ -162,6 +167,13 @@ macro_rules! grants {
                 let mut kinds = Vec::new();
                 $(if <$kind as Grant>::is_held(&self.$field) { kinds.push(<$kind as Grant>::NAME); })*
                 kinds
+            }
+
+            /// What the operator should know about what is held.
+            pub fn warnings(&self) -> Vec<String> {
+                let mut all = Vec::new();
+                $(all.extend(<$kind as Grant>::warnings(&self.$field));)*
+                all
             }
 
             /// Opens every grant for one call.

@@ -33,7 +33,8 @@ impl MountName {
         let shape =
             "a mount name is made of a-z, 0-9 and \"-\", begins with a letter or digit, and has at most 64 characters";
         let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if name.is_empty() || name.len() > MAX_MOUNT_NAME || !name.chars().all(good) || name.starts_with('-') {
+        let fits = !name.is_empty() && name.len() <= MAX_MOUNT_NAME && name.chars().all(good) && !name.starts_with('-');
+        if !fits && Guard::Name.is_on() {
             return Err(format!("\"{}\" is not a mount name: {shape}", text::excerpt(name, 80)));
         }
         Ok(Self(name.into()))

@@ -27,7 +27,7 @@ use crate::admission::Permit;
 use crate::grants::{self, Held};
 use crate::model::{Digest, MountName, Operation, Outcome, ReadError, Trail, Usage, text};
 
-pub use compile::{Compile, compile, read_capped};
+pub use compile::{Compile, NotCompiled, compile, read_capped};
 pub use component::{NotAProvider, Profile};
 
 /// What a sandbox is made of.
@@ -154,8 +154,20 @@ impl Sandbox {
         wasm: Arc<[u8]>,
         digest: &Digest,
     ) -> Result<wasmtime::component::Component, String> {
+        if let Some(why) = self.cache.as_ref().and_then(|cache| cache.refusal(digest)) {
+            return Err(why);
+        }
         let started = std::time::Instant::now();
-        let code = self.compiler.compile(wasm).await?;
+        let code = self.compiler.compile(wasm).await.map_err(|NotCompiled { why, lasting }| {
+            if let Some(cache) = self.cache.as_ref().filter(|_| lasting)
+                && let Err(error) = cache.refuse(digest, &why)
+            {
+                tracing::warn!(
+                    "cannot remember what does not compile: {error}; it will be tried again at the next start"
+                );
+            }
+            why
+        })?;
         tracing::info!(mount = %name, "compiled in {} ms", started.elapsed().as_millis());
         if let Some(cache) = &self.cache
             && let Err(error) = cache.store(digest, &code)
@@ -170,6 +182,18 @@ impl Sandbox {
         };
         loaded
             .map_err(|error| format!("its compiled code does not load: {}", text::excerpt(&format!("{error:#}"), 300)))
+    }
+
+    /// Whether a component can be loaded, or refused, without compiling it.
+    pub fn knows(&self, digest: &Digest) -> bool {
+        self.cache.as_ref().is_some_and(|cache| cache.knows(digest))
+    }
+
+    /// Removes compiled code that nobody has asked for in a long time. For when everything is loaded.
+    pub fn tidy(&self) {
+        if let Some(Err(error)) = self.cache.as_ref().map(compile::Cache::tidy) {
+            tracing::warn!("cannot tidy up compiled code: {error}");
+        }
     }
 
     fn cached(&self, digest: &Digest) -> wasmtime::Result<Option<wasmtime::component::Component>> {

@@ -46,7 +46,7 @@ fn it_limits_itself_before_it_reads() {
         assert!(value.starts_with(soft), "{line}");
     }
     drop(child.stdin.take());
-    assert_eq!(child.wait().unwrap().code(), Some(1), "nothing is no component");
+    assert_eq!(child.wait().unwrap().code(), Some(3), "nothing is no component");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn what_is_no_component_fails_with_a_reason_and_gives_no_code() {
         let mut child = compiler();
         child.stdin.take().unwrap().write_all(garbage).unwrap();
         let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{garbage:?}");
+        assert_eq!(output.status.code(), Some(3), "{garbage:?}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{garbage:?}");
     }
 }

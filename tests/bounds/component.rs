@@ -98,3 +98,43 @@ pub(crate) fn deep(locals: usize) -> String {
          (func $deep (param i32) {declared} {sets} (call $deep (i32.add (local.get 0) (i32.const 8))) {sums})"
     )
 }
+
+/// Grows the first memory by so many MiB, one after the other, and traps when it is refused.
+pub(crate) fn grow(mib: usize) -> String {
+    "(if (i32.eq (memory.grow (i32.const 16)) (i32.const -1)) (then unreachable)) ".repeat(mib)
+}
+
+/// Memories and tables apart from the first one, each in an instance of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Apart {
+    /// What the component defines.
+    pub(crate) before: String,
+    /// What the core module is instantiated with.
+    pub(crate) with: String,
+    /// What it takes of that.
+    pub(crate) imports: String,
+}
+
+/// So many of them, each empty. `(call $grow0)` grows a memory by a MiB, `(call $widen0 (i32.const N))` a table by N.
+pub(crate) fn apart(count: usize) -> Apart {
+    let all = |text: &dyn Fn(usize) -> String| (0..count).map(text).collect::<String>();
+    let module = "(core module $apart (memory 0) (table $t 0 funcref)
+        (func (export \"grow\") (if (i32.eq (memory.grow (i32.const 16)) (i32.const -1)) (then unreachable)))
+        (func (export \"widen\") (param i32)
+          (if (i32.eq (table.grow $t (ref.null func) (local.get 0)) (i32.const -1)) (then unreachable))))";
+    let import = |n: usize| {
+        format!("(import \"a{n}\" \"grow\" (func $grow{n})) (import \"a{n}\" \"widen\" (func $widen{n} (param i32))) ")
+    };
+    Apart {
+        before: module.to_owned() + &all(&|n| format!("(core instance $a{n} (instantiate $apart)) ")),
+        with: all(&|n| format!("(with \"a{n}\" (instance $a{n})) ")),
+        imports: all(&import),
+    }
+}
+
+impl Apart {
+    /// A provider that has them, and whose read does `read`.
+    pub(crate) fn hand<'a>(&'a self, read: &'a str) -> Hand<'a> {
+        Hand { before: &self.before, with: &self.with, imports: &self.imports, read, ..Hand::default() }
+    }
+}

@@ -80,8 +80,8 @@ impl Era {
         }
     }
 
-    /// What a request of this era carries beside its own parameters.
-    fn dress(self, params: &mut Value) {
+    /// Adds what a request of this era carries beside its own parameters.
+    pub fn dress(self, params: &mut Value) {
         if self == Era::Modern {
             let meta = &mut params["_meta"];
             meta["io.modelcontextprotocol/protocolVersion"] = json!(self.version());
@@ -281,7 +281,7 @@ fn identity() -> Value {
 }
 
 /// Takes an answer apart; both or neither of result and error is a failure.
-fn outcome(mut answer: Value) -> Result<Value, RpcError> {
+pub(crate) fn outcome(mut answer: Value) -> Result<Value, RpcError> {
     match (answer.get("result").is_some(), answer.get("error").is_some()) {
         (true, false) => Ok(answer["result"].take()),
         (false, true) => Err(RpcError {

@@ -48,6 +48,7 @@
 
 pub mod client;
 pub mod http;
+pub mod line;
 pub mod places;
 pub mod process;
 pub mod site;
@@ -56,6 +57,7 @@ pub mod watch;
 
 pub use client::{Client, Era, RpcError, Wire};
 pub use http::{Http, Response, Server};
+pub use line::Line;
 pub use process::{Ended, Process};
 pub use site::Site;
 pub use stdio::Stdio;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio as Pipe};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -81,6 +82,41 @@ impl Process {
         // The name in parentheses may hold spaces; utime, stime, cutime and cstime are fields 14 to 17.
         let (_, rest) = stat.rsplit_once(')').expect("a stat line has a name");
         rest.split_whitespace().skip(11).take(4).map(|field| field.parse::<u64>().expect("a tick count")).sum()
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&self) -> Option<ExitStatus> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id())).expect("nobody has waited for the child");
+        // After the name in parentheses: the state, and as the very last the status that waits to be collected.
+        let (_, rest) = stat.rsplit_once(')').expect("a stat line has a name");
+        let mut fields = rest.split_whitespace();
+        let state = fields.next().expect("a state");
+        let status = fields.next_back().and_then(|status| status.parse().ok()).expect("a status");
+        matches!(state, "Z" | "X").then(|| ExitStatus::from_raw(status))
+    }
+
+    /// How many files it has open.
+    pub fn files(&self) -> usize {
+        self.entries("fd")
+    }
+
+    /// How many threads it has.
+    pub fn threads(&self) -> usize {
+        self.entries("task")
+    }
+
+    /// How many entries a directory of `/proc/<pid>` has.
+    fn entries(&self, of: &str) -> usize {
+        fs::read_dir(format!("/proc/{}/{of}", self.id())).expect("the process runs").count()
+    }
+
+    /// Ends it without asking (SIGKILL).
+    pub fn kill(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("the process is ours");
+        while self.ended().is_none() {
+            thread::sleep(GLANCE);
+        }
     }
 
     /// Asks it to end, as a service manager does (SIGTERM).

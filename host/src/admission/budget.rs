@@ -23,6 +23,11 @@ impl Budget {
         Arc::new(Self { cap, used: AtomicU64::new(0) })
     }
 
+    /// Bytes in all.
+    pub fn cap(&self) -> u64 {
+        self.cap
+    }
+
     /// Whether everything is in use.
     pub fn is_spent(&self) -> bool {
         self.used.load(Ordering::Relaxed) >= self.cap && Guard::Budget.is_on()

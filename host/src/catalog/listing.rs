@@ -8,7 +8,7 @@ use mediatype::MediaType;
 
 use super::{Mount, Snapshot};
 use crate::model::{
-    Annotations, Answer, Icon, Meta, MountName, Operation, ReadError, Resource, Template, reference, text,
+    Annotations, Answer, Guard, Icon, Meta, MountName, Operation, ReadError, Resource, Template, reference, text,
 };
 
 /// Entries of a page, for the first pages of a walk.
@@ -77,7 +77,17 @@ impl Position {
     /// # Errors
     /// When the cursor cannot be right.
     pub fn advance(&mut self, next: String) -> Result<(), ReadError> {
-        if self.cursor.as_ref() == Some(&next) {
+        if Guard::Cursor.is_on() {
+            self.check(&next)?;
+        }
+        self.cursor = Some(next);
+        self.skip = 0;
+        self.provider_pages += 1;
+        Ok(())
+    }
+
+    fn check(&self, next: &str) -> Result<(), ReadError> {
+        if self.cursor.as_deref() == Some(next) {
             return Err(ReadError::BadOutput("list-resources gave back the cursor that it was given".to_owned()));
         }
         if next.len() > MAX_CURSOR {
@@ -91,9 +101,6 @@ impl Position {
                 "list-resources does not come to an end: {MAX_PROVIDER_PAGES} pages"
             )));
         }
-        self.cursor = Some(next);
-        self.skip = 0;
-        self.provider_pages += 1;
         Ok(())
     }
 }
@@ -153,7 +160,7 @@ impl Listed for Resource {
         self.title = self.title.map(|title| text::cleaned(title, MAX_NAME));
         self.description = self.description.map(|description| text::cleaned(description, MAX_DESCRIPTION));
         self.mime_type = mime_type(self.mime_type);
-        self.size = self.size.filter(|size| *size <= MAX_SAFE_INTEGER);
+        self.size = self.size.filter(|size| *size <= MAX_SAFE_INTEGER || !Guard::Fields.is_on());
         self.annotations = self.annotations.and_then(annotations);
         self.icons = icons(self.icons);
         self.meta = meta(self.meta);
@@ -181,10 +188,9 @@ impl Listed for Template {
 
     fn unpack(answer: Answer) -> Result<(Vec<Self>, Option<String>), ReadError> {
         match answer {
-            Answer::Templates(all) if all.len() > MAX_TEMPLATES => Err(ReadError::BadOutput(format!(
-                "list-templates gave {} templates; at most {MAX_TEMPLATES} are served",
-                all.len()
-            ))),
+            Answer::Templates(all) if all.len() > MAX_TEMPLATES && Guard::Entries.is_on() => Err(ReadError::BadOutput(
+                format!("list-templates gave {} templates; at most {MAX_TEMPLATES} are served", all.len()),
+            )),
             Answer::Templates(all) => Ok((all, None)),
             _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
         }
@@ -225,7 +231,7 @@ fn absolute(reference: &str, mount: &Mount, snapshot: &Snapshot) -> Result<Strin
         return Err(format!("the URI \"{}\" is longer than {} bytes", text::excerpt(&uri, 80), reference::MAX_URI));
     }
     match snapshot.route(&uri) {
-        Some((owner, _)) if owner.name != mount.name => {
+        Some((owner, _)) if owner.name != mount.name && Guard::Namespace.is_on() => {
             Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), owner.name))
         }
         _ => Ok(uri),
@@ -239,10 +245,13 @@ fn required(name: String, otherwise: &str) -> String {
 
 /// A MIME type of RFC 6838 syntax, or none.
 pub fn mime_type(given: Option<String>) -> Option<String> {
-    given.filter(|mime| mime.len() <= 127 && MediaType::parse(mime).is_ok())
+    given.filter(|mime| (mime.len() <= 127 && MediaType::parse(mime).is_ok()) || !Guard::Mime.is_on())
 }
 
 fn annotations(mut given: Annotations) -> Option<Annotations> {
+    if !Guard::Fields.is_on() {
+        return Some(given);
+    }
     given.audience.dedup();
     given.audience.truncate(2);
     given.priority = given.priority.filter(|priority| (0.0..=1.0).contains(priority));
@@ -253,6 +262,9 @@ fn annotations(mut given: Annotations) -> Option<Annotations> {
 }
 
 fn icons(given: Vec<Icon>) -> Vec<Icon> {
+    if !Guard::Fields.is_on() {
+        return given;
+    }
     let fine = |icon: &Icon| {
         let scheme = icon.src.get(..8).unwrap_or(&icon.src).to_ascii_lowercase();
         icon.src.len() <= MAX_ICON_BYTES
@@ -276,6 +288,9 @@ fn is_size(size: &str) -> bool {
 /// `_meta` entries with a lawful key (MCP: optional prefix of labels, a slash, a name; the prefixes of the protocol's
 /// own and ours are reserved) and one JSON value each.
 pub fn meta(given: Meta) -> Meta {
+    if !Guard::Fields.is_on() {
+        return given;
+    }
     let mut bytes = 0;
     let mut seen: Vec<String> = Vec::new();
     given

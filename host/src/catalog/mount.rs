@@ -14,7 +14,7 @@ use crate::admission::Gate;
 use crate::config::Config;
 use crate::grants::Requested;
 use crate::model::error::show_bytes;
-use crate::model::{Digest, Limits, MountName, text};
+use crate::model::{Digest, Guard, Limits, MountName, text};
 use crate::sandbox::{MountId, Profile, Sandbox, read_capped};
 
 /// Components that are loaded at once. Compiling takes a core each.
@@ -41,6 +41,13 @@ pub struct Mount {
     pub holds: Vec<&'static str>,
     /// The kinds of grants that its component could use.
     pub uses: Vec<&'static str>,
+    /// Something the operator should know about its file.
+    pub warning: Option<&'static str>,
+}
+
+/// Whether files of this user are as good as one's own.
+pub fn is_trusted(user: u32) -> bool {
+    user == 0 || user == rustix::process::geteuid().as_raw()
 }
 
 /// Something in the plugin directory or the configuration that is not served.
@@ -86,18 +93,22 @@ impl Source {
             "it is not a regular file (a link, a FIFO, a device or a directory); put a copy of the component there";
         // Looked at before it is opened, so that no FIFO or device is touched; O_NONBLOCK and the second look are for one
         // that takes its place meanwhile.
-        if !dir.symlink_metadata(file).map_err(|error| fail(&error))?.is_file() {
+        if !dir.symlink_metadata(file).map_err(|error| fail(&error))?.is_file() && Guard::Regular.is_on() {
             return Err(special.to_owned());
         }
-        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
+        let flags = match Guard::Regular.is_on() {
+            true => rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW,
+            false => rustix::fs::OFlags::empty(),
+        };
         #[expect(clippy::cast_possible_wrap, reason = "open flags are small")]
         let flags = flags.bits() as i32;
         let opened =
             dir.open_with(file, OpenOptions::new().read(true).custom_flags(flags)).map_err(|error| fail(&error))?;
         let meta = opened.metadata().map_err(|error| fail(&error))?;
-        if !meta.is_file() {
+        if !meta.is_file() && Guard::Regular.is_on() {
             return Err(special.to_owned());
         }
+        let cap = if Guard::Component.is_on() { cap } else { u64::MAX };
         if meta.len() > cap {
             return Err(format!(
                 "it has {}, over the limit of {}; to allow more, set component = \"{}MiB\" under [limits]",
@@ -107,8 +118,13 @@ impl Source {
             ));
         }
         let bytes = read_capped(opened, cap).map_err(|error| fail(&error))?;
-        let warning = (meta.mode() & 0o002 != 0)
-            .then_some("anyone on this machine can change the file; take away its write permission for others");
+        let warning = if meta.mode() & 0o002 != 0 {
+            Some("anyone on this machine can change the file; take away its write permission for others")
+        } else if !is_trusted(meta.uid()) {
+            Some("the file belongs to another user, who can change it; put a copy of your own there")
+        } else {
+            None
+        };
         Ok(Self { digest: Digest::of(&bytes), bytes: bytes.into(), warning })
     }
 }
@@ -153,7 +169,7 @@ fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<R
         let stem = file.strip_suffix(".wasm").unwrap_or(file);
         match MountName::from_stem(stem) {
             Ok(name) => {
-                if let Some(other) = plans.get(&name) {
+                if let Some(other) = plans.get(&name).filter(|_| Guard::Taken.is_on()) {
                     refused.push(Refused {
                         name: text::excerpt(file, 100),
                         reason: format!(
@@ -185,6 +201,7 @@ fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<R
                 bases.insert(plan.base.clone(), plan.name.clone());
                 true
             }
+            Some(_) if !Guard::Taken.is_on() => true,
             Some(first) => {
                 refused.push(Refused {
                     name: plan.name.to_string(),
@@ -230,32 +247,56 @@ pub async fn load(config: &Config, dir: &Dir, sandbox: &Sandbox, catalog: &Catal
     for Refused { name, reason } in &refused {
         tracing::warn!("\"{name}\" is not served: {reason}");
     }
-    let mut mounts = Vec::new();
-    let mut renewed = Instant::now();
-    let mut waiting = plans.into_iter();
-    let mut loading = FuturesUnordered::new();
-    loop {
-        while loading.len() < LOADING
-            && let Some(plan) = waiting.next()
-        {
-            loading.push(load_one(plan, config, dir, sandbox));
-        }
-        let Some((plan, loaded)) = loading.next().await else { break };
-        match loaded {
-            Ok(mount) => mounts.push(Arc::new(mount)),
-            Err(reason) => {
-                tracing::warn!(mount = %plan.name, "\"{}\" is not served: {reason}", text::excerpt(&plan.file, 100));
-                refused.push(Refused { name: plan.name.to_string(), reason });
+    // First what is compiled already, so that no number of others holds it up.
+    let mut load = Load { config, dir, sandbox, catalog, mounts: Vec::new(), refused, renewed: Instant::now() };
+    let rest = load.all(plans, true).await;
+    load.all(rest, false).await;
+    catalog.publish(Snapshot::new(load.mounts, load.refused));
+    catalog.settle();
+    sandbox.tidy();
+    Ok(())
+}
+
+/// Mounts on their way into the catalog.
+struct Load<'a> {
+    config: &'a Config,
+    dir: &'a Dir,
+    sandbox: &'a Sandbox,
+    catalog: &'a Catalog,
+    mounts: Vec<Arc<Mount>>,
+    refused: Vec<Refused>,
+    renewed: Instant,
+}
+
+impl Load<'_> {
+    /// Loads these, and publishes as it goes. `compiled`: only what needs no compiling; the others are given back.
+    async fn all<'c>(&mut self, plans: Vec<Plan<'c>>, compiled: bool) -> Vec<Plan<'c>> {
+        let mut rest = Vec::new();
+        let mut waiting = plans.into_iter();
+        let mut loading = FuturesUnordered::new();
+        loop {
+            while loading.len() < LOADING
+                && let Some(plan) = waiting.next()
+            {
+                loading.push(load_one(plan, self.config, self.dir, self.sandbox, compiled));
+            }
+            let Some((plan, loaded)) = loading.next().await else { break };
+            match loaded {
+                Ok(Some(mount)) => self.mounts.push(Arc::new(mount)),
+                Ok(None) => rest.push(plan),
+                Err(reason) => {
+                    let file = text::excerpt(&plan.file, 100);
+                    tracing::warn!(mount = %plan.name, "\"{file}\" is not served: {reason}");
+                    self.refused.push(Refused { name: plan.name.to_string(), reason });
+                }
+            }
+            if self.renewed.elapsed() >= RENEW {
+                self.catalog.publish(Snapshot::new(self.mounts.clone(), self.refused.clone()));
+                self.renewed = Instant::now();
             }
         }
-        if renewed.elapsed() >= RENEW {
-            catalog.publish(Snapshot::new(mounts.clone(), refused.clone()));
-            renewed = Instant::now();
-        }
+        rest
     }
-    catalog.publish(Snapshot::new(mounts, refused));
-    catalog.settle();
-    Ok(())
 }
 
 async fn load_one<'c>(
@@ -263,18 +304,30 @@ async fn load_one<'c>(
     config: &Config,
     dir: &Dir,
     sandbox: &Sandbox,
-) -> (Plan<'c>, Result<Mount, String>) {
-    let loaded = try_load(&plan, config, dir, sandbox).await;
+    compiled: bool,
+) -> (Plan<'c>, Result<Option<Mount>, String>) {
+    // One file after the other is read and hashed; in between, others are served.
+    tokio::task::yield_now().await;
+    let loaded = try_load(&plan, config, dir, sandbox, compiled).await;
     (plan, loaded)
 }
 
-async fn try_load(plan: &Plan<'_>, config: &Config, dir: &Dir, sandbox: &Sandbox) -> Result<Mount, String> {
+async fn try_load(
+    plan: &Plan<'_>,
+    config: &Config,
+    dir: &Dir,
+    sandbox: &Sandbox,
+    compiled: bool,
+) -> Result<Option<Mount>, String> {
     let source = Source::read(dir, &plan.file, plan.limits.component)?;
+    let profile = Profile::read(&source.bytes).map_err(|why| format!("it is {why}"))?;
+    profile.check().map_err(|why| format!("it is {why}"))?;
+    if compiled && !sandbox.knows(&source.digest) {
+        return Ok(None);
+    }
     if let Some(warning) = source.warning {
         tracing::warn!(mount = %plan.name, "{warning}");
     }
-    let profile = Profile::read(&source.bytes).map_err(|why| format!("it is {why}"))?;
-    profile.check().map_err(|why| format!("it is {why}"))?;
     let nothing = Requested::default();
     let held = plan.grants.unwrap_or(&nothing).configure(&config.ambient)?;
     let holds = held.kinds();
@@ -283,7 +336,7 @@ async fn try_load(plan: &Plan<'_>, config: &Config, dir: &Dir, sandbox: &Sandbox
         tracing::warn!(mount = %plan.name, "holds a grant that its component cannot use: {useless}");
     }
     let id = sandbox.load(&plan.name, Arc::clone(&source.bytes), &source.digest, held).await?;
-    Ok(Mount {
+    Ok(Some(Mount {
         name: plan.name.clone(),
         base: plan.base.clone(),
         file: plan.file.clone(),
@@ -292,7 +345,8 @@ async fn try_load(plan: &Plan<'_>, config: &Config, dir: &Dir, sandbox: &Sandbox
         gate: Gate::new(plan.name.clone(), plan.limits.clone()),
         holds,
         uses,
-    })
+        warning: source.warning,
+    }))
 }
 
 #[cfg(test)]

@@ -37,6 +37,15 @@ fn useless(mount: &Mount) -> Vec<&'static str> {
     mount.holds.iter().filter(|kind| !mount.uses.contains(kind)).copied().collect()
 }
 
+/// What the operator should know about a mount.
+fn warnings(config: &Config, mount: &Mount) -> Vec<String> {
+    let useless =
+        useless(mount).into_iter().map(|kind| format!("the component cannot use the grant \"{kind}\"; remove it"));
+    let held = config.mounts.get(&mount.name).and_then(|written| written.grants.configure(&config.ambient).ok());
+    let held = held.map(|held| held.warnings()).unwrap_or_default();
+    useless.chain(mount.warning.map(str::to_owned)).chain(held).collect()
+}
+
 fn to_text(config: &Config, wall: &Standing, snapshot: &Snapshot) -> String {
     let mut out = format!(
         "plugins  {}\ncache    {}\nstate    {}\nwall     {wall}\n",
@@ -49,8 +58,8 @@ fn to_text(config: &Config, wall: &Standing, snapshot: &Snapshot) -> String {
         for line in granted(config, mount) {
             let _ = writeln!(out, "           granted  {line}");
         }
-        for kind in useless(mount) {
-            let _ = writeln!(out, "           warning  the component cannot use the grant \"{kind}\"; remove it");
+        for warning in warnings(config, mount) {
+            let _ = writeln!(out, "           warning  {warning}");
         }
     }
     for refused in snapshot.refused() {
@@ -68,6 +77,7 @@ fn to_json(config: &Config, wall: &Standing, snapshot: &Snapshot) -> Value {
             json!({
                 "name": mount.name.as_str(), "base": mount.base, "file": mount.file, "digest": mount.digest.to_string(),
                 "granted": granted(config, mount), "useless": useless(mount), "uses": mount.uses,
+                "warnings": warnings(config, mount),
             })
         })
         .collect();

@@ -11,8 +11,8 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::model::error::show_bytes;
-use crate::model::text;
-use crate::sandbox::{Compile, compile, read_capped};
+use crate::model::{Guard, text};
+use crate::sandbox::{Compile, NotCompiled, compile, read_capped};
 
 /// The hidden verb that the child process runs.
 pub(super) const VERB: &str = "compile-component";
@@ -35,16 +35,20 @@ const COMPONENT: u64 = 512 << 20;
 /// Bytes of an error message.
 const MESSAGE: u64 = 4 << 10;
 
+/// The exit code of a child that was given no component.
+const INVALID: u8 = 3;
+
 /// Starts compiler processes.
 pub(super) struct Subprocess;
 
 impl Compile for Subprocess {
-    fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + '_>> {
-        Box::pin(parent(wasm))
+    fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>> {
+        Box::pin(async { parent(wasm).await.unwrap_or_else(|why| Err(NotCompiled::once(why))) })
     }
 }
 
-async fn parent(wasm: Arc<[u8]>) -> Result<Vec<u8>, String> {
+/// The outer error is the machine's, the inner one the component's.
+async fn parent(wasm: Arc<[u8]>) -> Result<Result<Vec<u8>, NotCompiled>, String> {
     // Not the path that this process was started by: that may be another file by now.
     #[cfg(target_os = "linux")]
     let program = std::path::PathBuf::from("/proc/self/exe");
@@ -61,6 +65,10 @@ async fn parent(wasm: Arc<[u8]>) -> Result<Vec<u8>, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
+    #[cfg(feature = "unguarded")]
+    if !Guard::Compiler.is_on() {
+        command.env("BELLJAR_UNGUARDED", Guard::Compiler.name());
+    }
     let mut child = command.spawn().map_err(|error| format!("cannot start the compiler process: {error}"))?;
     let (Some(mut input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
@@ -83,35 +91,39 @@ async fn parent(wasm: Arc<[u8]>) -> Result<Vec<u8>, String> {
         .await
         .map_err(|_| format!("compiling it takes more than {}", humantime::format_duration(WALL)))??;
     if code.len() as u64 > CODE {
-        return Err(format!("its compiled code is larger than {}", show_bytes(CODE)));
+        return Ok(Err(NotCompiled::always(format!("its compiled code is larger than {}", show_bytes(CODE)))));
     }
-    if status.success() { Ok(code) } else { Err(why(status, &message)) }
+    Ok(if status.success() { Ok(code) } else { Err(why(status, &message)) })
 }
 
-fn why(status: ExitStatus, message: &[u8]) -> String {
+fn why(status: ExitStatus, message: &[u8]) -> NotCompiled {
     let said = text::excerpt(String::from_utf8_lossy(message).trim(), 600);
     #[cfg(unix)]
     {
         use std::os::unix::process::ExitStatusExt;
         match status.signal() {
             // SIGXCPU, and SIGKILL at the hard limit a second later.
-            Some(24 | 9) => {
-                return format!("compiling it takes more than {} of processor time", humantime::format_duration(CPU));
+            Some(signal @ (24 | 9)) => {
+                let why = format!("compiling it takes more than {} of processor time", humantime::format_duration(CPU));
+                // The kernel kills for want of memory too.
+                return NotCompiled { why, lasting: signal == 24 };
             }
             // SIGABRT, SIGSEGV: out of memory ends in one of these.
             Some(6 | 11) => {
-                return format!(
+                return NotCompiled::once(format!(
                     "compiling it takes more than {} of memory, or crashes the compiler",
                     show_bytes(MEMORY)
-                );
+                ));
             }
             _ => {}
         }
     }
     if said.is_empty() {
-        format!("the compiler process failed: {status}")
+        NotCompiled::once(format!("the compiler process failed: {status}"))
+    } else if status.code() == Some(INVALID.into()) {
+        NotCompiled::always(format!("it is not a valid component: {said}"))
     } else {
-        format!("it is not a valid component: {said}")
+        NotCompiled::once(format!("the compiler process failed: {said}"))
     }
 }
 
@@ -119,12 +131,15 @@ fn why(status: ExitStatus, message: &[u8]) -> String {
 pub(super) fn child() -> ExitCode {
     let limit =
         |resource, value: u64, hard: u64| setrlimit(resource, Rlimit { current: Some(value), maximum: Some(hard) });
-    let limited = limit(Resource::As, MEMORY, MEMORY)
-        .and_then(|()| limit(Resource::Cpu, CPU.as_secs(), CPU.as_secs() + 1))
-        .and_then(|()| limit(Resource::Core, 0, 0))
-        .and_then(|()| limit(Resource::Nofile, 64, 64))
-        // Writing to a pipe is not writing to a file.
-        .and_then(|()| limit(Resource::Fsize, 0, 0));
+    let limits = || {
+        limit(Resource::As, MEMORY, MEMORY)
+            .and_then(|()| limit(Resource::Cpu, CPU.as_secs(), CPU.as_secs() + 1))
+            .and_then(|()| limit(Resource::Core, 0, 0))
+            .and_then(|()| limit(Resource::Nofile, 64, 64))
+            // Writing to a pipe is not writing to a file.
+            .and_then(|()| limit(Resource::Fsize, 0, 0))
+    };
+    let limited = if Guard::Compiler.is_on() { limits() } else { Ok(()) };
     #[cfg(target_os = "linux")]
     let limited = limited.and_then(|()| {
         super::wall::raise_without_files();
@@ -146,6 +161,9 @@ pub(super) fn child() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&error.to_string()),
         },
-        Err(why) => fail(&why),
+        Err(why) => {
+            fail(&why);
+            ExitCode::from(INVALID)
+        }
     }
 }

@@ -68,11 +68,18 @@ pub(super) fn plugins(config: &Config) -> Result<Dir, Failure> {
         _ => Failure::Failed(format!("cannot open the plugin directory \"{}\": {error}", path.display())),
     })?;
     #[expect(clippy::disallowed_methods, reason = "belljar's own directory")]
-    if std::fs::metadata(path).is_ok_and(|meta| meta.mode() & 0o002 != 0) {
-        tracing::warn!(
-            "anyone on this machine can put components into \"{}\"; take away its write permission for others",
-            path.display()
-        );
+    if let Ok(meta) = std::fs::metadata(path) {
+        if meta.mode() & 0o002 != 0 {
+            tracing::warn!(
+                "anyone on this machine can put components into \"{}\"; take away its write permission for others",
+                path.display()
+            );
+        } else if !mount::is_trusted(meta.uid()) {
+            tracing::warn!(
+                "\"{}\" belongs to another user, who can put components into it; make it your own",
+                path.display()
+            );
+        }
     }
     Ok(dir)
 }

@@ -12,6 +12,7 @@ use super::{Failure, Where, open, wall};
 use crate::config::Config;
 use crate::mcp::Handler;
 use crate::mcp::cursor::Cursors;
+use crate::model::Guard;
 use crate::transport;
 
 /// How long threads may take to end after everything was answered.
@@ -54,6 +55,8 @@ async fn serve(config: Config, listener: Option<StdListener>) -> Result<(), Fail
     tokio::spawn(keep_timers_cheap());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    // A file that may not grow any more is an error of the write, as a full disk is, and not the end of everything.
+    let _too_large = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
     let stop = async move {
         tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
         tracing::info!("stopping");
@@ -81,7 +84,7 @@ async fn serve(config: Config, listener: Option<StdListener>) -> Result<(), Fail
 /// # Errors
 /// When it is not a loopback address.
 fn check_address(address: &SocketAddr) -> Result<(), String> {
-    if address.ip().is_loopback() {
+    if address.ip().is_loopback() || !Guard::Loopback.is_on() {
         return Ok(());
     }
     Err(format!(

@@ -6,6 +6,7 @@
 
 mod beneath;
 mod entries;
+mod links;
 mod place;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::{FsPerms, OpenMode, WasiCtxBuilder};
 
 use super::{Ambient, Grant, SharedTrail, View, wasi};
-use crate::model::{MountName, Verdict, text};
+use crate::model::{Guard, MountName, Verdict, text};
 use beneath::{Kind, Refused};
 use entries::Entries;
 
@@ -109,6 +110,15 @@ impl Grant for Fs {
         config.0.iter().map(|(guest, host)| format!("{guest} = {} (read-only)", host.display())).collect()
     }
 
+    fn warnings(mount: &Mount) -> Vec<String> {
+        let linked = mount.places.iter().filter_map(|place| Some((place.guest(), links::find(&place.handle()?)?)));
+        linked
+            .map(|(guest, file)| {
+                format!("\"{guest}\" holds hard links, the first is \"{file}\": what they lead to can be read even if it lies elsewhere too")
+            })
+            .collect()
+    }
+
     fn open(mount: &Mount, _: &mut WasiCtxBuilder, name: &MountName, trail: &SharedTrail) -> Call {
         let mut dirs = Vec::new();
         for place in &mount.places {
@@ -162,9 +172,9 @@ fn open_at<T: View>(
     if flags.intersects(sync) {
         return Ok(Err(ErrorCode::Unsupported));
     }
-    if open_flags.intersects(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE)
-        || flags.intersects(DescriptorFlags::WRITE | DescriptorFlags::MUTATE_DIRECTORY)
-    {
+    let changes = open_flags.intersects(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE)
+        || flags.intersects(DescriptorFlags::WRITE | DescriptorFlags::MUTATE_DIRECTORY);
+    if changes && Guard::ReadOnly.is_on() {
         call.deny(&shown, READ_ONLY);
         return Ok(Err(ErrorCode::NotPermitted));
     }

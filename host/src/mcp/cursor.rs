@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::catalog::listing::Position;
-use crate::model::MountName;
+use crate::model::{Guard, MountName};
 
 /// Bytes of a sealed cursor: a provider's 4 KiB, each of them escaped (`\u0001`) and in base64, and room.
 const MAX: usize = 36 << 10;
@@ -68,7 +68,7 @@ impl Cursors {
         let computed = self.tag(kind, body);
         let mut claimed = *computed.as_bytes();
         claimed.iter_mut().zip(tag).for_each(|(to, from)| *to = *from);
-        if blake3::Hash::from_bytes(claimed) != computed {
+        if blake3::Hash::from_bytes(claimed) != computed && Guard::Seal.is_on() {
             return Err(FOREIGN.to_owned());
         }
         let (mount, cursor, skip, served, provider_pages, slow, pages): Fields =

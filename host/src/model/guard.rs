@@ -52,6 +52,64 @@ guards! {
     Lane = "lane",
     /// The end of a call whose caller went away.
     Cancel = "cancel",
+    /// What a reference may look like.
+    Reference = "reference",
+    /// That a mount lists and answers below its own base only.
+    Namespace = "namespace",
+    /// MIME types, sizes, icons and other fields of entries.
+    Fields = "fields",
+    /// Entries of the same name.
+    Duplicates = "duplicates",
+    /// How many entries and templates of a mount are served.
+    Entries = "entries",
+    /// Cursors that providers give.
+    Cursor = "cursor",
+    /// Cursors that clients give back.
+    Seal = "seal",
+    /// Mount names.
+    Name = "name",
+    /// That a name and a base belong to one mount.
+    Taken = "taken",
+    /// That a component is a regular file.
+    Regular = "regular",
+    /// Bytes of a component.
+    Component = "component",
+    /// What a compilation may use.
+    Compiler = "compiler",
+    /// That compiled code in the cache is what was stored.
+    Cache = "cache",
+    /// That a path leads nowhere but below the granted directory.
+    Beneath = "beneath",
+    /// That filesystem grants are for reading.
+    ReadOnly = "read-only",
+    /// Which directories can be granted.
+    Place = "place",
+    /// Bytes of a message from a client.
+    Message = "message",
+    /// Requests of a connection that are pending.
+    Pending = "pending",
+    /// Connections over HTTP.
+    Connections = "connections",
+    /// Sessions over HTTP.
+    Sessions = "sessions",
+    /// How long a client may take for its headers and its body.
+    Slow = "slow",
+    /// How long a client may take for its answer, and how many answers may wait to be taken.
+    Untaken = "untaken",
+    /// Which Host and Origin a request may name.
+    Origin = "origin",
+    /// Which addresses can be listened on.
+    Loopback = "loopback",
+    /// Contents are for what was asked, or below it.
+    ContentsName = "contents-name",
+    /// How many contents an answer has: at least one, at most so many.
+    ContentsCount = "contents-count",
+    /// MIME types of RFC 6838 syntax, and nothing else.
+    Mime = "mime",
+    /// A stranger's words are cut and cleaned before they are shown.
+    Words = "words",
+    /// Neither FIFOs nor devices are opened.
+    Special = "special",
 }
 
 #[cfg(not(feature = "unguarded"))]

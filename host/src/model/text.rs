@@ -2,6 +2,8 @@
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
+use super::Guard;
+
 /// Whether `c` may stand in a shown line: not a control (C0, C1), not a bidirectional override or mark, not a tag
 /// character, not a line or paragraph separator, not an unassigned or private code point's invisible relative.
 pub fn is_shown(c: char) -> bool {
@@ -23,6 +25,9 @@ pub fn is_shown(c: char) -> bool {
 /// `text` on one line, without anything that [`is_shown`] refuses (line breaks and tabs become spaces), at most
 /// `max` characters, with `…` where it was cut.
 pub fn excerpt(text: &str, max: usize) -> String {
+    if !Guard::Words.is_on() {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len().min(max.saturating_mul(4)));
     let mut count = 0usize;
     for c in text.chars() {

@@ -8,13 +8,35 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::engine;
-use crate::model::{Digest, text};
+use crate::model::{Digest, Guard, text};
+
+/// Why there is no code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotCompiled {
+    /// What is wrong with the component, or which limit of the compiler was reached.
+    pub why: String,
+    /// Whether the same bytes will fail again in the same way.
+    pub lasting: bool,
+}
+
+impl NotCompiled {
+    /// Something that may not come again: the machine's doing.
+    pub fn once(why: String) -> Self {
+        Self { why, lasting: false }
+    }
+
+    /// The component's own doing.
+    pub fn always(why: String) -> Self {
+        Self { why, lasting: true }
+    }
+}
 
 /// Compiles components somewhere else, in a process of its own with limits of its own.
 pub trait Compile: Send + Sync {
@@ -22,7 +44,7 @@ pub trait Compile: Send + Sync {
     ///
     /// # Errors
     /// Says why it cannot be compiled, or which limit of the compiler was reached.
-    fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + '_>>;
+    fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>>;
 }
 
 /// Validates and compiles `wasm`: what the compiler process runs. Takes as long and as much memory as `wasm` makes it.
@@ -33,6 +55,15 @@ pub fn compile(wasm: &[u8]) -> Result<Vec<u8>, String> {
     let engine = engine::compiler().map_err(|error| format!("cannot start the compiler: {error:#}"))?;
     engine.precompile_component(wasm).map_err(|error| text::excerpt(&format!("{error:#}"), 600))
 }
+
+/// For how long an entry is kept that no start asks for.
+const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// For how long a file may be on its way into the cache.
+const ARRIVING: Duration = Duration::from_secs(3600);
+
+/// Bytes of the cache; of more, the entries are removed that were asked for longest ago.
+const MOST: u64 = 4 << 30;
 
 /// Compiled code on disk.
 pub(super) struct Cache {
@@ -49,6 +80,80 @@ impl Cache {
     fn names(&self, digest: &Digest) -> (String, String) {
         let stem = format!("{}-{}", digest.hex(), self.fingerprint);
         (format!("{stem}.cwasm"), format!("{stem}.mac"))
+    }
+
+    fn refusal_name(&self, digest: &Digest) -> String {
+        format!("{}-{}.refused", digest.hex(), self.fingerprint)
+    }
+
+    /// Whether the cache has an answer for the component, without looking whether it is a good one.
+    pub(super) fn knows(&self, digest: &Digest) -> bool {
+        let (code, _) = self.names(digest);
+        self.dir.exists(code) || self.dir.exists(self.refusal_name(digest))
+    }
+
+    /// Why the component did not compile before, by the same compiler.
+    pub(super) fn refusal(&self, digest: &Digest) -> Option<String> {
+        let bytes = self.dir.open(self.refusal_name(digest)).ok().and_then(|file| self.used(file))?;
+        let bytes = read_capped(bytes, 4 << 10).ok()?;
+        let (mac, why) = bytes.split_at_checked(32)?;
+        let mac: [u8; 32] = mac.try_into().ok()?;
+        (self.refusal_mac(digest, why) == blake3::Hash::from_bytes(mac))
+            .then(|| String::from_utf8(why.to_vec()).ok())?
+    }
+
+    /// Remembers why the component does not compile.
+    pub(super) fn refuse(&self, digest: &Digest, why: &str) -> std::io::Result<()> {
+        let mac = self.refusal_mac(digest, why.as_bytes());
+        self.replace(&self.refusal_name(digest), &[mac.as_bytes(), why.as_bytes()].concat())
+    }
+
+    fn refusal_mac(&self, digest: &Digest, why: &[u8]) -> blake3::Hash {
+        let mut hasher = self.hasher(digest);
+        // The compiler's limits may be others in another version.
+        hasher.update(b"refused by ").update(env!("CARGO_PKG_VERSION").as_bytes()).update(&[0]).update(why);
+        hasher.finalize()
+    }
+
+    /// Notes that an entry is in use.
+    fn used(&self, file: File) -> Option<File> {
+        use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
+        let at = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
+        // Where it cannot be noted, the entry is removed one day, and made again.
+        let _ = futimens(&file, &Timestamps { last_access: at(UTIME_OMIT), last_modification: at(UTIME_NOW) });
+        Some(file)
+    }
+
+    /// Removes what nobody has asked for in a long time, and what was left half written.
+    pub(super) fn tidy(&self) -> std::io::Result<()> {
+        let now = SystemTime::now();
+        let mut kept = Vec::new();
+        for entry in self.dir.entries()? {
+            let entry = entry?;
+            let (name, meta) = (entry.file_name(), entry.metadata()?);
+            let age = meta.modified().ok().and_then(|at| now.duration_since(at.into_std()).ok()).unwrap_or_default();
+            let ends = |end: &str| name.to_string_lossy().ends_with(end);
+            let limit = match () {
+                () if ends(".tmp") => ARRIVING,
+                () if ends(".cwasm") || ends(".mac") || ends(".refused") => UNUSED,
+                // Not ours to remove.
+                () => continue,
+            };
+            if age > limit {
+                self.dir.remove_file(&name)?;
+            } else {
+                kept.push((age, meta.len(), name));
+            }
+        }
+        kept.sort_unstable();
+        let mut bytes = 0;
+        for (_, len, name) in kept {
+            bytes += len;
+            if bytes > MOST {
+                self.dir.remove_file(&name)?;
+            }
+        }
+        Ok(())
     }
 
     fn hasher(&self, digest: &Digest) -> blake3::Hasher {
@@ -68,11 +173,12 @@ impl Cache {
     fn authenticated(&self, digest: &Digest) -> Option<File> {
         let (code, mac) = self.names(digest);
         let stored: [u8; 32] = self.dir.read(&mac).ok()?.try_into().ok()?;
-        let mut file = self.dir.open(&code).ok()?;
+        let mut file = self.used(self.dir.open(&code).ok()?)?;
+        self.used(self.dir.open(&mac).ok()?);
         let mut hasher = self.hasher(digest);
         hasher.update_reader(&mut file).ok()?;
         // Constant-time, by blake3's own comparison.
-        if hasher.finalize() != blake3::Hash::from_bytes(stored) {
+        if hasher.finalize() != blake3::Hash::from_bytes(stored) && Guard::Cache.is_on() {
             tracing::warn!(%digest, "compiled code in the cache is damaged or was not made by this belljar; compiling again");
             return None;
         }
@@ -174,6 +280,57 @@ mod tests {
         std::fs::rename(&path, temp.path().join(cache.names(&other).0)).unwrap();
         std::fs::copy(temp.path().join(cache.names(&digest).1), temp.path().join(cache.names(&other).1)).unwrap();
         assert!(cache.load(&engine, &other).unwrap().is_none(), "another component's code under this name");
+    }
+
+    #[test]
+    fn refusals_are_remembered_for_the_very_bytes() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = || Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
+        let engine = engine::compiler().unwrap();
+        let cache = Cache::new(dir(), [7; 32], &engine);
+        let digest = Digest::of(b"bad");
+        assert!(cache.refusal(&digest).is_none() && !cache.knows(&digest));
+        cache.refuse(&digest, "it is bad").unwrap();
+        assert_eq!(cache.refusal(&digest).as_deref(), Some("it is bad"));
+        assert!(cache.knows(&digest) && cache.refusal(&Digest::of(b"other")).is_none());
+        assert!(Cache::new(dir(), [8; 32], &engine).refusal(&digest).is_none(), "another key");
+        let path = temp.path().join(cache.refusal_name(&digest));
+        let mut bytes = std::fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        assert!(cache.refusal(&digest).is_none(), "altered");
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_removed() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
+        let cache = Cache::new(dir, [7; 32], &engine::compiler().unwrap());
+        let old = SystemTime::now() - UNUSED - Duration::from_secs(1);
+        for (name, is_old) in [
+            ("a.cwasm", true),
+            ("a.mac", true),
+            ("b.cwasm", false),
+            ("c.x.tmp", true),
+            ("d.x.tmp", false),
+            ("key", true),
+        ] {
+            let file = std::fs::File::create(temp.path().join(name)).unwrap();
+            if is_old {
+                file.set_modified(old).unwrap();
+            }
+        }
+        cache.refuse(&Digest::of(b"bad"), "it is bad").unwrap();
+        let refused = temp.path().join(cache.refusal_name(&Digest::of(b"bad")));
+        std::fs::File::open(&refused).unwrap().set_modified(old).unwrap();
+        assert!(cache.refusal(&Digest::of(b"bad")).is_some(), "asked for, so in use");
+        cache.tidy().unwrap();
+        let left = |name: &str| temp.path().join(name).exists();
+        assert_eq!(
+            ["a.cwasm", "a.mac", "b.cwasm", "c.x.tmp", "d.x.tmp", "key"].map(left),
+            [false, false, true, false, true, true]
+        );
+        assert!(refused.exists());
     }
 
     #[test]

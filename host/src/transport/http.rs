@@ -1,7 +1,12 @@
 //! MCP over Streamable HTTP at `/mcp`: loopback, Host and Origin checked, everything capped and timed.
 //!
 //! rmcp serves the protocol; this puts around it what it leaves to a server: connection and session caps, header and
-//! write timeouts, bodies that are answered in JSON when they are not, and a stop that lets answers finish.
+//! write timeouts, bodies that are answered in JSON when they are not, requests that end with their connection, and a
+//! stop that lets answers finish.
+
+mod answer;
+mod house;
+mod session;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,12 +24,15 @@ use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
+use self::answer::{Answer, Untaken};
+use self::house::{Guest, House, Stage};
+use self::session::InFlight;
 use super::{DRAIN, MAX_MESSAGE, message};
 use crate::mcp::Handler;
+use crate::model::Guard;
 
 /// The one path.
 pub const PATH: &str = "/mcp";
@@ -32,7 +40,7 @@ pub const PATH: &str = "/mcp";
 /// Caps and time-outs of the front door.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Connections at once; one more waits in the kernel's queue.
+    /// Connections at once; for one more, the one that does least is closed.
     pub connections: usize,
     /// Sessions of older clients at once, about 50 KiB each.
     pub sessions: usize,
@@ -42,8 +50,10 @@ pub struct Bounds {
     pub headers: Duration,
     /// How long a client may take for its body.
     pub body: Duration,
-    /// How long a client may not take a single byte of its answer.
+    /// How long a client may not take a single byte of its answer, and how long it may take for it in any case.
     pub write: Duration,
+    /// Bytes of large answers that may wait to be taken, over all connections.
+    pub untaken: usize,
     /// How long answers under way may take after a stop was asked for.
     pub drain: Duration,
 }
@@ -52,11 +62,12 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             connections: 512,
-            sessions: 1024,
+            sessions: 256,
             session_idle: Duration::from_secs(600),
             headers: Duration::from_secs(30),
             body: Duration::from_secs(30),
-            write: Duration::from_secs(30),
+            write: Duration::from_secs(10),
+            untaken: 256 << 20,
             drain: DRAIN,
         }
     }
@@ -69,6 +80,8 @@ struct Front {
     inner: Inner,
     bounds: Bounds,
     sessions: Arc<LocalSessionManager>,
+    untaken: Arc<Untaken>,
+    in_flight: InFlight,
 }
 
 /// Serves on `listener` until `stop`, then lets answers under way finish.
@@ -91,42 +104,57 @@ pub async fn serve(
         .with_cancellation_token(cancel.clone())
         .with_allowed_origins(origins)
         .enforce_origin_validation();
+    let config = if Guard::Origin.is_on() { config } else { config.disable_allowed_hosts().disable_allowed_origins() };
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(bounds.session_idle);
+    // A session does not keep its answers: a request ends with its connection, so that nobody can come back for one.
+    sessions.session_config.completed_cache_ttl = Duration::ZERO;
     let sessions = Arc::new(sessions);
+    let untaken = Arc::new(Untaken::new(bounds.untaken, Arc::clone(handler.budget()), bounds.write));
     let inner = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
-    let front = Arc::new(Front { inner, bounds, sessions });
-    let connections = Arc::new(Semaphore::new(bounds.connections));
+    let front = Arc::new(Front { inner, bounds, sessions, untaken, in_flight: InFlight::default() });
+    let house = House::new(bounds.connections, house::PATIENCE);
     let graceful = GracefulShutdown::new();
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(bounds.headers).max_headers(64).max_buf_size(64 << 10);
+    builder.timer(TokioTimer::new()).max_headers(64).max_buf_size(64 << 10);
+    builder.header_read_timeout(Guard::Slow.is_on().then_some(bounds.headers));
     let mut stop = std::pin::pin!(stop);
     loop {
-        let Ok(slot) = Arc::clone(&connections).acquire_owned().await else { break };
         let stream = tokio::select! {
             biased;
             () = &mut stop => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // Out of descriptors, most likely: what runs may free some.
+                    // Out of descriptors, most likely: whoever does least gives some back, or what runs may.
                     tracing::warn!("cannot accept a connection: {error}");
+                    house.make_room();
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
             },
         };
+        let Some(entry) = house.enter() else {
+            tracing::debug!("a connection is refused: all {} wait for their answers", bounds.connections);
+            continue;
+        };
         let front = Arc::clone(&front);
+        let guest = Arc::clone(&entry.guest);
         let service = service_fn(move |request| {
-            let front = Arc::clone(&front);
-            async move { Ok::<_, Infallible>(front.answer(request).await) }
+            let (front, guest) = (Arc::clone(&front), Arc::clone(&guest));
+            async move { Ok::<_, Infallible>(front.answer(guest, request).await) }
         });
-        let connection = graceful.watch(builder.serve_connection(TokioIo::new(timed(stream, bounds.write)), service));
+        let write = Guard::Untaken.is_on().then_some(bounds.write);
+        let connection = graceful.watch(builder.serve_connection(TokioIo::new(timed(stream, write)), service));
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!("connection: {error}");
+            tokio::select! {
+                ended = connection => {
+                    if let Err(error) = ended {
+                        tracing::debug!("connection: {error}");
+                    }
+                }
+                () = entry.guest.over() => tracing::debug!("a connection is closed: it was silent or slow"),
             }
-            drop(slot);
         });
     }
     drop(listener);
@@ -137,63 +165,115 @@ pub async fn serve(
     Ok(())
 }
 
-fn timed(stream: TcpStream, write: Duration) -> std::pin::Pin<Box<TimeoutStream<TcpStream>>> {
+fn timed(stream: TcpStream, write: Option<Duration>) -> std::pin::Pin<Box<TimeoutStream<TcpStream>>> {
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(write));
+    stream.set_write_timeout(write);
     Box::pin(stream)
 }
 
 impl Front {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        if request.uri().path() != PATH {
-            return plain(StatusCode::NOT_FOUND, &format!("there is nothing here; MCP is at {PATH}\n"));
-        }
-        if request.headers().get_all(header::HOST).iter().count() > 1 {
-            return plain(StatusCode::BAD_REQUEST, "more than one Host header\n");
-        }
-        if request.method() != Method::POST {
-            return self.inner.handle(request).await.map(Body::new);
-        }
+    async fn answer(self: Arc<Self>, guest: Arc<Guest>, request: Request<Incoming>) -> Response<Body> {
+        guest.is_at(Stage::Asking);
         let (parts, body) = request.into_parts();
-        let body = match tokio::time::timeout(self.bounds.body, Limited::new(body, MAX_MESSAGE).collect()).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                return refuse(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    ErrorCode::INVALID_REQUEST,
-                    format!("a message has at most {MAX_MESSAGE} bytes"),
-                    None,
-                );
+        if let Err(refusal) = check_head(&parts) {
+            return self.whole(&guest, refusal, || None).await;
+        }
+        let (message, held) = if parts.method == Method::POST {
+            match self.read(&parts, body).await {
+                Ok(read) => read,
+                Err(refusal) => return self.whole(&guest, refusal, || None).await,
             }
-            Ok(Err(_)) => return plain(StatusCode::BAD_REQUEST, "the body ended early\n"),
-            Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"),
+        } else {
+            (Bytes::new(), None)
         };
-        if !parts.headers.contains_key("mcp-session-id")
-            && self.sessions.sessions.read().await.len() >= self.bounds.sessions
-            && opens_session(&body)
-        {
-            return refuse(
-                StatusCode::SERVICE_UNAVAILABLE,
-                ErrorCode::INTERNAL_ERROR,
-                "too many sessions; close one, or use the 2026-07-28 revision, which needs none".to_owned(),
-                None,
-            );
-        }
-        if let Err((code, why, id)) = message::check_cursor(&body) {
-            return refuse(StatusCode::OK, code, why, id);
-        }
+        guest.is_at(Stage::Served);
         let is_json = parts
             .headers
             .get(header::CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().to_ascii_lowercase().starts_with(b"application/json"));
-        let response = self.inner.handle(Request::from_parts(parts, http_body_util::Full::new(body.clone()))).await;
+        let request = Request::from_parts(parts, http_body_util::Full::new(message.clone()));
+        // Until the response is there, a client that goes away drops this future, and `held` with it.
+        let mut left = session::Left::new(&self, held);
+        let response = self.inner.handle(request).await;
         // rmcp says 415 in plain text to JSON that it cannot read.
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
-            return unreadable(&body);
+            left.stays();
+            return self.whole(&guest, unreadable(&message), || None).await;
         }
-        response.map(Body::new)
+        let is_stream = response
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+        let response = response.map(Body::new);
+        if !is_stream {
+            left.stays();
+            return self.whole(&guest, response, || message::id(&message)).await;
+        }
+        let id = left.id();
+        let untaken = Arc::clone(&self.untaken);
+        response.map(|body| Answer::stream(body, untaken, guest, id, left))
     }
+
+    async fn whole(
+        &self,
+        guest: &Arc<Guest>,
+        response: Response<Body>,
+        id: impl FnOnce() -> Option<RequestId>,
+    ) -> Response<Body> {
+        let (parts, body) = response.into_parts();
+        Response::from_parts(parts, Answer::whole(body, Arc::clone(&self.untaken), Arc::clone(guest), id).await)
+    }
+
+    /// The message of a request, and what keeps its id while it is in flight; or the refusal.
+    async fn read(
+        self: &Arc<Self>,
+        parts: &http::request::Parts,
+        body: Incoming,
+    ) -> Result<(Bytes, Option<session::Held>), Response<Body>> {
+        let cap = if Guard::Message.is_on() { MAX_MESSAGE } else { usize::MAX };
+        let time = if Guard::Slow.is_on() { self.bounds.body } else { Duration::from_secs(3600) };
+        let body = match tokio::time::timeout(time, Limited::new(body, cap).collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                let why = format!("a message has at most {MAX_MESSAGE} bytes");
+                return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::INVALID_REQUEST, why, None));
+            }
+            Ok(Err(_)) => return Err(plain(StatusCode::BAD_REQUEST, "the body ended early\n")),
+            Err(_) => return Err(plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n")),
+        };
+        let session = parts.headers.get(session::HEADER);
+        if session.is_none()
+            && Guard::Sessions.is_on()
+            && self.sessions.sessions.read().await.len() >= self.bounds.sessions
+            && opens_session(&body)
+        {
+            let why = "too many sessions; close one, or use the 2026-07-28 revision, which needs none".to_owned();
+            return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::INTERNAL_ERROR, why, None));
+        }
+        if let Err((code, why, id)) = message::check_cursor(&body) {
+            return Err(refuse(StatusCode::OK, code, why, id));
+        }
+        let held = match session.zip(message::id(&body)) {
+            None => None,
+            Some((session, id)) => match self.in_flight.hold(session, id) {
+                Ok(held) => Some(held),
+                // Not with that id: it would be taken for the answer to the first one.
+                Err(why) => return Err(refuse(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, why, None)),
+            },
+        };
+        Ok((body, held))
+    }
+}
+
+fn check_head(parts: &http::request::Parts) -> Result<(), Response<Body>> {
+    if parts.uri.path() != PATH {
+        return Err(plain(StatusCode::NOT_FOUND, &format!("there is nothing here; MCP is at {PATH}\n")));
+    }
+    if parts.headers.get_all(header::HOST).iter().count() > 1 && Guard::Origin.is_on() {
+        return Err(plain(StatusCode::BAD_REQUEST, "more than one Host header\n"));
+    }
+    Ok(())
 }
 
 /// Whether a message is an `initialize`: looked for only when the sessions are used up.

@@ -7,6 +7,22 @@ use crate::model::text;
 /// A message that cannot be served: the code, why, and which request it was.
 pub(super) type Refused = (ErrorCode, String, Option<RequestId>);
 
+/// Which request a message is; none for anything that is not answered.
+pub(super) fn id(message: &[u8]) -> Option<RequestId> {
+    #[derive(serde::Deserialize)]
+    struct Request {
+        id: RequestId,
+        #[serde(rename = "method")]
+        _method: String,
+    }
+    serde_json::from_slice(message).ok().map(|Request { id, .. }| id)
+}
+
+/// What is said to a request whose id another one has, which is not answered yet.
+pub(super) fn is_taken(id: &RequestId) -> String {
+    format!("a request with the id {} is in flight already", text::excerpt(&id.to_string(), 100))
+}
+
 /// Refuses a list request whose cursor is not a string. rmcp takes such parameters for absent ones, and the client would
 /// get the first page again and again.
 pub(super) fn check_cursor(message: &[u8]) -> Result<(), Refused> {

@@ -16,7 +16,9 @@ use tokio::task::JoinHandle;
 
 use super::message::Refused;
 use super::{DRAIN, MAX_MESSAGE, message};
+use crate::mcp::outbox::Outbox;
 use crate::mcp::{Handler, fault};
+use crate::model::Guard;
 
 /// Serves until standard input ends or `stop` does, then lets answers under way finish.
 ///
@@ -24,7 +26,7 @@ use crate::mcp::{Handler, fault};
 /// When the first message is not one that opens a connection, or the streams fail.
 pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(), String> {
     let (input, output) = rmcp::transport::io::stdio_pipes();
-    let lines = Lines::new(input, output);
+    let lines = Lines::new(input, output, Arc::clone(handler.outbox()));
     let (pending, ended) = (Arc::clone(&lines.pending), Arc::clone(&lines.ended));
     let served = async {
         let service = match rmcp::serve_server(handler, lines).await {
@@ -57,6 +59,7 @@ pub struct Lines<R, W> {
     /// A reply of our own that is being written, by a task that an interrupted read does not interrupt.
     reply: Option<JoinHandle<std::io::Result<()>>>,
     output: Arc<Mutex<W>>,
+    outbox: Arc<Outbox>,
     pending: Arc<Pending>,
     /// Told when the input has ended.
     ended: Arc<Notify>,
@@ -69,69 +72,53 @@ const FAREWELL: std::time::Duration = std::time::Duration::from_millis(1500);
 /// What a connection still owes its client.
 #[derive(Default)]
 struct Pending {
-    owed: std::sync::Mutex<Owed>,
+    /// Requests that were read, and neither answered nor withdrawn.
+    ids: std::sync::Mutex<HashSet<RequestId>>,
     changed: Notify,
 }
 
-#[derive(Default)]
-struct Owed {
-    /// Requests that were read, and neither answered nor withdrawn.
-    ids: HashSet<RequestId>,
-    /// Bytes of answers that are not written yet.
-    bytes: usize,
+/// Why a request is not begun.
+#[derive(Debug, PartialEq, Eq)]
+enum Turned {
+    /// There are too many.
+    TooMany,
+    /// Another one has its id.
+    Taken,
 }
 
 /// How many requests may be pending; one more is refused as busy. Notifications are always read, so that what is
 /// pending can be withdrawn.
 const MAX_PENDING: usize = 512;
 
-/// Bytes of answers that may wait to be taken before nothing more is read: a client that asks and does not listen.
-const MAX_UNTAKEN: usize = 64 << 20;
-
 impl Pending {
-    fn with<T>(&self, work: impl FnOnce(&mut Owed) -> T) -> T {
-        work(&mut self.owed.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, work: impl FnOnce(&mut HashSet<RequestId>) -> T) -> T {
+        work(&mut self.ids.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Counts a request; says no when there are too many.
-    fn add(&self, id: &RequestId) -> bool {
-        self.with(|owed| {
-            owed.ids.len() < MAX_PENDING && {
-                owed.ids.insert(id.clone());
-                true
-            }
+    /// Counts a request, if it may be begun.
+    fn add(&self, id: &RequestId) -> Result<(), Turned> {
+        self.with(|ids| match ids.len() {
+            MAX_PENDING.. if Guard::Pending.is_on() => Err(Turned::TooMany),
+            _ if !ids.insert(id.clone()) && Guard::Pending.is_on() => Err(Turned::Taken),
+            _ => Ok(()),
         })
     }
 
     fn remove(&self, id: &RequestId) {
-        if self.with(|owed| owed.ids.remove(id)) {
+        if self.with(|ids| ids.remove(id)) {
             self.changed.notify_waiters();
-        }
-    }
-
-    fn queue(&self, bytes: usize) {
-        self.with(|owed| owed.bytes += bytes);
-    }
-
-    fn written(&self, bytes: usize) {
-        self.with(|owed| owed.bytes = owed.bytes.saturating_sub(bytes));
-        self.changed.notify_waiters();
-    }
-
-    /// Waits until `is_so`.
-    async fn until(&self, is_so: impl Fn(&Owed) -> bool) {
-        loop {
-            let changed = self.changed.notified();
-            if self.with(|owed| is_so(owed)) {
-                return;
-            }
-            changed.await;
         }
     }
 
     /// Waits until every request is answered.
     async fn answered(&self) {
-        self.until(|owed| owed.ids.is_empty()).await;
+        loop {
+            let changed = self.changed.notified();
+            if self.with(|ids| ids.is_empty()) {
+                return;
+            }
+            changed.await;
+        }
     }
 }
 
@@ -143,14 +130,16 @@ enum Line {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
-    /// Messages are read from `input`; answers, our own among them, are written to `output`.
-    pub fn new(input: R, output: W) -> Self {
+    /// Messages are read from `input`; answers, our own among them, are written to `output`, and
+    /// counted in `outbox` until they are taken.
+    pub fn new(input: R, output: W, outbox: Arc<Outbox>) -> Self {
         Self {
             input: BufReader::with_capacity(16 << 10, input),
             line: Vec::new(),
             discarding: false,
             reply: None,
             output: Arc::new(Mutex::new(output)),
+            outbox,
             pending: Arc::default(),
             ended: Arc::default(),
         }
@@ -165,7 +154,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let part = available.get(..end.unwrap_or(available.len())).unwrap_or_default();
-            let fits = !self.discarding && self.line.len() + part.len() <= MAX_MESSAGE;
+            let fits = !self.discarding && (self.line.len() + part.len() <= MAX_MESSAGE || !Guard::Message.is_on());
             if fits {
                 self.line.extend_from_slice(part);
             }
@@ -244,7 +233,7 @@ where
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let output = Arc::clone(&self.output);
-        let pending = Arc::clone(&self.pending);
+        let (pending, outbox) = (Arc::clone(&self.pending), Arc::clone(&self.outbox));
         async move {
             let answered = match &message {
                 TxJsonRpcMessage::<RoleServer>::Response(response) => Some(response.id.clone()),
@@ -254,9 +243,9 @@ where
             let mut line = serde_json::to_vec(&message)?;
             drop(message);
             line.push(b'\n');
-            pending.queue(line.len());
+            outbox.put(line.len());
             let written = write_line(&output, &line).await;
-            pending.written(line.len());
+            outbox.take(line.len());
             if let Some(id) = answered {
                 pending.remove(&id);
             }
@@ -266,7 +255,7 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            self.pending.until(|owed| owed.bytes <= MAX_UNTAKEN).await;
+            self.outbox.room().await;
             if let Err(error) = self.replied().await {
                 tracing::debug!("standard output: {error}");
                 return None;
@@ -278,10 +267,21 @@ where
                     match parsed {
                         Ok(Some(message)) => {
                             match &message {
-                                RxJsonRpcMessage::<RoleServer>::Request(request) if !self.pending.add(&request.id) => {
-                                    let busy = fault::busy(&format!("{MAX_PENDING} requests are pending already"));
-                                    self.answer(Some(request.id.clone()), busy);
-                                    continue;
+                                RxJsonRpcMessage::<RoleServer>::Request(request) => {
+                                    match self.pending.add(&request.id) {
+                                        Ok(()) => {}
+                                        Err(Turned::TooMany) => {
+                                            let why = format!("{MAX_PENDING} requests are pending already");
+                                            self.answer(Some(request.id.clone()), fault::busy(&why));
+                                            continue;
+                                        }
+                                        Err(Turned::Taken) => {
+                                            // Not with that id: it would be taken for the answer to the first one.
+                                            let why = message::is_taken(&request.id);
+                                            self.answer(None, ErrorData::new(ErrorCode::INVALID_REQUEST, why, None));
+                                            continue;
+                                        }
+                                    }
                                 }
                                 RxJsonRpcMessage::<RoleServer>::Notification(JsonRpcNotification {
                                     notification: ClientNotification::CancelledNotification(withdrawn),
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     async fn answers(input: &[u8]) -> Vec<serde_json::Value> {
-        let mut lines = Lines::new(std::io::Cursor::new(input.to_vec()), Vec::new());
+        let mut lines = Lines::new(std::io::Cursor::new(input.to_vec()), Vec::new(), Arc::default());
         while lines.receive().await.is_some() {}
         lines.replied().await.unwrap();
         let output = lines.output.lock().await;
@@ -348,7 +348,7 @@ mod tests {
             (&too_long, -32600),
         ] {
             let input = [bad, b"\n", ping, b"\n"].concat();
-            let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new());
+            let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new(), Arc::default());
             let shown = String::from_utf8_lossy(&bad[..bad.len().min(60)]).into_owned();
             assert!(lines.receive().await.is_some(), "{shown}");
             assert!(lines.receive().await.is_none(), "{shown}");
@@ -381,7 +381,7 @@ mod tests {
         };
         let input: String = (0..MAX_PENDING + 2).map(request).collect();
         let input = format!("{input}{}{}{}", withdraw(7), request(1000), request(1001));
-        let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new());
+        let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new(), Arc::default());
         // All that may be pending, the withdrawal, and the one request for which it made room.
         for _ in 0..MAX_PENDING + 2 {
             assert!(lines.receive().await.is_some());
@@ -399,13 +399,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_id_that_is_in_flight_is_not_taken_again() {
+        let request = "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}\n";
+        let answers = answers(request.repeat(2).as_bytes()).await;
+        assert_eq!(answers.len(), 1);
+        assert!(answers[0]["id"].is_null() && answers[0]["error"]["code"] == -32600, "{answers:?}");
+    }
+
+    #[tokio::test]
     async fn a_client_that_does_not_listen_is_not_heard() {
         let input = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
-        let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new());
-        lines.pending.queue(MAX_UNTAKEN + 1);
+        let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new(), Arc::default());
+        lines.outbox.put(1 << 30);
         let wait = std::time::Duration::from_millis(50);
         assert!(tokio::time::timeout(wait, lines.receive()).await.is_err(), "it read on");
-        lines.pending.written(1);
+        lines.outbox.take(1 << 30);
         assert!(lines.receive().await.is_some());
     }
 }

@@ -15,6 +15,7 @@ pub(in crate::catalog) fn mount(name: &str, base: &str) -> Mount {
         id: MountId::none(),
         holds: Vec::new(),
         uses: Vec::new(),
+        warning: None,
     }
 }
 

@@ -6,6 +6,8 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
+use crate::model::Guard;
+
 /// What was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -59,11 +61,15 @@ pub(super) fn open(
     if !cross_mounts {
         beneath |= ResolveFlags::NO_XDEV;
     }
+    if !Guard::Beneath.is_on() {
+        beneath = ResolveFlags::empty();
+    }
     // A look that opens nothing: an O_PATH handle has no effect on what it names.
     kind(&resolve(dir, path, flags | OFlags::PATH, beneath)?)?;
     // Between the look and this, somebody may have put a FIFO there: O_NONBLOCK keeps that from hanging us, O_NOCTTY
     // from getting a terminal, and the second look refuses it.
-    let file = resolve(dir, path, flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, beneath)?;
+    let waits = if Guard::Special.is_on() { OFlags::NONBLOCK } else { OFlags::empty() };
+    let file = resolve(dir, path, flags | OFlags::RDONLY | waits | OFlags::NOCTTY, beneath)?;
     let kind = kind(&file)?;
     Ok((file, kind))
 }
@@ -75,7 +81,8 @@ fn kind(file: &File) -> Result<Kind, Refused> {
         FileType::Directory => Ok(Kind::Directory),
         // Only when the last component is a link that was not to be followed.
         FileType::Symlink => Err(Refused::Failed(ErrorCode::Loop)),
-        _ => Err(Refused::Special),
+        _ if Guard::Special.is_on() => Err(Refused::Special),
+        _ => Ok(Kind::File),
     }
 }
 

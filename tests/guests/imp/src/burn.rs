@@ -1,7 +1,7 @@
 //! Uses up what a call has: time, fuel, memory, stack, handles.
 
 use std::hint::black_box;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use belljar_guest::{Error, Result};
 
@@ -17,6 +17,19 @@ pub(crate) fn deed(verb: &str, argument: &str) -> Result<String> {
         }
         "fill" => fill(),
         "grow" => Ok(grow(number(argument)?)),
+        "hold" => {
+            let (mib, ms) = pair(argument)?;
+            let blocks = blocks(mib);
+            std::thread::sleep(Duration::from_millis(ms as u64));
+            Ok(format!("held {} MiB", black_box(blocks).len()))
+        }
+        "work" => {
+            let (sleep, spin) = pair(argument)?;
+            std::thread::sleep(Duration::from_millis(sleep as u64));
+            work(Duration::from_millis(spin as u64));
+            Ok(format!("worked for {spin} ms"))
+        }
+        "backtrack" => Ok(format!("matches: {}", backtrack(argument.as_bytes()))),
         "recurse" => Ok(recurse(number(argument)?)),
         "trap" => trap(),
         #[expect(clippy::panic, reason = "asked for")]
@@ -27,13 +40,15 @@ pub(crate) fn deed(verb: &str, argument: &str) -> Result<String> {
         #[cfg(target_os = "wasi")]
         "busy" => host::busy(),
         #[cfg(target_os = "wasi")]
+        "never" => host::never(),
+        #[cfg(target_os = "wasi")]
         "handles" => Ok(host::handles(number(argument)?)),
         #[cfg(target_os = "wasi")]
-        "zeroes" => Ok(host::zeroes(number(argument)?)),
+        "zeroes" => Ok(host::zeroes(amount(argument)?)),
         #[cfg(target_os = "wasi")]
         "poll" => Ok(host::poll_all(number(argument)?)),
         #[cfg(target_os = "wasi")]
-        "random" => Ok(host::random(number(argument)?)),
+        "random" => Ok(host::random(amount(argument)?)),
         _ => Err(Error::NotFound),
     }
 }
@@ -58,8 +73,40 @@ fn fill() -> ! {
 
 /// Takes memory and writes to it, a MiB at a time.
 fn grow(mib: usize) -> String {
-    let blocks: Vec<Vec<u8>> = (0..mib).map(|_| vec![1; 1 << 20]).collect();
-    format!("{} MiB", black_box(blocks).len())
+    format!("{} MiB", black_box(blocks(mib)).len())
+}
+
+fn blocks(mib: usize) -> Vec<Vec<u8>> {
+    (0..mib).map(|_| vec![1; 1 << 20]).collect()
+}
+
+/// Computes for so long.
+pub(crate) fn work(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        for n in 0..10_000u32 {
+            black_box(n);
+        }
+    }
+}
+
+/// Whether `(x+x+)+y` matches, as a careless engine tries it: every way to divide the `x`s, one after the other.
+fn backtrack(text: &[u8]) -> bool {
+    let run = text.iter().take_while(|byte| **byte == b'x').count();
+    let divided = |part: usize| part >= 2 && (text.get(part) == Some(&b'y') || backtrack(&text[part..]));
+    (1..=run).rev().any(|part| black_box(divided(black_box(part))))
+}
+
+/// An argument of two amounts: `A/B`.
+fn pair(argument: &str) -> Result<(usize, usize)> {
+    let (one, other) = argument.split_once('/').unwrap_or((argument, "0"));
+    Ok((number(one)?, number(other)?))
+}
+
+/// An amount that a guest's own memory need not hold.
+#[cfg(target_os = "wasi")]
+fn amount(argument: &str) -> Result<u64> {
+    argument.parse().map_err(|_| Error::invalid(format_args!("\"{argument}\" is no amount")))
 }
 
 /// Calls itself `depth` times over, and never stops for 0.
@@ -88,7 +135,7 @@ mod host {
     use std::hint::black_box;
 
     use wasip2::cli::stdout::get_stdout;
-    use wasip2::clocks::monotonic_clock::subscribe_duration;
+    use wasip2::clocks::monotonic_clock::{subscribe_duration, subscribe_instant};
     use wasip2::io::poll::poll;
     use wasip2::random::random::get_random_bytes;
 
@@ -96,6 +143,14 @@ mod host {
     pub(super) fn forever() -> ! {
         loop {
             subscribe_duration(u64::MAX).block();
+        }
+    }
+
+    /// Waits for whichever of several things comes first; none does.
+    pub(super) fn never() -> ! {
+        let things = [subscribe_duration(u64::MAX), subscribe_instant(u64::MAX)];
+        loop {
+            poll(&things.each_ref());
         }
     }
 
@@ -115,8 +170,8 @@ mod host {
     }
 
     /// Has the host write zeroes, all at once.
-    pub(super) fn zeroes(bytes: usize) -> String {
-        format!("{:?}", get_stdout().write_zeroes(bytes as u64))
+    pub(super) fn zeroes(bytes: u64) -> String {
+        format!("{:?}", get_stdout().write_zeroes(bytes))
     }
 
     /// Waits for one thing, so many times over.
@@ -125,7 +180,7 @@ mod host {
         format!("{} are ready", poll(&vec![&timer; count]).len())
     }
 
-    pub(super) fn random(bytes: usize) -> String {
-        format!("{} random bytes", black_box(get_random_bytes(bytes as u64)).len())
+    pub(super) fn random(bytes: u64) -> String {
+        format!("{} random bytes", black_box(get_random_bytes(bytes)).len())
     }
 }

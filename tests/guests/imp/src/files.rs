@@ -88,6 +88,42 @@ pub(crate) fn hoard(argument: &str) -> String {
     format!("{} files, then {end}", hoard.len())
 }
 
+/// `COUNT/PATH`: lists a directory so often, reads a little of each list, and keeps them all.
+pub(crate) fn lists(argument: &str) -> String {
+    let (count, path) = argument.split_once('/').unwrap_or((argument, ""));
+    let count = count.parse().unwrap_or(0);
+    let directories = get_directories();
+    let Some((directory, _)) = directories.first() else { return "no directory is granted".to_owned() };
+    let list = || {
+        let listed = directory
+            .open_at(PathFlags::empty(), path, OpenFlags::DIRECTORY, DescriptorFlags::READ)?
+            .read_directory()?;
+        listed.read_directory_entry().map(|_| listed)
+    };
+    let mut kept = Vec::new();
+    while kept.len() < count {
+        match list() {
+            Ok(listed) => kept.push(listed),
+            Err(code) => return format!("{} lists, then {}", kept.len(), code.name()),
+        }
+    }
+    format!("{} lists", kept.len())
+}
+
+/// How many entries a directory has.
+pub(crate) fn entries(path: &str) -> String {
+    each(|directory| {
+        let listed = directory
+            .open_at(PathFlags::empty(), path, OpenFlags::DIRECTORY, DescriptorFlags::READ)?
+            .read_directory()?;
+        let mut count = 0;
+        while listed.read_directory_entry()?.is_some() {
+            count += 1;
+        }
+        Ok(format!("{count} entries"))
+    })
+}
+
 /// Asks for more bytes at once than there are: of a file, of streams, of what stands still.
 pub(crate) fn gorge(path: &str) -> String {
     each(|directory| {

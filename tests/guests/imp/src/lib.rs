@@ -55,7 +55,7 @@ impl Provider for Imp {
             "env" => format!("{:?}", std::env::vars().collect::<Vec<_>>()),
             "cwd" => std::env::current_dir().map_or_else(|error| error.to_string(), |path| path.display().to_string()),
             "stdin" => stdin(),
-            "text" | "blob" | "many" | "empty" | "spoof" | "dressed" => {
+            "text" | "blob" | "many" | "empty" | "spoof" | "dressed" | "fresh" | "tick" | "deep" => {
                 return speech::answer(reference, verb, &argument);
             }
             "errors" => return Err(speech::error(&argument)),
@@ -77,6 +77,9 @@ fn deed(verb: &str, argument: &str) -> Result<String> {
         "alter" => files::alter,
         "hoard" => files::hoard,
         "gorge" => files::gorge,
+        "lists" => files::lists,
+        "entries" => files::entries,
+        "fields" => network::fields,
         "readdir" => files::readdir,
         "http" => network::http,
         "tcp" => network::tcp,

@@ -1,6 +1,6 @@
 //! What the calls that list do: each setting is one way to abuse a list.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use belljar_guest::{Annotations, Error, Icon, Info, Page, Resource, Result, Role, Template};
 
@@ -26,6 +26,8 @@ pub(crate) fn resources(how: &str, cursor: Option<&str>) -> Result<Page> {
     Ok(match how {
         "loop" => burn::spin(),
         "trap" => burn::trap(),
+        // Fine in one second, and not in the next.
+        "sometimes" if odd_second() => burn::spin(),
         "sleep" => {
             std::thread::sleep(Duration::from_secs(3600));
             Page::default()
@@ -56,6 +58,10 @@ pub(crate) fn resources(how: &str, cursor: Option<&str>) -> Result<Page> {
         "late-trap" => Page::new([entry("ok")]).next_cursor("more"),
         _ => Page::new(["count", "ok"].map(entry)),
     })
+}
+
+fn odd_second() -> bool {
+    SystemTime::now().duration_since(UNIX_EPOCH).is_ok_and(|time| time.as_secs() % 2 == 1)
 }
 
 /// The page that holds the entry number `at` of `count`.

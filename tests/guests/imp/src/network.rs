@@ -21,6 +21,20 @@ pub(crate) fn http(host: &str) -> String {
     ask().map_or_else(|why| format!("refused: {why}"), |status| format!("reached: {status}"))
 }
 
+/// `COUNT/LENGTH`: makes so many header fields of that length, and tells when it was refused.
+pub(crate) fn fields(argument: &str) -> String {
+    let (count, length) = argument.split_once('/').unwrap_or((argument, "1"));
+    let (count, length) = (count.parse().unwrap_or(0usize), length.parse().unwrap_or(0usize));
+    let fields = Fields::new();
+    let value = vec![b'v'; length];
+    for n in 0..count {
+        if let Err(error) = fields.append(&format!("x-{n}"), &value) {
+            return format!("{n} fields, then {error:?}");
+        }
+    }
+    format!("{count} fields")
+}
+
 /// Connects to `HOST:PORT`.
 pub(crate) fn tcp(address: &str) -> String {
     told(TcpStream::connect(address))

@@ -1,6 +1,7 @@
 //! Says what a provider should not say, or more of it than it should: in answers, in errors, and beside them.
 
 use std::io::Write;
+use std::time::{Duration, SystemTime};
 
 use belljar_guest::{Contents, Error, Reading, Result};
 
@@ -20,6 +21,16 @@ pub(crate) fn answer(reference: &str, verb: &str, argument: &str) -> Result<Read
         "blob" => Contents::blob(reference, vec![0xff; number(argument)?]).into(),
         "many" => Reading::new((0..number(argument)?).map(|_| Contents::text(reference, ""))),
         "empty" => Reading::new([]),
+        // For whoever keeps answers: for ever.
+        "fresh" => Reading::from(Contents::text(reference, "fresh")).fresh_for(Duration::MAX),
+        // Another answer each time.
+        "tick" => Contents::text(reference, format!("{:?}", SystemTime::now())).into(),
+        // JSON that is one value, and deep.
+        "deep" => {
+            let depth = number(argument)?;
+            let json = "[".repeat(depth) + &"]".repeat(depth);
+            Contents::text(reference, "deep").meta("com.example/deep", json).into()
+        }
         // Contents for whatever name it likes.
         "spoof" => Contents::text(argument, "spoofed").into(),
         _ => Contents::text(reference, CONTROLS)

@@ -1,0 +1,169 @@
+//! What published advisories of the engine were about, one guest each: a later version must not bring them back.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::time::{Duration, SystemTime};
+
+use belljar_tests::places;
+
+use crate::expect::{Expect, limit, text, that, trap};
+use crate::hand::{Hand, assemble};
+use crate::row::{Row, Stops, Way, bare, imp, made};
+use crate::tools::{check, has_lines, lines_begin, path, refusal, shown};
+
+pub(crate) fn rows() -> Vec<Row> {
+    vec![
+        imp("ADV-01", "a slash behind a link makes it lead out (RUSTSEC-2026-0269)")
+            .config("fs = { \"/d\" = \"granted-adv-01\" }")
+            .prepare(|site| {
+                site.write("granted-adv-01/file", "inside");
+                symlink("../canary", site.path("granted-adv-01/out")).expect("a link");
+                symlink("../canary/secret.txt", site.path("granted-adv-01/file-out")).expect("a link");
+            })
+            .read(format!("raw/{}", path("out/")), lines_begin(REFUSED))
+            .read(format!("raw/{}", path("out/secret.txt/")), lines_begin(REFUSED))
+            .read(format!("raw/{}", path("file-out/")), lines_begin(REFUSED))
+            .read(format!("raw/{}", path("out/./secret.txt")), lines_begin(REFUSED))
+            .read(format!("stat/{}", path("out/")), lines_begin(REFUSED))
+            .stopped_by(&["beneath"]),
+        imp("ADV-02", "truncating and linking through a read-only directory (RUSTSEC-2026-0149, -0188)")
+            .config("fs = { \"/d\" = \"granted-adv-02\" }")
+            .prepare(|site| drop(site.write("granted-adv-02/file", "inside")))
+            .read(
+                "alter/file",
+                has_lines(&["open to truncate without writing: not-permitted", "open to truncate: not-permitted"]),
+            )
+            .read("raw/file", lines_begin(&["/d: read \"inside\""]))
+            .stopped_by(&["read-only"]),
+        imp("ADV-03", "files from before 1970 and after 2500 (RUSTSEC-2026-0314, -0324)")
+            .config("fs = { \"/d\" = \"granted-adv-03\" }")
+            .prepare(|site| {
+                let year = Duration::from_secs(365 * 24 * 3600);
+                let times = [SystemTime::UNIX_EPOCH - year * 60, SystemTime::UNIX_EPOCH + year * 400, SystemTime::UNIX_EPOCH];
+                for (n, time) in times.into_iter().enumerate() {
+                    let path = site.write(format!("granted-adv-03/{n}"), "x");
+                    let file = fs::File::options().write(true).open(path).expect("a file");
+                    file.set_modified(time).expect("a time");
+                }
+            })
+            .read("stat/0", told())
+            .read("stat/1", told())
+            .read("stat/2", told())
+            .read("alter/0", told())
+            .stopped(Stops::Wasmtime("48.0.4 and later")),
+        imp("ADV-05", "100 MB to standard output and standard error (RUSTSEC-2026-0322)")
+            .way(Way::Stdio)
+            .time(20_000)
+            .limits("fuel = 1_000_000_000_000")
+            .act(|scene| {
+                let before = scene.memory();
+                let said = scene.read("print/50000000");
+                assert_eq!(text(&said), Some("printed"), "{}", shown(&said));
+                let grown = scene.peak().saturating_sub(before) >> 20;
+                assert!(grown < 24, "{grown} MiB were held");
+                format!("printed, {grown} MiB held")
+            })
+            .stopped_by(&["output"]),
+        made("ADV-06", "a table of 10,000,000 elements from the start (RUSTSEC-2026-0114)", || {
+            let fields = "(table $huge 900000 funcref) (func (export \"widen\") (drop (table.grow $huge (ref.null func) (i32.const 10000000))))";
+            Hand { fields, read: "(drop (memory.grow (i32.const 40000)))", ..Hand::default() }.assemble()
+        })
+        .limits("memory = \"2MiB\"")
+        .read("x", limit("memory"))
+        .stopped_by(&["memory"]),
+        imp("ADV-07", "calls are dropped at a random moment, thousands of times (RUSTSEC-2026-0022)")
+            .way(Way::Stdio)
+            .keeps(48)
+            .act(|scene| {
+                let line = scene.line();
+                for round in 0..2000 {
+                    let id = scene.begin(["sleep/3", "text/2000", "busy", "spin"][round % 4]);
+                    std::thread::sleep(Duration::from_micros(fastrand::u64(..800)));
+                    line.cancel(id);
+                }
+                assert_eq!(text(&scene.read("ok")), Some("fine"));
+                "2,000 dropped, the next is served".to_owned()
+            })
+            .stopped(Stops::Wasmtime("a dropped call frees its store")),
+        made("ADV-08", "strings in other encodings, misaligned, behind the end (RUSTSEC-2026-0091 to -0093)", || {
+            // A piece of text at an odd address, in an encoding whose letters have two bytes.
+            Hand { lift: "string-encoding=utf16", read: "(i32.store (i32.const 184) (i32.const 225))", ..Hand::default() }.assemble()
+        })
+        .read("x", trap())
+        .stopped(Stops::Wasmtime("addresses and encodings are checked when a string is lifted")),
+        bare("ADV-09", "components of proposals that have had their share of advisories: GC, exceptions, threads, async")
+            .prepare(|site| {
+                for (n, (_, core)) in PROPOSALS.iter().enumerate() {
+                    let fields = format!("(func (export \"extra\") {core})");
+                    let (memory, fields) = match *core {
+                        "memory64" => ("(memory (export \"memory\") 1) (memory $large i64 1)".to_owned(), String::new()),
+                        "shared" => ("(memory (export \"memory\") 1) (memory $shared 1 1 shared)".to_owned(), String::new()),
+                        "tag" => ("(memory (export \"memory\") 1)".to_owned(), "(tag $t) (func (export \"extra\") (throw $t))".to_owned()),
+                        "struct" => ("(memory (export \"memory\") 1)".to_owned(), "(type $s (struct (field i32)))".to_owned()),
+                        _ => ("(memory (export \"memory\") 1)".to_owned(), fields),
+                    };
+                    let hand = Hand { memory: &memory, fields: &fields, ..Hand::default() };
+                    site.drop_in(&format!("proposal-{n}.wasm"), hand.assemble());
+                }
+                let inner = "(component (core module $m (func (export \"f\") (result i32) unreachable)
+                    (func (export \"c\") (param i32 i32 i32) (result i32) unreachable))
+                    (core instance $i (instantiate $m))
+                    (func $f async (canon lift (core func $i \"f\") async (callback (func $i \"c\"))))
+                    (instance $x (export \"read\" (func $f)))
+                    (export \"belljar:provider/resource-provider@0.1.0\" (instance $x)))";
+                // Where the assembler of this suite does not know the form, there is nothing to refuse.
+                if std::panic::catch_unwind(|| assemble(inner)).is_ok() {
+                    site.drop_in("proposal-async.wasm", assemble(inner));
+                }
+            })
+            .way(Way::Unstarted)
+            .act(|scene| {
+                let checked = check(scene);
+                for (n, (name, _)) in PROPOSALS.iter().enumerate() {
+                    let reason = refusal(&checked, &format!("proposal-{n}"));
+                    assert!(reason.contains("not a valid component") || reason.contains("WebAssembly"), "{name}: {reason}");
+                }
+                if scene.site().path("plugins/proposal-async.wasm").exists() {
+                    refusal(&checked, "proposal-async");
+                }
+                format!("{} proposals refused", PROPOSALS.len())
+            })
+            .stopped(Stops::Wasmtime("the proposals are off in the engine's configuration")),
+        bare("ADV-10", "results that are taken apart without types (RUSTSEC-2026-0316)")
+            .act(|_| {
+                let source = places::repository().join("host/src");
+                let mut files = vec![source];
+                let mut seen = 0;
+                while let Some(path) = files.pop() {
+                    if path.is_dir() {
+                        files.extend(fs::read_dir(&path).expect("a directory").flatten().map(|entry| entry.path()));
+                        continue;
+                    }
+                    let text = fs::read_to_string(&path).unwrap_or_default();
+                    for dynamic in ["component::Val", "component::Func", "get_func(", "get_typed_func", "Val::"] {
+                        assert!(!text.contains(dynamic), "{} has {dynamic}", path.display());
+                    }
+                    seen += 1;
+                }
+                format!("not in any of {seen} files")
+            })
+            .stopped(Stops::Structure("typed bindings only")),
+    ]
+}
+
+const REFUSED: &[&str] = &["/d: refused: "];
+
+/// What a proposal is called, and a function's body that needs it (or what else does).
+const PROPOSALS: [(&str, &str); 6] = [
+    ("tail calls", "(return_call 0)"),
+    ("memory64", "memory64"),
+    ("threads", "shared"),
+    ("exceptions", "tag"),
+    ("GC", "struct"),
+    ("wide arithmetic", "(result i64 i64) (i64.const 1) (i64.const 1) (i64.const 1) (i64.const 1) i64.add128"),
+];
+
+/// Any text: an answer or a refusal, and no end of anything.
+fn told() -> Expect {
+    that(|answer| text(answer).map(|_| "told".to_owned()).ok_or_else(|| shown(answer)))
+}

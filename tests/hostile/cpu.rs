@@ -1,0 +1,211 @@
+//! Processor time: guests that compute for ever, wherever their code runs, and those that compute just not too long.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::expect::{Answer, Expect, kind, limit, trap};
+use crate::hand::{Hand, deep};
+use crate::row::{Guest, Row, Stops, Way, hand, imp, made};
+use crate::scene::Scene;
+
+/// More than any call here uses, so that its time ends it.
+const ENDLESS: &str = "fuel = 1_000_000_000_000";
+
+/// So little that a guest that computes for ever meets it before its time is over.
+const FUEL: &str = "fuel = 20_000_000";
+
+pub(crate) fn rows() -> Vec<Row> {
+    let start = "(func $start (loop $l (br $l))) (start $start)";
+    let loops = "(loop $l (br $l)) unreachable";
+    let after = "(func (export \"after\") (param i32) (loop $l (br $l)))";
+    vec![
+        imp("CPU-01", "a provider computes for ever in a read")
+            .time(400)
+            .limits(ENDLESS)
+            .read("spin", limit("time"))
+            .stopped_by(&["time"]),
+        made("CPU-02", "a provider calls itself without end", || {
+            Hand { fields: &deep(3000), read: "(call $deep (i32.const 0))", ..Hand::default() }.assemble()
+        })
+        .mount(
+            "b",
+            hand(|| Hand { fields: &deep(0), read: "(call $deep (i32.const 0))", ..Hand::default() }.assemble()),
+        )
+        .mount("c", Guest::Built("guest_imp"))
+        .act(|scene| each(scene, &[("", "x"), ("b", "x"), ("c", "recurse/0")], &limit("stack")))
+        .stopped(Stops::Wasmtime("its own stack has 512 KiB, checked at every call")),
+        made("CPU-03", "code loops before the first call, where an instance is made", move || {
+            Hand { fields: start, ..Hand::default() }.assemble()
+        })
+        .time(400)
+        .limits(ENDLESS)
+        .read("x", limit("time"))
+        .stopped_by(&["time"]),
+        made("CPU-04", "code loops where the host puts the argument, or after the answer", move || {
+            Hand { realloc: loops, ..Hand::default() }.assemble()
+        })
+        .mount(
+            "b",
+            hand(move || {
+                Hand { fields: after, lift: "(post-return (core func $main \"after\"))", ..Hand::default() }.assemble()
+            }),
+        )
+        .limits(FUEL)
+        .time(10_000)
+        .act(|scene| each(scene, &[("b", "x"), ("", "x")], &Expect::Limit(&["fuel", "time"])))
+        .limits("cpu = \"400%\"")
+        .stopped_by(&["fuel", "time"]),
+        made("CPU-05", "code calls the host where the canonical ABI allows no call", || {
+            let before =
+                "(import \"wasi:clocks/monotonic-clock@0.2.0\" (instance $clock (export \"now\" (func (result u64)))))
+                (core func $now (canon lower (func $clock \"now\")))
+                (core instance $host (export \"now\" (func $now)))";
+            Hand {
+                before,
+                with: "(with \"host\" (instance $host))",
+                imports: "(import \"host\" \"now\" (func $now (result i64)))",
+                realloc: "(drop (call $now)) (i32.const 8192)",
+                ..Hand::default()
+            }
+            .assemble()
+        })
+        .read("x", trap())
+        .stopped(Stops::Wasmtime("the instance may not be left while the host writes into it")),
+        imp("CPU-06", "a provider never comes to the end of its list")
+            .config("env = { IMP_LIST = \"loop\", IMP_TEMPLATES = \"loop\" }")
+            .limits(ENDLESS)
+            .settings("list-time = \"900ms\"")
+            .time(900)
+            .act(|scene| {
+                for method in ["resources/list", "resources/templates/list"] {
+                    let told = listed(scene, method);
+                    assert!(told.contains("left out") && told.contains("limit was reached"), "{method}: {told}");
+                }
+                "the others' entries, and why these are missing".to_owned()
+            })
+            .stopped_by(&["time"]),
+        imp("CPU-07", "few instructions that each take long: memory is filled again and again")
+            .time(400)
+            .limits(ENDLESS)
+            .read("fill", limit("time"))
+            .stopped_by(&["time"]),
+        imp("CPU-08", "a provider computes just below its limits, and is asked again and again")
+            .limits("cpu = \"10%\"\nconcurrency = 4\nqueue = \"100ms\"")
+            .way(Way::Stdio)
+            .measures()
+            .act(share)
+            .stopped_by(&["cpu"]),
+        imp("CPU-09", "a provider asks without pause whether something has come")
+            .time(400)
+            .limits(ENDLESS)
+            .read("busy", limit("time"))
+            .stopped_by(&["time"]),
+        imp("CPU-10", "input that a careless parser takes for ever to refuse")
+            .time(400)
+            .limits(ENDLESS)
+            .read("backtrack/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx!", limit("time"))
+            .stopped_by(&["time"]),
+        imp("CPU-11", "a client asks a thousand times at once for what computes for ever")
+            .time(600)
+            .limits(ENDLESS)
+            .limits("concurrency = 2\nqueue = \"300ms\"")
+            .way(Way::Stdio)
+            .act(crowd)
+            .stopped_by(&["concurrency", "queue"]),
+        imp("CPU-12", "a list that is fine in one second and never ends in the next")
+            .config("env = { IMP_LIST = \"sometimes\" }")
+            .limits(ENDLESS)
+            .settings("list-time = \"600ms\"")
+            .time(600)
+            .act(|scene| {
+                // Within a good second, and within a bad one.
+                let (mut good, mut bad) = (false, false);
+                let began = Instant::now();
+                while !(good && bad) {
+                    let answer = scene.request("resources/list", json!({}));
+                    let told = others(&answer);
+                    good |= told.contains("cpu-12/ok");
+                    bad |= told.contains("left out");
+                    assert!(began.elapsed() < Duration::from_secs(10), "{told}");
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+                "the others' entries each time, and why these are missing".to_owned()
+            })
+            .stopped_by(&["time"]),
+    ]
+}
+
+/// Reads references of several mounts, of each of which the same must come.
+pub(crate) fn each(scene: &Scene<'_>, reads: &[(&str, &str)], expect: &Expect) -> String {
+    let mut seen = String::new();
+    for (suffix, reference) in reads {
+        let answer = scene.read_uri(&scene.uri_of(suffix, reference));
+        match expect.judge(&answer, &scene.name(suffix)) {
+            Ok(saw) => seen = saw,
+            Err(why) => panic!("{suffix}/{reference}: {why}"),
+        }
+    }
+    seen
+}
+
+/// One page of a listing, which must have the witnesses' entries: all of it.
+fn listed(scene: &Scene<'_>, method: &str) -> String {
+    let answer = scene.request(method, json!({}));
+    if method == "resources/list" {
+        return others(&answer);
+    }
+    let told = answer.unwrap_or_else(|error| panic!("{error}")).to_string();
+    assert!(told.contains("belljar://witness/template/"), "{told}");
+    told
+}
+
+fn others(answer: &Answer) -> String {
+    let told = answer.as_ref().map(Value::to_string).unwrap_or_else(|error| panic!("{error}"));
+    for uri in ["belljar://witness/static-text", "belljar://witness-files/known.txt"] {
+        assert!(told.contains(uri), "{uri} is not listed: {told}");
+    }
+    told
+}
+
+/// A mount with a tenth of a processor is asked for a whole one, for as long as the window is.
+fn share(scene: &Scene<'_>) -> String {
+    let began = Instant::now();
+    let before = scene.stage.process().cpu_ticks();
+    let mut refused = 0;
+    let mut served = 0u32;
+    while began.elapsed() < Duration::from_secs(6) {
+        match scene.read("work/10/150") {
+            Ok(_) => served += 1,
+            Err(error) if kind(&error) == "busy" => {
+                assert!(error.data["hint"].is_string(), "{error}");
+                refused += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    // What it had not used before is its own too: a window's worth, one second, beside a tenth of the six.
+    let spent = Duration::from_millis(150) * served;
+    assert!(spent < Duration::from_millis(2600), "{served} calls of 150 ms were served, {refused} refused");
+    let ticks = scene.stage.process().cpu_ticks() - before;
+    format!("{served} calls served, {refused} busy; {} ms of a processor in 6 s", ticks * 10)
+}
+
+/// A thousand at once: two run, some wait, the rest is told so.
+fn crowd(scene: &Scene<'_>) -> String {
+    let began = Instant::now();
+    let ids: Vec<u64> = (0..1000).map(|n| scene.begin(&format!("spin/{n}"))).collect();
+    let (mut ran, mut busy) = (0, 0);
+    for id in ids {
+        let Some((answer, _)) = scene.line().wait(id, Duration::from_secs(8)) else { panic!("no answer to {id}") };
+        match answer.as_ref().map_err(kind) {
+            Err("busy") => busy += 1,
+            Err("limit") => ran += 1,
+            _ => panic!("{answer:?}"),
+        }
+    }
+    // Two at a time; whoever waited into their place has the rest of its own time.
+    assert!(ran <= 6, "{ran} of them ran");
+    assert!(began.elapsed() < Duration::from_secs(6), "the last was answered after {:?}", began.elapsed());
+    format!("{ran} ran to their limit, {busy} busy")
+}

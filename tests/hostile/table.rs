@@ -1,0 +1,69 @@
+//! What the suite found, as a table for people and as JSON for the documentation.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::row::{Row, Stops};
+use crate::runner::Verdict;
+
+/// What stops a row, in words.
+pub(crate) fn stops(row: &Row) -> String {
+    match row.stops {
+        Stops::Guards([]) => "nothing".to_owned(),
+        Stops::Guards(guards) => format!("belljar: {}", guards.join(", ")),
+        Stops::Wasmtime(how) => format!("wasmtime: {how}"),
+        Stops::Kernel(how) => format!("kernel: {how}"),
+        Stops::Structure(why) => format!("structure: {why}"),
+    }
+}
+
+/// The heading of [`line`].
+pub(crate) fn heading() -> String {
+    format!(
+        "{:<9} {:<10} {:>7} {:>9} {:>8} {:>8}  {}",
+        "row", "verdict", "time", "witness", "kept", "peak", "the client saw"
+    )
+}
+
+/// One row for a terminal.
+pub(crate) fn line(verdict: &Verdict) -> String {
+    let outcome = if verdict.is_contained() { "contained" } else { "RED" };
+    let ratio = verdict.ratio.map_or_else(String::new, |ratio| format!("{ratio:.1}x"));
+    let grown = verdict.grown.map_or_else(String::new, |grown| format!("{:+} MiB", grown >> 20));
+    let peak = verdict.peak.map_or_else(String::new, |peak| format!("+{} MiB", peak >> 20));
+    let said = if verdict.is_contained() { verdict.saw.clone() } else { verdict.wrong.join("; ") };
+    format!(
+        "{:<9} {outcome:<10} {:>6.2}s {ratio:>9} {grown:>8} {peak:>8}  {said}",
+        verdict.id,
+        verdict.took.as_secs_f64()
+    )
+}
+
+/// Everything, for the documentation.
+pub(crate) fn json(rows: &[&Row], alone: &[Verdict], together: &[Verdict], seed: u64) -> Value {
+    let about = |verdict: &Verdict| {
+        let row = rows.iter().find(|row| row.id == verdict.id);
+        json!({
+            "id": verdict.id,
+            "attack": row.map(|row| row.attack),
+            "stops": row.map(|row| stops(row)),
+            "contained": verdict.is_contained(),
+            "wrong": verdict.wrong,
+            "saw": verdict.saw,
+            "seconds": verdict.took.as_secs_f64(),
+            "witness": verdict.ratio,
+            "grown": verdict.grown,
+            "peak": verdict.peak,
+            "late_ms": verdict.late.as_millis(),
+        })
+    };
+    let all = |verdicts: &[Verdict]| verdicts.iter().map(about).collect::<Vec<_>>();
+    json!({ "seed": seed, "alone": all(alone), "together": all(together), "overshoot_p99_ms": overshoot(alone).as_millis() })
+}
+
+/// How much later than its deadline all but one in a hundred rows answered at the latest.
+pub(crate) fn overshoot(verdicts: &[Verdict]) -> Duration {
+    let late: Vec<_> = verdicts.iter().map(|verdict| verdict.late).collect();
+    crate::oracle::percentile(&late, 99)
+}

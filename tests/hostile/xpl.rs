@@ -1,0 +1,282 @@
+//! Across mounts: what one does to others, by computing, holding, printing, or by what it leaves behind.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use belljar_tests::{Era, Line};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::expect::{Expect, kind, limit, text};
+use crate::hand::Hand;
+use crate::oracle::{Fared, percentile};
+use crate::row::{Guest, Row, Stops, Way, imp, made};
+use crate::scene::Scene;
+
+const ENDLESS: &str = "fuel = 1_000_000_000_000";
+
+pub(crate) fn rows() -> Vec<Row> {
+    vec![
+        spinners(),
+        imp("XPL-02", "one mount is asked for more at once than the host has places for calls")
+            .time(3_000)
+            .limits("concurrency = 32\nqueue = \"200ms\"")
+            .way(Way::Stdio)
+            .act(|scene| {
+                let ids: Vec<u64> = (0..300).map(|_| scene.begin("sleep/2500")).collect();
+                let began = Instant::now();
+                // The witness is read all along; here, that it finds a place at once.
+                for _ in 0..20 {
+                    let answer = scene.read_uri("belljar://witness/static-text");
+                    assert!(text(&answer).is_some(), "{answer:?}");
+                }
+                assert!(began.elapsed() < Duration::from_secs(2), "the witness took {:?}", began.elapsed());
+                let mut ran = 0;
+                for id in ids {
+                    let answer = scene.wait(id);
+                    ran += u32::from(answer.is_ok());
+                    assert!(answer.as_ref().err().is_none_or(|error| kind(error) == "busy"), "{answer:?}");
+                }
+                assert!(ran <= 16, "{ran} of one mount ran at once, of 32 places");
+                format!("{ran} run, the rest busy")
+            })
+            .stopped_by(&["concurrency"]),
+        imp("XPL-03", "the process is stopped for a second while a provider computes")
+            .time(700)
+            .limits(ENDLESS)
+            .way(Way::Stdio)
+            .measures()
+            .act(|scene| {
+                let id = scene.begin("spin");
+                std::thread::sleep(Duration::from_millis(100));
+                let pid = i32::try_from(scene.stage.process().id()).ok().and_then(Pid::from_raw).expect("a process");
+                kill_process(pid, Signal::STOP).expect("the process is ours");
+                std::thread::sleep(Duration::from_secs(1));
+                kill_process(pid, Signal::CONT).expect("the process is ours");
+                let saw = limit("time").judge(&scene.wait(id), &scene.name("")).unwrap_or_else(|why| panic!("{why}"));
+                assert_eq!(text(&scene.read("ok")), Some("fine"));
+                saw + ", and the next call is fine"
+            })
+            .stopped_by(&["time"]),
+        imp("XPL-05", "answers of seven megabytes, one after the other, which somebody has to encode")
+            .time(60_000)
+            .limits("concurrency = 6\nqueue = \"60s\"\ncpu = \"1000%\"")
+            .way(Way::Http)
+            .measures()
+            .keeps(160)
+            .peak(640)
+            .act(encoders)
+            .stopped(Stops::Structure("what is encoded is written in pieces, and on more than one thread")),
+        made("XPL-06", "a call looks for what an earlier one left: in memory, in a counter, in a file", || {
+            let dirty = "(drop (memory.grow (i32.const 64)))
+                (local.set $a (i32.const 65536))
+                (loop $l
+                  (local.set $b (i32.or (local.get $b) (i32.load (local.get $a))))
+                  (i32.store (local.get $a) (i32.const 0x5a5a5a5a))
+                  (local.set $a (i32.add (local.get $a) (i32.const 4)))
+                  (br_if $l (i32.lt_u (local.get $a) (i32.const 4194304))))
+                (if (local.get $b) (then (i32.store (i32.const 224) (i32.const 0x74726964))))";
+            Hand { read: dirty, ..Hand::default() }.assemble()
+        })
+        .mount("b", Guest::Built("guest_imp"))
+        .act(|scene| {
+            for n in 0..100 {
+                let dirty = scene.read("x");
+                assert_eq!(text(&dirty), Some("fine"), "memory of another call: {dirty:?}");
+                // Whatever the call before did: answered, trapped, was stopped.
+                let other = ["count", "count-trap", "grow/1000", "exit/0"][n % 4];
+                let _ = scene.read_uri(&scene.uri_of("b", &format!("{other}/{n}")));
+                assert_eq!(text(&scene.read_uri(&scene.uri_of("b", "count"))), Some("1"), "after {other}");
+            }
+            "each call is the first".to_owned()
+        })
+        .stopped(Stops::Structure("a fresh store for every call; the kernel gives zeroed pages")),
+        imp("XPL-08", "a provider prints as fast as it is asked, so that others' records are lost")
+            .limits("output = \"16KiB\"")
+            .mount("b", Guest::Built("guest_imp"))
+            .way(Way::Stdio)
+            .act(|scene| {
+                let before = scene.stage.process().stderr().len();
+                for n in 0..60 {
+                    Expect::Text("printed")
+                        .judge(&scene.read("print/2000000"), &scene.name(""))
+                        .unwrap_or_else(|why| panic!("{why}"));
+                    scene.read_uri(&scene.uri_of("b", &format!("none/{n}"))).expect_err("no such verb");
+                }
+                let logged = scene.stage.process().stderr().len() - before;
+                assert!(logged < 60 * (48 << 10), "{logged} bytes of log for 60 calls");
+                let audit = scene.site().audit();
+                let told = audit.iter().filter(|record| record["mount"] == scene.name("b").as_str()).count();
+                assert_eq!(told, 60, "records of the other mount");
+                format!("{} KiB of log for 60 calls; every record of the other mount", logged >> 10)
+            })
+            .peak(48)
+            .stopped_by(&["output"]),
+        imp("XPL-10", "names and metadata are nested as deep as their length allows")
+            .act(|scene| {
+                let deep = "a/".repeat(1000);
+                for reference in [deep.as_str(), &"%41".repeat(600), &"(".repeat(1900)] {
+                    scene.read(reference).expect_err("no such verb");
+                }
+                let depth = scene.request("resources/read", json!({ "uri": nested(100) }));
+                assert!(depth.is_err(), "{depth:?}");
+                assert!(meta_of(scene, "20"), "what is harmless is not passed on");
+                // Whether or not it is passed on, the answer is one that a client can read.
+                meta_of(scene, "1000");
+                meta_of(scene, "8000");
+                "not found, malformed, or the text".to_owned()
+            })
+            .stopped(Stops::Structure("names are judged byte by byte, and JSON is read to a depth of 128")),
+        crawlers(),
+    ]
+}
+
+/// Sixteen mounts that compute in calls of 250 ms, and a witness that is read as fast as it answers.
+fn spinners() -> Row {
+    let mut row = imp("XPL-01", "sixteen mounts compute all the time, on as few processors as there are")
+        .time(250)
+        .limits(ENDLESS)
+        .limits("cpu = \"1000%\"");
+    for suffix in ["b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"] {
+        row = row.mount(suffix, Guest::Built("guest_imp")).limits(ENDLESS).limits("cpu = \"1000%\"");
+    }
+    row.way(Way::Stdio).measures().act(fairness).stopped_by(&["lane"])
+}
+
+/// The witness with the spinners against the witness alone, in turns; the median of three (R2).
+fn fairness(scene: &Scene<'_>) -> String {
+    let line = scene.line();
+    let mut ratios = Vec::new();
+    for round in 0..3 {
+        let (alone, alone_rate) = witnessed(line, Duration::from_secs(2));
+        let stop = AtomicBool::new(false);
+        let (with, with_rate) = std::thread::scope(|scope| {
+            for (n, mount) in scene.row.mounts.iter().enumerate() {
+                let (stop, suffix) = (&stop, mount.suffix);
+                scope.spawn(move || {
+                    for call in 0.. {
+                        let uri = scene.uri_of(suffix, &format!("spin/{round}/{n}/{call}"));
+                        let id = line.send("resources/read", json!({ "uri": uri }));
+                        let answered = line.wait(id, Duration::from_secs(20));
+                        if stop.load(Ordering::Relaxed) || answered.is_none() {
+                            return;
+                        }
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_millis(300));
+            let measured = witnessed(line, Duration::from_secs(3));
+            stop.store(true, Ordering::Relaxed);
+            measured
+        });
+        let slow = |fared: &Fared| fared.percentile(99).as_secs_f64();
+        ratios.push((slow(&with) / slow(&alone), with_rate / alone_rate));
+    }
+    let median = |pick: fn(&(f64, f64)) -> f64| {
+        let mut all: Vec<f64> = ratios.iter().map(pick).collect();
+        all.sort_by(f64::total_cmp);
+        all.get(1).copied().unwrap_or(f64::INFINITY)
+    };
+    let (p99, rate) = (median(|(p99, _)| *p99), median(|(_, rate)| *rate));
+    let told = format!("witness p99 {p99:.2}x, reads per second {rate:.2}x of alone");
+    assert!(p99 <= 3.0, "{told}");
+    told
+}
+
+/// Reads the witness for so long, one read after the other: how long each took, and how many there were in a second.
+fn witnessed(line: &Line, time: Duration) -> (Fared, f64) {
+    let mut fared = Fared::default();
+    let began = Instant::now();
+    while began.elapsed() < time {
+        let id = line.send("resources/read", json!({ "uri": "belljar://witness/static-text" }));
+        let Some((answer, took)) = line.wait(id, Duration::from_secs(20)) else {
+            panic!("the witness does not answer")
+        };
+        assert!(text(&answer).is_some(), "{answer:?}");
+        fared.note(Ok(took));
+    }
+    let rate = fared.times.len() as f64 / began.elapsed().as_secs_f64();
+    (fared, rate)
+}
+
+/// Others ask for something that needs no guest while large answers are encoded.
+fn encoders(scene: &Scene<'_>) -> String {
+    let server = scene.server();
+    let mut client = server.client(Era::Older);
+    let mut pings = |stop: &dyn Fn() -> bool| {
+        let mut times = Vec::new();
+        while times.len() < 200 || !stop() {
+            let began = Instant::now();
+            client.ping();
+            times.push(began.elapsed());
+            std::thread::sleep(Duration::from_millis(2));
+            if times.len() >= 200 && stop() {
+                break;
+            }
+        }
+        percentile(&times, 99)
+    };
+    let alone = pings(&|| true);
+    let with = std::thread::scope(|scope| {
+        let crowd: Vec<_> = (0..4)
+            .map(|n| {
+                let uri = scene.uri(&format!("{}/7000000", ["blob", "text"][n % 2]));
+                scope.spawn(move || {
+                    let mut client = server.client(Era::Modern);
+                    for _ in 0..8 {
+                        client.read(&uri).unwrap_or_else(|error| panic!("{error}"));
+                    }
+                })
+            })
+            .collect();
+        pings(&|| crowd.iter().all(std::thread::ScopedJoinHandle::is_finished))
+    });
+    let ratio = with.as_secs_f64() / alone.as_secs_f64();
+    let told = format!("ping p99 {with:.1?}, {ratio:.1}x of alone");
+    // The clients of this test decode those answers on the same processors.
+    assert!(with < Duration::from_millis(250), "{told}");
+    told
+}
+
+/// A URI of so many levels.
+fn nested(levels: usize) -> Value {
+    Value::from("belljar://xpl-10/".to_owned() + &"[".repeat(levels))
+}
+
+/// Twelve mounts whose lists never end stand before the others in every listing.
+fn crawlers() -> Row {
+    let mut row = imp("XPL-11", "twelve mounts that never come to the end of their lists stand before all others")
+        .config("env = { IMP_LIST = \"sleep\" }")
+        .settings("list-time = \"1500ms\"")
+        .time(4_000);
+    for suffix in ["=a01", "=a02", "=a03", "=a04", "=a05", "=a06", "=a07", "=a08", "=a09", "=a10", "=a11"] {
+        row = row.mount(suffix, Guest::Built("guest_imp")).config("env = { IMP_LIST = \"sleep\" }");
+    }
+    row.act(|scene| {
+        let began = Instant::now();
+        let (mut params, mut uris, mut pages) = (json!({}), Vec::new(), 0);
+        // A page ends when its time is over; the next one goes on behind it.
+        loop {
+            let page = scene.request("resources/list", params).unwrap_or_else(|error| panic!("{error}"));
+            uris.extend(page["resources"].as_array().into_iter().flatten().map(|item| item["uri"].to_string()));
+            pages += 1;
+            if page["nextCursor"].is_null() {
+                break;
+            }
+            params = json!({ "cursor": page["nextCursor"] });
+        }
+        for uri in ["belljar://witness/static-text", "belljar://witness-files/known.txt"] {
+            assert!(uris.iter().any(|listed| listed.contains(uri)), "{uri} is not listed: {uris:?}");
+        }
+        assert!(began.elapsed() < Duration::from_secs(6), "{pages} pages took {:?}", began.elapsed());
+        format!("the others' entries on {pages} pages")
+    })
+    .stopped_by(&["time"])
+}
+
+/// Whether metadata of this depth comes through, and the answer in any case.
+fn meta_of(scene: &Scene<'_>, depth: &str) -> bool {
+    let answer = scene.read(&format!("deep/{depth}"));
+    let result = answer.unwrap_or_else(|error| panic!("{depth}: {error}"));
+    result.pointer("/contents/0/_meta").is_some_and(|meta| meta.get("com.example/deep").is_some())
+}

@@ -1,0 +1,250 @@
+//! A stdio connection that many threads ask on at once, each waiting for its own answers: for an attack, and for whoever is
+//! read meanwhile. Judges all that comes, and keeps what it finds instead of panicking, so that a test can tell it.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio as Pipe};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::client::{Era, RpcError, outcome};
+use crate::process::Process;
+use crate::stdio::check_line;
+
+/// How long after a cancellation an answer may still come: it was on its way.
+const CROSSING: Duration = Duration::from_millis(500);
+
+/// A server on the other end of a pipe, for many threads.
+#[derive(Debug)]
+pub struct Line {
+    /// The process that serves.
+    pub process: Process,
+    stdin: Mutex<Option<ChildStdin>>,
+    last_id: AtomicU64,
+    era: Era,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    inbox: Mutex<Inbox>,
+    arrived: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    sent: HashMap<u64, Instant>,
+    cancelled: HashMap<u64, Instant>,
+    answered: HashSet<u64>,
+    answers: HashMap<u64, (Value, Duration)>,
+    /// Messages that answer no request of [`Line::send`].
+    others: Vec<Value>,
+    violations: Vec<String>,
+    /// What must never be seen.
+    secrets: Vec<Vec<u8>>,
+    ended: bool,
+}
+
+/// An answer, and how long after its request it came.
+pub type Answered = (Result<Value, RpcError>, Duration);
+
+impl Line {
+    /// Starts `command`, whose output must not carry any of `secrets`.
+    pub fn start(mut command: Command, era: Era, secrets: &[&str]) -> Line {
+        command.stdin(Pipe::piped()).stdout(Pipe::piped());
+        let mut process = Process::start(command);
+        let stdin = process.child().stdin.take();
+        let stdout = process.child().stdout.take().expect("piped above");
+        let shared = Arc::new(Shared::default());
+        shared.lock().secrets = secrets.iter().map(|secret| secret.as_bytes().to_vec()).collect();
+        let listener = Arc::clone(&shared);
+        thread::spawn(move || listener.listen(stdout));
+        Line { process, stdin: Mutex::new(stdin), last_id: AtomicU64::new(0), era, shared }
+    }
+
+    /// Greets the server.
+    pub fn greet(&self, patience: Duration) -> Result<Value, String> {
+        let params = json!({ "protocolVersion": self.era.version(), "capabilities": {},
+            "clientInfo": { "name": "belljar-tests", "version": "0" } });
+        let id = match self.era {
+            Era::Older => self.send("initialize", params),
+            Era::Modern => self.send("server/discover", json!({})),
+        };
+        let (greeting, _) = self.wait(id, patience).ok_or_else(|| "no answer to the greeting".to_owned())?;
+        if self.era == Era::Older {
+            self.notify("notifications/initialized", json!({}));
+        }
+        greeting.map_err(|error| error.to_string())
+    }
+
+    /// Sends a request; the id is for [`Line::wait`].
+    pub fn send(&self, method: &str, mut params: Value) -> u64 {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        self.era.dress(&mut params);
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.shared.lock().sent.insert(id, Instant::now());
+        self.raw(format!("{message}\n").as_bytes());
+        id
+    }
+
+    /// Sends a notification.
+    pub fn notify(&self, method: &str, mut params: Value) {
+        self.era.dress(&mut params);
+        self.raw(format!("{}\n", json!({ "jsonrpc": "2.0", "method": method, "params": params })).as_bytes());
+    }
+
+    /// Says that an answer is no longer wanted; from shortly after on, none may come.
+    pub fn cancel(&self, id: u64) {
+        self.notify("notifications/cancelled", json!({ "requestId": id, "reason": "test" }));
+        self.shared.lock().cancelled.insert(id, Instant::now());
+    }
+
+    /// Sends any bytes. A server that reads no more is found out by what it no longer answers.
+    pub fn raw(&self, bytes: &[u8]) {
+        let mut stdin = self.stdin.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stdin) = stdin.as_mut() {
+            stdin.write_all(bytes).and_then(|()| stdin.flush()).ok();
+        }
+    }
+
+    /// Ends the stream to the server.
+    pub fn end(&self) {
+        *self.stdin.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The answer to a request, if it comes within `patience` and before the stream ends.
+    pub fn wait(&self, id: u64, patience: Duration) -> Option<Answered> {
+        let (answer, took) = self.shared.until(patience, |inbox| inbox.answers.remove(&id))?;
+        Some((outcome(answer), took))
+    }
+
+    /// The next message that answers no request of [`Line::send`].
+    pub fn other(&self, patience: Duration) -> Option<Value> {
+        self.shared.until(patience, |inbox| (!inbox.others.is_empty()).then(|| inbox.others.remove(0)))
+    }
+
+    /// What has come that may not.
+    pub fn violations(&self) -> Vec<String> {
+        self.shared.lock().violations.clone()
+    }
+
+    /// Whether the server has closed its end.
+    pub fn has_ended(&self) -> bool {
+        self.shared.lock().ended
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `pick` finds something.
+    fn until<T>(&self, patience: Duration, mut pick: impl FnMut(&mut Inbox) -> Option<T>) -> Option<T> {
+        let deadline = Instant::now() + patience;
+        let mut inbox = self.lock();
+        loop {
+            if let Some(found) = pick(&mut inbox) {
+                return Some(found);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if inbox.ended || left.is_zero() {
+                return None;
+            }
+            inbox = self.arrived.wait_timeout(inbox, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn listen(&self, stdout: ChildStdout) {
+        let mut stream = BufReader::with_capacity(64 << 10, stdout);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = stream.read_until(b'\n', &mut line);
+            let whole = line.pop() == Some(b'\n');
+            let mut inbox = match read {
+                Ok(1..) if whole => {
+                    let judged = check_line(&line);
+                    let mut inbox = self.lock();
+                    inbox.take(&line, judged);
+                    inbox
+                }
+                Ok(1..) => {
+                    let mut inbox = self.lock();
+                    inbox.violations.push("the stream ends within a line".to_owned());
+                    inbox
+                }
+                _ => self.lock(),
+            };
+            inbox.ended |= !whole;
+            let over = inbox.ended;
+            drop(inbox);
+            self.arrived.notify_all();
+            if over {
+                return;
+            }
+        }
+    }
+}
+
+impl Inbox {
+    /// Puts a line where it belongs.
+    fn take(&mut self, line: &[u8], judged: Result<Value, String>) {
+        if let Some(secret) = self.secrets.iter().find(|secret| line.windows(secret.len()).any(|part| part == **secret))
+        {
+            self.violations.push(format!("a secret on stdout: {:?}", String::from_utf8_lossy(secret)));
+        }
+        let message = match judged {
+            Ok(message) => message,
+            Err(why) => return self.violations.push(format!("stdout carries what is no message: {why}")),
+        };
+        let id = message.get("id").and_then(Value::as_u64).filter(|_| message.get("method").is_none());
+        let Some((id, sent)) = id.and_then(|id| Some((id, *self.sent.get(&id)?))) else {
+            return self.others.push(message);
+        };
+        if !self.answered.insert(id) {
+            return self.violations.push(format!("a second answer to id {id}"));
+        }
+        if self.cancelled.get(&id).is_some_and(|at| at.elapsed() > CROSSING) {
+            self.violations.push(format!("an answer to id {id}, which was cancelled before"));
+        }
+        self.answers.insert(id, (message, sent.elapsed()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_violation_is_kept() {
+        let mut inbox = Inbox { secrets: vec![b"canary".to_vec()], ..Inbox::default() };
+        inbox.sent.insert(1, Instant::now());
+        let mut take = |line: &str| {
+            let before = inbox.violations.len();
+            inbox.take(line.as_bytes(), check_line(line.as_bytes()));
+            inbox.violations.len() - before
+        };
+        assert_eq!(take(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), 0);
+        assert_eq!(take(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), 1, "a second answer");
+        assert_eq!(take("guest says hello"), 1);
+        assert_eq!(take(r#"{"jsonrpc":"2.0","method":"notifications/x","params":"a canary"}"#), 1);
+        assert_eq!(take(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#), 0, "kept as another message");
+        assert_eq!(inbox.others.len(), 2);
+    }
+
+    #[test]
+    fn an_answer_long_after_its_cancellation_is_found() {
+        let mut inbox = Inbox::default();
+        let line = br#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        let long_ago = Instant::now().checked_sub(CROSSING * 2).expect("the machine runs for longer");
+        inbox.sent.insert(1, long_ago);
+        inbox.cancelled.insert(1, long_ago);
+        inbox.take(line, check_line(line));
+        assert_eq!(inbox.violations.len(), 1);
+    }
+}
