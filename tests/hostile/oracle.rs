@@ -65,8 +65,6 @@ pub(crate) struct Holdings {
     pub(crate) files: usize,
     pub(crate) threads: usize,
     pub(crate) memory: u64,
-    /// The most memory that it ever held.
-    pub(crate) peak: u64,
 }
 
 impl Holdings {

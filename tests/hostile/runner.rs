@@ -37,6 +37,8 @@ pub(crate) struct Verdict {
     pub(crate) peak: Option<u64>,
     /// How much later than its deadline the latest answer came.
     pub(crate) late: Duration,
+    /// Why it was not run here.
+    pub(crate) skipped: Option<&'static str>,
     /// Whether belljar ran at all: what did not start shows nothing.
     pub(crate) started: bool,
 }
@@ -84,6 +86,10 @@ pub(crate) fn alone(
 fn one(row: &Row, unguarded: Option<&Unguarded>) -> Verdict {
     let began = Instant::now();
     let mut verdict = Verdict { id: row.id, ..Verdict::default() };
+    if row.needs.is_some() {
+        verdict.skipped = row.needs;
+        return verdict;
+    }
     let whole = quietly(|| Stage::new(&[row], unguarded).map(|stage| judged(row, stage, &mut verdict)));
     match whole {
         Ok(Ok(())) => {}

@@ -67,7 +67,7 @@ impl Stage {
         let shared = shared();
         site.env("XDG_CACHE_HOME", shared.join("cache"));
         site.env("XDG_STATE_HOME", shared.join("state"));
-        let none = Holdings { files: 0, threads: 0, memory: 0, peak: 0 };
+        let none = Holdings { files: 0, threads: 0, memory: 0 };
         let (peer, before, alone) = (Peer::None, none, Fared::default());
         let mut stage = Stage { site, canaries, peer, before, alone, together, unguarded: unguarded.cloned() };
         let (way, shell) = rows.first().map_or((Way::Shared, ""), |row| (row.way, row.shell));
