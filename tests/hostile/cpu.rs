@@ -52,7 +52,7 @@ pub(crate) fn rows() -> Vec<Row> {
             }),
         )
         .limits(FUEL)
-        .time(10_000)
+        .time(3_000)
         .act(|scene| each(scene, &[("b", "x"), ("", "x")], &Expect::Limit(&["fuel", "time"])))
         .limits("cpu = \"400%\"")
         .stopped_by(&["fuel", "time"]),

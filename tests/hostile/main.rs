@@ -16,6 +16,7 @@
     reason = "in a test a panic is how a failure is told, and this test tells a table"
 )]
 
+mod absent;
 mod blk;
 mod cpu;
 mod expect;
@@ -68,6 +69,11 @@ fn main() -> ExitCode {
         .iter()
         .filter(|row| wanted.is_empty() || wanted.iter().any(|wanted| row.id.starts_with(wanted.as_str())))
         .collect();
+    let missing = absent::missing(&all);
+    if !missing.is_empty() {
+        println!("rows that are neither run nor said to be left out: {}", missing.join(", "));
+        return ExitCode::FAILURE;
+    }
     if prove { prove::run(&chosen) } else { run(&chosen, wanted.is_empty(), seed) }
 }
 
@@ -89,6 +95,8 @@ fn run(rows: &[&Row], all: bool, seed: u64) -> ExitCode {
         );
         together = runner::together(&shared, tell);
         together.last().into_iter().for_each(tell);
+        println!("\nnot run:");
+        absent::ABSENT.iter().for_each(|(id, why)| println!("{id:<9} {why}"));
         let json = table::json(rows, &alone, &together, seed);
         let path = places::target().join("hostile.json");
         fs::write(&path, format!("{json:#}\n")).expect("a writable build directory");

@@ -70,12 +70,7 @@ pub(crate) struct Holdings {
 impl Holdings {
     /// What it holds now.
     pub(crate) fn of(process: &Process) -> Holdings {
-        Holdings {
-            files: process.files(),
-            threads: process.threads(),
-            memory: process.memory(),
-            peak: process.peak_memory(),
-        }
+        Holdings { files: process.files(), threads: process.threads(), memory: process.memory() }
     }
 
     /// Waits until no more is held than before; says what is, when that does not come.

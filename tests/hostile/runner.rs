@@ -174,7 +174,7 @@ fn invariants(stage: &mut Stage, fared: &Fared, (keeps, peak): (u64, u64), verdi
     }
     let ratio = worst.as_secs_f64() / stage.alone.percentile(99).as_secs_f64().max(1e-6);
     verdict.ratio = Some(ratio);
-    let most = if stage.together { SLACK * 6 } else { SLACK };
+    let most = if stage.together { SLACK * 4 } else { SLACK };
     if verdict.late > most {
         wrong.push(format!("an answer came {:?} after its deadline", verdict.late));
     }

@@ -26,7 +26,7 @@ const FILE_WITNESS: (&str, &str) = ("belljar://witness-files/known.txt", "known 
 const START: Duration = Duration::from_secs(60);
 
 /// How much later than its deadline an answer may come, beside a tenth: rows share few processors.
-pub(crate) const SLACK: Duration = Duration::from_millis(1500);
+pub(crate) const SLACK: Duration = Duration::from_millis(2500);
 
 /// The guards that are off in a run, by name, and the binary that can do without them.
 #[derive(Clone, Debug)]
@@ -281,7 +281,7 @@ impl<'a> Scene<'a> {
 
     /// How long an answer is waited for.
     pub(crate) fn patience(&self) -> Duration {
-        let noise = if self.stage.together { 6 } else { 1 };
+        let noise = if self.stage.together { 4 } else { 1 };
         self.row.time + self.row.time / 10 + SLACK * noise
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::absent::ABSENT;
 use crate::row::{Row, Stops};
 use crate::runner::Verdict;
 
@@ -73,7 +74,8 @@ pub(crate) fn json(rows: &[&Row], alone: &[Verdict], together: &[Verdict], seed:
         })
     };
     let all = |verdicts: &[Verdict]| verdicts.iter().map(about).collect::<Vec<_>>();
-    json!({ "seed": seed, "alone": all(alone), "together": all(together), "overshoot_p99_ms": overshoot(alone).as_millis() })
+    let absent: Vec<Value> = ABSENT.iter().map(|(id, why)| json!({ "id": id, "why": why })).collect();
+    json!({ "seed": seed, "absent": absent, "alone": all(alone), "together": all(together), "overshoot_p99_ms": overshoot(alone).as_millis() })
 }
 
 /// How much later than its deadline an answer came, of 99 in 100 rows that compute or wait (R4).

@@ -74,6 +74,10 @@ fn table(found: &Value) -> String {
         ];
         lines += &format!("| {} |\n", cells.join(" | "));
     }
+    lines += "\nNot run:\n\n| row | why |\n|---|---|\n";
+    for row in rows("absent") {
+        lines += &format!("| {} | {} |\n", text(&row["id"]), text(&row["why"]));
+    }
     lines
 }
 
@@ -105,10 +109,12 @@ mod tests {
             "alone": [{ "id": "CPU-01", "attack": "a|b", "contained": true, "seconds": 0.51, "saw": "limit time",
                 "stops": "belljar: time", "witness": 1.24, "peak": 3 << 20 }],
             "together": [{ "id": "CPU-01", "contained": false }],
+            "absent": [{ "id": "NET-21", "why": "needs HTTP grants" }],
         });
         let new = with_table(&old, &table(&found)).unwrap();
         let row = "| CPU-01 | a\\|b | contained | **RED** | 0.5 s | 1.2x | +3 MiB | limit time | belljar: time |\n";
-        assert!(new.starts_with("before\n<!-- table") && new.ends_with(&format!("{row}{}\nafter\n", MARKS.1)), "{new}");
+        assert!(new.starts_with("before\n<!-- table") && new.contains(row), "{new}");
+        assert!(new.ends_with(&format!("| NET-21 | needs HTTP grants |\n{}\nafter\n", MARKS.1)), "{new}");
         assert!(!new.contains("old"));
         assert!(with_table("no marks", "").is_err());
     }
