@@ -2,8 +2,9 @@
 //! the machine lets it mount one.
 
 use std::ffi::OsStr;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
@@ -20,14 +21,28 @@ const KNOWN: Duration = Duration::from_secs(60);
 /// One such file system, from when it is mounted until [`Hung::end`].
 #[derive(Default)]
 pub(crate) struct Hung {
-    waiting: Arc<Mutex<Vec<ReplyData>>>,
-    session: Mutex<Option<BackgroundSession>>,
+    waiting: Arc<Waiting>,
+    session: Mutex<Option<(PathBuf, BackgroundSession)>>,
 }
 
 /// Ends it when the row is over, however that ends.
 pub(crate) struct Ending<'a>(pub(crate) &'a Hung);
 
-struct NeverReads(Arc<Mutex<Vec<ReplyData>>>);
+struct NeverReads(Arc<Waiting>);
+
+/// Reads without an answer.
+#[derive(Default)]
+struct Waiting {
+    replies: Mutex<Vec<ReplyData>>,
+    /// From here on each gets an error: a process that is killed cannot end while a read of it hangs.
+    is_over: AtomicBool,
+}
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, Vec<ReplyData>> {
+        self.replies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Hung {
     /// Why this machine can have none.
@@ -40,27 +55,34 @@ impl Hung {
     /// Mounts it at `directory`.
     pub(crate) fn mount(&self, directory: &Path) {
         let system = NeverReads(Arc::clone(&self.waiting));
+        self.waiting.is_over.store(false, Ordering::Relaxed);
         let session = fuser::spawn_mount(system, directory, &Config::default());
         let session = session.unwrap_or_else(|error| panic!("cannot mount at {}: {error}", directory.display()));
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some((directory.to_owned(), session));
     }
 
     /// How many reads wait for an answer.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.waiting.lock().len()
     }
 
     /// Answers all that wait, with an error.
     pub(crate) fn release(&self) {
-        for reply in self.waiting.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for reply in self.waiting.lock().drain(..) {
             reply.error(Errno::EIO);
         }
     }
 
     /// Answers all that wait, and unmounts.
     fn end(&self) {
+        self.waiting.is_over.store(true, Ordering::Relaxed);
         self.release();
-        drop(self.session.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((directory, session)) = session {
+            // belljar may still have it open: it goes from sight now, and is gone when belljar is.
+            rustix::mount::unmount(&directory, rustix::mount::UnmountFlags::DETACH).ok();
+            drop(session);
+        }
     }
 }
 
@@ -116,6 +138,11 @@ impl Filesystem for NeverReads {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(reply);
+        let mut waiting = self.0.lock();
+        if self.0.is_over.load(Ordering::Relaxed) {
+            reply.error(Errno::EIO);
+        } else {
+            waiting.push(reply);
+        }
     }
 }
