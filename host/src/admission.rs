@@ -46,8 +46,8 @@ struct Mount {
     limits: Limits,
     share: share::Share,
     memory: Arc<Part>,
-    /// Nanoseconds that a call holds its turn, as a running average.
-    pace: AtomicU64,
+    /// How long a read holds its turn, and how long anything else does: listing a mount whose reads are long stays prompt.
+    paces: [Pace; 2],
 }
 
 impl Gate {
@@ -55,7 +55,7 @@ impl Gate {
     pub fn new(name: MountName, limits: Limits) -> Self {
         let slots = Arc::new(Semaphore::new(limits.concurrency));
         let share = share::Share::new(limits.cpu);
-        let mount = Mount { name, limits, share, memory: Part::new(), pace: AtomicU64::new(0) };
+        let mount = Mount { name, limits, share, memory: Part::new(), paces: Default::default() };
         Self { mount: Arc::new(mount), slots, waiting: AtomicUsize::new(0), breaker: breaker::Breaker::default() }
     }
 
@@ -66,7 +66,7 @@ impl Gate {
 
     /// Takes note of how a call ended that was let in: what fails again and again is asked less often.
     pub fn ended(&self, operation: &Operation, error: Option<&ReadError>) {
-        if let Some(pause) = self.breaker.ended(operation, error, &self.mount.name, Instant::now()) {
+        if let Some(pause) = self.breaker.ended(operation, error, Instant::now()) {
             tracing::warn!(
                 mount = %self.mount.name,
                 "{} failed again; not asked for {}",
@@ -77,9 +77,27 @@ impl Gate {
     }
 }
 
-impl Mount {
+/// Nanoseconds that calls take, as a running average.
+#[derive(Default)]
+struct Pace(AtomicU64);
+
+impl Pace {
     fn is_quick(&self) -> bool {
-        u128::from(self.pace.load(Ordering::Relaxed)) <= QUICK.as_nanos()
+        u128::from(self.0.load(Ordering::Relaxed)) <= QUICK.as_nanos()
+    }
+
+    /// Takes a fourth of the latest call: one long call makes a mount slow, a dozen short ones make it quick again. Of two
+    /// calls that end at once, one may be lost.
+    fn add(&self, took: Duration) {
+        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.0.store(self.0.load(Ordering::Relaxed) / 4 * 3 + took / 4, Ordering::Relaxed);
+    }
+}
+
+impl Mount {
+    fn pace(&self, is_read: bool) -> &Pace {
+        let [reads, others] = &self.paces;
+        if is_read { reads } else { others }
     }
 }
 
@@ -91,6 +109,7 @@ pub struct Permit {
     started: Instant,
     deadline: Instant,
     bound: Bound,
+    is_read: bool,
     _slots: (Option<OwnedSemaphorePermit>, OwnedSemaphorePermit),
 }
 
@@ -107,7 +126,7 @@ impl Permit {
 
     /// Whether the mount's calls are short as a rule. It decides where a call starts, not what it may do.
     pub fn is_quick(&self) -> bool {
-        self.mount.is_quick()
+        self.mount.pace(self.is_read).is_quick()
     }
 
     /// Draws processor time on the mount's account.
@@ -130,11 +149,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        // A fourth of the latest call: one long call makes a mount slow, a dozen short ones make it quick again. Two calls
-        // that end at once may lose one of them.
-        let took = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let pace = self.mount.pace.load(Ordering::Relaxed);
-        self.mount.pace.store(pace / 4 * 3 + took / 4, Ordering::Relaxed);
+        self.mount.pace(self.is_read).add(self.started.elapsed());
     }
 }
 
@@ -156,7 +171,7 @@ impl Admission {
     ///
     /// # Errors
     /// [`ReadError::Busy`] when too many wait already, no slot came free in the mount's queueing time, the mount used up its
-    /// share of the processors, or memory is short. [`ReadError::Unavailable`] when `operation` failed again and again.
+    /// share of the processors, or memory is short. [`ReadError::Again`] when `operation` failed again and again.
     pub async fn admit(&self, gate: &Gate, operation: &Operation, by: Option<Instant>) -> Result<Permit, ReadError> {
         let mount = &gate.mount;
         let limits = &mount.limits;
@@ -170,6 +185,8 @@ impl Admission {
             Some(by) if by < own => (by, Bound::ListTime),
             _ => (own, Bound::Time),
         };
+        let is_read = matches!(operation, Operation::Read { .. });
+        let is_quick = mount.pace(is_read).is_quick();
         let permit = |slots, started| Permit {
             mount: Arc::clone(mount),
             budget: Arc::clone(&self.budget),
@@ -177,13 +194,14 @@ impl Admission {
             started,
             deadline,
             bound,
+            is_read,
             _slots: slots,
         };
         let rest = mount.share.wait(now);
         // The usual case: both are free, nothing is counted and no timer is made.
         if rest.is_zero()
             && let Some(own) = gate.try_slot()
-            && let Some(turn) = self.try_turn(mount)
+            && let Some(turn) = self.try_turn(is_quick)
         {
             return Ok(permit((own, turn), now));
         }
@@ -203,7 +221,7 @@ impl Admission {
         let slots = async {
             tokio::time::sleep(rest).await;
             let own = gate.slot().await?;
-            let turn = self.turn(mount).await?;
+            let turn = self.turn(is_quick).await?;
             Some((own, turn))
         };
         match timeout_at(latest, slots).await {
@@ -218,14 +236,14 @@ impl Admission {
         }
     }
 
-    fn try_turn(&self, mount: &Mount) -> Option<OwnedSemaphorePermit> {
+    fn try_turn(&self, is_quick: bool) -> Option<OwnedSemaphorePermit> {
         let common = Arc::clone(&self.common).try_acquire_owned().ok();
-        common.or_else(|| mount.is_quick().then(|| Arc::clone(&self.reserve).try_acquire_owned().ok())?)
+        common.or_else(|| is_quick.then(|| Arc::clone(&self.reserve).try_acquire_owned().ok())?)
     }
 
-    async fn turn(&self, mount: &Mount) -> Option<OwnedSemaphorePermit> {
+    async fn turn(&self, is_quick: bool) -> Option<OwnedSemaphorePermit> {
         let common = Arc::clone(&self.common).acquire_owned();
-        if !mount.is_quick() {
+        if !is_quick {
             return common.await.ok();
         }
         tokio::select! {
@@ -340,7 +358,7 @@ mod tests {
     async fn a_quarter_of_all_turns_is_kept_for_quick_mounts() {
         let admission = admission(8);
         let [slow, quick] = [gate(100), gate(100)];
-        slow.mount.pace.store(u64::MAX / 2, Ordering::Relaxed);
+        slow.mount.pace(true).add(Duration::from_secs(60));
         let mut held = Vec::new();
         for _ in 0..6 {
             held.push(admission.admit(&slow, &READ, None).await.unwrap());

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-use crate::model::{Caller, Decision, Digest, Limit, MountName, ReadError, Trail, Usage, Verdict};
+use crate::model::{Caller, Decision, Digest, MountName, ReadError, Trail, Usage, Verdict};
 
 pub use sink::Sink;
 
@@ -117,12 +117,11 @@ impl Record {
                 Some(ReadError::Internal(details)) => Some(details),
                 _ => None,
             },
-            limit: match error {
-                Some(ReadError::Exhausted(Limit { bound, used, cap })) => {
-                    Some(Reached { name: bound.as_str(), used: *used, cap: *cap })
-                }
-                _ => None,
-            },
+            limit: error.and_then(ReadError::limit).map(|limit| Reached {
+                name: limit.bound.as_str(),
+                used: limit.used,
+                cap: limit.cap,
+            }),
             usage: Used {
                 fuel: self.usage.fuel,
                 micros: u64::try_from(self.usage.time.as_micros()).unwrap_or(u64::MAX),

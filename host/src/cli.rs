@@ -10,6 +10,7 @@ mod list;
 mod open;
 mod read;
 mod serve;
+mod wall;
 
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
@@ -192,14 +193,6 @@ fn start_log(default: &str) {
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);
     let _ = log.try_init();
-}
-
-/// Makes the runtime that serves requests.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::Failed(format!("cannot start threads: {error}")))
 }
 
 /// Writes to standard output; a reader that went away is not a failure.

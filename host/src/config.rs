@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::grants::{Ambient, KINDS, Requested};
 use crate::model::error::show_bytes;
-use crate::model::{Limits, MountName, limits, reference};
+use crate::model::{Limits, MountName, limits, reference, text};
 use section::{Bytes, Percent, Section, Span};
 
 /// The name of the file that is looked for in the working directory.
@@ -29,6 +29,18 @@ pub enum Audit {
     File(PathBuf),
 }
 
+/// Whether the process gives up what it does not need before any guest runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wall {
+    /// As much as the kernel can keep from it.
+    #[default]
+    BestEffort,
+    /// All of it, or nothing is started.
+    Require,
+    /// No.
+    Off,
+}
+
 /// The whole configuration, with every path absolute.
 pub struct Config {
     /// The directory that is searched for `*.wasm`.
@@ -39,6 +51,8 @@ pub struct Config {
     pub state: PathBuf,
     /// Where records go.
     pub audit: Audit,
+    /// The wall around the process.
+    pub wall: Wall,
     /// Calls at once over all mounts.
     pub calls: u32,
     /// Bytes that all calls and all answers on their way may take together.
@@ -107,13 +121,13 @@ impl Config {
         }
     }
 
-    fn parse(text: String, given: &Given) -> Result<Self, String> {
+    fn parse(source: String, given: &Given) -> Result<Self, String> {
         let base = given
             .file
             .as_ref()
             .and_then(|(path, _)| path.parent())
             .map_or_else(|| given.directory.clone(), Path::to_owned);
-        let mut root = Section::parse(&text)?;
+        let mut root = Section::parse(&source)?;
         let home = given.home.clone();
         let place = |path: PathBuf| match (path.strip_prefix("~"), &home) {
             (Ok(below), Some(home)) => home.join(below),
@@ -127,13 +141,19 @@ impl Config {
             Some("off") => Audit::Off,
             Some(file) => Audit::File(place(file.into())),
         };
+        const WALLS: &str = "\"best-effort\", \"require\" or \"off\"";
+        let wall = match root.take::<String>("wall", WALLS)?.as_deref() {
+            None | Some("best-effort") => Wall::BestEffort,
+            Some("require") => Wall::Require,
+            Some("off") => Wall::Off,
+            Some(other) => return Err(format!("wall = {:?}: expected {WALLS}", text::excerpt(other, 80))),
+        };
         let calls = root.take::<u64>("calls", "a number")?.unwrap_or(CALLS.into());
         let calls = u32::try_from(calls)
             .ok()
             .filter(|calls| (1..=MAX_CALLS).contains(&u64::from(*calls)))
             .ok_or(format!("calls = {calls}: expected 1 to {MAX_CALLS}"))?;
-        let total_memory =
-            root.take::<Bytes>("total-memory", "a size such as \"512MiB\"")?.map_or(TOTAL_MEMORY, |size| size.0);
+        let total_memory = root.take::<Bytes>("total-memory", "a size such as \"512MiB\"")?.map(|size| size.0);
         let list_time = root.take::<Span>("list-time", "a time such as \"3s\"")?.map_or(LIST_TIME, |span| span.0);
         let limits = match root.section("limits")? {
             None => Limits::default(),
@@ -146,20 +166,7 @@ impl Config {
             mounts.insert(name, mount);
         }
         root.finish(&[])?;
-        for (name, memory) in mounts
-            .iter()
-            .map(|(name, mount): (&MountName, &Mount)| (format!("mounts.{name}.limits.memory"), mount.limits.memory))
-            .chain([("limits.memory".to_owned(), limits.memory)])
-        {
-            if memory > total_memory / 2 {
-                return Err(format!(
-                    "{name} = \"{}\": a mount gets at most half of total-memory, which is \"{}\"; lower the one, or set  total-memory = \"{}\"  at the top",
-                    show_bytes(memory),
-                    show_bytes(total_memory),
-                    show_bytes(memory.saturating_mul(2))
-                ));
-            }
-        }
+        let total_memory = check_memory(total_memory, &limits, &mounts)?;
         // Half of all turns at most, so that no mount alone can keep the others waiting.
         let fair = usize::try_from(calls / 2).unwrap_or(usize::MAX).max(1);
         let mut limits = limits;
@@ -178,7 +185,25 @@ impl Config {
             reserved.push(path.clone());
         }
         let ambient = Ambient { base, home, reserved };
-        Ok(Self { plugins, cache, state, audit, calls, total_memory, list_time, limits, mounts, ambient })
+        Ok(Self { plugins, cache, state, audit, wall, calls, total_memory, list_time, limits, mounts, ambient })
+    }
+}
+
+/// The memory of all calls: at least twice what any mount may take, so that none alone can keep the others waiting.
+fn check_memory(total: Option<u64>, limits: &Limits, mounts: &BTreeMap<MountName, Mount>) -> Result<u64, String> {
+    let named = mounts.iter().map(|(name, mount)| (format!("mounts.{name}.limits.memory"), mount.limits.memory));
+    let all = named.chain([("limits.memory".to_owned(), limits.memory)]);
+    let Some((name, most)) = all.max_by_key(|(_, memory)| *memory) else { return Ok(total.unwrap_or(TOTAL_MEMORY)) };
+    let needed = most.saturating_mul(2);
+    match total {
+        None => Ok(TOTAL_MEMORY.max(needed)),
+        Some(total) if total >= needed => Ok(total),
+        Some(total) => Err(format!(
+            "total-memory = \"{}\": a mount gets at most half of it, and {name} is \"{}\"; lower that, or set  total-memory = \"{}\"",
+            show_bytes(total),
+            show_bytes(most),
+            show_bytes(needed)
+        )),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A read is one line through here. Knows no MCP and no WebAssembly; every request ends in exactly one record per call.
 
-mod check;
+pub mod check;
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -200,11 +200,18 @@ impl Gateway {
         let mut ahead = FuturesOrdered::new();
         loop {
             while ahead.len() < WINDOW
+                && Instant::now() < patience
                 && let Some(mount) = rest.pop_front()
             {
                 ahead.push_back(self.first_page(caller, mount, pages, patience));
             }
-            let Some((mount, position, first)) = ahead.next().await else { break };
+            let Some((mount, position, first)) = ahead.next().await else {
+                // Those that nobody had time for are the first to be asked on the next page.
+                if let Some(next) = rest.front() {
+                    walk.pause(Position::start_of(&next.name, pages));
+                }
+                break;
+            };
             let is_over = walk.is_full() || (Instant::now() >= end && !walk.listing.entries.is_empty());
             if is_over {
                 walk.pause(position);
@@ -252,7 +259,10 @@ impl Gateway {
         let outcome = match self.admission.admit(&mount.gate, operation, by).await {
             Ok(permit) => {
                 let outcome = self.sandbox.call(mount.id, permit, operation.clone()).await;
-                mount.gate.ended(operation, outcome.result.as_ref().err());
+                let failed = outcome.result.as_ref().err();
+                if !failed.is_some_and(|error| self.was_hurried(error)) {
+                    mount.gate.ended(operation, failed);
+                }
                 outcome
             }
             Err(error) => Outcome { result: Err(error), usage: Usage::default(), trail: Trail::default() },
@@ -261,6 +271,13 @@ impl Gateway {
         let result = result.map_err(|error| check::explain(error, &trail, mount));
         recorder.ended = Some((result.as_ref().map(|_| ()).map_err(Clone::clone), usage, trail));
         result
+    }
+
+    /// Whether a call was stopped because a listing over all mounts had little time left for it: that says nothing about
+    /// its provider.
+    fn was_hurried(&self, error: &ReadError) -> bool {
+        let half = u64::try_from(self.list_time.as_millis() / 2).unwrap_or(u64::MAX);
+        error.limit().is_some_and(|limit| limit.bound == Bound::ListTime && limit.cap < half)
     }
 
     fn record_unrouted(&self, caller: &Caller, uri: &str, error: &ReadError) {
@@ -337,6 +354,7 @@ impl<T: Listed> Walk<'_, T> {
                 Err(ReadError::Exhausted(Limit { bound: Bound::ListTime, .. }) | ReadError::Busy(_)) if went_on => {
                     return self.pause_for_time(mount, position);
                 }
+                Err(error) if self.gateway.was_hurried(&error) => return self.pause(position),
                 Err(error) => {
                     let cure = error.hint(Some(&mount.name)).map(|hint| format!("; {hint}")).unwrap_or_default();
                     self.notice(mount, format!("left out: {error}{cure}"));

@@ -78,6 +78,12 @@ pub trait Grant {
     /// Says what is wrong with the configuration, and the cure.
     fn configure(config: &Self::Config, ambient: &Ambient) -> Result<Self::Mount, String>;
 
+    /// The host directories that calls will read, as they are named when they are opened: what a wall around the process
+    /// must leave open. What [`Grant::configure`] refuses is not among them.
+    fn directories(_config: &Self::Config, _ambient: &Ambient) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Whether the mount holds anything of this kind.
     fn is_held(mount: &Self::Mount) -> bool;
 
@@ -138,6 +144,13 @@ macro_rules! grants {
             pub fn configure(&self, ambient: &Ambient) -> Result<Held, String> {
                 Ok(Held { $($field: <$kind as Grant>::configure(&self.$field, ambient)
                     .map_err(|why| format!("{}: {why}", <$kind as Grant>::NAME))?,)* })
+            }
+
+            /// The host directories that calls will read.
+            pub fn directories(&self, ambient: &Ambient) -> Vec<PathBuf> {
+                let mut all = Vec::new();
+                $(all.extend(<$kind as Grant>::directories(&self.$field, ambient));)*
+                all
             }
 
             /// What is granted, one line a thing, with the kind's name.

@@ -49,9 +49,8 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MountId(u64);
 
-#[cfg(test)]
 impl MountId {
-    /// One that names no mount.
+    /// One that names no mount: a call to it is refused.
     pub fn none() -> Self {
         Self(0)
     }
@@ -64,6 +63,8 @@ struct Mounted {
     held: Held,
     /// Handles that a call may have, where descriptors are behind them.
     handles: usize,
+    /// What it put into the log lately.
+    said: output::Rate,
 }
 
 /// The sandbox. One for a process.
@@ -142,7 +143,7 @@ impl Sandbox {
         let ready = bindings::Ready::new(pre).map_err(refused)?;
         let id = MountId(self.next.fetch_add(1, Ordering::Relaxed));
         let handles = if held.has_files() { self.descriptors } else { usize::MAX };
-        let mounted = Arc::new(Mounted { name: name.clone(), ready, held, handles });
+        let mounted = Arc::new(Mounted { name: name.clone(), ready, held, handles, said: output::Rate::default() });
         self.mounts.write().unwrap_or_else(PoisonError::into_inner).insert(id, mounted);
         Ok(id)
     }

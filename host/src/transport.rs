@@ -4,7 +4,7 @@ pub mod http;
 mod message;
 pub mod stdio;
 
-/// Bytes of one message from a client. A read's URI has at most 2 KiB and a cursor 16; no lawful message comes near.
+/// Bytes of one message from a client. A read's URI has at most 2 KiB and a cursor 36; no lawful message comes near.
 pub const MAX_MESSAGE: usize = 1 << 20;
 
 /// How long answers under way may take after a stop was asked for.

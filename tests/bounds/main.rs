@@ -29,3 +29,4 @@ mod listing;
 mod network;
 mod place;
 mod tree;
+mod wall;

@@ -16,6 +16,7 @@ mod names;
 mod power;
 mod ranks;
 mod source;
+mod surface;
 
 use std::fs;
 use std::path::Path;

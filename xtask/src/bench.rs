@@ -6,7 +6,7 @@ use crate::shell::{self, Shell};
 use crate::{build, setup};
 
 /// The programs, in the order in which they are run; each prints its tables.
-const PROGRAMS: [&str; 2] = ["floor", "ends"];
+const PROGRAMS: [&str; 4] = ["floor", "ends", "fair", "seam"];
 
 /// Builds everything and runs the benches, one after the other.
 pub(crate) fn run(shell: &Shell) -> Result<()> {

@@ -7,10 +7,12 @@
 mod bench;
 mod build;
 mod demo;
+mod fuzz;
 mod lint;
 mod report;
 mod setup;
 mod shell;
+mod soak;
 mod test;
 
 use std::env;
@@ -26,6 +28,8 @@ cargo xtask <verb>
   build   target/release/belljar, target/plugins/*.wasm, target/guests/*.wasm
   bench   what a read costs, in ratios: against the bare engine, and against rmcp without a sandbox
   lint    formatting, clippy, documentation
+  fuzz    what takes hostile bytes, under libFuzzer: [--target NAME] [--seconds N] [--keep]
+  soak    many reads, a fifth of them hostile, watched from outside: [--reads N] [--svg FILE]
 ";
 
 fn main() -> ExitCode {
@@ -39,6 +43,8 @@ fn main() -> ExitCode {
         "test" => test::run(&shell),
         "build" => setup::wasm_target(&shell).and_then(|()| build::run(&shell)),
         "bench" => bench::run(&shell),
+        "fuzz" => fuzz::run(&shell, env::args().skip(2)),
+        "soak" => soak::run(&shell, env::args().skip(2)),
         "lint" => setup::wasm_target(&shell).and_then(|()| setup::lints(&shell)).and_then(|()| lint::run(&shell)),
         "" | "help" | "--help" | "-h" => {
             print!("{HELP}");

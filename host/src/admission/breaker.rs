@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::model::error::Bound;
-use crate::model::{Guard, Limit, MountName, Operation, ReadError, text};
+use crate::model::{Guard, Limit, Operation, ReadError, text};
 
 /// Failures in a row that are nothing unusual.
 const PATIENCE: u32 = 3;
@@ -34,10 +34,10 @@ pub(super) struct Breaker {
 
 struct Failing {
     times: u32,
-    last: Instant,
+    seen: Instant,
     /// Until when it is not asked.
     until: Option<Instant>,
-    why: String,
+    last: ReadError,
 }
 
 fn key(operation: &Operation) -> (&'static str, String) {
@@ -68,25 +68,17 @@ impl Breaker {
             entry.until = Some(now + time);
             return Ok(());
         }
-        let left = Duration::from_secs(u64::try_from((until - now).as_millis().div_ceil(1000)).unwrap_or(u64::MAX));
-        Err(ReadError::Unavailable(format!(
-            "it failed {} times in a row and is asked again in {}; the last time: {}",
-            entry.times,
-            humantime::format_duration(left),
-            entry.why
-        )))
+        let pause = Duration::from_secs(u64::try_from((until - now).as_millis().div_ceil(1000)).unwrap_or(u64::MAX));
+        Err(ReadError::Again { last: Box::new(entry.last.clone()), times: entry.times, pause })
     }
 
     /// Takes note of how a call ended. Says, where a pause begins, how long it is.
-    pub(super) fn ended(
-        &self,
-        operation: &Operation,
-        error: Option<&ReadError>,
-        name: &MountName,
-        now: Instant,
-    ) -> Option<Duration> {
+    pub(super) fn ended(&self, operation: &Operation, error: Option<&ReadError>, now: Instant) -> Option<Duration> {
         // What was refused before it ran, or withdrawn, says nothing about the provider.
-        if matches!(error, Some(ReadError::Busy(_) | ReadError::Cancelled | ReadError::Internal(_))) {
+        if matches!(
+            error,
+            Some(ReadError::Busy(_) | ReadError::Again { .. } | ReadError::Cancelled | ReadError::Internal(_))
+        ) {
             return None;
         }
         let crash = error.filter(|error| is_crash(error));
@@ -102,16 +94,15 @@ impl Breaker {
             Some(error) => {
                 if failing.len() >= REMEMBERED
                     && !failing.contains_key(&key(operation))
-                    && let Some(oldest) = failing.iter().min_by_key(|(_, entry)| entry.last).map(|(key, _)| key.clone())
+                    && let Some(oldest) = failing.iter().min_by_key(|(_, entry)| entry.seen).map(|(key, _)| key.clone())
                 {
                     failing.remove(&oldest);
                 }
-                let new = Failing { times: 0, last: now, until: None, why: String::new() };
+                let new = Failing { times: 0, seen: now, until: None, last: error.clone() };
                 let entry = failing.entry(key(operation)).or_insert(new);
                 entry.times = entry.times.saturating_add(1);
-                entry.last = now;
-                let cure = error.hint(Some(name)).map(|hint| format!("; {hint}")).unwrap_or_default();
-                entry.why = format!("{error}{cure}");
+                entry.seen = now;
+                entry.last = error.clone();
                 let doublings = entry.times.checked_sub(PATIENCE);
                 let pause =
                     doublings.map(|n| FIRST.saturating_mul(1u32.checked_shl(n).unwrap_or(u32::MAX)).min(LONGEST));
@@ -142,10 +133,6 @@ mod tests {
         Operation::Read { reference: reference.to_owned() }
     }
 
-    fn name() -> MountName {
-        MountName::new("m").unwrap()
-    }
-
     fn trap() -> ReadError {
         ReadError::Trapped("unreachable".to_owned())
     }
@@ -154,23 +141,23 @@ mod tests {
     fn pauses_double_one_caller_tries_and_success_ends_it() {
         let (breaker, now) = (Breaker::default(), Instant::now());
         let bad = read("bad");
-        assert_eq!(breaker.ended(&bad, Some(&trap()), &name(), now), None);
-        assert_eq!(breaker.ended(&bad, Some(&trap()), &name(), now), None);
+        assert_eq!(breaker.ended(&bad, Some(&trap()), now), None);
+        assert_eq!(breaker.ended(&bad, Some(&trap()), now), None);
         assert!(breaker.check(&bad, now, TIME).is_ok(), "two failures are nothing unusual");
-        assert_eq!(breaker.ended(&bad, Some(&trap()), &name(), now), Some(FIRST));
+        assert_eq!(breaker.ended(&bad, Some(&trap()), now), Some(FIRST));
         let refused = breaker.check(&bad, now, TIME).unwrap_err().to_string();
         assert!(
-            refused.contains("3 times in a row and is asked again in 1s; the last time: the provider trapped"),
+            refused.contains("trapped: unreachable; so it was 3 times in a row, and it is not asked again for 1s"),
             "{refused}"
         );
         assert!(breaker.check(&read("good"), now, TIME).is_ok(), "another resource of the mount");
         let now = now + FIRST;
         assert!(breaker.check(&bad, now, TIME).is_ok(), "one tries");
         assert!(breaker.check(&bad, now, TIME).is_err(), "the others wait for what becomes of it");
-        assert_eq!(breaker.ended(&bad, Some(&trap()), &name(), now), Some(FIRST * 2));
+        assert_eq!(breaker.ended(&bad, Some(&trap()), now), Some(FIRST * 2));
         let now = now + FIRST * 2;
         assert!(breaker.check(&bad, now, TIME).is_ok());
-        assert_eq!(breaker.ended(&bad, None, &name(), now), None);
+        assert_eq!(breaker.ended(&bad, None, now), None);
         assert!(breaker.check(&bad, now, TIME).is_ok());
         assert_eq!(breaker.count.load(Ordering::Relaxed), 0);
     }
@@ -179,15 +166,15 @@ mod tests {
     fn an_answer_that_says_no_is_no_crash_and_memory_is_bounded() {
         let (breaker, now) = (Breaker::default(), Instant::now());
         for _ in 0..10 {
-            assert_eq!(breaker.ended(&read("absent"), Some(&ReadError::NotFound), &name(), now), None);
+            assert_eq!(breaker.ended(&read("absent"), Some(&ReadError::NotFound), now), None);
         }
         for n in 0..10 * REMEMBERED {
-            breaker.ended(&read(&n.to_string()), Some(&trap()), &name(), now);
+            breaker.ended(&read(&n.to_string()), Some(&trap()), now);
         }
         assert_eq!(breaker.count.load(Ordering::Relaxed), REMEMBERED);
         let mut pause = None;
         for _ in 0..80 {
-            pause = breaker.ended(&read("x"), Some(&trap()), &name(), now);
+            pause = breaker.ended(&read("x"), Some(&trap()), now);
         }
         assert_eq!(pause, Some(LONGEST));
     }

@@ -300,7 +300,7 @@ pub fn meta(given: Meta) -> Meta {
             let fine = bytes <= MAX_META_BYTES
                 && is_meta_key(key)
                 && !seen.contains(key)
-                && serde_json::from_str::<serde::de::IgnoredAny>(value).is_ok();
+                && serde_json::from_str::<serde_json::Value>(value).is_ok();
             if fine {
                 seen.push(key.clone());
             }
@@ -309,6 +309,9 @@ pub fn meta(given: Meta) -> Meta {
         .take(MAX_META)
         .collect()
 }
+
+/// Labels that only the protocol and this host put into `_meta`.
+const RESERVED: &[&str] = &["modelcontextprotocol", "mcp", "belljar"];
 
 fn is_meta_key(key: &str) -> bool {
     let word = |s: &str, more: &[char]| {
@@ -319,7 +322,7 @@ fn is_meta_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let prefix_fine = prefix.is_none_or(|prefix| {
         let labels: Vec<&str> = prefix.split('.').collect();
-        let reserved = labels.iter().any(|label| matches!(*label, "modelcontextprotocol" | "mcp" | "belljar"));
+        let reserved = labels.iter().any(|label| RESERVED.iter().any(|own| label.eq_ignore_ascii_case(own)));
         !reserved && labels.iter().all(|label| word(label, &['-']))
     });
     key.len() <= 128 && prefix_fine && word(name, &['-', '_', '.'])

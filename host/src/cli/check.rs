@@ -5,19 +5,22 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use super::wall::{self, Standing};
 use super::{Failure, Where, open};
 use crate::catalog::{Mount, Snapshot};
 use crate::config::Config;
 
 pub(super) fn run(at: &Where, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log(if as_json { "error" } else { "warn,belljar::catalog=error" });
-    super::runtime()?.block_on(async {
-        let opened = open::open(at, true)?;
+    let config = open::config(at)?;
+    let wall = wall::raise(&config, None)?;
+    wall.runtime()?.block_on(async {
+        let opened = open::open(config, true)?;
         let snapshot = opened.gateway.loaded().await;
         if as_json {
-            super::print_json(&to_json(&opened.config, &snapshot))?
+            super::print_json(&to_json(&opened.config, &wall.standing, &snapshot))?
         } else {
-            super::print(&to_text(&opened.config, &snapshot))?
+            super::print(&to_text(&opened.config, &wall.standing, &snapshot))?
         }
         Ok(if snapshot.refused().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
@@ -36,16 +39,15 @@ fn useless(mount: &Mount) -> Vec<&'static str> {
 
 /// What the operator should know about a mount.
 fn warnings(config: &Config, mount: &Mount) -> Vec<String> {
-    let useless = mount.holds.iter().filter(|kind| !mount.uses.contains(kind));
-    let useless = useless.map(|kind| format!("the component cannot use the grant \"{kind}\"; remove it"));
+    let useless = useless(mount).into_iter().map(|kind| format!("the component cannot use the grant \"{kind}\"; remove it"));
     let held = config.mounts.get(&mount.name).and_then(|written| written.grants.configure(&config.ambient).ok());
     let held = held.map(|held| held.warnings()).unwrap_or_default();
     useless.chain(mount.warning.map(str::to_owned)).chain(held).collect()
 }
 
-fn to_text(config: &Config, snapshot: &Snapshot) -> String {
+fn to_text(config: &Config, wall: &Standing, snapshot: &Snapshot) -> String {
     let mut out = format!(
-        "plugins  {}\ncache    {}\nstate    {}\n",
+        "plugins  {}\ncache    {}\nstate    {}\nwall     {wall}\n",
         config.plugins.display(),
         config.cache.display(),
         config.state.display()
@@ -66,7 +68,7 @@ fn to_text(config: &Config, snapshot: &Snapshot) -> String {
     out
 }
 
-fn to_json(config: &Config, snapshot: &Snapshot) -> Value {
+fn to_json(config: &Config, wall: &Standing, snapshot: &Snapshot) -> Value {
     let mounts: Vec<Value> = snapshot
         .mounts()
         .iter()
@@ -79,5 +81,10 @@ fn to_json(config: &Config, snapshot: &Snapshot) -> Value {
         })
         .collect();
     let refused: Vec<Value> = snapshot.refused().iter().map(|r| json!({"name": r.name, "reason": r.reason})).collect();
-    json!({ "plugins": config.plugins, "cache": config.cache, "state": config.state, "mounts": mounts, "refused": refused })
+    let wall =
+        json!({ "standing": wall.word(), "abi": wall.abi(), "missing": wall.missing(), "says": wall.to_string() });
+    json!({
+        "plugins": config.plugins, "cache": config.cache, "state": config.state, "wall": wall,
+        "mounts": mounts, "refused": refused,
+    })
 }

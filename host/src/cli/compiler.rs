@@ -1,5 +1,5 @@
 //! Compiling in a process of its own: this binary once more, with limits, an empty environment and nothing open but two
-//! pipes. Whatever a component does to a compiler, it does it there.
+//! pipes, and no way to open anything more. Whatever a component does to a compiler, it does it there.
 
 use std::io::{Read, Write};
 use std::pin::Pin;
@@ -141,7 +141,10 @@ pub(super) fn child() -> ExitCode {
     };
     let limited = if Guard::Compiler.is_on() { limits() } else { Ok(()) };
     #[cfg(target_os = "linux")]
-    let limited = limited.and_then(|()| rustix::thread::set_no_new_privs(true));
+    let limited = limited.and_then(|()| {
+        super::wall::raise_without_files();
+        rustix::thread::set_no_new_privs(true)
+    });
     let fail = |why: &str| {
         let _ = writeln!(std::io::stderr().lock(), "{why}");
         ExitCode::FAILURE

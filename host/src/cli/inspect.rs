@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::Failure;
 use super::compiler::Subprocess;
+use super::{Failure, wall};
 use crate::grants::{Ambient, KINDS, Requested};
 use crate::model::error::show_bytes;
 use crate::model::{Digest, MountName, text};
@@ -62,7 +62,8 @@ pub(super) fn run(path: &Path, as_json: bool) -> Result<ExitCode, Failure> {
 
 /// Compiles and links it as a mount without grants.
 fn link(wasm: Arc<[u8]>, digest: &Digest) -> Result<(), String> {
-    let runtime = super::runtime().map_err(|_| "cannot start threads".to_owned())?;
+    let wall = wall::raise_bare();
+    let runtime = wall.runtime().map_err(|_| "cannot start threads".to_owned())?;
     runtime.block_on(async {
         let sandbox = Sandbox::new(Options {
             calls: 1,

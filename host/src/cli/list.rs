@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Failure, Where, caller, open};
+use super::{Failure, Where, caller, open, wall};
 use crate::catalog::listing::Listed;
 use crate::catalog::{Mount, Snapshot};
 use crate::gateway::Gateway;
@@ -25,8 +25,10 @@ struct Whole {
 pub(super) fn run(at: &Where, only: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log("error");
     let only = only.map(MountName::new).transpose().map_err(Failure::Misused)?;
-    super::runtime()?.block_on(async {
-        let opened = open::open(at, true)?;
+    let config = open::config(at)?;
+    let wall = wall::raise(&config, None)?;
+    wall.runtime()?.block_on(async {
+        let opened = open::open(config, true)?;
         let snapshot = opened.gateway.loaded().await;
         if let Some(only) = &only
             && !snapshot.mounts().iter().any(|mount| mount.name == *only)

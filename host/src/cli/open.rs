@@ -106,8 +106,8 @@ pub(super) fn sandbox(config: &Config, key: &[u8; 32]) -> Result<Sandbox, Failur
 }
 
 /// Opens everything and starts loading in the background. `quiet`: records that would go to standard error are not kept.
-pub(super) fn open(at: &Where, quiet: bool) -> Result<Opened, Failure> {
-    let config = Arc::new(config(at)?);
+pub(super) fn open(config: Config, quiet: bool) -> Result<Opened, Failure> {
+    let config = Arc::new(config);
     let dir = plugins(&config)?;
     let key = installation_key(&config.state);
     let sandbox = Arc::new(sandbox(&config, &key)?);
@@ -147,7 +147,7 @@ fn audit(audit: &Audit, quiet: bool) -> Result<Sink, Failure> {
 }
 
 /// Opens a directory that only this user can use, making it where it is missing.
-fn private_dir(path: &Path) -> Result<Dir, String> {
+pub(super) fn private_dir(path: &Path) -> Result<Dir, String> {
     let fail = |error: std::io::Error| format!("\"{}\": {error}", path.display());
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fail)?;
     let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority()).map_err(fail)?;

@@ -8,13 +8,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{Failure, Where, caller, open};
+use super::{Failure, Where, caller, open, wall};
 use crate::model::{Body, Contents, text};
 
 pub(super) fn run(at: &Where, uri: &str, output: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log("warn,rmcp=error");
-    super::runtime()?.block_on(async {
-        let opened = open::open(at, true)?;
+    let config = open::config(at)?;
+    let wall = wall::raise(&config, output)?;
+    wall.runtime()?.block_on(async {
+        let opened = open::open(config, true)?;
         opened.gateway.loaded().await;
         let (reading, mount) = opened.gateway.read(&caller(), uri).await?;
         if as_json {

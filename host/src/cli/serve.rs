@@ -1,6 +1,6 @@
 //! `belljar serve`.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener as StdListener};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,8 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Failure, Where, open};
+use super::{Failure, Where, open, wall};
+use crate::config::Config;
 use crate::mcp::Handler;
 use crate::mcp::cursor::Cursors;
 use crate::model::Guard;
@@ -22,8 +23,12 @@ pub(super) fn run(at: &Where, http: Option<SocketAddr>) -> Result<ExitCode, Fail
     if let Some(address) = &http {
         check_address(address)?;
     }
-    let runtime = super::runtime()?;
-    let served = runtime.block_on(serve(at, http));
+    // The address first: when it is taken, nothing needs to be loaded to say so. Inside the wall none can be had.
+    let listener = http.map(listen).transpose()?;
+    let config = open::config(at)?;
+    let wall = wall::raise(&config, None)?;
+    let runtime = wall.runtime()?;
+    let served = runtime.block_on(serve(config, listener));
     // Ends what is still running, so that its records are written.
     runtime.shutdown_timeout(END);
     served.map(|()| ExitCode::SUCCESS)
@@ -37,7 +42,16 @@ async fn keep_timers_cheap() {
     }
 }
 
-async fn serve(at: &Where, http: Option<SocketAddr>) -> Result<(), Failure> {
+/// Listens on `address`, without a thread.
+fn listen(address: SocketAddr) -> Result<StdListener, Failure> {
+    let fail = |error| Failure::Failed(format!("cannot listen on \"{address}\": {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    #[expect(clippy::disallowed_methods, reason = "the operator's address, checked to be loopback")]
+    let bound = runtime.block_on(TcpListener::bind(address));
+    bound.and_then(TcpListener::into_std).map_err(fail)
+}
+
+async fn serve(config: Config, listener: Option<StdListener>) -> Result<(), Failure> {
     tokio::spawn(keep_timers_cheap());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -47,16 +61,8 @@ async fn serve(at: &Where, http: Option<SocketAddr>) -> Result<(), Failure> {
         tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
         tracing::info!("stopping");
     };
-    // The address first: when it is taken, nothing needs to be loaded to say so.
-    let listener = match http {
-        None => None,
-        Some(address) => {
-            #[expect(clippy::disallowed_methods, reason = "the operator's address, checked to be loopback")]
-            let bound = TcpListener::bind(address).await;
-            Some(bound.map_err(|error| Failure::Failed(format!("cannot listen on \"{address}\": {error}")))?)
-        }
-    };
-    let opened = open::open(at, false)?;
+    let listener = listener.map(TcpListener::from_std).transpose()?;
+    let opened = open::open(config, false)?;
     let cursors = Arc::new(Cursors::new(&opened.key));
     match listener {
         None => Ok(transport::stdio::serve(Handler::new(opened.gateway, cursors, "stdio"), stop).await?),

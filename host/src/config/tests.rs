@@ -69,6 +69,18 @@ fn no_mount_alone_can_take_every_turn() {
 }
 
 #[test]
+fn no_mount_alone_can_take_all_memory() {
+    assert_eq!(read("").unwrap().total_memory, 512 << 20);
+    assert_eq!(read("[mounts.a.limits]\nmemory = '1GiB'").unwrap().total_memory, 2 << 30);
+    assert_eq!(read("total-memory = '128MiB'").unwrap().total_memory, 128 << 20);
+    let why = error("total-memory = '1GiB'\n[mounts.a.limits]\nmemory = '1GiB'");
+    assert!(
+        why.contains("mounts.a.limits.memory is \"1GiB\"") && why.contains("set  total-memory = \"2GiB\""),
+        "{why}"
+    );
+}
+
+#[test]
 fn unknown_keys_name_their_path_and_the_nearest_valid_one() {
     assert_eq!(error("plugin = 'x'"), "/srv/belljar/belljar.toml: unknown key \"plugin\"; did you mean \"plugins\"?");
     assert!(error("[mounts.a]\nevn = {}").contains("unknown key \"mounts.a.evn\"; did you mean \"env\"?"));
@@ -90,7 +102,22 @@ fn wrong_values_say_what_was_expected() {
     assert!(error("[mounts.a]\nuri = 'a://b'").contains("does not end in \"/\"; add one"));
     assert!(error("[mounts.a]\ncomponent = '../x.wasm'").contains("without a path"));
     assert!(error("[mounts.a]\nfs = ['/x']").contains("expected something like  fs = { \"/data\" = \"DIR\" }"));
+    assert!(error("[limits]\ncpu = 50").contains("expected a part of a processor such as \"50%\""));
+    assert!(error("[limits]\ncpu = '0%'").contains("limits.cpu: expected \"1%\" to"));
+    assert!(error("[limits]\ncpu = '50'").contains("\"%\" is missing"));
+    assert_eq!(read("[limits]\ncpu = '150%'").unwrap().limits.cpu, 150);
     assert!(error("calls = 0").contains("expected 1 to 1024"));
     assert!(!error("a = \x1b[31m").contains('\x1b'));
     assert!(error("a = ").contains("line 1"), "{}", error("a = "));
+}
+
+#[test]
+fn the_wall_is_one_of_three() {
+    assert_eq!(read("").unwrap().wall, Wall::BestEffort);
+    assert_eq!(read("wall = \"best-effort\"").unwrap().wall, Wall::BestEffort);
+    assert_eq!(read("wall = \"require\"").unwrap().wall, Wall::Require);
+    assert_eq!(read("wall = \"off\"").unwrap().wall, Wall::Off);
+    for wrong in ["wall = \"on\"", "wall = false"] {
+        assert!(error(wrong).contains("expected \"best-effort\", \"require\" or \"off\""), "{}", error(wrong));
+    }
 }

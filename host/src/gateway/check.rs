@@ -12,7 +12,7 @@ const MAX_CONTENTS: usize = 10_000;
 ///
 /// # Errors
 /// [`ReadError::BadOutput`].
-pub(super) fn reading(mut reading: Reading, asked: &str, mount: &Mount) -> Result<Reading, ReadError> {
+pub fn reading(mut reading: Reading, asked: &str, mount: &Mount) -> Result<Reading, ReadError> {
     if reading.contents.is_empty() && Guard::ContentsCount.is_on() {
         return Err(ReadError::BadOutput(
             "read gave no contents; a resource that does not exist is not-found".to_owned(),

@@ -62,7 +62,7 @@ impl Call {
     }
 }
 
-const ABSENT: &str = "put the granted directory back, or grant another";
+const ABSENT: &str = "put the granted directory back, or grant another; a new one in its place is read after a restart (unless wall = \"off\")";
 const READ_ONLY: &str = "nothing allows this: filesystem grants are read-only";
 const SPECIAL: &str = "nothing allows this: only regular files and directories can be opened";
 const OUTSIDE: &str = "the path leads out of the granted directory; grant the directory that it leads to: add  fs = { \"/other\" = \"DIR\" }  to [mounts.NAME]";
@@ -96,6 +96,10 @@ impl Grant for Fs {
         let places =
             config.0.iter().map(|(guest, host)| place::Place::open(guest, host, ambient)).collect::<Result<_, _>>()?;
         Ok(Mount { places })
+    }
+
+    fn directories(config: &Config, ambient: &Ambient) -> Vec<PathBuf> {
+        config.0.values().filter_map(|host| place::find(host, ambient).ok()).collect()
     }
 
     fn is_held(mount: &Mount) -> bool {

@@ -7,8 +7,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::catalog::listing::Position;
 use crate::model::{Guard, MountName};
 
-/// Bytes of a sealed cursor: a provider's 4 KiB, and room.
-const MAX: usize = 16 << 10;
+/// Bytes of a sealed cursor: a provider's 4 KiB, each of them escaped (`\u0001`) and in base64, and room.
+const MAX: usize = 36 << 10;
 
 /// Bytes of the authentication tag.
 const TAG: usize = 16;
@@ -105,6 +105,17 @@ mod tests {
     fn a_cursor_survives_a_restart() {
         let sealed = Cursors::new(&[1; 32]).seal(Kind::Resources, &position());
         assert_eq!(Cursors::new(&[1; 32]).open(Kind::Resources, &sealed), Ok(position()));
+    }
+
+    #[test]
+    fn whatever_a_provider_may_give_as_a_cursor_is_taken_back() {
+        for awkward in ["\u{1}", "\"", "\u{e9}", "\u{10ffff}"] {
+            let cursor = awkward.repeat(4096 / awkward.len());
+            let mut position = position();
+            position.advance(cursor).unwrap();
+            let sealed = Cursors::new(&[1; 32]).seal(Kind::Resources, &position);
+            assert_eq!(Cursors::new(&[1; 32]).open(Kind::Resources, &sealed), Ok(position));
+        }
     }
 
     #[test]

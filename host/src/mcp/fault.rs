@@ -26,7 +26,7 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
     if let Some(mount) = &mount {
         data.insert("mount".to_owned(), mount.as_str().into());
     }
-    if let ReadError::Exhausted(limit) = &error {
+    if let Some(limit) = error.limit() {
         data.insert("limit".to_owned(), limit.bound.as_str().into());
         data.insert("used".to_owned(), limit.used.into());
         data.insert("cap".to_owned(), limit.cap.into());
@@ -48,6 +48,7 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
         | ReadError::Provider(_)
         | ReadError::Trapped(_)
         | ReadError::BadOutput(_)
+        | ReadError::Again { .. }
         | ReadError::Cancelled
         | ReadError::Internal(_) => ErrorData::internal_error(message, data),
     }

@@ -1,6 +1,7 @@
 //! Why a call gave nothing. One type from the sandbox to the wire; `mcp::fault` alone turns it into JSON-RPC.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::{Decision, MountName, limits};
 
@@ -160,6 +161,15 @@ pub enum ReadError {
     Trapped(String),
     /// The answer breaks a rule; says which.
     BadOutput(String),
+    /// It failed so several times in a row, and was not asked again this time.
+    Again {
+        /// How it failed the last time it was asked.
+        last: Box<ReadError>,
+        /// How many times in a row.
+        times: u32,
+        /// After what time it is asked again.
+        pause: Duration,
+    },
     /// The caller withdrew the request, or went away.
     Cancelled,
     /// Our own fault; the text is for the log, never for the wire.
@@ -176,6 +186,7 @@ impl ReadError {
                 Blame::Provider
             }
             Self::Internal(_) => Blame::Host,
+            Self::Again { last, .. } => last.blame(),
         }
     }
 
@@ -194,11 +205,24 @@ impl ReadError {
             Self::BadOutput(_) => "bad-output",
             Self::Cancelled => "cancelled",
             Self::Internal(_) => "internal",
+            Self::Again { last, .. } => last.kind(),
+        }
+    }
+
+    /// The limit that was reached, if it was one.
+    pub fn limit(&self) -> Option<&Limit> {
+        match self {
+            Self::Exhausted(limit) => Some(limit),
+            Self::Again { last, .. } => last.limit(),
+            _ => None,
         }
     }
 
     /// What the operator or the caller can do about it.
     pub fn hint(&self, mount: Option<&MountName>) -> Option<String> {
+        if let Self::Again { last, .. } = self {
+            return last.hint(mount);
+        }
         let mount = mount.map_or("NAME", MountName::as_str);
         match self {
             Self::Exhausted(limit) => {
@@ -257,6 +281,10 @@ impl fmt::Display for ReadError {
             Self::Provider(why) => write!(f, "the provider failed: \"{why}\""),
             Self::Trapped(how) => write!(f, "the provider trapped: {how}"),
             Self::BadOutput(why) => write!(f, "the provider's answer was refused: {why}"),
+            Self::Again { last, times, pause } => {
+                let pause = humantime::format_duration(*pause);
+                write!(f, "{last}; so it was {times} times in a row, and it is not asked again for {pause}")
+            }
             Self::Cancelled => f.write_str("the caller withdrew the request"),
             Self::Internal(_) => f.write_str("internal error; the operator's log has the details"),
         }

@@ -117,7 +117,7 @@ pub(super) async fn run(
     };
     drop(store);
     let bytes = result.as_ref().map_or(0, |answer| size(answer) as u64);
-    for line in output.lines() {
+    for line in mounted.said.pass(output.lines(), std::time::Instant::now()) {
         tracing::info!(target: "belljar::guest", mount = %mounted.name, "{line}");
     }
     Outcome {

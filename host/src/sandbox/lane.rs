@@ -21,7 +21,7 @@ use crate::model::{Guard, Outcome, ReadError, Trail, Usage};
 
 /// How much the threads of the slow lane yield to others (`nice`). A waking thread of the front gets the processor at once,
 /// and nearly all of it; at 19, a busy machine gave long calls so little that they ran out of time.
-const NICE: i32 = 10;
+const NICE: i32 = 5;
 
 /// A call under way, with everything it needs.
 pub(super) type Call = Pin<Box<dyn Future<Output = Outcome> + Send>>;

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
@@ -19,6 +20,44 @@ const LINES: usize = 64;
 
 /// Characters of a line in the log.
 const LINE: usize = 512;
+
+/// Lines that all calls of a mount may put into the log in a [`WINDOW`], so that none drowns what others and belljar say.
+const RATE: usize = 256;
+
+/// See [`RATE`].
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// What one mount put into the log lately.
+#[derive(Default)]
+pub(super) struct Rate(Mutex<Written>);
+
+#[derive(Default)]
+struct Written {
+    since: Option<Instant>,
+    lines: usize,
+    dropped: usize,
+}
+
+impl Rate {
+    /// Those of `lines` that may still be written; where a new window begins, what the last one had no room for is told.
+    pub(super) fn pass(&self, mut lines: Vec<String>, now: Instant) -> Vec<String> {
+        if lines.is_empty() || !Guard::Output.is_on() {
+            return lines;
+        }
+        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if written.since.is_none_or(|since| now.saturating_duration_since(since) >= WINDOW) {
+            if written.dropped > 0 {
+                lines.insert(0, format!("({} lines of earlier calls were dropped)", written.dropped));
+            }
+            *written = Written { since: Some(now), ..Written::default() };
+        }
+        let room = RATE.saturating_sub(written.lines);
+        written.dropped += lines.len().saturating_sub(room);
+        lines.truncate(room);
+        written.lines += lines.len();
+        lines
+    }
+}
 
 #[derive(Default)]
 struct Kept {
@@ -117,6 +156,17 @@ impl AsyncWrite for Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mount_that_talks_all_the_time_is_heard_now_and_then() {
+        let (rate, now) = (Rate::default(), Instant::now());
+        let lines = |n: usize| vec!["line".to_owned(); n];
+        assert_eq!(rate.pass(lines(RATE - 1), now).len(), RATE - 1);
+        assert_eq!(rate.pass(lines(10), now).len(), 1);
+        assert_eq!(rate.pass(lines(10), now).len(), 0);
+        let later = rate.pass(lines(1), now + WINDOW);
+        assert_eq!(later, ["(19 lines of earlier calls were dropped)", "line"]);
+    }
 
     #[test]
     fn keeps_a_cap_and_says_what_it_dropped() {

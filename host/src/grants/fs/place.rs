@@ -54,15 +54,8 @@ impl Place {
     /// Checks both paths and opens the directory.
     pub(super) fn open(guest: &str, host: &Path, ambient: &Ambient) -> Result<Self, String> {
         check_guest(guest)?;
-        let asked = host.display();
-        let path = absolute(host, ambient)?;
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a grant is configured here: the operator's path becomes a handle"
-        )]
-        let host = std::fs::canonicalize(&path)
-            .map_err(|error| format!("cannot open the directory \"{asked}\": {}", plain(&error)))?;
-        check_host(&host, ambient)?;
+        let asked = shown(host);
+        let host = find(host, ambient)?;
         let dir = beneath::open_canonical(&host).map_err(|errno| match errno {
             Errno::NOSYS => "filesystem grants need the openat2 system call (Linux 5.6 or newer)".to_owned(),
             Errno::NOTDIR => format!("\"{asked}\" is not a directory; grant the directory that holds it"),
@@ -103,6 +96,21 @@ impl Place {
     }
 }
 
+/// The path of a granted directory without symbolic links, if it may be granted.
+pub(super) fn find(host: &Path, ambient: &Ambient) -> Result<PathBuf, String> {
+    let path = absolute(host, ambient)?;
+    #[expect(clippy::disallowed_methods, reason = "a grant is configured here: the operator's path becomes a handle")]
+    let found = std::fs::canonicalize(&path)
+        .map_err(|error| format!("cannot open the directory \"{}\": {}", shown(host), plain(&error)))?;
+    check_host(&found, ambient)?;
+    Ok(found)
+}
+
+/// A path of the operator's, fit for a terminal.
+fn shown(path: &Path) -> String {
+    text::excerpt(&path.to_string_lossy(), 500)
+}
+
 /// The text of an I/O error without a path in it.
 fn plain(error: &std::io::Error) -> String {
     match error.kind() {
@@ -136,7 +144,7 @@ fn absolute(host: &Path, ambient: &Ambient) -> Result<PathBuf, String> {
 }
 
 fn check_host(host: &Path, ambient: &Ambient) -> Result<(), String> {
-    let shown = host.display();
+    let shown = shown(host);
     if !Guard::Place.is_on() {
         return Ok(());
     }
@@ -147,14 +155,26 @@ fn check_host(host: &Path, ambient: &Ambient) -> Result<(), String> {
         return Err(format!("\"{shown}\" lies in {kernel}, which is not data and is never granted"));
     }
     for own in &ambient.reserved {
-        if own.starts_with(host) || host.starts_with(own) {
+        let real = real(own);
+        if real.starts_with(host) || host.starts_with(&real) {
             return Err(format!(
                 "\"{shown}\" covers belljar's own \"{}\", which no provider may read; grant a directory beside it, or move belljar's files (plugins, configuration, cache, state) elsewhere",
-                own.display()
+                self::shown(own)
             ));
         }
     }
     Ok(())
+}
+
+/// Where `path` lies, links and `..` resolved as far as it exists: what is to be made later has a directory already.
+fn real(path: &Path) -> PathBuf {
+    for there in path.ancestors() {
+        #[expect(clippy::disallowed_methods, reason = "a grant is configured here: where belljar's own files are")]
+        if let Ok(real) = std::fs::canonicalize(there) {
+            return path.strip_prefix(there).map_or_else(|_| real.clone(), |rest| real.join(rest));
+        }
+    }
+    path.to_owned()
 }
 
 fn is_local(dir: &File) -> bool {

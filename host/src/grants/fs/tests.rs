@@ -98,6 +98,25 @@ fn a_replaced_directory_is_found_again() {
 }
 
 #[test]
+fn what_is_belljars_own_is_found_behind_links_and_dots() {
+    let temp = tempfile::tempdir().unwrap();
+    let base = temp.path().canonicalize().unwrap();
+    for dir in ["jar/data", "state/belljar", "real/plugins"] {
+        std::fs::create_dir_all(base.join(dir)).unwrap();
+    }
+    symlink("../real/plugins", base.join("jar/plugins")).unwrap();
+    let own = ["jar/plugins", "jar/../state/belljar", "jar/../state/later/cache"].map(|own| base.join(own));
+    let ambient = Ambient { base: base.clone(), home: None, reserved: own.into() };
+    let configure = |host: &str| Fs::configure(&Config(BTreeMap::from([("/d".to_owned(), host.into())])), &ambient);
+    assert!(configure("jar/data").is_ok());
+    for own in ["real/plugins", "real", "state", "state/belljar"] {
+        assert!(configure(own).err().unwrap_or_default().contains("belljar's own"), "{own}");
+    }
+    let hidden = configure("a\u{1b}[31m\u{202e}").err().unwrap();
+    assert!(hidden.contains("\"a[31m\""), "{hidden:?}");
+}
+
+#[test]
 fn entries_are_streamed_and_independent() {
     let temp = tempfile::tempdir().unwrap();
     for i in 0..100 {

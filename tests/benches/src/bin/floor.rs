@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar::admission::budget::Budget;
 use belljar::admission::{Admission, Gate};
 use belljar::audit::Sink;
 use belljar::catalog::{Catalog, Mount, Snapshot};
@@ -139,8 +140,8 @@ fn main() {
                 }
                 let after_engine = thread_cpu();
                 for _ in 0..operations {
-                    let permit = ours.admission.admit(&ours.gate, None).await.expect("a permit");
                     let operation = Operation::Read { reference: reference.to_owned() };
+                    let permit = ours.admission.admit(&ours.gate, &operation, None).await.expect("a permit");
                     assert!(ours.sandbox.call(ours.id, permit, operation).await.result.is_ok());
                 }
                 let after_sandbox = thread_cpu();

@@ -1,0 +1,143 @@
+//! The same rules as in the product, around a thread of the test: what can still be done there, and what cannot.
+
+use std::fs;
+use std::io::ErrorKind::PermissionDenied;
+use std::net::{TcpListener, TcpStream};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+
+use super::*;
+use crate::config::{FILE, Given};
+
+/// A place with a plugin, two directories of which one is granted, and a configuration with these lines.
+fn place(lines: &str) -> (tempfile::TempDir, Config) {
+    let temp = tempfile::tempdir().unwrap();
+    let root = temp.path().canonicalize().unwrap();
+    for dir in ["plugins", "granted", "granted/below", "beside", "home"] {
+        fs::create_dir_all(root.join(dir)).unwrap();
+        fs::write(root.join(dir).join("file"), dir).unwrap();
+    }
+    let config = Config::read(Given {
+        file: Some((root.join(FILE), lines.to_owned())),
+        directory: root.clone(),
+        home: Some(root.join("home")),
+        cache: root.join("cache"),
+        state: root.join("state"),
+        plugins: None,
+    });
+    (temp, config.unwrap())
+}
+
+/// Runs `probe` in a thread of its own inside the wall that belongs to `open`.
+fn inside<T: Send>(open: &Open, probe: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let walled = scope.spawn(|| {
+            let status = enforce(open, &mut Vec::new()).unwrap();
+            assert!(
+                matches!(status.landlock, LandlockStatus::Available { .. }),
+                "these tests need a kernel with Landlock: {:?}",
+                status.landlock
+            );
+            probe()
+        });
+        walled.join().unwrap()
+    })
+}
+
+/// How trying something ended.
+fn tried<T>(result: std::io::Result<T>) -> Result<(), std::io::ErrorKind> {
+    result.map(drop).map_err(|error| error.kind())
+}
+
+#[test]
+fn what_is_needed_can_be_opened_and_nothing_else() {
+    let (temp, config) = place("audit = \"audit.jsonl\"\n[mounts.a]\nfs = { \"/\" = \"granted\" }");
+    let root = temp.path().canonicalize().unwrap();
+    let read = |path: &str| tried(fs::read(root.join(path)));
+    let write = |path: &str| tried(fs::write(root.join(path), "x"));
+    let append = |path: &str| tried(fs::OpenOptions::new().append(true).open(root.join(path)));
+    let before = [read("beside/file"), read("home/file"), tried(fs::read("/etc/passwd")), write("beside/new")];
+    assert_eq!(before, [Ok(()); 4], "without a wall all of that works");
+    inside(&openings(&config, None), || {
+        assert_eq!([read("plugins/file"), read("granted/file"), read("granted/below/file")], [Ok(()); 3]);
+        assert_eq!(tried(fs::read_dir(root.join("granted/below"))), Ok(()));
+        assert_eq!([write("cache/a"), write("state/a"), append("audit.jsonl")], [Ok(()); 3]);
+        assert_eq!(tried(fs::rename(root.join("cache/a"), root.join("cache/b"))), Ok(()));
+        assert_eq!(tried(fs::read("/proc/self/mountinfo")), Ok(()));
+        let denied = Err(PermissionDenied);
+        for path in ["beside/file", "home/file", "audit.jsonl", "/etc/passwd", "/etc/hostname", "/proc/self/environ"] {
+            assert_eq!(read(path), denied, "{path}");
+        }
+        for path in ["plugins/file", "granted/file", "granted/new", "beside/new", "audit.jsonl", "new"] {
+            assert_eq!(write(path), denied, "{path}");
+        }
+        for path in ["/", "/etc", "/proc", "/dev"] {
+            assert_eq!(tried(fs::read_dir(path)), denied, "{path}");
+        }
+        assert_eq!(tried(fs::remove_file(root.join("plugins/file"))), denied);
+        assert_eq!(tried(std::process::Command::new("/bin/sh").arg("-c").arg(":").output()), denied);
+    });
+}
+
+#[test]
+fn no_socket_leads_out() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let name = SocketAddr::from_abstract_name(format!("belljar-wall-{}", std::process::id())).unwrap();
+    let _abstract = UnixListener::bind_addr(&name).unwrap();
+    let connect = || tried(TcpStream::connect(listener.local_addr().unwrap()));
+    let bind = || tried(TcpListener::bind("127.0.0.1:0"));
+    let speak = || tried(UnixStream::connect_addr(&name));
+    assert_eq!([connect(), bind(), speak()], [Ok(()); 3], "without a wall all of that works");
+    let (_temp, config) = place("");
+    inside(&openings(&config, None), || assert_eq!([connect(), bind(), speak()], [Err(PermissionDenied); 3]));
+}
+
+#[test]
+fn a_grant_that_is_refused_opens_nothing() {
+    let (temp, config) =
+        place("[mounts.a]\nfs = { \"/\" = \"/\", \"/p\" = \"/proc\", \"/s\" = \".\", \"/g\" = \"granted\" }");
+    let granted = temp.path().canonicalize().unwrap().join("granted");
+    let directories: Vec<_> = config.mounts.values().flat_map(|m| m.grants.directories(&config.ambient)).collect();
+    assert_eq!(directories, [granted]);
+}
+
+#[test]
+fn the_file_that_is_to_be_written_can_be() {
+    let (temp, config) = place("");
+    for (output, other) in [("beside/file", "beside/new"), ("home/new", "home/file")] {
+        let (output, other) = (temp.path().join(output), temp.path().join(other));
+        inside(&openings(&config, Some(&output)), || {
+            assert_eq!(tried(fs::write(&output, "x")), Ok(()), "{}", output.display());
+            assert_eq!(tried(fs::read(&output)), Err(PermissionDenied), "{}", output.display());
+            assert_eq!(tried(fs::write(&other, "x")), Err(PermissionDenied), "{}", other.display());
+        });
+    }
+}
+
+#[test]
+fn the_compiler_opens_nothing() {
+    inside(&Vec::new(), || {
+        for path in ["/etc/passwd", "/proc/self/exe", "/proc/self/maps", "/etc/ld.so.cache"] {
+            assert_eq!(tried(fs::read(path)), Err(PermissionDenied), "{path}");
+        }
+    });
+}
+
+#[test]
+fn what_stands_is_told() {
+    let available = |abi: ABI| LandlockStatus::Available { effective_abi: abi, kernel_abi: None };
+    let newer = LandlockStatus::Available { effective_abi: ABI::V9, kernel_abi: Some(12) };
+    assert_eq!(standing_on(&available(ABI::V6), true), Standing::Full { abi: 6 });
+    assert_eq!(standing_on(&newer, true), Standing::Full { abi: 12 });
+    let old = standing_on(&available(ABI::V4), true);
+    assert_eq!(
+        old.to_string(),
+        "partial (Landlock ABI 4), without: commands to devices, signals and abstract Unix sockets"
+    );
+    assert_eq!(standing_on(&available(ABI::V1), true).missing().len(), SINCE.len());
+    assert_eq!(standing_on(&available(ABI::V7), false).word(), "partial");
+    for none in [LandlockStatus::NotEnabled, LandlockStatus::NotImplemented] {
+        let standing = standing_on(&none, true);
+        assert_eq!((standing.word(), standing.abi()), ("none", None));
+    }
+}

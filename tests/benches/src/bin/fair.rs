@@ -1,0 +1,146 @@
+//! What a crowd of hostile mounts costs everybody else: short reads, and pings, alone and beside sixteen mounts that compute
+//! without end, in interleaved rounds over HTTP, a connection each.
+//!
+//! `--binary FILE` measures another build; with one that has the feature `unguarded`, `--off lane` shows what the lanes do.
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first surprise, and prints")]
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use belljar_benches::{Samples, process_cpu};
+use belljar_tests::{Client, Era, Http, Server, Site};
+use serde_json::json;
+
+/// Mounts that spin.
+const CROWD: usize = 16;
+
+/// How long one measurement goes on.
+const ROUND: Duration = Duration::from_secs(4);
+
+/// What one client saw in a round.
+#[derive(Default)]
+struct Seen {
+    latency: Samples,
+    done: u32,
+}
+
+fn measure(client: &mut Client<Http>, ask: impl Fn(&mut Client<Http>)) -> Seen {
+    let mut seen = Seen::default();
+    let end = Instant::now() + ROUND;
+    while Instant::now() < end {
+        let began = Instant::now();
+        ask(client);
+        seen.latency.add(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX), 1);
+        seen.done += 1;
+    }
+    seen
+}
+
+fn read(client: &mut Client<Http>) {
+    client.read("belljar://sized/text/1024").expect("a reading");
+}
+
+fn ping(client: &mut Client<Http>) {
+    client.request("resources/templates/list", json!({})).expect("an answer");
+}
+
+fn argument(name: &str) -> Option<String> {
+    let mut all = std::env::args().skip_while(|argument| argument != name);
+    all.nth(1)
+}
+
+fn main() {
+    let rounds: usize = argument("--rounds").and_then(|n| n.parse().ok()).unwrap_or(3);
+    let mut site = Site::new();
+    site.mount_as("guest_sized", "sized.wasm");
+    for n in 0..CROWD {
+        site.mount_as("guest_imp", &format!("imp{n}.wasm"));
+    }
+    site.config(
+        "audit = \"off\"\n[limits]\ntime = \"250ms\"\nfuel = 100000000000\n[mounts.sized.limits]\ntime = \"5s\"\n",
+    );
+    if let Some(off) = argument("--off") {
+        site.env("BELLJAR_UNGUARDED", off);
+    }
+    let mut command = match argument("--binary") {
+        Some(binary) => {
+            let mut command = Command::new(binary);
+            command.args(site.arguments(&["serve", "--http", "127.0.0.1:0"])).env_clear().envs(site.environment());
+            command
+        }
+        None => site.command(site.arguments(&["serve", "--http", "127.0.0.1:0"])),
+    };
+    command.current_dir(site.path("."));
+    let server = Server::start(command);
+    let pid = server.process.id();
+    let (is_on, is_over, spun) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for n in 0..CROWD {
+            let (server, is_on, is_over, spun) = (&server, &is_on, &is_over, &spun);
+            scope.spawn(move || {
+                let mut client = server.client(Era::Modern);
+                let mut turn = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    if !is_on.load(Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(5));
+                        continue;
+                    }
+                    turn += 1;
+                    // Another resource each time: what fails again and again is soon not asked any more.
+                    let _ = client.read(&format!("belljar://imp{n}/spin/{turn}"));
+                    spun.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let mut client = server.client(Era::Modern);
+        for _ in 0..500 {
+            read(&mut client);
+        }
+        let mut table = [[Samples::default(), Samples::default()], [Samples::default(), Samples::default()]];
+        let mut rates = [Samples::default(), Samples::default()];
+        let mut cost = Samples::default();
+        for _ in 0..rounds {
+            for crowd in [false, true] {
+                is_on.store(crowd, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(600));
+                let before = process_cpu(pid);
+                let seen = measure(&mut client, read);
+                if !crowd {
+                    cost.add(process_cpu(pid) - before, seen.done);
+                }
+                table[0][usize::from(crowd)].add((seen.latency.median() * 1000.0) as u64, 1);
+                table[1][usize::from(crowd)].add((seen.latency.quantile(0.99) * 1000.0) as u64, 1);
+                rates[usize::from(crowd)].add(u64::from(seen.done) * 1000 / ROUND.as_secs(), 1);
+            }
+        }
+        is_on.store(true, Ordering::Relaxed);
+        let pings = measure(&mut client, ping);
+        is_over.store(true, Ordering::Relaxed);
+        println!(
+            "\n| short reads over HTTP, medians of {rounds} rounds | alone | with {CROWD} mounts that spin in 250 ms calls | ratio |\n|---|---|---|---|"
+        );
+        for (name, [alone, crowd]) in ["latency, median, us", "latency, p99, us"].iter().zip(&table) {
+            println!(
+                "| {name} | {:.0} | {:.0} | {:.2}x |",
+                alone.median(),
+                crowd.median(),
+                crowd.median() / alone.median()
+            );
+        }
+        let [alone, crowd] = &rates;
+        println!(
+            "| reads a second | {:.0} | {:.0} | {:.2}x |",
+            alone.median(),
+            crowd.median(),
+            crowd.median() / alone.median()
+        );
+        println!(
+            "\n{} calls spun; a list over all mounts beside them: median {:.0} us, p99 {:.0} us; {:.0} us CPU a read alone",
+            spun.load(Ordering::Relaxed),
+            pings.latency.median(),
+            pings.latency.quantile(0.99),
+            cost.median()
+        );
+    });
+}

@@ -1,0 +1,47 @@
+//! One target under libFuzzer: `BELLJAR_FUZZ_TARGET` says which. With `BELLJAR_FUZZ_LIST=DIR` it writes what libFuzzer
+//! wants to know of each target into `DIR` (seeds made from this build's components, a dictionary), names it with its
+//! longest input, and ends.
+#![no_main]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use belljar_fuzz::{TARGETS, Target, corpus};
+use libfuzzer_sys::fuzz_target;
+
+static TARGET: LazyLock<&Target> =
+    LazyLock::new(|| belljar_fuzz::target(&std::env::var("BELLJAR_FUZZ_TARGET").unwrap_or_default()));
+
+fuzz_target!(
+    init: {
+        if let Ok(directory) = std::env::var("BELLJAR_FUZZ_LIST") {
+            list(Path::new(&directory)).expect("a writable directory");
+            std::process::exit(0);
+        }
+        LazyLock::force(&TARGET);
+    },
+    |input: &[u8]| (TARGET.run)(input)
+);
+
+fn list(directory: &Path) -> std::io::Result<()> {
+    for target in TARGETS {
+        let own = directory.join(target.name);
+        fs::create_dir_all(own.join("built"))?;
+        for (name, seed) in corpus::built(target) {
+            fs::write(own.join("built").join(name), seed)?;
+        }
+        let mut words = String::new();
+        for word in target.words {
+            let bytes = word.bytes().fold(String::new(), |mut all, byte| {
+                let _ = write!(all, "\\x{byte:02x}");
+                all
+            });
+            let _ = writeln!(words, "\"{bytes}\"");
+        }
+        fs::write(own.join("words"), words)?;
+        println!("{} {} {}", target.name, target.longest, corpus::directory(target).display());
+    }
+    Ok(())
+}

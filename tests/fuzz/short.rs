@@ -1,0 +1,35 @@
+//! Each target for a moment: its whole corpus, then a fixed number of mutations with a fixed seed.
+#![expect(clippy::panic, reason = "in a test a panic is how a failure is told")]
+
+use belljar_fuzz::{TARGETS, havoc, target};
+
+/// One test a target, so that a failure names it.
+macro_rules! short {
+    ($($name:ident),* $(,)?) => {
+        $(#[test] fn $name() {
+            havoc::short(target(stringify!($name))).unwrap_or_else(|why| panic!("{why}"));
+        })*
+
+        #[test]
+        fn every_target_is_run() {
+            let run = [$(stringify!($name)),*];
+            let all: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+            assert_eq!(run.as_slice(), all);
+        }
+    };
+}
+
+short! {
+    reference, base, route, template, listing, reading, cursor, text, message, profile, compiler, config, grants, audit,
+}
+
+#[test]
+fn a_broken_invariant_is_told_with_a_small_input() {
+    let broken = belljar_fuzz::Target {
+        run: |bytes| assert!(!bytes.windows(2).any(|pair| pair == b"??"), "found"),
+        ..*target("reference")
+    };
+    let why = havoc::short(&broken).err().unwrap_or_default();
+    assert!(why.contains("found"), "{why}");
+    assert!(why.contains("on the input b\"??\""), "{why}");
+}

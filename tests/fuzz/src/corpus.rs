@@ -1,0 +1,54 @@
+//! The inputs that are kept, and the place for those that broke something.
+
+use std::fs;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::path::{Path, PathBuf};
+
+use belljar_tests::places;
+
+use crate::{Target, components};
+
+/// Where a target's inputs are kept.
+pub fn directory(target: &Target) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name)
+}
+
+/// The inputs that the repository keeps for a target, and, for those that read components, what was built here.
+///
+/// # Panics
+/// When there are none: a target without a corpus looks at noise.
+pub fn seeds(target: &Target) -> Vec<(String, Vec<u8>)> {
+    let directory = directory(target);
+    let entries = fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let mut seeds: Vec<_> = entries
+        .map(|entry| {
+            let entry = entry.expect("a readable directory");
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, fs::read(entry.path()).expect("a readable file"))
+        })
+        .collect();
+    seeds.sort();
+    assert!(!seeds.is_empty(), "{} is empty", directory.display());
+    seeds.extend(built(target));
+    seeds
+}
+
+/// What is made from the components of this build.
+pub fn built(target: &Target) -> Vec<(String, Vec<u8>)> {
+    if target.name == "profile" { components::skeletons() } else { Vec::new() }
+}
+
+/// Keeps an input that broke an invariant, and says how to look at it again.
+pub fn report(target: &Target, input: &[u8], why: &str) -> String {
+    let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(input);
+    let directory = places::target().join("fuzz/found");
+    let file = directory.join(format!("{}-{hash:016x}", target.name));
+    let kept = fs::create_dir_all(&directory).and_then(|()| fs::write(&file, input));
+    let place = match kept {
+        Ok(()) => {
+            format!("it is in {}; to keep it, copy it into {}", file.display(), self::directory(target).display())
+        }
+        Err(error) => format!("it could not be written to {}: {error}", file.display()),
+    };
+    format!("{}: {why}\non the input b\"{}\"\n{place}", target.name, input.escape_ascii())
+}

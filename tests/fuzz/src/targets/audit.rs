@@ -1,0 +1,41 @@
+//! Records: `audit`. A line is one line, whatever strangers said in it, and says what they said.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use belljar::audit::Record;
+use belljar::model::{Caller, Digest, MountName, ReadError, Trail, Usage, Verdict};
+use serde_json::Value;
+
+use crate::input::Fields;
+
+/// Fields: client, reference, error, what was asked of a grant, a number.
+pub(super) fn audit(bytes: &[u8]) {
+    let mut fields = Fields::of(bytes);
+    let (client, reference, error, asked) = (fields.text(), fields.text(), fields.text(), fields.text());
+    let number = fields.number();
+    let mut trail = Trail::default();
+    trail.add("fs", &asked, Verdict::Denied, || None);
+    trail.add("fs", &asked, Verdict::Denied, || None);
+    let record = Record {
+        at: UNIX_EPOCH + Duration::from_secs(number % (1 << 33)),
+        caller: Caller { transport: "stdio", client: Some(client.as_str().into()) },
+        mount: MountName::new(&client).ok(),
+        digest: Some(Digest([0; 32])),
+        operation: "read",
+        reference: Some(reference.clone()),
+        outcome: Err(ReadError::Internal(error.clone())),
+        usage: Usage { fuel: number, time: Duration::from_nanos(number), memory: number, bytes: number },
+        trail,
+    };
+    let line = record.to_line();
+    assert!(!line.bytes().any(|b| b < b' '), "more than one line, or a control character: {line:?}");
+    let read: Value = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line:?}"));
+    assert_eq!(read["caller"]["client"], client);
+    assert_eq!(read["reference"], reference);
+    assert_eq!(read["details"], error);
+    assert_eq!(read["outcome"], "internal");
+    assert_eq!(read["usage"]["fuel"], number);
+    assert_eq!(read["denials"][0]["times"], 2);
+    assert_eq!(read["denials"].as_array().map(Vec::len), Some(1));
+    assert_eq!(read["grants"], serde_json::json!([]));
+}

@@ -1,0 +1,119 @@
+//! References, bases, routing and templates: `model::reference` and `catalog::Snapshot::route`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use belljar::admission::Gate;
+use belljar::catalog::{Mount, Snapshot};
+use belljar::model::{Digest, Limits, MountName, reference};
+use belljar::sandbox::MountId;
+use fluent_uri::{Uri, UriRef};
+use iri_string::spec::UriSpec;
+use iri_string::template::UriTemplateStr;
+use iri_string::template::simple_context::SimpleContext;
+
+use crate::{input, oracle};
+
+/// A mount that no call reaches.
+pub(super) fn mount(name: &str, base: &str) -> Arc<Mount> {
+    let name = MountName::new(name).unwrap();
+    Arc::new(Mount {
+        gate: Gate::new(name.clone(), Limits::default()),
+        name,
+        base: base.to_owned(),
+        file: "x.wasm".to_owned(),
+        digest: Digest([0; 32]),
+        id: MountId::none(),
+        holds: Vec::new(),
+        uses: Vec::new(),
+        warning: None,
+    })
+}
+
+/// A reference is taken exactly when the rules, written once more, take it; and whoever resolves a taken one against a
+/// base gets that base and the reference, letter by letter.
+pub(super) fn reference(bytes: &[u8]) {
+    let reference = input::text(bytes);
+    let taken = reference::check(&reference);
+    assert_eq!(taken.is_ok(), oracle::is_lawful(&reference), "{taken:?} for {reference:?}");
+    if taken.is_ok() {
+        let base = "belljar://m/x/";
+        let parsed = UriRef::parse(reference.as_str()).unwrap_or_else(|e| panic!("RFC 3986 has no {reference:?}: {e}"));
+        let resolved = parsed.resolve_against(&Uri::parse(base).unwrap()).unwrap();
+        assert_eq!(resolved.as_str(), format!("{base}{reference}"));
+    }
+}
+
+/// A base that is taken is a prefix that ends where a segment ends, and an absolute URI with whatever follows it.
+pub(super) fn base(bytes: &[u8]) {
+    let base = input::text(bytes);
+    if reference::check_base(&base).is_err() {
+        return;
+    }
+    assert!(base.len() <= reference::MAX_URI / 2 && base.is_ascii() && base.ends_with(['/', ':']), "{base:?}");
+    let (scheme, rest) = base.split_once(':').unwrap();
+    let letters = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(b);
+    assert!(scheme.starts_with(|c: char| c.is_ascii_lowercase()) && scheme.bytes().all(|b| letters(&b)), "{base:?}");
+    assert!(!base.contains(['?', '#', '{', '}']), "{base:?}");
+    let decoded = oracle::decode(rest.as_bytes()).unwrap_or_else(|| panic!("{base:?} does not decode"));
+    assert!(!oracle::has_dot_segment(&decoded), "{base:?} climbs");
+    oracle::assert_plain(&base, "a base");
+    for reference in ["", "a", "a/b.md?c=d"] {
+        let uri = format!("{base}{reference}");
+        assert!(Uri::parse(uri.as_str()).is_ok(), "{uri:?} is no URI");
+    }
+}
+
+/// The last line is routed over the mounts of the other lines: the longest base that it begins with wins.
+pub(super) fn route(bytes: &[u8]) {
+    let all = input::text(bytes);
+    let (bases, uri) = all.rsplit_once('\n').unwrap_or(("", &all));
+    let bases: BTreeSet<&str> = bases.lines().take(16).filter(|base| reference::check_base(base).is_ok()).collect();
+    let mounts: Vec<_> = bases.iter().enumerate().map(|(at, base)| mount(&format!("m{at}"), base)).collect();
+    let snapshot = Snapshot::new(mounts.clone(), Vec::new());
+    let found = snapshot.route(uri).map(|(mount, rest)| (mount.base.as_str(), rest));
+    let longest = bases.iter().filter(|base| uri.starts_with(**base)).max_by_key(|base| base.len());
+    assert_eq!(found, longest.map(|base| (*base, &uri[base.len()..])), "{uri:?} over {bases:?}");
+    // What a mount calls its own leads back to it, or to a longer base, whole.
+    for mount in &mounts {
+        if reference::check(uri).is_ok() {
+            let absolute = format!("{}{uri}", mount.base);
+            let (owner, rest) = snapshot.route(&absolute).expect("its own base fits");
+            assert_eq!(format!("{}{rest}", owner.base), absolute);
+            assert!(owner.base.len() >= mount.base.len(), "{absolute:?} leads to {:?}", owner.base);
+        }
+        let from = snapshot.from(Some(&mount.name));
+        assert!(from.len() == mounts.iter().filter(|other| other.name >= mount.name).count());
+    }
+}
+
+/// A template that is taken expands, with plain values, to references that are taken; and with empty ones at least never
+/// to one that climbs.
+pub(super) fn template(bytes: &[u8]) {
+    let template = input::text(bytes);
+    if reference::check_template(&template).is_err() {
+        return;
+    }
+    assert!(template.is_ascii() && template.len() <= reference::MAX_URI, "{template:?}");
+    assert!(template.contains('{') && !template.starts_with('/'), "{template:?}");
+    let parsed = UriTemplateStr::new(&template).unwrap();
+    for value in [Some("v"), Some(""), None] {
+        let mut context = SimpleContext::new();
+        for variable in parsed.variables() {
+            // What a variable is called may be part of the expansion, and is nobody's reference.
+            if variable.as_str().contains('%') {
+                return;
+            }
+            if let Some(value) = value {
+                context.insert(variable.as_str(), value);
+            }
+        }
+        let expanded = parsed.expand::<UriSpec, _>(&context).unwrap().to_string();
+        if value == Some("v") && expanded.len() <= reference::MAX_URI {
+            assert_eq!(reference::check(&expanded), Ok(()), "{template:?} expands to {expanded:?}");
+        }
+        let path = expanded.split('?').next().unwrap_or_default();
+        let decoded = oracle::decode(path.as_bytes()).unwrap();
+        assert!(!oracle::has_dot_segment(&decoded), "{template:?} expands to {expanded:?}, which climbs");
+    }
+}

@@ -1,0 +1,184 @@
+//! What the operator writes: `config` and `grants`. Not hostile, but often wrong, and sometimes pasted from a stranger.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use belljar::config::{Audit, Config, Given};
+use belljar::grants::{Ambient, KINDS, Requested};
+use belljar::model::{Limits, limits};
+use tempfile::TempDir;
+use toml::{Table, Value};
+
+use crate::{input, oracle};
+
+/// A file is taken with everything in bounds and every path absolute, or refused in plain words that name a key of it, or
+/// the line.
+pub(super) fn config(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let given = Given {
+        file: Some(("/srv/jar/belljar.toml".into(), text.to_owned())),
+        directory: "/work".into(),
+        plugins: None,
+        home: Some("/srv/op".into()),
+        cache: "/var/cache/belljar".into(),
+        state: "/var/lib/belljar".into(),
+    };
+    match Config::read(given) {
+        Ok(config) => taken(&config),
+        Err(why) => {
+            why.lines().for_each(|line| oracle::assert_plain(line, "a refusal"));
+            let rest = why.strip_prefix("/srv/jar/belljar.toml: ").unwrap_or_else(|| panic!("no file in {why:?}"));
+            match text.parse::<Table>() {
+                Err(_) => assert!(rest.contains("line "), "{why:?} names no line"),
+                Ok(table) => {
+                    let mut keys = Vec::new();
+                    collect(&table, &mut keys);
+                    assert!(keys.iter().any(|key| rest.contains(key.as_str())), "{why:?} names none of {keys:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Every key of a file, as it is shown.
+fn collect(table: &Table, keys: &mut Vec<String>) {
+    for (key, value) in table {
+        keys.push(belljar::model::text::excerpt(key, 80));
+        if let Value::Table(inner) = value {
+            collect(inner, keys);
+        }
+    }
+}
+
+fn taken(config: &Config) {
+    assert!((1..=1024).contains(&config.calls));
+    let fair = usize::try_from(config.calls / 2).unwrap().max(1);
+    for limits in config.mounts.values().map(|mount| &mount.limits).chain([&config.limits]) {
+        within(limits);
+        assert!((1..=fair).contains(&limits.concurrency), "{limits:?}");
+    }
+    let mut places = vec![&config.plugins, &config.cache, &config.state];
+    if let Audit::File(file) = &config.audit {
+        places.push(file);
+    }
+    for place in places {
+        assert!(place.is_absolute(), "{}", place.display());
+        assert!(config.ambient.reserved.contains(place), "{} may be granted", place.display());
+    }
+    for (name, mount) in &config.mounts {
+        assert!(name.as_str().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'), "{name}");
+        let file = mount.component.as_deref().unwrap_or("x.wasm");
+        let plain = Path::new(file).file_name().is_some_and(|last| last == file);
+        assert!(plain && file.ends_with(".wasm") && !file.starts_with('.'), "{file:?}");
+        if let Some(uri) = &mount.uri {
+            assert!(uri.ends_with(['/', ':']) && uri.is_ascii(), "{uri:?}");
+        }
+    }
+}
+
+fn within(given: &Limits) {
+    let time = Duration::from_millis(1)..=limits::MAX_TIME;
+    assert!(time.contains(&given.time) && time.contains(&given.queue), "{given:?}");
+    assert!((1..=limits::MAX_FUEL).contains(&given.fuel), "{given:?}");
+    assert!((64 << 10..=limits::MAX_MEMORY).contains(&given.memory), "{given:?}");
+    assert!((1 << 10..=limits::MAX_RESULT).contains(&given.result), "{given:?}");
+    assert!((8..=limits::MAX_RANDOM).contains(&given.random), "{given:?}");
+    assert!((8..=limits::MAX_HANDLES).contains(&(given.handles as u64)), "{given:?}");
+    assert!(given.output <= 16 << 20 && given.resources >= 1 && given.component >= 1 << 10, "{given:?}");
+}
+
+/// A place with everything that a path can lead to.
+struct Place {
+    root: TempDir,
+    ambient: Ambient,
+}
+
+static PLACE: LazyLock<Place> = LazyLock::new(|| {
+    let root = TempDir::with_prefix("belljar-fuzz-").expect("a temporary directory");
+    let at = |path: &str| root.path().join(path);
+    for directory in ["jar/data/inner", "jar/state", "jar/cache", "jar/real/plugins", "jar/op/x", "out"] {
+        fs::create_dir_all(at(directory)).expect("a writable place");
+    }
+    fs::write(at("jar/file"), "x").expect("a writable place");
+    fs::write(at("jar/belljar.toml"), "").expect("a writable place");
+    for (link, to) in [("link", "data"), ("outside", "../out"), ("plugins", "real/plugins"), ("round", "round")] {
+        symlink(to, at("jar").join(link)).expect("a writable place");
+    }
+    let jar = at("jar");
+    // As an operator names them: through a link, and over another directory.
+    let reserved = ["plugins", "state", "data/../cache", "belljar.toml", "belljar.lock"].map(|own| jar.join(own));
+    let ambient = Ambient { base: jar.clone(), home: Some(jar.join("op")), reserved: reserved.into() };
+    Place { root, ambient }
+});
+
+/// Grants of one mount: what is taken leads to directories that are data and none of belljar's own.
+pub(super) fn grants(bytes: &[u8]) {
+    let Ok(mut table) = input::text(bytes).parse::<Table>() else { return };
+    let mut requested = Requested::default();
+    let (mut fs, mut env) = (BTreeMap::new(), BTreeMap::new());
+    for kind in KINDS {
+        let Some(value) = table.remove(kind.name) else { continue };
+        match requested.set(kind.name, value.clone()) {
+            Some(Ok(())) => {}
+            Some(Err(_)) => return,
+            None => panic!("{} is a kind of grant without a value", kind.name),
+        }
+        match kind.name {
+            "fs" => fs = strings(&value),
+            "env" => env = strings(&value),
+            _ => {}
+        }
+    }
+    let described = requested.describe();
+    let named: Vec<_> = described.iter().filter(|(kind, _)| *kind == "env").map(|(_, line)| line).collect();
+    assert_eq!(named, env.keys().collect::<Vec<_>>(), "names of variables, and no value");
+    match requested.configure(&PLACE.ambient) {
+        Ok(held) => {
+            assert_eq!(held.has_files(), !fs.is_empty());
+            assert_eq!(held.kinds().contains(&"env"), !env.is_empty());
+            assert!(!held.kinds().contains(&"http"), "the network cannot be granted");
+            for (guest, host) in &fs {
+                granted(guest, host);
+            }
+            for (name, value) in &env {
+                assert!(!name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0'), "{name:?}");
+            }
+        }
+        Err(why) => {
+            oracle::assert_plain(&why, "a refusal");
+            assert!(KINDS.iter().any(|kind| why.starts_with(&format!("{}: ", kind.name))), "{why:?} names no grant");
+        }
+    }
+}
+
+fn strings(value: &Value) -> BTreeMap<String, String> {
+    let table = value.as_table().into_iter().flatten();
+    table.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+fn granted(guest: &str, host: &str) {
+    oracle::assert_plain(guest, "a guest path");
+    assert!(guest.starts_with('/') && !oracle::has_dot_segment(guest), "{guest:?}");
+    let ambient = &PLACE.ambient;
+    let path = match host.strip_prefix("~") {
+        Some(below) if below.is_empty() || below.starts_with('/') => {
+            ambient.home.as_ref().expect("set above").join(below.trim_start_matches('/'))
+        }
+        _ => ambient.base.join(host),
+    };
+    let real = fs::canonicalize(&path).unwrap_or_else(|why| panic!("{host:?} was granted, and is not there: {why}"));
+    assert!(real.is_dir(), "{}", real.display());
+    assert!(real != Path::new("/"), "the whole file system");
+    for kernel in ["/proc", "/sys", "/dev"] {
+        assert!(!real.starts_with(kernel), "{}", real.display());
+    }
+    for own in &ambient.reserved {
+        let own: PathBuf = fs::canonicalize(own).unwrap_or_else(|_| own.clone());
+        let shown = own.strip_prefix(PLACE.root.path()).unwrap_or(&own).display();
+        assert!(!own.starts_with(&real) && !real.starts_with(&own), "{host:?} covers belljar's own {shown}");
+    }
+}

@@ -1,0 +1,31 @@
+//! Words of strangers: `model::text`.
+
+use belljar::model::text;
+
+use crate::{input, oracle};
+
+/// The first byte is the cap. What comes out is clean, capped, stays as it is when cleaned again, and is what went in
+/// without what hides.
+pub(super) fn text(bytes: &[u8]) {
+    let (max, rest) = bytes.split_first().map_or((0, bytes), |(max, rest)| (usize::from(*max), rest));
+    let given = input::text(rest);
+    let shown = text::excerpt(&given, max);
+    oracle::assert_plain(&shown, "an excerpt");
+    // Where nothing may be shown, the mark that something was there is.
+    assert!(shown.chars().count() <= max.max(1), "{shown:?} is longer than {max}");
+    if max > 0 {
+        assert!(text::is_clean(&shown, max), "{shown:?} is not clean");
+        assert_eq!(text::excerpt(&shown, max), shown);
+    }
+    assert_eq!(text::cleaned(given.clone(), max) == given, text::is_clean(&given, max) || shown == given, "{given:?}");
+    let line = |c: char| if matches!(c, '\n' | '\r' | '\t') { ' ' } else { c };
+    let visible = |c: &char| c.is_alphanumeric() || c.is_ascii_graphic() || *c == ' ';
+    let expected: String = given.chars().map(line).filter(visible).collect();
+    let kept: String = shown.strip_suffix('…').unwrap_or(&shown).chars().filter(visible).collect();
+    assert!(expected.starts_with(&kept), "{shown:?} is not the beginning of {given:?}");
+    if text::excerpt(&given, usize::MAX) == shown {
+        assert_eq!(expected, shown.chars().filter(visible).collect::<String>());
+    } else {
+        assert!(shown.ends_with('…'), "{shown:?} does not say that it was cut");
+    }
+}

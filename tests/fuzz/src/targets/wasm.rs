@@ -1,0 +1,91 @@
+//! Files that claim to be components: `sandbox::Profile`, and the compiler.
+
+use belljar::sandbox::{NotAProvider, Profile, compile};
+use wasmparser::{Parser, Payload};
+
+use crate::oracle;
+
+/// Names of a profile are cut at so many characters.
+const NAME: usize = 120;
+
+/// What is said of a file is what another walk through all of its parts finds in its outermost one.
+pub(super) fn profile(bytes: &[u8]) {
+    let read = Profile::read(bytes);
+    let found = outermost(bytes);
+    match &read {
+        Ok(profile) => {
+            for name in profile.imports.iter().chain(&profile.exports) {
+                oracle::assert_plain(name, "a name");
+                assert!(name.chars().count() <= NAME, "{name:?}");
+            }
+            assert!(profile.imports.is_sorted() && profile.exports.is_sorted());
+            assert!(profile.imports.len() <= 1000 && profile.exports.len() <= 1000);
+            if let Some((imports, exports)) = found {
+                assert_eq!((&profile.imports, &profile.exports), (&imports, &exports));
+            }
+            match profile.check() {
+                Ok(()) => {
+                    let ours = |name: &String| name.starts_with("belljar:provider/resource-provider@0.1.");
+                    assert!(profile.exports.iter().any(ours), "{:?}", profile.exports);
+                    let known = |name: &String| name.starts_with("wasi:") || name.starts_with("belljar:provider/");
+                    assert!(profile.imports.iter().all(known), "{:?}", profile.imports);
+                }
+                Err(why) => oracle::assert_plain(&why.to_string(), "a refusal"),
+            }
+            assert!(profile.kinds().len() <= 3 && profile.optional().len() <= 2);
+        }
+        Err(why) => {
+            oracle::assert_plain(&why.to_string(), "a refusal");
+            assert!(!matches!(why, NotAProvider::WrongWorld(_) | NotAProvider::ForeignImports(_)), "{why}");
+            let few = |(imports, exports): &(Vec<String>, Vec<String>)| imports.len().max(exports.len()) <= 1000;
+            assert!(!found.as_ref().is_some_and(few), "{why}, but every part of it can be read");
+        }
+    }
+}
+
+/// The outermost imports and exports, when every part of the file, nested ones included, can be parsed.
+fn outermost(bytes: &[u8]) -> Option<(Vec<String>, Vec<String>)> {
+    let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0);
+    let cut = |name: &str| belljar::model::text::excerpt(name, NAME);
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.ok()? {
+            Payload::Version { encoding, .. } if depth == 0 => {
+                depth = 1;
+                (encoding == wasmparser::Encoding::Component).then_some(())?;
+            }
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth -= 1,
+            Payload::ComponentImportSection(section) if depth == 1 => {
+                for import in section {
+                    imports.push(cut(import.ok()?.name.name));
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 1 => {
+                for export in section {
+                    exports.push(cut(export.ok()?.name.name));
+                }
+            }
+            Payload::ComponentImportSection(section) => section.into_iter().try_for_each(|i| i.ok().map(drop))?,
+            Payload::ComponentExportSection(section) => section.into_iter().try_for_each(|e| e.ok().map(drop))?,
+            _ => {}
+        }
+    }
+    imports.sort();
+    exports.sort();
+    Some((imports, exports))
+}
+
+/// What compiles has a profile; what does not is refused in plain words, and neither takes the process with it.
+pub(super) fn compiler(bytes: &[u8]) {
+    match compile(bytes) {
+        Ok(code) => {
+            assert!(!code.is_empty());
+            let profile = Profile::read(bytes);
+            assert!(profile.is_ok(), "it compiles, and its profile is {profile:?}");
+        }
+        Err(why) => {
+            oracle::assert_plain(&why, "a refusal");
+            assert!(!why.is_empty() && why.chars().count() <= 600, "{why}");
+        }
+    }
+}
