@@ -25,7 +25,7 @@ use wasmtime::component::Linker;
 
 use crate::admission::Permit;
 use crate::grants::{self, Held};
-use crate::model::{Digest, MountName, Operation, Outcome, ReadError, Trail, Usage, text};
+use crate::model::{Digest, Guard, MountName, Operation, Outcome, ReadError, Trail, Usage, text};
 
 pub use compile::{Compile, NotCompiled, compile, read_capped};
 pub use component::{NotAProvider, Profile};
@@ -216,7 +216,7 @@ impl Sandbox {
         let engine = self.engine.clone();
         let long = lane::Long::default();
         let flag = Arc::clone(&long);
-        if mounted.held.may_stall() {
+        if mounted.held.may_stall() && Guard::Apart.is_on() {
             let (name, deadline, late) = (mounted.name.clone(), permit.deadline(), permit.out_of_time());
             let call = async move || {
                 let _running = running;

@@ -1,13 +1,11 @@
 //! Many at once: each mount has its own turns, whoever finds none is told so, and the others do not notice.
 
-use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use belljar_tests::{Client, Era, RpcError, Server, Stdio, places};
+use belljar_tests::{Client, RpcError, Stdio};
 use serde_json::{Value, json};
 
-use crate::place::{INTERNAL, SLACK, WITNESS, begin, kind, modern, serve, site, witness};
+use crate::place::{INTERNAL, kind, serve, site, witness};
 
 fn imp(limits: &str) -> belljar_tests::Site {
     site(&format!("[mounts.imp]\ncomponent = \"imp.wasm\"\nlimits = {{ {limits} }}\n"))
@@ -98,66 +96,6 @@ fn a_full_house_still_hears_what_is_said() {
     assert!(began.elapsed() < Duration::from_secs(10), "it took {:?}", began.elapsed());
 }
 
-/// Files that are open are the whole process's: what one mount may have of them leaves enough for connections, and for the
-/// files of others.
-#[test]
-fn files_that_are_hoarded_leave_enough_for_others() {
-    let site = site(
-        "[mounts.imp]\ncomponent = \"imp.wasm\"\nfs = { \"/d\" = \"data\" }\nlimits = { time = \"30s\" }\n\
-         [mounts.files]\nfs = { \"/d\" = \"data\" }\n# files.wasm\n",
-    );
-    site.write("data/a.txt", "fine");
-    // What most systems give a process.
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n 1024; exec \"$@\"", "sh"]).arg(places::host());
-    command.args(site.arguments(&["serve", "--http", "127.0.0.1:0"]));
-    command.env_clear().envs(site.environment()).current_dir(site.path(""));
-    let server = Server::start(command);
-    assert_eq!(server.client(Era::Modern).text("belljar://files/a.txt"), "fine");
-
-    let wire = server.wire(Era::Modern);
-    let hoard = |id| modern(id, "resources/read", json!({ "uri": "belljar://imp/hoard/1000%252Fa.txt" }));
-    let hoards: Vec<_> = (0..8).map(|id| begin(&server, &wire, &hoard(id))).collect();
-    // They have opened what they can get when, for a while, there are no more of them.
-    let open = || fs::read_dir(format!("/proc/{}/fd", server.process.id())).unwrap().count();
-    let (mut last, mut still) = (0, 0);
-    while still < 5 {
-        std::thread::sleep(Duration::from_millis(100));
-        let now = open();
-        (last, still) = if now > last { (now, 0) } else { (last, still + 1) };
-    }
-    let began = Instant::now();
-    for _ in 0..10 {
-        let mut client = server.client(Era::Modern);
-        assert_eq!(client.text("belljar://files/a.txt"), "fine");
-        assert!(client.text(WITNESS).contains("UTC"));
-    }
-    // And not only because they gave them back meanwhile.
-    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
-    drop(hoards);
-}
-
-/// More computing guests than processors, from several mounts: the witness gets its share.
-#[test]
-fn computing_guests_do_not_starve_the_witness() {
-    let mut config = String::new();
-    for n in 0..4 {
-        config += &format!(
-            "[mounts.imp{n}]\ncomponent = \"imp.wasm\"\nlimits = {{ time = \"2s\", fuel = 1_000_000_000_000, concurrency = 6 }}\n"
-        );
-    }
-    let site = site(&config);
-    let mut client = serve(&site);
-    let uris: Vec<_> = (0..24).map(|n| format!("belljar://imp{}/{}", n % 4, ["spin", "fill", "busy"][n % 3])).collect();
-    let began = Instant::now();
-    let (answers, worst) = crowd(&mut client, &uris);
-    assert!(began.elapsed() < Duration::from_secs(2) + SLACK, "{:?}", began.elapsed());
-    for error in answers.into_iter().map(Result::unwrap_err) {
-        assert_eq!(error.data["limit"], "time", "{error}");
-    }
-    assert!(worst < Duration::from_secs(2), "the witness took {worst:?}");
-}
-
 /// What all of them took is given back, or kept for the next ones, and does not become more and more.
 #[test]
 fn crowds_do_not_add_up_in_memory() {
@@ -176,32 +114,4 @@ fn crowds_do_not_add_up_in_memory() {
     // Eight at once, with 64 MiB each, and what an answer takes while it is written.
     let peak = client.wire().process.peak_memory() >> 20;
     assert!(peak < 8 * 64 + 256, "{peak} MiB at the most");
-}
-
-/// Large answers are encoded by somebody, who must not be the one that answers the others.
-#[test]
-fn large_answers_do_not_hold_up_the_witness() {
-    let site = imp("concurrency = 8, queue = \"60s\", time = \"60s\"");
-    let server = site.http();
-    let mut client = server.client(Era::Modern);
-    let mut worst = Duration::ZERO;
-    std::thread::scope(|scope| {
-        let crowd: Vec<_> = (0..6)
-            .map(|n| {
-                let uri = format!("belljar://imp/{}/7000000", ["blob", "text"][n % 2]);
-                let server = &server;
-                scope.spawn(move || {
-                    let mut client = server.client(Era::Modern);
-                    (0..4).for_each(|_| drop(client.read(&uri).unwrap()));
-                })
-            })
-            .collect();
-        while !crowd.iter().all(std::thread::ScopedJoinHandle::is_finished) {
-            let began = Instant::now();
-            assert!(client.text(WITNESS).contains("UTC"));
-            worst = worst.max(began.elapsed());
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    });
-    assert!(worst > Duration::ZERO && worst < Duration::from_secs(2), "the witness took {worst:?}");
 }

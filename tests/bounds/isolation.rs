@@ -7,26 +7,6 @@ use serde_json::json;
 
 use crate::place::{assert_clean, attack_by_read, imp, kind, serve, site};
 
-/// Calls of one mount, one after the other, at once, and after one that trapped: each is the first.
-#[test]
-fn a_counter_never_counts() {
-    let site = imp("time = \"2s\"");
-    let mut client = serve(&site);
-    for _ in 0..20 {
-        assert_eq!(client.text("belljar://imp/count"), "1");
-    }
-    for reference in ["count-trap", "panic", "exit/0", "grow/1000", "recurse/0", "spin"] {
-        client.read(&format!("belljar://imp/{reference}")).expect_err("an error");
-        assert_eq!(client.text("belljar://imp/count"), "1", "after {reference}");
-    }
-    let ids: Vec<u64> =
-        (0..40).map(|_| client.send("resources/read", json!({ "uri": "belljar://imp/count" }))).collect();
-    for id in ids {
-        assert_eq!(client.wait(id).unwrap()["contents"][0]["text"], "1");
-    }
-    assert!(client.close().status.success());
-}
-
 #[test]
 fn a_guest_that_ends_itself_ends_nothing_else() {
     let site = imp("");

@@ -26,18 +26,6 @@ fn stopped(limits: &str, reference: &str) -> (Reached, Duration, usize) {
     (reached(&error, "imp"), attack.took, attack.witnessed)
 }
 
-/// Whatever a guest does with its time, it ends when that is over; and as long as it goes on, others are served.
-#[test]
-fn time_ends_a_call_that_computes_or_waits() {
-    let slow = format!("{TIME}\nfuel = 1_000_000_000_000");
-    for reference in ["spin", "sleep/60000", "forever", "busy", "fill"] {
-        let (reached, took, witnessed) = stopped(&slow, reference);
-        assert_eq!((reached.limit.as_str(), reached.cap), ("time", 700), "{reference}");
-        assert!(took < Duration::from_millis(700) + SLACK, "{reference} took {took:?}");
-        assert!(witnessed > 0, "{reference}: the witness did not answer before it was over");
-    }
-}
-
 #[test]
 fn each_limit_that_is_reached_is_named() {
     for (limits, reference, limit, cap) in [
@@ -187,40 +175,6 @@ fn a_limit_is_one_of_each_call() {
             assert_eq!(client.text(&format!("belljar://imp/{reference}")), expected);
         }
     }
-}
-
-/// What a guest asks the host for all at once, the host gives in portions, or not at all.
-#[test]
-fn what_is_asked_for_all_at_once_takes_no_memory() {
-    let site = site("[mounts.imp]\ncomponent = \"imp.wasm\"\nfs = { \"/d\" = \"data\" }\n");
-    let sparse = site.write("data/sparse", "");
-    fs::File::options().write(true).open(sparse).unwrap().set_len(10 << 30).unwrap();
-    let mut client = serve(&site);
-    let before = client.wire().process.memory();
-    let text = client.text("belljar://imp/gorge/sparse");
-    for line in ["/d: read: Ok(65536)", "standard input: Err", "read behind the end: Err"] {
-        assert!(text.contains(line), "{text}");
-    }
-    for reference in ["zeroes/4000000000", "poll/2000000", "poll/100000", "random/4000000000"] {
-        let error = attack_by_read(&mut client, &format!("belljar://imp/{reference}")).answer.expect_err(reference);
-        assert!(["limit", "trap"].contains(&kind(&error)), "{reference}: {error}");
-    }
-    let grown = client.wire().process.peak_memory().saturating_sub(before);
-    assert!(grown < 96 << 20, "{} MiB", grown >> 20);
-}
-
-/// What a guest may take, the host does not take for it: neither while it grows nor afterwards.
-#[test]
-fn memory_that_is_refused_is_not_used() {
-    let site = imp(MEMORY);
-    let mut client = serve(&site);
-    let before = client.wire().process.memory();
-    for _ in 0..50 {
-        let attack = attack_by_read(&mut client, "belljar://imp/grow/1000");
-        assert_eq!(reached(&attack.answer.expect_err("an error"), "imp").limit, "memory");
-    }
-    let peak = client.wire().process.peak_memory();
-    assert!(peak < before + (64 << 20), "from {before} to {peak} bytes");
 }
 
 #[test]

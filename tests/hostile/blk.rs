@@ -1,9 +1,15 @@
 //! Blocking: guests that wait for what never comes, in the host's hands or the kernel's.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use belljar_tests::Era;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::expect::{Expect, limit};
-use crate::row::{Row, Stops, imp};
+use crate::hung::{self, Ending, Hung};
+use crate::row::{Row, Stops, Way, imp};
+use crate::scene::Scene;
 
 pub(crate) fn rows() -> Vec<Row> {
     vec![
@@ -31,6 +37,7 @@ pub(crate) fn rows() -> Vec<Row> {
         imp("BLK-07", "a provider reads standard input, where the client's messages come")
             .read("stdin", Expect::Text("0 bytes"))
             .stopped(Stops::Structure("a call has an empty standard input of its own; the host's is never handed on")),
+        hung_reads("BLK-10", "a granted directory lies on a drive that no longer answers", 1),
         imp("BLK-11", "a provider calls exit in the middle of a read")
             .read("exit/0", Expect::Kind(&["trap"]))
             .read("exit/3", Expect::Kind(&["trap"]))
@@ -39,4 +46,54 @@ pub(crate) fn rows() -> Vec<Row> {
                 "exit is an error of the call that made it; no code of the host's ends the process for it",
             )),
     ]
+}
+
+/// A mount on a file system that never answers, read so often at once.
+pub(crate) fn hung_reads(id: &'static str, attack: &'static str, at_once: usize) -> Row {
+    let hung = Arc::new(Hung::default());
+    let mounted = Arc::clone(&hung);
+    imp(id, attack)
+        .needs(Hung::is_impossible())
+        .time(700)
+        .config(&format!("fs = {{ \"/d\" = \"{}\" }}", id.to_lowercase()))
+        .limits("concurrency = 8\nqueue = \"300ms\"")
+        .way(Way::Http)
+        .prepare(move |site| {
+            let directory = site.path(id.to_lowercase());
+            std::fs::create_dir(&directory).expect("a new directory");
+            mounted.mount(&directory);
+        })
+        .act(move |scene| {
+            let _ending = Ending(&hung);
+            stall(scene, &hung, at_once)
+        })
+        .stopped_by(&["apart"])
+}
+
+/// Each of them is answered by its deadline though none returns; what they held is given back when they do.
+fn stall(scene: &Scene<'_>, hung: &Hung, at_once: usize) -> String {
+    let server = scene.server();
+    let began = Instant::now();
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let reads: Vec<_> = (0..at_once)
+            .map(|_| scope.spawn(|| server.client(Era::Modern).read(&scene.uri(&format!("raw/{}", hung::FILE)))))
+            .collect();
+        reads.into_iter().map(|read| read.join().unwrap_or_else(|_| panic!("no answer"))).collect()
+    });
+    let took = began.elapsed();
+    let mut saw = String::new();
+    for answer in &answers {
+        saw = Expect::Limit(&["time"]).judge(answer, &scene.name("")).unwrap_or_else(|why| panic!("{why}"));
+    }
+    assert!(took < scene.patience(), "answered after {took:?}");
+    assert!(hung.waiting() > 0, "nothing hung");
+    for _ in 0..20 {
+        let mut client = server.client(Era::Modern);
+        assert_eq!(client.text("belljar://witness-files/known.txt"), "known to the byte");
+    }
+    let stuck = hung.waiting();
+    hung.release();
+    // What hung in the kernel comes back, and with it the thread and the turn.
+    std::thread::sleep(Duration::from_millis(100));
+    format!("{saw}, while {stuck} hung in the kernel")
 }

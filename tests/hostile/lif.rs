@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::expect::{cut, is_clean};
 use crate::hand::{Hand, assemble};
-use crate::row::{Row, Stops, Way, bare, made};
+use crate::row::{Row, Stops, Way, bare, imp, made};
 use crate::scene::Scene;
 use crate::tools::{check, line, read_text, refusal, within};
 
@@ -213,6 +213,19 @@ pub(crate) fn rows() -> Vec<Row> {
             "the first by name, always; the others are told".to_owned()
         })
         .stopped_by(&["taken"]),
+        imp("LIF-12", "a provider crashes at every read of a resource")
+            .way(Way::Stdio)
+            .act(|scene| {
+                let crash = || scene.read("trap").expect_err("a trap");
+                (0..3).for_each(|_| drop(crash()));
+                let told = crash();
+                assert!(told.message.contains("is not asked again for"), "{told}");
+                assert_eq!(crate::expect::text(&scene.read("ok")), Some("fine"), "another resource of it");
+                std::thread::sleep(Duration::from_millis(1300));
+                assert!(!crash().message.contains("again for 1s"), "it is asked again after a while");
+                "paused, and asked again later".to_owned()
+            })
+            .stopped_by(&["breaker"]),
         made("LIF-15", "terminal commands in a component's own sections, and debug information that is none", || {
             let mut bytes = Hand { read: "(unreachable)", fields: NAMED, ..Hand::default() }.assemble();
             for (name, content) in [("name", &b"\x00\x1b[31m\xff\xff\xff"[..]), (".debug_info", &[0xff; 5000]), ("\u{1b}[2Jx", b"\x1b[31m")] {

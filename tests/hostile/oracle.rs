@@ -65,19 +65,12 @@ pub(crate) struct Holdings {
     pub(crate) files: usize,
     pub(crate) threads: usize,
     pub(crate) memory: u64,
-    /// The most memory that it ever held.
-    pub(crate) peak: u64,
 }
 
 impl Holdings {
     /// What it holds now.
     pub(crate) fn of(process: &Process) -> Holdings {
-        Holdings {
-            files: process.files(),
-            threads: process.threads(),
-            memory: process.memory(),
-            peak: process.peak_memory(),
-        }
+        Holdings { files: process.files(), threads: process.threads(), memory: process.memory() }
     }
 
     /// Waits until no more is held than before; says what is, when that does not come.

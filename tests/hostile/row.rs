@@ -34,6 +34,8 @@ pub(crate) struct Row {
     pub(crate) peak: u64,
     /// Whether it measures: nothing else runs beside it then.
     pub(crate) measures: bool,
+    /// Why this machine cannot show it; such a row is skipped, and says so.
+    pub(crate) needs: Option<&'static str>,
     pub(crate) script: Script,
 }
 
@@ -120,11 +122,13 @@ fn row(id: &'static str, attack: &'static str, guest: Guest) -> Row {
         prepare: None,
         way: Way::Shared,
         shell: "",
-        time: Duration::from_secs(5),
+        // Where it is not the time that must end a call, it must not on a busy machine either.
+        time: Duration::from_secs(30),
         keeps: 16 << 20,
         // A call's memory, its answer as it is encoded, and the allocator's own: R5 for one call.
         peak: 160 << 20,
         measures: false,
+        needs: None,
         script: Script::Reads(Vec::new()),
     }
 }
@@ -201,6 +205,11 @@ impl Row {
     /// Nothing else runs beside it.
     pub(crate) fn measures(self) -> Row {
         Row { measures: true, ..self }
+    }
+
+    /// Why this machine cannot show it, if so.
+    pub(crate) fn needs(self, missing: Option<&'static str>) -> Row {
+        Row { needs: missing, ..self }
     }
 
     /// One more read of the first mount, and what must come of it. A reference is as the imp takes it; what `{canary}` and

@@ -26,7 +26,7 @@ const FILE_WITNESS: (&str, &str) = ("belljar://witness-files/known.txt", "known 
 const START: Duration = Duration::from_secs(60);
 
 /// How much later than its deadline an answer may come, beside a tenth: rows share few processors.
-pub(crate) const SLACK: Duration = Duration::from_millis(1500);
+pub(crate) const SLACK: Duration = Duration::from_millis(2500);
 
 /// The guards that are off in a run, by name, and the binary that can do without them.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Stage {
         let shared = shared();
         site.env("XDG_CACHE_HOME", shared.join("cache"));
         site.env("XDG_STATE_HOME", shared.join("state"));
-        let none = Holdings { files: 0, threads: 0, memory: 0, peak: 0 };
+        let none = Holdings { files: 0, threads: 0, memory: 0 };
         let (peer, before, alone) = (Peer::None, none, Fared::default());
         let mut stage = Stage { site, canaries, peer, before, alone, together, unguarded: unguarded.cloned() };
         let (way, shell) = rows.first().map_or((Way::Shared, ""), |row| (row.way, row.shell));
@@ -281,7 +281,7 @@ impl<'a> Scene<'a> {
 
     /// How long an answer is waited for.
     pub(crate) fn patience(&self) -> Duration {
-        let noise = if self.stage.together { 6 } else { 1 };
+        let noise = if self.stage.together { 4 } else { 1 };
         self.row.time + self.row.time / 10 + SLACK * noise
     }
 

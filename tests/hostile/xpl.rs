@@ -7,6 +7,7 @@ use belljar_tests::{Era, Line};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::blk::hung_reads;
 use crate::expect::{Expect, kind, limit, text};
 use crate::hand::Hand;
 use crate::oracle::{Fared, percentile};
@@ -58,6 +59,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 saw + ", and the next call is fine"
             })
             .stopped_by(&["time"]),
+        hung_reads("XPL-04", "every call that a mount may make hangs in the kernel, on a drive that is gone", 8),
         imp("XPL-05", "answers of seven megabytes, one after the other, which somebody has to encode")
             .time(60_000)
             .limits("concurrency = 6\nqueue = \"60s\"\ncpu = \"1000%\"")
@@ -252,6 +254,7 @@ fn crawlers() -> Row {
     for suffix in ["=a01", "=a02", "=a03", "=a04", "=a05", "=a06", "=a07", "=a08", "=a09", "=a10", "=a11"] {
         row = row.mount(suffix, Guest::Built("guest_imp")).config("env = { IMP_LIST = \"sleep\" }");
     }
+    row = row.mount("=b01", Guest::Built("guest_imp")).config("env = { IMP_LIST = \"late\" }");
     row.act(|scene| {
         let began = Instant::now();
         let (mut params, mut uris, mut pages) = (json!({}), Vec::new(), 0);
@@ -265,7 +268,7 @@ fn crawlers() -> Row {
             }
             params = json!({ "cursor": page["nextCursor"] });
         }
-        for uri in ["belljar://witness/static-text", "belljar://witness-files/known.txt"] {
+        for uri in ["belljar://b01/ok", "belljar://witness/static-text", "belljar://witness-files/known.txt"] {
             assert!(uris.iter().any(|listed| listed.contains(uri)), "{uri} is not listed: {uris:?}");
         }
         assert!(began.elapsed() < Duration::from_secs(6), "{pages} pages took {:?}", began.elapsed());

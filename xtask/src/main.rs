@@ -8,6 +8,7 @@ mod bench;
 mod build;
 mod demo;
 mod fuzz;
+mod hostile;
 mod lint;
 mod report;
 mod setup;
@@ -25,6 +26,8 @@ cargo xtask <verb>
 
   demo    set up, build, serve your first notes, read them as an MCP client, say how to connect one
   test    set up, build, lint, and run every test: what CI runs
+          --prove-guards: instead, run each hostile row without its guards; it must go red
+  hostile run the hostile table, and write what it found into docs/containment.md
   build   target/release/belljar, target/plugins/*.wasm, target/guests/*.wasm
   bench   what a read costs, in ratios: against the bare engine, and against rmcp without a sandbox
   lint    formatting, clippy, documentation
@@ -40,7 +43,9 @@ fn main() -> ExitCode {
     };
     let done = match verb.as_str() {
         "demo" => demo::run(&shell),
+        "test" if env::args().nth(2).as_deref() == Some("--prove-guards") => hostile::prove_guards(&shell),
         "test" => test::run(&shell),
+        "hostile" => setup::wasm_target(&shell).and_then(|()| hostile::run(&shell)),
         "build" => setup::wasm_target(&shell).and_then(|()| build::run(&shell)),
         "bench" => bench::run(&shell),
         "fuzz" => fuzz::run(&shell, env::args().skip(2)),

@@ -1,5 +1,7 @@
 //! What a provider gave is checked before anyone sees it.
 
+use std::time::Duration;
+
 use crate::catalog::Mount;
 use crate::catalog::listing::{meta, mime_type};
 use crate::grants::{KINDS, Kind};
@@ -7,6 +9,9 @@ use crate::model::{Decision, Description, Guard, ReadError, Reading, Trail, Verd
 
 /// Pieces of contents in one answer.
 const MAX_CONTENTS: usize = 10_000;
+
+/// How long a client may keep an answer at the most, whatever its provider proposes.
+const MAX_FRESH: Duration = Duration::from_secs(3600);
 
 /// Checks a reading of `asked` and makes its references absolute.
 ///
@@ -23,6 +28,9 @@ pub fn reading(mut reading: Reading, asked: &str, mount: &Mount) -> Result<Readi
             "read gave {} contents; at most {MAX_CONTENTS} are passed on",
             reading.contents.len()
         )));
+    }
+    if Guard::Fresh.is_on() {
+        reading.fresh_for = reading.fresh_for.map(|time| time.min(MAX_FRESH));
     }
     for contents in &mut reading.contents {
         if Guard::ContentsName.is_on() {

@@ -106,8 +106,12 @@ guards! {
     ContentsCount = "contents-count",
     /// MIME types of RFC 6838 syntax, and nothing else.
     Mime = "mime",
+    /// How long an answer may be kept.
+    Fresh = "fresh",
     /// A stranger's words are cut and cleaned before they are shown.
     Words = "words",
+    /// A thread of its own for each call that may hang in the kernel.
+    Apart = "apart",
     /// Neither FIFOs nor devices are opened.
     Special = "special",
 }

@@ -84,7 +84,7 @@ pub(crate) fn hoard(argument: &str) -> String {
             }
         }
     }
-    std::thread::sleep(Duration::from_secs(10));
+    std::thread::sleep(Duration::from_secs(2));
     format!("{} files, then {end}", hoard.len())
 }
 

@@ -32,6 +32,11 @@ pub(crate) fn resources(how: &str, cursor: Option<&str>) -> Result<Page> {
             std::thread::sleep(Duration::from_secs(3600));
             Page::default()
         }
+        // Honest, and not the quickest.
+        "late" => {
+            std::thread::sleep(Duration::from_millis(50));
+            Page::new([entry("ok")])
+        }
         "failed" => return Err(Error::failed("the imp does not list")),
         "print" => {
             speech::print(10_000);

@@ -1,0 +1,121 @@
+//! Runs the hostile table, writes what it found into the documentation, and shows that each guard is needed.
+
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::build;
+use crate::shell::{self, Shell};
+
+/// Where the table goes.
+const PAGE: &str = "docs/containment.md";
+
+/// What stands before and after it there.
+const MARKS: (&str, &str) = ("<!-- table: cargo xtask hostile -->", "<!-- end of table -->");
+
+/// Runs every row against what is built now, and writes the table.
+pub(crate) fn run(shell: &Shell) -> Result<()> {
+    build::run(shell)?;
+    program(shell, &[])?;
+    let found = shell.target.join("hostile.json");
+    let found: Value = serde_json::from_str(&fs::read_to_string(found)?)?;
+    let page = shell.root.join(PAGE);
+    let text = fs::read_to_string(&page)?;
+    fs::write(page, with_table(&text, &table(&found))?)?;
+    println!("the table is in {PAGE}");
+    Ok(())
+}
+
+/// Builds a belljar whose guards can be switched off, and runs each row without its own: each must go red.
+pub(crate) fn prove_guards(shell: &Shell) -> Result<()> {
+    let built = shell.target.join("release/belljar");
+    let unguarded = shell.target.join("unguarded");
+    shell::run(&mut shell.cargo(["build", "--release", "--package", "belljar", "--features", "unguarded"]))?;
+    fs::create_dir_all(&unguarded)?;
+    fs::copy(&built, unguarded.join("belljar"))?;
+    // What lies where everything looks for belljar is the one with guards.
+    build::run(shell)?;
+    program(shell, &["--prove-guards"])
+}
+
+fn program(shell: &Shell, arguments: &[&str]) -> Result<()> {
+    let mut cargo = shell.cargo(["test", "--release", "--package", "belljar-tests", "--test", "hostile", "--"]);
+    shell::run(cargo.args(arguments).env("BELLJAR_TEST_TARGET", &shell.target))
+}
+
+/// `text` with what stands between the marks replaced.
+fn with_table(text: &str, table: &str) -> Result<String> {
+    let parts = text.split_once(MARKS.0).and_then(|(before, rest)| Some((before, rest.split_once(MARKS.1)?.1)));
+    let (before, after) = parts.with_context(|| format!("{PAGE} lacks \"{}\" or \"{}\"", MARKS.0, MARKS.1))?;
+    Ok(format!("{before}{}\n{table}{}{after}", MARKS.0, MARKS.1))
+}
+
+/// One line a row, as it was found alone and together with the others.
+fn table(found: &Value) -> String {
+    let rows = |key: &str| found[key].as_array().map(Vec::as_slice).unwrap_or_default().to_vec();
+    let together = rows("together");
+    let mut lines = String::from(
+        "| row | what is tried | alone | together | time | witness | memory | what the client saw | what stops it |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    for row in rows("alone") {
+        let beside = together.iter().find(|other| other["id"] == row["id"]);
+        let cells = [
+            text(&row["id"]),
+            text(&row["attack"]),
+            outcome(Some(&row)),
+            outcome(beside),
+            row["seconds"].as_f64().map_or_else(String::new, |seconds| format!("{seconds:.1} s")),
+            row["witness"].as_f64().map_or_else(String::new, |ratio| format!("{ratio:.1}x")),
+            row["peak"].as_u64().map_or_else(String::new, |bytes| format!("+{} MiB", bytes >> 20)),
+            text(&row["saw"]),
+            text(&row["stops"]),
+        ];
+        lines += &format!("| {} |\n", cells.join(" | "));
+    }
+    lines += "\nNot run:\n\n| row | why |\n|---|---|\n";
+    for row in rows("absent") {
+        lines += &format!("| {} | {} |\n", text(&row["id"]), text(&row["why"]));
+    }
+    lines
+}
+
+fn outcome(row: Option<&Value>) -> String {
+    match row.map(|row| (row["skipped"].is_string(), row["contained"] == true)) {
+        None => "",
+        Some((true, _)) => "not here",
+        Some((false, true)) => "contained",
+        Some((false, false)) => "**RED**",
+    }
+    .to_owned()
+}
+
+/// A text that does not end a cell, or begin a tag.
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().replace('|', "\\|").replace('<', "&lt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_table_takes_the_place_of_the_old_one() {
+        let old = format!("before\n{}\nold\n{}\nafter\n", MARKS.0, MARKS.1);
+        let found = json!({
+            "alone": [{ "id": "CPU-01", "attack": "a|b", "contained": true, "seconds": 0.51, "saw": "limit time",
+                "stops": "belljar: time", "witness": 1.24, "peak": 3 << 20 }],
+            "together": [{ "id": "CPU-01", "contained": false }],
+            "absent": [{ "id": "NET-21", "why": "needs HTTP grants" }],
+        });
+        let new = with_table(&old, &table(&found)).unwrap();
+        let row = "| CPU-01 | a\\|b | contained | **RED** | 0.5 s | 1.2x | +3 MiB | limit time | belljar: time |\n";
+        assert!(new.starts_with("before\n<!-- table") && new.contains(row), "{new}");
+        assert!(new.ends_with(&format!("| NET-21 | needs HTTP grants |\n{}\nafter\n", MARKS.1)), "{new}");
+        assert!(!new.contains("old"));
+        assert!(with_table("no marks", "").is_err());
+    }
+}
