@@ -25,7 +25,8 @@ const NEEDS_SECRETS: &str = "needs secrets: nothing is added to a request, and n
 
 const NEEDS_RELOAD: &str = "needs hot reload: what lies in the plugin directory is looked at once, at the start";
 
-const NEEDS_AUTH: &str = "needs authentication: belljar listens on loopback only, and refuses any other address (MCP-19)";
+const NEEDS_AUTH: &str =
+    "needs authentication: belljar listens on loopback only, and refuses any other address (MCP-19)";
 
 const NEEDS_SUBSCRIPTIONS: &str = "needs subscriptions: none are offered yet, and a list is made anew for whoever asks";
 
@@ -55,7 +56,10 @@ pub(crate) const ABSENT: &[(&str, &str)] = &[
     ("SEC-03", NEEDS_SECRETS),
     ("SEC-07", NEEDS_SECRETS),
     ("CAT-11", NEEDS_SUBSCRIPTIONS),
-    ("LIF-04", "needs trust that is kept (belljar.lock) and hot reload: a running belljar never looks at a changed file"),
+    (
+        "LIF-04",
+        "needs trust that is kept (belljar.lock) and hot reload: a running belljar never looks at a changed file",
+    ),
     ("LIF-13", NEEDS_RELOAD),
     ("LIF-14", NEEDS_RELOAD),
     ("MCP-12", NEEDS_AUTH),

@@ -39,7 +39,8 @@ fn useless(mount: &Mount) -> Vec<&'static str> {
 
 /// What the operator should know about a mount.
 fn warnings(config: &Config, mount: &Mount) -> Vec<String> {
-    let useless = useless(mount).into_iter().map(|kind| format!("the component cannot use the grant \"{kind}\"; remove it"));
+    let useless =
+        useless(mount).into_iter().map(|kind| format!("the component cannot use the grant \"{kind}\"; remove it"));
     let held = config.mounts.get(&mount.name).and_then(|written| written.grants.configure(&config.ambient).ok());
     let held = held.map(|held| held.warnings()).unwrap_or_default();
     useless.chain(mount.warning.map(str::to_owned)).chain(held).collect()

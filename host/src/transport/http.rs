@@ -134,10 +134,16 @@ pub async fn serve(
                 }
             },
         };
-        let Some(entry) = house.enter() else {
-            tracing::debug!("a connection is refused: all {} wait for their answers", bounds.connections);
-            continue;
+        // Until there is a place, those that come wait in the kernel's queue.
+        let entry = async {
+            loop {
+                match house.enter() {
+                    Some(entry) => break entry,
+                    None => tokio::time::sleep(Duration::from_millis(5)).await,
+                }
+            }
         };
+        let entry = tokio::select! { biased; () = &mut stop => break, entry = entry => entry };
         let front = Arc::clone(&front);
         let guest = Arc::clone(&entry.guest);
         let service = service_fn(move |request| {
