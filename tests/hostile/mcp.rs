@@ -8,11 +8,15 @@ use belljar_tests::{Era, Server};
 use serde_json::{Value, json};
 
 use crate::expect::{INVALID_PARAMS, kind};
-use crate::row::{Row, Stops, Way, bare, imp};
+use crate::row::{Guest, Row, Stops, Way, bare, imp};
 use crate::scene::Scene;
 use crate::tools::{ask, line, modern, read_text, request, server, shown, within};
 
 const WITNESS: &str = "belljar://witness/static-text";
+
+/// Four at once, and a while to wait for a turn.
+const CROWDED: &str = "concurrency = 4\nqueue = \"3s\"";
+
 const PARSER: Stops = Stops::Structure("a strict parser, and an answer for what it refuses");
 
 /// What a client sends on stdio, and the codes of which one must come back for each.
@@ -104,7 +108,11 @@ pub(crate) fn rows() -> Vec<Row> {
         imp("MCP-06", "10,000 reads at once")
             .way(Way::Stdio)
             .time(5_000)
-            .limits("concurrency = 4\nqueue = \"3s\"")
+            .limits(CROWDED)
+            .mount("two", Guest::Built("guest_imp"))
+            .limits(CROWDED)
+            .mount("three", Guest::Built("guest_imp"))
+            .limits(CROWDED)
             .keeps(96)
             .act(crowd)
             .stopped_by(&["pending"]),
@@ -225,7 +233,10 @@ fn endless(scene: &Scene<'_>) -> String {
 /// Ten thousand reads on one connection: most are told to come again, and the witness is served.
 fn crowd(scene: &Scene<'_>) -> String {
     let line = scene.line();
-    let ids: Vec<u64> = (0..10_000).map(|_| scene.begin("sleep/20")).collect();
+    // More mounts than one: each has a queue of its own, and the connection has one number for all of them.
+    let uris = ["", "two", "three"].map(|suffix| scene.uri_of(suffix, "sleep/20"));
+    let ids: Vec<u64> =
+        (0..10_000).map(|n| scene.send("resources/read", json!({ "uri": uris[n % uris.len()] }))).collect();
     let (mut fine, mut busy, mut full) = (0, 0, 0);
     let mut admitted = Vec::new();
     for id in ids {

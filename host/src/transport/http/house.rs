@@ -129,6 +129,16 @@ impl Guest {
         self.due.send_if_modified(|due| std::mem::replace(due, by) != by);
     }
 
+    /// It ends before its client has taken everything: nothing is kept for it any more.
+    pub(super) fn is_cut(&self) {
+        self.cut.cancel();
+    }
+
+    /// Whether it ends like that.
+    pub(super) fn was_cut(&self) -> bool {
+        self.cut.is_cancelled()
+    }
+
     /// Waits until the connection has to end: it gives way, or takes too long for its answer.
     pub(super) async fn over(&self) {
         let mut due = self.due.subscribe();
