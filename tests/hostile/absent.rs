@@ -20,15 +20,9 @@ const CLASSES: &[(&str, usize)] = &[
 ];
 
 const NEEDS_HTTP: &str = "needs HTTP grants: no mount can reach an upstream yet, every request is refused (NET-01)";
-
-const NEEDS_SECRETS: &str = "needs secrets: nothing is added to a request, and no setting is a secret yet";
-
-const NEEDS_RELOAD: &str = "needs hot reload: what lies in the plugin directory is looked at once, at the start";
-
-const NEEDS_AUTH: &str =
-    "needs authentication: belljar listens on loopback only, and refuses any other address (MCP-19)";
-
-const NEEDS_SUBSCRIPTIONS: &str = "needs subscriptions: none are offered yet, and a list is made anew for whoever asks";
+const NEEDS_SECRETS: &str = "needs secrets: there is nothing yet that holds one for a mount";
+const NEEDS_AUTH: &str = "needs authentication: only this machine is listened to";
+const NEEDS_RELOAD: &str = "needs reloading: mounts are those of the start";
 
 /// Rows that are not run.
 pub(crate) const ABSENT: &[(&str, &str)] = &[
@@ -55,21 +49,18 @@ pub(crate) const ABSENT: &[(&str, &str)] = &[
     ("SEC-02", NEEDS_SECRETS),
     ("SEC-03", NEEDS_SECRETS),
     ("SEC-07", NEEDS_SECRETS),
-    ("CAT-11", NEEDS_SUBSCRIPTIONS),
-    (
-        "LIF-04",
-        "needs trust that is kept (belljar.lock) and hot reload: a running belljar never looks at a changed file",
-    ),
+    ("CAT-11", "needs listings that are kept: today each list is asked for anew, and no client is told of changes"),
+    ("LIF-04", "needs the lock of trusted digests; until then the bytes are those that lay there at the start"),
     ("LIF-13", NEEDS_RELOAD),
     ("LIF-14", NEEDS_RELOAD),
     ("MCP-12", NEEDS_AUTH),
     ("MCP-13", NEEDS_AUTH),
-    ("MCP-20", NEEDS_SUBSCRIPTIONS),
+    ("MCP-20", "needs subscriptions"),
+    ("XPL-07", "not promised: a guest has an exact clock, and what it can tell by it of others is a documented limit"),
+    ("XPL-09", "needs a host call that panics: none is known, and one would have to be built into the program"),
     ("ADV-04", NEEDS_HTTP),
     ("INF-04", NEEDS_HTTP),
     ("INF-08", NEEDS_RELOAD),
-    ("XPL-07", "not promised: a guest has an exact clock, and what it can tell by it of others is a documented limit"),
-    ("XPL-09", "needs a host call that panics: none is known, and one would have to be built into the program"),
 ];
 
 /// Rows that are neither there nor on the list of those that are not.

@@ -76,7 +76,10 @@ fn stall(scene: &Scene<'_>, hung: &Hung, at_once: usize) -> String {
     let began = Instant::now();
     let answers: Vec<_> = std::thread::scope(|scope| {
         let reads: Vec<_> = (0..at_once)
-            .map(|_| scope.spawn(|| server.client(Era::Modern).read(&scene.uri(&format!("raw/{}", hung::FILE)))))
+            .map(|n| {
+                let uri = scene.uri(&format!("raw/{}{n}", hung::FILE));
+                scope.spawn(move || server.client(Era::Modern).read(&uri))
+            })
             .collect();
         reads.into_iter().map(|read| read.join().unwrap_or_else(|_| panic!("no answer"))).collect()
     });
@@ -86,7 +89,7 @@ fn stall(scene: &Scene<'_>, hung: &Hung, at_once: usize) -> String {
         saw = Expect::Limit(&["time"]).judge(answer, &scene.name("")).unwrap_or_else(|why| panic!("{why}"));
     }
     assert!(took < scene.patience(), "answered after {took:?}");
-    assert!(hung.waiting() > 0, "nothing hung");
+    assert_eq!(hung.waiting(), at_once, "so many hang");
     for _ in 0..20 {
         let mut client = server.client(Era::Modern);
         assert_eq!(client.text("belljar://witness-files/known.txt"), "known to the byte");

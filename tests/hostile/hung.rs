@@ -11,7 +11,7 @@ use fuser::{
     OpenFlags, ReplyAttr, ReplyData, ReplyEntry, Request,
 };
 
-/// The one file in it.
+/// What each of its files begins with; a number follows.
 pub(crate) const FILE: &str = "stuck";
 
 /// For how long the kernel believes what it was told of a file.
@@ -94,10 +94,10 @@ fn about(ino: INodeNo) -> FileAttr {
 
 impl Filesystem for NeverReads {
     fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        if name == FILE {
-            reply.entry(&KNOWN, &about(INodeNo(2)), Generation(0));
-        } else {
-            reply.error(Errno::ENOENT);
+        let number = name.to_str().and_then(|name| name.strip_prefix(FILE)?.parse::<u64>().ok());
+        match number {
+            Some(number) => reply.entry(&KNOWN, &about(INodeNo(2 + number)), Generation(0)),
+            None => reply.error(Errno::ENOENT),
         }
     }
 

@@ -159,7 +159,7 @@ pub(crate) fn rows() -> Vec<Row> {
             .limits("concurrency = 8\nqueue = \"20s\"\ncpu = \"1000%\"")
             .limits("fuel = 1_000_000_000_000")
             .way(Way::Stdio)
-            .keeps(32)
+            .keeps(64)
             .act(storm)
             .stopped(Stops::Structure("what a call takes is in its store, which is dropped with it")),
     ]

@@ -15,7 +15,7 @@ use crate::row::{Row, Script};
 use crate::scene::{Peer, SLACK, Scene, Stage, Unguarded};
 
 /// How long the witness may take at worst, whatever goes on: a bound that means "it is answered", on a busy machine.
-const WITNESS_WORST: Duration = Duration::from_secs(2);
+const WITNESS_WORST: Duration = Duration::from_secs(4);
 
 /// Rows that are in flight at once when all share a process.
 const AT_ONCE: usize = 8;

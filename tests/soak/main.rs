@@ -71,7 +71,7 @@ fn main() -> ExitCode {
 
     // Every kind of call, so that what is made once is made.
     let mut warm = Counts::default();
-    tenth(&mut pipe, &mut load, &server, (asked.reads / 50).max(1_000), 50, 50, 0, &mut warm);
+    tenth(&mut pipe, &mut load, &server, (asked.reads / 50).max(4_000), 50, 50, 0, &mut warm);
     thread::sleep(REST);
     let baseline = look(&pipe, &server);
 
@@ -94,6 +94,7 @@ fn main() -> ExitCode {
         thread::sleep(Duration::from_millis(500));
         let tenth = figures::Tenth::new(look(&pipe, &server), &mut counts);
         println!("{}", tenth.row(number as usize));
+        counts.wrong.iter().take(3).for_each(|wrong| println!("  wrong: {wrong}"));
         measured.wrong.append(&mut counts.wrong);
         measured.tenths.push(tenth);
     }

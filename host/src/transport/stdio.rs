@@ -26,7 +26,7 @@ use crate::model::Guard;
 /// When the first message is not one that opens a connection, or the streams fail.
 pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(), String> {
     let (input, output) = rmcp::transport::io::stdio_pipes();
-    let lines = Lines::with(input, output, Arc::clone(handler.outbox()));
+    let lines = Lines::new(input, output, Arc::clone(handler.outbox()));
     let (pending, ended) = (Arc::clone(&lines.pending), Arc::clone(&lines.ended));
     let served = async {
         let service = match rmcp::serve_server(handler, lines).await {
@@ -130,12 +130,9 @@ enum Line {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
-    /// Messages are read from `input`; answers, our own among them, are written to `output`.
-    pub fn new(input: R, output: W) -> Self {
-        Self::with(input, output, Arc::default())
-    }
-
-    fn with(input: R, output: W, outbox: Arc<Outbox>) -> Self {
+    /// Messages are read from `input`; answers, our own among them, are written to `output`, and
+    /// counted in `outbox` until they are taken.
+    pub fn new(input: R, output: W, outbox: Arc<Outbox>) -> Self {
         Self {
             input: BufReader::with_capacity(16 << 10, input),
             line: Vec::new(),
@@ -326,7 +323,7 @@ mod tests {
     use super::*;
 
     async fn answers(input: &[u8]) -> Vec<serde_json::Value> {
-        let mut lines = Lines::new(std::io::Cursor::new(input.to_vec()), Vec::new());
+        let mut lines = Lines::new(std::io::Cursor::new(input.to_vec()), Vec::new(), Arc::default());
         while lines.receive().await.is_some() {}
         lines.replied().await.unwrap();
         let output = lines.output.lock().await;
@@ -351,7 +348,7 @@ mod tests {
             (&too_long, -32600),
         ] {
             let input = [bad, b"\n", ping, b"\n"].concat();
-            let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new());
+            let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new(), Arc::default());
             let shown = String::from_utf8_lossy(&bad[..bad.len().min(60)]).into_owned();
             assert!(lines.receive().await.is_some(), "{shown}");
             assert!(lines.receive().await.is_none(), "{shown}");
@@ -384,7 +381,7 @@ mod tests {
         };
         let input: String = (0..MAX_PENDING + 2).map(request).collect();
         let input = format!("{input}{}{}{}", withdraw(7), request(1000), request(1001));
-        let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new());
+        let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new(), Arc::default());
         // All that may be pending, the withdrawal, and the one request for which it made room.
         for _ in 0..MAX_PENDING + 2 {
             assert!(lines.receive().await.is_some());
@@ -412,7 +409,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_does_not_listen_is_not_heard() {
         let input = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
-        let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new());
+        let mut lines = Lines::new(std::io::Cursor::new(input), Vec::new(), Arc::default());
         lines.outbox.put(1 << 30);
         let wait = std::time::Duration::from_millis(50);
         assert!(tokio::time::timeout(wait, lines.receive()).await.is_err(), "it read on");

@@ -72,7 +72,7 @@ fn judge(stream: &[u8], piece: usize) -> Judged {
     let output = Output::default();
     let passed = RUNTIME.with(|runtime| {
         runtime.block_on(async {
-            let mut lines = Lines::new(Pieces { rest: stream.to_vec(), piece }, output.clone());
+            let mut lines = Lines::new(Pieces { rest: stream.to_vec(), piece }, output.clone(), Arc::default());
             let mut passed = Vec::new();
             while let Some(message) = lines.receive().await {
                 passed.push(serde_json::to_value(&message).expect("what was read can be written"));
