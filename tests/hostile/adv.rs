@@ -51,16 +51,16 @@ pub(crate) fn rows() -> Vec<Row> {
             .read("stat/2", told())
             .read("alter/0", told())
             .stopped(Stops::Wasmtime("48.0.4 and later")),
-        imp("ADV-05", "100 MB to standard output and standard error (RUSTSEC-2026-0322)")
+        imp("ADV-05", "20 MB to standard output and standard error (RUSTSEC-2026-0322)")
             .way(Way::Stdio)
             .time(20_000)
             .limits("fuel = 1_000_000_000_000")
             .act(|scene| {
                 let before = scene.memory();
-                let said = scene.read("print/50000000");
+                let said = scene.read("print/10000000");
                 assert_eq!(text(&said), Some("printed"), "{}", shown(&said));
                 let grown = scene.peak().saturating_sub(before) >> 20;
-                assert!(grown < 24, "{grown} MiB were held");
+                assert!(grown < 10, "{grown} MiB were held");
                 format!("printed, {grown} MiB held")
             })
             .stopped_by(&["output"]),

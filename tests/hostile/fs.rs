@@ -53,7 +53,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 "/proc/self/environ",
                 "",
                 "a\0b",
-                &"sub/../".repeat(50),
+                &("sub/../".repeat(50) + "../canary/secret.txt"),
                 &"x/".repeat(250),
             ],
             || lines_begin(REFUSED),
@@ -285,14 +285,14 @@ fn swaps(scene: &Scene<'_>) -> String {
             while !stop.load(Ordering::Relaxed) {
                 renameat_with(CWD, dir.join("swap"), CWD, dir.join("other"), RenameFlags::EXCHANGE).expect("a swap");
                 swaps += 1;
-                if swaps % 50 == 0 {
-                    std::thread::sleep(Duration::from_micros(100));
+                if swaps % 20 == 0 {
+                    std::thread::sleep(Duration::from_micros(200));
                 }
             }
             swaps
         });
         let mut read = || {
-            for _ in 0..300 {
+            for _ in 0..100 {
                 let answer = scene.read(&format!("raw/{}", path("swap/secret.txt")));
                 match text(&answer) {
                     Some("/d: read \"inside\"") => inside += 1,

@@ -8,11 +8,15 @@ use belljar_tests::{Era, Server};
 use serde_json::{Value, json};
 
 use crate::expect::{INVALID_PARAMS, kind};
-use crate::row::{Row, Stops, Way, bare, imp};
+use crate::row::{Guest, Row, Stops, Way, bare, imp};
 use crate::scene::Scene;
-use crate::tools::{ask, modern, read_text, request, shown, within};
+use crate::tools::{ask, line, modern, read_text, request, server, shown, within};
 
 const WITNESS: &str = "belljar://witness/static-text";
+
+/// Four at once, and a while to wait for a turn.
+const CROWDED: &str = "concurrency = 4\nqueue = \"3s\"";
+
 const PARSER: Stops = Stops::Structure("a strict parser, and an answer for what it refuses");
 
 /// What a client sends on stdio, and the codes of which one must come back for each.
@@ -47,26 +51,14 @@ pub(crate) fn rows() -> Vec<Row> {
                         (b"\0\0\0", &[-32700]),
                         (b"\r\r\r{", &[-32700]),
                         (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xc3\x28\"}", &[-32700]),
-                        (b"\xef\xbb\xbf{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}", &[-32600]),
+                        (b"\xef\xbb\xbf{\"jsonrpc\":\"1.0\",\"id\":\"q\",\"method\":\"ping\"}", &[-32600]),
                     ],
                 )
             })
             .stopped(PARSER),
         bare("MCP-02", "a client sends a line, or a body, that has no end")
-            .way(Way::Stdio)
-            .act(|scene| {
-                let before = scene.memory();
-                let piece = vec![b'a'; 1 << 20];
-                scene.line().raw(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"");
-                (0..96).for_each(|_| scene.line().raw(&piece));
-                let grown = scene.peak().saturating_sub(before) >> 20;
-                scene.line().raw(b"\"}\n");
-                let answer = scene.line().other(Duration::from_secs(20)).expect("an answer to the long line");
-                assert_eq!(answer["error"]["code"], -32600, "{answer}");
-                assert!(grown < 32, "{grown} MiB of a line of 96 MiB were held");
-                assert!(read_text(scene.line(), WITNESS).starts_with("This is"));
-                format!("refused, {grown} MiB held")
-            })
+            .way(Way::Unstarted)
+            .act(endless)
             .stopped_by(&["message"]),
         bare("MCP-03", "JSON that is deep, repeats itself, or has numbers and ids that cannot be")
             .way(Way::Stdio)
@@ -115,8 +107,12 @@ pub(crate) fn rows() -> Vec<Row> {
             .stopped(PARSER),
         imp("MCP-06", "10,000 reads at once")
             .way(Way::Stdio)
-            .time(20_000)
-            .limits("concurrency = 4\nqueue = \"20s\"")
+            .time(5_000)
+            .limits(CROWDED)
+            .mount("two", Guest::Built("guest_imp"))
+            .limits(CROWDED)
+            .mount("three", Guest::Built("guest_imp"))
+            .limits(CROWDED)
             .keeps(96)
             .act(crowd)
             .stopped_by(&["pending"]),
@@ -207,10 +203,40 @@ pub(crate) fn rows() -> Vec<Row> {
     ]
 }
 
+/// A line of 64 MiB, then a body of as many: neither is held.
+fn endless(scene: &Scene<'_>) -> String {
+    let line = line(scene, "");
+    read_text(&line, WITNESS);
+    let before = line.process.memory();
+    let piece = vec![b'a'; 1 << 20];
+    line.raw(b"{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"");
+    (0..64).for_each(|_| line.raw(&piece));
+    line.raw(b"\"}\n");
+    let answer = line.other(Duration::from_secs(20)).expect("an answer to the long line");
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    assert!(read_text(&line, WITNESS).starts_with("This is"));
+    let grown = line.process.peak_memory().saturating_sub(before) >> 20;
+    assert!(grown < 24, "{grown} MiB of a line of 64 MiB were held");
+    let server = server(scene, "");
+    let before = server.process.memory();
+    let mut body = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n".to_vec();
+    body.extend_from_slice(b"Accept: application/json, text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let chunk = [format!("{:x}\r\n", piece.len()).as_bytes(), &piece, b"\r\n"].concat();
+    (0..64).for_each(|_| body.extend_from_slice(&chunk));
+    let answer = String::from_utf8_lossy(&server.raw(&body)).into_owned();
+    assert!(answer.starts_with("HTTP/1.1 413"), "{:?}", answer.get(..100));
+    let held = server.process.peak_memory().saturating_sub(before) >> 20;
+    assert!(held < 24, "{held} MiB of a body of 64 MiB were held");
+    format!("refused, {grown} MiB and {held} MiB held")
+}
+
 /// Ten thousand reads on one connection: most are told to come again, and the witness is served.
 fn crowd(scene: &Scene<'_>) -> String {
     let line = scene.line();
-    let ids: Vec<u64> = (0..10_000).map(|_| scene.begin("sleep/20")).collect();
+    // More mounts than one: each has a queue of its own, and the connection has one number for all of them.
+    let uris = ["", "two", "three"].map(|suffix| scene.uri_of(suffix, "sleep/20"));
+    let ids: Vec<u64> =
+        (0..10_000).map(|n| scene.send("resources/read", json!({ "uri": uris[n % uris.len()] }))).collect();
     let (mut fine, mut busy, mut full) = (0, 0, 0);
     let mut admitted = Vec::new();
     for id in ids {

@@ -7,6 +7,7 @@
 mod answer;
 mod house;
 mod session;
+mod wire;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,13 +24,13 @@ use hyper_util::server::graceful::GracefulShutdown;
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_io_timeout::TimeoutStream;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::answer::{Answer, Untaken};
 use self::house::{Guest, House, Stage};
 use self::session::InFlight;
+use self::wire::Wire;
 use super::{DRAIN, MAX_MESSAGE, message};
 use crate::mcp::Handler;
 use crate::model::Guard;
@@ -134,10 +135,16 @@ pub async fn serve(
                 }
             },
         };
-        let Some(entry) = house.enter() else {
-            tracing::debug!("a connection is refused: all {} wait for their answers", bounds.connections);
-            continue;
+        // Until there is a place, those that come wait in the kernel's queue.
+        let entry = async {
+            loop {
+                match house.enter() {
+                    Some(entry) => break entry,
+                    None => tokio::time::sleep(Duration::from_millis(5)).await,
+                }
+            }
         };
+        let entry = tokio::select! { biased; () = &mut stop => break, entry = entry => entry };
         let front = Arc::clone(&front);
         let guest = Arc::clone(&entry.guest);
         let service = service_fn(move |request| {
@@ -145,15 +152,21 @@ pub async fn serve(
             async move { Ok::<_, Infallible>(front.answer(guest, request).await) }
         });
         let write = Guard::Untaken.is_on().then_some(bounds.write);
-        let connection = graceful.watch(builder.serve_connection(TokioIo::new(timed(stream, write)), service));
+        let connection = graceful
+            .watch(builder.serve_connection(TokioIo::new(Wire::new(stream, write, Arc::clone(&entry.guest))), service));
         tokio::spawn(async move {
+            let mut connection = std::pin::pin!(connection);
             tokio::select! {
-                ended = connection => {
+                ended = connection.as_mut() => {
                     if let Err(error) = ended {
                         tracing::debug!("connection: {error}");
+                        entry.guest.is_cut();
                     }
                 }
-                () = entry.guest.over() => tracing::debug!("a connection is closed: it was silent or slow"),
+                () = entry.guest.over() => {
+                    tracing::debug!("a connection is closed: it was silent or slow");
+                    entry.guest.is_cut();
+                }
             }
         });
     }
@@ -163,13 +176,6 @@ pub async fn serve(
     }
     cancel.cancel();
     Ok(())
-}
-
-fn timed(stream: TcpStream, write: Option<Duration>) -> std::pin::Pin<Box<TimeoutStream<TcpStream>>> {
-    let _ = stream.set_nodelay(true);
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(write);
-    Box::pin(stream)
 }
 
 impl Front {
