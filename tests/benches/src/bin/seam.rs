@@ -9,7 +9,6 @@
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,8 +18,8 @@ use std::time::Instant;
 use belljar::admission::{Admission, Gate};
 use belljar::grants::{Ambient, Requested};
 use belljar::model::{Digest, Limits, MountName, Operation};
-use belljar::sandbox::{Compile, MountId, Options, Sandbox, compile};
-use belljar_benches::{Samples, thread_cpu};
+use belljar::sandbox::{MountId, Options, Sandbox};
+use belljar_benches::{Here, Samples, thread_cpu};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use rustix::thread::futex;
@@ -244,14 +243,6 @@ fn serve_shared() {
         };
         memory.head.answer.store(answer, Ordering::Relaxed);
         memory.head.pass(0);
-    }
-}
-
-struct Here;
-
-impl Compile for Here {
-    fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + '_>> {
-        Box::pin(async move { compile(&wasm) })
     }
 }
 
