@@ -37,7 +37,7 @@ pub fn process_cpu(pid: u32) -> u64 {
 
 /// Figures of one row, a sample a round.
 #[derive(Default)]
-pub struct Samples(Vec<f64>);
+pub struct Samples(pub Vec<f64>);
 
 impl Samples {
     /// Adds the cost of one operation, given `nanos` for `operations` of them; kept in microseconds.

@@ -87,6 +87,7 @@ async fn ours(wasm: &[u8]) -> Ours {
         gate: Gate::new(name.clone(), Limits::default()),
         holds: Vec::new(),
         uses: Vec::new(),
+        warning: None,
         name: name.clone(),
     };
     let catalog = Arc::new(Catalog::default());

@@ -15,6 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, atomic::AtomicU64};
 use std::time::Instant;
 
+use belljar::admission::budget::Budget;
 use belljar::admission::{Admission, Gate};
 use belljar::grants::{Ambient, Requested};
 use belljar::model::{Digest, Limits, MountName, Operation};
@@ -266,15 +267,21 @@ impl InProcess {
         let held = Requested::default().configure(&Ambient::default()).expect("no grants");
         let digest = Digest::of(&wasm);
         let id = runtime.block_on(sandbox.load(&name, wasm.into(), &digest, held)).expect("it loads");
-        Self { runtime, sandbox, admission: Admission::new(32), gate: Gate::new(name, Limits::default()), id }
+        Self {
+            runtime,
+            sandbox,
+            admission: Admission::new(32, Budget::new(512 << 20)),
+            gate: Gate::new(name, Limits::default()),
+            id,
+        }
     }
 }
 
 impl Way for InProcess {
     fn answer(&mut self, size: usize) {
         self.runtime.block_on(async {
-            let permit = self.admission.admit(&self.gate, None).await.expect("a permit");
             let operation = Operation::Read { reference: format!("text/{size}") };
+            let permit = self.admission.admit(&self.gate, &operation, None).await.expect("a permit");
             assert!(self.sandbox.call(self.id, permit, operation).await.result.is_ok());
         });
     }
