@@ -335,7 +335,10 @@ fn silent(scene: &Scene<'_>) -> String {
             worst = worst.max(asked.elapsed());
         }
     }
-    let open = held.iter().filter(|stream| !is_reset(stream)).count();
+    // Some still wait in the kernel's queue; whoever comes next closes as many.
+    let count = || held.iter().filter(|stream| !is_reset(stream)).count();
+    within(Duration::from_secs(5), || count() <= 520);
+    let open = count();
     assert!(open <= 520, "{open} silent connections are kept");
     assert!(worst < Duration::from_secs(5), "the witness waited {worst:?} for a connection");
     format!("20,000 came, {open} are kept, a newcomer waits {} ms at worst", worst.as_millis())
