@@ -163,7 +163,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 }
                 "refused by kind".to_owned()
             })
-            .stopped_by(&["reference"]),
+            .stopped(Stops::Structure("a URI has at most 2 KiB, and leads to a mount or nowhere")),
         imp("MCP-18", "a client that asks and does not read, and one that leaves in the middle")
             .way(Way::Unstarted)
             .limits("concurrency = 8\nqueue = \"30s\"")
