@@ -25,6 +25,8 @@ pub(crate) fn rows() -> Vec<Row> {
             .read(format!("raw/{}", path("file-out/")), lines_begin(REFUSED))
             .read(format!("raw/{}", path("out/./secret.txt")), lines_begin(REFUSED))
             .read(format!("stat/{}", path("out/")), lines_begin(REFUSED))
+            // The second wall would stop these too.
+            .settings("wall = \"off\"")
             .stopped_by(&["beneath"]),
         imp("ADV-02", "truncating and linking through a read-only directory (RUSTSEC-2026-0149, -0188)")
             .config("fs = { \"/d\" = \"granted-adv-02\" }")

@@ -16,6 +16,9 @@ use crate::tools::{check, has_lines, line, lines_begin, listed, path, refusal, r
 
 const REFUSED: &[&str] = &["/d: refused: "];
 
+/// Without the second wall, which would stop these too: the first has to do it alone.
+const ONE_WALL: &str = "wall = \"off\"";
+
 /// A row about the imp with a directory granted as `/d`, in which `fill` has put something.
 fn granted(
     id: &'static str,
@@ -58,6 +61,7 @@ pub(crate) fn rows() -> Vec<Row> {
             ],
             || lines_begin(REFUSED),
         )
+        .settings(ONE_WALL)
         .stopped_by(&["beneath"]),
         opened(
             granted("FS-02", "links inside a granted directory lead out of it", |site, dir| {
@@ -71,6 +75,7 @@ pub(crate) fn rows() -> Vec<Row> {
             &["absolute", "relative", "directory/secret.txt", "by-another", "up/canary/secret.txt"],
             || lines_begin(REFUSED),
         )
+        .settings(ONE_WALL)
         .stopped_by(&["beneath"]),
         opened(
             granted("FS-03", "links that lead to themselves, or forty times on", |_, dir| {
@@ -92,6 +97,7 @@ pub(crate) fn rows() -> Vec<Row> {
             symlink("../canary", dir.join("other")).expect("a link");
         })
         .act(swaps)
+        .settings(ONE_WALL)
         .stopped_by(&["beneath"]),
         granted("FS-05", "/proc, /sys or /dev is granted, where a path leads to the host itself", |_, dir| {
             symlink("/proc/self/root/etc/passwd", dir.join("magic")).expect("a link");

@@ -106,7 +106,7 @@ pub(crate) fn rows() -> Vec<Row> {
             })
             .stopped(PARSER),
         imp("MCP-06", "10,000 reads at once")
-            .way(Way::Stdio)
+            .way(Way::Unstarted)
             .time(5_000)
             .limits(CROWDED)
             .mount("two", Guest::Built("guest_imp"))
@@ -116,7 +116,8 @@ pub(crate) fn rows() -> Vec<Row> {
             .keeps(96)
             .act(crowd)
             .stopped_by(&["pending"]),
-        imp("MCP-07", "hundreds of connections take answers of 8 MiB byte by byte")
+        imp("MCP-07", "many connections take answers of 8 MiB byte by byte")
+            .settings("total-memory = \"128MiB\"")
             .way(Way::Http)
             .limits("concurrency = 8\nqueue = \"30s\"")
             .time(30_000)
@@ -162,7 +163,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 }
                 "refused by kind".to_owned()
             })
-            .stopped_by(&["reference"]),
+            .stopped(Stops::Structure("a URI has at most 2 KiB, and leads to a mount or nowhere")),
         imp("MCP-18", "a client that asks and does not read, and one that leaves in the middle")
             .way(Way::Unstarted)
             .limits("concurrency = 8\nqueue = \"30s\"")
@@ -232,11 +233,12 @@ fn endless(scene: &Scene<'_>) -> String {
 
 /// Ten thousand reads on one connection: most are told to come again, and the witness is served.
 fn crowd(scene: &Scene<'_>) -> String {
-    let line = scene.line();
+    let line = line(scene, "");
+    assert!(read_text(&line, WITNESS).starts_with("This is"));
     // More mounts than one: each has a queue of its own, and the connection has one number for all of them.
     let uris = ["", "two", "three"].map(|suffix| scene.uri_of(suffix, "sleep/20"));
     let ids: Vec<u64> =
-        (0..10_000).map(|n| scene.send("resources/read", json!({ "uri": uris[n % uris.len()] }))).collect();
+        (0..10_000).map(|n| line.send("resources/read", json!({ "uri": uris[n % uris.len()] }))).collect();
     let (mut fine, mut busy, mut full) = (0, 0, 0);
     let mut admitted = Vec::new();
     for id in ids {
@@ -253,6 +255,8 @@ fn crowd(scene: &Scene<'_>) -> String {
             Err(error) => panic!("{error}"),
         }
     }
+    assert_eq!(line.violations(), Vec::<String>::new());
+    assert!(read_text(&line, WITNESS).starts_with("This is"), "it is not served afterwards");
     assert!(full > 0 && fine >= 4, "{fine} served, {busy} busy, {full} of them for the connection's own number");
     let worst = crate::oracle::percentile(&admitted, 99);
     assert!(worst < Duration::from_secs(20), "{worst:?}");
@@ -261,7 +265,7 @@ fn crowd(scene: &Scene<'_>) -> String {
 
 /// Answers of 8 MiB that nobody takes: a bound on what is held, the witness goes on, and the connections are cut.
 fn slow_readers(scene: &Scene<'_>) -> String {
-    const CONNECTIONS: usize = 200;
+    const CONNECTIONS: usize = 60;
     let server = scene.server();
     let wire = server.wire(Era::Modern);
     let before = scene.memory();
@@ -273,13 +277,13 @@ fn slow_readers(scene: &Scene<'_>) -> String {
     let mut cut = 0;
     let mut byte = [0u8; 1];
     // Each takes a byte in a while; those that were told that the server is busy have all of that in the kernel's buffers.
-    while cut < CONNECTIONS && began.elapsed() < Duration::from_secs(45) {
+    while cut < CONNECTIONS && began.elapsed() < Duration::from_secs(60) {
         let asked = Instant::now();
         let answer = scene.read_uri(WITNESS);
         assert!(answer.is_ok(), "the witness: {}", shown(&answer));
         assert!(asked.elapsed() < Duration::from_secs(10), "the witness took {:?}", asked.elapsed());
         let held = scene.memory().saturating_sub(before) >> 20;
-        assert!(held < 640, "{held} MiB are held for those who do not read");
+        assert!(held < 320, "{held} MiB are held for those who do not read");
         if began.elapsed() > Duration::from_secs(12) {
             cut = streams.iter().filter(|stream| is_reset(stream)).count();
         } else {
@@ -331,7 +335,10 @@ fn silent(scene: &Scene<'_>) -> String {
             worst = worst.max(asked.elapsed());
         }
     }
-    let open = held.iter().filter(|stream| !is_reset(stream)).count();
+    // Some still wait in the kernel's queue; whoever comes next closes as many.
+    let count = || held.iter().filter(|stream| !is_reset(stream)).count();
+    within(Duration::from_secs(5), || count() <= 520);
+    let open = count();
     assert!(open <= 520, "{open} silent connections are kept");
     assert!(worst < Duration::from_secs(5), "the witness waited {worst:?} for a connection");
     format!("20,000 came, {open} are kept, a newcomer waits {} ms at worst", worst.as_millis())
