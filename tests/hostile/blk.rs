@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use belljar_tests::Era;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::expect::{Expect, limit};
+use crate::expect::{Expect, limit, text};
 use crate::hung::{self, Ending, Hung};
 use crate::row::{Row, Stops, Way, imp};
 use crate::scene::Scene;
@@ -57,7 +56,7 @@ pub(crate) fn hung_reads(id: &'static str, attack: &'static str, at_once: usize)
         .time(700)
         .config(&format!("fs = {{ \"/d\" = \"{}\" }}", id.to_lowercase()))
         .limits("concurrency = 8\nqueue = \"300ms\"")
-        .way(Way::Http)
+        .way(Way::Stdio)
         .prepare(move |site| {
             let directory = site.path(id.to_lowercase());
             std::fs::create_dir(&directory).expect("a new directory");
@@ -72,17 +71,9 @@ pub(crate) fn hung_reads(id: &'static str, attack: &'static str, at_once: usize)
 
 /// Each of them is answered by its deadline though none returns; what they held is given back when they do.
 fn stall(scene: &Scene<'_>, hung: &Hung, at_once: usize) -> String {
-    let server = scene.server();
     let began = Instant::now();
-    let answers: Vec<_> = std::thread::scope(|scope| {
-        let reads: Vec<_> = (0..at_once)
-            .map(|n| {
-                let uri = scene.uri(&format!("raw/{}{n}", hung::FILE));
-                scope.spawn(move || server.client(Era::Modern).read(&uri))
-            })
-            .collect();
-        reads.into_iter().map(|read| read.join().unwrap_or_else(|_| panic!("no answer"))).collect()
-    });
+    let ids: Vec<u64> = (0..at_once).map(|n| scene.begin(&format!("raw/{}{n}", hung::FILE))).collect();
+    let answers: Vec<_> = ids.into_iter().map(|id| scene.wait(id)).collect();
     let took = began.elapsed();
     let mut saw = String::new();
     for answer in &answers {
@@ -91,8 +82,8 @@ fn stall(scene: &Scene<'_>, hung: &Hung, at_once: usize) -> String {
     assert!(took < scene.patience(), "answered after {took:?}");
     assert_eq!(hung.waiting(), at_once, "so many hang");
     for _ in 0..20 {
-        let mut client = server.client(Era::Modern);
-        assert_eq!(client.text("belljar://witness-files/known.txt"), "known to the byte");
+        let known = scene.read_uri("belljar://witness-files/known.txt");
+        assert_eq!(text(&known), Some("known to the byte"), "{known:?}");
     }
     let stuck = hung.waiting();
     hung.release();

@@ -22,6 +22,9 @@ const WITNESS: (&str, &str) = ("belljar://witness/static-text", "This is the con
 /// What the witness that reads a file answers.
 const FILE_WITNESS: (&str, &str) = ("belljar://witness-files/known.txt", "known to the byte");
 
+/// How long the witness's answer is waited for: longer than it may take.
+const WITNESS_PATIENCE: Duration = Duration::from_secs(8);
+
 /// How long the start may take: every component is compiled, once for all rows.
 const START: Duration = Duration::from_secs(60);
 
@@ -150,7 +153,7 @@ impl Stage {
         match &self.peer {
             Peer::Line(line) => Box::new(move |uri| {
                 let id = line.send("resources/read", json!({ "uri": uri }));
-                line.wait(id, Duration::from_secs(20))
+                line.wait(id, WITNESS_PATIENCE)
             }),
             Peer::Http(server) => {
                 let mut client = server.client(Era::Modern);
