@@ -291,7 +291,7 @@ fn swaps(scene: &Scene<'_>) -> String {
             while !stop.load(Ordering::Relaxed) {
                 renameat_with(CWD, dir.join("swap"), CWD, dir.join("other"), RenameFlags::EXCHANGE).expect("a swap");
                 swaps += 1;
-                if swaps % 20 == 0 {
+                if swaps.is_multiple_of(20) {
                     std::thread::sleep(Duration::from_micros(200));
                 }
             }

@@ -7,7 +7,6 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
-    clippy::unwrap_used,
     reason = "a measuring program: it speaks to a terminal, and a panic is how it fails"
 )]
 
@@ -105,11 +104,11 @@ fn main() -> ExitCode {
 
     let verdict = measured.verdict();
     println!("{}", verdict.text);
-    if let Some(svg) = asked.svg {
-        std::fs::write(&svg, plot::svg(&measured)).unwrap_or_else(|error| panic!("{}: {error}", svg.display()));
+    if let Some(svg) = &asked.svg {
+        std::fs::write(svg, plot::svg(&measured)).unwrap_or_else(|error| panic!("{}: {error}", svg.display()));
         let page = svg.with_extension("md");
         let name = svg.file_name().unwrap_or_default().to_string_lossy();
-        std::fs::write(&page, plot::page(&measured, &name, asked.reads))
+        std::fs::write(&page, plot::page(&measured, &name, &asked))
             .unwrap_or_else(|error| panic!("{}: {error}", page.display()));
         println!("\nwritten: {}, {}", svg.display(), page.display());
     }

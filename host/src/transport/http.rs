@@ -182,7 +182,7 @@ impl Front {
     async fn answer(self: Arc<Self>, guest: Arc<Guest>, request: Request<Incoming>) -> Response<Body> {
         guest.is_at(Stage::Asking);
         let (parts, body) = request.into_parts();
-        if let Err(refusal) = check_head(&parts) {
+        if let Some(refusal) = refuse_head(&parts) {
             return self.whole(&guest, refusal, || None).await;
         }
         let (message, held) = if parts.method == Method::POST {
@@ -272,14 +272,15 @@ impl Front {
     }
 }
 
-fn check_head(parts: &http::request::Parts) -> Result<(), Response<Body>> {
+/// The refusal of a request by its head alone.
+fn refuse_head(parts: &http::request::Parts) -> Option<Response<Body>> {
     if parts.uri.path() != PATH {
-        return Err(plain(StatusCode::NOT_FOUND, &format!("there is nothing here; MCP is at {PATH}\n")));
+        return Some(plain(StatusCode::NOT_FOUND, &format!("there is nothing here; MCP is at {PATH}\n")));
     }
     if parts.headers.get_all(header::HOST).iter().count() > 1 && Guard::Origin.is_on() {
-        return Err(plain(StatusCode::BAD_REQUEST, "more than one Host header\n"));
+        return Some(plain(StatusCode::BAD_REQUEST, "more than one Host header\n"));
     }
-    Ok(())
+    None
 }
 
 /// Whether a message is an `initialize`: looked for only when the sessions are used up.
