@@ -13,7 +13,7 @@ use crate::expect::{cut, is_clean, kind, text};
 use crate::hand::{Hand, assemble};
 use crate::row::{Row, Stops, Way, bare, imp, made};
 use crate::scene::Scene;
-use crate::tools::{check, line, read_text, refusal, within};
+use crate::tools::{check, line, read, read_text, refusal, within};
 
 /// A row whose script starts belljar itself, on what `fill` puts into the plugin directory.
 fn dropped(id: &'static str, attack: &'static str, fill: impl Fn(&Site) + Send + Sync + 'static) -> Row {

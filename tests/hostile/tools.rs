@@ -65,14 +65,14 @@ pub(crate) fn server(scene: &Scene<'_>, shell: &str) -> Server {
 
 /// Runs a verb to its end: whether it succeeded, and all that it printed.
 pub(crate) fn run(scene: &Scene<'_>, verb: &[&str]) -> (bool, String) {
-    let output = process::run(scene.stage.command(verb, ""), Duration::from_secs(100));
+    let output = process::run(scene.stage.command(verb, ""), Duration::from_secs(40));
     let said = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&said).into_owned())
 }
 
 /// What `belljar check --json` prints.
 pub(crate) fn check(scene: &Scene<'_>) -> Value {
-    let output = process::run(scene.stage.command(&["check", "--json"], ""), Duration::from_secs(100));
+    let output = process::run(scene.stage.command(&["check", "--json"], ""), Duration::from_secs(40));
     let told = || panic!("no JSON: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| told())
 }

@@ -90,7 +90,7 @@ impl House {
 
     /// Ends the connection that does least, for want of descriptors rather than of places.
     pub(super) fn make_room(&self) -> bool {
-        self.lock().make_room(self.patience)
+        Guard::Connections.is_on() && self.lock().make_room(self.patience)
     }
 }
 
