@@ -142,6 +142,9 @@ pub(super) fn child() -> ExitCode {
             // Writing to a pipe is not writing to a file.
             .and_then(|()| limit(Resource::Fsize, 0, 0))
     };
+    // Nobody waits for the code of a host that was killed.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     // Compiling takes every processor that there is; reads go first. Without it they are only slower.
     let _ = rustix::process::setpriority_process(None, NICE);
     let limited = if Guard::Compiler.is_on() { limits() } else { Ok(()) };
