@@ -8,8 +8,9 @@
 //!  mcp         rmcp's handler, five lines a method                               mcp.rs
 //!  gateway     the one conductor: route, admit, call, check, record              gateway.rs  Gateway::read
 //!  catalog     a snapshot that never changes; longest base wins                  catalog.rs  Snapshot::route
-//!  admission   slots and a deadline, as a value: the permit                      admission.rs  Admission::admit
-//!  sandbox     a fresh store, limits first, then the guest's first instruction   sandbox/call.rs  run
+//!  admission   slots, shares, a deadline, as a value: the permit                 admission.rs  Admission::admit
+//!  sandbox     short calls here, long ones in the slow lane                      sandbox/lane.rs  Lanes::run
+//!              a fresh store, limits first, then the guest's first instruction   sandbox/call.rs  run
 //!    grants    what the store was given; each decision goes onto the trail       grants/{fs,env,http}.rs
 //!  sandbox     -> Outcome { result, usage, trail }
 //!  gateway     checks what the guest gave, makes names absolute, records          gateway/check.rs
@@ -39,6 +40,11 @@
 //! - **rmcp is named in `mcp` and `transport` only, wasmtime in `sandbox` and `grants` only.**
 //! - **One place turns a failure into JSON-RPC**: `mcp::fault`. No host path, secret or raw word of a guest gets past it.
 //! - **Each call is on record once**, however it ends: the recorder writes when it goes out of scope.
+//!
+//! - **Every guard can be shown to work.** [`model::guard`] lists them; a build for tests switches them off, and a row of
+//!   `tests/hostile` must then go red. In every other build a switch is the constant `true`.
+//! - **Nothing is opened by name after the second wall stands**, but what `cli::wall` lists: it is raised before the first
+//!   thread.
 //!
 //! What is deliberately absent: state of a provider between calls, a way for a provider to name the host, a writable
 //! filesystem, unauthenticated listening on anything but loopback.

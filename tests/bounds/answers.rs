@@ -2,7 +2,7 @@
 //! words, cut and cleaned; and references that no provider gets to see.
 
 use belljar_tests::{Client, Era, RpcError, Wire};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::place::{INTERNAL, assert_clean, imp, kind, serve, site};
 

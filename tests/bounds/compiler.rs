@@ -1,7 +1,7 @@
 //! The compiler process, seen from outside: what the kernel says it may use, and what it does with what is no component.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ fn compiler() -> Child {
 }
 
 /// A line of a file of the process in `/proc`, once it contains `word`.
-fn told(child: &Child, file: &str, key: &str, word: &str) -> String {
+fn told(process: u32, file: &str, key: &str, word: &str) -> String {
     let began = Instant::now();
     loop {
-        let text = fs::read_to_string(format!("/proc/{}/{file}", child.id())).unwrap();
+        let text = fs::read_to_string(format!("/proc/{process}/{file}")).unwrap();
         let line = text.lines().find(|line| line.starts_with(key)).unwrap_or_default().to_owned();
         if line.contains(word) || began.elapsed() > Duration::from_secs(20) {
             return line;
@@ -32,7 +32,7 @@ fn told(child: &Child, file: &str, key: &str, word: &str) -> String {
 fn it_limits_itself_before_it_reads() {
     let mut child = compiler();
     // The last thing that it gives up; by then the rest is in place.
-    let privileges = told(&child, "status", "NoNewPrivs", "1");
+    let privileges = told(child.id(), "status", "NoNewPrivs", "1");
     assert!(privileges.ends_with('1'), "{privileges}");
     for (limit, soft) in [
         ("Max cpu time", "60 "),
@@ -41,7 +41,7 @@ fn it_limits_itself_before_it_reads() {
         ("Max file size", "0 "),
         ("Max core file size", "0 "),
     ] {
-        let line = told(&child, "limits", limit, soft);
+        let line = told(child.id(), "limits", limit, soft);
         let value = line.strip_prefix(limit).unwrap_or_default().trim_start();
         assert!(value.starts_with(soft), "{line}");
     }
@@ -57,5 +57,27 @@ fn what_is_no_component_fails_with_a_reason_and_gives_no_code() {
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{garbage:?}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{garbage:?}");
+    }
+}
+
+/// A host that is killed cannot stop its compiler; the kernel does.
+#[test]
+fn it_ends_with_whoever_started_it() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec 3<&0; \"$0\" compile-component <&3 & echo $!; wait"]).arg(places::host());
+    command.env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut shell = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let compiler: u32 = line.trim().parse().unwrap();
+    // It waits for a component: its input stays open until the end of the test.
+    assert!(told(compiler, "status", "NoNewPrivs", "1").ends_with('1'));
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    let began = Instant::now();
+    let state = || fs::read_to_string(format!("/proc/{compiler}/stat")).unwrap_or_default();
+    while state().rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z")) {
+        assert!(began.elapsed() < Duration::from_secs(10), "it goes on: {}", state());
+        std::thread::sleep(Duration::from_millis(10));
     }
 }

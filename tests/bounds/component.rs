@@ -85,20 +85,6 @@ pub(crate) fn assemble(text: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// A function `$deep` that calls itself until its native stack is full: each frame holds `locals` numbers that outlive the
-/// inner call.
-pub(crate) fn deep(locals: usize) -> String {
-    let names: Vec<String> = (0..locals).map(|n| format!("$l{n}")).collect();
-    let declared: String = names.iter().map(|name| format!("(local {name} i64)")).collect();
-    let set = |name: &String| format!("(local.set {name} (i64.load (i32.and (local.get 0) (i32.const 4088))))");
-    let sum = |name: &String| format!("(global.set $sum (i64.add (global.get $sum) (local.get {name})))");
-    let (sets, sums): (String, String) = (names.iter().map(set).collect(), names.iter().map(sum).collect());
-    format!(
-        "(global $sum (mut i64) (i64.const 0))
-         (func $deep (param i32) {declared} {sets} (call $deep (i32.add (local.get 0) (i32.const 8))) {sums})"
-    )
-}
-
 /// Grows the first memory by so many MiB, one after the other, and traps when it is refused.
 pub(crate) fn grow(mib: usize) -> String {
     "(if (i32.eq (memory.grow (i32.const 16)) (i32.const -1)) (then unreachable)) ".repeat(mib)

@@ -3,7 +3,6 @@
 use std::fs;
 
 use belljar_tests::Era;
-use serde_json::json;
 
 use crate::place::{assert_clean, attack_by_read, imp, kind, serve, site};
 

@@ -1,14 +1,13 @@
 //! One call takes more than its share, in each way that there is: it ends within its deadline, says which limit it met,
 //! and the witness answers meanwhile.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
 use belljar_tests::{Client, Stdio};
 use serde_json::json;
 
 use crate::component::Hand;
-use crate::place::{Reached, SLACK, assert_clean, attack_by_read, cure, imp, kind, reached, said, serve, site};
+use crate::place::{Reached, SLACK, assert_clean, attack_by_read, cure, imp, reached, said, serve, site};
 
 const TIME: &str = "time = \"700ms\"";
 const FUEL: &str = "fuel = 20_000_000";

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::expect::{Answer, Expect, kind, limit, trap};
-use crate::hand::{Hand, deep};
+use crate::hand::Hand;
 use crate::row::{Guest, Row, Stops, Way, hand, imp, made};
 use crate::scene::Scene;
 
@@ -218,4 +218,18 @@ fn crowd(scene: &Scene<'_>) -> String {
     assert!(ran <= 6, "{ran} of them ran");
     assert!(began.elapsed() < Duration::from_secs(6), "the last was answered after {:?}", began.elapsed());
     format!("{ran} ran to their limit, {busy} busy")
+}
+
+/// A function `$deep` that calls itself until its native stack is full: each frame holds `locals` numbers that outlive the
+/// inner call.
+fn deep(locals: usize) -> String {
+    let names: Vec<String> = (0..locals).map(|n| format!("$l{n}")).collect();
+    let declared: String = names.iter().map(|name| format!("(local {name} i64)")).collect();
+    let set = |name: &String| format!("(local.set {name} (i64.load (i32.and (local.get 0) (i32.const 4088))))");
+    let sum = |name: &String| format!("(global.set $sum (i64.add (global.get $sum) (local.get {name})))");
+    let (sets, sums): (String, String) = (names.iter().map(set).collect(), names.iter().map(sum).collect());
+    format!(
+        "(global $sum (mut i64) (i64.const 0))
+         (func $deep (param i32) {declared} {sets} (call $deep (i32.add (local.get 0) (i32.const 8))) {sums})"
+    )
 }

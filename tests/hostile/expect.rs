@@ -24,8 +24,11 @@ pub(crate) enum Expect {
     /// Contents whose text contains all of these.
     Contains(&'static [&'static str]),
     /// Whatever this says of it: what the client saw, or why that may not be.
-    That(Box<dyn Fn(&Answer) -> Result<String, String> + Send + Sync>),
+    That(Judge),
 }
+
+/// See [`Expect::That`].
+pub(crate) type Judge = Box<dyn Fn(&Answer) -> Result<String, String> + Send + Sync>;
 
 /// An error of one limit.
 pub(crate) fn limit(name: &'static str) -> Expect {

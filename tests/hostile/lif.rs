@@ -13,7 +13,7 @@ use crate::expect::{cut, is_clean, kind, text};
 use crate::hand::{Hand, assemble};
 use crate::row::{Row, Stops, Way, bare, imp, made};
 use crate::scene::Scene;
-use crate::tools::{check, line, read_text, refusal, within};
+use crate::tools::{check, line, read, read_text, refusal, within};
 
 /// A row whose script starts belljar itself, on what `fill` puts into the plugin directory.
 fn dropped(id: &'static str, attack: &'static str, fill: impl Fn(&Site) + Send + Sync + 'static) -> Row {
@@ -390,8 +390,13 @@ fn thousand(scene: &Scene<'_>) -> String {
 
 /// Kills belljar at random moments of a start with an empty cache, and starts it properly every now and then.
 fn killed(scene: &Scene<'_>) -> String {
-    let kills: usize = std::env::var("BELLJAR_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(40);
+    let kills: usize = std::env::var("BELLJAR_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(12);
     let site = scene.site();
+    // Only what is compiled anew each time.
+    for witness in ["witness", "witness-files"] {
+        fs::remove_file(site.path(format!("plugins/{witness}.wasm"))).expect("a witness");
+    }
+    site.config("");
     let own = |name: &str| site.path(name).display().to_string();
     let (cache, state) = (own("own-cache"), own("own-state"));
     let start = || -> Child {

@@ -11,6 +11,7 @@
 //! ```
 #![expect(
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
     reason = "in a test a panic is how a failure is told, and this test tells a table"
@@ -25,7 +26,7 @@ mod cpu;
 mod expect;
 mod fs;
 #[path = "../bounds/component.rs"]
-#[allow(dead_code, reason = "the tests of bounds use more of it")]
+#[expect(dead_code, reason = "the tests of bounds use more of it")]
 mod hand;
 mod hung;
 mod inf;

@@ -8,11 +8,15 @@ use belljar_tests::{Era, Server};
 use serde_json::{Value, json};
 
 use crate::expect::{INVALID_PARAMS, kind};
-use crate::row::{Row, Stops, Way, bare, imp};
+use crate::row::{Guest, Row, Stops, Way, bare, imp};
 use crate::scene::Scene;
-use crate::tools::{ask, modern, read_text, request, shown, within};
+use crate::tools::{ask, line, modern, read_text, request, server, shown, within};
 
 const WITNESS: &str = "belljar://witness/static-text";
+
+/// Four at once, and a while to wait for a turn.
+const CROWDED: &str = "concurrency = 4\nqueue = \"3s\"";
+
 const PARSER: Stops = Stops::Structure("a strict parser, and an answer for what it refuses");
 
 /// What a client sends on stdio, and the codes of which one must come back for each.
@@ -47,26 +51,14 @@ pub(crate) fn rows() -> Vec<Row> {
                         (b"\0\0\0", &[-32700]),
                         (b"\r\r\r{", &[-32700]),
                         (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xc3\x28\"}", &[-32700]),
-                        (b"\xef\xbb\xbf{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}", &[-32600]),
+                        (b"\xef\xbb\xbf{\"jsonrpc\":\"1.0\",\"id\":\"q\",\"method\":\"ping\"}", &[-32600]),
                     ],
                 )
             })
             .stopped(PARSER),
         bare("MCP-02", "a client sends a line, or a body, that has no end")
-            .way(Way::Stdio)
-            .act(|scene| {
-                let before = scene.memory();
-                let piece = vec![b'a'; 1 << 20];
-                scene.line().raw(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"");
-                (0..96).for_each(|_| scene.line().raw(&piece));
-                let grown = scene.peak().saturating_sub(before) >> 20;
-                scene.line().raw(b"\"}\n");
-                let answer = scene.line().other(Duration::from_secs(20)).expect("an answer to the long line");
-                assert_eq!(answer["error"]["code"], -32600, "{answer}");
-                assert!(grown < 32, "{grown} MiB of a line of 96 MiB were held");
-                assert!(read_text(scene.line(), WITNESS).starts_with("This is"));
-                format!("refused, {grown} MiB held")
-            })
+            .way(Way::Unstarted)
+            .act(endless)
             .stopped_by(&["message"]),
         bare("MCP-03", "JSON that is deep, repeats itself, or has numbers and ids that cannot be")
             .way(Way::Stdio)
@@ -114,17 +106,23 @@ pub(crate) fn rows() -> Vec<Row> {
             })
             .stopped(PARSER),
         imp("MCP-06", "10,000 reads at once")
-            .way(Way::Stdio)
-            .time(20_000)
-            .limits("concurrency = 4\nqueue = \"20s\"")
+            .way(Way::Unstarted)
+            .time(5_000)
+            .limits(CROWDED)
+            .mount("two", Guest::Built("guest_imp"))
+            .limits(CROWDED)
+            .mount("three", Guest::Built("guest_imp"))
+            .limits(CROWDED)
             .keeps(96)
             .act(crowd)
             .stopped_by(&["pending"]),
-        imp("MCP-07", "hundreds of connections take answers of 8 MiB byte by byte")
+        imp("MCP-07", "many connections take answers of 8 MiB byte by byte")
+            .settings("total-memory = \"128MiB\"")
             .way(Way::Http)
             .limits("concurrency = 8\nqueue = \"30s\"")
             .time(30_000)
             .keeps(128)
+            .peak(448)
             .measures()
             .act(slow_readers)
             .stopped_by(&["untaken"]),
@@ -166,7 +164,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 }
                 "refused by kind".to_owned()
             })
-            .stopped_by(&["reference"]),
+            .stopped(Stops::Structure("a URI has at most 2 KiB, and leads to a mount or nowhere")),
         imp("MCP-18", "a client that asks and does not read, and one that leaves in the middle")
             .way(Way::Unstarted)
             .limits("concurrency = 8\nqueue = \"30s\"")
@@ -207,10 +205,41 @@ pub(crate) fn rows() -> Vec<Row> {
     ]
 }
 
+/// A line of 64 MiB, then a body of as many: neither is held.
+fn endless(scene: &Scene<'_>) -> String {
+    let line = line(scene, "");
+    read_text(&line, WITNESS);
+    let before = line.process.memory();
+    let piece = vec![b'a'; 1 << 20];
+    line.raw(b"{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"");
+    (0..64).for_each(|_| line.raw(&piece));
+    line.raw(b"\"}\n");
+    let answer = line.other(Duration::from_secs(20)).expect("an answer to the long line");
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    assert!(read_text(&line, WITNESS).starts_with("This is"));
+    let grown = line.process.peak_memory().saturating_sub(before) >> 20;
+    assert!(grown < 24, "{grown} MiB of a line of 64 MiB were held");
+    let server = server(scene, "");
+    let before = server.process.memory();
+    let mut body = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n".to_vec();
+    body.extend_from_slice(b"Accept: application/json, text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let chunk = [format!("{:x}\r\n", piece.len()).as_bytes(), &piece, b"\r\n"].concat();
+    (0..64).for_each(|_| body.extend_from_slice(&chunk));
+    let answer = String::from_utf8_lossy(&server.raw(&body)).into_owned();
+    assert!(answer.starts_with("HTTP/1.1 413"), "{:?}", answer.get(..100));
+    let held = server.process.peak_memory().saturating_sub(before) >> 20;
+    assert!(held < 24, "{held} MiB of a body of 64 MiB were held");
+    format!("refused, {grown} MiB and {held} MiB held")
+}
+
 /// Ten thousand reads on one connection: most are told to come again, and the witness is served.
 fn crowd(scene: &Scene<'_>) -> String {
-    let line = scene.line();
-    let ids: Vec<u64> = (0..10_000).map(|_| scene.begin("sleep/20")).collect();
+    let line = line(scene, "");
+    assert!(read_text(&line, WITNESS).starts_with("This is"));
+    // More mounts than one: each has a queue of its own, and the connection has one number for all of them.
+    let uris = ["", "two", "three"].map(|suffix| scene.uri_of(suffix, "sleep/20"));
+    let ids: Vec<u64> =
+        (0..10_000).map(|n| line.send("resources/read", json!({ "uri": uris[n % uris.len()] }))).collect();
     let (mut fine, mut busy, mut full) = (0, 0, 0);
     let mut admitted = Vec::new();
     for id in ids {
@@ -227,6 +256,8 @@ fn crowd(scene: &Scene<'_>) -> String {
             Err(error) => panic!("{error}"),
         }
     }
+    assert_eq!(line.violations(), Vec::<String>::new());
+    assert!(read_text(&line, WITNESS).starts_with("This is"), "it is not served afterwards");
     assert!(full > 0 && fine >= 4, "{fine} served, {busy} busy, {full} of them for the connection's own number");
     let worst = crate::oracle::percentile(&admitted, 99);
     assert!(worst < Duration::from_secs(20), "{worst:?}");
@@ -235,7 +266,7 @@ fn crowd(scene: &Scene<'_>) -> String {
 
 /// Answers of 8 MiB that nobody takes: a bound on what is held, the witness goes on, and the connections are cut.
 fn slow_readers(scene: &Scene<'_>) -> String {
-    const CONNECTIONS: usize = 200;
+    const CONNECTIONS: usize = 60;
     let server = scene.server();
     let wire = server.wire(Era::Modern);
     let before = scene.memory();
@@ -247,13 +278,13 @@ fn slow_readers(scene: &Scene<'_>) -> String {
     let mut cut = 0;
     let mut byte = [0u8; 1];
     // Each takes a byte in a while; those that were told that the server is busy have all of that in the kernel's buffers.
-    while cut < CONNECTIONS && began.elapsed() < Duration::from_secs(45) {
+    while cut < CONNECTIONS && began.elapsed() < Duration::from_secs(60) {
         let asked = Instant::now();
         let answer = scene.read_uri(WITNESS);
         assert!(answer.is_ok(), "the witness: {}", shown(&answer));
         assert!(asked.elapsed() < Duration::from_secs(10), "the witness took {:?}", asked.elapsed());
         let held = scene.memory().saturating_sub(before) >> 20;
-        assert!(held < 640, "{held} MiB are held for those who do not read");
+        assert!(held < 320, "{held} MiB are held for those who do not read");
         if began.elapsed() > Duration::from_secs(12) {
             cut = streams.iter().filter(|stream| is_reset(stream)).count();
         } else {
@@ -283,11 +314,12 @@ fn is_reset(stream: &TcpStream) -> bool {
 /// Connections that say nothing, or nearly nothing: whoever comes is served at once.
 fn silent(scene: &Scene<'_>) -> String {
     let server = scene.server();
-    // Files are what this program may have open; what it cannot hold is opened one after the other.
-    let hold = 9_000;
+    // `BELLJAR_CONNECTIONS=20000` takes two minutes; what this program cannot hold open is opened one after the other.
+    let all: usize = std::env::var("BELLJAR_CONNECTIONS").ok().and_then(|all| all.parse().ok()).unwrap_or(3000);
+    let hold = all.min(9_000);
     let mut held: Vec<TcpStream> = Vec::with_capacity(hold);
     let mut worst = Duration::ZERO;
-    for n in 0..20_000 {
+    for n in 0..all {
         let Ok(mut stream) = TcpStream::connect(server.address()) else { panic!("connection {n} is refused") };
         match n % 3 {
             0 => {}
@@ -299,16 +331,19 @@ fn silent(scene: &Scene<'_>) -> String {
         } else {
             held[n % hold] = stream
         }
-        if n % 500 == 0 {
+        if n % 300 == 0 {
             let asked = Instant::now();
             assert!(scene.read_uri(WITNESS).is_ok());
             worst = worst.max(asked.elapsed());
         }
     }
-    let open = held.iter().filter(|stream| !is_reset(stream)).count();
+    // Some still wait in the kernel's queue; whoever comes next closes as many.
+    let count = || held.iter().filter(|stream| !is_reset(stream)).count();
+    within(Duration::from_secs(5), || count() <= 520);
+    let open = count();
     assert!(open <= 520, "{open} silent connections are kept");
     assert!(worst < Duration::from_secs(5), "the witness waited {worst:?} for a connection");
-    format!("20,000 came, {open} are kept, a newcomer waits {} ms at worst", worst.as_millis())
+    format!("{all} came, {open} are kept, a newcomer waits {} ms at worst", worst.as_millis())
 }
 
 const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;

@@ -10,6 +10,9 @@ use belljar_tests::Site;
 use crate::expect::Expect;
 use crate::scene::Scene;
 
+/// Lays out what a row needs in its site.
+pub(crate) type Prepare = Box<dyn Fn(&Site) + Send + Sync>;
+
 /// One row of the table.
 pub(crate) struct Row {
     /// As in the table of promises; a row with several cases has one id.
@@ -22,7 +25,7 @@ pub(crate) struct Row {
     /// Configuration beside the mounts, at the top of the file.
     pub(crate) settings: String,
     /// What is laid out in the site before the start.
-    pub(crate) prepare: Option<Box<dyn Fn(&Site) + Send + Sync>>,
+    pub(crate) prepare: Option<Prepare>,
     pub(crate) way: Way,
     /// A line of shell before the start, such as `ulimit -n 256`.
     pub(crate) shell: &'static str,

@@ -60,6 +60,9 @@ pub(crate) enum Peer {
     None,
 }
 
+/// Reads a URI: the answer, and how long it took; none when there was none.
+type Reader<'a> = Box<dyn FnMut(&str) -> Option<(Answer, Duration)> + 'a>;
+
 impl Stage {
     /// Lays out a site for these rows, and starts belljar in it.
     pub(crate) fn new(rows: &[&Row], unguarded: Option<&Unguarded>) -> Result<Stage, String> {
@@ -146,7 +149,7 @@ impl Stage {
     }
 
     /// Something that reads URIs here, on a connection of its own.
-    fn reader(&self) -> Box<dyn FnMut(&str) -> Option<(Answer, Duration)> + '_> {
+    fn reader(&self) -> Reader<'_> {
         match &self.peer {
             Peer::Line(line) => Box::new(move |uri| {
                 let id = line.send("resources/read", json!({ "uri": uri }));

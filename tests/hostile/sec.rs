@@ -68,7 +68,11 @@ pub(crate) fn rows() -> Vec<Row> {
                         seen += 1;
                     }
                 }
-                format!("{seen} files and directories, none of them for others")
+                let limits =
+                    fs::read_to_string(format!("/proc/{}/limits", scene.stage.process().id())).expect("a process");
+                let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap_or_default();
+                assert!(core.split_whitespace().nth(4) == Some("0"), "{core}");
+                format!("{seen} files and directories, none of them for others; no core dumps")
             })
             .stopped(Stops::Kernel("files are made with mode 0600, directories with 0700")),
     ]

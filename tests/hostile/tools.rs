@@ -1,7 +1,7 @@
 //! What several rows need: paths as the imp takes them, servers that a script starts itself, answers to raw requests.
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -65,14 +65,14 @@ pub(crate) fn server(scene: &Scene<'_>, shell: &str) -> Server {
 
 /// Runs a verb to its end: whether it succeeded, and all that it printed.
 pub(crate) fn run(scene: &Scene<'_>, verb: &[&str]) -> (bool, String) {
-    let output = process::run(scene.stage.command(verb, ""), Duration::from_secs(100));
+    let output = process::run(scene.stage.command(verb, ""), Duration::from_secs(40));
     let said = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&said).into_owned())
 }
 
 /// What `belljar check --json` prints.
 pub(crate) fn check(scene: &Scene<'_>) -> Value {
-    let output = process::run(scene.stage.command(&["check", "--json"], ""), Duration::from_secs(100));
+    let output = process::run(scene.stage.command(&["check", "--json"], ""), Duration::from_secs(40));
     let told = || panic!("no JSON: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| told())
 }
@@ -148,18 +148,6 @@ pub(crate) fn ask(server: &Server, wire: &Http, message: &Value) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).expect("a server that accepts");
     stream.write_all(&request(server, wire, message)).expect("a server that reads");
     stream
-}
-
-/// Whether the server has closed a connection, when nothing but what it sent is to be read.
-pub(crate) fn is_closed(stream: &mut TcpStream) -> bool {
-    stream.set_read_timeout(Some(Duration::from_millis(5))).expect("a positive time");
-    loop {
-        match stream.read(&mut [0; 4096]) {
-            Ok(0) => return true,
-            Ok(_) => {}
-            Err(error) => return !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
-        }
-    }
 }
 
 /// Processor time that a process used, its children not counted, in seconds.

@@ -127,7 +127,11 @@ impl Pipe {
         } else {
             let error = &mut message["error"];
             let code = error["code"].as_i64().unwrap_or_default();
-            Err(RpcError { code, message: error["message"].to_string(), data: error["data"].take() })
+            Err(RpcError {
+                code,
+                message: error["message"].as_str().unwrap_or_default().to_owned(),
+                data: error["data"].take(),
+            })
         };
         counts.judge(&case, &answer);
     }

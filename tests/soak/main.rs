@@ -7,7 +7,6 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
-    clippy::unwrap_used,
     reason = "a measuring program: it speaks to a terminal, and a panic is how it fails"
 )]
 
@@ -71,7 +70,7 @@ fn main() -> ExitCode {
 
     // Every kind of call, so that what is made once is made.
     let mut warm = Counts::default();
-    tenth(&mut pipe, &mut load, &server, (asked.reads / 50).max(1_000), 50, 50, 0, &mut warm);
+    tenth(&mut pipe, &mut load, &server, (asked.reads / 50).max(4_000), 50, 50, 0, &mut warm);
     thread::sleep(REST);
     let baseline = look(&pipe, &server);
 
@@ -94,6 +93,7 @@ fn main() -> ExitCode {
         thread::sleep(Duration::from_millis(500));
         let tenth = figures::Tenth::new(look(&pipe, &server), &mut counts);
         println!("{}", tenth.row(number as usize));
+        counts.wrong.iter().take(3).for_each(|wrong| println!("  wrong: {wrong}"));
         measured.wrong.append(&mut counts.wrong);
         measured.tenths.push(tenth);
     }
@@ -104,11 +104,11 @@ fn main() -> ExitCode {
 
     let verdict = measured.verdict();
     println!("{}", verdict.text);
-    if let Some(svg) = asked.svg {
-        std::fs::write(&svg, plot::svg(&measured)).unwrap_or_else(|error| panic!("{}: {error}", svg.display()));
+    if let Some(svg) = &asked.svg {
+        std::fs::write(svg, plot::svg(&measured)).unwrap_or_else(|error| panic!("{}: {error}", svg.display()));
         let page = svg.with_extension("md");
         let name = svg.file_name().unwrap_or_default().to_string_lossy();
-        std::fs::write(&page, plot::page(&measured, &name, asked.reads))
+        std::fs::write(&page, plot::page(&measured, &name, &asked))
             .unwrap_or_else(|error| panic!("{}: {error}", page.display()));
         println!("\nwritten: {}, {}", svg.display(), page.display());
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::Asked;
 use crate::figures::{HEAD, Measured, mib};
 
 const WIDTH: f64 = 720.0;
@@ -105,13 +106,15 @@ fn draw(svg: &mut String, panel: &Panel, top: f64) {
 }
 
 /// The page.
-pub(crate) fn page(measured: &Measured, picture: &str, reads: usize) -> String {
+pub(crate) fn page(measured: &Measured, picture: &str, asked: &Asked) -> String {
+    let Asked { reads, cancels, disconnects, .. } = asked;
     let mut page = format!(
         "# Soak\n\n\
          Made by `cargo xtask soak --reads {reads} --svg docs/{picture}`; it took {} s. Every answer was compared with what\n\
          it had to be, byte by byte; a fifth of the reads were hostile, and each of those had to end with its own error.\n\
-         Memory, descriptors and threads are of the two server processes, one on stdio and one on HTTP, seen in /proc\n\
-         half a second after each tenth.\n\n![memory, descriptors, threads, latency]({picture})\n\n{HEAD}\n",
+         Meanwhile {cancels} endless calls were withdrawn over stdio, and {disconnects} clients went away over HTTP. Memory,\n\
+         descriptors and threads are of the two server processes, one on stdio and one on HTTP, seen in /proc half a second\n\
+         after each tenth.\n\n![memory, descriptors, threads, latency]({picture})\n\n{HEAD}\n",
         measured.took.as_secs()
     );
     for (at, tenth) in measured.tenths.iter().enumerate() {

@@ -23,7 +23,7 @@ const INSTRUMENTED: &str = "belljar|belljar_fuzz|belljar_fuzz_guided";
 /// What makes rustc do so; stable since LLVM's pass can be named. Arithmetic and assertions are checked, too.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
-    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions=yes -Coverflow-checks=yes";
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Copt-level=1 -Cdebug-assertions=yes -Coverflow-checks=yes";
 
 /// What was asked for.
 #[derive(Debug, PartialEq)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use cap_std::fs::Dir;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::SignalKind;
 
 use super::compiler::Subprocess;
 use super::{Failure, Where};
@@ -107,6 +108,9 @@ pub(super) fn sandbox(config: &Config, key: &[u8; 32]) -> Result<Sandbox, Failur
 
 /// Opens everything and starts loading in the background. `quiet`: records that would go to standard error are not kept.
 pub(super) fn open(config: Config, quiet: bool) -> Result<Opened, Failure> {
+    // A file that may not grow any more is an error of the write, as a full disk is, and not the end of everything.
+    let too_large = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    let _ = tokio::signal::unix::signal(too_large);
     let config = Arc::new(config);
     let dir = plugins(&config)?;
     let key = installation_key(&config.state);

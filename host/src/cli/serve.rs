@@ -55,8 +55,6 @@ async fn serve(config: Config, listener: Option<StdListener>) -> Result<(), Fail
     tokio::spawn(keep_timers_cheap());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    // A file that may not grow any more is an error of the write, as a full disk is, and not the end of everything.
-    let _too_large = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
     let stop = async move {
         tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
         tracing::info!("stopping");

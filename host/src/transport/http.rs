@@ -7,6 +7,7 @@
 mod answer;
 mod house;
 mod session;
+mod wire;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,13 +24,13 @@ use hyper_util::server::graceful::GracefulShutdown;
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_io_timeout::TimeoutStream;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::answer::{Answer, Untaken};
 use self::house::{Guest, House, Stage};
 use self::session::InFlight;
+use self::wire::Wire;
 use super::{DRAIN, MAX_MESSAGE, message};
 use crate::mcp::Handler;
 use crate::model::Guard;
@@ -134,10 +135,16 @@ pub async fn serve(
                 }
             },
         };
-        let Some(entry) = house.enter() else {
-            tracing::debug!("a connection is refused: all {} wait for their answers", bounds.connections);
-            continue;
+        // Until there is a place, those that come wait in the kernel's queue.
+        let entry = async {
+            loop {
+                match house.enter() {
+                    Some(entry) => break entry,
+                    None => tokio::time::sleep(Duration::from_millis(5)).await,
+                }
+            }
         };
+        let entry = tokio::select! { biased; () = &mut stop => break, entry = entry => entry };
         let front = Arc::clone(&front);
         let guest = Arc::clone(&entry.guest);
         let service = service_fn(move |request| {
@@ -145,15 +152,21 @@ pub async fn serve(
             async move { Ok::<_, Infallible>(front.answer(guest, request).await) }
         });
         let write = Guard::Untaken.is_on().then_some(bounds.write);
-        let connection = graceful.watch(builder.serve_connection(TokioIo::new(timed(stream, write)), service));
+        let connection = graceful
+            .watch(builder.serve_connection(TokioIo::new(Wire::new(stream, write, Arc::clone(&entry.guest))), service));
         tokio::spawn(async move {
+            let mut connection = std::pin::pin!(connection);
             tokio::select! {
-                ended = connection => {
+                ended = connection.as_mut() => {
                     if let Err(error) = ended {
                         tracing::debug!("connection: {error}");
+                        entry.guest.is_cut();
                     }
                 }
-                () = entry.guest.over() => tracing::debug!("a connection is closed: it was silent or slow"),
+                () = entry.guest.over() => {
+                    tracing::debug!("a connection is closed: it was silent or slow");
+                    entry.guest.is_cut();
+                }
             }
         });
     }
@@ -165,18 +178,11 @@ pub async fn serve(
     Ok(())
 }
 
-fn timed(stream: TcpStream, write: Option<Duration>) -> std::pin::Pin<Box<TimeoutStream<TcpStream>>> {
-    let _ = stream.set_nodelay(true);
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(write);
-    Box::pin(stream)
-}
-
 impl Front {
     async fn answer(self: Arc<Self>, guest: Arc<Guest>, request: Request<Incoming>) -> Response<Body> {
         guest.is_at(Stage::Asking);
         let (parts, body) = request.into_parts();
-        if let Err(refusal) = check_head(&parts) {
+        if let Some(refusal) = refuse_head(&parts) {
             return self.whole(&guest, refusal, || None).await;
         }
         let (message, held) = if parts.method == Method::POST {
@@ -266,14 +272,15 @@ impl Front {
     }
 }
 
-fn check_head(parts: &http::request::Parts) -> Result<(), Response<Body>> {
+/// The refusal of a request by its head alone.
+fn refuse_head(parts: &http::request::Parts) -> Option<Response<Body>> {
     if parts.uri.path() != PATH {
-        return Err(plain(StatusCode::NOT_FOUND, &format!("there is nothing here; MCP is at {PATH}\n")));
+        return Some(plain(StatusCode::NOT_FOUND, &format!("there is nothing here; MCP is at {PATH}\n")));
     }
     if parts.headers.get_all(header::HOST).iter().count() > 1 && Guard::Origin.is_on() {
-        return Err(plain(StatusCode::BAD_REQUEST, "more than one Host header\n"));
+        return Some(plain(StatusCode::BAD_REQUEST, "more than one Host header\n"));
     }
-    Ok(())
+    None
 }
 
 /// Whether a message is an `initialize`: looked for only when the sessions are used up.

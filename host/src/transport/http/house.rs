@@ -12,6 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::model::Guard;
 
+/// How long a client is given to say its request before it gives way: as many as there are places come in that time.
+const GRACE: Duration = Duration::from_millis(100);
+
 /// How long an answer or a stream is left alone when there is no room: a client that reads takes what there is sooner.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -68,7 +71,7 @@ impl House {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place; none when the house is full of clients whose answers are being worked on.
+    /// Takes a place; none when the house is full, and nobody gives way now.
     pub(super) fn enter(self: &Arc<Self>) -> Option<Entry> {
         let mut guests = self.lock();
         if Guard::Connections.is_on() && guests.inside.len() >= self.most && !guests.make_room(self.patience) {
@@ -87,7 +90,7 @@ impl House {
 
     /// Ends the connection that does least, for want of descriptors rather than of places.
     pub(super) fn make_room(&self) -> bool {
-        self.lock().make_room(self.patience)
+        Guard::Connections.is_on() && self.lock().make_room(self.patience)
     }
 }
 
@@ -99,7 +102,7 @@ impl Guests {
             let gives_way = match stage {
                 Stage::Served => false,
                 Stage::Taking => now.duration_since(since) >= patience,
-                Stage::Silent | Stage::Idle | Stage::Asking => true,
+                Stage::Silent | Stage::Idle | Stage::Asking => now.duration_since(since) >= GRACE.min(patience),
             };
             gives_way.then_some((stage, since, *number))
         };
@@ -124,6 +127,16 @@ impl Guest {
     /// Says by when what is being written must have been taken.
     pub(super) fn is_due(&self, by: Option<Instant>) {
         self.due.send_if_modified(|due| std::mem::replace(due, by) != by);
+    }
+
+    /// It ends before its client has taken everything: nothing is kept for it any more.
+    pub(super) fn is_cut(&self) {
+        self.cut.cancel();
+    }
+
+    /// Whether it ends like that.
+    pub(super) fn was_cut(&self) -> bool {
+        self.cut.is_cancelled()
     }
 
     /// Waits until the connection has to end: it gives way, or takes too long for its answer.
@@ -161,7 +174,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_does_least_gives_way() {
-        let patience = Duration::from_millis(300);
+        let patience = Duration::from_millis(600);
         let house = House::new(4, patience);
         let enter = |stage| {
             let entry = house.enter().unwrap();
@@ -169,6 +182,8 @@ mod tests {
             entry
         };
         let first = [Stage::Served, Stage::Taking, Stage::Idle, Stage::Silent].map(enter);
+        assert!(house.enter().is_none(), "who has only come is left alone");
+        tokio::time::sleep(GRACE).await;
         let cut = || first.each_ref().map(|entry| entry.guest.cut.is_cancelled());
         let one = enter(Stage::Served);
         assert_eq!(cut(), [false, false, false, true]);

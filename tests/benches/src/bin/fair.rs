@@ -25,6 +25,14 @@ struct Seen {
     done: u32,
 }
 
+/// What was seen in every round.
+#[derive(Default)]
+struct Row {
+    median: Samples,
+    p99: Samples,
+    rate: Samples,
+}
+
 fn measure(client: &mut Client<Http>, ask: impl Fn(&mut Client<Http>)) -> Seen {
     let mut seen = Seen::default();
     let end = Instant::now() + ROUND;
@@ -97,21 +105,19 @@ fn main() {
         for _ in 0..500 {
             read(&mut client);
         }
-        let mut table = [[Samples::default(), Samples::default()], [Samples::default(), Samples::default()]];
-        let mut rates = [Samples::default(), Samples::default()];
-        let mut cost = Samples::default();
+        let (mut alone, mut crowd, mut cost) = (Row::default(), Row::default(), Samples::default());
         for _ in 0..rounds {
-            for crowd in [false, true] {
-                is_on.store(crowd, Ordering::Relaxed);
+            for (row, has_crowd) in [(&mut alone, false), (&mut crowd, true)] {
+                is_on.store(has_crowd, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(600));
                 let before = process_cpu(pid);
                 let seen = measure(&mut client, read);
-                if !crowd {
+                if !has_crowd {
                     cost.add(process_cpu(pid) - before, seen.done);
                 }
-                table[0][usize::from(crowd)].add((seen.latency.median() * 1000.0) as u64, 1);
-                table[1][usize::from(crowd)].add((seen.latency.quantile(0.99) * 1000.0) as u64, 1);
-                rates[usize::from(crowd)].add(u64::from(seen.done) * 1000 / ROUND.as_secs(), 1);
+                row.median.0.push(seen.latency.median());
+                row.p99.0.push(seen.latency.quantile(0.99));
+                row.rate.0.push(f64::from(seen.done) / ROUND.as_secs_f64());
             }
         }
         is_on.store(true, Ordering::Relaxed);
@@ -120,21 +126,14 @@ fn main() {
         println!(
             "\n| short reads over HTTP, medians of {rounds} rounds | alone | with {CROWD} mounts that spin in 250 ms calls | ratio |\n|---|---|---|---|"
         );
-        for (name, [alone, crowd]) in ["latency, median, us", "latency, p99, us"].iter().zip(&table) {
-            println!(
-                "| {name} | {:.0} | {:.0} | {:.2}x |",
-                alone.median(),
-                crowd.median(),
-                crowd.median() / alone.median()
-            );
+        for (name, alone, crowd) in [
+            ("latency, median, us", &alone.median, &crowd.median),
+            ("latency, p99, us", &alone.p99, &crowd.p99),
+            ("reads a second", &alone.rate, &crowd.rate),
+        ] {
+            let (alone, crowd) = (alone.median(), crowd.median());
+            println!("| {name} | {alone:.0} | {crowd:.0} | {:.2}x |", crowd / alone);
         }
-        let [alone, crowd] = &rates;
-        println!(
-            "| reads a second | {:.0} | {:.0} | {:.2}x |",
-            alone.median(),
-            crowd.median(),
-            crowd.median() / alone.median()
-        );
         println!(
             "\n{} calls spun; a list over all mounts beside them: median {:.0} us, p99 {:.0} us; {:.0} us CPU a read alone",
             spun.load(Ordering::Relaxed),

@@ -5,7 +5,6 @@
 //! the audit record.
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first surprise, and prints")]
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,22 +15,14 @@ use belljar::catalog::{Catalog, Mount, Snapshot};
 use belljar::gateway::Gateway;
 use belljar::grants::{Ambient, Requested};
 use belljar::model::{Caller, Digest, Limits, MountName, Operation};
-use belljar::sandbox::{Compile, MountId, Options, Sandbox, compile};
-use belljar_benches::{Samples, row, thread_cpu};
+use belljar::sandbox::{MountId, Options, Sandbox};
+use belljar_benches::{Here, Samples, row, thread_cpu};
 use wasmtime::component::{Component, InstancePre, Linker, ResourceTable};
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 mod bindings {
     wasmtime::component::bindgen!({ path: "../../wit", world: "belljar:provider/provider", exports: { default: async } });
-}
-
-struct Here;
-
-impl Compile for Here {
-    fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + '_>> {
-        Box::pin(async move { compile(&wasm) })
-    }
 }
 
 struct Bare {
@@ -96,6 +87,7 @@ async fn ours(wasm: &[u8]) -> Ours {
         gate: Gate::new(name.clone(), Limits::default()),
         holds: Vec::new(),
         uses: Vec::new(),
+        warning: None,
         name: name.clone(),
     };
     let catalog = Arc::new(Catalog::default());

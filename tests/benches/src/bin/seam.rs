@@ -9,18 +9,18 @@
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, atomic::AtomicU64};
 use std::time::Instant;
 
+use belljar::admission::budget::Budget;
 use belljar::admission::{Admission, Gate};
 use belljar::grants::{Ambient, Requested};
 use belljar::model::{Digest, Limits, MountName, Operation};
-use belljar::sandbox::{Compile, MountId, Options, Sandbox, compile};
-use belljar_benches::{Samples, thread_cpu};
+use belljar::sandbox::{MountId, Options, Sandbox};
+use belljar_benches::{Here, Samples, thread_cpu};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use rustix::thread::futex;
@@ -247,14 +247,6 @@ fn serve_shared() {
     }
 }
 
-struct Here;
-
-impl Compile for Here {
-    fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + '_>> {
-        Box::pin(async move { compile(&wasm) })
-    }
-}
-
 /// The sandbox in this process.
 struct InProcess {
     runtime: tokio::runtime::Runtime,
@@ -275,15 +267,21 @@ impl InProcess {
         let held = Requested::default().configure(&Ambient::default()).expect("no grants");
         let digest = Digest::of(&wasm);
         let id = runtime.block_on(sandbox.load(&name, wasm.into(), &digest, held)).expect("it loads");
-        Self { runtime, sandbox, admission: Admission::new(32), gate: Gate::new(name, Limits::default()), id }
+        Self {
+            runtime,
+            sandbox,
+            admission: Admission::new(32, Budget::new(512 << 20)),
+            gate: Gate::new(name, Limits::default()),
+            id,
+        }
     }
 }
 
 impl Way for InProcess {
     fn answer(&mut self, size: usize) {
         self.runtime.block_on(async {
-            let permit = self.admission.admit(&self.gate, None).await.expect("a permit");
             let operation = Operation::Read { reference: format!("text/{size}") };
+            let permit = self.admission.admit(&self.gate, &operation, None).await.expect("a permit");
             assert!(self.sandbox.call(self.id, permit, operation).await.result.is_ok());
         });
     }

@@ -24,7 +24,13 @@ pub(super) fn audit(bytes: &[u8]) {
         operation: "read",
         reference: Some(reference.clone()),
         outcome: Err(ReadError::Internal(error.clone())),
-        usage: Usage { fuel: number, time: Duration::from_nanos(number), memory: number, bytes: number },
+        usage: Usage {
+            fuel: number,
+            time: Duration::from_nanos(number),
+            cpu: Duration::from_nanos(number),
+            memory: number,
+            bytes: number,
+        },
         trail,
     };
     let line = record.to_line();

@@ -26,6 +26,7 @@ pub(super) fn mount(name: &str, base: &str) -> Arc<Mount> {
         id: MountId::none(),
         holds: Vec::new(),
         uses: Vec::new(),
+        warning: None,
     })
 }
 

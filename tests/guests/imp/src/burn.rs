@@ -93,7 +93,7 @@ pub(crate) fn work(time: Duration) {
 /// Whether `(x+x+)+y` matches, as a careless engine tries it: every way to divide the `x`s, one after the other.
 fn backtrack(text: &[u8]) -> bool {
     let run = text.iter().take_while(|byte| **byte == b'x').count();
-    let divided = |part: usize| part >= 2 && (text.get(part) == Some(&b'y') || backtrack(&text[part..]));
+    let divided = |part: usize| part >= 2 && (text.get(part) == Some(&b'y') || text.get(part..).is_some_and(backtrack));
     (1..=run).rev().any(|part| black_box(divided(black_box(part))))
 }
 
