@@ -365,8 +365,12 @@ fn thousand(scene: &Scene<'_>) -> String {
     for _ in 0..2 {
         let began = Instant::now();
         let line = line(scene, "");
-        let good =
-            (0..100).map(|n| read_text(&line, &format!("belljar://good-{n}/x"))).filter(|text| text == "fine").count();
+        // Those before them by name are compiled first, once.
+        let served = |n: &usize| {
+            let uri = format!("belljar://good-{n}/x");
+            within(Duration::from_secs(60), || crate::expect::text(&read(&line, &uri)) == Some("fine"))
+        };
+        let good = (0..100).filter(served).count();
         took.push(began.elapsed());
         assert_eq!(good, 100, "good ones");
         assert!(
@@ -378,7 +382,7 @@ fn thousand(scene: &Scene<'_>) -> String {
         took.push(began.elapsed());
     }
     let [first, first_all, second, second_all] = took[..] else { panic!("two starts") };
-    assert!(first < Duration::from_secs(60) && second < Duration::from_secs(20), "{took:?}");
+    assert!(first < Duration::from_secs(90) && second < Duration::from_secs(20), "{took:?}");
     format!(
         "all good ones after {:.1} s, everything {:.1} s; next start {:.1} s, {:.1} s",
         first.as_secs_f64(),
