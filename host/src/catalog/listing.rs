@@ -245,7 +245,10 @@ fn required(name: String, otherwise: &str) -> String {
 
 /// A MIME type of RFC 6838 syntax, or none.
 pub fn mime_type(given: Option<String>) -> Option<String> {
-    given.filter(|mime| (mime.len() <= 127 && MediaType::parse(mime).is_ok()) || !Guard::Mime.is_on())
+    // The parser passes over tabs at the end.
+    let is_plain = |mime: &str| mime.bytes().all(|b| (b' '..=b'~').contains(&b));
+    let is_good = |mime: &String| mime.len() <= 127 && is_plain(mime) && MediaType::parse(mime).is_ok();
+    given.filter(|mime| is_good(mime) || !Guard::Mime.is_on())
 }
 
 fn annotations(mut given: Annotations) -> Option<Annotations> {

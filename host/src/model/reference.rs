@@ -146,6 +146,10 @@ pub fn check_template(template: &str) -> Result<(), &'static str> {
         let Some((expression, tail)) = after.split_once('}') else {
             return Err("is not an RFC 6570 template");
         };
+        // A prefix of no characters, which the parser lets pass and RFC 6570 does not.
+        if expression.contains(":0") {
+            return Err("is not an RFC 6570 template");
+        }
         for (value, sample) in &mut samples {
             sample.push_str(before);
             expand(expression, *value, sample);
@@ -339,6 +343,7 @@ mod tests {
             "x/..{a}/y",
             "x/.{.a}",
             "x/{.a,b}",
+            "{a:0}",
             "%é",
             "%\u{fffd}{a}",
             "é{a}",

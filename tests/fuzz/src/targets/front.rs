@@ -1,5 +1,6 @@
 //! The front door: lines of JSON as `transport::stdio` judges them before rmcp sees any.
 
+use std::collections::HashSet;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -33,7 +34,11 @@ pub(super) fn message(bytes: &[u8]) {
         apart.passed.append(&mut alone.passed);
         apart.answered.append(&mut alone.answered);
     }
-    assert_eq!(together, apart);
+    // But for one thing: nobody answers here, so a second request with the id of an earlier one is refused.
+    let ids: Vec<String> = apart.passed.iter().filter_map(|passed| Some(passed.get("id")?.to_string())).collect();
+    if ids.iter().collect::<HashSet<_>>().len() == ids.len() {
+        assert_eq!(together, apart);
+    }
 }
 
 /// What became of one line.

@@ -162,7 +162,7 @@ fn strings(value: &Value) -> BTreeMap<String, String> {
 
 fn granted(guest: &str, host: &str) {
     oracle::assert_plain(guest, "a guest path");
-    assert!(guest.starts_with('/') && !oracle::has_dot_segment(guest), "{guest:?}");
+    assert!(guest.starts_with('/') && !guest.split('/').any(|s| s == "." || s == ".."), "{guest:?}");
     let ambient = &PLACE.ambient;
     let path = match host.strip_prefix("~") {
         Some(below) if below.is_empty() || below.starts_with('/') => {

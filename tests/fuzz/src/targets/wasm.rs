@@ -38,9 +38,14 @@ pub(super) fn profile(bytes: &[u8]) {
             oracle::assert_plain(&why.to_string(), "a refusal");
             assert!(!matches!(why, NotAProvider::WrongWorld(_) | NotAProvider::ForeignImports(_)), "{why}");
             let few = |(imports, exports): &(Vec<String>, Vec<String>)| imports.len().max(exports.len()) <= 1000;
-            assert!(!found.as_ref().is_some_and(few), "{why}, but every part of it can be read");
+            assert!(is_cut(why) || !found.as_ref().is_some_and(few), "{why}, but every part of it can be read");
         }
     }
+}
+
+/// wasmparser takes a nested part that says it is longer than the file; the profile, which is read first, does not.
+fn is_cut(why: &NotAProvider) -> bool {
+    matches!(why, NotAProvider::Damaged(why) if why == "a section is longer than the file")
 }
 
 /// The outermost imports and exports, when every part of the file, nested ones included, can be parsed.
@@ -81,7 +86,7 @@ pub(super) fn compiler(bytes: &[u8]) {
         Ok(code) => {
             assert!(!code.is_empty());
             let profile = Profile::read(bytes);
-            assert!(profile.is_ok(), "it compiles, and its profile is {profile:?}");
+            assert!(profile.as_ref().map_or_else(is_cut, |_| true), "it compiles, and its profile is {profile:?}");
         }
         Err(why) => {
             oracle::assert_plain(&why, "a refusal");
