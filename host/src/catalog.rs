@@ -83,6 +83,8 @@ impl Catalog {
     /// Puts a new snapshot in place.
     pub fn publish(&self, snapshot: Snapshot) {
         self.snapshot.store(Arc::new(snapshot));
+        // Whoever waits for a mount looks again.
+        self.settled.send_modify(|_| {});
     }
 
     /// Says that every file that was there at the start is now either served or refused.
@@ -92,8 +94,14 @@ impl Catalog {
 
     /// Waits for [`Catalog::settle`], but not beyond `by`. Says whether everything is loaded.
     pub async fn settled(&self, by: Instant) -> bool {
+        self.settled_or(by, |_| false).await
+    }
+
+    /// Waits until everything is loaded or `is_enough` of what is, but not beyond `by`. Says whether one of both is so.
+    pub async fn settled_or(&self, by: Instant, is_enough: impl Fn(&Snapshot) -> bool) -> bool {
         let mut settled = self.settled.subscribe();
-        timeout_at(by, settled.wait_for(|settled| *settled)).await.is_ok_and(|waited| waited.is_ok())
+        let waited = timeout_at(by, settled.wait_for(|settled| *settled || is_enough(&self.snapshot()))).await;
+        waited.is_ok_and(|waited| waited.is_ok())
     }
 }
 
@@ -141,5 +149,19 @@ mod tests {
         assert!(!catalog.settled(Instant::now()).await);
         catalog.settle();
         assert!(catalog.settled(Instant::now()).await);
+    }
+
+    #[tokio::test]
+    async fn a_mount_is_waited_for_no_longer_than_until_it_is_there() {
+        let catalog = Arc::new(Catalog::default());
+        let (own, is_there) = (Arc::clone(&catalog), |snapshot: &Snapshot| snapshot.route("a://x").is_some());
+        let by = Instant::now() + std::time::Duration::from_secs(60);
+        let waiting = tokio::spawn(async move { own.settled_or(by, is_there).await });
+        catalog.publish(snapshot(&[("b", "b://")]));
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        catalog.publish(snapshot(&[("a", "a://")]));
+        assert!(waiting.await.unwrap());
+        assert!(!catalog.settled(Instant::now()).await, "others may still be loading");
     }
 }

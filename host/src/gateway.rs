@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::admission::Admission;
 use crate::admission::budget::Budget;
@@ -104,6 +104,20 @@ impl Gateway {
     /// # Errors
     /// Names the mount where one was found.
     pub async fn read(&self, caller: &Caller, uri: &str) -> Result<(Reading, Arc<Mount>), Fault> {
+        self.read_when(caller, uri, std::future::ready(())).await
+    }
+
+    /// Reads `uri` once `room` is there for the answer. That is waited for after the call has its turn, so that a caller who
+    /// asks for much and takes nothing holds the turns of its mounts, and no answers beyond them.
+    ///
+    /// # Errors
+    /// As [`Gateway::read`].
+    pub async fn read_when(
+        &self,
+        caller: &Caller,
+        uri: &str,
+        room: impl Future<Output = ()>,
+    ) -> Result<(Reading, Arc<Mount>), Fault> {
         let (mount, reference) = match self.route(uri).await {
             Ok(found) => found,
             Err(error) => {
@@ -112,7 +126,7 @@ impl Gateway {
             }
         };
         let operation = Operation::Read { reference };
-        let outcome = self.call(caller, &mount, &operation, None).await;
+        let outcome = self.call(caller, &mount, &operation, None, room).await;
         let read = outcome.and_then(|answer| match answer {
             Answer::Reading(reading) => check::reading(reading, operation.reference().unwrap_or_default(), &mount),
             _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
@@ -134,7 +148,13 @@ impl Gateway {
         }
         let mut snapshot = self.catalog.snapshot();
         if snapshot.route(uri).is_none() {
-            snapshot = self.settled().await;
+            let by = Instant::now() + FIRST_LOAD;
+            let is_loaded = self.catalog.settled_or(by, |snapshot| snapshot.route(uri).is_some()).await;
+            snapshot = self.catalog.snapshot();
+            if !is_loaded {
+                let why = "components are still being compiled, and that of this URI may be one of them";
+                return Err(ReadError::Unavailable(why.to_owned()));
+            }
         }
         let Some((mount, reference)) = snapshot.route(uri) else {
             return Err(match uri.split_once(':') {
@@ -154,7 +174,7 @@ impl Gateway {
     /// # Errors
     /// As a read.
     pub async fn describe(&self, caller: &Caller, mount: &Arc<Mount>) -> Result<Description, ReadError> {
-        match self.call(caller, mount, &Operation::Describe, None).await? {
+        match self.call(caller, mount, &Operation::Describe, None, std::future::ready(())).await? {
             Answer::Description(about) => Ok(check::description(about)),
             _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
         }
@@ -243,29 +263,34 @@ impl Gateway {
         position: &Position,
         by: Instant,
     ) -> Fetched<T> {
-        let answer = self.call(caller, mount, &T::operation(position), Some(by)).await?;
+        let answer = self.call(caller, mount, &T::operation(position), Some(by), std::future::ready(())).await?;
         T::unpack(answer)
     }
 
-    /// Admits, calls, records. `by`: an earlier deadline than the mount's own.
+    /// Admits, calls, records. `by`: an earlier deadline than the mount's own. `room`: see [`Gateway::read_when`].
     async fn call(
         &self,
         caller: &Caller,
         mount: &Arc<Mount>,
         operation: &Operation,
         by: Option<Instant>,
+        room: impl Future<Output = ()>,
     ) -> Result<Answer, ReadError> {
         let mut recorder = Recorder { audit: &self.audit, caller, mount, operation, ended: None };
+        let refused = |error| Outcome { result: Err(error), usage: Usage::default(), trail: Trail::default() };
         let outcome = match self.admission.admit(&mount.gate, operation, by).await {
-            Ok(permit) => {
-                let outcome = self.sandbox.call(mount.id, permit, operation.clone()).await;
-                let failed = outcome.result.as_ref().err();
-                if !failed.is_some_and(|error| self.was_hurried(error)) {
-                    mount.gate.ended(operation, failed);
+            Ok(permit) => match timeout_at(permit.deadline(), room).await {
+                Ok(()) => {
+                    let outcome = self.sandbox.call(mount.id, permit, operation.clone()).await;
+                    let failed = outcome.result.as_ref().err();
+                    if !failed.is_some_and(|error| self.was_hurried(error)) {
+                        mount.gate.ended(operation, failed);
+                    }
+                    outcome
                 }
-                outcome
-            }
-            Err(error) => Outcome { result: Err(error), usage: Usage::default(), trail: Trail::default() },
+                Err(_) => refused(ReadError::Busy("earlier answers wait to be taken".to_owned())),
+            },
+            Err(error) => refused(error),
         };
         let Outcome { result, usage, trail } = outcome;
         let result = result.map_err(|error| check::explain(error, &trail, mount));

@@ -154,7 +154,11 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let asked = self.asked(&context);
         self.run(&context, async {
-            let (reading, mount) = self.gateway.read(&asked.caller, &request.uri).await.map_err(fault::to_error)?;
+            let (reading, mount) = self
+                .gateway
+                .read_when(&asked.caller, &request.uri, self.outbox.room())
+                .await
+                .map_err(fault::to_error)?;
             Ok(wire::reading(reading, &mount, asked.is_modern).into())
         })
         .await

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cap_std::fs::{Dir, MetadataExt, OpenOptions, OpenOptionsExt};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use tokio::time::Instant;
 
 use super::{Catalog, Snapshot};
 use crate::admission::Gate;
@@ -248,7 +249,8 @@ pub async fn load(config: &Config, dir: &Dir, sandbox: &Sandbox, catalog: &Catal
         tracing::warn!("\"{name}\" is not served: {reason}");
     }
     // First what is compiled already, so that no number of others holds it up.
-    let mut load = Load { config, dir, sandbox, catalog, mounts: Vec::new(), refused, renewed: Instant::now() };
+    let mut load =
+        Load { config, dir, sandbox, catalog, mounts: Vec::new(), refused, renewed: Instant::now(), published: 0 };
     let rest = load.all(plans, true).await;
     load.all(rest, false).await;
     catalog.publish(Snapshot::new(load.mounts, load.refused));
@@ -266,6 +268,8 @@ struct Load<'a> {
     mounts: Vec<Arc<Mount>>,
     refused: Vec<Refused>,
     renewed: Instant,
+    /// How many of both the catalog knows.
+    published: usize,
 }
 
 impl Load<'_> {
@@ -280,7 +284,22 @@ impl Load<'_> {
             {
                 loading.push(load_one(plan, self.config, self.dir, self.sandbox, compiled));
             }
-            let Some((plan, loaded)) = loading.next().await else { break };
+            // What is loaded is published soon, also when the next one takes long.
+            let due = async {
+                match self.published == self.mounts.len() + self.refused.len() {
+                    true => std::future::pending().await,
+                    false => tokio::time::sleep_until(self.renewed + RENEW).await,
+                }
+            };
+            let next = tokio::select! {
+                biased;
+                next = loading.next() => next,
+                () = due => {
+                    self.publish();
+                    continue;
+                }
+            };
+            let Some((plan, loaded)) = next else { break };
             match loaded {
                 Ok(Some(mount)) => self.mounts.push(Arc::new(mount)),
                 Ok(None) => rest.push(plan),
@@ -291,11 +310,16 @@ impl Load<'_> {
                 }
             }
             if self.renewed.elapsed() >= RENEW {
-                self.catalog.publish(Snapshot::new(self.mounts.clone(), self.refused.clone()));
-                self.renewed = Instant::now();
+                self.publish();
             }
         }
         rest
+    }
+
+    fn publish(&mut self) {
+        self.catalog.publish(Snapshot::new(self.mounts.clone(), self.refused.clone()));
+        self.published = self.mounts.len() + self.refused.len();
+        self.renewed = Instant::now();
     }
 }
 
