@@ -1,5 +1,4 @@
 //! Each target for a moment: its whole corpus, then a fixed number of mutations with a fixed seed.
-#![expect(clippy::panic, reason = "in a test a panic is how a failure is told")]
 
 use belljar_fuzz::{TARGETS, havoc, target};
 
