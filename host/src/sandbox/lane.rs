@@ -19,9 +19,10 @@ use tokio::task::JoinHandle;
 
 use crate::model::{Guard, Outcome, ReadError, Trail, Usage};
 
-/// How much the threads of the slow lane yield to others (`nice`). A waking thread of the front gets the processor at once,
-/// and nearly all of it; at 19, a busy machine gave long calls so little that they ran out of time.
-const NICE: i32 = 5;
+/// How much the threads of the slow lane yield to others (`nice`): the most. A thread of the front that wakes must get the
+/// processor at once; at 10 and at 5 it waited for a tick of the kernel's one time in a hundred, and the slowest short reads
+/// took three and four times as long (`cargo xtask bench`, fair).
+const NICE: i32 = 19;
 
 /// A call under way, with everything it needs.
 pub(super) type Call = Pin<Box<dyn Future<Output = Outcome> + Send>>;
