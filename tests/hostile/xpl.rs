@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use belljar_tests::{Era, Line};
+use belljar_tests::{Era, Server};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::blk::hung_reads;
 use crate::expect::{Expect, kind, limit, text};
 use crate::hand::Hand;
-use crate::oracle::{Fared, percentile};
+use crate::oracle::percentile;
 use crate::row::{Guest, Row, Stops, Way, imp, made};
 use crate::scene::Scene;
 
@@ -146,37 +146,37 @@ fn spinners() -> Row {
     for suffix in ["b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"] {
         row = row.mount(suffix, Guest::Built("guest_imp")).limits(ENDLESS).limits("cpu = \"1000%\"");
     }
-    row.way(Way::Stdio).measures().act(fairness).stopped_by(&["lane"])
+    row.way(Way::Http).measures().act(fairness).stopped_by(&["lane"])
 }
 
-/// The witness with the spinners against the witness alone, in turns; the median of three (R2).
+/// The witness with the spinners against the witness alone, in turns, a connection each; the median of three (R2). Machines
+/// that run this do other things as well: twice what R2 asks for is let through, and what was measured is told.
 fn fairness(scene: &Scene<'_>) -> String {
-    let line = scene.line();
+    let server = scene.server();
     let mut ratios = Vec::new();
     for round in 0..3 {
-        let (alone, alone_rate) = witnessed(line, Duration::from_secs(2));
+        let (alone, alone_rate) = witnessed(server, Duration::from_secs(2));
         let stop = AtomicBool::new(false);
         let (with, with_rate) = std::thread::scope(|scope| {
             for (n, mount) in scene.row.mounts.iter().enumerate() {
                 let (stop, suffix) = (&stop, mount.suffix);
                 scope.spawn(move || {
+                    let mut client = server.client(Era::Modern);
                     for call in 0.. {
-                        let uri = scene.uri_of(suffix, &format!("spin/{round}/{n}/{call}"));
-                        let id = line.send("resources/read", json!({ "uri": uri }));
-                        let answered = line.wait(id, Duration::from_secs(20));
-                        if stop.load(Ordering::Relaxed) || answered.is_none() {
+                        let ended = client.read(&scene.uri_of(suffix, &format!("spin/{round}/{n}/{call}")));
+                        assert!(ended.is_err(), "it computes without end");
+                        if stop.load(Ordering::Relaxed) {
                             return;
                         }
                     }
                 });
             }
             std::thread::sleep(Duration::from_millis(300));
-            let measured = witnessed(line, Duration::from_secs(3));
+            let measured = witnessed(server, Duration::from_secs(3));
             stop.store(true, Ordering::Relaxed);
             measured
         });
-        let slow = |fared: &Fared| fared.percentile(99).as_secs_f64();
-        ratios.push((slow(&with) / slow(&alone), with_rate / alone_rate));
+        ratios.push((with / alone, with_rate / alone_rate));
     }
     let median = |pick: fn(&(f64, f64)) -> f64| {
         let mut all: Vec<f64> = ratios.iter().map(pick).collect();
@@ -185,24 +185,23 @@ fn fairness(scene: &Scene<'_>) -> String {
     };
     let (p99, rate) = (median(|(p99, _)| *p99), median(|(_, rate)| *rate));
     let told = format!("witness p99 {p99:.2}x, reads per second {rate:.2}x of alone");
-    assert!(p99 <= 3.0, "{told}");
+    assert!(p99 <= 3.0 && rate >= 0.4, "{told}");
     told
 }
 
-/// Reads the witness for so long, one read after the other: how long each took, and how many there were in a second.
-fn witnessed(line: &Line, time: Duration) -> (Fared, f64) {
-    let mut fared = Fared::default();
+/// Reads the witness for so long, one read after the other: what 99 of 100 took at most, and how many there were in a
+/// second.
+fn witnessed(server: &Server, time: Duration) -> (f64, f64) {
+    let mut client = server.client(Era::Modern);
+    let mut took = Vec::new();
     let began = Instant::now();
     while began.elapsed() < time {
-        let id = line.send("resources/read", json!({ "uri": "belljar://witness/static-text" }));
-        let Some((answer, took)) = line.wait(id, Duration::from_secs(20)) else {
-            panic!("the witness does not answer")
-        };
-        assert!(text(&answer).is_some(), "{answer:?}");
-        fared.note(Ok(took));
+        let asked = Instant::now();
+        client.read("belljar://witness/static-text").expect("the witness");
+        took.push(asked.elapsed().as_secs_f64());
     }
-    let rate = fared.times.len() as f64 / began.elapsed().as_secs_f64();
-    (fared, rate)
+    took.sort_by(f64::total_cmp);
+    (took[took.len() * 99 / 100], took.len() as f64 / began.elapsed().as_secs_f64())
 }
 
 /// Others ask for something that needs no guest while large answers are encoded.
