@@ -92,15 +92,22 @@ impl Allowance {
     /// Takes `bytes` more, or says that they are not there now.
     pub fn grow(&mut self, bytes: u64) -> bool {
         let budget = &self.held.budget;
-        let all = budget.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        let own = self.part.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let is_small = self.held.bytes.saturating_add(bytes) <= ALWAYS;
-        self.held.bytes = self.held.bytes.saturating_add(bytes);
-        if is_small || (all <= budget.cap && own <= budget.cap / 2) || !Guard::Budget.is_on() {
-            return true;
+        let is_let = is_small || !Guard::Budget.is_on();
+        // What is refused is never counted, not even for a moment: others would be refused for it.
+        let take = |used: &AtomicU64, cap: u64| {
+            let fits = |used: u64| Some(used.saturating_add(bytes)).filter(|wanted| is_let || *wanted <= cap);
+            used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+        };
+        if !take(&self.part.used, budget.cap / 2) {
+            return false;
         }
-        self.shrink(bytes);
-        false
+        if !take(&budget.used, budget.cap) {
+            self.part.used.fetch_sub(bytes, Ordering::Relaxed);
+            return false;
+        }
+        self.held.bytes = self.held.bytes.saturating_add(bytes);
+        true
     }
 
     /// Gives `bytes` back.
