@@ -106,7 +106,8 @@ pub(crate) fn rows() -> Vec<Row> {
                     scene.read_uri(&scene.uri_of("b", &format!("none/{n}"))).expect_err("no such verb");
                 }
                 let logged = scene.stage.process().stderr().len() - before;
-                assert!(logged < 60 * (48 << 10), "{logged} bytes of log for 60 calls");
+                // A mount may write 256 lines in ten seconds.
+                assert!(logged < 512 << 10, "{logged} bytes of log for 60 calls");
                 let own = scene.name("b");
                 let told = || scene.site().audit().iter().filter(|record| record["mount"] == own.as_str()).count();
                 let began = Instant::now();
