@@ -144,7 +144,7 @@ fn a_cursor_into_a_mount_that_is_gone_goes_on_behind_it() {
 /// end has seen all of them.
 #[test]
 fn a_walk_that_begins_before_everything_is_loaded_misses_nothing() {
-    let site = cold("300ms");
+    let site = cold("1s");
     let mut client = site.stdio(Era::Modern);
     let uris = client.uris();
     assert_eq!(uris.len(), 10_001, "{:?} ...", &uris[..uris.len().min(3)]);
@@ -153,7 +153,7 @@ fn a_walk_that_begins_before_everything_is_loaded_misses_nothing() {
 /// Nor does a walk end early that is taken up again while its mount is still being compiled.
 #[test]
 fn a_cursor_into_a_mount_that_is_not_loaded_yet_loses_nothing() {
-    let site = cold("300ms");
+    let site = cold("1s");
     assert!(site.run(&["check"]).status.success());
     let mut client = site.stdio(Era::Modern);
     let (first, cursor) = page(&mut client, None);
