@@ -67,11 +67,23 @@ fn the_queue_is_bounded() {
     let began = Instant::now();
     let ids: Vec<u64> =
         (0..400).map(|_| client.send("resources/read", json!({ "uri": "belljar://imp/sleep/3000" }))).collect();
-    let error = client.wait(*ids.last().unwrap()).expect_err("an error");
-    assert_eq!(kind(&error), "busy", "{error}");
-    assert!(began.elapsed() < Duration::from_secs(4), "refused only after {:?}", began.elapsed());
-    for id in &ids[..399] {
-        if let Err(error) = client.wait(*id) {
+    // Which of them are refused hangs on the order in which the host takes them up; that so many are does not.
+    let mut open = ids;
+    let mut refused = 0;
+    while refused < 100 {
+        assert!(began.elapsed() < Duration::from_secs(4), "{refused} refused after {:?}", began.elapsed());
+        open.retain(|id| match client.wait_for(*id, Duration::from_millis(1)) {
+            None => true,
+            Some(Ok(_)) => false,
+            Some(Err(error)) => {
+                assert_eq!(kind(&error), "busy", "{error}");
+                refused += 1;
+                false
+            }
+        });
+    }
+    for id in open {
+        if let Err(error) = client.wait(id) {
             assert_eq!(kind(&error), "busy", "{error}");
         }
     }
