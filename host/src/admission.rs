@@ -53,7 +53,8 @@ struct Mount {
 impl Gate {
     /// A turnstile with the mount's own number of slots.
     pub fn new(name: MountName, limits: Limits) -> Self {
-        let slots = Arc::new(Semaphore::new(limits.concurrency));
+        let slots = if Guard::Concurrency.is_on() { limits.concurrency } else { Semaphore::MAX_PERMITS };
+        let slots = Arc::new(Semaphore::new(slots));
         let share = share::Share::new(limits.cpu);
         let mount = Mount { name, limits, share, memory: Part::new(), paces: Default::default() };
         Self { mount: Arc::new(mount), slots, waiting: AtomicUsize::new(0), breaker: breaker::Breaker::default() }
@@ -110,7 +111,7 @@ pub struct Permit {
     deadline: Instant,
     bound: Bound,
     is_read: bool,
-    _slots: (Option<OwnedSemaphorePermit>, OwnedSemaphorePermit),
+    _slots: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
 impl Permit {
@@ -200,7 +201,7 @@ impl Admission {
         let rest = mount.share.wait(now);
         // The usual case: both are free, nothing is counted and no timer is made.
         if rest.is_zero()
-            && let Some(own) = gate.try_slot()
+            && let Ok(own) = Arc::clone(&gate.slots).try_acquire_owned()
             && let Some(turn) = self.try_turn(is_quick)
         {
             return Ok(permit((own, turn), now));
@@ -220,7 +221,7 @@ impl Admission {
         }
         let slots = async {
             tokio::time::sleep(rest).await;
-            let own = gate.slot().await?;
+            let own = Arc::clone(&gate.slots).acquire_owned().await.ok()?;
             let turn = self.turn(is_quick).await?;
             Some((own, turn))
         };
@@ -250,23 +251,6 @@ impl Admission {
             turn = common => turn.ok(),
             turn = Arc::clone(&self.reserve).acquire_owned() => turn.ok(),
         }
-    }
-}
-
-impl Gate {
-    /// One of the mount's slots; none is needed when the guard is off.
-    fn try_slot(&self) -> Option<Option<OwnedSemaphorePermit>> {
-        if !Guard::Concurrency.is_on() {
-            return Some(None);
-        }
-        Arc::clone(&self.slots).try_acquire_owned().ok().map(Some)
-    }
-
-    async fn slot(&self) -> Option<Option<OwnedSemaphorePermit>> {
-        if !Guard::Concurrency.is_on() {
-            return Some(None);
-        }
-        Arc::clone(&self.slots).acquire_owned().await.ok().map(Some)
     }
 }
 

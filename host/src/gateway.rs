@@ -277,7 +277,6 @@ impl Gateway {
         room: impl Future<Output = ()>,
     ) -> Result<Answer, ReadError> {
         let mut recorder = Recorder { audit: &self.audit, caller, mount, operation, ended: None };
-        let refused = |error| Outcome { result: Err(error), usage: Usage::default(), trail: Trail::default() };
         let outcome = match self.admission.admit(&mount.gate, operation, by).await {
             Ok(permit) => match timeout_at(permit.deadline(), room).await {
                 Ok(()) => {
@@ -288,9 +287,9 @@ impl Gateway {
                     }
                     outcome
                 }
-                Err(_) => refused(ReadError::Busy("earlier answers wait to be taken".to_owned())),
+                Err(_) => Outcome::failed(ReadError::Busy("earlier answers wait to be taken".to_owned())),
             },
-            Err(error) => refused(error),
+            Err(error) => Outcome::failed(error),
         };
         let Outcome { result, usage, trail } = outcome;
         let result = result.map_err(|error| check::explain(error, &trail, mount));

@@ -397,6 +397,13 @@ pub struct Outcome {
     pub trail: Trail,
 }
 
+impl Outcome {
+    /// Of a call that used nothing.
+    pub fn failed(error: ReadError) -> Self {
+        Self { result: Err(error), usage: Usage::default(), trail: Trail::default() }
+    }
+}
+
 /// Who asks: what the transport and the client say of themselves. Claims, until authentication exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {

@@ -25,7 +25,7 @@ use wasmtime::component::Linker;
 
 use crate::admission::Permit;
 use crate::grants::{self, Held};
-use crate::model::{Digest, Guard, MountName, Operation, Outcome, ReadError, Trail, Usage, text};
+use crate::model::{Digest, Guard, MountName, Operation, Outcome, ReadError, text};
 
 pub use compile::{Compile, NotCompiled, compile, read_capped};
 pub use component::{NotAProvider, Profile};
@@ -209,8 +209,7 @@ impl Sandbox {
     pub async fn call(&self, id: MountId, permit: Permit, operation: Operation) -> Outcome {
         let mounted = self.mounts.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
         let Some(mounted) = mounted else {
-            let gone = ReadError::Unavailable("the mount was removed".to_owned());
-            return Outcome { result: Err(gone), usage: Usage::default(), trail: Trail::default() };
+            return Outcome::failed(ReadError::Unavailable("the mount was removed".to_owned()));
         };
         let running = self.ticker.run();
         let engine = self.engine.clone();
@@ -225,10 +224,10 @@ impl Sandbox {
             return lane::apart::run(&name, deadline, late, call).await;
         }
         let is_quick = permit.is_quick();
-        let call = Box::pin(async move {
+        let call = async move {
             let _running = running;
             call::run(&engine, &mounted, &permit, &operation, flag).await
-        });
+        };
         self.lanes.run(call, is_quick, long).await
     }
 

@@ -1,10 +1,11 @@
 //! What a provider answers instead of contents, or as contents that are none of its business: told by kind, in its own
 //! words, cut and cleaned; and references that no provider gets to see.
 
+use belljar_tests::client::INTERNAL;
 use belljar_tests::{Client, Era, RpcError, Wire};
 use serde_json::Value;
 
-use crate::place::{INTERNAL, assert_clean, imp, kind, serve, site};
+use crate::place::{assert_clean, imp, kind, serve, site};
 
 const INVALID_PARAMS: i64 = -32602;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use belljar_tests::{Era, Process, Site};
 use serde_json::{Value, json};
 
-use crate::place::{WITNESS, begin, modern, site};
+use crate::place::{WITNESS, site};
 
 /// A call that would go on for longer than any test.
 fn endless() -> Site {
@@ -166,7 +166,7 @@ fn a_client_that_goes_away_over_http_stops_its_guest() {
         ("resources/read", json!({ "uri": "belljar://imp/spin" }), "read", Some("spin")),
         ("resources/list", json!({}), "list-resources", None),
     ] {
-        let stream = begin(&server, &wire, &modern(7, method, params));
+        let stream = server.begin(&wire, &Era::Modern.message(7, method, params));
         await_busy(&server.process);
         drop(stream);
         await_idle(&server.process, method);
@@ -184,7 +184,7 @@ fn a_session_that_withdraws_a_request_stops_its_guest() {
     let mut client = server.client(Era::Older);
     let read =
         json!({ "jsonrpc": "2.0", "id": 77, "method": "resources/read", "params": { "uri": "belljar://imp/spin" } });
-    let stream = begin(&server, client.wire(), &read);
+    let stream = server.begin(client.wire(), &read);
     await_busy(&server.process);
     client.notify("notifications/cancelled", json!({ "requestId": 77 }));
     await_idle(&server.process, "read");

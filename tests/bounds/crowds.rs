@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use belljar_tests::client::INTERNAL;
 use belljar_tests::{Client, RpcError, Stdio};
 use serde_json::{Value, json};
 
-use crate::place::{INTERNAL, kind, serve, site, witness};
+use crate::place::{kind, serve, site, witness};
 
 fn imp(limits: &str) -> belljar_tests::Site {
     site(&format!("[mounts.imp]\ncomponent = \"imp.wasm\"\nlimits = {{ {limits} }}\n"))

@@ -1,21 +1,16 @@
 //! Where these tests run: a site with a witness, `clock`, and with providers that mean harm; compiled code is shared by all
 //! of them. And what every attack has in common: the witness is read while it goes on.
 
-use std::fs;
-use std::io::Write;
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use belljar_tests::{Client, Era, Http, RpcError, Server, Site, Stdio};
+use belljar_tests::client::INTERNAL;
+use belljar_tests::{Client, Era, RpcError, Site, Stdio, steers};
 use serde_json::{Value, json};
 
 /// The witness: a mount that has nothing to do with whatever goes on.
 pub(crate) const WITNESS: &str = "belljar://clock/utc";
-
-/// JSON-RPC's "internal error": the request was fine, and there is no answer.
-pub(crate) const INTERNAL: i64 = -32603;
 
 /// How much longer than its own time a call may take until it is answered: the tests run side by side, on few processors,
 /// and half of them waste those.
@@ -33,9 +28,7 @@ pub(crate) fn site(config: &str) -> Site {
         site.mount("files");
     }
     site.config(&format!("audit = \"audit.jsonl\"\n{config}"));
-    let shared = shared();
-    site.env("XDG_CACHE_HOME", shared.join("cache"));
-    site.env("XDG_STATE_HOME", shared.join("state"));
+    site.share(shared());
     site
 }
 
@@ -55,15 +48,7 @@ fn shared() -> &'static Path {
     static SHARED: OnceLock<PathBuf> = OnceLock::new();
     SHARED.get_or_init(|| {
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bounds");
-        fs::remove_dir_all(&shared).ok();
-        let mut site = bare();
-        for stem in ["clock", "files", "guest_imp"] {
-            site.mount(stem);
-        }
-        site.env("XDG_CACHE_HOME", shared.join("cache"));
-        site.env("XDG_STATE_HOME", shared.join("state"));
-        let output = site.run(&["check"]);
-        assert!(output.status.success(), "{}", said(&output));
+        Site::compile(&shared, &["clock", "files", "guest_imp"]);
         shared
     })
 }
@@ -85,28 +70,6 @@ pub(crate) fn serve(site: &Site) -> Client<Stdio> {
 pub(crate) fn witness(client: &mut Client<Stdio>) {
     let text = client.text(WITNESS);
     assert!(text.contains("zone: UTC\n"), "{text}");
-}
-
-/// Sends a request as a client would, on a connection of its own, and does not read the answer.
-pub(crate) fn begin(server: &Server, wire: &Http, message: &Value) -> TcpStream {
-    let body = message.to_string();
-    let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n", server.address(), body.len());
-    for (name, value) in wire.headers(message) {
-        head += &format!("{name}: {value}\r\n");
-    }
-    let mut stream = TcpStream::connect(server.address()).unwrap();
-    stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
-    stream
-}
-
-/// A request of the modern era.
-pub(crate) fn modern(id: u64, method: &str, mut params: Value) -> Value {
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": Era::Modern.version(),
-        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "0" },
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
 /// What came of an attack.
@@ -195,10 +158,5 @@ pub(crate) fn kind(error: &RpcError) -> &str {
 
 /// `text` has nothing that steers a terminal, reorders or hides.
 pub(crate) fn assert_clean(text: &str) {
-    let bad = |c: &char| {
-        c.is_control()
-            || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-            || matches!(c, '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-    };
-    assert_eq!(text.chars().find(bad), None, "{text:?}");
+    assert_eq!(text.chars().find(|c| steers(*c)), None, "{text:?}");
 }

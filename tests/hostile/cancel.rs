@@ -4,6 +4,7 @@
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use belljar_tests::process::cpu_time;
 use belljar_tests::{Era, Process};
 use serde_json::json;
 
@@ -11,7 +12,7 @@ use crate::expect::kind;
 use crate::oracle::percentile;
 use crate::row::{Row, Way, imp};
 use crate::scene::Scene;
-use crate::tools::{ask, cpu, modern, read_text, within};
+use crate::tools::{read_text, within};
 
 /// Far longer than the row: what ends before was stopped.
 const ENDLESS: &str = "fuel = 1_000_000_000_000_000\nqueue = \"600s\"\nconcurrency = 2\ncpu = \"200%\"";
@@ -47,11 +48,11 @@ fn rounds() -> usize {
 fn stops(process: &Process) -> Duration {
     const LOOK: Duration = Duration::from_millis(15);
     let began = Instant::now();
-    let mut before = cpu(process);
+    let mut before = cpu_time(process.id()).as_secs_f64();
     while began.elapsed() < Duration::from_secs(5) {
         let at = began.elapsed();
         std::thread::sleep(LOOK);
-        let now = cpu(process);
+        let now = cpu_time(process.id()).as_secs_f64();
         // A guest that computes takes all of it; the host takes a little to end it.
         if now - before < LOOK.as_secs_f64() / 3.0 {
             return at;
@@ -62,8 +63,11 @@ fn stops(process: &Process) -> Duration {
 }
 
 fn starts(process: &Process) {
-    let before = cpu(process);
-    assert!(within(Duration::from_secs(20), || cpu(process) - before > 0.03), "the guest does not run");
+    let before = cpu_time(process.id()).as_secs_f64();
+    assert!(
+        within(Duration::from_secs(20), || cpu_time(process.id()).as_secs_f64() - before > 0.03),
+        "the guest does not run"
+    );
 }
 
 /// The slowest of a hundred stops of each way to be withdrawn.
@@ -93,10 +97,11 @@ fn withdrawn(scene: &Scene<'_>) -> String {
             id += 1;
             let verb = ["spin", "busy", "fill"][round % 3];
             let stream: TcpStream = match way {
-                "modern, closed" => {
-                    ask(server, &modern_wire, &modern(id as u64, "resources/read", json!({ "uri": scene.uri(verb) })))
-                }
-                _ => ask(server, older.wire(), &read(id, verb)),
+                "modern, closed" => server.begin(
+                    &modern_wire,
+                    &Era::Modern.message(id as u64, "resources/read", json!({ "uri": scene.uri(verb) })),
+                ),
+                _ => server.begin(older.wire(), &read(id, verb)),
             };
             starts(process);
             if way == "older, withdrawn" {
@@ -115,8 +120,11 @@ fn withdrawn(scene: &Scene<'_>) -> String {
     for verb in ["sleep/500000", "forever"] {
         let streams: Vec<TcpStream> = (0..6)
             .map(|n| match n % 2 {
-                0 => ask(server, &modern_wire, &modern(900 + n, "resources/read", json!({ "uri": scene.uri(verb) }))),
-                _ => ask(server, older.wire(), &read(900 + n as usize, verb)),
+                0 => server.begin(
+                    &modern_wire,
+                    &Era::Modern.message(900 + n, "resources/read", json!({ "uri": scene.uri(verb) })),
+                ),
+                _ => server.begin(older.wire(), &read(900 + n as usize, verb)),
             })
             .collect();
         std::thread::sleep(Duration::from_millis(200));
@@ -151,7 +159,7 @@ fn crossing(scene: &Scene<'_>) -> String {
     assert!(line.wait(withdrawn, Duration::from_millis(400)).is_none(), "an answer after a withdrawal");
     // The same id again, while the first is in flight: one answer with it, and a refusal without.
     let first = scene.begin("sleep/500");
-    let mut again = modern(first, "resources/read", json!({ "uri": scene.uri("ok") }));
+    let mut again = Era::Modern.message(first, "resources/read", json!({ "uri": scene.uri("ok") }));
     again["id"] = json!(first);
     line.raw(format!("{again}\n").as_bytes());
     let refusal = line.other(Duration::from_secs(5)).expect("a refusal of the second");

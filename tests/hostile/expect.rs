@@ -1,14 +1,12 @@
 //! What must come of one request, judged strictly: an error that does not say what was reached, how far, and what helps is
 //! as bad as none.
 
-use belljar_tests::RpcError;
+use belljar_tests::client::INTERNAL;
+use belljar_tests::{RpcError, steers};
 use serde_json::Value;
 
 /// An answer: the result, or the error that came instead.
 pub(crate) type Answer = Result<Value, RpcError>;
-
-/// JSON-RPC's "internal error": the request was fine, and there is no answer.
-pub(crate) const INTERNAL: i64 = -32603;
 
 /// JSON-RPC's "invalid parameters".
 pub(crate) const INVALID_PARAMS: i64 = -32602;
@@ -150,11 +148,7 @@ fn reached(error: &RpcError, mount: &str, names: &[&str]) -> Result<String, Stri
 
 /// Whether a text has nothing that steers a terminal, reorders or hides.
 pub(crate) fn is_clean(text: &str) -> bool {
-    !text.chars().any(|c| {
-        c.is_control()
-            || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-            || matches!(c, '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-    })
+    !text.chars().any(steers)
 }
 
 /// The beginning of a text that is told.

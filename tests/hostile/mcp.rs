@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::expect::{INVALID_PARAMS, kind};
 use crate::row::{Guest, Row, Stops, Way, bare, imp};
 use crate::scene::Scene;
-use crate::tools::{line, modern, read_text, request, server, shown, within};
+use crate::tools::{line, read_text, server, shown, within};
 
 const WITNESS: &str = "belljar://witness/static-text";
 
@@ -188,11 +188,11 @@ pub(crate) fn rows() -> Vec<Row> {
             .act(|scene| {
                 let server = scene.server();
                 let wire = server.wire(Era::Modern);
-                let mut message = modern(1, "resources/list", json!({}));
+                let mut message = Era::Modern.message(1, "resources/list", json!({}));
                 message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("1999-01-01");
                 let answer = posted(server, &wire.headers(&message), &message, &[("MCP-Protocol-Version", "1999-01-01")]);
                 assert!(answer.contains("400") && answer.contains("2026-07-28"), "{answer}");
-                let message = modern(2, "initialize", json!({ "protocolVersion": "1999-01-01", "capabilities": {}, "clientInfo": { "name": "x", "version": "0" } }));
+                let message = Era::Modern.message(2, "initialize", json!({ "protocolVersion": "1999-01-01", "capabilities": {}, "clientInfo": { "name": "x", "version": "0" } }));
                 let answer = posted(server, &wire.headers(&message), &message, &[]);
                 assert!(!answer.contains("1999-01-01\",\"serverInfo"), "{answer}");
                 "refused, with what there is".to_owned()
@@ -273,7 +273,7 @@ fn slow_readers(scene: &Scene<'_>) -> String {
     let uri = scene.uri("blob/8000000");
     // Whoever is told that the server is busy is done; the others take their time.
     let close = |id: usize| {
-        let asked = request(server, &wire, &modern(id as u64, "resources/read", json!({ "uri": uri })));
+        let asked = server.request(&wire, &Era::Modern.message(id as u64, "resources/read", json!({ "uri": uri })));
         String::from_utf8_lossy(&asked).replacen("\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1)
     };
     let mut streams: Vec<TcpStream> = (0..CONNECTIONS)
@@ -417,7 +417,7 @@ fn posted(server: &Server, usual: &[(&'static str, String)], message: &Value, ot
 fn mismatched(scene: &Scene<'_>) -> String {
     let server = scene.server();
     let wire = server.wire(Era::Modern);
-    let message = modern(1, "resources/read", json!({ "uri": WITNESS }));
+    let message = Era::Modern.message(1, "resources/read", json!({ "uri": WITNESS }));
     let usual = wire.headers(&message);
     assert!(posted(server, &usual, &message, &[]).starts_with("200"));
     for other in [
@@ -519,7 +519,7 @@ fn deaf(scene: &Scene<'_>) -> String {
     let mut stdin = child.stdin.take().expect("piped above");
     let uri = scene.uri("blob/8000000");
     for id in 0..400 {
-        let message = modern(id, "resources/read", json!({ "uri": uri }));
+        let message = Era::Modern.message(id, "resources/read", json!({ "uri": uri }));
         stdin.write_all(format!("{message}\n").as_bytes()).expect("a server that reads");
     }
     let memory = || {
@@ -571,7 +571,7 @@ fn smuggled(scene: &Scene<'_>) -> String {
     let old = raw("POST /mcp HTTP/1.0\r\nContent-Length: 0\r\n\r\n".to_owned());
     assert!(!old.contains(" 200"), "{old}");
     let wire = server.wire(Era::Modern);
-    let one = request(server, &wire, &modern(1, "resources/read", json!({ "uri": WITNESS })));
+    let one = server.request(&wire, &Era::Modern.message(1, "resources/read", json!({ "uri": WITNESS })));
     let answers = server.raw_within(&one.repeat(1000), Duration::from_secs(10));
     let count = String::from_utf8_lossy(&answers).matches("This is the content").count();
     assert_eq!(count, 1000, "answers to 1,000 requests in a pipeline");

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,9 +69,7 @@ impl Stage {
         let together = rows.len() > 1;
         let canaries = Canaries::new(&mut site);
         lay_out(&site, &canaries, rows);
-        let shared = shared();
-        site.env("XDG_CACHE_HOME", shared.join("cache"));
-        site.env("XDG_STATE_HOME", shared.join("state"));
+        site.share(shared());
         let none = Holdings { files: 0, threads: 0, memory: 0 };
         let (peer, before, alone) = (Peer::None, none, Fared::default());
         let mut stage = Stage { site, canaries, peer, before, alone, together, unguarded: unguarded.cloned() };
@@ -370,15 +367,7 @@ fn shared() -> &'static Path {
     static SHARED: OnceLock<PathBuf> = OnceLock::new();
     SHARED.get_or_init(|| {
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile");
-        fs::remove_dir_all(&shared).ok();
-        let mut site = Site::new();
-        for stem in ["files", "guest_fixture", "guest_imp"] {
-            site.mount(stem);
-        }
-        site.env("XDG_CACHE_HOME", shared.join("cache"));
-        site.env("XDG_STATE_HOME", shared.join("state"));
-        let output = site.run(&["check"]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Site::compile(&shared, &["files", "guest_fixture", "guest_imp"]);
         shared
     })
 }

@@ -1,12 +1,8 @@
 //! What several rows need: paths as the imp takes them, servers that a script starts itself, answers to raw requests.
 
-use std::fs;
-use std::io::Write;
-use std::net::TcpStream;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use belljar_tests::{Era, Http, Line, Process, Server, process};
+use belljar_tests::{Era, Line, Server, process};
 use serde_json::{Value, json};
 
 use crate::expect::{Answer, Expect, cut, text, that};
@@ -125,38 +121,4 @@ pub(crate) fn within(patience: Duration, mut is_so: impl FnMut() -> bool) -> boo
         std::thread::sleep(Duration::from_millis(5));
     }
     true
-}
-
-/// A request of the modern era.
-pub(crate) fn modern(id: u64, method: &str, mut params: Value) -> Value {
-    Era::Modern.dress(&mut params);
-    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
-}
-
-/// A request's bytes as a client of `wire`'s era sends it.
-pub(crate) fn request(server: &Server, wire: &Http, message: &Value) -> Vec<u8> {
-    let body = message.to_string();
-    let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n", server.address(), body.len());
-    for (name, value) in wire.headers(message) {
-        head += &format!("{name}: {value}\r\n");
-    }
-    format!("{head}\r\n{body}").into_bytes()
-}
-
-/// A connection on which a request was sent; its answer is not read.
-pub(crate) fn ask(server: &Server, wire: &Http, message: &Value) -> TcpStream {
-    let mut stream = TcpStream::connect(server.address()).expect("a server that accepts");
-    stream.write_all(&request(server, wire, message)).expect("a server that reads");
-    stream
-}
-
-/// Processor time that a process used, its children not counted, in seconds.
-pub(crate) fn cpu(process: &Process) -> f64 {
-    let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
-    let mut nanoseconds = 0u64;
-    for task in fs::read_dir(format!("/proc/{}/task", process.id())).into_iter().flatten().flatten() {
-        let stat = read(&task.path().join("schedstat"));
-        nanoseconds += stat.split(' ').next().and_then(|time| time.parse::<u64>().ok()).unwrap_or(0);
-    }
-    nanoseconds as f64 / 1e9
 }

@@ -1,7 +1,6 @@
 //! What the processes hold, seen from outside, by tenth; and whether that is what R6 asks for.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::time::Duration;
 
 use belljar_tests::Process;
@@ -27,8 +26,7 @@ pub(crate) struct Sample {
 
 impl Sample {
     pub(crate) fn of(process: &Process) -> Self {
-        let count = |what: &str| fs::read_dir(format!("/proc/{}/{what}", process.id())).expect("it runs").count();
-        Self { memory: process.memory(), descriptors: count("fd"), threads: count("task") }
+        Self { memory: process.memory(), descriptors: process.files(), threads: process.threads() }
     }
 }
 

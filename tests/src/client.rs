@@ -60,6 +60,9 @@ pub struct RpcError {
     pub data: Value,
 }
 
+/// JSON-RPC's "internal error": the request was fine, and there is no answer.
+pub const INTERNAL: i64 = -32603;
+
 impl Era {
     /// Both, oldest first.
     pub const ALL: [Era; 2] = [Era::Older, Era::Modern];
@@ -80,6 +83,23 @@ impl Era {
         }
     }
 
+    /// What a client of this era says first: the method, and the parameters before [`Era::dress`].
+    pub fn greeting(self) -> (&'static str, Value) {
+        match self {
+            Era::Older => (
+                "initialize",
+                json!({ "protocolVersion": self.version(), "capabilities": {}, "clientInfo": identity() }),
+            ),
+            Era::Modern => ("server/discover", json!({})),
+        }
+    }
+
+    /// A whole request of this era.
+    pub fn message(self, id: u64, method: &str, mut params: Value) -> Value {
+        self.dress(&mut params);
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+    }
+
     /// Adds what a request of this era carries beside its own parameters.
     pub fn dress(self, params: &mut Value) {
         if self == Era::Modern {
@@ -95,14 +115,9 @@ impl<W: Wire> Client<W> {
     /// Greets the server behind `wire`: `initialize` and `notifications/initialized`, or `server/discover`.
     pub fn connect(wire: W, era: Era) -> Client<W> {
         let mut client = Client::connect_silently(wire, era);
-        let greeting = match era {
-            Era::Older => client.request(
-                "initialize",
-                json!({ "protocolVersion": era.version(), "capabilities": {}, "clientInfo": identity() }),
-            ),
-            Era::Modern => client.request("server/discover", json!({})),
-        };
-        client.greeting = greeting.unwrap_or_else(|error| panic!("the greeting was refused: {error}"));
+        let (method, params) = era.greeting();
+        client.greeting =
+            client.request(method, params).unwrap_or_else(|error| panic!("the greeting was refused: {error}"));
         if era == Era::Older {
             assert_eq!(client.greeting["protocolVersion"], era.version(), "an agreed version");
             client.notify("notifications/initialized", json!({}));

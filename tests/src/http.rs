@@ -85,6 +85,22 @@ impl Server {
         Http { address: self.address, connection: None, era, session: None, inbox: VecDeque::new(), status: 0 }
     }
 
+    /// The bytes of `message` as a client of `wire`'s era sends them.
+    pub fn request(&self, wire: &Http, message: &Value) -> Vec<u8> {
+        let body = message.to_string();
+        let headers = wire.headers(message);
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let head = head(self.address(), "POST", "/mcp", &headers, body.len(), "keep-alive");
+        format!("{head}{body}").into_bytes()
+    }
+
+    /// A connection of its own on which `message` was sent; the answer is not read.
+    pub fn begin(&self, wire: &Http, message: &Value) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address()).expect("a server that accepts");
+        stream.write_all(&self.request(wire, message)).expect("a server that reads");
+        stream
+    }
+
     /// One exchange on a connection of its own. `Host`, `Content-Length` and `Connection` are added where missing.
     pub fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
         let mut connection = connect(self.address);

@@ -62,3 +62,10 @@ pub use process::{Ended, Process};
 pub use site::Site;
 pub use stdio::Stdio;
 pub use watch::Watch;
+
+/// Whether a character steers a terminal, reorders what is read, or hides.
+pub fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}

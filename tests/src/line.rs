@@ -68,13 +68,9 @@ impl Line {
 
     /// Greets the server.
     pub fn greet(&self, patience: Duration) -> Result<Value, String> {
-        let params = json!({ "protocolVersion": self.era.version(), "capabilities": {},
-            "clientInfo": { "name": "belljar-tests", "version": "0" } });
-        let id = match self.era {
-            Era::Older => self.send("initialize", params),
-            Era::Modern => self.send("server/discover", json!({})),
-        };
-        let (greeting, _) = self.wait(id, patience).ok_or_else(|| "no answer to the greeting".to_owned())?;
+        let (method, params) = self.era.greeting();
+        let (greeting, _) =
+            self.wait(self.send(method, params), patience).ok_or_else(|| "no answer to the greeting".to_owned())?;
         if self.era == Era::Older {
             self.notify("notifications/initialized", json!({}));
         }
@@ -82,10 +78,9 @@ impl Line {
     }
 
     /// Sends a request; the id is for [`Line::wait`].
-    pub fn send(&self, method: &str, mut params: Value) -> u64 {
+    pub fn send(&self, method: &str, params: Value) -> u64 {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        self.era.dress(&mut params);
-        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        let message = self.era.message(id, method, params);
         self.shared.lock().sent.insert(id, Instant::now());
         self.raw(format!("{message}\n").as_bytes());
         id

@@ -162,6 +162,17 @@ impl Drop for Process {
     }
 }
 
+/// Processor time that the living threads of a process used, its children not counted; nothing when it is gone.
+///
+/// The scheduler's own account (`/proc/PID/task/*/schedstat`) counts nanoseconds where `stat` counts hundredths of a second.
+pub fn cpu_time(pid: u32) -> Duration {
+    let one = |task: fs::DirEntry| -> Option<u64> {
+        fs::read_to_string(task.path().join("schedstat")).ok()?.split(' ').next()?.parse().ok()
+    };
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    Duration::from_nanos(tasks.filter_map(one).sum())
+}
+
 /// Runs `command` to its end; past `patience` it is killed, and that is a failure.
 pub fn run(mut command: Command, patience: Duration) -> Output {
     command.stdin(Pipe::null()).stdout(Pipe::piped());

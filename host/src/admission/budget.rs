@@ -110,6 +110,11 @@ impl Allowance {
         true
     }
 
+    /// What it has taken.
+    pub fn bytes(&self) -> u64 {
+        self.held.bytes
+    }
+
     /// Gives `bytes` back.
     pub fn shrink(&mut self, bytes: u64) {
         let bytes = bytes.min(self.held.bytes);

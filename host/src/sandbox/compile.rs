@@ -94,8 +94,9 @@ impl Cache {
 
     /// Why the component did not compile before, by the same compiler.
     pub(super) fn refusal(&self, digest: &Digest) -> Option<String> {
-        let bytes = self.dir.open(self.refusal_name(digest)).ok().and_then(|file| self.used(file))?;
-        let bytes = read_capped(bytes, 4 << 10).ok()?;
+        let file = self.dir.open(self.refusal_name(digest)).ok()?;
+        note_use(&file);
+        let bytes = read_capped(file, 4 << 10).ok()?;
         let (mac, why) = bytes.split_at_checked(32)?;
         let mac: [u8; 32] = mac.try_into().ok()?;
         (self.refusal_mac(digest, why) == blake3::Hash::from_bytes(mac))
@@ -113,15 +114,6 @@ impl Cache {
         // The compiler's limits may be others in another version.
         hasher.update(b"refused by ").update(env!("CARGO_PKG_VERSION").as_bytes()).update(&[0]).update(why);
         hasher.finalize()
-    }
-
-    /// Notes that an entry is in use.
-    fn used(&self, file: File) -> Option<File> {
-        use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
-        let at = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
-        // Where it cannot be noted, the entry is removed one day, and made again.
-        let _ = futimens(&file, &Timestamps { last_access: at(UTIME_OMIT), last_modification: at(UTIME_NOW) });
-        Some(file)
     }
 
     /// Removes what nobody has asked for in a long time, and what was left half written.
@@ -172,9 +164,9 @@ impl Cache {
 
     fn authenticated(&self, digest: &Digest) -> Option<File> {
         let (code, mac) = self.names(digest);
-        let stored: [u8; 32] = self.dir.read(&mac).ok()?.try_into().ok()?;
-        let mut file = self.used(self.dir.open(&code).ok()?)?;
-        self.used(self.dir.open(&mac).ok()?);
+        let (mac, mut file) = (self.dir.open(&mac).ok()?, self.dir.open(&code).ok()?);
+        [&mac, &file].into_iter().for_each(note_use);
+        let stored: [u8; 32] = read_capped(mac, 32).ok()?.try_into().ok()?;
         let mut hasher = self.hasher(digest);
         hasher.update_reader(&mut file).ok()?;
         // Constant-time, by blake3's own comparison.
@@ -244,6 +236,14 @@ pub fn read_capped(source: impl Read, cap: u64) -> std::io::Result<Vec<u8>> {
         return Err(std::io::Error::other(format!("larger than {}", crate::model::error::show_bytes(cap))));
     }
     Ok(bytes)
+}
+
+/// Notes that an entry of the cache is in use.
+fn note_use(file: &File) {
+    use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
+    let at = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
+    // Where it cannot be noted, the entry is removed one day, and made again.
+    let _ = futimens(file, &Timestamps { last_access: at(UTIME_OMIT), last_modification: at(UTIME_NOW) });
 }
 
 #[cfg(test)]

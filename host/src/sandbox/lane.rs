@@ -8,16 +8,17 @@ pub(super) mod apart;
 
 use std::any::Any;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
+use futures_util::FutureExt;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-use crate::model::{Guard, Outcome, ReadError, Trail, Usage};
+use crate::model::{Guard, Outcome, ReadError};
 
 /// How much the threads of the slow lane yield to others (`nice`): the most. A thread of the front that wakes must get the
 /// processor at once; at 10 and at 5 it waited for a tick of the kernel's one time in a hundred, and the slowest short reads
@@ -25,7 +26,7 @@ use crate::model::{Guard, Outcome, ReadError, Trail, Usage};
 const NICE: i32 = 19;
 
 /// A call under way, with everything it needs.
-pub(super) type Call = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type Call = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// Set when a call has computed for longer than a tick of the epoch.
 pub(super) type Long = Arc<AtomicBool>;
@@ -44,22 +45,24 @@ impl Lanes {
     }
 
     /// Runs `call`: from here on when it is expected to be short, else in the slow lane. Dropping the future stops it.
-    pub(super) async fn run(&self, call: Call, is_quick: bool, long: Long) -> Outcome {
+    pub(super) async fn run<F>(&self, call: F, is_quick: bool, long: Long) -> Outcome
+    where
+        F: Future<Output = Outcome> + Send + 'static,
+    {
+        // A panic of ours under a guest's call ends that call.
+        let call = AssertUnwindSafe(call).catch_unwind();
+        let call: Call = Box::pin(call.map(|ended| ended.unwrap_or_else(|panic| panicked(panic.as_ref()))));
         let mut front = Front { call: Some(call), lanes: self };
         if is_quick || !Guard::Lane.is_on() {
             let polled = poll_fn(|cx| {
                 let Some(call) = front.call.as_mut() else { return Poll::Ready(None) };
-                match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(cx))) {
-                    Ok(Poll::Ready(outcome)) => {
+                match call.as_mut().poll(cx) {
+                    Poll::Ready(outcome) => {
                         front.call = None;
                         Poll::Ready(Some(outcome))
                     }
-                    Ok(Poll::Pending) if long.load(Ordering::Relaxed) && Guard::Lane.is_on() => Poll::Ready(None),
-                    Ok(Poll::Pending) => Poll::Pending,
-                    Err(panic) => {
-                        front.call = None;
-                        Poll::Ready(Some(panicked(panic.as_ref())))
-                    }
+                    Poll::Pending if long.load(Ordering::Relaxed) && Guard::Lane.is_on() => Poll::Ready(None),
+                    Poll::Pending => Poll::Pending,
                 }
             });
             if let Some(outcome) = polled.await {
@@ -67,13 +70,7 @@ impl Lanes {
             }
         }
         let (Some(slow), Some(call)) = (&self.slow, front.call.take()) else { return internal("the lane is closed") };
-        match Elsewhere(slow.spawn(call)).join().await {
-            Ok(outcome) => outcome,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => panicked(panic.as_ref()),
-                Err(_) => internal("the call was stopped"),
-            },
-        }
+        Elsewhere(slow.spawn(call)).join().await.unwrap_or_else(|_| internal("the call was stopped"))
     }
 }
 
@@ -128,11 +125,9 @@ fn be_nice() {
 }
 
 fn internal(why: &str) -> Outcome {
-    let result = Err(ReadError::Internal(why.to_owned()));
-    Outcome { result, usage: Usage::default(), trail: Trail::default() }
+    Outcome::failed(ReadError::Internal(why.to_owned()))
 }
 
-/// A panic of ours under a guest's call ends that call.
 fn panicked(panic: &(dyn Any + Send)) -> Outcome {
     let words = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     internal(&format!("a host function panicked: {}", words.unwrap_or_default()))
@@ -145,7 +140,7 @@ mod tests {
     use super::*;
 
     fn answer() -> Outcome {
-        Outcome { result: Err(ReadError::NotFound), usage: Usage::default(), trail: Trail::default() }
+        Outcome::failed(ReadError::NotFound)
     }
 
     fn nice() -> i32 {
@@ -158,7 +153,7 @@ mod tests {
         let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
         let long = Long::default();
         let (own, marks) = (Arc::clone(&long), Arc::clone(&seen));
-        let call = Box::pin(async move {
+        let call = async move {
             marks.lock().unwrap().push(nice());
             tokio::time::sleep(Duration::from_millis(1)).await;
             marks.lock().unwrap().push(nice());
@@ -166,11 +161,11 @@ mod tests {
             tokio::task::yield_now().await;
             marks.lock().unwrap().push(nice());
             answer()
-        });
+        };
         assert!(matches!(lanes.run(call, true, long).await.result, Err(ReadError::NotFound)));
         let front = nice();
         assert_eq!(*seen.lock().unwrap(), [front, front, NICE.max(front)]);
-        let call = Box::pin(async { Outcome { result: Err(ReadError::Provider(nice().to_string())), ..answer() } });
+        let call = async { Outcome::failed(ReadError::Provider(nice().to_string())) };
         let outcome = lanes.run(call, false, Long::default()).await;
         assert!(matches!(outcome.result, Err(ReadError::Provider(at)) if at == NICE.max(front).to_string()));
     }
@@ -179,11 +174,11 @@ mod tests {
     async fn a_panic_is_an_answer_in_both_lanes() {
         let lanes = Lanes::start().unwrap();
         for is_quick in [true, false] {
-            let call = Box::pin(async { panic!("planted") });
+            let call = async { panic!("planted") };
             let outcome = lanes.run(call, is_quick, Long::default()).await;
             assert!(matches!(outcome.result, Err(ReadError::Internal(why)) if why.contains("planted")));
         }
-        let fine = lanes.run(Box::pin(async { answer() }), false, Long::default()).await;
+        let fine = lanes.run(async { answer() }, false, Long::default()).await;
         assert!(matches!(fine.result, Err(ReadError::NotFound)));
     }
 
@@ -193,12 +188,12 @@ mod tests {
         for is_quick in [true, false] {
             let held = Arc::new(());
             let inner = Arc::clone(&held);
-            let call = Box::pin(async move {
+            let call = async move {
                 let _inner = inner;
                 loop {
                     tokio::task::yield_now().await;
                 }
-            });
+            };
             let run = lanes.run(call, is_quick, Long::default());
             assert!(tokio::time::timeout(Duration::from_millis(20), run).await.is_err());
             let gone = async {

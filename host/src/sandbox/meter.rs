@@ -13,13 +13,12 @@ const TABLE_ELEMENT: u64 = 8;
 /// One sum over everything that grows, with its cap.
 pub(super) struct Meter {
     cap: u64,
-    now: u64,
     peak: u64,
     /// The last growth that was allowed, to be undone when the allocator then refuses it.
     last: u64,
     /// The largest total that was asked for and refused.
     refused: Option<u64>,
-    /// What all calls draw on together.
+    /// What is in use, drawn from what all calls have together.
     allowance: Allowance,
     /// Whether it was that which refused.
     is_short: bool,
@@ -27,7 +26,7 @@ pub(super) struct Meter {
 
 impl Meter {
     pub(super) fn new(cap: u64, allowance: Allowance) -> Self {
-        Self { cap, now: 0, peak: 0, last: 0, refused: None, allowance, is_short: false }
+        Self { cap, peak: 0, last: 0, refused: None, allowance, is_short: false }
     }
 
     /// The most that was in use at once, in bytes.
@@ -43,7 +42,7 @@ impl Meter {
     }
 
     fn grow(&mut self, by: u64) -> bool {
-        let wanted = self.now.saturating_add(by);
+        let wanted = self.allowance.bytes().saturating_add(by);
         if wanted > self.cap && Guard::Memory.is_on() {
             self.refused = self.refused.max(Some(wanted));
             return false;
@@ -52,14 +51,12 @@ impl Meter {
             self.is_short = true;
             return false;
         }
-        self.now = wanted;
         self.last = by;
         self.peak = self.peak.max(wanted);
         true
     }
 
     fn undo(&mut self) {
-        self.now = self.now.saturating_sub(self.last);
         self.allowance.shrink(self.last);
         self.last = 0;
     }

@@ -170,6 +170,35 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         }
     }
 
+    /// Counts a request, and stops counting one that is withdrawn.
+    ///
+    /// # Errors
+    /// What a request is answered that is not begun, and with which id.
+    fn begin(&self, message: &RxJsonRpcMessage<RoleServer>) -> Result<(), (Option<RequestId>, ErrorData)> {
+        match message {
+            RxJsonRpcMessage::<RoleServer>::Request(request) => {
+                self.pending.add(&request.id).map_err(|turned| match turned {
+                    Turned::TooMany => {
+                        let why = format!("{MAX_PENDING} requests are pending already");
+                        (Some(request.id.clone()), fault::busy(&why))
+                    }
+                    // Not with that id: it would be taken for the answer to the first one.
+                    Turned::Taken => {
+                        (None, ErrorData::new(ErrorCode::INVALID_REQUEST, message::is_taken(&request.id), None))
+                    }
+                })
+            }
+            RxJsonRpcMessage::<RoleServer>::Notification(JsonRpcNotification {
+                notification: ClientNotification::CancelledNotification(withdrawn),
+                ..
+            }) => {
+                withdrawn.params.request_id.iter().for_each(|id| self.pending.remove(id));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Answers in rmcp's place.
     fn answer(&mut self, id: Option<RequestId>, error: ErrorData)
     where
@@ -265,32 +294,13 @@ where
                     let parsed = parse(&self.line);
                     self.line.clear();
                     match parsed {
-                        Ok(Some(message)) => {
-                            match &message {
-                                RxJsonRpcMessage::<RoleServer>::Request(request) => {
-                                    match self.pending.add(&request.id) {
-                                        Ok(()) => {}
-                                        Err(Turned::TooMany) => {
-                                            let why = format!("{MAX_PENDING} requests are pending already");
-                                            self.answer(Some(request.id.clone()), fault::busy(&why));
-                                            continue;
-                                        }
-                                        Err(Turned::Taken) => {
-                                            // Not with that id: it would be taken for the answer to the first one.
-                                            let why = message::is_taken(&request.id);
-                                            self.answer(None, ErrorData::new(ErrorCode::INVALID_REQUEST, why, None));
-                                            continue;
-                                        }
-                                    }
-                                }
-                                RxJsonRpcMessage::<RoleServer>::Notification(JsonRpcNotification {
-                                    notification: ClientNotification::CancelledNotification(withdrawn),
-                                    ..
-                                }) => withdrawn.params.request_id.iter().for_each(|id| self.pending.remove(id)),
-                                _ => {}
+                        Ok(Some(message)) => match self.begin(&message) {
+                            Ok(()) => return Some(message),
+                            Err((id, error)) => {
+                                self.answer(id, error);
+                                continue;
                             }
-                            return Some(message);
-                        }
+                        },
                         Ok(None) => continue,
                         Err(refused) => refused,
                     }

@@ -24,15 +24,9 @@ pub fn thread_cpu() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or_default() * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or_default()
 }
 
-/// Processor time of another process over its living threads, in nanoseconds; 0 when it is gone.
-///
-/// The scheduler's own account (`/proc/PID/task/*/schedstat`) counts nanoseconds where `stat` counts hundredths of a second.
+/// [`cpu_time`](belljar_tests::process::cpu_time) in nanoseconds.
 pub fn process_cpu(pid: u32) -> u64 {
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
-    let one = |task: std::fs::DirEntry| -> Option<u64> {
-        std::fs::read_to_string(task.path().join("schedstat")).ok()?.split(' ').next()?.parse().ok()
-    };
-    tasks.flatten().filter_map(one).sum()
+    u64::try_from(belljar_tests::process::cpu_time(pid).as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Figures of one row, a sample a round.
