@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::model::error::Bound;
-use crate::model::{Guard, Limit, Limits, MountName, Operation, ReadError};
+use crate::model::{Consent, Guard, Limit, Limits, MountName, Operation, ReadError};
 use budget::{Allowance, Budget, Part};
 
 /// Calls of one mount that may wait for a turn; one more is refused at once.
@@ -111,6 +111,7 @@ pub struct Permit {
     deadline: Instant,
     bound: Bound,
     is_read: bool,
+    consent: Vec<Consent>,
     _slots: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
@@ -118,6 +119,17 @@ impl Permit {
     /// The bounds of the call.
     pub fn limits(&self) -> &Limits {
         &self.mount.limits
+    }
+
+    /// The same with what a person allowed for this call alone.
+    pub fn with_consent(mut self, consent: Vec<Consent>) -> Self {
+        self.consent = consent;
+        self
+    }
+
+    /// What a person allowed for this call alone.
+    pub fn consent(&self) -> &[Consent] {
+        &self.consent
     }
 
     /// When the call must have ended.
@@ -196,6 +208,7 @@ impl Admission {
             deadline,
             bound,
             is_read,
+            consent: Vec::new(),
             _slots: slots,
         };
         let rest = mount.share.wait(now);

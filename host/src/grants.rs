@@ -16,7 +16,9 @@ use wasmtime::component::Linker;
 use wasmtime_wasi::{WasiCtxBuilder, WasiView};
 use wasmtime_wasi_http::WasiHttpView;
 
-use crate::model::{MountName, Trail, Verdict};
+use tokio::time::Instant;
+
+use crate::model::{Consent, Limits, MountName, Trail, Verdict};
 
 /// The trail of a call in progress, shared by everything that decides something in it.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +28,11 @@ impl SharedTrail {
     /// Adds a decision; see [`Trail::add`].
     pub fn add(&self, grant: &'static str, what: &str, verdict: Verdict, cure: impl FnOnce() -> Option<String>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).add(grant, what, verdict, cure);
+    }
+
+    /// Notes what a person could allow; see [`Trail::ask`].
+    pub fn ask(&self, consent: Consent) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).ask(consent);
     }
 
     /// What was decided so far.
@@ -38,6 +45,21 @@ impl SharedTrail {
 pub trait View: WasiView + WasiHttpView + Send + 'static {
     /// The grants that were opened for this call.
     fn opened(&mut self) -> &mut Opened;
+}
+
+/// The call that grants are opened for.
+#[derive(Clone, Copy)]
+pub struct Scope<'a> {
+    /// Whose call it is.
+    pub mount: &'a MountName,
+    /// Its limits.
+    pub limits: &'a Limits,
+    /// When it ends at the latest.
+    pub deadline: Instant,
+    /// What a person allowed for this call alone.
+    pub consent: &'a [Consent],
+    /// Where decisions are noted.
+    pub trail: &'a SharedTrail,
 }
 
 /// What a grant may know when it is configured.
@@ -96,7 +118,7 @@ pub trait Grant {
     }
 
     /// Gives the call what the mount holds.
-    fn open(mount: &Self::Mount, wasi: &mut WasiCtxBuilder, name: &MountName, trail: &SharedTrail) -> Self::Call;
+    fn open(mount: &Self::Mount, wasi: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Self::Call;
 }
 
 /// Makes the types that hold one field a grant, and the functions that run over all of them.
@@ -177,8 +199,8 @@ macro_rules! grants {
             }
 
             /// Opens every grant for one call.
-            pub fn open(&self, wasi: &mut WasiCtxBuilder, name: &MountName, trail: &SharedTrail) -> Opened {
-                Opened { $($field: <$kind as Grant>::open(&self.$field, wasi, name, trail),)* }
+            pub fn open(&self, wasi: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Opened {
+                Opened { $($field: <$kind as Grant>::open(&self.$field, wasi, scope),)* }
             }
         }
     };

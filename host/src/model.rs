@@ -350,10 +350,20 @@ pub struct Decision {
     pub times: u32,
 }
 
+/// Something that a person may allow for one call, beyond what the mount holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Consent {
+    /// The kind of grant: `fs`, `http`, ...
+    pub grant: &'static str,
+    /// What is allowed, as the kind names it: an origin, a guest path. Never a guest's own words.
+    pub what: String,
+}
+
 /// Every decision of one call, in order, repeated ones counted; bounded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trail {
     decisions: Vec<Decision>,
+    asks: Vec<Consent>,
     /// How many further decisions there was no room for.
     pub dropped: u32,
 }
@@ -373,6 +383,18 @@ impl Trail {
         } else {
             self.dropped = self.dropped.saturating_add(1);
         }
+    }
+
+    /// Notes what a person could allow, so that the same call would get further.
+    pub fn ask(&mut self, consent: Consent) {
+        if self.asks.len() < MAX_TRAIL && !self.asks.contains(&consent) {
+            self.asks.push(consent);
+        }
+    }
+
+    /// What a person could allow, in the order in which it was missed.
+    pub fn asks(&self) -> &[Consent] {
+        &self.asks
     }
 
     /// What was decided, in the order of first occurrence.

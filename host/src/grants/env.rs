@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use wasmtime::component::Linker;
 use wasmtime_wasi::WasiCtxBuilder;
 
-use super::{Ambient, Grant, SharedTrail, View};
-use crate::model::MountName;
+use super::{Ambient, Grant, Scope, View};
 
 /// The kind.
 pub struct Env;
@@ -47,7 +46,7 @@ impl Grant for Env {
         config.keys().cloned().collect()
     }
 
-    fn open(mount: &Mount, wasi: &mut WasiCtxBuilder, _: &MountName, _: &SharedTrail) -> Self::Call {
+    fn open(mount: &Mount, wasi: &mut WasiCtxBuilder, _: &Scope<'_>) -> Self::Call {
         if !mount.0.is_empty() {
             wasi.envs(&mount.0);
         }

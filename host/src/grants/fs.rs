@@ -22,7 +22,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::{FsPerms, OpenMode, WasiCtxBuilder};
 
-use super::{Ambient, Grant, SharedTrail, View, wasi};
+use super::{Ambient, Grant, Scope, SharedTrail, View, wasi};
 use crate::model::{Guard, MountName, Verdict, text};
 use beneath::{Kind, Refused};
 use entries::Entries;
@@ -119,17 +119,17 @@ impl Grant for Fs {
             .collect()
     }
 
-    fn open(mount: &Mount, _: &mut WasiCtxBuilder, name: &MountName, trail: &SharedTrail) -> Call {
+    fn open(mount: &Mount, _: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Call {
         let mut dirs = Vec::new();
         for place in &mount.places {
             match place.handle() {
                 Some(dir) => dirs.push((place.guest(), dir)),
                 // The guest sees no such directory; the trail says why.
-                None => trail.add(Self::NAME, &place.guest(), Verdict::Unavailable, || Some(ABSENT.to_owned())),
+                None => scope.trail.add(Self::NAME, &place.guest(), Verdict::Unavailable, || Some(ABSENT.to_owned())),
             }
         }
         let cross_mounts = mount.places.iter().any(place::Place::crosses_mounts);
-        Call { dirs, cross_mounts, mount: name.clone(), trail: trail.clone() }
+        Call { dirs, cross_mounts, mount: scope.mount.clone(), trail: scope.trail.clone() }
     }
 }
 

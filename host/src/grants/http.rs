@@ -9,7 +9,7 @@ use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
 use wasmtime_wasi::p2::{Network, TcpSocket, UdpSocket};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
-use super::{Ambient, Grant, SharedTrail, View, wasi};
+use super::{Ambient, Grant, Scope, SharedTrail, View, wasi};
 use crate::model::{MountName, Verdict};
 
 /// The kind.
@@ -92,8 +92,8 @@ impl Grant for Http {
         Vec::new()
     }
 
-    fn open((): &(), _: &mut WasiCtxBuilder, name: &MountName, trail: &SharedTrail) -> Refusal {
-        Refusal { mount: name.clone(), trail: trail.clone() }
+    fn open((): &(), _: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Refusal {
+        Refusal { mount: scope.mount.clone(), trail: scope.trail.clone() }
     }
 }
 

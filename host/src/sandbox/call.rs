@@ -17,7 +17,7 @@ use super::output::Output;
 use super::state::State;
 use crate::admission::Permit;
 use crate::admission::budget::Allowance;
-use crate::grants::SharedTrail;
+use crate::grants::{Scope, SharedTrail};
 use crate::model::error::{Bound, Limit};
 use crate::model::limits::{CORE_INSTANCES, WASM_STACK};
 use crate::model::{Answer, Guard, Limits, Operation, Outcome, ReadError, Usage, text};
@@ -81,8 +81,9 @@ pub(super) async fn run(
     let limits = &Limits { handles: own.handles.min(mounted.handles), ..own.clone() };
     let trail = SharedTrail::default();
     let output = Output::new(limits.output);
-    let mut store = new_store(engine, mounted, limits, permit.memory(), &trail, &output);
     let deadline = permit.deadline();
+    let scope = Scope { mount: &mounted.name, limits, deadline, consent: permit.consent(), trail: &trail };
+    let mut store = new_store(engine, mounted, &scope, permit.memory(), &output);
     let flag = Arc::clone(&long);
     store.epoch_deadline_callback(move |_| {
         if Instant::now() >= deadline && Guard::Time.is_on() {
@@ -130,12 +131,12 @@ pub(super) async fn run(
 fn new_store(
     engine: &Engine,
     mounted: &Mounted,
-    limits: &Limits,
+    scope: &Scope<'_>,
     allowance: Allowance,
-    trail: &SharedTrail,
     output: &Output,
 ) -> Store<State> {
-    let mut store = Store::new(engine, State::new(limits, allowance, &mounted.held, &mounted.name, trail, output));
+    let limits = scope.limits;
+    let mut store = Store::new(engine, State::new(allowance, &mounted.held, scope, output));
     store.limiter(|state| &mut state.meter);
     // Cannot fail: the engine counts fuel. Were it to fail, the guest would have none.
     let _ = store.set_fuel(if Guard::Fuel.is_on() { limits.fuel } else { u64::MAX });

@@ -7,8 +7,8 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 use super::meter::Meter;
 use super::output::Output;
 use crate::admission::budget::Allowance;
-use crate::grants::{Held, Opened, SharedTrail, View};
-use crate::model::{Guard, Limits, MountName};
+use crate::grants::{Held, Opened, Scope, View};
+use crate::model::Guard;
 
 /// Bytes of the headers of one request or answer, as `wasi:http` counts them.
 const HEADERS: usize = 64 << 10;
@@ -23,14 +23,8 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(
-        limits: &Limits,
-        allowance: Allowance,
-        held: &Held,
-        name: &MountName,
-        trail: &SharedTrail,
-        output: &Output,
-    ) -> Self {
+    pub(super) fn new(allowance: Allowance, held: &Held, scope: &Scope<'_>, output: &Output) -> Self {
+        let limits = scope.limits;
         // Arguments, environment, working directory and stdin are empty, clocks and random numbers real, sockets closed:
         // the builder's defaults. Grants add to that.
         let mut wasi = WasiCtxBuilder::new();
@@ -38,7 +32,7 @@ impl State {
         if Guard::Random.is_on() {
             wasi.max_random_size(limits.random);
         }
-        let opened = held.open(&mut wasi, name, trail);
+        let opened = held.open(&mut wasi, scope);
         let mut table = ResourceTable::new();
         if Guard::Handles.is_on() {
             table.set_max_capacity(limits.handles);
