@@ -6,6 +6,8 @@
 
 mod burn;
 #[cfg(target_os = "wasi")]
+mod fetch;
+#[cfg(target_os = "wasi")]
 mod files;
 mod listing;
 #[cfg(target_os = "wasi")]
@@ -81,6 +83,7 @@ fn deed(verb: &str, argument: &str) -> Result<String> {
         "entries" => files::entries,
         "fields" => network::fields,
         "readdir" => files::readdir,
+        "fetch" => return fetch::fetch(&reference::decode(argument)?),
         "http" => network::http,
         "tcp" => network::tcp,
         "udp" => network::udp,
