@@ -61,6 +61,7 @@ impl Provider for Imp {
                 return speech::answer(reference, verb, &argument);
             }
             "errors" => return Err(speech::error(&argument)),
+            "print-env" => speech::print_env(),
             "print" => speech::print(number(&argument)?),
             _ => deed(verb, &argument)?,
         };
