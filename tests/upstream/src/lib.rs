@@ -281,6 +281,12 @@ impl Authority {
         self.signed(params)
     }
 
+    /// A certificate for these names and its key, in PEM.
+    pub fn pair(&self, names: &[&str]) -> (String, String) {
+        let key = KeyPair::generate().expect("a key");
+        (parameters(names).signed_by(&key, &self.issuer).expect("a certificate").pem(), key.serialize_pem())
+    }
+
     fn signed(&self, params: CertificateParams) -> Arc<ServerConfig> {
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
