@@ -3,6 +3,7 @@
 //! Every message names the key's path, says what was expected, and the nearest valid key where one was misspelt. The
 //! file is written by people only; nothing a provider does changes it.
 
+pub mod lock;
 mod section;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use crate::grants::{Ambient, KINDS, Requested};
 use crate::model::error::show_bytes;
 use crate::model::{Limits, MountName, limits, reference, text};
+use lock::Pins;
 use section::{Bytes, Percent, Section, Span};
 
 /// The name of the file that is looked for in the working directory.
@@ -63,6 +65,12 @@ pub struct Config {
     pub limits: Limits,
     /// The mounts that are named, by name.
     pub mounts: BTreeMap<MountName, Mount>,
+    /// The file that this was read from, if there is one.
+    pub file: Option<PathBuf>,
+    /// Where the lock of digests is kept.
+    pub lock: PathBuf,
+    /// Which bytes may use the grants of which mount. The file does not say it; until the lock was read, none may.
+    pub pins: Pins,
     /// What grants may know.
     pub ambient: Ambient,
 }
@@ -77,6 +85,13 @@ pub struct Mount {
     pub grants: Requested,
     /// The limits.
     pub limits: Limits,
+}
+
+impl Mount {
+    /// Whether it holds anything that only the bytes may use to which it was given.
+    pub fn needs_pin(&self) -> bool {
+        !self.grants.is_empty()
+    }
 }
 
 /// What the machine and the command line say.
@@ -179,13 +194,30 @@ impl Config {
             .map(|path| given.directory.join(path))
             .or(plugins)
             .unwrap_or_else(|| base.join("plugins"));
-        let mut reserved = vec![plugins.clone(), cache.clone(), state.clone(), base.join("belljar.lock")];
+        let lock = base.join(lock::FILE);
+        let mut reserved = vec![plugins.clone(), cache.clone(), state.clone(), lock.clone()];
         reserved.extend(given.file.as_ref().map(|(path, _)| path.clone()));
         if let Audit::File(path) = &audit {
             reserved.push(path.clone());
         }
         let ambient = Ambient { base, home, reserved };
-        Ok(Self { plugins, cache, state, audit, wall, calls, total_memory, list_time, limits, mounts, ambient })
+        let (pins, file) = (Pins::default(), given.file.as_ref().map(|(path, _)| path.clone()));
+        Ok(Self {
+            plugins,
+            cache,
+            state,
+            audit,
+            wall,
+            calls,
+            total_memory,
+            list_time,
+            limits,
+            mounts,
+            file,
+            lock,
+            pins,
+            ambient,
+        })
     }
 }
 

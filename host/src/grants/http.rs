@@ -1,6 +1,9 @@
 //! `http`: no network in this version. Every way out is linked, refuses, and puts the refusal on the trail.
 
+mod edit;
+
 use serde::Deserialize;
+use toml_edit::TableLike;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::WasiCtxBuilder;
@@ -9,6 +12,7 @@ use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
 use wasmtime_wasi::p2::{Network, TcpSocket, UdpSocket};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
+use super::edit::{Flag, Gift, Here};
 use super::{Ambient, Grant, Scope, SharedTrail, View, wasi};
 use crate::model::{MountName, Verdict};
 
@@ -42,6 +46,10 @@ impl Grant for Http {
     const NAME: &'static str = "http";
     const IMPORTS: &'static [&'static str] = &["wasi:http/", "wasi:sockets/"];
     const EXAMPLE: &'static str = "(network access cannot be granted in this version)";
+    const GIVE: Flag = edit::GIVE;
+    const MORE: &'static [Flag] = edit::MORE;
+    const TAKE: &'static str = "ORIGIN";
+    const TYPED: &'static str = "--http https://api.example";
     type Config = Config;
     type Mount = ();
     type Call = Refusal;
@@ -90,6 +98,22 @@ impl Grant for Http {
 
     fn describe(_: &Config) -> Vec<String> {
         Vec::new()
+    }
+
+    fn in_words(_: &Config) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn give(mount: &mut dyn TableLike, gift: &Gift, _: &Here) -> Result<(), String> {
+        edit::give(mount, gift)
+    }
+
+    fn advise(gift: &Gift) -> Vec<String> {
+        edit::advise(gift)
+    }
+
+    fn take(mount: &mut dyn TableLike, what: &str) -> Result<(), String> {
+        edit::take(mount, what)
     }
 
     fn open((): &(), _: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Refusal {

@@ -114,6 +114,8 @@ guards! {
     Apart = "apart",
     /// Neither FIFOs nor devices are opened.
     Special = "special",
+    /// That grants are used by the bytes that they were given to.
+    Pin = "pin",
 }
 
 #[cfg(not(feature = "unguarded"))]
