@@ -467,11 +467,11 @@ impl<T: Listed> Walk<'_, T> {
     }
 
     fn notice(&mut self, mount: &Mount, reason: String) {
-        tracing::warn!(mount = %mount.name, "in the listing: {reason}");
         self.tell(&mount.name, reason);
     }
 
     fn tell(&mut self, mount: &MountName, reason: String) {
+        tracing::warn!(mount = %mount, "in the listing: {reason}");
         if self.listing.notices.len() < NOTICES {
             self.listing.notices.push((mount.clone(), reason));
         }

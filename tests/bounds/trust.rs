@@ -116,12 +116,15 @@ fn other_bytes_are_not_run_before_they_are_trusted() {
         assert!(error.message.contains("in quarantine"), "{error}");
         assert!(error.data["hint"].as_str().unwrap().contains("belljar trust swap"), "{error}");
         assert_eq!(reads(&mut client, "BBBB"), 0, "before it is trusted");
-        let listed = client.request("resources/list", json!({})).unwrap();
-        let notices = listed["_meta"].to_string();
-        assert!(notices.contains("swap") && notices.contains("belljar trust swap"), "{listed}");
+        let uris = client.uris();
+        assert!(uris.iter().all(|uri| uri.starts_with("belljar://clock/")) && !uris.is_empty(), "{uris:?}");
         assert!(client.text("belljar://clock/utc").contains("UTC"));
         let stderr = client.close().stderr;
-        assert!(stderr.contains("in quarantine") && stderr.contains("belljar trust swap"), "{stderr}");
+        assert!(stderr.contains("in quarantine: its grants were given to sha256:"), "{stderr}");
+        assert!(
+            stderr.contains("in the listing: left out: in quarantine") && stderr.contains("belljar trust swap"),
+            "{stderr}"
+        );
         let records = site.audit();
         let refused = records.iter().rfind(|record| record["reference"] == URI).unwrap();
         assert_eq!(refused["mount"], "swap", "{refused}");

@@ -50,7 +50,6 @@ pub(crate) const ABSENT: &[(&str, &str)] = &[
     ("SEC-03", NEEDS_SECRETS),
     ("SEC-07", NEEDS_SECRETS),
     ("CAT-11", "needs listings that are kept: today each list is asked for anew, and no client is told of changes"),
-    ("LIF-04", "needs the lock of trusted digests; until then the bytes are those that lay there at the start"),
     ("LIF-13", NEEDS_RELOAD),
     ("LIF-14", NEEDS_RELOAD),
     ("MCP-12", NEEDS_AUTH),

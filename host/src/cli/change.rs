@@ -51,8 +51,9 @@ impl Change {
         if source.contains("\r\n") {
             after = after.replace("\r\n", "\n").replace('\n', "\r\n");
         }
-        let new = Config::read(Given { file: Some((path.clone(), after.clone())), ..given })
+        let mut new = Config::read(Given { file: Some((path.clone(), after.clone())), ..given })
             .map_err(|why| format!("nothing was changed, because the configuration would be invalid: {why}"))?;
+        open::furnish(&mut new, &[])?;
         Ok(Self { path, before, after, old, new })
     }
 

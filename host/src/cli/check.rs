@@ -14,7 +14,7 @@ use crate::config::lock::Pins;
 
 pub(super) fn run(at: &Where, dev: bool, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log(if as_json { "error" } else { "warn,belljar::catalog=error" });
-    let config = open::config(at, Pinning::unless_dev(dev, Pinning::Look))?;
+    let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Look))?;
     let wall = wall::raise(&config, None)?;
     wall.runtime()?.block_on(async {
         let opened = open::open(config, true)?;

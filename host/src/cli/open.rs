@@ -2,6 +2,7 @@
 
 use std::fs::DirBuilder;
 use std::io::{Read, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use crate::audit::Sink;
 use crate::catalog::{Catalog, mount};
 use crate::config::{Audit, Config, FILE, Given};
 use crate::gateway::Gateway;
+use crate::grants::http::{Network, Settings};
+use crate::grants::secrets::Secrets;
 use crate::sandbox::{Options, Sandbox};
 
 /// Everything that serves, and the configuration that it came from.
@@ -35,15 +38,28 @@ fn variable(name: &str) -> Option<PathBuf> {
     Some(value.into())
 }
 
-/// Reads the configuration that the command line names, or the one of the working directory, or none; and the lock.
-pub(super) fn config(at: &Where, pinning: Pinning) -> Result<Config, Failure> {
+/// Reads the configuration that the command line names, or the one of the working directory, or none; and what is kept in
+/// files that the second wall will keep from this process: the lock, secrets, what connections are made with. `own`:
+/// where belljar itself listens.
+pub(super) fn config(at: &Where, own: &[SocketAddr], pinning: Pinning) -> Result<Config, Failure> {
     let (path, given) = given(at)?;
     if given.file.is_none() && at.config.is_some() {
         return Err(Failure::Failed(format!("there is no configuration \"{}\"", path.display())));
     }
     let mut config = Config::read(given)?;
+    furnish(&mut config, own)?;
     pins::apply(&mut config, pinning);
     Ok(config)
+}
+
+/// Reads secrets, and what connections are made with.
+pub(super) fn furnish(config: &mut Config, own: &[SocketAddr]) -> Result<(), Failure> {
+    config.ambient.secrets = Secrets::read(&config.secrets, &config.ambient);
+    config.ambient.secrets.failures().for_each(|why| tracing::warn!("{why}"));
+    if !config.ports().is_empty() {
+        config.ambient.network = Some(Arc::new(network(config, own)?));
+    }
+    Ok(())
 }
 
 /// Where the configuration is or would be, and all that it is read with.
@@ -61,6 +77,15 @@ pub(super) fn given(at: &Where) -> Result<(PathBuf, Given), Failure> {
     };
     let (cache, state) = (place("XDG_CACHE_HOME", ".cache"), place("XDG_STATE_HOME", ".local/state"));
     Ok((path, Given { file, directory, plugins: at.plugins.clone(), home, cache, state }))
+}
+
+fn network(config: &Config, own: &[SocketAddr]) -> Result<Network, Failure> {
+    let fail = |path: &Path, why: &dyn std::fmt::Display| format!("network.ca: \"{}\": {why}", path.display());
+    let ca = config.network.ca.as_deref();
+    #[expect(clippy::disallowed_methods, reason = "the operator's certificates")]
+    let roots = ca.map(|path| std::fs::read(path).map_err(|error| fail(path, &error))).transpose()?;
+    let settings = Settings { dns: config.network.dns.clone(), roots, own: own.to_vec() };
+    Ok(Network::read(&settings).map_err(|why| ca.map_or(why.clone(), |path| fail(path, &why)))?)
 }
 
 /// The directory of components.

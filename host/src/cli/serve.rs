@@ -26,7 +26,8 @@ pub(super) fn run(at: &Where, dev: bool, http: Option<SocketAddr>) -> Result<Exi
     }
     // The address first: when it is taken, nothing needs to be loaded to say so. Inside the wall none can be had.
     let listener = http.map(listen).transpose()?;
-    let config = open::config(at, Pinning::unless_dev(dev, Pinning::Pin))?;
+    let own = listener.as_ref().map(StdListener::local_addr).transpose()?;
+    let config = open::config(at, own.as_slice(), Pinning::unless_dev(dev, Pinning::Pin))?;
     let wall = wall::raise(&config, None)?;
     let runtime = wall.runtime()?;
     let served = runtime.block_on(serve(config, listener));

@@ -1,20 +1,29 @@
 //! `env`: environment variables. Nothing of belljar's own environment is ever passed on.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use toml_edit::TableLike;
 use wasmtime::component::Linker;
 use wasmtime_wasi::WasiCtxBuilder;
+use zeroize::Zeroizing;
 
 use super::edit::{self, Flag, Gift, Here};
+use super::secrets::{Secret, Template};
 use super::{Ambient, Grant, Scope, View};
 use crate::model::text;
 
 /// The kind.
 pub struct Env;
 
-/// What a mount holds: names with values.
-pub struct Mount(Vec<(String, String)>);
+/// What a mount holds.
+pub struct Mount(Vec<Variable>);
+
+struct Variable {
+    name: String,
+    value: Zeroizing<String>,
+    secrets: Vec<Arc<Secret>>,
+}
 
 impl Grant for Env {
     const NAME: &'static str = "env";
@@ -24,7 +33,7 @@ impl Grant for Env {
         Flag { name: "env", value: "NAME=VALUE", help: "Set an environment variable that the provider sees" };
     const TAKE: &'static str = "NAME";
     const TYPED: &'static str = "--env NAME=VALUE";
-    type Config = BTreeMap<String, String>;
+    type Config = BTreeMap<String, Template>;
     type Mount = Mount;
     type Call = ();
 
@@ -32,16 +41,18 @@ impl Grant for Env {
         Ok(())
     }
 
-    fn configure(config: &Self::Config, _: &Ambient) -> Result<Mount, String> {
-        for (name, value) in config {
+    fn configure(config: &Self::Config, ambient: &Ambient) -> Result<Mount, String> {
+        let read = |(name, value): (&String, &Template)| {
+            let (value, secrets) = value.fill(&ambient.secrets)?;
             if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
                 return Err(format!(
                     "\"{}\" is not a variable that a program can read: no \"=\" in its name, no NUL anywhere",
                     name.escape_debug()
                 ));
             }
-        }
-        Ok(Mount(config.iter().map(|(name, value)| (name.clone(), value.clone())).collect()))
+            Ok(Variable { name: name.clone(), value, secrets })
+        };
+        config.iter().map(read).collect::<Result<_, _>>().map(Mount)
     }
 
     fn is_held(mount: &Mount) -> bool {
@@ -66,9 +77,25 @@ impl Grant for Env {
         edit::remove_entry(mount, Self::NAME, what)
     }
 
+    fn secrets(mount: &Mount) -> Vec<Arc<Secret>> {
+        mount.0.iter().flat_map(|variable| &variable.secrets).cloned().collect()
+    }
+
+    fn warnings(mount: &Mount) -> Vec<String> {
+        let handed = mount.0.iter().flat_map(|variable| variable.secrets.iter().map(|secret| (&variable.name, secret)));
+        handed
+            .map(|(name, secret)| {
+                format!(
+                    "\"{name}\" hands the secret \"{}\" to the component itself; where it only goes into requests, put it into the headers of an http grant, and the component never sees it",
+                    secret.name()
+                )
+            })
+            .collect()
+    }
+
     fn open(mount: &Mount, wasi: &mut WasiCtxBuilder, _: &Scope<'_>) -> Self::Call {
-        if !mount.0.is_empty() {
-            wasi.envs(&mount.0);
+        for variable in &mount.0 {
+            wasi.env(&variable.name, &*variable.value);
         }
     }
 }
@@ -83,7 +110,9 @@ mod tests {
 
     #[test]
     fn names_are_checked_and_values_not_shown() {
-        let config = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let config = |name: &str, value: &str| {
+            BTreeMap::from([(name.to_owned(), Template::try_from(value.to_owned()).unwrap())])
+        };
         assert!(Env::configure(&config("A", "secret"), &Ambient::default()).is_ok());
         for bad in ["", "A=B", "A\0"] {
             assert!(Env::configure(&config(bad, "x"), &Ambient::default()).is_err(), "{bad:?}");

@@ -4,6 +4,8 @@ use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table, TableLike, Value
 
 use super::super::edit::{Flag, Gift, absent, put};
 
+use super::origin::Pattern;
+use super::rule::Written;
 use crate::model::text;
 
 /// The key under `[mounts.NAME]`.
@@ -34,6 +36,9 @@ pub(super) const MORE: &[Flag] = &[
     },
 ];
 
+/// What is allowed where no methods are written.
+const METHODS: [&str; 2] = ["GET", "HEAD"];
+
 /// Flags that add to a list, with the list's key.
 const LISTS: [(&str, &str); 3] = [("method", "methods"), ("path", "paths"), ("network", "networks")];
 
@@ -57,7 +62,9 @@ pub(super) fn give(mount: &mut dyn TableLike, gift: &Gift) -> Result<(), String>
                 table.insert("origin", gift.what.as_str().into());
                 tables.push(table);
             }
-            fill(tables.get_mut(at).ok_or_else(odd)?, gift, &headers, &queries)
+            let table = tables.get_mut(at).ok_or_else(odd)?;
+            known.map_or(Ok(()), |_| widen(table, gift))?;
+            fill(table, gift, &headers, &queries)
         }
         Item::Value(Value::Array(array)) => {
             let is_it = |value: &Value| value.as_inline_table().is_some_and(|table| names(table, &gift.what));
@@ -68,7 +75,9 @@ pub(super) fn give(mount: &mut dyn TableLike, gift: &Gift) -> Result<(), String>
                 table.insert("origin", gift.what.as_str().into());
                 append(array, table.into());
             }
-            fill(array.get_mut(at).and_then(Value::as_inline_table_mut).ok_or_else(odd)?, gift, &headers, &queries)
+            let table = array.get_mut(at).and_then(Value::as_inline_table_mut).ok_or_else(odd)?;
+            known.map_or(Ok(()), |_| widen(table, gift))?;
+            fill(table, gift, &headers, &queries)
         }
         _ => Err(odd()),
     }
@@ -129,9 +138,9 @@ pub(super) fn take(mount: &mut dyn TableLike, origin: &str) -> Result<(), String
     Ok(())
 }
 
-/// Whether a table is about this origin: `https://a.example/` is `https://A.example`.
+/// Whether a table is about this origin: `https://a.example:443` is `https://A.example`.
 fn names(table: &dyn TableLike, origin: &str) -> bool {
-    let plain = |origin: &str| origin.trim_end_matches('/').to_ascii_lowercase();
+    let plain = |origin: &str| Pattern::parse(origin).map_or_else(|_| origin.to_owned(), |known| known.to_string());
     table.get("origin").and_then(Item::as_str).is_some_and(|own| plain(own) == plain(origin))
 }
 
@@ -144,6 +153,45 @@ fn pairs(gift: &Gift, flag: &str, at: char) -> Result<Vec<(String, String)>, Str
     };
     // The value may be a secret, so it is not repeated.
     gift.values(flag).map(|value| cut(value).ok_or_else(|| format!("--{flag}: expected \"{expected}\""))).collect()
+}
+
+/// Prepares the table of an origin that is there already for more: what its defaults allow stays allowed.
+///
+/// # Errors
+/// When it would be less afterwards.
+fn widen(table: &mut dyn TableLike, gift: &Gift) -> Result<(), String> {
+    if gift.values("method").next().is_some() && !table.contains_key("methods") {
+        METHODS.iter().try_for_each(|method| add(table, "methods", method)).unwrap_or_default();
+    }
+    if gift.values("path").next().is_some() && !table.contains_key("paths") {
+        return Err(format!(
+            "--path: every path of \"{0}\" is granted already; to grant fewer, take it away first: belljar revoke MOUNT --http {0}",
+            text::excerpt(&gift.what, 200)
+        ));
+    }
+    Ok(())
+}
+
+/// What an origin's grant lets a provider do.
+pub(super) fn in_words(written: &Written) -> String {
+    let methods = written.methods.clone().unwrap_or_else(|| METHODS.map(str::to_owned).into());
+    let paths = written
+        .paths
+        .as_ref()
+        .map_or_else(|| "every path".to_owned(), |paths| format!("paths like {}", paths.join(", ")));
+    let mut words =
+        format!("send {} requests to {} ({paths}), and read the answers", methods.join(", "), written.origin);
+    for (kind, added) in [("header", &written.headers), ("parameter", &written.query)] {
+        for (name, value) in added {
+            let secrets: Vec<String> = value.names().iter().map(|name| format!("the secret \"{name}\"")).collect();
+            let with = if secrets.is_empty() { String::new() } else { format!(" with {}", secrets.join(" and ")) };
+            words += &format!("; belljar adds the {kind} \"{name}\"{with}, which the component cannot see");
+        }
+    }
+    for network in &written.networks {
+        words += &format!("; the address may lie in {network}");
+    }
+    text::excerpt(&words, 1000)
 }
 
 /// Adds what a gift says to the table of its origin.
@@ -248,7 +296,7 @@ mod tests {
     #[test]
     fn a_second_gift_of_an_origin_is_added_to_the_first() {
         let first = given("[mounts.a]\n", &gift("https://x.example", WHOLE));
-        assert_eq!(given(&first, &gift("https://X.example/", WHOLE)), first);
+        assert_eq!(given(&first, &gift("https://X.example:443", WHOLE)), first);
         let more = [("method", "HEAD"), ("header", "authorization: Basic ${secret:z}")];
         let second = given(&first, &gift("https://x.example", &more));
         assert!(
@@ -259,6 +307,16 @@ mod tests {
         let other = given(&first, &gift("https://y.example", &[]));
         assert_eq!(other.matches("[[mounts.a.http]]").count(), 2, "{other}");
         assert_eq!(taken(&other, "https://y.example").unwrap(), first);
+    }
+
+    #[test]
+    fn more_is_never_less() {
+        let plain = "[[mounts.a.http]]\norigin = 'https://x.example'\n";
+        let more = given(plain, &gift("https://x.example", &[("method", "POST"), ("method", "GET")]));
+        assert_eq!(more, format!("{plain}methods = [\"GET\", \"HEAD\", \"POST\"]\n"));
+        let mut doc: DocumentMut = plain.parse().unwrap();
+        let why = give(doc["mounts"]["a"].as_table_like_mut().unwrap(), &gift("https://x.example", &[("path", "/a")]));
+        assert!(why.unwrap_err().contains("every path of \"https://x.example\" is granted already"));
     }
 
     #[test]
