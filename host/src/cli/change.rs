@@ -76,7 +76,12 @@ impl Change {
         let words = |config: &Config| config.mounts.get(mount).map(|own| own.grants.in_words()).unwrap_or_default();
         let (old, new) = (words(&self.old), words(&self.new));
         let mut out = String::new();
-        for (title, these, others) in [("will be able to", &new, &old), ("will no longer be able to", &old, &new)] {
+        let without = if new.iter().all(|word| old.contains(word)) {
+            "will no longer be able to"
+        } else {
+            "will do that in the place of what it can do now:"
+        };
+        for (title, these, others) in [("will be able to", &new, &old), (without, &old, &new)] {
             let others: HashSet<&String> = others.iter().collect();
             let these: Vec<&String> = these.iter().filter(|word| !others.contains(word)).collect();
             if !these.is_empty() {

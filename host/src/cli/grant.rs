@@ -60,6 +60,9 @@ pub(super) fn run(at: &Where, mount: &str, gifts: &[(&'static Kind, Gift)], yes:
 fn warnings(change: &Change, candidate: &Candidate, gifts: &[(&'static Kind, Gift)]) -> Result<String, Failure> {
     let mount = &candidate.name;
     let Some(own) = change.new.mounts.get(mount) else { return Ok(String::new()) };
+    // What a grant is made of may want to be told of events; nothing waits for one here.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _entered = runtime.enter();
     let held = own
         .grants
         .configure(&change.new.ambient)

@@ -119,14 +119,21 @@ impl Candidate {
         let (no_exports, no_imports) = (Vec::new(), Vec::new());
         let (exports, imports) = pinned.as_ref().map_or((&no_exports, &no_imports), |pin| (&pin.exports, &pin.imports));
         for (title, old, new) in [("exports", exports, &profile.exports), ("imports", imports, &profile.imports)] {
-            let gone = old.iter().filter(|name| !new.contains(name)).map(|name| format!("- {name}"));
-            let come = new.iter().filter(|name| !old.contains(name)).map(|name| match held(name) {
+            // Of a newer tool chain, each has another version; that says nothing and would hide what does.
+            let lacks =
+                |names: &[String], name: &String| !names.iter().any(|other| unversioned(other) == unversioned(name));
+            let gone = old.iter().filter(|name| lacks(new, name)).map(|name| format!("- {name}"));
+            let come = new.iter().filter(|name| lacks(old, name)).map(|name| match held(name) {
                 Some(kind) if title == "imports" => {
                     format!("+ {name}   (through this it can use its grant \"{kind}\")")
                 }
                 _ => format!("+ {name}"),
             });
             let mut lines: Vec<String> = gone.chain(come).collect();
+            let versions = new.iter().filter(|name| !old.contains(name) && !lacks(old, name)).count();
+            if versions > 0 {
+                lines.push(format!("{versions} in another version"));
+            }
             if lines.is_empty() {
                 lines.push("as before".to_owned());
             }
@@ -139,4 +146,9 @@ impl Candidate {
         }
         out
     }
+}
+
+/// The name of an interface without its version.
+fn unversioned(name: &str) -> &str {
+    name.split_once('@').map_or(name, |(name, _)| name)
 }

@@ -31,8 +31,8 @@ pub(super) const MORE: &[Flag] = &[
     },
     Flag {
         name: "network",
-        value: "CIDR",
-        help: "Allow the origin before it to lie in this network, such as 10.0.0.0/8",
+        value: "ADDRESS|NETWORK",
+        help: "Allow the origin before it to lie at this address or in this network, such as 10.0.0.0/8",
     },
 ];
 
