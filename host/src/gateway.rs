@@ -121,8 +121,9 @@ impl Gateway {
         let (mount, reference) = match self.route(uri).await {
             Ok(found) => found,
             Err(error) => {
-                self.record_unrouted(caller, uri, &error);
-                return Err(Fault { error, mount: None, uri: Some(text::excerpt(uri, reference::MAX_URI)) });
+                let mount = self.catalog.snapshot().quarantined_at(uri).map(|one| one.name.clone());
+                self.record_unrouted(caller, uri, mount.clone(), &error);
+                return Err(Fault { error, mount, uri: Some(text::excerpt(uri, reference::MAX_URI)) });
             }
         };
         let operation = Operation::Read { reference };
@@ -149,8 +150,13 @@ impl Gateway {
         let mut snapshot = self.catalog.snapshot();
         if snapshot.route(uri).is_none() {
             let by = Instant::now() + FIRST_LOAD;
-            let is_loaded = self.catalog.settled_or(by, |snapshot| snapshot.route(uri).is_some()).await;
+            let is_known =
+                |snapshot: &Snapshot| snapshot.route(uri).is_some() || snapshot.quarantined_at(uri).is_some();
+            let is_loaded = self.catalog.settled_or(by, is_known).await;
             snapshot = self.catalog.snapshot();
+            if let Some(one) = snapshot.quarantined_at(uri) {
+                return Err(one.error());
+            }
             if !is_loaded {
                 let why = "components are still being compiled, and that of this URI may be one of them";
                 return Err(ReadError::Unavailable(why.to_owned()));
@@ -207,6 +213,13 @@ impl Gateway {
             keys: HashSet::new(),
             bytes: 0,
         };
+
+        // Once a listing, on its first page.
+        if start.is_none() {
+            for one in snapshot.quarantined().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
+                walk.tell(&one.name, one.notice());
+            }
+        }
 
         // In the middle of one mount, the others are not asked until it is finished.
         if let Some(position) = start.filter(|p| !p.is_start())
@@ -304,11 +317,11 @@ impl Gateway {
         error.limit().is_some_and(|limit| limit.bound == Bound::ListTime && limit.cap < half)
     }
 
-    fn record_unrouted(&self, caller: &Caller, uri: &str, error: &ReadError) {
+    fn record_unrouted(&self, caller: &Caller, uri: &str, mount: Option<MountName>, error: &ReadError) {
         self.audit.record(Record {
             at: SystemTime::now(),
             caller: caller.clone(),
-            mount: None,
+            mount,
             digest: None,
             operation: "read",
             reference: Some(text::excerpt(uri, reference::MAX_URI)),
@@ -454,9 +467,13 @@ impl<T: Listed> Walk<'_, T> {
     }
 
     fn notice(&mut self, mount: &Mount, reason: String) {
-        tracing::warn!(mount = %mount.name, "in the listing: {reason}");
+        self.tell(&mount.name, reason);
+    }
+
+    fn tell(&mut self, mount: &MountName, reason: String) {
+        tracing::warn!(mount = %mount, "in the listing: {reason}");
         if self.listing.notices.len() < NOTICES {
-            self.listing.notices.push((mount.name.clone(), reason));
+            self.listing.notices.push((mount.clone(), reason));
         }
     }
 }

@@ -114,6 +114,8 @@ guards! {
     Apart = "apart",
     /// Neither FIFOs nor devices are opened.
     Special = "special",
+    /// That grants are used by the bytes that they were given to.
+    Pin = "pin",
     /// Requests go to granted origins, by granted methods and paths.
     Egress = "egress",
     /// Addresses that are not of the public internet.
