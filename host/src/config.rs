@@ -41,6 +41,18 @@ pub enum Wall {
     Off,
 }
 
+/// Whether a person may be asked to allow a call what its mount does not hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ask {
+    /// Nobody is asked.
+    #[default]
+    Never,
+    /// For the call at hand.
+    Once,
+    /// For the call at hand, or for good: then it is written into the configuration.
+    Persist,
+}
+
 /// The whole configuration, with every path absolute.
 pub struct Config {
     /// The directory that is searched for `*.wasm`.
@@ -75,6 +87,8 @@ pub struct Mount {
     pub uri: Option<String>,
     /// The grants.
     pub grants: Requested,
+    /// Whether a person may be asked for what is not granted.
+    pub ask: Ask,
     /// The limits.
     pub limits: Limits,
 }
@@ -221,6 +235,7 @@ fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> 
     if let Some(uri) = &uri {
         reference::check_base(uri).map_err(|why| format!("{}uri = {uri:?} {why}", section.path()))?;
     }
+    let ask = read_ask(&mut section)?;
     let limits = match section.section("limits")? {
         None => defaults.clone(),
         Some(own) => read_limits(own, defaults.clone())?,
@@ -242,8 +257,27 @@ fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> 
             }
         }
     }
+    if let Some(kind) = grants.needs_consent().filter(|_| ask == Ask::Never) {
+        return Err(format!(
+            "{0}{kind}: it is asked for first, and this mount asks nobody; add  ask = true  to [{1}], or take  ask = true  from it",
+            section.path(),
+            section.path().trim_end_matches('.')
+        ));
+    }
     section.finish(&KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>())?;
-    Ok(Mount { component, uri, grants, limits })
+    Ok(Mount { component, uri, grants, ask, limits })
+}
+
+fn read_ask(section: &mut Section) -> Result<Ask, String> {
+    const WAYS: &str = "true, false or \"persist\"";
+    match section.take::<toml::Value>("ask", WAYS)? {
+        None | Some(toml::Value::Boolean(false)) => Ok(Ask::Never),
+        Some(toml::Value::Boolean(true)) => Ok(Ask::Once),
+        Some(toml::Value::String(word)) if word == "persist" => Ok(Ask::Persist),
+        Some(other) => {
+            Err(format!("{}ask = {}: expected {WAYS}", section.path(), text::excerpt(&other.to_string(), 80)))
+        }
+    }
 }
 
 fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, String> {

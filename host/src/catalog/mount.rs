@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{Catalog, Snapshot};
 use crate::admission::Gate;
-use crate::config::Config;
+use crate::config::{Ask, Config};
 use crate::grants::Requested;
 use crate::model::error::show_bytes;
 use crate::model::{Digest, Guard, Limits, MountName, text};
@@ -38,6 +38,8 @@ pub struct Mount {
     pub id: MountId,
     /// Its turnstile and limits.
     pub gate: Gate,
+    /// Whether a person may be asked for what it does not hold.
+    pub ask: Ask,
     /// The kinds of grants that it holds.
     pub holds: Vec<&'static str>,
     /// The kinds of grants that its component could use.
@@ -66,6 +68,7 @@ struct Plan<'c> {
     file: String,
     base: String,
     grants: Option<&'c Requested>,
+    ask: Ask,
     limits: Limits,
 }
 
@@ -157,6 +160,7 @@ fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<R
                 file,
                 base: mount.uri.clone().unwrap_or_else(|| base(name)),
                 grants: Some(&mount.grants),
+                ask: mount.ask,
                 limits: mount.limits.clone(),
             },
         );
@@ -186,6 +190,7 @@ fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<R
                             name,
                             file: file.clone(),
                             grants: None,
+                            ask: Ask::Never,
                             limits: config.limits.clone(),
                         },
                     );
@@ -367,6 +372,7 @@ async fn try_load(
         digest: source.digest,
         id,
         gate: Gate::new(plan.name.clone(), plan.limits.clone()),
+        ask: plan.ask,
         holds,
         uses,
         warning: source.warning,
@@ -374,4 +380,4 @@ async fn try_load(
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -18,6 +18,7 @@ use crate::audit::Sink;
 use crate::catalog::{Catalog, mount};
 use crate::config::{Audit, Config, FILE, Given};
 use crate::gateway::Gateway;
+use crate::gateway::consent::Consents;
 use crate::sandbox::{Options, Sandbox};
 
 /// Everything that serves, and the configuration that it came from.
@@ -123,6 +124,8 @@ pub(super) fn open(config: Config, quiet: bool) -> Result<Opened, Failure> {
         Arc::clone(&sandbox),
         Admission::new(calls, Budget::new(config.total_memory)),
         audit,
+        // What was answered is remembered by this process alone, so that its key is its own too.
+        Consents::new(&fresh_key(), None),
         config.list_time,
     ));
     let loading = Arc::clone(&config);

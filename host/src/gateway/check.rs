@@ -84,7 +84,15 @@ pub(super) fn explain(error: ReadError, trail: &Trail, mount: &Mount) -> ReadErr
             absent.grant, absent.what
         ));
     }
-    let ReadError::Denied { message, denial: None } = error else { return error };
+    let (message, denial) = match error {
+        ReadError::Denied { message, denial } => (message, denial),
+        // Nobody knows whether it is in a directory that was withheld: only someone who is asked can tell.
+        ReadError::NotFound if trail.asks().iter().any(|ask| ask.grant == "fs") => (String::new(), None),
+        error => return error,
+    };
+    if denial.is_some() {
+        return ReadError::Denied { message, denial };
+    }
     let missing = || {
         let could = |kind: &&Kind| mount.uses.contains(&kind.name) && !OPTIONAL.contains(&kind.name);
         let kind = KINDS.iter().find(could).filter(|kind| !mount.holds.contains(&kind.name))?;
