@@ -19,6 +19,7 @@ mod cancellation;
 mod compiler;
 mod component;
 mod configuration;
+mod consent;
 mod crowds;
 mod cursors;
 mod escape;

@@ -81,6 +81,8 @@ fn deed(verb: &str, argument: &str) -> Result<String> {
         "entries" => files::entries,
         "fields" => network::fields,
         "readdir" => files::readdir,
+        "need" => return files::need(&reference::decode(argument)?),
+        "fetch" => return network::fetch(&reference::decode(argument)?),
         "http" => network::http,
         "tcp" => network::tcp,
         "udp" => network::udp,
