@@ -1,6 +1,10 @@
 //! Questions, byte by byte: who is asked, what a question says, and which answers count. What real clients make of it is
 //! tested in `e2e`.
 
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::Stdio;
+
 use belljar_tests::client::INTERNAL;
 use belljar_tests::{Client, Era, RpcError, Site, Wire};
 use serde_json::{Value, json};
@@ -197,6 +201,7 @@ fn a_question_that_is_ignored_is_not_asked_again() {
     for _ in 0..5 {
         denial(ask(&mut server.client(Era::Modern), params(&plan())));
     }
+    assert!(server.stop().status.success());
     let questions = site.audit().iter().filter(|record| record["asked"].is_object()).count();
     assert_eq!(questions, 1);
 }
@@ -395,4 +400,43 @@ fn the_configuration_says_what_is_wrong_with_it() {
     let output = site.run(&["check"]);
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("(read-only, asked for first)"), "{}", said(&output));
+}
+
+/// Runs `belljar read` at a terminal of its own, where `typed` is typed: its exit code, what it printed, and what the
+/// terminal showed.
+fn read_at_terminal(site: &Site, uri: &str, typed: &str) -> (Option<i32>, String, String) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    let mut master = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap());
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let terminal = || File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut command = site.command(site.arguments(&["read", uri]));
+    command.stdin(terminal()).stderr(terminal()).stdout(Stdio::piped());
+    let child = command.spawn().unwrap();
+    // It is kept by the terminal until it is read.
+    master.write_all(typed.as_bytes()).unwrap();
+    drop(command);
+    let output = child.wait_with_output().unwrap();
+    let mut shown = Vec::new();
+    // When the last program has left, a terminal ends with an error.
+    let _ = master.read_to_end(&mut shown);
+    (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&shown).into_owned())
+}
+
+#[test]
+fn whoever_types_a_read_at_a_terminal_is_asked_there() {
+    let site = notes("true");
+    let (code, printed, shown) = read_at_terminal(&site, &plan(), "once\n");
+    assert_eq!((code, printed.as_str()), (Some(0), "the plan"), "{shown}");
+    assert!(shown.contains("wants to read the directory") && shown.contains("[once, deny]"), "{shown}");
+    for no in ["deny\n", "\n", "always\n", "yes\n", "\u{4}"] {
+        let (code, printed, shown) = read_at_terminal(&site, &plan(), no);
+        assert_eq!((code, printed.as_str()), (Some(1), ""), "{no:?}: {shown}");
+        assert!(shown.contains("denied") && shown.contains("[mounts.imp]"), "{no:?}: {shown}");
+    }
+    // Where nobody sits, nobody is asked.
+    let output = site.run(&["read", &plan()]);
+    assert!(!output.status.success() && !said(&output).contains("Allow it?"), "{}", said(&output));
 }

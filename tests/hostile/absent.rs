@@ -17,6 +17,7 @@ const CLASSES: &[(&str, usize)] = &[
     ("XPL", 11),
     ("ADV", 10),
     ("INF", 8),
+    ("ASK", 4),
 ];
 
 const NEEDS_HTTP: &str = "needs HTTP grants: no mount can reach an upstream yet, every request is refused (NET-01)";

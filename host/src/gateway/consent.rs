@@ -8,6 +8,7 @@
 //! Knows no MCP: what a question looks like on a wire is `mcp::consent`.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::catalog::Mount;
 use crate::config::Ask;
 use crate::grants::KINDS;
 use crate::model::seal::Seal;
-use crate::model::{Caller, Consent, Digest, Guard, MountName, ReadError, Trail};
+use crate::model::{Caller, Consent, Digest, Guard, MountName, ReadError, Trail, text};
 
 /// How long an answer may take.
 pub const LIFE: Duration = Duration::from_secs(5 * 60);
@@ -37,6 +38,12 @@ const REMEMBERED: usize = 1024;
 
 /// Bytes of a state: a URI, five consents and a caller, each at its longest, escaped, in base64.
 const MAX_STATE: usize = 32 << 10;
+
+/// Characters of a URI, an origin or a path that a question shows.
+const SHOWN: usize = 300;
+
+/// Hexadecimal digits of a digest that a question shows: enough to compare, few enough to read.
+const DIGITS: usize = 12;
 
 /// What goes into the configuration when a person says "always".
 pub trait Keeper: Send + Sync {
@@ -99,6 +106,24 @@ pub struct Question {
     pub can_last: bool,
     /// What must come back with the answer.
     pub state: String,
+}
+
+/// Who wants what, for which read. All words are ours: of a provider's there is nothing in it but what a reference may
+/// hold, and an origin as the parser of grants writes it.
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mount, digest, uri, wanted, .. } = self;
+        let what = match wanted.grant {
+            "fs" => "to read the directory that its operator calls",
+            _ => "to send requests (GET and HEAD) to",
+        };
+        let digest: String = digest.hex().chars().take(DIGITS).collect();
+        let (wanted, uri) = (text::excerpt(&wanted.what, SHOWN), text::excerpt(uri, SHOWN));
+        write!(
+            f,
+            "belljar: the provider \"{mount}\" (sha256:{digest}) wants {what} \"{wanted}\", for the read of \"{uri}\". It holds no grant for that. Allow it?"
+        )
+    }
 }
 
 /// What a state says.

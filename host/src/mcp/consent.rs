@@ -1,6 +1,6 @@
 //! Questions and answers on the wire: a question is an `input_required` result with one form, an answer comes with a retry.
 //!
-//! All words of a question are ours. Of a provider's there is nothing in it but what its reference may hold.
+//! What a question says is written in `gateway::consent`.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -12,16 +12,10 @@ use rmcp::service::RequestContext;
 
 use super::fault;
 use crate::gateway::consent::{Asking, Choice, Question};
-use crate::model::{ReadError, text};
+use crate::model::{Fault, ReadError};
 
 /// What the question is called among the requests for input, and its only field.
 const KEY: &str = "consent";
-
-/// Characters of a URI that a question shows.
-const SHOWN: usize = 300;
-
-/// Hexadecimal digits of a digest that a question shows: enough to compare, few enough to read.
-const DIGITS: usize = 12;
 
 /// Whether the client can be asked, and what it answered.
 ///
@@ -44,7 +38,7 @@ pub(super) fn asking<'r>(
         (Some(_), None) => return Err(fault::bad_answer(EXPECTED)),
         (None, Some(_)) => {
             let error = ReadError::BadState("is missing; send the one that came with the question");
-            return Err(fault::to_error(crate::model::Fault { error, mount: None, uri: None }));
+            return Err(fault::to_error(Fault { error, mount: None, uri: None }));
         }
     };
     Ok(Asking { can_answer, answered })
@@ -67,7 +61,7 @@ fn choice(answer: &ElicitResult) -> Result<Choice, ErrorData> {
 
 /// The result that asks.
 pub(super) fn question(question: Question) -> InputRequiredResult {
-    let message = message(&question);
+    let message = question.to_string();
     let mut choices = vec![ConstTitle::new("once", "Allow once, for this read")];
     if question.can_last {
         choices.push(ConstTitle::new("always", "Always allow; this changes belljar\u{2019}s configuration"));
@@ -80,20 +74,6 @@ pub(super) fn question(question: Question) -> InputRequiredResult {
     let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
     let request = InputRequest::Elicitation(ElicitRequest::new(params));
     InputRequiredResult::new(Some([(KEY.to_owned(), request)].into()), Some(question.state))
-}
-
-/// Who wants what, for which read.
-fn message(question: &Question) -> String {
-    let Question { mount, digest, uri, wanted, .. } = question;
-    let what = match wanted.grant {
-        "fs" => "to read the directory that its operator calls",
-        _ => "to send requests (GET and HEAD) to",
-    };
-    let digest: String = digest.hex().chars().take(DIGITS).collect();
-    let (wanted, uri) = (text::excerpt(&wanted.what, SHOWN), text::excerpt(uri, SHOWN));
-    format!(
-        "belljar: the provider \"{mount}\" (sha256:{digest}) wants {what} \"{wanted}\", for the read of \"{uri}\". It holds no grant for that. Allow it?"
-    )
 }
 
 #[cfg(test)]
