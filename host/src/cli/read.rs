@@ -20,7 +20,7 @@ const LONGEST_LINE: u64 = 1024;
 
 pub(super) fn run(at: &Where, uri: &str, output: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log("warn,rmcp=error");
-    let config = open::config(at)?;
+    let config = open::config(at, &[])?;
     let wall = wall::raise(&config, output)?;
     wall.runtime()?.block_on(async {
         let opened = open::open(config, true)?;
