@@ -38,12 +38,12 @@ fn able(capabilities: Value) -> Value {
 }
 
 /// The parameters of a read by a client that can be asked.
-fn params(uri: &str) -> Value {
+pub(crate) fn params(uri: &str) -> Value {
     json!({ "uri": uri, "_meta": able(json!({ "elicitation": {} })) })
 }
 
 /// The same with an answer to a question.
-fn answer(uri: &str, state: &str, answer: Value) -> Value {
+pub(crate) fn answer(uri: &str, state: &str, answer: Value) -> Value {
     let mut params = params(uri);
     params["requestState"] = json!(state);
     params["inputResponses"] = json!({ "consent": answer });
@@ -51,24 +51,24 @@ fn answer(uri: &str, state: &str, answer: Value) -> Value {
 }
 
 /// Accepted with this choice.
-fn chosen(choice: &str) -> Value {
+pub(crate) fn chosen(choice: &str) -> Value {
     json!({ "action": "accept", "content": { "consent": choice } })
 }
 
-fn ask<W: Wire>(client: &mut Client<W>, params: Value) -> Result<Value, RpcError> {
+pub(crate) fn ask<W: Wire>(client: &mut Client<W>, params: Value) -> Result<Value, RpcError> {
     client.request("resources/read", params)
 }
 
 /// A question: its state, its message, and what is offered.
 #[derive(Debug)]
-struct Question {
-    state: String,
-    message: String,
+pub(crate) struct Question {
+    pub(crate) state: String,
+    pub(crate) message: String,
     offered: Vec<String>,
 }
 
 /// Takes a question apart; anything else, or anything more, is a failure.
-fn question(result: &Value) -> Question {
+pub(crate) fn question(result: &Value) -> Question {
     let keys = |value: &Value| -> Vec<String> {
         value.as_object().unwrap_or_else(|| panic!("no object: {value} in {result}")).keys().cloned().collect()
     };
@@ -105,12 +105,12 @@ fn asked<W: Wire>(client: &mut Client<W>, uri: &str) -> Question {
 }
 
 /// The one text of a result.
-fn text(result: &Value) -> &str {
+pub(crate) fn text(result: &Value) -> &str {
     result["contents"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}"))
 }
 
 /// The ordinary denial, with its cure.
-fn denial(answer: Result<Value, RpcError>) -> RpcError {
+pub(crate) fn denial(answer: Result<Value, RpcError>) -> RpcError {
     let error = answer.expect_err("a denial");
     assert_eq!((error.code, kind(&error)), (INTERNAL, "denied"), "{error}");
     let hint = error.data["hint"].as_str().unwrap_or_else(|| panic!("no hint: {error}"));
@@ -226,7 +226,7 @@ fn nobody_is_asked_who_cannot_answer_and_no_mount_asks_that_may_not() {
     let off = self::site("[mounts.imp]\ncomponent = \"imp.wasm\"\n");
     let mut client = off.stdio(Era::Modern);
     for uri in
-        [&plan(), "belljar://imp/errors/denied/plain", "belljar://imp/fetch/https%253A%252F%252Fapi.example%252F"]
+        [&plan(), "belljar://imp/errors/denied/plain", "belljar://imp/reach/https%253A%252F%252Fapi.example%252F"]
     {
         let error = ask(&mut client, params(uri)).expect_err(uri);
         assert!(["denied", "not-found"].contains(&kind(&error)), "{uri}: {error}");
@@ -272,6 +272,8 @@ fn an_answer_counts_once_for_the_very_read_that_it_was_asked_for() {
     assert_eq!(text(&ask(&mut client, once(&plan(), &state)).unwrap()), "the plan");
     refused(ask(&mut client, once(&plan(), &state)), "was used already");
     refused(ask(&mut client, answer(&plan(), &state, chosen("deny"))), "was used already");
+    let ended = server.stop();
+    assert!(ended.status.success(), "{}", ended.stderr);
     let bad =
         site.audit().iter().filter(|record| record["outcome"] == "bad-state" && record["blame"] == "caller").count();
     assert!(bad > 20, "on record: {bad}");

@@ -28,6 +28,7 @@ mod isolation;
 mod limits;
 mod listing;
 mod network;
+mod origins;
 mod place;
 mod tree;
 mod wall;

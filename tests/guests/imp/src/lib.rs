@@ -82,7 +82,7 @@ fn deed(verb: &str, argument: &str) -> Result<String> {
         "fields" => network::fields,
         "readdir" => files::readdir,
         "need" => return files::need(&reference::decode(argument)?),
-        "fetch" => return network::fetch(&reference::decode(argument)?),
+        "reach" => return network::reach(&reference::decode(argument)?),
         "http" => network::http,
         "tcp" => network::tcp,
         "udp" => network::udp,

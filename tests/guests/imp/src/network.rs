@@ -23,7 +23,7 @@ pub(crate) fn http(host: &str) -> String {
 }
 
 /// Gets URLs as an honest provider does, separated by spaces: what it may not reach, it says so.
-pub(crate) fn fetch(urls: &str) -> Result<String, Error> {
+pub(crate) fn reach(urls: &str) -> Result<String, Error> {
     let statuses: Result<Vec<String>, Error> = urls.split(' ').map(get).collect();
     statuses.map(|statuses| statuses.join(" "))
 }
