@@ -3,6 +3,7 @@
 //! Every message names the key's path, says what was expected, and the nearest valid key where one was misspelt. The
 //! file is written by people only; nothing a provider does changes it.
 
+pub mod lock;
 mod section;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use crate::grants::secrets::Source;
 use crate::grants::{Ambient, KINDS, Requested};
 use crate::model::error::show_bytes;
 use crate::model::{Limits, MountName, limits, reference, text};
+use lock::Pins;
 use section::{Bytes, Percent, Section, Span};
 
 /// The name of the file that is looked for in the working directory.
@@ -81,6 +83,12 @@ pub struct Config {
     pub limits: Limits,
     /// The mounts that are named, by name.
     pub mounts: BTreeMap<MountName, Mount>,
+    /// The file that this was read from, if there is one.
+    pub file: Option<PathBuf>,
+    /// Where the lock of digests is kept.
+    pub lock: PathBuf,
+    /// Which bytes may use the grants of which mount. The file does not say it; until the lock was read, none may.
+    pub pins: Pins,
     /// What grants may know.
     pub ambient: Ambient,
 }
@@ -106,6 +114,13 @@ pub struct Mount {
     pub ask: Ask,
     /// The limits.
     pub limits: Limits,
+}
+
+impl Mount {
+    /// Whether it holds anything that only the bytes may use to which it was given.
+    pub fn needs_pin(&self) -> bool {
+        !self.grants.is_empty()
+    }
 }
 
 /// What the machine and the command line say.
@@ -223,7 +238,8 @@ impl Config {
             .map(|path| given.directory.join(path))
             .or(plugins)
             .unwrap_or_else(|| base.join("plugins"));
-        let mut reserved = vec![plugins.clone(), cache.clone(), state.clone(), base.join("belljar.lock")];
+        let lock = base.join(lock::FILE);
+        let mut reserved = vec![plugins.clone(), cache.clone(), state.clone(), lock.clone()];
         reserved.extend(given.file.as_ref().map(|(path, _)| path.clone()));
         if let Audit::File(path) = &audit {
             reserved.push(path.clone());
@@ -236,6 +252,7 @@ impl Config {
         });
         let files: Vec<PathBuf> = files.collect();
         ambient.reserved.extend(files);
+        let (pins, file) = (Pins::default(), given.file.as_ref().map(|(path, _)| path.clone()));
         Ok(Self {
             plugins,
             cache,
@@ -249,6 +266,9 @@ impl Config {
             network,
             limits,
             mounts,
+            file,
+            lock,
+            pins,
             ambient,
         })
     }

@@ -142,13 +142,14 @@ impl Gateway {
         let (mount, reference) = match self.route(uri).await {
             Ok(found) => found,
             Err(error) => {
-                record::refused(&self.audit, caller, uri, None, &error);
-                return Err(Fault { error, mount: None, uri: Some(text::excerpt(uri, reference::MAX_URI)) });
+                let mount = self.catalog.snapshot().quarantined_at(uri).map(|one| one.name.clone());
+                record::refused(&self.audit, caller, uri, (mount.clone(), None), &error);
+                return Err(Fault { error, mount, uri: Some(text::excerpt(uri, reference::MAX_URI)) });
             }
         };
         let fault = |error| Fault { error, mount: Some(mount.name.clone()), uri: Some(uri.to_owned()) };
         let mut round = self.consents.begin(asking, caller, uri, &mount).await.map_err(|error| {
-            record::refused(&self.audit, caller, uri, Some(&mount), &error);
+            record::refused(&self.audit, caller, uri, (Some(mount.name.clone()), Some(mount.digest)), &error);
             fault(error)
         })?;
         let operation = Operation::Read { reference };
@@ -178,8 +179,13 @@ impl Gateway {
         let mut snapshot = self.catalog.snapshot();
         if snapshot.route(uri).is_none() {
             let by = Instant::now() + FIRST_LOAD;
-            let is_loaded = self.catalog.settled_or(by, |snapshot| snapshot.route(uri).is_some()).await;
+            let is_known =
+                |snapshot: &Snapshot| snapshot.route(uri).is_some() || snapshot.quarantined_at(uri).is_some();
+            let is_loaded = self.catalog.settled_or(by, is_known).await;
             snapshot = self.catalog.snapshot();
+            if let Some(one) = snapshot.quarantined_at(uri) {
+                return Err(one.error());
+            }
             if !is_loaded {
                 let why = "components are still being compiled, and that of this URI may be one of them";
                 return Err(ReadError::Unavailable(why.to_owned()));
@@ -236,6 +242,13 @@ impl Gateway {
             keys: HashSet::new(),
             bytes: 0,
         };
+
+        // Once a listing, on its first page.
+        if start.is_none() {
+            for one in snapshot.quarantined().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
+                walk.tell(&one.name, one.notice());
+            }
+        }
 
         // In the middle of one mount, the others are not asked until it is finished.
         if let Some(position) = start.filter(|p| !p.is_start())
@@ -458,9 +471,13 @@ impl<T: Listed> Walk<'_, T> {
     }
 
     fn notice(&mut self, mount: &Mount, reason: String) {
-        tracing::warn!(mount = %mount.name, "in the listing: {reason}");
+        self.tell(&mount.name, reason);
+    }
+
+    fn tell(&mut self, mount: &MountName, reason: String) {
+        tracing::warn!(mount = %mount, "in the listing: {reason}");
         if self.listing.notices.len() < NOTICES {
-            self.listing.notices.push((mount.name.clone(), reason));
+            self.listing.notices.push((mount.clone(), reason));
         }
     }
 }

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::pins::Pinning;
 use super::{Failure, Where, caller, open, wall};
 use crate::catalog::Mount;
 use crate::gateway::consent::{Asking, Choice, Question};
@@ -18,9 +19,9 @@ use crate::model::{Body, Contents, Reading, text};
 /// More than any answer has.
 const LONGEST_LINE: u64 = 1024;
 
-pub(super) fn run(at: &Where, uri: &str, output: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(at: &Where, dev: bool, uri: &str, output: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log("warn,rmcp=error");
-    let config = open::config(at, &[])?;
+    let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
     let wall = wall::raise(&config, output)?;
     wall.runtime()?.block_on(async {
         let opened = open::open(config, true)?;

@@ -100,7 +100,7 @@ pub(super) fn explain(error: ReadError, trail: &Trail, mount: &Mount) -> ReadErr
             grant: kind.name,
             what: String::new(),
             verdict: Verdict::Denied,
-            cure: Some(format!("add  {}  to [mounts.{}]", kind.example, mount.name)),
+            cure: Some(kind.cure(mount.name.as_str())),
             times: 0,
         })
     };

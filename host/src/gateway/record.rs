@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use crate::audit::{Consented, Record, Sink};
 use crate::catalog::Mount;
-use crate::model::{Caller, Operation, ReadError, Trail, Usage, reference, text};
+use crate::model::{Caller, Digest, MountName, Operation, ReadError, Trail, Usage, reference, text};
 
 /// Records a call when it goes out of scope: how it ended, or that it was withdrawn.
 pub(super) struct Recorder<'a> {
@@ -47,12 +47,18 @@ impl Drop for Recorder<'_> {
 }
 
 /// Records a read that no call was made for: no mount was found, or its answer to a question does not count.
-pub(super) fn refused(audit: &Sink, caller: &Caller, uri: &str, mount: Option<&Mount>, error: &ReadError) {
+pub(super) fn refused(
+    audit: &Sink,
+    caller: &Caller,
+    uri: &str,
+    (mount, digest): (Option<MountName>, Option<Digest>),
+    error: &ReadError,
+) {
     audit.record(Record {
         at: SystemTime::now(),
         caller: caller.clone(),
-        mount: mount.map(|mount| mount.name.clone()),
-        digest: mount.map(|mount| mount.digest),
+        mount,
+        digest,
         operation: "read",
         reference: Some(text::excerpt(uri, reference::MAX_URI)),
         outcome: Err(error.clone()),

@@ -10,9 +10,11 @@ mod entries;
 mod links;
 mod place;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use toml_edit::TableLike;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource, ResourceType};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File};
@@ -21,6 +23,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::{FsPerms, OpenMode, WasiCtxBuilder};
 
+use super::edit::{self, Flag, Gift, Here};
 use super::{Ambient, Grant, Scope, SharedTrail, View, wasi};
 use crate::model::{Consent, Guard, MountName, Verdict, text};
 use beneath::{Kind, Refused};
@@ -62,12 +65,19 @@ const ABSENT: &str = "put the granted directory back, or grant another; a new on
 const WITHHELD: &str = "a person allows it for each read: use a client that can be asked (MCP 2026-07-28, elicitation), or take  ask = true  from it in fs of [mounts.NAME]";
 const READ_ONLY: &str = "nothing allows this: filesystem grants are read-only";
 const SPECIAL: &str = "nothing allows this: only regular files and directories can be opened";
-const OUTSIDE: &str = "the path leads out of the granted directory; grant the directory that it leads to: add  fs = { \"/other\" = \"DIR\" }  to [mounts.NAME]";
+const OUTSIDE: &str = "the path leads out of the granted directory; grant the directory that it leads to: add  fs = { \"/other\" = \"DIR\" }  to [mounts.NAME], or run: belljar grant NAME --fs /other=DIR";
 
 impl Grant for Fs {
     const NAME: &'static str = "fs";
     const IMPORTS: &'static [&'static str] = &["wasi:filesystem/"];
     const EXAMPLE: &'static str = "fs = { \"/data\" = \"DIR\" }";
+    const GIVE: Flag = Flag {
+        name: "fs",
+        value: "GUEST=HOST",
+        help: "Let the provider read the directory HOST, which it sees as GUEST",
+    };
+    const TAKE: &'static str = "GUEST";
+    const TYPED: &'static str = "--fs /data=DIR";
     type Config = Config;
     type Mount = Mount;
     type Call = Call;
@@ -116,13 +126,42 @@ impl Grant for Fs {
         config.0.iter().map(describe).collect()
     }
 
+    fn in_words(config: &Config) -> Vec<String> {
+        let shown = |text: &str| text::excerpt(text, 500);
+        let one = |(guest, granted): (&String, &config::Granted)| {
+            let asked = if granted.ask { ", when a person allows it for a read" } else { "" };
+            format!(
+                "read every file below \"{}\", which it sees as \"{}\"{asked}; it cannot change anything there",
+                shown(&granted.path.to_string_lossy()),
+                shown(guest)
+            )
+        };
+        config.0.iter().map(one).collect()
+    }
+
+    fn give(mount: &mut dyn TableLike, gift: &Gift, here: &Here) -> Result<(), String> {
+        let (guest, host) = gift.pair(&Self::GIVE)?;
+        edit::set_entry(mount, Self::NAME, guest, here.written(host).into())
+    }
+
+    fn take(mount: &mut dyn TableLike, what: &str) -> Result<(), String> {
+        edit::remove_entry(mount, Self::NAME, what)
+    }
+
     fn warnings(mount: &Mount) -> Vec<String> {
         let linked = mount.places.iter().filter_map(|place| Some((place.guest(), links::find(&place.handle()?)?)));
-        linked
+        let open = mount.places.iter().filter_map(|place| {
+            let mode = place.handle()?.metadata().ok()?.permissions().mode();
+            Some(format!(
+                "anyone on this machine can change what lies in \"{}\", and so what clients read of it; take away its write permission for others",
+                (mode & 0o002 != 0).then(|| place.guest())?
+            ))
+        });
+        let linked = linked
             .map(|(guest, file)| {
                 format!("\"{guest}\" holds hard links, the first is \"{file}\": what they lead to can be read even if it lies elsewhere too")
-            })
-            .collect()
+            });
+        open.chain(linked).collect()
     }
 
     fn open(mount: &Mount, _: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Call {

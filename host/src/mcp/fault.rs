@@ -47,6 +47,7 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
         | ReadError::Denied { .. }
         | ReadError::Exhausted(_)
         | ReadError::Unavailable(_)
+        | ReadError::Quarantined(_)
         | ReadError::Provider(_)
         | ReadError::Trapped(_)
         | ReadError::BadOutput(_)

@@ -118,6 +118,8 @@ guards! {
     Consent = "consent",
     /// How often a person is asked.
     Asking = "asking",
+    /// That grants are used by the bytes that they were given to.
+    Pin = "pin",
     /// Requests go to granted origins, by granted methods and paths.
     Egress = "egress",
     /// Addresses that are not of the public internet.
