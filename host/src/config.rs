@@ -45,6 +45,18 @@ pub enum Wall {
     Off,
 }
 
+/// Whether a person may be asked to allow a call what its mount does not hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ask {
+    /// Nobody is asked.
+    #[default]
+    Never,
+    /// For the call at hand.
+    Once,
+    /// For the call at hand, or for good: then it is written into the configuration.
+    Persist,
+}
+
 /// The whole configuration, with every path absolute.
 pub struct Config {
     /// The directory that is searched for `*.wasm`.
@@ -98,6 +110,8 @@ pub struct Mount {
     pub uri: Option<String>,
     /// The grants.
     pub grants: Requested,
+    /// Whether a person may be asked for what is not granted.
+    pub ask: Ask,
     /// The limits.
     pub limits: Limits,
 }
@@ -151,9 +165,14 @@ impl Config {
         }
     }
 
-    /// The TCP ports that mounts may connect to.
+    /// The TCP ports that mounts may connect to: those of their grants, and where a person may be asked for an origin,
+    /// those of the web.
     pub fn ports(&self) -> Vec<u16> {
-        self.mounts.values().flat_map(|mount| mount.grants.ports()).collect()
+        let asked = |mount: &Mount| if mount.ask == Ask::Never { &[][..] } else { &[80, 443] };
+        self.mounts
+            .values()
+            .flat_map(|mount| mount.grants.ports().into_iter().chain(asked(mount).iter().copied()))
+            .collect()
     }
 
     fn parse(source: String, given: &Given) -> Result<Self, String> {
@@ -321,6 +340,7 @@ fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> 
     if let Some(uri) = &uri {
         reference::check_base(uri).map_err(|why| format!("{}uri = {uri:?} {why}", section.path()))?;
     }
+    let ask = read_ask(&mut section)?;
     let limits = match section.section("limits")? {
         None => defaults.clone(),
         Some(own) => read_limits(own, defaults.clone())?,
@@ -342,8 +362,27 @@ fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> 
             }
         }
     }
+    if let Some(kind) = grants.needs_consent().filter(|_| ask == Ask::Never) {
+        return Err(format!(
+            "{0}{kind}: it is asked for first, and this mount asks nobody; add  ask = true  to [{1}], or take  ask = true  from it",
+            section.path(),
+            section.path().trim_end_matches('.')
+        ));
+    }
     section.finish(&KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>())?;
-    Ok(Mount { component, uri, grants, limits })
+    Ok(Mount { component, uri, grants, ask, limits })
+}
+
+fn read_ask(section: &mut Section) -> Result<Ask, String> {
+    const WAYS: &str = "true, false or \"persist\"";
+    match section.take::<toml::Value>("ask", WAYS)? {
+        None | Some(toml::Value::Boolean(false)) => Ok(Ask::Never),
+        Some(toml::Value::Boolean(true)) => Ok(Ask::Once),
+        Some(toml::Value::String(word)) if word == "persist" => Ok(Ask::Persist),
+        Some(other) => {
+            Err(format!("{}ask = {}: expected {WAYS}", section.path(), text::excerpt(&other.to_string(), 80)))
+        }
+    }
 }
 
 fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, String> {

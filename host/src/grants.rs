@@ -132,6 +132,11 @@ pub trait Grant {
     /// Says what is wrong with the configuration, and the cure.
     fn configure(config: &Self::Config, ambient: &Ambient) -> Result<Self::Mount, String>;
 
+    /// Whether a person is asked before calls get some of it.
+    fn needs_consent(_config: &Self::Config) -> bool {
+        false
+    }
+
     /// The host directories that calls will read, as they are named when they are opened: what a wall around the process
     /// must leave open. What [`Grant::configure`] refuses is not among them.
     fn directories(_config: &Self::Config, _ambient: &Ambient) -> Vec<PathBuf> {
@@ -238,6 +243,12 @@ macro_rules! grants {
                 let mut secrets = Vec::new();
                 $(secrets.extend(<$kind as Grant>::secrets(&$field));)*
                 Ok(Held { $($field,)* redactor: Redactor::new(&secrets) })
+            }
+
+            /// The kind of which a call gets something only when a person allows it, if there is one.
+            pub fn needs_consent(&self) -> Option<&'static str> {
+                $(if <$kind as Grant>::needs_consent(&self.$field) { return Some(<$kind as Grant>::NAME); })*
+                None
             }
 
             /// The host directories that calls will read.

@@ -52,6 +52,8 @@
 //! What is deliberately absent: state of a provider between calls, a way for a provider to name the host, a writable
 //! filesystem, unauthenticated listening on anything but loopback.
 
+// The future of a connection holds those of its reads, down to the guest: the compiler counts the layers.
+#![recursion_limit = "256"]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make the files and sockets that they need"))]
 
 pub mod admission;

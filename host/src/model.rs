@@ -7,6 +7,7 @@ pub mod error;
 pub mod guard;
 pub mod limits;
 pub mod reference;
+pub mod seal;
 pub mod text;
 
 use std::fmt;

@@ -17,6 +17,7 @@ const CLASSES: &[(&str, usize)] = &[
     ("XPL", 11),
     ("ADV", 10),
     ("INF", 8),
+    ("ASK", 4),
 ];
 
 const NEEDS_AUTH: &str = "needs authentication: only this machine is listened to";

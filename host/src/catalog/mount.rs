@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{Catalog, Quarantined, Snapshot, quarantine};
 use crate::admission::Gate;
-use crate::config::Config;
+use crate::config::{Ask, Config};
 use crate::grants::Requested;
 use crate::model::error::show_bytes;
 use crate::model::{Digest, Guard, Limits, MountName, text};
@@ -38,6 +38,8 @@ pub struct Mount {
     pub id: MountId,
     /// Its turnstile and limits.
     pub gate: Gate,
+    /// Whether a person may be asked for what it does not hold.
+    pub ask: Ask,
     /// The kinds of grants that it holds.
     pub holds: Vec<&'static str>,
     /// The kinds of grants that its component could use.
@@ -66,6 +68,7 @@ struct Plan<'c> {
     file: String,
     base: String,
     grants: Option<&'c Requested>,
+    ask: Ask,
     /// Whether only the bytes may be loaded that its grants were given to.
     needs_pin: bool,
     limits: Limits,
@@ -192,6 +195,7 @@ fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<R
                 file,
                 base: mount.uri.clone().unwrap_or_else(|| base(name)),
                 grants: Some(&mount.grants),
+                ask: mount.ask,
                 needs_pin: mount.needs_pin(),
                 limits: mount.limits.clone(),
             },
@@ -222,6 +226,7 @@ fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<R
                             name,
                             file: file.clone(),
                             grants: None,
+                            ask: Ask::Never,
                             needs_pin: false,
                             limits: config.limits.clone(),
                         },
@@ -431,6 +436,7 @@ async fn try_load(
         digest: source.digest,
         id,
         gate: Gate::new(plan.name.clone(), plan.limits.clone()),
+        ask: plan.ask,
         holds,
         uses,
         warning: source.warning,
@@ -438,4 +444,4 @@ async fn try_load(
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -20,6 +20,7 @@ use crate::audit::Sink;
 use crate::catalog::{Catalog, mount};
 use crate::config::{Audit, Config, FILE, Given};
 use crate::gateway::Gateway;
+use crate::gateway::consent::Consents;
 use crate::grants::http::{Network, Settings};
 use crate::grants::secrets::Secrets;
 use crate::sandbox::{Options, Sandbox};
@@ -153,6 +154,8 @@ pub(super) fn open(config: Config, quiet: bool) -> Result<Opened, Failure> {
         Arc::clone(&sandbox),
         Admission::new(calls, Budget::new(config.total_memory)),
         audit,
+        // What was answered is remembered by this process alone, so that its key is its own too.
+        Consents::new(&fresh_key(), None),
         config.list_time,
     ));
     let loading = Arc::clone(&config);

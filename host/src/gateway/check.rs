@@ -84,6 +84,8 @@ pub(super) fn explain(error: ReadError, trail: &Trail, mount: &Mount) -> ReadErr
             ));
         }
         ReadError::Denied { message, denial: None } => message,
+        // Nobody knows whether it is in a directory that was withheld: only someone who is asked can tell.
+        ReadError::NotFound if trail.asks().iter().any(|ask| ask.grant == "fs") => String::new(),
         // Whatever a provider calls it: what was refused to it is why, and has a cure.
         ReadError::Provider(message) | ReadError::Unavailable(message) if refused.is_some() => message,
         other => return other,

@@ -5,16 +5,15 @@
 //! opened: what a path leads to is looked at through `O_PATH` first, so that no FIFO or device is ever touched.
 
 mod beneath;
+mod config;
 mod entries;
 mod links;
 mod place;
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use toml_edit::TableLike;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource, ResourceType};
@@ -26,16 +25,13 @@ use wasmtime_wasi::{FsPerms, OpenMode, WasiCtxBuilder};
 
 use super::edit::{self, Flag, Gift, Here};
 use super::{Ambient, Grant, Scope, SharedTrail, View, wasi};
-use crate::model::{Guard, MountName, Verdict, text};
+use crate::model::{Consent, Guard, MountName, Verdict, text};
 use beneath::{Kind, Refused};
+pub use config::Config;
 use entries::Entries;
 
 /// The kind.
 pub struct Fs;
-
-/// Guest path to host path.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct Config(BTreeMap<String, PathBuf>);
 
 /// What a mount holds.
 pub struct Mount {
@@ -66,6 +62,7 @@ impl Call {
 }
 
 const ABSENT: &str = "put the granted directory back, or grant another; a new one in its place is read after a restart (unless wall = \"off\")";
+const WITHHELD: &str = "a person allows it for each read: use a client that can be asked (MCP 2026-07-28, elicitation), or take  ask = true  from it in fs of [mounts.NAME]";
 const READ_ONLY: &str = "nothing allows this: filesystem grants are read-only";
 const SPECIAL: &str = "nothing allows this: only regular files and directories can be opened";
 const OUTSIDE: &str = "the path leads out of the granted directory; grant the directory that it leads to: add  fs = { \"/other\" = \"DIR\" }  to [mounts.NAME], or run: belljar grant NAME --fs /other=DIR";
@@ -103,13 +100,18 @@ impl Grant for Fs {
     }
 
     fn configure(config: &Config, ambient: &Ambient) -> Result<Mount, String> {
-        let places =
-            config.0.iter().map(|(guest, host)| place::Place::open(guest, host, ambient)).collect::<Result<_, _>>()?;
-        Ok(Mount { places })
+        let open = |(guest, granted): (&String, &config::Granted)| {
+            place::Place::open(guest, &granted.path, granted.ask, ambient)
+        };
+        Ok(Mount { places: config.0.iter().map(open).collect::<Result<_, _>>()? })
+    }
+
+    fn needs_consent(config: &Config) -> bool {
+        config.0.values().any(|granted| granted.ask)
     }
 
     fn directories(config: &Config, ambient: &Ambient) -> Vec<PathBuf> {
-        config.0.values().filter_map(|host| place::find(host, ambient).ok()).collect()
+        config.0.values().filter_map(|granted| place::find(&granted.path, ambient).ok()).collect()
     }
 
     fn is_held(mount: &Mount) -> bool {
@@ -117,15 +119,20 @@ impl Grant for Fs {
     }
 
     fn describe(config: &Config) -> Vec<String> {
-        config.0.iter().map(|(guest, host)| format!("{guest} = {} (read-only)", host.display())).collect()
+        let describe = |(guest, granted): (&String, &config::Granted)| {
+            let asked = if granted.ask { ", asked for first" } else { "" };
+            format!("{guest} = {} (read-only{asked})", granted.path.display())
+        };
+        config.0.iter().map(describe).collect()
     }
 
     fn in_words(config: &Config) -> Vec<String> {
         let shown = |text: &str| text::excerpt(text, 500);
-        let one = |(guest, host): (&String, &PathBuf)| {
+        let one = |(guest, granted): (&String, &config::Granted)| {
+            let asked = if granted.ask { ", when a person allows it for a read" } else { "" };
             format!(
-                "read every file below \"{}\", which it sees as \"{}\"; it cannot change anything there",
-                shown(&host.to_string_lossy()),
+                "read every file below \"{}\", which it sees as \"{}\"{asked}; it cannot change anything there",
+                shown(&granted.path.to_string_lossy()),
                 shown(guest)
             )
         };
@@ -160,6 +167,14 @@ impl Grant for Fs {
     fn open(mount: &Mount, _: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Call {
         let mut dirs = Vec::new();
         for place in &mount.places {
+            let consent = Consent { grant: Self::NAME, what: place.guest().to_string() };
+            if place.asks() && !scope.consent.contains(&consent) {
+                // The guest sees no such directory.
+                let cure = || Some(WITHHELD.replace("NAME", scope.mount.as_str()));
+                scope.trail.add(Self::NAME, &consent.what, Verdict::Denied, cure);
+                scope.trail.ask(consent);
+                continue;
+            }
             match place.handle() {
                 Some(dir) => dirs.push((place.guest(), dir)),
                 // The guest sees no such directory; the trail says why.

@@ -190,6 +190,8 @@ pub enum ReadError {
         /// What belljar itself refused during the call; with `times` 0, a kind of grant that the mount does not hold.
         denial: Option<Decision>,
     },
+    /// The state that came back with the answer to a question is not one that counts; says why.
+    BadState(&'static str),
     /// Too many calls at once; says where.
     Busy(String),
     /// A limit was reached.
@@ -223,7 +225,12 @@ impl ReadError {
     /// Whose doing it is.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::NotFound | Self::BadUri(_) | Self::Invalid(_) | Self::Busy(_) | Self::Cancelled => Blame::Caller,
+            Self::NotFound
+            | Self::BadUri(_)
+            | Self::Invalid(_)
+            | Self::BadState(_)
+            | Self::Busy(_)
+            | Self::Cancelled => Blame::Caller,
             Self::Denied { .. } | Self::Quarantined(_) => Blame::Operator,
             Self::Exhausted(_) | Self::Unavailable(_) | Self::Provider(_) | Self::Trapped(_) | Self::BadOutput(_) => {
                 Blame::Provider
@@ -240,6 +247,7 @@ impl ReadError {
             Self::BadUri(_) => "bad-uri",
             Self::Invalid(_) => "invalid",
             Self::Denied { .. } => "denied",
+            Self::BadState(_) => "bad-state",
             Self::Busy(_) => "busy",
             Self::Exhausted(_) => "limit",
             Self::Unavailable(_) | Self::Quarantined(_) => "unavailable",
@@ -281,6 +289,7 @@ impl ReadError {
                 Some(format!("to allow more, set {name} = {value} under [mounts.{mount}.limits]"))
             }
             Self::Denied { denial, .. } => denial.as_ref().and_then(|d| d.cure.clone()),
+            Self::BadState(_) => Some("read again, without a request state".to_owned()),
             Self::Busy(_) => Some("try again shortly".to_owned()),
             Self::Quarantined(why) => Some(why.cure(mount)),
             _ => None,
@@ -321,6 +330,7 @@ impl fmt::Display for ReadError {
                     Some(denial) => write!(f, "; belljar refused {}: {}", denial.grant, denial.what),
                 }
             }
+            Self::BadState(why) => write!(f, "the request state {why}"),
             Self::Busy(what) => write!(f, "busy: {what}"),
             Self::Exhausted(limit) => limit.fmt(f),
             Self::Unavailable(why) => write!(f, "unavailable: {why}"),

@@ -1,6 +1,7 @@
 //! The list of targets; one file each, or one for those that share their parts.
 
 mod audit;
+mod consent;
 mod cursor;
 mod front;
 mod listing;
@@ -239,6 +240,7 @@ pub(crate) const ALL: &[Target] = &[
     Target { name: "listing", run: listing::listing, longest: 8192, iterations: 100_000, words: META },
     Target { name: "reading", run: reading::reading, longest: 4096, iterations: 150_000, words: META },
     Target { name: "cursor", run: cursor::cursor, longest: 6000, iterations: 50_000, words: WORDS },
+    Target { name: "consent", run: consent::consent, longest: 6000, iterations: 50_000, words: WORDS },
     Target { name: "text", run: text::text, longest: 1024, iterations: 300_000, words: WORDS },
     Target { name: "message", run: front::message, longest: 4096, iterations: 20_000, words: MESSAGES },
     Target { name: "profile", run: wasm::profile, longest: 32 << 10, iterations: 50_000, words: COMPONENTS },
