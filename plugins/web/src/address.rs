@@ -246,7 +246,8 @@ fn begins_with_its_host(text: &str) -> bool {
     let Some(brace) = text.find('{') else { return true };
     let (literal, expression) = text.split_at(brace);
     let Some((_, after)) = literal.split_once("://") else { return false };
-    after.contains(['/', '?']) || (!after.is_empty() && (expression.starts_with("{/") || expression.starts_with("{?")))
+    let host = after.split(['/', '?']).next().unwrap_or_default();
+    !host.is_empty() && (host.len() < after.len() || expression.starts_with("{/") || expression.starts_with("{?"))
 }
 
 #[cfg(test)]
