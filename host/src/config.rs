@@ -6,9 +6,11 @@
 mod section;
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::grants::secrets::Source;
 use crate::grants::{Ambient, KINDS, Requested};
 use crate::model::error::show_bytes;
 use crate::model::{Limits, MountName, limits, reference, text};
@@ -59,12 +61,25 @@ pub struct Config {
     pub total_memory: u64,
     /// How long a listing over all mounts may take.
     pub list_time: Duration,
+    /// Where secrets are kept, by name.
+    pub secrets: BTreeMap<String, Source>,
+    /// How upstreams are found and trusted.
+    pub network: Network,
     /// The limits of mounts that are not named.
     pub limits: Limits,
     /// The mounts that are named, by name.
     pub mounts: BTreeMap<MountName, Mount>,
     /// What grants may know.
     pub ambient: Ambient,
+}
+
+/// `[network]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    /// Name servers in place of the system's.
+    pub dns: Vec<SocketAddr>,
+    /// A file of certificates that are trusted beside the system's.
+    pub ca: Option<PathBuf>,
 }
 
 /// One `[mounts.NAME]`.
@@ -121,6 +136,11 @@ impl Config {
         }
     }
 
+    /// The TCP ports that mounts may connect to.
+    pub fn ports(&self) -> Vec<u16> {
+        self.mounts.values().flat_map(|mount| mount.grants.ports()).collect()
+    }
+
     fn parse(source: String, given: &Given) -> Result<Self, String> {
         let base = given
             .file
@@ -129,7 +149,7 @@ impl Config {
             .map_or_else(|| given.directory.clone(), Path::to_owned);
         let mut root = Section::parse(&source)?;
         let home = given.home.clone();
-        let place = |path: PathBuf| match (path.strip_prefix("~"), &home) {
+        let place = &|path: PathBuf| match (path.strip_prefix("~"), &home) {
             (Ok(below), Some(home)) => home.join(below),
             _ => base.join(path),
         };
@@ -159,6 +179,11 @@ impl Config {
             None => Limits::default(),
             Some(section) => read_limits(section, Limits::default())?,
         };
+        let secrets = read_secrets(&mut root)?;
+        let network = match root.section("network")? {
+            None => Network::default(),
+            Some(section) => read_network(section, place)?,
+        };
         let mut mounts = BTreeMap::new();
         for (name, section) in root.sections("mounts")? {
             let name = MountName::new(&name).map_err(|why| format!("[mounts.{}]: {why}", section.shown()))?;
@@ -184,8 +209,29 @@ impl Config {
         if let Audit::File(path) = &audit {
             reserved.push(path.clone());
         }
-        let ambient = Ambient { base, home, reserved };
-        Ok(Self { plugins, cache, state, audit, wall, calls, total_memory, list_time, limits, mounts, ambient })
+        let mut ambient = Ambient { base, home, reserved, ..Ambient::default() };
+        // What is kept there is for the host alone.
+        let files = secrets.values().filter_map(|source| match source {
+            Source::File(path) => ambient.absolute(path).ok(),
+            Source::Env(_) => None,
+        });
+        let files: Vec<PathBuf> = files.collect();
+        ambient.reserved.extend(files);
+        Ok(Self {
+            plugins,
+            cache,
+            state,
+            audit,
+            wall,
+            calls,
+            total_memory,
+            list_time,
+            secrets,
+            network,
+            limits,
+            mounts,
+            ambient,
+        })
     }
 }
 
@@ -205,6 +251,40 @@ fn check_memory(total: Option<u64>, limits: &Limits, mounts: &BTreeMap<MountName
             show_bytes(needed)
         )),
     }
+}
+
+fn read_secrets(root: &mut Section) -> Result<BTreeMap<String, Source>, String> {
+    let Some(mut section) = root.section("secrets")? else { return Ok(BTreeMap::new()) };
+    let mut secrets = BTreeMap::new();
+    for name in section.keys() {
+        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+            return Err(format!(
+                "secrets: \"{}\" is not the name of a secret: letters, digits, \"-\" and \"_\"",
+                text::excerpt(&name, 80)
+            ));
+        }
+        // A value in this place is most likely the secret itself, so it is not shown.
+        let value = section.remove(&name).unwrap_or(toml::Value::Boolean(false));
+        let source = value.try_into().map_err(|_| {
+            format!("secrets.{name}: expected {{ env = \"VARIABLE\" }} or {{ file = \"FILE\" }}; the secret itself is never written here")
+        })?;
+        secrets.insert(name, source);
+    }
+    Ok(secrets)
+}
+
+fn read_network(mut section: Section, place: impl Fn(PathBuf) -> PathBuf) -> Result<Network, String> {
+    const DNS: &str = "addresses of name servers such as [\"9.9.9.9\", \"127.0.0.1:5353\"]";
+    let mut network = Network::default();
+    for server in section.take::<Vec<String>>("dns", DNS)?.unwrap_or_default() {
+        let address = server.parse().or_else(|_| server.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 53)));
+        network
+            .dns
+            .push(address.map_err(|_| format!("network.dns: {:?} is none of {DNS}", text::excerpt(&server, 80)))?);
+    }
+    network.ca = section.take::<PathBuf>("ca", "a file of certificates in PEM")?.map(place);
+    section.finish(&[])?;
+    Ok(network)
 }
 
 fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> {
@@ -282,6 +362,8 @@ fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, Strin
     size("result", 1 << 10, limits::MAX_RESULT, &mut limits.result)?;
     size("random", 8, limits::MAX_RANDOM, &mut limits.random)?;
     size("component", 1 << 10, 512 << 20, &mut limits.component)?;
+    size("upload", 0, limits::MAX_TRAFFIC, &mut limits.traffic.upload)?;
+    size("download", 0, limits::MAX_TRAFFIC, &mut limits.traffic.download)?;
     let mut output = limits.output as u64;
     size("output", 0, 16 << 20, &mut output)?;
     limits.output = usize::try_from(output).unwrap_or(usize::MAX);
@@ -296,6 +378,7 @@ fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, Strin
     };
     number("fuel", 1, limits::MAX_FUEL, &mut limits.fuel)?;
     number("resources", 1, 10_000_000, &mut limits.resources)?;
+    number("requests", 1, limits::MAX_REQUESTS, &mut limits.traffic.requests)?;
     let mut count = |key: &str, min: u64, max: u64, into: &mut usize| -> Result<(), String> {
         let mut value = *into as u64;
         number(key, min, max, &mut value)?;
@@ -304,6 +387,7 @@ fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, Strin
     };
     count("handles", 8, limits::MAX_HANDLES, &mut limits.handles)?;
     count("concurrency", 1, MAX_CALLS, &mut limits.concurrency)?;
+    count("connections", 1, limits::MAX_CONNECTIONS, &mut limits.traffic.connections)?;
     section.finish(&[])?;
     Ok(limits)
 }

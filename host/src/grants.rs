@@ -8,8 +8,9 @@
 pub mod env;
 pub mod fs;
 pub mod http;
+pub mod secrets;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wasmtime::component::Linker;
@@ -17,6 +18,8 @@ use wasmtime_wasi::{WasiCtxBuilder, WasiView};
 use wasmtime_wasi_http::WasiHttpView;
 
 use tokio::time::Instant;
+
+use secrets::{Redactor, Secret, Secrets};
 
 use crate::model::{Consent, Limits, MountName, Trail, Verdict};
 
@@ -63,7 +66,7 @@ pub struct Scope<'a> {
 }
 
 /// What a grant may know when it is configured.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Ambient {
     /// The directory that relative host paths start from: where the configuration file lies.
     pub base: PathBuf,
@@ -71,6 +74,24 @@ pub struct Ambient {
     pub home: Option<PathBuf>,
     /// belljar's own files and directories, which no grant may cover: plugins, configuration, lock, cache, state.
     pub reserved: Vec<PathBuf>,
+    /// The operator's secrets.
+    pub secrets: Secrets,
+    /// What connections are made with; none where no mount may make one.
+    pub network: Option<Arc<http::Network>>,
+}
+
+impl Ambient {
+    /// A path of the operator's: `~/` is the home directory, and what is relative starts beside the configuration.
+    ///
+    /// # Errors
+    /// When there is no home directory.
+    pub fn absolute(&self, path: &Path) -> Result<PathBuf, String> {
+        if let Ok(below) = path.strip_prefix("~") {
+            let home = self.home.as_ref().ok_or("\"~\" is used, but HOME is not set; write the whole path")?;
+            return Ok(home.join(below));
+        }
+        Ok(self.base.join(path))
+    }
 }
 
 /// A kind of grant.
@@ -106,6 +127,16 @@ pub trait Grant {
         Vec::new()
     }
 
+    /// The TCP ports that calls will connect to: what a wall around the process must leave open.
+    fn ports(_config: &Self::Config) -> Vec<u16> {
+        Vec::new()
+    }
+
+    /// The secrets in what is held: they are masked in whatever the mount gives.
+    fn secrets(_mount: &Self::Mount) -> Vec<Arc<Secret>> {
+        Vec::new()
+    }
+
     /// Whether the mount holds anything of this kind.
     fn is_held(mount: &Self::Mount) -> bool;
 
@@ -129,7 +160,7 @@ macro_rules! grants {
         pub struct Requested { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::Config,)* }
 
         /// The grants of a mount, turned into handles.
-        pub struct Held { $($field: <$kind as Grant>::Mount,)* }
+        pub struct Held { $($field: <$kind as Grant>::Mount,)* redactor: Option<Redactor> }
 
         /// The grants of a call.
         pub struct Opened { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::Call,)* }
@@ -164,14 +195,24 @@ macro_rules! grants {
             /// # Errors
             /// Names the grant and says what is wrong with it.
             pub fn configure(&self, ambient: &Ambient) -> Result<Held, String> {
-                Ok(Held { $($field: <$kind as Grant>::configure(&self.$field, ambient)
-                    .map_err(|why| format!("{}: {why}", <$kind as Grant>::NAME))?,)* })
+                $(let $field = <$kind as Grant>::configure(&self.$field, ambient)
+                    .map_err(|why| format!("{}: {why}", <$kind as Grant>::NAME))?;)*
+                let mut secrets = Vec::new();
+                $(secrets.extend(<$kind as Grant>::secrets(&$field));)*
+                Ok(Held { $($field,)* redactor: Redactor::new(&secrets) })
             }
 
             /// The host directories that calls will read.
             pub fn directories(&self, ambient: &Ambient) -> Vec<PathBuf> {
                 let mut all = Vec::new();
                 $(all.extend(<$kind as Grant>::directories(&self.$field, ambient));)*
+                all
+            }
+
+            /// The TCP ports that calls will connect to.
+            pub fn ports(&self) -> Vec<u16> {
+                let mut all = Vec::new();
+                $(all.extend(<$kind as Grant>::ports(&self.$field));)*
                 all
             }
 
@@ -228,6 +269,11 @@ impl Held {
     /// Whether calls of this mount can open files.
     pub fn has_files(&self) -> bool {
         fs::Fs::is_held(&self.fs)
+    }
+
+    /// What masks the mount's secrets in whatever it gives.
+    pub fn redactor(&self) -> Option<&Redactor> {
+        self.redactor.as_ref()
     }
 
     /// Whether file operations of this mount may stall, so that its calls need threads of their own.

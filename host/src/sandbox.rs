@@ -11,6 +11,7 @@ mod compile;
 mod component;
 mod engine;
 mod lane;
+mod mask;
 mod meter;
 mod output;
 mod state;

@@ -12,7 +12,7 @@ use crate::config::Config;
 
 pub(super) fn run(at: &Where, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log(if as_json { "error" } else { "warn,belljar::catalog=error" });
-    let config = open::config(at)?;
+    let config = open::config(at, &[])?;
     let wall = wall::raise(&config, None)?;
     wall.runtime()?.block_on(async {
         let opened = open::open(config, true)?;

@@ -25,7 +25,7 @@ struct Whole {
 pub(super) fn run(at: &Where, only: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log("error");
     let only = only.map(MountName::new).transpose().map_err(Failure::Misused)?;
-    let config = open::config(at)?;
+    let config = open::config(at, &[])?;
     let wall = wall::raise(&config, None)?;
     wall.runtime()?.block_on(async {
         let opened = open::open(config, true)?;

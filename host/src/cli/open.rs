@@ -2,6 +2,7 @@
 
 use std::fs::DirBuilder;
 use std::io::{Read, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use crate::audit::Sink;
 use crate::catalog::{Catalog, mount};
 use crate::config::{Audit, Config, FILE, Given};
 use crate::gateway::Gateway;
+use crate::grants::http::{Network, Settings};
+use crate::grants::secrets::Secrets;
 use crate::sandbox::{Options, Sandbox};
 
 /// Everything that serves, and the configuration that it came from.
@@ -35,7 +38,10 @@ fn variable(name: &str) -> Option<PathBuf> {
 }
 
 /// Reads the configuration that the command line names, or the one of the working directory, or none.
-pub(super) fn config(at: &Where) -> Result<Config, Failure> {
+///
+/// What lies in files that the second wall will keep from this process is read here: secrets, and what connections are
+/// made with. `own`: where belljar itself listens.
+pub(super) fn config(at: &Where, own: &[SocketAddr]) -> Result<Config, Failure> {
     #[expect(clippy::disallowed_methods, reason = "where the operator is")]
     let directory = std::env::current_dir()
         .map_err(|error| Failure::Failed(format!("the working directory cannot be found: {error}")))?;
@@ -55,7 +61,22 @@ pub(super) fn config(at: &Where) -> Result<Config, Failure> {
         base.unwrap_or_else(|| "/nonexistent".into()).join("belljar")
     };
     let (cache, state) = (place("XDG_CACHE_HOME", ".cache"), place("XDG_STATE_HOME", ".local/state"));
-    Ok(Config::read(Given { file, directory, plugins: at.plugins.clone(), home, cache, state })?)
+    let mut config = Config::read(Given { file, directory, plugins: at.plugins.clone(), home, cache, state })?;
+    config.ambient.secrets = Secrets::read(&config.secrets, &config.ambient);
+    config.ambient.secrets.failures().for_each(|why| tracing::warn!("{why}"));
+    if !config.ports().is_empty() {
+        config.ambient.network = Some(Arc::new(network(&config, own)?));
+    }
+    Ok(config)
+}
+
+fn network(config: &Config, own: &[SocketAddr]) -> Result<Network, Failure> {
+    let fail = |path: &Path, why: &dyn std::fmt::Display| format!("network.ca: \"{}\": {why}", path.display());
+    let ca = config.network.ca.as_deref();
+    #[expect(clippy::disallowed_methods, reason = "the operator's certificates")]
+    let roots = ca.map(|path| std::fs::read(path).map_err(|error| fail(path, &error))).transpose()?;
+    let settings = Settings { dns: config.network.dns.clone(), roots, own: own.to_vec() };
+    Ok(Network::read(&settings).map_err(|why| ca.map_or(why.clone(), |path| fail(path, &why)))?)
 }
 
 /// The directory of components.

@@ -13,7 +13,7 @@ use crate::model::{Body, Contents, text};
 
 pub(super) fn run(at: &Where, uri: &str, output: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log("warn,rmcp=error");
-    let config = open::config(at)?;
+    let config = open::config(at, &[])?;
     let wall = wall::raise(&config, output)?;
     wall.runtime()?.block_on(async {
         let opened = open::open(config, true)?;

@@ -25,7 +25,8 @@ pub(super) fn run(at: &Where, http: Option<SocketAddr>) -> Result<ExitCode, Fail
     }
     // The address first: when it is taken, nothing needs to be loaded to say so. Inside the wall none can be had.
     let listener = http.map(listen).transpose()?;
-    let config = open::config(at)?;
+    let own = listener.as_ref().map(StdListener::local_addr).transpose()?;
+    let config = open::config(at, own.as_slice())?;
     let wall = wall::raise(&config, None)?;
     let runtime = wall.runtime()?;
     let served = runtime.block_on(serve(config, listener));

@@ -2,7 +2,7 @@
 //! not need, so that a guest that broke out of the engine would find little more than its grants.
 //!
 //! What the kernel keeps from then on, for this process and all that it starts: no new privileges, no core dumps, and
-//! (Landlock) no file but those named here, no TCP connection and no listening, no abstract Unix socket and no signal to
+//! (Landlock) no file but those named here, no TCP connection but to granted ports, no listening, no abstract Unix socket and no signal to
 //! any process outside. Nothing takes that back; so whatever must be opened by name later has a line here.
 //!
 //! The process stays "dumpable": otherwise it could not open its own `/proc/self/pagemap` (the engine would clear
@@ -15,7 +15,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, RestrictionStatus, Ruleset,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, RestrictionStatus, Ruleset,
     RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -126,7 +126,7 @@ pub(super) fn raise(config: &Config, output: Option<&Path>) -> Result<Raised, Fa
     let (mut standing, mut pinned) = (Standing::Off, Vec::new());
     if config.wall != Wall::Off {
         let alone = is_alone();
-        standing = match enforce(&openings(config, output), &mut pinned) {
+        standing = match enforce(&openings(config, output), &ports(config), &mut pinned) {
             Ok(status) => standing_of(&status, alone),
             Err(error) => Standing::None(format!("the kernel refuses it ({})", plain(&error))),
         };
@@ -148,7 +148,7 @@ pub(super) fn raise_bare() -> Raised {
     let threads = std::thread::available_parallelism().ok();
     give_up();
     let mut pinned = Vec::new();
-    let standing = match enforce(&program(), &mut pinned) {
+    let standing = match enforce(&program(), &[], &mut pinned) {
         Ok(status) => standing_of(&status, is_alone()),
         Err(error) => Standing::None(plain(&error)),
     };
@@ -167,7 +167,7 @@ fn give_up() {
 /// The compiler process's own wall: it has what it needs, and opens nothing more.
 pub(super) fn raise_without_files() {
     // What the kernel cannot do here, the wall that was inherited does as far as it can, and that has been reported.
-    let _ = enforce(&Vec::new(), &mut Vec::new());
+    let _ = enforce(&Vec::new(), &[], &mut Vec::new());
 }
 
 /// Whether this is the only thread: others that are there already stay outside.
@@ -210,6 +210,12 @@ fn plain(error: &RulesetError) -> String {
         inner = source;
     }
     inner.to_string()
+}
+
+/// Every TCP port that is connected to: those of the HTTP grants, and of the name servers for them.
+fn ports(config: &Config) -> Vec<u16> {
+    let servers = config.ambient.network.iter().flat_map(|network| network.dns_ports());
+    config.ports().into_iter().chain(servers).collect()
 }
 
 /// Everything that is opened by name once the wall stands.
@@ -271,8 +277,8 @@ fn program() -> Open {
     all
 }
 
-/// Restricts this thread to `open`. What is not there is not opened, and does no harm.
-fn enforce(open: &Open, pinned: &mut Vec<File>) -> Result<RestrictionStatus, RulesetError> {
+/// Restricts this thread to `open`, and its connections to `ports`. What is not there is not opened, and does no harm.
+fn enforce(open: &Open, ports: &[u16], pinned: &mut Vec<File>) -> Result<RestrictionStatus, RulesetError> {
     let mut rules = Ruleset::default()
         // All that the newest kernels know; older ones restrict what they can.
         .handle_access(AccessFs::from_all(ABI::V9))?
@@ -295,6 +301,9 @@ fn enforce(open: &Open, pinned: &mut Vec<File>) -> Result<RestrictionStatus, Rul
         if path.starts_with("/proc") {
             pinned.push(file);
         }
+    }
+    for port in ports {
+        (&mut rules).add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
     }
     rules.restrict_self()
 }

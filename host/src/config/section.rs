@@ -66,6 +66,11 @@ impl Section {
         text::excerpt(self.path.last().map_or("", String::as_str), 80)
     }
 
+    /// The keys that are left.
+    pub(super) fn keys(&self) -> Vec<String> {
+        self.table.keys().cloned().collect()
+    }
+
     /// Takes a key's value out.
     pub(super) fn remove(&mut self, key: &str) -> Option<Value> {
         self.known.push(key.to_owned());
@@ -98,8 +103,8 @@ impl Section {
     /// Takes a table of tables out.
     pub(super) fn sections(&mut self, key: &str) -> Result<Vec<(String, Self)>, String> {
         let Some(mut section) = self.section(key)? else { return Ok(Vec::new()) };
-        let names: Vec<String> = section.table.keys().cloned().collect();
-        names
+        section
+            .keys()
             .into_iter()
             .map(|name| match section.section(&name)? {
                 Some(inner) => Ok((name, inner)),

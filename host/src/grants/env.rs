@@ -1,23 +1,32 @@
 //! `env`: environment variables. Nothing of belljar's own environment is ever passed on.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use wasmtime::component::Linker;
 use wasmtime_wasi::WasiCtxBuilder;
+use zeroize::Zeroizing;
 
+use super::secrets::{Secret, Template};
 use super::{Ambient, Grant, Scope, View};
 
 /// The kind.
 pub struct Env;
 
-/// What a mount holds: names with values.
-pub struct Mount(Vec<(String, String)>);
+/// What a mount holds.
+pub struct Mount(Vec<Variable>);
+
+struct Variable {
+    name: String,
+    value: Zeroizing<String>,
+    secrets: Vec<Arc<Secret>>,
+}
 
 impl Grant for Env {
     const NAME: &'static str = "env";
     const IMPORTS: &'static [&'static str] = &["wasi:cli/environment"];
     const EXAMPLE: &'static str = "env = { NAME = \"value\" }";
-    type Config = BTreeMap<String, String>;
+    type Config = BTreeMap<String, Template>;
     type Mount = Mount;
     type Call = ();
 
@@ -25,16 +34,18 @@ impl Grant for Env {
         Ok(())
     }
 
-    fn configure(config: &Self::Config, _: &Ambient) -> Result<Mount, String> {
-        for (name, value) in config {
+    fn configure(config: &Self::Config, ambient: &Ambient) -> Result<Mount, String> {
+        let read = |(name, value): (&String, &Template)| {
+            let (value, secrets) = value.fill(&ambient.secrets)?;
             if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
                 return Err(format!(
                     "\"{}\" is not a variable that a program can read: no \"=\" in its name, no NUL anywhere",
                     name.escape_debug()
                 ));
             }
-        }
-        Ok(Mount(config.iter().map(|(name, value)| (name.clone(), value.clone())).collect()))
+            Ok(Variable { name: name.clone(), value, secrets })
+        };
+        config.iter().map(read).collect::<Result<_, _>>().map(Mount)
     }
 
     fn is_held(mount: &Mount) -> bool {
@@ -46,9 +57,25 @@ impl Grant for Env {
         config.keys().cloned().collect()
     }
 
+    fn secrets(mount: &Mount) -> Vec<Arc<Secret>> {
+        mount.0.iter().flat_map(|variable| &variable.secrets).cloned().collect()
+    }
+
+    fn warnings(mount: &Mount) -> Vec<String> {
+        let handed = mount.0.iter().flat_map(|variable| variable.secrets.iter().map(|secret| (&variable.name, secret)));
+        handed
+            .map(|(name, secret)| {
+                format!(
+                    "\"{name}\" hands the secret \"{}\" to the component itself; where it only goes into requests, put it into the headers of an http grant, and the component never sees it",
+                    secret.name()
+                )
+            })
+            .collect()
+    }
+
     fn open(mount: &Mount, wasi: &mut WasiCtxBuilder, _: &Scope<'_>) -> Self::Call {
-        if !mount.0.is_empty() {
-            wasi.envs(&mount.0);
+        for variable in &mount.0 {
+            wasi.env(&variable.name, &*variable.value);
         }
     }
 }
@@ -59,7 +86,9 @@ mod tests {
 
     #[test]
     fn names_are_checked_and_values_not_shown() {
-        let config = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let config = |name: &str, value: &str| {
+            BTreeMap::from([(name.to_owned(), Template::try_from(value.to_owned()).unwrap())])
+        };
         assert!(Env::configure(&config("A", "secret"), &Ambient::default()).is_ok());
         for bad in ["", "A=B", "A\0"] {
             assert!(Env::configure(&config(bad, "x"), &Ambient::default()).is_err(), "{bad:?}");

@@ -1,121 +1,343 @@
-//! `http`: no network in this version. Every way out is linked, refuses, and puts the refusal on the trail.
+//! `http`: requests to the origins that the operator named, and to nobody else.
+//!
+//! The guest hands over a whole request; it is read once, judged in that reading, and sent in it, over a connection of its
+//! own to an address that was judged as well. What the host adds (credentials) is added after that, and masked in whatever
+//! comes back. Redirects are answers: the guest may follow one by another request, which is judged in turn.
 
-use serde::Deserialize;
-use wasmtime::StoreContextMut;
-use wasmtime::component::{Linker, Resource};
+pub mod address;
+pub mod origin;
+pub mod path;
+pub mod rule;
+
+mod dial;
+mod exchange;
+mod sockets;
+mod upstreams;
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+use ::http::header::{AUTHORIZATION, COOKIE};
+use ::http::{HeaderName, Request, Response};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use wasmtime::component::Linker;
 use wasmtime_wasi::WasiCtxBuilder;
-use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::ResolveAddressStream;
-use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
-use wasmtime_wasi::p2::{Network, TcpSocket, UdpSocket};
-use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
+use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
+use wasmtime_wasi_http::{
+    DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks,
+};
 
-use super::{Ambient, Grant, Scope, SharedTrail, View, wasi};
-use crate::model::{MountName, Verdict};
+use super::secrets::Secret;
+use super::{Ambient, Grant, Scope, SharedTrail, View};
+use crate::model::error::Limit;
+use crate::model::limits::Traffic;
+use crate::model::{Consent, Guard, MountName, Verdict, text};
+use dial::{Resolver, Unreached};
+use exchange::{Failed, Plan, Used};
+use origin::{Host, Origin, Pattern};
+use rule::{Rule, Target, Unfit, Written};
+use upstreams::Upstreams;
+
+pub use dial::{Network, Settings};
+
+/// Headers that carry credentials: a provider sets them only where a grant says so.
+const CREDENTIALS: [HeaderName; 2] = [AUTHORIZATION, COOKIE];
 
 /// The kind.
 pub struct Http;
 
-/// The key's value. There is none that this version accepts.
-#[derive(Default, Deserialize)]
-#[serde(untagged)]
-pub enum Config {
-    /// The key is absent.
-    #[default]
-    Absent,
-    /// The key is there, with whatever value.
-    Present(toml::Value),
+/// What a mount holds.
+pub struct Held {
+    rules: Vec<Arc<Rule>>,
+    network: Option<Arc<Network>>,
+    resolver: Option<Resolver>,
+    /// Requests of the mount that are on their way at once.
+    flights: OnceLock<Arc<Semaphore>>,
+    upstreams: Upstreams,
+    /// Headers that a guest can neither set nor read.
+    hidden: Arc<[HeaderName]>,
 }
 
-/// What a call holds: hooks that refuse.
-pub struct Refusal {
+impl Held {
+    fn flights(&self, most: usize) -> Arc<Semaphore> {
+        Arc::clone(self.flights.get_or_init(|| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))))
+    }
+}
+
+/// What a call holds.
+pub struct Call {
     mount: MountName,
     trail: SharedTrail,
-}
-
-fn cure(mount: &MountName) -> Option<String> {
-    Some(format!(
-        "nothing allows this yet: this version of belljar gives no network access to \"{mount}\" or any other mount"
-    ))
-}
-
-impl Grant for Http {
-    const NAME: &'static str = "http";
-    const IMPORTS: &'static [&'static str] = &["wasi:http/", "wasi:sockets/"];
-    const EXAMPLE: &'static str = "(network access cannot be granted in this version)";
-    type Config = Config;
-    type Mount = ();
-    type Call = Refusal;
-
-    fn link<T: View>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        // Raw sockets are refused by wasmtime-wasi as well (no address check is installed); these definitions stand in
-        // front of it so that the refusal is on record.
-        let refuse = |mut store: StoreContextMut<'_, T>, what: &str| {
-            let call = &store.data_mut().opened().http;
-            call.trail.add(Self::NAME, what, Verdict::Denied, || cure(&call.mount));
-        };
-        linker.instance(&wasi("sockets/tcp-create-socket"))?.func_wrap(
-            "create-tcp-socket",
-            move |store, (_,): (IpAddressFamily,)| {
-                refuse(store, "TCP socket");
-                Ok((Err::<Resource<TcpSocket>, _>(ErrorCode::AccessDenied),))
-            },
-        )?;
-        linker.instance(&wasi("sockets/udp-create-socket"))?.func_wrap(
-            "create-udp-socket",
-            move |store, (_,): (IpAddressFamily,)| {
-                refuse(store, "UDP socket");
-                Ok((Err::<Resource<UdpSocket>, _>(ErrorCode::AccessDenied),))
-            },
-        )?;
-        linker.instance(&wasi("sockets/ip-name-lookup"))?.func_wrap(
-            "resolve-addresses",
-            move |store, (_, name): (Resource<Network>, String)| {
-                refuse(store, &format!("name lookup of {name}"));
-                Ok((Err::<Resource<ResolveAddressStream>, _>(ErrorCode::AccessDenied),))
-            },
-        )?;
-        Ok(())
-    }
-
-    fn configure(config: &Config, _: &Ambient) -> Result<(), String> {
-        match config {
-            Config::Absent => Ok(()),
-            Config::Present(_) => Err("this version of belljar has no HTTP grants; remove the key".to_owned()),
-        }
-    }
-
-    fn is_held((): &()) -> bool {
-        false
-    }
-
-    fn describe(_: &Config) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn open((): &(), _: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Refusal {
-        Refusal { mount: scope.mount.clone(), trail: scope.trail.clone() }
-    }
+    held: Arc<Held>,
+    /// What a person allowed for this call alone.
+    consented: Vec<Arc<Rule>>,
+    traffic: Traffic,
+    deadline: Instant,
+    /// Made for the first request: most calls send none.
+    used: Option<Arc<Used>>,
 }
 
 /// What `wasi:http` waits for after a request was sent: the exchange's own work.
 type Io = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
-impl WasiHttpHooks for Refusal {
+/// An answer, or how there came to be none.
+type Answered = Result<(Response<WasiBody>, Io), Error>;
+
+impl Grant for Http {
+    const NAME: &'static str = "http";
+    const IMPORTS: &'static [&'static str] = &["wasi:http/", "wasi:sockets/"];
+    const EXAMPLE: &'static str = "http = [{ origin = \"https://api.example.com\" }]";
+    type Config = Vec<Written>;
+    type Mount = Arc<Held>;
+    type Call = Call;
+
+    fn link<T: View>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        sockets::link(linker)
+    }
+
+    fn configure(config: &Vec<Written>, ambient: &Ambient) -> Result<Arc<Held>, String> {
+        let network = ambient.network.as_ref();
+        let read = |written| Rule::new(written, &ambient.secrets, network.map(Arc::as_ref)).map(Arc::new);
+        let rules: Vec<Arc<Rule>> = config.iter().map(read).collect::<Result<_, _>>()?;
+        let allowed = |name: &HeaderName| rules.iter().any(|rule| rule.allowed_headers().contains(name));
+        let added = rules.iter().flat_map(|rule| rule.headers()).map(|(name, _)| name.clone());
+        let hidden = CREDENTIALS.into_iter().filter(|name| !allowed(name)).chain(added).collect();
+        let resolver = network.map(|network| network.resolver()).transpose()?;
+        let network = network.cloned();
+        Ok(Arc::new(Held {
+            rules,
+            network,
+            resolver,
+            flights: OnceLock::new(),
+            upstreams: Upstreams::default(),
+            hidden,
+        }))
+    }
+
+    fn ports(config: &Vec<Written>) -> Vec<u16> {
+        config.iter().filter_map(|written| Some(Pattern::parse(&written.origin).ok()?.port())).collect()
+    }
+
+    fn is_held(mount: &Arc<Held>) -> bool {
+        !mount.rules.is_empty()
+    }
+
+    fn describe(config: &Vec<Written>) -> Vec<String> {
+        config.iter().map(Written::describe).collect()
+    }
+
+    fn warnings(mount: &Arc<Held>) -> Vec<String> {
+        mount.rules.iter().flat_map(|rule| rule.warnings()).collect()
+    }
+
+    fn secrets(mount: &Arc<Held>) -> Vec<Arc<Secret>> {
+        mount.rules.iter().flat_map(|rule| rule.secrets()).cloned().collect()
+    }
+
+    fn open(mount: &Arc<Held>, _: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Call {
+        let consented = scope.consent.iter().filter(|consent| consent.grant == Self::NAME);
+        let consented = consented.filter_map(|consent| Pattern::parse(&consent.what).ok());
+        let rule = |pattern| Arc::new(Rule::consented(pattern, mount.network.as_deref()));
+        Call {
+            mount: scope.mount.clone(),
+            trail: scope.trail.clone(),
+            held: Arc::clone(mount),
+            consented: consented.map(rule).collect(),
+            traffic: scope.limits.traffic,
+            deadline: scope.deadline,
+            used: None,
+        }
+    }
+}
+
+impl Call {
+    /// The limit that requests of this call reached, if they did.
+    pub fn refused(&self) -> Option<Limit> {
+        self.used.as_ref()?.refused()
+    }
+
+    fn deny(&self, what: &str, cure: String) {
+        self.trail.add(Http::NAME, what, Verdict::Denied, || Some(cure));
+    }
+
+    fn refuse_socket(&self, what: &str) {
+        self.deny(what, "nothing allows this: providers reach the network by HTTP only".to_owned());
+    }
+
+    /// Whether the request may be sent; as what, and by which grant.
+    fn decide(&mut self, request: &Request<WasiBody>) -> Result<Plan, Error> {
+        let target = Target::read(request.method(), request.uri()).map_err(|why| {
+            // Not the guest's own words: they may carry what it read.
+            self.deny("a request to a malformed URI", format!("nothing allows this: {why}"));
+            Error::HttpRequestUriInvalid
+        })?;
+        let used = Arc::clone(self.used.get_or_insert_default());
+        used.request(&self.traffic)?;
+        // Scheme and authority only, for the same reason.
+        let what = format!("{} {}", target.method, target.origin);
+        let mut closest = Unfit::Origin;
+        let mut found = match Guard::Egress.is_on() {
+            true => None,
+            false => Some(Arc::new(Rule::consented(target.origin.clone().into(), self.held.network.as_deref()))),
+        };
+        for rule in self.held.rules.iter().chain(&self.consented) {
+            match rule.fits(&target).and_then(|()| rule.carries(request.headers())) {
+                Ok(()) => {
+                    found = Some(Arc::clone(rule));
+                    break;
+                }
+                Err(unfit) => closest = closest.max(unfit),
+            }
+        }
+        let Some(rule) = found else {
+            if closest == Unfit::Origin && may_be_asked(&target.origin) {
+                self.trail.ask(Consent { grant: Http::NAME, what: target.origin.to_string() });
+            }
+            self.deny(&what, self.cure(closest, &target));
+            return Err(Error::HttpRequestDenied);
+        };
+        self.trail.add(Http::NAME, &what, Verdict::Allowed, || None);
+        Ok(Plan { held: Arc::clone(&self.held), rule, target, used, traffic: self.traffic, deadline: self.deadline })
+    }
+
+    /// What the operator types to allow it.
+    fn cure(&self, unfit: Unfit, target: &Target) -> String {
+        let (mount, origin) = (&self.mount, &target.origin);
+        let with = match unfit {
+            Unfit::Origin => {
+                return format!(
+                    "run: belljar grant {mount} --http {origin}  or add  http = [{{ origin = \"{origin}\" }}]  to [mounts.{mount}]"
+                );
+            }
+            Unfit::Method => format!("--method {}", target.method),
+            // In single quotes for a shell, and nothing in it that ends them.
+            Unfit::Path => format!("--path '{}'", text::excerpt(&target.path.replace('\'', "%27"), 120)),
+            Unfit::Query => return "nothing allows this: the host adds this parameter of the query itself".to_owned(),
+            Unfit::Credential => {
+                return format!(
+                    "set  headers  or  allow-headers  in the grant of \"{origin}\" under [mounts.{mount}]: a provider may not send credentials of its own"
+                );
+            }
+        };
+        format!("run: belljar grant {mount} --http {origin} {with}")
+    }
+}
+
+/// Whether a person may be asked about `origin`: it is a name of the public internet, on one of its own ports.
+fn may_be_asked(origin: &Origin) -> bool {
+    const LOCAL: [&str; 8] = ["localhost", "local", "internal", "lan", "home", "home.arpa", "corp", "intranet"];
+    let Host::Name(name) = &origin.host else { return false };
+    let is_local =
+        LOCAL.iter().any(|local| name.strip_suffix(local).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
+    name.contains('.') && !is_local && origin.port == origin.scheme.default_port()
+}
+
+impl Plan {
+    /// Sends it, and tells what kept it from being sent.
+    async fn run(self, request: Request<WasiBody>, options: RequestOptions, call: Told) -> Answered {
+        let origin = &self.target.origin;
+        if let Err((times, pause)) = self.held.upstreams.check(origin, Instant::now()) {
+            let pause = pause.as_millis().div_ceil(1000);
+            call.trail.add(Http::NAME, &origin.to_string(), Verdict::Unavailable, || {
+                Some(format!("it failed {times} times in a row, and is asked again in {pause} s"))
+            });
+            return Err(Error::DestinationUnavailable);
+        }
+        let outcome = exchange::run(&self, request, options).await;
+        let is_reached = !matches!(&outcome, Err(Failed { error, unreached: None }) if is_down(error));
+        self.held.upstreams.ended(origin, is_reached, Instant::now());
+        outcome.map_err(|Failed { error, unreached }| {
+            match unreached {
+                Some(Unreached::Prohibited(address)) => call.prohibited(origin, address),
+                Some(Unreached::Own) => call.own(origin),
+                _ => {}
+            }
+            error
+        })
+    }
+}
+
+/// Whether an upstream does not answer at all, so that the next request is likely to fail in the same way.
+fn is_down(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::DnsTimeout
+            | Error::DnsError { .. }
+            | Error::DestinationNotFound
+            | Error::DestinationUnavailable
+            | Error::DestinationIpUnroutable
+            | Error::ConnectionRefused
+            | Error::ConnectionTerminated
+            | Error::ConnectionTimeout
+            | Error::HttpResponseTimeout
+    )
+}
+
+/// Where a request that is on its way notes what it was refused.
+struct Told {
+    mount: MountName,
+    trail: SharedTrail,
+}
+
+impl Told {
+    fn prohibited(&self, origin: &Origin, address: IpAddr) {
+        self.trail.add(Http::NAME, &format!("connect {origin}"), Verdict::Denied, || {
+            Some(format!(
+                "its address is not one of the public internet; to allow it, run: belljar grant {} --http {origin} --network {address}",
+                self.mount
+            ))
+        });
+    }
+
+    fn own(&self, origin: &Origin) {
+        self.trail.add(Http::NAME, &format!("connect {origin}"), Verdict::Denied, || {
+            Some(format!(
+                "belljar itself listens there; to allow it all the same, set  own-ports = true  in the grant of \"{origin}\" under [mounts.{}]",
+                self.mount
+            ))
+        });
+    }
+}
+
+impl WasiHttpHooks for Call {
+    fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
+        let hidden = Arc::clone(&self.held.hidden);
+        Arc::new(move |name| {
+            DEFAULT_FORBIDDEN_HEADERS.contains(name) || (Guard::Credential.is_on() && hidden.contains(name))
+        })
+    }
+
+    fn is_forbidden_header(&mut self, name: &HeaderName) -> bool {
+        DEFAULT_FORBIDDEN_HEADERS.contains(name) || (Guard::Credential.is_on() && self.held.hidden.contains(name))
+    }
+
     fn send_request(
         &mut self,
-        request: ::http::Request<WasiBody>,
-        _: Option<RequestOptions>,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
         _: Io,
-    ) -> Box<dyn Future<Output = Result<(::http::Response<WasiBody>, Io), Error>> + Send> {
-        let uri = request.uri();
-        // Scheme and authority only: a path or query may carry what the guest read.
-        let what = format!(
-            "{} {}://{}",
-            request.method(),
-            uri.scheme_str().unwrap_or("?"),
-            uri.authority().map_or("?", |a| a.host())
-        );
-        self.trail.add(Http::NAME, &what, Verdict::Denied, || cure(&self.mount));
-        Box::new(std::future::ready(Err(Error::HttpRequestDenied)))
+    ) -> Box<dyn Future<Output = Answered> + Send> {
+        match self.decide(&request) {
+            Err(error) => Box::new(std::future::ready(Err(error))),
+            Ok(plan) => {
+                let told = Told { mount: self.mount.clone(), trail: self.trail.clone() };
+                Box::new(plan.run(request, options.unwrap_or_default(), told))
+            }
+        }
+    }
+
+    // The library's own would write an upstream's words into the log.
+
+    fn p2_error_from_hyper(&mut self, _: &hyper::Error) -> ErrorCode {
+        ErrorCode::HttpProtocolError
+    }
+
+    fn p2_error_from_connect(&mut self, _: &std::io::Error) -> ErrorCode {
+        ErrorCode::DestinationUnavailable
+    }
+
+    fn p2_error_from_tls(&mut self, _: &std::io::Error) -> ErrorCode {
+        ErrorCode::TlsProtocolError
     }
 }

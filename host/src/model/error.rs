@@ -51,6 +51,12 @@ pub enum Bound {
     Stack,
     /// Core instances, memories or tables of one component.
     Instances,
+    /// Requests by HTTP.
+    Requests,
+    /// Bytes sent in bodies of requests.
+    Upload,
+    /// Bytes received in bodies of answers.
+    Download,
 }
 
 impl Bound {
@@ -66,6 +72,9 @@ impl Bound {
             Self::Random => "random",
             Self::Stack => "stack",
             Self::Instances => "instances",
+            Self::Requests => "requests",
+            Self::Upload => "upload",
+            Self::Download => "download",
         }
     }
 
@@ -75,8 +84,10 @@ impl Bound {
             Self::Time | Self::ListTime => {
                 humantime::format_duration(std::time::Duration::from_millis(amount)).to_string()
             }
-            Self::Memory | Self::Result | Self::Random | Self::Stack => show_bytes(amount),
-            Self::Fuel | Self::Handles | Self::Instances => amount.to_string(),
+            Self::Memory | Self::Result | Self::Random | Self::Stack | Self::Upload | Self::Download => {
+                show_bytes(amount)
+            }
+            Self::Fuel | Self::Handles | Self::Instances | Self::Requests => amount.to_string(),
         }
     }
 
@@ -89,6 +100,8 @@ impl Bound {
             Self::Result => Some(limits::MAX_RESULT),
             Self::Handles => Some(limits::MAX_HANDLES),
             Self::Random => Some(limits::MAX_RANDOM),
+            Self::Requests => Some(limits::MAX_REQUESTS),
+            Self::Upload | Self::Download => Some(limits::MAX_TRAFFIC),
             Self::Stack | Self::Instances => None,
         }
     }
@@ -248,11 +261,13 @@ impl ReadError {
 fn raised(limit: &Limit, max: u64) -> String {
     let wanted = limit.used.max(limit.cap).saturating_mul(2).min(max);
     match limit.bound {
-        Bound::Fuel | Bound::Handles | Bound::Instances => wanted.to_string(),
+        Bound::Fuel | Bound::Handles | Bound::Instances | Bound::Requests => wanted.to_string(),
         // A mount has two thirds of a listing's time.
         Bound::ListTime => format!("\"{}s\"", (wanted / 2 * 3).div_ceil(1000)),
         Bound::Time => format!("\"{}s\"", wanted.div_ceil(1000)),
-        Bound::Memory | Bound::Result | Bound::Random | Bound::Stack => format!("\"{}MiB\"", wanted.div_ceil(1 << 20)),
+        Bound::Memory | Bound::Result | Bound::Random | Bound::Stack | Bound::Upload | Bound::Download => {
+            format!("\"{}MiB\"", wanted.div_ceil(1 << 20))
+        }
     }
 }
 

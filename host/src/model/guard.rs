@@ -114,6 +114,20 @@ guards! {
     Apart = "apart",
     /// Neither FIFOs nor devices are opened.
     Special = "special",
+    /// Requests go to granted origins, by granted methods and paths.
+    Egress = "egress",
+    /// Addresses that are not of the public internet.
+    Address = "address",
+    /// belljar's own ports.
+    OwnPort = "own-port",
+    /// Requests and bytes of a call.
+    Traffic = "traffic",
+    /// Headers that carry credentials.
+    Credential = "credential",
+    /// Secrets are masked in what comes back and in what goes out.
+    Redact = "redact",
+    /// The pause after failures of an upstream.
+    Upstream = "upstream",
 }
 
 #[cfg(not(feature = "unguarded"))]

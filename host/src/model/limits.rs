@@ -30,6 +30,21 @@ pub struct Limits {
     pub resources: u64,
     /// Bytes of the component file.
     pub component: u64,
+    /// What its calls may ask of the network.
+    pub traffic: Traffic,
+}
+
+/// Bounds on what calls ask of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// Requests of one call.
+    pub requests: u64,
+    /// Requests of all calls of the mount that are on their way at once; more of them wait.
+    pub connections: usize,
+    /// Bytes that one call sends in bodies. A provider of resources reads: a question fits.
+    pub upload: u64,
+    /// Bytes of bodies that one call receives. Twice what it can answer.
+    pub download: u64,
 }
 
 impl Default for Limits {
@@ -47,6 +62,7 @@ impl Default for Limits {
             queue: Duration::from_secs(2),
             resources: 1_000_000,
             component: 64 << 20,
+            traffic: Traffic { requests: 32, connections: 8, upload: 1 << 20, download: 16 << 20 },
         }
     }
 }
@@ -71,6 +87,15 @@ pub const MAX_HANDLES: u64 = 100_000;
 
 /// The largest request for random bytes that can be configured.
 pub const MAX_RANDOM: u64 = 64 << 20;
+
+/// The most requests of one call that can be configured.
+pub const MAX_REQUESTS: u64 = 10_000;
+
+/// The most requests at once that can be configured.
+pub const MAX_CONNECTIONS: u64 = 256;
+
+/// The most bytes that can be configured for what a call sends and for what it receives.
+pub const MAX_TRAFFIC: u64 = 1 << 30;
 
 /// Bytes of native stack for WebAssembly frames. wasmtime's own default: deep enough for real programs, and the
 /// 2 MiB stack that a call runs on leaves three quarters to the host.

@@ -11,10 +11,10 @@ use tokio::time::{Instant, timeout_at};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Engine, Error, Store, Trap, UpdateDeadline};
 
-use super::Mounted;
 use super::lane::Long;
 use super::output::Output;
 use super::state::State;
+use super::{Mounted, mask};
 use crate::admission::Permit;
 use crate::admission::budget::Allowance;
 use crate::grants::{Scope, SharedTrail};
@@ -111,14 +111,21 @@ pub(super) async fn run(
 
     let used_fuel = limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default());
     let memory = store.data().meter.peak();
-    let result = match ended {
-        Ok(Ok(answer)) => answer.and_then(|answer| weigh(answer, limits.result)),
+    let mut result = match ended {
+        Ok(Ok(Ok(answer))) => weigh(answer, limits.result),
+        // A provider that was cut off says so in words of its own; the trail of limits knows better.
+        Ok(Ok(Err(error))) => Err(store.data().traffic().map_or(error, ReadError::Exhausted)),
         Ok(Err(error)) => Err(classify(&error, &store, limits, permit, used_fuel)),
         Err(_) => Err(ReadError::Exhausted(permit.out_of_time())),
     };
     drop(store);
+    let redactor = mounted.held.redactor();
+    if let Some(redactor) = redactor {
+        mask::result(&mut result, redactor);
+    }
     let bytes = result.as_ref().map_or(0, |answer| size(answer) as u64);
-    for line in mounted.said.pass(output.lines(), std::time::Instant::now()) {
+    for mut line in mounted.said.pass(output.lines(), std::time::Instant::now()) {
+        redactor.inspect(|redactor| redactor.mask(&mut line));
         tracing::info!(target: "belljar::guest", mount = %mounted.name, "{line}");
     }
     Outcome {
@@ -165,6 +172,9 @@ fn classify(error: &Error, store: &Store<State>, limits: &Limits, permit: &Permi
     // A guest that was refused memory traps in a way of its own language; the meter knows better.
     if let Some(refused) = store.data().meter.refused() {
         return refused;
+    }
+    if let Some(limit) = store.data().traffic() {
+        return ReadError::Exhausted(limit);
     }
     let handles = limits.handles as u64;
     if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {

@@ -8,7 +8,7 @@ use super::meter::Meter;
 use super::output::Output;
 use crate::admission::budget::Allowance;
 use crate::grants::{Held, Opened, Scope, View};
-use crate::model::Guard;
+use crate::model::{Guard, Limit};
 
 /// Bytes of the headers of one request or answer, as `wasi:http` counts them.
 const HEADERS: usize = 64 << 10;
@@ -40,6 +40,13 @@ impl State {
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(HEADERS);
         Self { wasi: wasi.build(), table, http, opened, meter: Meter::new(limits.memory, allowance) }
+    }
+}
+
+impl State {
+    /// The limit on the network that the call reached, if it did.
+    pub(super) fn traffic(&self) -> Option<Limit> {
+        self.opened.http.refused()
     }
 }
 

@@ -32,7 +32,7 @@ fn place(lines: &str) -> (tempfile::TempDir, Config) {
 fn inside<T: Send>(open: &Open, probe: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let walled = scope.spawn(|| {
-            let status = enforce(open, &mut Vec::new()).unwrap();
+            let status = enforce(open, &[], &mut Vec::new()).unwrap();
             assert!(
                 matches!(status.landlock, LandlockStatus::Available { .. }),
                 "these tests need a kernel with Landlock: {:?}",

@@ -98,7 +98,7 @@ impl Place {
 
 /// The path of a granted directory without symbolic links, if it may be granted.
 pub(super) fn find(host: &Path, ambient: &Ambient) -> Result<PathBuf, String> {
-    let path = absolute(host, ambient)?;
+    let path = ambient.absolute(host)?;
     #[expect(clippy::disallowed_methods, reason = "a grant is configured here: the operator's path becomes a handle")]
     let found = std::fs::canonicalize(&path)
         .map_err(|error| format!("cannot open the directory \"{}\": {}", shown(host), plain(&error)))?;
@@ -133,14 +133,6 @@ fn check_guest(guest: &str) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-fn absolute(host: &Path, ambient: &Ambient) -> Result<PathBuf, String> {
-    if let Ok(below) = host.strip_prefix("~") {
-        let home = ambient.home.as_ref().ok_or("\"~\" is used, but HOME is not set; write the whole path")?;
-        return Ok(home.join(below));
-    }
-    Ok(ambient.base.join(host))
 }
 
 fn check_host(host: &Path, ambient: &Ambient) -> Result<(), String> {

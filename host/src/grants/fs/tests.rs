@@ -6,7 +6,7 @@ use super::beneath::{Kind, Refused, open};
 use super::*;
 
 fn ambient(base: &std::path::Path) -> Ambient {
-    Ambient { base: base.to_owned(), home: Some(base.join("home")), reserved: vec![base.join("plugins")] }
+    Ambient { base: base.to_owned(), home: Some(base.join("home")), reserved: vec![base.join("plugins")], ..Ambient::default() }
 }
 
 fn configure(base: &std::path::Path, guest: &str, host: &str) -> Result<Mount, String> {
@@ -106,7 +106,7 @@ fn what_is_belljars_own_is_found_behind_links_and_dots() {
     }
     symlink("../real/plugins", base.join("jar/plugins")).unwrap();
     let own = ["jar/plugins", "jar/../state/belljar", "jar/../state/later/cache"].map(|own| base.join(own));
-    let ambient = Ambient { base: base.clone(), home: None, reserved: own.into() };
+    let ambient = Ambient { base: base.clone(), home: None, reserved: own.into(), ..Ambient::default() };
     let configure = |host: &str| Fs::configure(&Config(BTreeMap::from([("/d".to_owned(), host.into())])), &ambient);
     assert!(configure("jar/data").is_ok());
     for own in ["real/plugins", "real", "state", "state/belljar"] {

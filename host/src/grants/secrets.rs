@@ -1,0 +1,407 @@
+//! Secrets: values that the host adds to what a provider sends, and that nobody else sees.
+//!
+//! A secret is read once, at the start, from where the operator keeps it; it is wiped from memory when it is dropped, has
+//! no `Debug` and no `Display`, and whatever leaves towards clients, logs and records has it masked first.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use memchr::memmem;
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+use super::Ambient;
+use crate::model::Guard;
+
+/// The shortest secret: a shorter one cannot be told from ordinary text when it is masked.
+const SHORTEST: usize = 8;
+
+/// The longest secret.
+const LONGEST: usize = 16 << 10;
+
+/// Where the operator keeps a secret.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, rename_all = "lowercase")]
+pub enum Source {
+    /// An environment variable of belljar's.
+    Env(String),
+    /// A file that only its owner can read. One line break at its end is not part of the secret.
+    File(PathBuf),
+}
+
+/// One secret.
+pub struct Secret {
+    name: String,
+    value: Zeroizing<String>,
+}
+
+impl Secret {
+    /// What the operator calls it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn new(name: &str, value: Zeroizing<String>) -> Result<Self, String> {
+        match value.len() {
+            0 => Err("it is empty".to_owned()),
+            short if short < SHORTEST => {
+                Err(format!("it has fewer than {SHORTEST} characters, and could not be told from ordinary text"))
+            }
+            long if long > LONGEST => Err(format!("it has more than {LONGEST} bytes")),
+            _ if value.chars().any(char::is_control) => {
+                Err("it has a line break or another control character in it".to_owned())
+            }
+            _ => Ok(Self { name: name.to_owned(), value }),
+        }
+    }
+}
+
+/// The secrets that the operator declared, read; or why one could not be.
+#[derive(Clone, Default)]
+pub struct Secrets(BTreeMap<String, Result<Arc<Secret>, String>>);
+
+impl Secrets {
+    /// Reads all of them. What cannot be read is an error where it is used, not here.
+    pub fn read(sources: &BTreeMap<String, Source>, ambient: &Ambient) -> Self {
+        let read = |(name, source): (&String, &Source)| {
+            let value = match source {
+                Source::Env(variable) => from_env(variable),
+                Source::File(path) => ambient.absolute(path).and_then(|path| from_file(&path)),
+            };
+            let secret = value.and_then(|value| Secret::new(name, value)).map(Arc::new);
+            (name.clone(), secret.map_err(|why| format!("the secret \"{name}\" cannot be used: {why}")))
+        };
+        Self(sources.iter().map(read).collect())
+    }
+
+    /// Those that cannot be used, and why.
+    pub fn failures(&self) -> impl Iterator<Item = &str> {
+        self.0.values().filter_map(|secret| secret.as_ref().err().map(String::as_str))
+    }
+
+    fn get(&self, name: &str) -> Result<&Arc<Secret>, String> {
+        match self.0.get(name) {
+            Some(Ok(secret)) => Ok(secret),
+            Some(Err(why)) => Err(why.clone()),
+            None => Err(format!(
+                "there is no secret \"{}\"; declare it:  [secrets]  {} = {{ env = \"VARIABLE\" }}  or  {{ file = \"FILE\" }}",
+                name.escape_debug(),
+                name.escape_debug()
+            )),
+        }
+    }
+}
+
+fn from_env(variable: &str) -> Result<Zeroizing<String>, String> {
+    #[expect(clippy::disallowed_methods, reason = "the variable that the operator named")]
+    let value = std::env::var(variable);
+    value.map(Zeroizing::new).map_err(|error| match error {
+        std::env::VarError::NotPresent => {
+            format!("the environment variable \"{}\" is not set", variable.escape_debug())
+        }
+        std::env::VarError::NotUnicode(_) => {
+            format!("the environment variable \"{}\" is not UTF-8", variable.escape_debug())
+        }
+    })
+}
+
+fn from_file(path: &Path) -> Result<Zeroizing<String>, String> {
+    let fail = |why: &dyn std::fmt::Display| format!("\"{}\": {why}", path.display());
+    // Not blocking, so that a FIFO is an error and no wait.
+    let nonblock = i32::from_ne_bytes(rustix::fs::OFlags::NONBLOCK.bits().to_ne_bytes());
+    #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
+    let file =
+        std::fs::OpenOptions::new().read(true).custom_flags(nonblock).open(path).map_err(|error| fail(&error))?;
+    let meta = file.metadata().map_err(|error| fail(&error))?;
+    if !meta.is_file() {
+        return Err(fail(&"it is not a regular file"));
+    }
+    if meta.mode() & 0o077 != 0 {
+        return Err(fail(&format!("others can read it; run: chmod 600 '{}'", path.display())));
+    }
+    if meta.uid() != rustix::process::geteuid().as_raw() && meta.uid() != 0 {
+        return Err(fail(&"it belongs to another user; make it your own"));
+    }
+    let mut bytes = Zeroizing::new(Vec::with_capacity(LONGEST + 2));
+    file.take(LONGEST as u64 + 2).read_to_end(&mut bytes).map_err(|error| fail(&error))?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| fail(&"it is not UTF-8"))?;
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    Ok(Zeroizing::new(text.strip_suffix('\r').unwrap_or(text).to_owned()))
+}
+
+/// Text with secrets in it, as the operator wrote it: `Bearer ${secret:name}`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct Template(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Plain(String),
+    Secret(String),
+}
+
+impl TryFrom<String> for Template {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        const OPEN: &str = "${secret:";
+        let mut pieces = Vec::new();
+        let mut rest = text.as_str();
+        while let Some((before, after)) = rest.split_once(OPEN) {
+            let is_name = |name: &str| {
+                !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            };
+            let Some((name, after)) = after.split_once('}').filter(|(name, _)| is_name(name)) else {
+                return Err("expected ${secret:NAME}, with a name of letters, digits, \"-\" and \"_\"".to_owned());
+            };
+            if !before.is_empty() {
+                pieces.push(Piece::Plain(before.to_owned()));
+            }
+            pieces.push(Piece::Secret(name.to_owned()));
+            rest = after;
+        }
+        if !rest.is_empty() {
+            pieces.push(Piece::Plain(rest.to_owned()));
+        }
+        Ok(Self(pieces))
+    }
+}
+
+impl Template {
+    /// Whether there is a secret in it.
+    pub fn is_secret(&self) -> bool {
+        !self.names().is_empty()
+    }
+
+    /// The names of the secrets in it.
+    pub fn names(&self) -> Vec<&str> {
+        let name = |piece: &'_ Piece| match piece {
+            Piece::Secret(_) => true,
+            Piece::Plain(_) => false,
+        };
+        let named = self.0.iter().filter(|piece| name(piece));
+        named
+            .map(|piece| match piece {
+                Piece::Secret(text) | Piece::Plain(text) => text.as_str(),
+            })
+            .collect()
+    }
+
+    /// The text, and the secrets that are in it.
+    ///
+    /// # Errors
+    /// When a secret is not declared or could not be read.
+    pub fn fill(&self, secrets: &Secrets) -> Result<(Zeroizing<String>, Vec<Arc<Secret>>), String> {
+        let mut text = Zeroizing::new(String::new());
+        let mut used = Vec::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Plain(plain) => text.push_str(plain),
+                Piece::Secret(name) => {
+                    let secret = secrets.get(name)?;
+                    // Grown whole, so that no copy of half of it is left behind.
+                    let mut longer = Zeroizing::new(String::with_capacity(text.len() + secret.value.len()));
+                    longer.push_str(&text);
+                    longer.push_str(&secret.value);
+                    text = longer;
+                    used.push(Arc::clone(secret));
+                }
+            }
+        }
+        Ok((text, used))
+    }
+}
+
+/// Masks secrets, in the spellings in which programs pass them on: as they are, percent-encoded, in base64 wherever it
+/// begins, in hexadecimal, and escaped for JSON. A mask has the length of what it hides.
+pub struct Redactor {
+    patterns: Vec<Zeroizing<Vec<u8>>>,
+    longest: usize,
+}
+
+impl Redactor {
+    /// For these secrets; none: there is nothing to mask.
+    pub fn new<'s>(secrets: impl IntoIterator<Item = &'s Arc<Secret>>) -> Option<Self> {
+        let mut patterns: Vec<Zeroizing<Vec<u8>>> = Vec::new();
+        for secret in secrets {
+            for spelling in spellings(&secret.value) {
+                if !patterns.iter().any(|known| known[..] == spelling[..]) {
+                    patterns.push(spelling);
+                }
+            }
+        }
+        // The longest first, so that no remainder of it is left by a shorter one within.
+        patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.len()));
+        let longest = patterns.first()?.len();
+        Some(Self { patterns, longest })
+    }
+
+    /// Masks every occurrence. Says whether there was one.
+    pub fn mask_bytes(&self, bytes: &mut [u8]) -> bool {
+        if !Guard::Redact.is_on() {
+            return false;
+        }
+        let mut found = false;
+        for pattern in &self.patterns {
+            let mut from = 0;
+            while let Some(at) = bytes.get(from..).and_then(|rest| memmem::find(rest, pattern)) {
+                let (start, end) = (from + at, from + at + pattern.len());
+                if let Some(hit) = bytes.get_mut(start..end) {
+                    hit.fill(b'*');
+                }
+                from = end;
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// Masks every occurrence in text.
+    pub fn mask(&self, text: &mut String) {
+        let mut bytes = std::mem::take(text).into_bytes();
+        self.mask_bytes(&mut bytes);
+        // A secret is whole characters, and so is what is left; were it not, all of it is worth hiding.
+        *text = String::from_utf8(bytes).unwrap_or_else(|_| "***".to_owned());
+    }
+
+    /// How many bytes at the end of a piece may be the beginning of a secret that goes on in the next one.
+    pub fn overlap(&self) -> usize {
+        self.longest - 1
+    }
+}
+
+fn spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
+    let mut all = vec![Zeroizing::new(secret.as_bytes().to_vec())];
+    let mut add = |bytes: Vec<u8>| all.push(Zeroizing::new(bytes));
+    let hex = |upper: bool, before: &str, only: &dyn Fn(u8) -> bool| {
+        let mut out = Vec::with_capacity(secret.len() * 3);
+        for b in secret.bytes() {
+            match only(b) {
+                true if upper => out.extend_from_slice(format!("{before}{b:02X}").as_bytes()),
+                true => out.extend_from_slice(format!("{before}{b:02x}").as_bytes()),
+                false => out.push(b),
+            }
+        }
+        out
+    };
+    let reserved = |b: u8| !b.is_ascii_alphanumeric() && !b"-._~".contains(&b);
+    // As browsers leave them in a query or a path.
+    let in_component = |b: u8| reserved(b) && !b"!'()*".contains(&b);
+    let in_path = |b: u8| reserved(b) && !b"!$&'()*+,;=:@".contains(&b);
+    for upper in [true, false] {
+        add(hex(upper, "%", &reserved));
+        add(hex(upper, "%", &in_component));
+        add(hex(upper, "%", &in_path));
+        add(hex(upper, "%", &|_| true));
+        add(hex(upper, "", &|_| true));
+    }
+    let form = String::from_utf8_lossy(&hex(true, "%", &|b| reserved(b) && b != b' ')).replace(' ', "+");
+    add(form.into_bytes());
+    if let Ok(json) = serde_json::to_string(secret) {
+        add(json.trim_matches('"').as_bytes().to_vec());
+    }
+    for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+        for before in 0..3usize {
+            let padded: Zeroizing<Vec<u8>> = Zeroizing::new([vec![0; before], secret.as_bytes().to_vec()].concat());
+            let encoded = Zeroizing::new(engine.encode(&padded[..]));
+            // Characters that other bytes have a part in are left out at both ends.
+            let start = (before * 8).div_ceil(6);
+            let end = padded.len() * 8 / 6;
+            if let Some(inner) = encoded.get(start..end) {
+                add(inner.as_bytes().to_vec());
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::*;
+
+    fn secret(value: &str) -> Arc<Secret> {
+        Arc::new(Secret::new("s", Zeroizing::new(value.to_owned())).unwrap_or_else(|why| panic!("{why}")))
+    }
+
+    #[test]
+    fn every_usual_spelling_is_masked() {
+        let value = "p@ss/w0rd+\"x\" \u{e9}&=";
+        let redactor = Redactor::new([&secret(value)]).unwrap();
+        let all = |bytes: &[u8]| bytes.iter().map(|b| format!("%{b:02x}")).collect::<String>();
+        let mut spelt = vec![
+            value.to_owned(),
+            format!("Bearer {value}, and {value}"),
+            percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC).to_string(),
+            all(value.as_bytes()),
+            all(value.as_bytes()).to_uppercase(),
+            value.bytes().map(|b| format!("{b:02x}")).collect(),
+            serde_json::to_string(value).unwrap(),
+        ];
+        for before in ["", "u", "us", "use", "user:"] {
+            for after in ["", "!", "!!", "!!!"] {
+                spelt.push(STANDARD.encode(format!("{before}{value}{after}")));
+                spelt.push(URL_SAFE_NO_PAD.encode(format!("{before}{value}{after}")));
+            }
+        }
+        for mut text in spelt {
+            let (before, length) = (text.clone(), text.len());
+            redactor.mask(&mut text);
+            assert!(text.contains("****"), "{before}");
+            assert_eq!(text.len(), length);
+            // At most a character that it shares with its neighbours is left at either end.
+            let stars = text.matches('*').count();
+            assert!(before.contains("Bearer") || stars * 3 >= length * 2 || stars >= value.len(), "{before} -> {text}");
+        }
+        let mut other = "an ordinary sentence".to_owned();
+        redactor.mask(&mut other);
+        assert_eq!(other, "an ordinary sentence");
+        assert!(Redactor::new([]).is_none());
+    }
+
+    #[test]
+    fn templates_name_secrets() {
+        let template = |text: &str| Template::try_from(text.to_owned());
+        let bearer = template("Bearer ${secret:api-key}!").unwrap();
+        assert_eq!(bearer.names(), ["api-key"]);
+        assert!(!template("plain $x ${y}").unwrap().is_secret());
+        for bad in ["${secret:}", "${secret:a b}", "${secret:a"] {
+            assert!(template(bad).is_err(), "{bad}");
+        }
+        let secrets = Secrets(BTreeMap::from([("api-key".to_owned(), Ok(secret("12345678")))]));
+        assert_eq!(bearer.fill(&secrets).unwrap().0.as_str(), "Bearer 12345678!");
+        let why = template("${secret:other}").unwrap().fill(&secrets).err().unwrap();
+        assert!(why.contains("\"other\"") && why.contains("[secrets]"), "{why}");
+    }
+
+    #[test]
+    fn files_must_be_private() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("token");
+        let read = || {
+            let sources = BTreeMap::from([("t".to_owned(), Source::File("token".into()))]);
+            let secrets = Secrets::read(&sources, &Ambient { base: temp.path().into(), ..Ambient::default() });
+            secrets.get("t").map(|secret| secret.value.as_str().to_owned())
+        };
+        assert!(read().unwrap_err().contains("token"));
+        std::fs::write(&path, "a-long-token\n").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+        assert!(read().unwrap_err().contains("chmod 600"));
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        assert_eq!(read().unwrap(), "a-long-token");
+        for (bad, says) in [("", "empty"), ("short\n", "fewer than 8"), ("two\nlines\nlong", "line break")] {
+            std::fs::write(&path, bad).unwrap();
+            assert!(read().unwrap_err().contains(says), "{bad:?}");
+        }
+        let unset = BTreeMap::from([("e".to_owned(), Source::Env("BELLJAR_NO_SUCH_VARIABLE".to_owned()))]);
+        assert!(Secrets::read(&unset, &Ambient::default()).failures().any(|why| why.contains("is not set")));
+    }
+}
