@@ -30,3 +30,4 @@ mod network;
 mod place;
 mod tree;
 mod wall;
+mod web;

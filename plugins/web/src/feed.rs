@@ -12,7 +12,7 @@ use siphasher::sip::SipHasher;
 use url::Url;
 
 use crate::address::ITEMS;
-use crate::page;
+use crate::{date, page};
 
 /// How many items a digest holds, and a feed adds to the list: the newest.
 pub(crate) const SHOWN: usize = 100;
@@ -70,7 +70,11 @@ pub(crate) fn is_one(text: &str) -> bool {
 
 /// Parses a feed that came from `url`.
 pub(crate) fn parse(text: &str, url: &Url) -> Result<Feed> {
-    let parser = Builder::new().base_uri(Some(url.as_str())).id_generator(|_, _, _| String::new()).build();
+    let parser = Builder::new()
+        .base_uri(Some(url.as_str()))
+        .id_generator(|_, _, _| String::new())
+        .timestamp_parser(date::parse)
+        .build();
     let parsed = parser.parse(undeclared(text).as_bytes()).map_err(|why| {
         Error::failed(format_args!("the answer is not a feed ({why}): expected RSS, Atom or JSON Feed"))
     })?;

@@ -7,6 +7,7 @@
 mod address;
 mod charset;
 mod config;
+mod date;
 mod feed;
 mod fresh;
 mod http;

@@ -6,7 +6,12 @@ use super::beneath::{Kind, Refused, open};
 use super::*;
 
 fn ambient(base: &std::path::Path) -> Ambient {
-    Ambient { base: base.to_owned(), home: Some(base.join("home")), reserved: vec![base.join("plugins")], ..Ambient::default() }
+    Ambient {
+        base: base.to_owned(),
+        home: Some(base.join("home")),
+        reserved: vec![base.join("plugins")],
+        ..Ambient::default()
+    }
 }
 
 fn configure(base: &std::path::Path, guest: &str, host: &str) -> Result<Mount, String> {

@@ -88,11 +88,11 @@ fn items_are_listed_where_that_is_wanted() {
 fn a_feed_that_does_not_answer_is_listed_with_the_reason() {
     let settings = "[f]\nurl = \"https://a.example/f\"\nitems = true\ndescription = \"News.\"";
     let recording =
-        Recording::new().fails("https://a.example/f", Failure::Unavailable("it took longer than 1s".into()));
+        Recording::new().fails("https://a.example/f", Failure::Unavailable("it took longer than 1.0 s".into()));
     let page = recording.web(settings).list_resources(None).unwrap();
     assert_eq!(page.resources.len(), 1);
     let said = page.resources[0].description.as_deref().unwrap();
-    has(said, &["News. (Its items are not listed: unavailable: no answer", "longer than 1s"]);
+    has(said, &["News. (Its items are not listed: unavailable: no answer", "longer than 1.0 s"]);
 }
 
 #[test]
