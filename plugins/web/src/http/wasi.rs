@@ -151,17 +151,20 @@ fn open(method: Method, response: IncomingResponse) -> Result<Stage, Failure> {
 }
 
 fn read(mut response: Response, body: Body) -> Result<Stage, Failure> {
-    match body.stream.read(CHUNK) {
-        Ok(chunk) if response.body.len() + chunk.len() > LARGEST => Err(too_large()),
-        Ok(chunk) => {
-            response.body.extend_from_slice(&chunk);
-            Ok(Stage::Reading(response, body))
+    loop {
+        match body.stream.read(CHUNK) {
+            // That is all for now.
+            Ok(chunk) if chunk.is_empty() => return Ok(Stage::Reading(response, body)),
+            Ok(chunk) if response.body.len() + chunk.len() > LARGEST => return Err(too_large()),
+            Ok(chunk) => response.body.extend_from_slice(&chunk),
+            Err(StreamError::Closed) => return Ok(Stage::Done(Ok(response))),
+            Err(StreamError::LastOperationFailed(error)) => {
+                return Err(match http_error_code(&error) {
+                    Some(code) => failure(&code),
+                    None => Failure::Unavailable("its answer ended too early".to_owned()),
+                });
+            }
         }
-        Err(StreamError::Closed) => Ok(Stage::Done(Ok(response))),
-        Err(StreamError::LastOperationFailed(error)) => Err(match http_error_code(&error) {
-            Some(code) => failure(&code),
-            None => Failure::Unavailable("its answer ended too early".to_owned()),
-        }),
     }
 }
 
