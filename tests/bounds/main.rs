@@ -22,6 +22,7 @@ mod configuration;
 mod crowds;
 mod cursors;
 mod escape;
+mod http;
 mod inspect;
 mod isolation;
 mod limits;

@@ -23,6 +23,7 @@ mod blk;
 mod cancel;
 mod cat;
 mod cpu;
+mod egress;
 mod expect;
 mod fs;
 #[path = "../bounds/component.rs"]
@@ -43,6 +44,7 @@ mod scene;
 mod sec;
 mod table;
 mod tools;
+mod upstreams;
 mod xpl;
 
 use std::process::ExitCode;
@@ -61,6 +63,8 @@ fn rows() -> Vec<Row> {
         mem::rows(),
         fs::rows(),
         net::rows(),
+        egress::rows(),
+        upstreams::rows(),
         sec::rows(),
         cat::rows(),
         res::rows(),

@@ -61,7 +61,8 @@ pub struct Held {
 
 impl Held {
     fn flights(&self, most: usize) -> Arc<Semaphore> {
-        Arc::clone(self.flights.get_or_init(|| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))))
+        let most = if Guard::Traffic.is_on() { most } else { Semaphore::MAX_PERMITS };
+        Arc::clone(self.flights.get_or_init(|| Arc::new(Semaphore::new(most))))
     }
 }
 
@@ -271,6 +272,7 @@ fn is_down(error: &Error) -> bool {
             | Error::ConnectionTerminated
             | Error::ConnectionTimeout
             | Error::HttpResponseTimeout
+            | Error::HttpResponseIncomplete
     )
 }
 

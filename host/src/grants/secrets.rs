@@ -217,28 +217,39 @@ impl Template {
     }
 }
 
-/// Masks secrets, in the spellings in which programs pass them on: as they are, percent-encoded, in base64 wherever it
-/// begins, in hexadecimal, and escaped for JSON. A mask has the length of what it hides.
+/// Masks secrets, in the spellings in which programs pass them on: as they are, percent-encoded, escaped for JSON or HTML
+/// (character by character, in any mixture), in base64 wherever it begins, and in hexadecimal. A mask has the length of
+/// what it hides.
 pub struct Redactor {
-    patterns: Vec<Zeroizing<Vec<u8>>>,
+    plain: Vec<Zeroizing<String>>,
+    /// Which bytes a spelling of one of them can begin with.
+    starts: Box<[bool; 256]>,
+    /// Base64 and hexadecimal.
+    encoded: Vec<Zeroizing<Vec<u8>>>,
     longest: usize,
 }
+
+/// Bytes that the longest spelling has for one byte of a secret.
+const SPELLING: usize = 6;
 
 impl Redactor {
     /// For these secrets; none: there is nothing to mask.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s Arc<Secret>>) -> Option<Self> {
-        let mut patterns: Vec<Zeroizing<Vec<u8>>> = Vec::new();
+        let (mut plain, mut encoded): (Vec<Zeroizing<String>>, Vec<_>) = (Vec::new(), Vec::new());
         for secret in secrets {
-            for spelling in spellings(&secret.value) {
-                if !patterns.iter().any(|known| known[..] == spelling[..]) {
-                    patterns.push(spelling);
-                }
+            if !plain.contains(&secret.value) {
+                plain.push(secret.value.clone());
+                encoded.extend(encodings(&secret.value));
             }
         }
-        // The longest first, so that no remainder of it is left by a shorter one within.
-        patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.len()));
-        let longest = patterns.first()?.len();
-        Some(Self { patterns, longest })
+        // The longest first, so that no remainder of one is left by a shorter one within.
+        plain.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        let longest = plain.first()?.len() * SPELLING;
+        let mut starts = Box::new([false; 256]);
+        let mut mark = |byte: u8| starts.iter_mut().skip(byte.into()).take(1).for_each(|start| *start = true);
+        b"%+\\&".iter().copied().for_each(&mut mark);
+        plain.iter().filter_map(|value| value.bytes().next()).for_each(mark);
+        Some(Self { plain, starts, encoded, longest })
     }
 
     /// Masks every occurrence. Says whether there was one.
@@ -247,15 +258,27 @@ impl Redactor {
             return false;
         }
         let mut found = false;
-        for pattern in &self.patterns {
+        let mut hide = |bytes: &mut [u8], from: usize, length: usize| {
+            found = true;
+            bytes.iter_mut().skip(from).take(length).for_each(|byte| *byte = b'*');
+        };
+        let mut at = 0;
+        while let Some(first) = bytes.get(at) {
+            let may_start = self.starts.get(usize::from(*first)).copied().unwrap_or_default();
+            let here = may_start.then(|| self.plain.iter().find_map(|value| spelt(bytes.get(at..)?, value))).flatten();
+            match here {
+                Some(length) => {
+                    hide(bytes, at, length);
+                    at += length;
+                }
+                None => at += 1,
+            }
+        }
+        for pattern in &self.encoded {
             let mut from = 0;
             while let Some(at) = bytes.get(from..).and_then(|rest| memmem::find(rest, pattern)) {
-                let (start, end) = (from + at, from + at + pattern.len());
-                if let Some(hit) = bytes.get_mut(start..end) {
-                    hit.fill(b'*');
-                }
-                from = end;
-                found = true;
+                hide(bytes, from + at, pattern.len());
+                from += at + pattern.len();
             }
         }
         found
@@ -275,46 +298,62 @@ impl Redactor {
     }
 }
 
-fn spellings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
-    let mut all = vec![Zeroizing::new(secret.as_bytes().to_vec())];
-    let mut add = |bytes: Vec<u8>| all.push(Zeroizing::new(bytes));
-    let hex = |upper: bool, before: &str, only: &dyn Fn(u8) -> bool| {
-        let mut out = Vec::with_capacity(secret.len() * 3);
-        for b in secret.bytes() {
-            match only(b) {
-                true if upper => out.extend_from_slice(format!("{before}{b:02X}").as_bytes()),
-                true => out.extend_from_slice(format!("{before}{b:02x}").as_bytes()),
-                false => out.push(b),
-            }
-        }
-        out
-    };
-    let reserved = |b: u8| !b.is_ascii_alphanumeric() && !b"-._~".contains(&b);
-    // As browsers leave them in a query or a path.
-    let in_component = |b: u8| reserved(b) && !b"!'()*".contains(&b);
-    let in_path = |b: u8| reserved(b) && !b"!$&'()*+,;=:@".contains(&b);
-    for upper in [true, false] {
-        add(hex(upper, "%", &reserved));
-        add(hex(upper, "%", &in_component));
-        add(hex(upper, "%", &in_path));
-        add(hex(upper, "%", &|_| true));
-        add(hex(upper, "", &|_| true));
+/// How many bytes at the beginning of `text` spell `secret`.
+fn spelt(text: &[u8], secret: &str) -> Option<usize> {
+    let mut at = 0;
+    let mut buffer = [0; 4];
+    for c in secret.chars() {
+        let rest = text.get(at..)?;
+        at += match escaped(rest, c) {
+            Some(length) => length,
+            // Byte by byte, each as it is or as %XX.
+            None => c.encode_utf8(&mut buffer).bytes().try_fold(0, |done, byte| {
+                let rest = rest.get(done..)?;
+                Some(
+                    done + if rest.first() == Some(&byte) {
+                        1
+                    } else {
+                        hex(rest, b"%", 2).filter(|v| *v == u32::from(byte)).map(|_| 3)?
+                    },
+                )
+            })?,
+        };
     }
-    let form = String::from_utf8_lossy(&hex(true, "%", &|b| reserved(b) && b != b' ')).replace(' ', "+");
-    add(form.into_bytes());
-    if let Ok(json) = serde_json::to_string(secret) {
-        add(json.trim_matches('"').as_bytes().to_vec());
+    Some(at)
+}
+
+/// How many bytes at the beginning of `rest` are an escape of `c` for a form, JSON or HTML.
+fn escaped(rest: &[u8], c: char) -> Option<usize> {
+    const NAMED: [(char, &[u8]); 6] =
+        [('&', b"&amp;"), ('<', b"&lt;"), ('>', b"&gt;"), ('"', b"&quot;"), ('\'', b"&#39;"), ('\'', b"&apos;")];
+    match rest.first()? {
+        b'+' if c == ' ' => Some(1),
+        b'\\' if hex(rest, b"\\u", 4) == Some(c.into()) => Some(6),
+        b'\\' if c.is_ascii_punctuation() && c != '\\' && rest.get(1) == Some(&(c as u8)) => Some(2),
+        b'\\' if c == '\\' && rest.get(1) == Some(&b'\\') => Some(2),
+        b'&' => NAMED.iter().find(|(of, name)| *of == c && rest.starts_with(name)).map(|(_, name)| name.len()),
+        _ => None,
     }
+}
+
+/// The number of `digits` hexadecimal digits after `before`.
+fn hex(text: &[u8], before: &[u8], digits: usize) -> Option<u32> {
+    let text = text.strip_prefix(before)?.get(..digits)?;
+    text.iter().try_fold(0, |value, digit| Some(value * 16 + char::from(*digit).to_digit(16)?))
+}
+
+/// A secret in base64, at each of the places where it can begin in what was encoded, and in hexadecimal.
+fn encodings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
+    let digits = |upper: bool| secret.bytes().map(move |b| if upper { format!("{b:02X}") } else { format!("{b:02x}") });
+    let mut all: Vec<_> =
+        [true, false].map(|upper| Zeroizing::new(digits(upper).collect::<String>().into_bytes())).into();
     for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
         for before in 0..3usize {
             let padded: Zeroizing<Vec<u8>> = Zeroizing::new([vec![0; before], secret.as_bytes().to_vec()].concat());
             let encoded = Zeroizing::new(engine.encode(&padded[..]));
             // Characters that other bytes have a part in are left out at both ends.
-            let start = (before * 8).div_ceil(6);
-            let end = padded.len() * 8 / 6;
-            if let Some(inner) = encoded.get(start..end) {
-                add(inner.as_bytes().to_vec());
-            }
+            let inner = encoded.get((before * 8).div_ceil(6)..padded.len() * 8 / 6);
+            all.extend(inner.map(|inner| Zeroizing::new(inner.as_bytes().to_vec())));
         }
     }
     all
@@ -345,6 +384,7 @@ mod tests {
             all(value.as_bytes()).to_uppercase(),
             value.bytes().map(|b| format!("{b:02x}")).collect(),
             serde_json::to_string(value).unwrap(),
+            "p%40ss\\/w0rd%2b\\\"x&quot;+\\u00E9&amp;=".to_owned(),
         ];
         for before in ["", "u", "us", "use", "user:"] {
             for after in ["", "!", "!!", "!!!"] {
@@ -359,7 +399,10 @@ mod tests {
             assert_eq!(text.len(), length);
             // At most a character that it shares with its neighbours is left at either end.
             let stars = text.matches('*').count();
-            assert!(before.contains("Bearer") || stars * 3 >= length * 2 || stars >= value.len(), "{before} -> {text}");
+            assert!(
+                before.contains("Bearer") || stars * 3 >= length * 2 || stars + 2 >= value.len(),
+                "{before} -> {text}"
+            );
         }
         let mut other = "an ordinary sentence".to_owned();
         redactor.mask(&mut other);

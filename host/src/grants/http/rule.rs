@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method};
 use ipnet::IpNet;
-use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rustls::ClientConfig;
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -120,6 +120,9 @@ fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<IpN
     };
     Vec::<String>::deserialize(deserializer)?.into_iter().map(read).collect()
 }
+
+/// What is percent-encoded in a parameter (RFC 3986, 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Methods that change what a connection is, or give back what was sent.
 const NEVER: [Method; 2] = [Method::CONNECT, Method::TRACE];
@@ -247,7 +250,7 @@ impl Rule {
         out.push_str(&target.path);
         let mut parameters = target.query.iter().map(|query| Zeroizing::new(query.clone())).collect::<Vec<_>>();
         parameters.extend(self.query.iter().map(|(name, value)| {
-            let [name, value] = [name.as_str(), value.as_str()].map(|text| utf8_percent_encode(text, NON_ALPHANUMERIC));
+            let [name, value] = [name.as_str(), value.as_str()].map(|text| utf8_percent_encode(text, RESERVED));
             Zeroizing::new(format!("{name}={value}"))
         }));
         for (at, parameter) in parameters.iter().enumerate() {

@@ -6,6 +6,8 @@
 
 mod burn;
 #[cfg(target_os = "wasi")]
+mod fetch;
+#[cfg(target_os = "wasi")]
 mod files;
 mod listing;
 #[cfg(target_os = "wasi")]
@@ -59,6 +61,7 @@ impl Provider for Imp {
                 return speech::answer(reference, verb, &argument);
             }
             "errors" => return Err(speech::error(&argument)),
+            "print-env" => speech::print_env(),
             "print" => speech::print(number(&argument)?),
             _ => deed(verb, &argument)?,
         };
@@ -81,6 +84,7 @@ fn deed(verb: &str, argument: &str) -> Result<String> {
         "entries" => files::entries,
         "fields" => network::fields,
         "readdir" => files::readdir,
+        "fetch" => return fetch::fetch(&reference::decode(argument)?),
         "http" => network::http,
         "tcp" => network::tcp,
         "udp" => network::udp,
