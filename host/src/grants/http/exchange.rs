@@ -177,27 +177,22 @@ async fn exchange(
         let (mut sender, connection) =
             timeout_at(by, builder.handshake(stream)).await.map_err(|_| Error::ConnectionTimeout)??;
         let answer = async move { sender.send_request(request).await };
-        drive(answer, connection, by, tasks).await
+        drive(answer, async { (connection.await, ended(tasks).await).0 }, by).await
     } else {
         let mut builder = hyper::client::conn::http1::Builder::new();
         builder.max_buf_size(HEAD).max_headers(FIELDS);
         let (mut sender, connection) =
             timeout_at(by, builder.handshake(stream)).await.map_err(|_| Error::ConnectionTimeout)??;
         let answer = async move { sender.send_request(request).await };
-        drive(answer, connection, by, ()).await
+        drive(answer, connection, by).await
     }
 }
 
-async fn drive<C, K>(
+async fn drive(
     answer: impl Future<Output = hyper::Result<Response<Incoming>>>,
-    connection: C,
+    connection: impl Future<Output = hyper::Result<()>> + Send + 'static,
     by: Instant,
-    keep: K,
-) -> Result<(Response<Incoming>, Io), Error>
-where
-    C: Future<Output = hyper::Result<()>> + Send + 'static,
-    K: Send + 'static,
-{
+) -> Result<(Response<Incoming>, Io), Error> {
     let mut connection = Box::pin(connection);
     let mut is_over = false;
     let both = async {
@@ -217,7 +212,6 @@ where
             // Its failure is the body's failure, and told there.
             let _ = connection.await;
         }
-        drop(keep);
         Ok(())
     };
     Ok((answer, Box::new(io)))
@@ -387,6 +381,17 @@ impl Body for Download {
 
     fn size_hint(&self) -> SizeHint {
         self.incoming.size_hint()
+    }
+}
+
+/// Waits for the tasks of a connection: they go on bringing a body when nothing more can be asked. Dropping this ends them.
+async fn ended(tasks: Arc<Mutex<JoinSet<()>>>) {
+    loop {
+        let mut running = std::mem::take(&mut *tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        if running.is_empty() {
+            return;
+        }
+        while running.join_next().await.is_some() {}
     }
 }
 
