@@ -115,8 +115,40 @@ impl Change {
     }
 }
 
+/// Edits the table of a mount, which is made where there is none.
+///
+/// # Errors
+/// When the file has something else in its place, or `edit` fails.
+pub(super) fn mount(
+    document: &mut DocumentMut,
+    mount: &MountName,
+    edit: impl FnOnce(&mut dyn TableLike) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let last = |document: &DocumentMut| {
+        let own = document.get("mounts")?.get(mount.as_str())?.as_inline_table()?;
+        let (key, value) = own.iter().last()?;
+        Some((key.to_owned(), value.decor().suffix().and_then(|end| end.as_str()).unwrap_or_default().to_owned()))
+    };
+    let before = last(document);
+    edit(table(document, mount)?)?;
+    // In a table that is written in one line, what stood before its brace stands there still, whichever value is last.
+    if let (Some((old, end)), Some((new, _))) = (before, last(document))
+        && old != new
+        && let Some(own) = document.get_mut("mounts").and_then(|mounts| mounts.get_mut(mount.as_str()))
+        && let Some(own) = own.as_inline_table_mut()
+    {
+        if let Some(value) = own.get_mut(&old) {
+            value.decor_mut().set_suffix("");
+        }
+        if let Some(value) = own.get_mut(&new) {
+            value.decor_mut().set_suffix(end);
+        }
+    }
+    Ok(())
+}
+
 /// The table of a mount, made where there is none.
-pub(super) fn table<'d>(document: &'d mut DocumentMut, mount: &MountName) -> Result<&'d mut dyn TableLike, Failure> {
+fn table<'d>(document: &'d mut DocumentMut, mount: &MountName) -> Result<&'d mut dyn TableLike, Failure> {
     let odd = || Failure::Failed(format!("[mounts.{mount}] is no table that can be edited; edit the file by hand"));
     let is_first = document.is_empty();
     let root = document.as_table_mut();
@@ -170,4 +202,33 @@ pub(super) fn agrees(question: &str, yes: bool) -> Result<bool, Failure> {
 /// Text without what steers a terminal.
 fn shown(text: &str) -> String {
     text.chars().filter(|c| matches!(c, '\n' | '\t') || text::is_shown(*c)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grants::edit;
+
+    #[test]
+    fn a_mount_is_edited_as_it_is_written() {
+        let name = MountName::new("a").unwrap();
+        for (source, expected) in [
+            ("", "[mounts.a]\nfs = { \"/n\" = \"x\" }\n"),
+            ("x = 1\n", "x = 1\n\n[mounts.a]\nfs = { \"/n\" = \"x\" }\n"),
+            ("[mounts]\na = { uri = 'a://' }\n", "[mounts]\na = { uri = 'a://', fs = { \"/n\" = \"x\" } }\n"),
+            ("mounts.a = {uri = 'a://'} # b\n", "mounts.a = {uri = 'a://', fs = { \"/n\" = \"x\" }} # b\n"),
+            ("[mounts]\nb = {}\n", "[mounts]\nb = {}\n\n[mounts.a]\nfs = { \"/n\" = \"x\" }\n"),
+        ] {
+            let mut document: DocumentMut = source.parse().unwrap();
+            let give = |table: &mut dyn TableLike| Ok(edit::set_entry(table, "fs", "/n", "x".into())?);
+            assert!(mount(&mut document, &name, give).is_ok());
+            assert_eq!(document.to_string(), expected);
+            if source.contains("uri") {
+                assert!(mount(&mut document, &name, |table| Ok(edit::remove_entry(table, "fs", "/n")?)).is_ok());
+                assert_eq!(document.to_string(), source);
+            }
+        }
+        let mut document: DocumentMut = "mounts = 3\n".parse().unwrap();
+        assert!(mount(&mut document, &name, |_| Ok(())).is_err());
+    }
 }

@@ -19,8 +19,9 @@ pub(super) fn run(at: &Where, mount: &str, gifts: &[(&'static Kind, Gift)], yes:
     // Whoever changes the file while the operator reads wins; what is approved is what is written, so it is asked anew.
     loop {
         let change = Change::draft(at, |document, here| {
-            let table = change::table(document, &mount)?;
-            gifts.iter().try_for_each(|(kind, gift)| (kind.give)(table, gift, here)).map_err(Failure::Misused)
+            change::mount(document, &mount, |table| {
+                gifts.iter().try_for_each(|(kind, gift)| (kind.give)(table, gift, here)).map_err(Failure::Misused)
+            })
         })?;
         let candidate = Candidate::find(&change.new, &mount)?;
         if candidate.has_changed() && change.old.mounts.get(&mount).is_some_and(|own| own.needs_pin()) {

@@ -34,14 +34,15 @@ pub(super) fn run(
             return Err(Failure::Failed(format!("\"{mount}\" holds no grants; {others}")));
         }
         let change = Change::draft(at, |document, _| {
-            let table = change::table(document, &mount)?;
-            for (kind, what) in takings {
-                (kind.take)(table, what).map_err(|why| format!("\"{mount}\" keeps what it has: {why}"))?;
-            }
-            for kind in KINDS.iter().filter(|_| all) {
-                table.remove(kind.name);
-            }
-            Ok(())
+            change::mount(document, &mount, |table| {
+                for (kind, what) in takings {
+                    (kind.take)(table, what).map_err(|why| format!("\"{mount}\" keeps what it has: {why}"))?;
+                }
+                for kind in KINDS.iter().filter(|_| all) {
+                    table.remove(kind.name);
+                }
+                Ok(())
+            })
         })?;
         super::print(&format!("{}{}", change.diff(), change.consequences(&mount)))?;
         if !change::agrees("Write this?", yes)? {

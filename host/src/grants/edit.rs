@@ -177,7 +177,6 @@ mod tests {
                 "[mounts.a.fs]\n'/o' = 'y' # why\n[limits]\n",
                 "[mounts.a.fs]\n'/o' = 'y' # why\n\"/n\" = \"x\"\n[limits]\n",
             ),
-            ("[mounts]\na = { uri = 'a://' }\n", "[mounts]\na = { uri = 'a://', fs = { \"/n\" = \"x\" } }\n"),
             ("mounts.a.uri = 'a://'\n", "mounts.a.uri = 'a://'\nmounts.a.fs = { \"/n\" = \"x\" }\n"),
         ] {
             let (after, back) = both(source, "/n", "x");
