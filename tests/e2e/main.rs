@@ -16,4 +16,5 @@ mod clients;
 mod endings;
 mod expectations;
 mod runs;
+mod web;
 mod wire;
