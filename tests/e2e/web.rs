@@ -1,6 +1,9 @@
 //! The provider of the web through the Python and the TypeScript client: a feed, an item of it, a page, and an API that
 //! wants a token, which the API sees and the client does not.
 
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
 use belljar_tests::Site;
 use belljar_upstream::{Asked, Upstream, answer, echo};
 
@@ -23,10 +26,21 @@ fn upstream() -> Upstream {
     })
 }
 
+/// Compiled before: how long that takes on a busy machine is not what is tested here.
+fn compiled() -> &'static Path {
+    static PLACE: OnceLock<PathBuf> = OnceLock::new();
+    PLACE.get_or_init(|| {
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("e2e-web");
+        Site::compile(&place, &["web"]);
+        place
+    })
+}
+
 fn site(upstream: &Upstream) -> Site {
     let origin = format!("http://{}", upstream.address());
     let mut site = Site::new();
     site.mount("web");
+    site.share(compiled());
     site.env("API_TOKEN", TOKEN);
     site.config(&format!(
         "list-time = \"60s\"\n[secrets]\napi = {{ env = \"API_TOKEN\" }}\n\n[mounts.web]\nenv.WEB = '''\n\
