@@ -17,6 +17,7 @@ const CLASSES: &[(&str, usize)] = &[
     ("XPL", 11),
     ("ADV", 10),
     ("INF", 8),
+    ("ASK", 4),
 ];
 
 const NEEDS_AUTH: &str = "needs authentication: only this machine is listened to";
@@ -25,7 +26,6 @@ const NEEDS_RELOAD: &str = "needs reloading: mounts are those of the start";
 /// Rows that are not run.
 pub(crate) const ABSENT: &[(&str, &str)] = &[
     ("CAT-11", "needs listings that are kept: today each list is asked for anew, and no client is told of changes"),
-    ("LIF-04", "needs the lock of trusted digests; until then the bytes are those that lay there at the start"),
     ("LIF-13", NEEDS_RELOAD),
     ("LIF-14", NEEDS_RELOAD),
     ("MCP-12", NEEDS_AUTH),

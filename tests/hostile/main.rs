@@ -19,6 +19,7 @@
 
 mod absent;
 mod adv;
+mod ask;
 mod blk;
 mod cancel;
 mod cat;
@@ -74,6 +75,7 @@ fn rows() -> Vec<Row> {
         xpl::rows(),
         adv::rows(),
         inf::rows(),
+        ask::rows(),
     ];
     all.into_iter().flatten().collect()
 }

@@ -111,7 +111,8 @@ static PLACE: LazyLock<Place> = LazyLock::new(|| {
     let jar = at("jar");
     // As an operator names them: through a link, and over another directory.
     let reserved = ["plugins", "state", "data/../cache", "belljar.toml", "belljar.lock"].map(|own| jar.join(own));
-    let ambient = Ambient { base: jar.clone(), home: Some(jar.join("op")), reserved: reserved.into() };
+    let ambient =
+        Ambient { base: jar.clone(), home: Some(jar.join("op")), reserved: reserved.into(), ..Ambient::default() };
     Place { root, ambient }
 });
 
@@ -140,7 +141,6 @@ pub(super) fn grants(bytes: &[u8]) {
         Ok(held) => {
             assert_eq!(held.has_files(), !fs.is_empty());
             assert_eq!(held.kinds().contains(&"env"), !env.is_empty());
-            assert!(!held.kinds().contains(&"http"), "the network cannot be granted");
             for (guest, host) in &fs {
                 granted(guest, host);
             }
@@ -157,7 +157,9 @@ pub(super) fn grants(bytes: &[u8]) {
 
 fn strings(value: &Value) -> BTreeMap<String, String> {
     let table = value.as_table().into_iter().flatten();
-    table.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+    // A directory may stand in a table of its own, with whether it is asked for first.
+    let plain = |value: &Value| value.get("path").unwrap_or(value).as_str().map(str::to_owned);
+    table.filter_map(|(key, value)| Some((key.clone(), plain(value)?))).collect()
 }
 
 fn granted(guest: &str, host: &str) {

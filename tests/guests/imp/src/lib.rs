@@ -84,6 +84,8 @@ fn deed(verb: &str, argument: &str) -> Result<String> {
         "entries" => files::entries,
         "fields" => network::fields,
         "readdir" => files::readdir,
+        "need" => return files::need(&reference::decode(argument)?),
+        "reach" => return network::reach(&reference::decode(argument)?),
         "fetch" => return fetch::fetch(&reference::decode(argument)?),
         "http" => network::http,
         "tcp" => network::tcp,
