@@ -147,6 +147,30 @@ fn a_token_is_seen_by_upstream_and_by_nobody_else() {
     assert!(!format!("{}{:?}", ended.stderr, site.audit()).contains(TOKEN));
 }
 
+/// What the README promises to whoever never saw belljar.
+#[test]
+fn one_command_grants_an_api_and_the_next_reads_it() {
+    let upstream = Upstream::plain(|_| ok("application/json", "{\"up\":true}"));
+    let site = site("# beside it lies web.wasm\n");
+    let setting = format!("WEB=status = \"{}/v1/status\"", origin(&upstream));
+    let granted = site.run(&[
+        "grant",
+        "web",
+        "--env",
+        &setting,
+        "--http",
+        &origin(&upstream),
+        // Not what anybody needs for the public internet.
+        "--network",
+        "127.0.0.1",
+        "--yes",
+    ]);
+    assert!(granted.status.success(), "{}", said(&granted));
+    let read = site.run(&["read", "belljar://web/status"]);
+    assert_eq!(String::from_utf8_lossy(&read.stdout), "{\n  \"up\": true\n}\n", "{}", said(&read));
+    assert_eq!(upstream.connections(), 1);
+}
+
 /// The usual way: a name, TLS, and a certificate that is checked.
 #[test]
 fn a_page_is_read_over_tls_and_not_from_a_stranger() {
