@@ -1,37 +1,60 @@
 //! `plugins/web`, the real component in the real binary, against a real upstream on loopback: what it makes of feeds,
 //! pages and JSON, what it makes of an upstream that misbehaves, and that nobody is asked who was not granted.
 
-mod upstream;
-
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use belljar_tests::{Client, Era, Site, Stdio};
+use belljar_upstream::{Asked, Authority, Names, Upstream, answer, echo, request};
 use serde_json::Value;
 
 use crate::place::{SLACK, kind, said, serve, site, witness};
-use upstream::{Asked, Reply, Upstream};
 
 const TOKEN: &str = "token-9f3c5b7d1e";
 
+const FEED: &str = include_str!("../../plugins/web/fixtures/rss2.xml");
+
 /// `web`, with these settings, granted `upstream`; `more` goes into that grant and behind it.
 fn mounted(upstream: &Upstream, settings: &str, more: &str) -> Site {
-    let settings = settings.replace("UP", &upstream.origin());
+    let settings = settings.replace("UP", &origin(upstream));
     site(&format!(
         "[mounts.web]\ncomponent = \"web.wasm\"\nenv = {{ WEB = '''\n{settings}\n''' }}\n\n\
          [[mounts.web.http]]\norigin = \"{}\"\nnetworks = [\"127.0.0.1\"]\n{more}\n",
-        upstream.origin()
+        origin(upstream)
     ))
+}
+
+fn origin(upstream: &Upstream) -> String {
+    format!("http://{}", upstream.address())
+}
+
+/// An answer that is fine, of this type.
+fn ok(media: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    answer("200 OK", &format!("content-type: {media}\r\n"), body)
+}
+
+fn not_found() -> Vec<u8> {
+    answer("404 Not Found", "", "")
+}
+
+fn feed() -> Vec<u8> {
+    ok("application/rss+xml", FEED)
+}
+
+fn redirect(location: &str) -> Vec<u8> {
+    answer("302 Found", &format!("location: {location}\r\n"), "")
+}
+
+/// Says it after a minute.
+fn late(bytes: Vec<u8>) -> Vec<u8> {
+    std::thread::sleep(Duration::from_secs(60));
+    bytes
 }
 
 fn has(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "no {part:?} in:\n{text}");
     }
-}
-
-fn feed() -> Reply {
-    Reply::of("application/rss+xml", include_str!("../../plugins/web/fixtures/rss2.xml"))
 }
 
 /// The kind of the error of a read, and its words.
@@ -43,15 +66,17 @@ fn refused(client: &mut Client<Stdio>, uri: &str) -> (String, String) {
 
 #[test]
 fn json_feeds_items_pages_and_templates_are_read() {
-    let upstream = Upstream::start(|asked| match asked.target.as_str() {
-        "/api" => Reply::of("application/json", include_str!("../../plugins/web/fixtures/api.json"))
-            .header("cache-control", "max-age=90")
-            .header("age", "30"),
+    let upstream = Upstream::plain(|asked| match asked.path() {
+        "/api" => answer(
+            "200 OK",
+            "content-type: application/json\r\ncache-control: max-age=90\r\nage: 30\r\n",
+            include_str!("../../plugins/web/fixtures/api.json"),
+        ),
         "/feed" => feed(),
-        "/docs/tides" => Reply::of("text/html", include_str!("../../plugins/web/fixtures/page.html")),
-        "/users/ann%2Fbob?full=yes" => Reply::of("application/json; charset=utf-8", "{\"id\":\"ann/bob\"}"),
-        "/pixel" => Reply::of("image/png", b"\x89PNG\r\n\x1a\n\0".as_slice()),
-        _ => Reply::status(404, ""),
+        "/docs/tides" => ok("text/html", include_str!("../../plugins/web/fixtures/page.html")),
+        "/users/ann%2Fbob?full=yes" => ok("application/json; charset=utf-8", "{\"id\":\"ann/bob\"}"),
+        "/pixel" => ok("image/png", b"\x89PNG\r\n\x1a\n\0".as_slice()),
+        _ => not_found(),
     });
     let site = mounted(
         &upstream,
@@ -73,7 +98,7 @@ fn json_feeds_items_pages_and_templates_are_read() {
     has(&text("user/ann%2Fbob?full=yes"), &["\"id\": \"ann/bob\""]);
     has(
         &text("page"),
-        &["# Tide tables", "| Tuesday | 04:01 | 10:25 |", &format!("({}/docs/pier.html#north)", upstream.origin())],
+        &["# Tide tables", "| Tuesday | 04:01 | 10:25 |", &format!("({}/docs/pier.html#north)", origin(&upstream))],
     );
     has(&text("news"), &["# Harbour & Tide", &format!("[text]({})", items[0])]);
     has(&text(items[0]), &["# New buoys at the north pier", "- north pier\n  - green"]);
@@ -83,7 +108,7 @@ fn json_feeds_items_pages_and_templates_are_read() {
 
     let agent = upstream.asked()[0].header("user-agent").map(str::to_owned);
     assert!(agent.is_some_and(|agent| agent.starts_with("belljar-web/")));
-    assert!(upstream.asked().iter().all(|asked| asked.method == "GET"));
+    assert!(upstream.asked().iter().all(|asked| asked.line.starts_with("GET ")));
     let (kind, why) = refused(&mut client, "belljar://web/wrong");
     assert_eq!(kind, "failed");
     has(&why, &["\"wrong\" of WEB", "write it as https://host"]);
@@ -93,12 +118,13 @@ fn json_feeds_items_pages_and_templates_are_read() {
 #[test]
 fn a_token_is_seen_by_upstream_and_by_nobody_else() {
     // An upstream that tells everybody what it was told.
-    let echo = |asked: &Asked| match asked.target.as_str() {
-        "/echo" => Reply::of("text/plain", asked.all_headers()),
-        _ => Reply::status(403, format!("{{\"message\": \"{} may not\"}}", asked.header("authorization").unwrap()))
-            .header("content-type", "application/json"),
-    };
-    let upstream = Upstream::start(echo);
+    let upstream = Upstream::plain(|asked| match asked.path() {
+        "/echo" => echo(asked),
+        _ => {
+            let token = asked.header("authorization").unwrap_or("nobody");
+            answer("403 No", "content-type: application/json\r\n", format!("{{\"message\": \"{token} may not\"}}"))
+        }
+    });
     let mut site = mounted(
         &upstream,
         "echo = 'UP/echo'\nforbidden = 'UP/forbidden'\n[own]\nurl = 'UP/echo'\nheaders = { Authorization = 'Bearer mine' }",
@@ -121,40 +147,91 @@ fn a_token_is_seen_by_upstream_and_by_nobody_else() {
     assert!(!format!("{}{:?}", ended.stderr, site.audit()).contains(TOKEN));
 }
 
+/// What the README promises to whoever never saw belljar.
+#[test]
+fn one_command_grants_an_api_and_the_next_reads_it() {
+    let upstream = Upstream::plain(|_| ok("application/json", "{\"up\":true}"));
+    let site = site("# beside it lies web.wasm\n");
+    let setting = format!("WEB=status = \"{}/v1/status\"", origin(&upstream));
+    let granted = site.run(&[
+        "grant",
+        "web",
+        "--env",
+        &setting,
+        "--http",
+        &origin(&upstream),
+        // Not what anybody needs for the public internet.
+        "--network",
+        "127.0.0.1",
+        "--yes",
+    ]);
+    assert!(granted.status.success(), "{}", said(&granted));
+    let read = site.run(&["read", "belljar://web/status"]);
+    assert_eq!(String::from_utf8_lossy(&read.stdout), "{\n  \"up\": true\n}\n", "{}", said(&read));
+    assert_eq!(upstream.connections(), 1);
+}
+
+/// The usual way: a name, TLS, and a certificate that is checked.
+#[test]
+fn a_page_is_read_over_tls_and_not_from_a_stranger() {
+    let authority = Authority::new();
+    let page = |_: &Asked| ok("text/html", "<main><p>See <a href=more>more</a></p></main>");
+    let upstream = Upstream::tls(authority.server(&["api.test"]), page);
+    let stranger = Upstream::tls(Authority::stranger(&["stranger.test"]), page);
+    let names = Names::start(&[("api.test", &["127.0.0.1"]), ("stranger.test", &["127.0.0.1"])]);
+    let (own, other) =
+        (format!("https://api.test:{}", upstream.port()), format!("https://stranger.test:{}", stranger.port()));
+    let grant = |origin: &str| format!("{{ origin = \"{origin}\", networks = [\"127.0.0.1\"] }}");
+    let site = site(&format!(
+        "[network]\ndns = [\"{}\"]\nca = \"ca.pem\"\n\n[mounts.web]\ncomponent = \"web.wasm\"\n\
+         env = {{ WEB = \"own = '{own}/a/'\\nother = '{other}/'\" }}\nhttp = [{}, {}]\n",
+        names.address(),
+        grant(&own),
+        grant(&other),
+    ));
+    site.write("ca.pem", authority.pem());
+    let mut client = serve(&site);
+    assert_eq!(client.text("belljar://web/own"), format!("See [more]({own}/a/more)\n"));
+    let (kind, why) = refused(&mut client, "belljar://web/other");
+    assert_eq!(kind, "failed");
+    has(&why, &["certificate is not trusted"]);
+    assert!(stranger.asked().is_empty());
+}
+
 #[test]
 fn redirects_go_where_it_was_granted_and_nowhere_else() {
-    let forbidden = Upstream::start(|_| Reply::of("text/plain", "secret"));
-    let there = forbidden.origin();
-    let upstream = Upstream::start(move |asked| match asked.target.as_str() {
-        "/old" => Reply::status(301, "").header("location", "/new"),
-        "/new" => Reply::of("text/plain", "arrived"),
-        "/round" => Reply::status(302, "").header("location", "/round"),
-        _ => Reply::status(302, "").header("location", format!("{there}/admin?from=here")),
+    let forbidden = Upstream::plain(|_| ok("text/plain", "secret"));
+    let there = origin(&forbidden);
+    let upstream = Upstream::plain(move |asked| match asked.path() {
+        "/old" => redirect("/new"),
+        "/new" => ok("text/plain", "arrived"),
+        "/round" => redirect("/round"),
+        _ => redirect(&format!("{there}/admin?from=here")),
     });
     let site = mounted(&upstream, "old = 'UP/old'\naway = 'UP/away'\nround = 'UP/round'", "");
     let mut client = serve(&site);
     assert_eq!(client.text("belljar://web/old"), "arrived");
     let (kind, why) = refused(&mut client, "belljar://web/away");
     assert_eq!(kind, "denied");
-    let cure = format!("belljar grant web --http {}", forbidden.origin());
-    has(&why, &[&format!("redirects to \"{}/admin\"", forbidden.origin()), "granted", &cure]);
-    assert!(forbidden.asked().is_empty());
+    let cure = format!("belljar grant web --http {}", origin(&forbidden));
+    has(&why, &[&format!("redirects to \"{}/admin\"", origin(&forbidden)), "granted", &cure]);
+    assert_eq!(forbidden.connections(), 0);
     let (kind, why) = refused(&mut client, "belljar://web/round");
     assert_eq!(kind, "failed");
     has(&why, &["after 5 redirects"]);
-    assert_eq!(upstream.asked().iter().filter(|asked| asked.target == "/round").count(), 6);
+    assert_eq!(upstream.asked().iter().filter(|asked| asked.path() == "/round").count(), 6);
 }
 
 #[test]
 fn without_a_grant_nobody_is_asked_and_the_cure_is_said() {
-    let upstream = Upstream::start(|_| Reply::of("text/plain", "here"));
-    let origin = upstream.origin();
+    let upstream = Upstream::plain(|_| ok("text/plain", "here"));
+    let origin = origin(&upstream);
     let site = site(&format!("[mounts.web]\ncomponent = \"web.wasm\"\nenv = {{ WEB = \"it = '{origin}/x'\" }}\n"));
     let mut client = serve(&site);
     let (kind, why) = refused(&mut client, "belljar://web/it");
     assert_eq!(kind, "denied");
     has(&why, &[&format!("\"{origin}/x\""), &format!("belljar grant web --http {origin}")]);
-    assert!(upstream.asked().is_empty());
+    assert_eq!(upstream.connections(), 0);
 }
 
 #[test]
@@ -162,22 +239,37 @@ fn failures_of_upstream_are_told_by_their_kind() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = nobody.local_addr().unwrap().port();
     drop(nobody);
-    let upstream = Upstream::start(|asked| match asked.target.as_str() {
-        "/gone" => Reply::status(410, "gone"),
-        "/broken" => Reply::status(500, "boom").header("content-type", "text/plain"),
-        "/busy" => Reply::status(429, "").header("retry-after", "120"),
-        "/cut" => Reply::of("text/plain", "0123456789").truncated(4),
-        "/gzip" => Reply::of("text/plain", "\u{1f}").header("content-encoding", "gzip"),
-        "/nojson" => Reply::of("application/json", "{\"a\":"),
-        "/flood" => Reply::of("text/plain", vec![b'x'; 1 << 20]).repeated(10),
-        "/large" => Reply::of("text/plain", vec![b'x'; 9 << 20]),
-        _ => Reply::status(404, ""),
+    let upstream = Upstream::plain(|asked| match asked.path() {
+        "/gone" => answer("410 Gone", "", "gone"),
+        "/broken" => answer("500 Oh", "content-type: text/plain\r\n", "boom"),
+        "/busy" => answer("429 Later", "retry-after: 120\r\n", ""),
+        "/gzip" => answer("200 OK", "content-encoding: gzip\r\n", "\u{1f}"),
+        "/nojson" => ok("application/json", "{\"a\":"),
+        "/large" => ok("text/plain", vec![b'x'; 9 << 20]),
+        _ => not_found(),
     });
-    let names = ["none", "gone", "broken", "busy", "cut", "gzip", "nojson", "flood", "large"];
+    let names = ["none", "gone", "broken", "busy", "gzip", "nojson", "large"];
     let settings: String = names.iter().map(|name| format!("{name} = 'UP/{name}'\n")).collect();
     let more = format!(
         "\n[[mounts.web.http]]\norigin = \"http://127.0.0.1:{port}\"\nnetworks = [\"127.0.0.1\"]\n\n[mounts.web.limits]\ntime = \"30s\"\n"
     );
+    // One that ends its answer before it is complete, and one whose answer has no length and hardly an end.
+    let cut = Upstream::raw(|stream| {
+        if request(stream).is_some() {
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n012345").ok();
+        }
+    });
+    let flood = Upstream::raw(|stream| {
+        if request(stream).is_some() {
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n").ok();
+            while stream.write_all(&[b'x'; 64 << 10]).is_ok() {}
+        }
+    });
+    let grant = |upstream: &Upstream| {
+        format!("\n[[mounts.web.http]]\norigin = \"{}\"\nnetworks = [\"127.0.0.1\"]\n", origin(upstream))
+    };
+    let more = format!("{}{}{more}", grant(&cut), grant(&flood));
+    let settings = format!("cut = '{}'\nflood = '{}'\n{settings}", origin(&cut), origin(&flood));
     let site = mounted(&upstream, &format!("nobody = 'http://127.0.0.1:{port}/'\n{settings}"), &more);
     let mut client = serve(&site);
     for (name, kind, parts) in [
@@ -201,7 +293,7 @@ fn failures_of_upstream_are_told_by_their_kind() {
 
 #[test]
 fn a_slow_upstream_meets_the_time_of_the_mount() {
-    let upstream = Upstream::start(|_| Reply::of("text/plain", "late").delayed(Duration::from_secs(60)));
+    let upstream = Upstream::plain(|_| late(ok("text/plain", "late")));
     let site = mounted(&upstream, "slow = 'UP/slow'", "\n[mounts.web.limits]\ntime = \"1s\"\n");
     let mut client = serve(&site);
     let began = Instant::now();
@@ -214,8 +306,8 @@ fn a_slow_upstream_meets_the_time_of_the_mount() {
 
 #[test]
 fn a_slow_feed_is_listed_without_its_items_and_holds_up_nobody() {
-    let upstream = Upstream::start(|asked| match asked.target.as_str() {
-        "/slow" => feed().delayed(Duration::from_secs(60)),
+    let upstream = Upstream::plain(|asked| match asked.path() {
+        "/slow" => late(feed()),
         _ => feed(),
     });
     let settings = "[quick]\nurl = 'UP/quick'\nitems = true\n[slow]\nurl = 'UP/slow'\nitems = true";
@@ -248,20 +340,18 @@ fn what_is_not_configured_is_said_in_the_log_and_on_demand() {
 /// What a parser could be made to do by hostile bytes: it ends, as a reading or as an error, never as a trap.
 #[test]
 fn strange_documents_trap_nobody() {
-    let nested = |tag: &str| format!("<p>begin</p>{}deep", format!("<{tag}>").repeat(3_000));
+    let nested = |tag: &str| format!("<p>begin</p>{}deep", format!("<{tag}>").repeat(600));
     let tags = ["div", "blockquote", "ul><li", "table><tr><td", "b", "span", "svg", "select"];
-    let upstream = Upstream::start(move |asked| match asked.target.strip_prefix("/n/").unwrap_or_default() {
-        "rss" => {
-            Reply::of("text/xml", format!("<rss version=\"2.0\"><channel><title>T</title>{}", "<a>".repeat(50_000)))
-        }
-        "json" => Reply::of("application/json", "[".repeat(1 << 20)),
-        "long" => Reply::of("text/html", "<p>one <b>two</b> <a href=x>three</a></p>".repeat(20_000)),
+    let upstream = Upstream::plain(move |asked| match asked.path().strip_prefix("/n/").unwrap_or_default() {
+        "rss" => ok("text/xml", format!("<rss version=\"2.0\"><channel><title>T</title>{}", "<a>".repeat(50_000))),
+        "json" => ok("application/json", "[".repeat(1 << 20)),
+        "long" => ok("text/html", "<p>one <b>two</b> <a href=x>three</a></p>".repeat(5_000)),
         "items" => {
             let item = "<item><title>A</title><description>&lt;p&gt;x&lt;/p&gt;</description></item>";
             let items: String = (0..5_000).map(|n| item.replace("A", &format!("A{n}"))).collect();
-            Reply::of("text/xml", format!("<rss version=\"2.0\"><channel>{items}</channel></rss>"))
+            ok("text/xml", format!("<rss version=\"2.0\"><channel>{items}</channel></rss>"))
         }
-        at => Reply::of("text/html", nested(tags[at.parse::<usize>().unwrap()])),
+        at => ok("text/html", nested(tags[at.parse::<usize>().unwrap()])),
     });
     let site = mounted(&upstream, "n = 'UP/n/{id}'", "\n[mounts.web.limits]\ntime = \"30s\"\n");
     let mut client = serve(&site);
@@ -280,8 +370,10 @@ fn strange_documents_trap_nobody() {
 /// A provider is one for every client, and every call a fresh one.
 #[test]
 fn many_reads_at_once_each_ask_once() {
-    let upstream =
-        Upstream::start(|asked| Reply::of("text/plain", asked.target.clone()).delayed(Duration::from_millis(20)));
+    let upstream = Upstream::plain(|asked| {
+        std::thread::sleep(Duration::from_millis(20));
+        ok("text/plain", asked.path())
+    });
     let site = mounted(&upstream, "n = 'UP/n/{id}'", "\n[mounts.web.limits]\nqueue = \"30s\"\ntime = \"30s\"\n");
     let mut client = site.stdio(Era::Modern);
     let ids: Vec<(u64, String)> = (0..100)

@@ -17,4 +17,5 @@ mod consent;
 mod endings;
 mod expectations;
 mod runs;
+mod web;
 mod wire;
