@@ -35,3 +35,4 @@ mod place;
 mod tree;
 mod trust;
 mod wall;
+mod web;
