@@ -9,6 +9,7 @@ mod compiler;
 mod flags;
 mod grant;
 mod inspect;
+mod keep;
 mod list;
 mod open;
 mod pins;
@@ -181,6 +182,12 @@ enum Verb {
     /// Compiles a component from standard input to standard output; belljar runs this in a process of its own.
     #[command(name = compiler::VERB, hide = true)]
     Compile,
+    /// Writes what a person allowed for good into the configuration; belljar runs this in a process of its own.
+    #[command(name = keep::VERB, hide = true)]
+    Keep {
+        #[command(flatten)]
+        at: Where,
+    },
 }
 
 /// Why a command failed.
@@ -230,6 +237,7 @@ pub fn main() -> ExitCode {
     }
     let result = match command.verb {
         Verb::Compile => return compiler::child(),
+        Verb::Keep { at } => return keep::child(&at),
         Verb::Serve { at, http, dev } => serve::run(&at, dev.dev, http),
         Verb::List { at, mount, json, dev } => list::run(&at, dev.dev, mount.as_deref(), json),
         Verb::Read { at, uri, output, json, dev } => read::run(&at, dev.dev, &uri, output.as_deref(), json),

@@ -168,6 +168,14 @@ pub trait Grant {
     /// Says what was expected.
     fn give(mount: &mut dyn TableLike, gift: &Gift, here: &Here) -> Result<(), String>;
 
+    /// Writes what a person allowed for good into the mount's table: what a consent of this kind names.
+    ///
+    /// # Errors
+    /// When nothing of this kind can be asked for.
+    fn keep(_: &mut dyn TableLike, what: &str) -> Result<(), String> {
+        Err(format!("{}: nobody can be asked for \"{what}\"", Self::NAME))
+    }
+
     /// Takes a thing out of the mount's table.
     ///
     /// # Errors
@@ -211,6 +219,7 @@ macro_rules! grants {
             thing: <$kind as Grant>::TAKE,
             typed: <$kind as Grant>::TYPED,
             give: <$kind as Grant>::give,
+            keep: <$kind as Grant>::keep,
             take: <$kind as Grant>::take,
             advise: <$kind as Grant>::advise,
         }),*];
@@ -327,6 +336,8 @@ pub struct Kind {
     pub typed: &'static str,
     /// See [`Grant::give`].
     pub give: fn(&mut dyn TableLike, &Gift, &Here) -> Result<(), String>,
+    /// See [`Grant::keep`].
+    pub keep: fn(&mut dyn TableLike, &str) -> Result<(), String>,
     /// See [`Grant::take`].
     pub take: fn(&mut dyn TableLike, &str) -> Result<(), String>,
     /// See [`Grant::advise`].

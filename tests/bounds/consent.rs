@@ -442,3 +442,57 @@ fn whoever_types_a_read_at_a_terminal_is_asked_there() {
     let output = site.run(&["read", &plan()]);
     assert!(!output.status.success() && !said(&output).contains("Allow it?"), "{}", said(&output));
 }
+
+/// "Always" is what `belljar grant` would write, at once for this process, and for the next one; and the grant belongs to
+/// the bytes that asked.
+#[test]
+fn always_is_written_and_holds_from_then_on() {
+    let before = "[mounts.imp] # the imp\ncomponent = \"imp.wasm\"\nask = \"persist\"\n# what it reads\nfs = { \"/notes\" = { path = \"notes\", ask = true } } # mine\n\n[mounts.other]\ncomponent = \"imp.wasm\"\n";
+    let site = site(before);
+    site.write("notes/plan", "the plan");
+    let mut client = site.stdio(Era::Modern);
+    let question = asked(&mut client, &plan());
+    assert_eq!(question.offered, ["once", "always", "deny"]);
+    let result = ask(&mut client, answer(&plan(), &question.state, chosen("always"))).unwrap();
+    assert_eq!(text(&result), "the plan");
+    let written = std::fs::read_to_string(site.path("belljar.toml")).unwrap();
+    let plain = before.replace("{ path = \"notes\", ask = true }", "\"notes\"");
+    assert_eq!(written, format!("audit = \"audit.jsonl\"\n{plain}"), "comments and order stay");
+    // Everyone has it now: nobody needs to be asked any more.
+    assert_eq!(text(&client.read(&plan()).unwrap()), "the plan");
+    assert!(client.close().status.success());
+    let digest = site.run_json(&["inspect", site.path("plugins/imp.wasm").to_str().unwrap()])["digest"].clone();
+    let lock = std::fs::read_to_string(site.path("belljar.lock")).unwrap();
+    assert!(lock.contains("[mounts.imp]") && lock.contains(digest.as_str().unwrap()), "{lock}");
+    assert_eq!(text(&site.stdio(Era::Older).read(&plan()).unwrap()), "the plan", "after a restart");
+    let answers: Vec<_> = site.audit().into_iter().filter(|record| record["answered"].is_object()).collect();
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0]["answered"]["answer"], "always");
+
+    // Other bytes do not have what these were given.
+    let mut other = std::fs::read(site.path("plugins/imp.wasm")).unwrap();
+    other.extend([0, 2, 1, b'x']);
+    site.drop_in("imp.wasm", other);
+    let error = site.stdio(Era::Modern).read(&plan()).expect_err("other bytes");
+    assert_eq!(kind(&error), "unavailable", "{error}");
+    // Nor is anybody asked for what is in quarantine.
+    let error = ask(&mut site.stdio(Era::Modern), params(&plan())).expect_err("in quarantine");
+    assert_eq!(kind(&error), "unavailable", "{error}");
+}
+
+/// What cannot be written is allowed once, and the operator's log says why.
+#[test]
+fn always_that_cannot_be_written_is_once() {
+    let site = notes("\"persist\"");
+    let mut client = site.stdio(Era::Modern);
+    let question = asked(&mut client, &plan());
+    // Somebody takes the permission to persist away in the meantime.
+    let changed = std::fs::read_to_string(site.path("belljar.toml")).unwrap().replace("\"persist\"", "true");
+    std::fs::write(site.path("belljar.toml"), &changed).unwrap();
+    let result = ask(&mut client, answer(&plan(), &question.state, chosen("always"))).unwrap();
+    assert_eq!(text(&result), "the plan");
+    assert_eq!(std::fs::read_to_string(site.path("belljar.toml")).unwrap(), changed);
+    denial(client.read(&plan()));
+    let log = client.close().stderr;
+    assert!(log.contains("no longer says  ask = \"persist\""), "{log}");
+}

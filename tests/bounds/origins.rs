@@ -126,6 +126,30 @@ fn whoever_allows_an_origin_allows_this_one_once() {
     });
 }
 
+/// An origin that is always allowed is a grant like any other.
+#[test]
+fn an_origin_that_is_always_allowed_is_a_grant() {
+    isolated("origins::an_origin_that_is_always_allowed_is_a_grant", || {
+        let upstream = Upstream::serve(PUBLIC);
+        let names = Names::serve(&[("api.example", PUBLIC)]);
+        let site = site(&format!(
+            "[network]\ndns = [\"{}\"]\n[mounts.imp]\ncomponent = \"imp.wasm\"\nask = \"persist\"\n",
+            names.address
+        ));
+        let api = reach("http://api.example/");
+        let mut client = site.stdio(Era::Modern);
+        let first = question(&ask(&mut client, params(&api)).unwrap());
+        let result = ask(&mut client, answer(&api, &first.state, chosen("always"))).unwrap();
+        assert_eq!(text(&result), "200");
+        assert_eq!(text(&client.read(&api).unwrap()), "200", "without a question");
+        assert!(client.close().status.success());
+        let written = std::fs::read_to_string(site.path("belljar.toml")).unwrap();
+        assert!(written.contains("[[mounts.imp.http]]\norigin = \"http://api.example\"\n"), "{written}");
+        assert_eq!(text(&site.stdio(Era::Older).read(&api).unwrap()), "200", "after a restart");
+        assert_eq!(upstream.connections(), 3);
+    });
+}
+
 #[test]
 fn two_origins_of_one_read_are_two_questions() {
     isolated("origins::two_origins_of_one_read_are_two_questions", || {

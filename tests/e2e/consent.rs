@@ -78,6 +78,17 @@ fn allowed_once() {
 }
 
 #[test]
+fn always_allowed() {
+    each("\"persist\"", Some(&["always"]), |report, site| {
+        assert_eq!(text(report, PLAN), "the plan");
+        assert_eq!(text(report, OTHER), "another", "without another question");
+        assert_eq!((report.questions.len(), answers(site)), (1, vec![json!("always")]));
+        let written = std::fs::read_to_string(site.path("belljar.toml")).unwrap();
+        assert!(written.contains("fs = { \"/\" = \"notes\" }"), "{written}");
+    });
+}
+
+#[test]
 fn refused() {
     for refusal in ["deny", "decline", "cancel"] {
         each("true", Some(&[refusal]), |report, site| {

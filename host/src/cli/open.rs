@@ -20,7 +20,7 @@ use crate::audit::Sink;
 use crate::catalog::{Catalog, mount};
 use crate::config::{Audit, Config, FILE, Given};
 use crate::gateway::Gateway;
-use crate::gateway::consent::Consents;
+use crate::gateway::consent::{Consents, Keeper};
 use crate::grants::http::{Network, Settings};
 use crate::grants::secrets::Secrets;
 use crate::sandbox::{Options, Sandbox};
@@ -138,7 +138,8 @@ pub(super) fn sandbox(config: &Config, key: &[u8; 32]) -> Result<Sandbox, Failur
 }
 
 /// Opens everything and starts loading in the background. `quiet`: records that would go to standard error are not kept.
-pub(super) fn open(config: Config, quiet: bool) -> Result<Opened, Failure> {
+/// `keeper`: what keeps that a person allows something for good.
+pub(super) fn open(config: Config, quiet: bool, keeper: Option<Arc<dyn Keeper>>) -> Result<Opened, Failure> {
     // A file that may not grow any more is an error of the write, as a full disk is, and not the end of everything.
     let too_large = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
     let _ = tokio::signal::unix::signal(too_large);
@@ -155,7 +156,7 @@ pub(super) fn open(config: Config, quiet: bool) -> Result<Opened, Failure> {
         Admission::new(calls, Budget::new(config.total_memory)),
         audit,
         // What was answered is remembered by this process alone, so that its key is its own too.
-        Consents::new(&fresh_key(), None),
+        Consents::new(&fresh_key(), keeper),
         config.list_time,
     ));
     let loading = Arc::clone(&config);

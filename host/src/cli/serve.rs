@@ -9,8 +9,9 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::pins::Pinning;
-use super::{Failure, Where, open, wall};
+use super::{Failure, Where, keep, open, wall};
 use crate::config::Config;
+use crate::gateway::consent::Keeper;
 use crate::mcp::Handler;
 use crate::mcp::cursor::Cursors;
 use crate::model::Guard;
@@ -28,9 +29,10 @@ pub(super) fn run(at: &Where, dev: bool, http: Option<SocketAddr>) -> Result<Exi
     let listener = http.map(listen).transpose()?;
     let own = listener.as_ref().map(StdListener::local_addr).transpose()?;
     let config = open::config(at, own.as_slice(), Pinning::unless_dev(dev, Pinning::Pin))?;
+    let keeper = keep::start(at, &config)?;
     let wall = wall::raise(&config, None)?;
     let runtime = wall.runtime()?;
-    let served = runtime.block_on(serve(config, listener));
+    let served = runtime.block_on(serve(config, listener, keeper));
     // Ends what is still running, so that its records are written.
     runtime.shutdown_timeout(END);
     served.map(|()| ExitCode::SUCCESS)
@@ -53,7 +55,7 @@ fn listen(address: SocketAddr) -> Result<StdListener, Failure> {
     bound.and_then(TcpListener::into_std).map_err(fail)
 }
 
-async fn serve(config: Config, listener: Option<StdListener>) -> Result<(), Failure> {
+async fn serve(config: Config, listener: Option<StdListener>, keeper: Option<Arc<dyn Keeper>>) -> Result<(), Failure> {
     tokio::spawn(keep_timers_cheap());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -62,7 +64,7 @@ async fn serve(config: Config, listener: Option<StdListener>) -> Result<(), Fail
         tracing::info!("stopping");
     };
     let listener = listener.map(TcpListener::from_std).transpose()?;
-    let opened = open::open(config, false)?;
+    let opened = open::open(config, false, keeper)?;
     let cursors = Arc::new(Cursors::new(&opened.key));
     match listener {
         None => Ok(transport::stdio::serve(Handler::new(opened.gateway, cursors, "stdio"), stop).await?),

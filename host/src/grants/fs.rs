@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use toml_edit::TableLike;
+use toml_edit::{Item, TableLike};
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource, ResourceType};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File};
@@ -142,6 +142,13 @@ impl Grant for Fs {
     fn give(mount: &mut dyn TableLike, gift: &Gift, here: &Here) -> Result<(), String> {
         let (guest, host) = gift.pair(&Self::GIVE)?;
         edit::set_entry(mount, Self::NAME, guest, here.written(host).into())
+    }
+
+    fn keep(mount: &mut dyn TableLike, guest: &str) -> Result<(), String> {
+        let granted = mount.get(Self::NAME).and_then(|all| all.get(guest));
+        let path = granted.and_then(|granted| granted.get("path")).and_then(Item::as_str).map(str::to_owned);
+        let path = path.ok_or_else(|| format!("fs: \"{guest}\" is not granted as one that is asked for first"))?;
+        edit::set_entry(mount, Self::NAME, guest, path.into())
     }
 
     fn take(mount: &mut dyn TableLike, what: &str) -> Result<(), String> {

@@ -143,6 +143,10 @@ impl Grant for Http {
         edit::give(mount, gift)
     }
 
+    fn keep(mount: &mut dyn TableLike, origin: &str) -> Result<(), String> {
+        edit::give(mount, &Gift { what: origin.to_owned(), more: Vec::new() })
+    }
+
     fn take(mount: &mut dyn TableLike, what: &str) -> Result<(), String> {
         edit::take(mount, what)
     }
