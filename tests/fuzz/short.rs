@@ -19,7 +19,8 @@ macro_rules! short {
 }
 
 short! {
-    reference, base, route, template, listing, reading, cursor, text, message, profile, compiler, config, grants, audit,
+    reference, base, route, template, listing, reading, cursor, text, message, profile, compiler, config, grants,
+    authority, origin, path, redactor, filling, audit,
 }
 
 #[test]
