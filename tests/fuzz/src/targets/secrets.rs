@@ -93,10 +93,13 @@ fn spelt(value: &str, how: &[u8]) -> String {
                 '\'' => "&#39;".to_owned(),
                 _ => c.to_string(),
             },
-            9 => serde_json::Value::from(c.to_string()).to_string().trim_matches('"').to_owned(),
+            9 => match c {
+                '"' | '\\' => format!("\\{c}"),
+                _ => c.to_string(),
+            },
             _ => c.to_string(),
         };
-        text.push_str(if one.is_empty() { "\\\"" } else { &one });
+        text.push_str(&one);
     }
     text
 }
