@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-use crate::model::{Caller, Decision, Digest, MountName, ReadError, Trail, Usage, Verdict};
+use crate::model::{Caller, Consent, Decision, Digest, MountName, ReadError, Trail, Usage, Verdict};
 
 pub use sink::Sink;
 
@@ -33,6 +33,17 @@ pub struct Record {
     pub usage: Usage,
     /// What it was allowed and refused.
     pub trail: Trail,
+    /// What a person was asked after it, or before it.
+    pub consent: Consented,
+}
+
+/// What a person was asked, and answered. Whoever asked for the call is who was asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Consented {
+    /// What was asked when the call had ended.
+    pub asked: Option<Consent>,
+    /// What was answered before it began, and how: `once`, `always`, `deny`, `decline`, `cancel`.
+    pub answered: Option<(Consent, &'static str)>,
 }
 
 /// The shape of a line, in the order in which people read it.
@@ -56,6 +67,10 @@ struct Line<'a> {
     usage: Used,
     grants: Vec<Decided<'a>>,
     denials: Vec<Decided<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<Question<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered: Option<Question<'a>>,
     #[serde(skip_serializing_if = "is_zero")]
     decisions_dropped: u32,
 }
@@ -89,6 +104,14 @@ struct Decided<'a> {
     times: u32,
 }
 
+#[derive(Serialize)]
+struct Question<'a> {
+    grant: &'a str,
+    what: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<&'a str>,
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_zero(n: &u32) -> bool {
     *n == 0
@@ -103,6 +126,9 @@ impl Record {
             let decisions = self.trail.decisions().iter().filter(is_so);
             decisions.map(|d| Decided { grant: d.grant, what: &d.what, times: d.times }).collect()
         };
+        fn question<'a>(Consent { grant, what }: &'a Consent, answer: Option<&'a str>) -> Question<'a> {
+            Question { grant, what, answer }
+        }
         let line = Line {
             time: humantime::format_rfc3339_millis(self.at).to_string(),
             caller: Who { transport: self.caller.transport, client: self.caller.client.as_deref() },
@@ -131,6 +157,8 @@ impl Record {
             },
             grants: decided(true),
             denials: decided(false),
+            asked: self.consent.asked.as_ref().map(|asked| question(asked, None)),
+            answered: self.consent.answered.as_ref().map(|(asked, answer)| question(asked, Some(answer))),
             decisions_dropped: self.trail.dropped,
         };
         // Strings and numbers always serialise.

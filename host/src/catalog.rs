@@ -5,6 +5,7 @@
 
 pub mod listing;
 pub mod mount;
+pub mod quarantine;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,15 +16,27 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::model::MountName;
 pub use mount::{Mount, Refused, Source};
+pub use quarantine::Quarantined;
 
 /// All mounts at one moment.
 #[derive(Default)]
 pub struct Snapshot {
     /// Sorted by name.
     mounts: Vec<Arc<Mount>>,
-    bases: HashMap<String, usize>,
+    bases: HashMap<String, Place>,
     /// Files and mounts that are not served, with the reason, sorted.
     refused: Vec<Refused>,
+    /// Mounts that wait for the operator's trust, sorted by name.
+    quarantined: Vec<Quarantined>,
+}
+
+/// Whose a base is.
+#[derive(Clone, Copy)]
+enum Place {
+    /// A mount's, by its place in the list.
+    Mount(usize),
+    /// One's in quarantine. It keeps its names, so that no other mount can answer in its stead.
+    Quarantined(usize),
 }
 
 impl Snapshot {
@@ -31,17 +44,41 @@ impl Snapshot {
     pub fn new(mut mounts: Vec<Arc<Mount>>, mut refused: Vec<Refused>) -> Self {
         mounts.sort_by(|a, b| a.name.cmp(&b.name));
         refused.sort();
-        let bases = mounts.iter().enumerate().map(|(at, mount)| (mount.base.clone(), at)).collect();
-        Self { mounts, bases, refused }
+        let bases = mounts.iter().enumerate().map(|(at, mount)| (mount.base.clone(), Place::Mount(at))).collect();
+        Self { mounts, bases, refused, quarantined: Vec::new() }
+    }
+
+    /// The same with these in quarantine; their names and bases are distinct too.
+    #[must_use]
+    pub fn with_quarantined(mut self, mut quarantined: Vec<Quarantined>) -> Self {
+        quarantined.sort_by(|a, b| a.name.cmp(&b.name));
+        let places = quarantined.iter().enumerate().map(|(at, one)| (one.base.clone(), Place::Quarantined(at)));
+        self.bases.extend(places);
+        Self { quarantined, ..self }
     }
 
     /// The mount with the longest base that `uri` begins with, and the rest of `uri`.
     pub fn route<'u>(&self, uri: &'u str) -> Option<(&Arc<Mount>, &'u str)> {
+        match self.place(uri)? {
+            (Place::Mount(at), reference) => Some((self.mounts.get(at)?, reference)),
+            (Place::Quarantined(_), _) => None,
+        }
+    }
+
+    /// The mount in quarantine that `uri` belongs to.
+    pub fn quarantined_at(&self, uri: &str) -> Option<&Quarantined> {
+        match self.place(uri)? {
+            (Place::Quarantined(at), _) => self.quarantined.get(at),
+            (Place::Mount(_), _) => None,
+        }
+    }
+
+    /// The longest base that `uri` begins with, and the rest of `uri`.
+    fn place<'u>(&self, uri: &'u str) -> Option<(Place, &'u str)> {
         // A base ends in `/` or `:`, so only the places behind those can be where one ends.
         uri.bytes().enumerate().rev().filter(|(_, b)| matches!(b, b'/' | b':')).find_map(|(at, _)| {
             let (base, reference) = uri.split_at_checked(at + 1)?;
-            let mount = self.mounts.get(*self.bases.get(base)?)?;
-            Some((mount, reference))
+            Some((*self.bases.get(base)?, reference))
         })
     }
 
@@ -59,6 +96,11 @@ impl Snapshot {
     /// What is not served.
     pub fn refused(&self) -> &[Refused] {
         &self.refused
+    }
+
+    /// What is not served until the operator trusts it.
+    pub fn quarantined(&self) -> &[Quarantined] {
+        &self.quarantined
     }
 }
 

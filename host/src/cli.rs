@@ -3,13 +3,20 @@
 //!
 //! Exit codes: 0 fine, 1 failed, 2 misused.
 
+mod change;
 mod check;
 mod compiler;
+mod flags;
+mod grant;
 mod inspect;
 mod list;
 mod open;
+mod pins;
 mod read;
+mod revoke;
 mod serve;
+mod store;
+mod trust;
 mod wall;
 
 use std::io::{IsTerminal, Write};
@@ -43,6 +50,23 @@ struct Where {
     config: Option<PathBuf>,
 }
 
+/// Whether components are compared with the lock.
+#[derive(Args, Clone, Copy)]
+struct Dev {
+    /// For developing providers: compare no component with belljar.lock, and write none. Whatever lies in the plugin
+    /// directory uses the grants of its mount.
+    #[arg(long)]
+    dev: bool,
+}
+
+/// Whether the operator is asked.
+#[derive(Args, Clone, Copy)]
+struct Yes {
+    /// Write without asking.
+    #[arg(long)]
+    yes: bool,
+}
+
 #[derive(Subcommand)]
 enum Verb {
     /// Serves MCP on standard input and output, or over HTTP.
@@ -55,6 +79,8 @@ enum Verb {
         /// Serve Streamable HTTP at http://ADDR/mcp instead. Loopback only; port 0 takes a free one.
         #[arg(long, value_name = "ADDR")]
         http: Option<SocketAddr>,
+        #[command(flatten)]
+        dev: Dev,
     },
     /// Lists every mount with its resources and templates, and what is not served, and why.
     #[command(after_help = "Examples:\n  belljar list\n  belljar list --mount notes --json")]
@@ -67,6 +93,8 @@ enum Verb {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        dev: Dev,
     },
     /// Reads a resource.
     #[command(
@@ -84,6 +112,8 @@ enum Verb {
         /// Print JSON: every piece of the contents, blobs in base64.
         #[arg(long, conflicts_with = "output")]
         json: bool,
+        #[command(flatten)]
+        dev: Dev,
     },
     /// Says what a file is: exports, imports, digest, which grants it could use, whether it can be mounted.
     #[command(after_help = "Example:\n  belljar inspect plugins/files.wasm")]
@@ -103,6 +133,50 @@ enum Verb {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        dev: Dev,
+    },
+    /// Gives a mount a capability: shows the change of the configuration and what it means, asks, and writes it.
+    #[command(
+        after_help = "Examples:\n  belljar grant notes --fs /notes=~/notes\n  belljar grant weather --http https://api.example --method GET --path '/points/*'"
+    )]
+    Grant {
+        #[command(flatten)]
+        at: Where,
+        /// The mount.
+        #[arg(value_name = "MOUNT")]
+        mount: String,
+        #[command(flatten)]
+        gifts: flags::Gifts,
+        #[command(flatten)]
+        yes: Yes,
+    },
+    /// Takes a capability away from a mount.
+    #[command(after_help = "Examples:\n  belljar revoke notes --fs /notes\n  belljar revoke notes --all")]
+    Revoke {
+        #[command(flatten)]
+        at: Where,
+        /// The mount.
+        #[arg(value_name = "MOUNT")]
+        mount: String,
+        #[command(flatten)]
+        takings: flags::Takings,
+        /// Take away everything that it holds.
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        yes: Yes,
+    },
+    /// Lets the components of mounts use their grants as they are now: shows what changed, and asks.
+    #[command(after_help = "Example:\n  belljar trust notes")]
+    Trust {
+        #[command(flatten)]
+        at: Where,
+        /// The mounts.
+        #[arg(value_name = "MOUNT", required = true)]
+        mounts: Vec<String>,
+        #[command(flatten)]
+        yes: Yes,
     },
     /// Compiles a component from standard input to standard output; belljar runs this in a process of its own.
     #[command(name = compiler::VERB, hide = true)]
@@ -156,11 +230,14 @@ pub fn main() -> ExitCode {
     }
     let result = match command.verb {
         Verb::Compile => return compiler::child(),
-        Verb::Serve { at, http } => serve::run(&at, http),
-        Verb::List { at, mount, json } => list::run(&at, mount.as_deref(), json),
-        Verb::Read { at, uri, output, json } => read::run(&at, &uri, output.as_deref(), json),
+        Verb::Serve { at, http, dev } => serve::run(&at, dev.dev, http),
+        Verb::List { at, mount, json, dev } => list::run(&at, dev.dev, mount.as_deref(), json),
+        Verb::Read { at, uri, output, json, dev } => read::run(&at, dev.dev, &uri, output.as_deref(), json),
         Verb::Inspect { file, json } => inspect::run(&file, json),
-        Verb::Check { at, json } => check::run(&at, json),
+        Verb::Check { at, json, dev } => check::run(&at, dev.dev, json),
+        Verb::Grant { at, mount, gifts, yes } => grant::run(&at, &mount, &gifts.0, yes.yes),
+        Verb::Revoke { at, mount, takings, all, yes } => revoke::run(&at, &mount, &takings.0, all, yes.yes),
+        Verb::Trust { at, mounts, yes } => trust::run(&at, &mounts, yes.yes),
     };
     let (code, why) = match result {
         Ok(code) => return code,

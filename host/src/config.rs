@@ -3,6 +3,7 @@
 //! Every message names the key's path, says what was expected, and the nearest valid key where one was misspelt. The
 //! file is written by people only; nothing a provider does changes it.
 
+pub mod lock;
 mod section;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use crate::grants::secrets::Source;
 use crate::grants::{Ambient, KINDS, Requested};
 use crate::model::error::show_bytes;
 use crate::model::{Limits, MountName, limits, reference, text};
+use lock::Pins;
 use section::{Bytes, Percent, Section, Span};
 
 /// The name of the file that is looked for in the working directory.
@@ -43,6 +45,18 @@ pub enum Wall {
     Off,
 }
 
+/// Whether a person may be asked to allow a call what its mount does not hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ask {
+    /// Nobody is asked.
+    #[default]
+    Never,
+    /// For the call at hand.
+    Once,
+    /// For the call at hand, or for good: then it is written into the configuration.
+    Persist,
+}
+
 /// The whole configuration, with every path absolute.
 pub struct Config {
     /// The directory that is searched for `*.wasm`.
@@ -69,6 +83,12 @@ pub struct Config {
     pub limits: Limits,
     /// The mounts that are named, by name.
     pub mounts: BTreeMap<MountName, Mount>,
+    /// The file that this was read from, if there is one.
+    pub file: Option<PathBuf>,
+    /// Where the lock of digests is kept.
+    pub lock: PathBuf,
+    /// Which bytes may use the grants of which mount. The file does not say it; until the lock was read, none may.
+    pub pins: Pins,
     /// What grants may know.
     pub ambient: Ambient,
 }
@@ -90,8 +110,17 @@ pub struct Mount {
     pub uri: Option<String>,
     /// The grants.
     pub grants: Requested,
+    /// Whether a person may be asked for what is not granted.
+    pub ask: Ask,
     /// The limits.
     pub limits: Limits,
+}
+
+impl Mount {
+    /// Whether it holds anything that only the bytes may use to which it was given.
+    pub fn needs_pin(&self) -> bool {
+        !self.grants.is_empty()
+    }
 }
 
 /// What the machine and the command line say.
@@ -136,9 +165,14 @@ impl Config {
         }
     }
 
-    /// The TCP ports that mounts may connect to.
+    /// The TCP ports that mounts may connect to: those of their grants, and where a person may be asked for an origin,
+    /// those of the web.
     pub fn ports(&self) -> Vec<u16> {
-        self.mounts.values().flat_map(|mount| mount.grants.ports()).collect()
+        let asked = |mount: &Mount| if mount.ask == Ask::Never { &[][..] } else { &[80, 443] };
+        self.mounts
+            .values()
+            .flat_map(|mount| mount.grants.ports().into_iter().chain(asked(mount).iter().copied()))
+            .collect()
     }
 
     fn parse(source: String, given: &Given) -> Result<Self, String> {
@@ -204,7 +238,8 @@ impl Config {
             .map(|path| given.directory.join(path))
             .or(plugins)
             .unwrap_or_else(|| base.join("plugins"));
-        let mut reserved = vec![plugins.clone(), cache.clone(), state.clone(), base.join("belljar.lock")];
+        let lock = base.join(lock::FILE);
+        let mut reserved = vec![plugins.clone(), cache.clone(), state.clone(), lock.clone()];
         reserved.extend(given.file.as_ref().map(|(path, _)| path.clone()));
         if let Audit::File(path) = &audit {
             reserved.push(path.clone());
@@ -217,6 +252,7 @@ impl Config {
         });
         let files: Vec<PathBuf> = files.collect();
         ambient.reserved.extend(files);
+        let (pins, file) = (Pins::default(), given.file.as_ref().map(|(path, _)| path.clone()));
         Ok(Self {
             plugins,
             cache,
@@ -230,6 +266,9 @@ impl Config {
             network,
             limits,
             mounts,
+            file,
+            lock,
+            pins,
             ambient,
         })
     }
@@ -301,6 +340,7 @@ fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> 
     if let Some(uri) = &uri {
         reference::check_base(uri).map_err(|why| format!("{}uri = {uri:?} {why}", section.path()))?;
     }
+    let ask = read_ask(&mut section)?;
     let limits = match section.section("limits")? {
         None => defaults.clone(),
         Some(own) => read_limits(own, defaults.clone())?,
@@ -322,8 +362,27 @@ fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> 
             }
         }
     }
+    if let Some(kind) = grants.needs_consent().filter(|_| ask == Ask::Never) {
+        return Err(format!(
+            "{0}{kind}: it is asked for first, and this mount asks nobody; add  ask = true  to [{1}], or take  ask = true  from it",
+            section.path(),
+            section.path().trim_end_matches('.')
+        ));
+    }
     section.finish(&KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>())?;
-    Ok(Mount { component, uri, grants, limits })
+    Ok(Mount { component, uri, grants, ask, limits })
+}
+
+fn read_ask(section: &mut Section) -> Result<Ask, String> {
+    const WAYS: &str = "true, false or \"persist\"";
+    match section.take::<toml::Value>("ask", WAYS)? {
+        None | Some(toml::Value::Boolean(false)) => Ok(Ask::Never),
+        Some(toml::Value::Boolean(true)) => Ok(Ask::Once),
+        Some(toml::Value::String(word)) if word == "persist" => Ok(Ask::Persist),
+        Some(other) => {
+            Err(format!("{}ask = {}: expected {WAYS}", section.path(), text::excerpt(&other.to_string(), 80)))
+        }
+    }
 }
 
 fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, String> {

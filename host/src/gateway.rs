@@ -3,10 +3,12 @@
 //! A read is one line through here. Knows no MCP and no WebAssembly; every request ends in exactly one record per call.
 
 pub mod check;
+pub mod consent;
+mod record;
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
@@ -14,15 +16,16 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::admission::Admission;
 use crate::admission::budget::Budget;
-use crate::audit::{Record, Sink};
+use crate::audit::Sink;
 use crate::catalog::listing::{Listed, Position, is_full};
 use crate::catalog::{Catalog, Mount, Snapshot};
 use crate::model::error::{Bound, Limit};
 use crate::model::{
-    Answer, Caller, Description, Fault, Guard, MountName, Operation, Outcome, ReadError, Reading, Trail, Usage,
-    reference, text,
+    Answer, Caller, Description, Fault, Guard, MountName, Operation, Outcome, ReadError, Reading, reference, text,
 };
 use crate::sandbox::Sandbox;
+use consent::{Asking, Consents, Question, Round};
+use record::Recorder;
 
 /// Mounts whose first page is asked for at once.
 const WINDOW: usize = 8;
@@ -46,7 +49,16 @@ pub struct Gateway {
     sandbox: Arc<Sandbox>,
     admission: Admission,
     audit: Sink,
+    consents: Consents,
     list_time: Duration,
+}
+
+/// What a read comes to.
+pub enum Read {
+    /// Contents, and the mount that they are from.
+    Given(Reading, Arc<Mount>),
+    /// A question to whoever reads; the same read with the answer goes on.
+    Asks(Question),
 }
 
 /// A page over all mounts.
@@ -76,9 +88,10 @@ impl Gateway {
         sandbox: Arc<Sandbox>,
         admission: Admission,
         audit: Sink,
+        consents: Consents,
         list_time: Duration,
     ) -> Self {
-        Self { catalog, sandbox, admission, audit, list_time }
+        Self { catalog, sandbox, admission, audit, consents, list_time }
     }
 
     /// The mounts, once everything that lay in the plugin directory at the start is loaded, or did not within
@@ -99,41 +112,58 @@ impl Gateway {
         self.admission.budget()
     }
 
-    /// Reads `uri`.
+    /// Reads `uri`, for someone who cannot be asked.
     ///
     /// # Errors
     /// Names the mount where one was found.
     pub async fn read(&self, caller: &Caller, uri: &str) -> Result<(Reading, Arc<Mount>), Fault> {
-        self.read_when(caller, uri, std::future::ready(())).await
+        match self.read_asking(caller, uri, Asking::default(), std::future::ready(())).await? {
+            Read::Given(reading, mount) => Ok((reading, mount)),
+            Read::Asks(question) => {
+                let error = ReadError::Internal("a question to someone who cannot answer".to_owned());
+                Err(Fault { error, mount: Some(question.mount), uri: Some(question.uri) })
+            }
+        }
     }
 
     /// Reads `uri` once `room` is there for the answer. That is waited for after the call has its turn, so that a caller who
-    /// asks for much and takes nothing holds the turns of its mounts, and no answers beyond them.
+    /// asks for much and takes nothing holds the turns of its mounts, and no answers beyond them. What `asking` allows may
+    /// be asked.
     ///
     /// # Errors
     /// As [`Gateway::read`].
-    pub async fn read_when(
+    pub async fn read_asking(
         &self,
         caller: &Caller,
         uri: &str,
+        asking: Asking<'_>,
         room: impl Future<Output = ()>,
-    ) -> Result<(Reading, Arc<Mount>), Fault> {
+    ) -> Result<Read, Fault> {
         let (mount, reference) = match self.route(uri).await {
             Ok(found) => found,
             Err(error) => {
-                self.record_unrouted(caller, uri, &error);
-                return Err(Fault { error, mount: None, uri: Some(text::excerpt(uri, reference::MAX_URI)) });
+                let mount = self.catalog.snapshot().quarantined_at(uri).map(|one| one.name.clone());
+                record::refused(&self.audit, caller, uri, (mount.clone(), None), &error);
+                return Err(Fault { error, mount, uri: Some(text::excerpt(uri, reference::MAX_URI)) });
             }
         };
+        let fault = |error| Fault { error, mount: Some(mount.name.clone()), uri: Some(uri.to_owned()) };
+        let mut round = self.consents.begin(asking, caller, uri, &mount).await.map_err(|error| {
+            record::refused(&self.audit, caller, uri, (Some(mount.name.clone()), Some(mount.digest)), &error);
+            fault(error)
+        })?;
         let operation = Operation::Read { reference };
-        let outcome = self.call(caller, &mount, &operation, None, room).await;
+        let outcome = self.call_asking(caller, &mount, &operation, None, room, (&mut round, uri)).await;
+        if let Some(question) = round.question {
+            return Ok(Read::Asks(question));
+        }
         let read = outcome.and_then(|answer| match answer {
             Answer::Reading(reading) => check::reading(reading, operation.reference().unwrap_or_default(), &mount),
             _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
         });
         match read {
-            Ok(reading) => Ok((reading, mount)),
-            Err(error) => Err(Fault { error, mount: Some(mount.name.clone()), uri: Some(uri.to_owned()) }),
+            Ok(reading) => Ok(Read::Given(reading, mount)),
+            Err(error) => Err(fault(error)),
         }
     }
 
@@ -149,8 +179,13 @@ impl Gateway {
         let mut snapshot = self.catalog.snapshot();
         if snapshot.route(uri).is_none() {
             let by = Instant::now() + FIRST_LOAD;
-            let is_loaded = self.catalog.settled_or(by, |snapshot| snapshot.route(uri).is_some()).await;
+            let is_known =
+                |snapshot: &Snapshot| snapshot.route(uri).is_some() || snapshot.quarantined_at(uri).is_some();
+            let is_loaded = self.catalog.settled_or(by, is_known).await;
             snapshot = self.catalog.snapshot();
+            if let Some(one) = snapshot.quarantined_at(uri) {
+                return Err(one.error());
+            }
             if !is_loaded {
                 let why = "components are still being compiled, and that of this URI may be one of them";
                 return Err(ReadError::Unavailable(why.to_owned()));
@@ -207,6 +242,13 @@ impl Gateway {
             keys: HashSet::new(),
             bytes: 0,
         };
+
+        // Once a listing, on its first page.
+        if start.is_none() {
+            for one in snapshot.quarantined().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
+                walk.tell(&one.name, one.notice());
+            }
+        }
 
         // In the middle of one mount, the others are not asked until it is finished.
         if let Some(position) = start.filter(|p| !p.is_start())
@@ -267,7 +309,7 @@ impl Gateway {
         T::unpack(answer)
     }
 
-    /// Admits, calls, records. `by`: an earlier deadline than the mount's own. `room`: see [`Gateway::read_when`].
+    /// Admits, calls, records. `by`: an earlier deadline than the mount's own. `room`: see [`Gateway::read_asking`].
     async fn call(
         &self,
         caller: &Caller,
@@ -276,10 +318,25 @@ impl Gateway {
         by: Option<Instant>,
         room: impl Future<Output = ()>,
     ) -> Result<Answer, ReadError> {
-        let mut recorder = Recorder { audit: &self.audit, caller, mount, operation, ended: None };
+        self.call_asking(caller, mount, operation, by, room, (&mut Round::default(), "")).await
+    }
+
+    /// The same between questions about a URI: with what was allowed, and with what is asked when it has ended.
+    async fn call_asking(
+        &self,
+        caller: &Caller,
+        mount: &Arc<Mount>,
+        operation: &Operation,
+        by: Option<Instant>,
+        room: impl Future<Output = ()>,
+        (round, uri): (&mut Round, &str),
+    ) -> Result<Answer, ReadError> {
+        let mut recorder = Recorder::new(&self.audit, caller, mount, operation);
+        recorder.consent = round.on_record();
         let outcome = match self.admission.admit(&mount.gate, operation, by).await {
             Ok(permit) => match timeout_at(permit.deadline(), room).await {
                 Ok(()) => {
+                    let permit = permit.with_consent(self.consents.for_call(mount, round));
                     let outcome = self.sandbox.call(mount.id, permit, operation.clone()).await;
                     let failed = outcome.result.as_ref().err();
                     if !failed.is_some_and(|error| self.was_hurried(error)) {
@@ -293,6 +350,10 @@ impl Gateway {
         };
         let Outcome { result, usage, trail } = outcome;
         let result = result.map_err(|error| check::explain(error, &trail, mount));
+        if let Err(error) = &result {
+            self.consents.ask(round, caller, uri, mount, error, &trail);
+            recorder.consent = round.on_record();
+        }
         recorder.ended = Some((result.as_ref().map(|_| ()).map_err(Clone::clone), usage, trail));
         result
     }
@@ -302,50 +363,6 @@ impl Gateway {
     fn was_hurried(&self, error: &ReadError) -> bool {
         let half = u64::try_from(self.list_time.as_millis() / 2).unwrap_or(u64::MAX);
         error.limit().is_some_and(|limit| limit.bound == Bound::ListTime && limit.cap < half)
-    }
-
-    fn record_unrouted(&self, caller: &Caller, uri: &str, error: &ReadError) {
-        self.audit.record(Record {
-            at: SystemTime::now(),
-            caller: caller.clone(),
-            mount: None,
-            digest: None,
-            operation: "read",
-            reference: Some(text::excerpt(uri, reference::MAX_URI)),
-            outcome: Err(error.clone()),
-            usage: Usage::default(),
-            trail: Trail::default(),
-        });
-    }
-}
-
-/// Records a call when it goes out of scope: how it ended, or that it was withdrawn.
-struct Recorder<'a> {
-    audit: &'a Sink,
-    caller: &'a Caller,
-    mount: &'a Mount,
-    operation: &'a Operation,
-    ended: Option<(Result<(), ReadError>, Usage, Trail)>,
-}
-
-impl Drop for Recorder<'_> {
-    fn drop(&mut self) {
-        if !self.audit.is_on() {
-            return;
-        }
-        let (outcome, usage, trail) =
-            self.ended.take().unwrap_or_else(|| (Err(ReadError::Cancelled), Usage::default(), Trail::default()));
-        self.audit.record(Record {
-            at: SystemTime::now(),
-            caller: self.caller.clone(),
-            mount: Some(self.mount.name.clone()),
-            digest: Some(self.mount.digest),
-            operation: self.operation.name(),
-            reference: self.operation.reference().map(str::to_owned),
-            outcome,
-            usage,
-            trail,
-        });
     }
 }
 
@@ -454,9 +471,13 @@ impl<T: Listed> Walk<'_, T> {
     }
 
     fn notice(&mut self, mount: &Mount, reason: String) {
-        tracing::warn!(mount = %mount.name, "in the listing: {reason}");
+        self.tell(&mount.name, reason);
+    }
+
+    fn tell(&mut self, mount: &MountName, reason: String) {
+        tracing::warn!(mount = %mount, "in the listing: {reason}");
         if self.listing.notices.len() < NOTICES {
-            self.listing.notices.push((mount.name.clone(), reason));
+            self.listing.notices.push((mount.clone(), reason));
         }
     }
 }

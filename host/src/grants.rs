@@ -5,6 +5,7 @@
 //! grant takes during a call goes onto the call's trail. What is not granted is linked all the same and refuses, so
 //! that every WASI program can be instantiated.
 
+pub mod edit;
 pub mod env;
 pub mod fs;
 pub mod http;
@@ -13,12 +14,14 @@ pub mod secrets;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use toml_edit::TableLike;
 use wasmtime::component::Linker;
 use wasmtime_wasi::{WasiCtxBuilder, WasiView};
 use wasmtime_wasi_http::WasiHttpView;
 
 use tokio::time::Instant;
 
+use edit::{Flag, Gift, Here};
 use secrets::{Redactor, Secret, Secrets};
 
 use crate::model::{Consent, Limits, MountName, Trail, Verdict};
@@ -102,6 +105,14 @@ pub trait Grant {
     const IMPORTS: &'static [&'static str];
     /// What an operator adds to the configuration to give it, as an example.
     const EXAMPLE: &'static str;
+    /// What gives it on the command line: `belljar grant MOUNT --NAME VALUE`; its name is [`Grant::NAME`].
+    const GIVE: Flag;
+    /// Flags that say more about what is given, each about the one before it.
+    const MORE: &'static [Flag] = &[];
+    /// What names a thing that is held, for `belljar revoke MOUNT --NAME THING`.
+    const TAKE: &'static str;
+    /// What gives it on the command line, as an example.
+    const TYPED: &'static str;
     /// The value of the key.
     type Config: serde::de::DeserializeOwned + Default;
     /// What a mount holds.
@@ -120,6 +131,11 @@ pub trait Grant {
     /// # Errors
     /// Says what is wrong with the configuration, and the cure.
     fn configure(config: &Self::Config, ambient: &Ambient) -> Result<Self::Mount, String>;
+
+    /// Whether a person is asked before calls get some of it.
+    fn needs_consent(_config: &Self::Config) -> bool {
+        false
+    }
 
     /// The host directories that calls will read, as they are named when they are opened: what a wall around the process
     /// must leave open. What [`Grant::configure`] refuses is not among them.
@@ -142,6 +158,26 @@ pub trait Grant {
 
     /// One line a thing held, in the operator's words.
     fn describe(config: &Self::Config) -> Vec<String>;
+
+    /// What each thing held lets a provider do, in words that go on from "it can".
+    fn in_words(config: &Self::Config) -> Vec<String>;
+
+    /// Writes a thing to be given into the mount's table.
+    ///
+    /// # Errors
+    /// Says what was expected.
+    fn give(mount: &mut dyn TableLike, gift: &Gift, here: &Here) -> Result<(), String>;
+
+    /// Takes a thing out of the mount's table.
+    ///
+    /// # Errors
+    /// Names what is there when that is not.
+    fn take(mount: &mut dyn TableLike, what: &str) -> Result<(), String>;
+
+    /// What the operator should know about the way in which something is given.
+    fn advise(_: &Gift) -> Vec<String> {
+        Vec::new()
+    }
 
     /// What the operator should know about what is held; looked for by `belljar check` only.
     fn warnings(_: &Self::Mount) -> Vec<String> {
@@ -170,6 +206,13 @@ macro_rules! grants {
             name: <$kind as Grant>::NAME,
             imports: <$kind as Grant>::IMPORTS,
             example: <$kind as Grant>::EXAMPLE,
+            flag: <$kind as Grant>::GIVE,
+            more: <$kind as Grant>::MORE,
+            thing: <$kind as Grant>::TAKE,
+            typed: <$kind as Grant>::TYPED,
+            give: <$kind as Grant>::give,
+            take: <$kind as Grant>::take,
+            advise: <$kind as Grant>::advise,
         }),*];
 
         /// Adds every grant's host functions.
@@ -202,10 +245,28 @@ macro_rules! grants {
                 Ok(Held { $($field,)* redactor: Redactor::new(&secrets) })
             }
 
+            /// The kind of which a call gets something only when a person allows it, if there is one.
+            pub fn needs_consent(&self) -> Option<&'static str> {
+                $(if <$kind as Grant>::needs_consent(&self.$field) { return Some(<$kind as Grant>::NAME); })*
+                None
+            }
+
             /// The host directories that calls will read.
             pub fn directories(&self, ambient: &Ambient) -> Vec<PathBuf> {
                 let mut all = Vec::new();
                 $(all.extend(<$kind as Grant>::directories(&self.$field, ambient));)*
+                all
+            }
+
+            /// Whether nothing is granted.
+            pub fn is_empty(&self) -> bool {
+                self.describe().is_empty()
+            }
+
+            /// What is granted, one sentence a thing; see [`Grant::in_words`].
+            pub fn in_words(&self) -> Vec<String> {
+                let mut all = Vec::new();
+                $(all.extend(<$kind as Grant>::in_words(&self.$field));)*
                 all
             }
 
@@ -256,6 +317,32 @@ pub struct Kind {
     pub imports: &'static [&'static str],
     /// See [`Grant::EXAMPLE`].
     pub example: &'static str,
+    /// See [`Grant::GIVE`].
+    pub flag: Flag,
+    /// See [`Grant::MORE`].
+    pub more: &'static [Flag],
+    /// See [`Grant::TAKE`].
+    pub thing: &'static str,
+    /// See [`Grant::TYPED`].
+    pub typed: &'static str,
+    /// See [`Grant::give`].
+    pub give: fn(&mut dyn TableLike, &Gift, &Here) -> Result<(), String>,
+    /// See [`Grant::take`].
+    pub take: fn(&mut dyn TableLike, &str) -> Result<(), String>,
+    /// See [`Grant::advise`].
+    pub advise: fn(&Gift) -> Vec<String>,
+}
+
+impl Kind {
+    /// What gives `mount` something of this kind, in both ways.
+    pub fn cure(&self, mount: &str) -> String {
+        format!("add  {}  to [mounts.{mount}], or run: {}", self.example, self.command(mount))
+    }
+
+    /// What gives `mount` something of this kind, on the command line.
+    pub fn command(&self, mount: &str) -> String {
+        format!("belljar grant {mount} {}", self.typed)
+    }
 }
 
 // THE list: a new kind of grant is a new file and one line here.

@@ -35,6 +35,9 @@
 //! - **A guest never sees a global name.** It lists and is asked for relative references; bases are put on and taken off
 //!   in [`catalog`], and whatever a guest names is routed once more to see that it is its own.
 //! - **A reference is judged once**, in [`model::reference`], and then passed on letter by letter.
+//! - **A request that a guest sends is read once**, in [`grants::http`], and sent in that reading, to an address that was
+//!   judged after the name was looked up; secrets are added behind the guest, and masked in all that leaves the sandbox.
+//! - **Grants belong to bytes**: a mount that holds any is loaded only if its component is the one that `belljar.lock` names.
 //! - **Ambient power enters in `cli`, `config` and `grants` only**: paths become handles there. `host/clippy.toml` refuses
 //!   the functions of the standard library that open things, everywhere else.
 //! - **rmcp is named in `mcp` and `transport` only, wasmtime in `sandbox` and `grants` only.**
@@ -49,6 +52,8 @@
 //! What is deliberately absent: state of a provider between calls, a way for a provider to name the host, a writable
 //! filesystem, unauthenticated listening on anything but loopback.
 
+// The future of a connection holds those of its reads, down to the guest: the compiler counts the layers.
+#![recursion_limit = "256"]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make the files and sockets that they need"))]
 
 pub mod admission;

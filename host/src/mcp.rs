@@ -3,6 +3,7 @@
 //! What rmcp leaves to a server is done here: a panic is answered, a withdrawn request stops its guest, malformed
 //! parameters of a known method are `-32602`.
 
+mod consent;
 pub mod cursor;
 pub mod fault;
 pub mod outbox;
@@ -22,7 +23,8 @@ use rmcp::{RoleServer, ServerHandler};
 
 use crate::admission::budget::Budget;
 use crate::catalog::listing::{Listed, Position};
-use crate::gateway::{Gateway, Listing};
+use crate::gateway::consent::Asking;
+use crate::gateway::{Gateway, Listing, Read};
 use crate::model::{Caller, Guard, Resource, Template, text};
 use cursor::Cursors;
 use outbox::Outbox;
@@ -154,12 +156,12 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let asked = self.asked(&context);
         self.run(&context, async {
-            let (reading, mount) = self
-                .gateway
-                .read_when(&asked.caller, &request.uri, self.outbox.room())
-                .await
-                .map_err(fault::to_error)?;
-            Ok(wire::reading(reading, &mount, asked.is_modern).into())
+            let asking = if asked.is_modern { consent::asking(&request, &context)? } else { Asking::default() };
+            let read = self.gateway.read_asking(&asked.caller, &request.uri, asking, self.outbox.room());
+            Ok(match read.await.map_err(fault::to_error)? {
+                Read::Given(reading, mount) => wire::reading(reading, &mount, asked.is_modern).into(),
+                Read::Asks(question) => consent::question(question).into(),
+            })
         })
         .await
     }

@@ -7,6 +7,7 @@ pub mod error;
 pub mod guard;
 pub mod limits;
 pub mod reference;
+pub mod seal;
 pub mod text;
 
 use std::fmt;
@@ -90,6 +91,29 @@ impl Digest {
             let _ = write!(s, "{b:02x}");
             s
         })
+    }
+}
+
+impl std::str::FromStr for Digest {
+    type Err = String;
+
+    /// Reads what [`fmt::Display`] writes, and nothing else.
+    fn from_str(shown: &str) -> Result<Self, String> {
+        let digits = shown.strip_prefix("sha256:").unwrap_or_default().as_bytes();
+        let value = |digit: u8| match digit {
+            b'0'..=b'9' => Some(digit - b'0'),
+            b'a'..=b'f' => Some(digit - b'a' + 10),
+            _ => None,
+        };
+        let byte = |pair: &[u8]| match pair {
+            [high, low] => Some(value(*high)? << 4 | value(*low)?),
+            _ => None,
+        };
+        let bytes: Option<Vec<u8>> = digits.chunks(2).map(byte).collect();
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+        bytes
+            .map(Self)
+            .ok_or_else(|| format!("\"{}\" is not \"sha256:\" and 64 hexadecimal digits", text::excerpt(shown, 80)))
     }
 }
 

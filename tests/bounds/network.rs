@@ -94,17 +94,6 @@ fn nobody_is_reached_and_each_attempt_is_on_record() {
     assert_eq!(canary.calls(), 2);
 }
 
-/// A grant that does not exist yet is not silently ignored.
-#[test]
-fn network_access_cannot_be_granted_by_accident() {
-    let site = site("[mounts.imp]\ncomponent = \"imp.wasm\"\nhttp = [{ origin = \"http://127.0.0.1\" }]\n");
-    let listed = site.run_json(&["list"]);
-    let refused = listed["refused"].as_array().unwrap();
-    let imp =
-        refused.iter().find(|refused| refused["name"] == "imp").unwrap_or_else(|| panic!("it is served: {listed}"));
-    assert!(imp["reason"].as_str().unwrap().contains("http"), "{imp}");
-}
-
 /// The proxy settings of whoever started the host are the host's.
 #[test]
 fn a_proxy_of_the_hosts_is_not_used() {

@@ -16,7 +16,7 @@ pub(crate) const WITNESS: &str = "belljar://clock/utc";
 /// and half of them waste those.
 pub(crate) const SLACK: Duration = Duration::from_secs(10);
 
-/// A site with the witness and whatever `config` mounts. `imp.wasm` and `files.wasm` are there to be mounted; records go
+/// A site with the witness and whatever `config` mounts. `imp.wasm`, `files.wasm` and `web.wasm` are there to be mounted; records go
 /// to the file that [`Site::audit`] reads.
 pub(crate) fn site(config: &str) -> Site {
     let mut site = bare();
@@ -24,8 +24,10 @@ pub(crate) fn site(config: &str) -> Site {
     if config.contains("imp.wasm") {
         site.mount_as("guest_imp", "imp.wasm");
     }
-    if config.contains("files.wasm") {
-        site.mount("files");
+    for stem in ["files", "web"] {
+        if config.contains(&format!("{stem}.wasm")) {
+            site.mount(stem);
+        }
     }
     site.config(&format!("audit = \"audit.jsonl\"\n{config}"));
     site.share(shared());
@@ -47,8 +49,10 @@ pub(crate) fn bare() -> Site {
 fn shared() -> &'static Path {
     static SHARED: OnceLock<PathBuf> = OnceLock::new();
     SHARED.get_or_init(|| {
-        let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bounds");
-        Site::compile(&shared, &["clock", "files", "guest_imp"]);
+        // A test that runs once more, in a network of its own, leaves alone what the others use.
+        let own = belljar_tests::net::inside().map_or_else(String::new, |test| format!("-{test}"));
+        let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bounds{own}"));
+        Site::compile(&shared, &["clock", "files", "guest_imp", "web"]);
         shared
     })
 }

@@ -8,7 +8,9 @@
 //! ```
 //!
 //! and prints one line, a [`Report`] in JSON: `client`, `protocol`, `server`, `resources` and `templates` (over all
-//! pages), `pages`, and `reads`, by URI, each with `contents` or with the `error` that came instead.
+//! pages), `pages`, and `reads`, by URI, each with `contents` or with the `error` that came instead. The clients of major
+//! version 2 can be asked when the request has `answers`, which a callback gives one after the other; `questions` are what it
+//! was shown.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -35,6 +37,8 @@ pub(crate) struct Report {
     pub(crate) templates: Vec<Value>,
     /// What each read gave.
     pub(crate) reads: Map<String, Value>,
+    /// What the person was asked: the parameters of each `elicitation/create`.
+    pub(crate) questions: Vec<Value>,
 }
 
 /// How a client reaches the server.
@@ -56,6 +60,30 @@ impl Reach<'_> {
         request["reads"] = reads.into();
         request
     }
+}
+
+/// The clients that can be asked, in the modern era.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asked {
+    /// Python 2.3.
+    Python,
+    /// TypeScript 2.4.
+    Node,
+}
+
+/// A client whose person gives these answers, or who has no person; or `None` if it is not to be had here.
+pub(crate) fn asked(client: Asked, reach: &Reach<'_>, reads: &[&str], answers: Option<&[&str]>) -> Option<Report> {
+    let (program, script) = match client {
+        Asked::Python => (places::python(2)?, "py/client_2.py"),
+        Asked::Node => (places::node()?, "node/client_2.mjs"),
+    };
+    let mut request = reach.request("auto", reads);
+    if let Some(answers) = answers {
+        request["answers"] = answers.into();
+    }
+    let mut command = Command::new(program);
+    command.arg(places::client_script(script));
+    Some(self::program(command, &request))
 }
 
 /// Python SDK `major`, or `None` if Python is not to be had here.
@@ -92,6 +120,7 @@ pub(crate) fn inspector(reach: &Reach<'_>, era: &str, reads: &[&str]) -> Option<
         pages: 0,
         templates: array(&mut templates["resourceTemplates"]),
         reads: reads.iter().map(read).collect(),
+        questions: Vec::new(),
     })
 }
 
@@ -172,6 +201,7 @@ fn program(mut command: Command, request: &Value) -> Report {
             Value::Object(reads) => reads,
             other => panic!("no reads: {other}"),
         },
+        questions: seen["questions"].as_array().cloned().unwrap_or_default(),
     }
 }
 

@@ -13,6 +13,7 @@
 )]
 
 mod clients;
+mod consent;
 mod endings;
 mod expectations;
 mod runs;

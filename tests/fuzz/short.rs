@@ -19,8 +19,7 @@ macro_rules! short {
 }
 
 short! {
-    reference, base, route, template, listing, reading, cursor, text, message, profile, compiler, config, grants,
-    authority, origin, path, redactor, filling, audit,
+    reference, base, route, template, listing, reading, cursor, consent, text, message, profile, compiler, config, lock, grants, authority, origin, path, redactor, filling, audit,
 }
 
 #[test]

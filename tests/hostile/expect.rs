@@ -39,6 +39,8 @@ pub(crate) fn limit(name: &'static str) -> Expect {
         "random" => Expect::Limit(&["random"]),
         "stack" => Expect::Limit(&["stack"]),
         "instances" => Expect::Limit(&["instances"]),
+        "requests" => Expect::Limit(&["requests"]),
+        "download" => Expect::Limit(&["download"]),
         _ => panic!("no limit {name:?}"),
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn rows() -> Vec<Row> {
             .time(8_000)
             .act(asleep)
             .stopped(Stops::Structure("deadlines are of the clock that only goes forward")),
-        bare("INF-07", "single bytes of the configuration, the key and the cache are damaged")
+        bare("INF-07", "single bytes of the configuration, the lock, the key and the cache are damaged")
             .prepare(|site| {
                 for n in 0..20 {
                     site.drop_in(&format!("own-{n}.wasm"), numbered(n));
@@ -239,6 +239,22 @@ fn damaged(scene: &Scene<'_>) -> String {
         assert!(!said.contains("panicked") && !said.contains("\"fs: "), "flip {flip} of byte {at}: {said}");
     }
     site.config(config);
+    // The lock: with other bytes in the place of those that hold the grant, no damage makes them trusted.
+    let (code, said) = run(&["list"]);
+    assert_eq!(code, Some(0), "{said}");
+    let whole = fs::read(site.path("belljar.lock")).expect("a lock");
+    site.drop_in("own-0.wasm", numbered(99));
+    for flip in 0..flips {
+        let mut bytes = whole.clone();
+        let at = fastrand::usize(..bytes.len());
+        bytes[at] ^= 1 << fastrand::u32(..8);
+        site.write("belljar.lock", &bytes);
+        let (code, said) = run(&["check", "--json"]);
+        let held = said.contains("\"quarantined\": [\n") && said.contains("\"name\": \"own-0\"");
+        assert!(code == Some(1) && held && !said.contains("panicked"), "flip {flip} of byte {at} of the lock: {said}");
+    }
+    site.write("belljar.lock", &whole);
+    site.drop_in("own-0.wasm", numbered(0));
     // The cache: every file of it, a byte in each, and everything is served all the same.
     let mut damages = 0;
     let cache = site.path("own-cache/belljar");
@@ -267,5 +283,7 @@ fn damaged(scene: &Scene<'_>) -> String {
     fs::write(&key, whole.iter().map(|byte| byte ^ 1).collect::<Vec<_>>()).expect("a key");
     let (code, said) = run(&["check"]);
     assert!(code == Some(0) && said.contains("damaged or was not made by this belljar"), "{said}");
-    format!("{flips} flips of the configuration, {refused} refused; {damages} of the cache, none loaded")
+    format!(
+        "{flips} flips of the configuration, {refused} refused; {flips} of the lock, none trusted; {damages} of the cache, none loaded"
+    )
 }

@@ -111,6 +111,11 @@ pub(crate) fn rows() -> Vec<Row> {
             "refused by its size".to_owned()
         })
         .stopped_by(&["component"]),
+        made("LIF-04", "a component that holds a grant is exchanged for another one", || answering("AAAA"))
+            .config("env = { A = \"b\" }")
+            .way(Way::Unstarted)
+            .act(rug_pull)
+            .stopped_by(&["pin"]),
         dropped("LIF-05", "a component is exchanged for another one while it is loaded", |_| {})
             .act(exchanged)
             .stopped(Stops::Structure("a file is read once; what is hashed is what is compiled")),
@@ -317,13 +322,39 @@ fn strangers(site: &Site) {
     fs::create_dir(plugins.join("directory.wasm")).expect("a directory");
 }
 
+/// A provider that answers every read with these four letters.
+pub(crate) fn answering(word: &str) -> Vec<u8> {
+    Hand { fields: &format!("(data (i32.const 224) \"{word}\")"), ..Hand::default() }.assemble()
+}
+
+/// What was loaded is served; what took its place is not, until it is trusted.
+fn rug_pull(scene: &Scene<'_>) -> String {
+    let (uri, name) = (scene.uri("x"), scene.name(""));
+    let first = line(scene, "");
+    assert_eq!(read_text(&first, &uri), "AAAA");
+    scene.site().drop_in(&format!("{name}.wasm"), answering("BBBB"));
+    for _ in 0..50 {
+        assert_eq!(read_text(&first, &uri), "AAAA", "while it serves");
+    }
+    drop(first);
+    let second = line(scene, "");
+    for _ in 0..50 {
+        let error = read(&second, &uri).expect_err("other bytes are served, untrusted");
+        assert_eq!((kind(&error), error.data["mount"] == *name), ("unavailable", true), "{error}");
+    }
+    assert!(read_text(&second, "belljar://witness/static-text").starts_with("This is"));
+    drop(second);
+    let checked = check(scene);
+    assert_eq!(checked["quarantined"][0]["name"], name.as_str(), "{checked}");
+    let (fine, said) = crate::tools::run(scene, &["trust", &name, "--yes"]);
+    assert!(fine, "{said}");
+    assert_eq!(read_text(&line(scene, ""), &uri), "BBBB", "once it is trusted");
+    "served as it was loaded; after a restart in quarantine until it is trusted".to_owned()
+}
+
 /// A component is renamed over another one, over and over, while belljar reads it: digest and answer belong together.
 fn exchanged(scene: &Scene<'_>) -> String {
     let site = scene.site();
-    let answering = |word: &str| {
-        let data = format!("(data (i32.const 224) \"{word}\")");
-        Hand { fields: &data, ..Hand::default() }.assemble()
-    };
     let both = ["AAAA", "BBBB"].map(|word| (word, answering(word)));
     let stop = std::sync::atomic::AtomicBool::new(false);
     let mut seen: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();

@@ -19,10 +19,12 @@
 
 mod absent;
 mod adv;
+mod ask;
 mod blk;
 mod cancel;
 mod cat;
 mod cpu;
+mod egress;
 mod expect;
 mod fs;
 #[path = "../bounds/component.rs"]
@@ -43,6 +45,7 @@ mod scene;
 mod sec;
 mod table;
 mod tools;
+mod upstreams;
 mod xpl;
 
 use std::process::ExitCode;
@@ -61,6 +64,8 @@ fn rows() -> Vec<Row> {
         mem::rows(),
         fs::rows(),
         net::rows(),
+        egress::rows(),
+        upstreams::rows(),
         sec::rows(),
         cat::rows(),
         res::rows(),
@@ -70,6 +75,7 @@ fn rows() -> Vec<Row> {
         xpl::rows(),
         adv::rows(),
         inf::rows(),
+        ask::rows(),
     ];
     all.into_iter().flatten().collect()
 }

@@ -2,7 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use belljar_upstream::{Upstream, answer, echo};
+
+use crate::egress::{fetch, grant, said};
 use crate::expect::that;
 use crate::row::{Row, Stops, Way, imp};
 use crate::tools::{line, read_text, run, shown};
@@ -18,6 +24,9 @@ pub(crate) fn rows() -> Vec<Row> {
             .read("cwd", plain("/"))
             .read("stdin", plain("0 bytes"))
             .stopped(Stops::Structure("nothing of belljar's own environment is passed on")),
+        two_hosts(),
+        own_header(),
+        printed(),
         imp("SEC-04", "a provider panics and traps to see what the error tells")
             .shell("export RUST_BACKTRACE=full WASMTIME_BACKTRACE_DETAILS=1")
             .act(|scene| {
@@ -76,6 +85,105 @@ pub(crate) fn rows() -> Vec<Row> {
             })
             .stopped(Stops::Kernel("files are made with mode 0600, directories with 0700")),
     ]
+}
+
+/// The secret that the rows below have the host add.
+const TOKEN: &str = "sec-tok3n/with+odd=signs";
+
+/// Declares it, and puts it into the environment of belljar.
+fn holding_token(row: Row) -> Row {
+    row.settings("[secrets]\ntoken = { env = \"TOKEN\" }").shell("export TOKEN='sec-tok3n/with+odd=signs'")
+}
+
+const BEARER: &str = "headers = { authorization = \"Bearer ${secret:token}\" }";
+
+fn two_hosts() -> Row {
+    let upstreams: [Arc<Upstream>; 2] = std::array::from_fn(|_| Arc::new(Upstream::plain(echo)));
+    let [with, without] = upstreams.each_ref().map(|upstream| format!("http://127.0.0.1:{}", upstream.port()));
+    let row = imp("SEC-02", "a provider carries a secret of one upstream to another")
+        .config(&format!("http = [{{ origin = \"{with}\", {BEARER} }}, {{ origin = \"{without}\" }}]"));
+    holding_token(row)
+        .act(move |scene| {
+            for origin in [&with, &without, &with.replace("127.0.0.1", "localhost")] {
+                let told = said(&scene.read(&fetch(&format!("GET {origin}/|quiet"))));
+                assert!(!told.contains(TOKEN), "{told}");
+            }
+            let [first, second] = upstreams.each_ref().map(|upstream| upstream.asked());
+            assert_eq!(
+                first.iter().map(|asked| asked.header("authorization")).collect::<Vec<_>>(),
+                [Some(&*format!("Bearer {TOKEN}"))]
+            );
+            assert_eq!(second.iter().map(|asked| asked.header("authorization")).collect::<Vec<_>>(), [None]);
+            "sent to the one, not to the other".to_owned()
+        })
+        .stopped(Stops::Structure("a grant's headers go with requests that this very grant allows"))
+}
+
+fn own_header() -> Row {
+    let upstream = Arc::new(Upstream::plain(|asked| {
+        let token = asked.header("authorization").unwrap_or_default().trim_start_matches("Bearer ");
+        let encoded = STANDARD.encode(format!("user:{token}"));
+        let percent: String = token.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let body = format!("{token} {encoded} {percent} {{\"t\":\"{}\"}}", token.replace('/', "\\/"));
+        answer("200 OK", &format!("x-echo: {token}\r\nauthorization: {token}\r\n"), body)
+    }));
+    let origin = format!("http://127.0.0.1:{}", upstream.port());
+    let row = imp(
+        "SEC-03",
+        "a provider sets the header that carries a secret, or reads it back from an upstream that echoes",
+    )
+    .config(&grant(&origin, BEARER));
+    holding_token(row)
+        .act(move |scene| {
+            for header in ["authorization: mine", "Authorization: mine", "cookie: mine"] {
+                let told = said(&scene.read(&fetch(&format!("GET {origin}/|header {header}"))));
+                assert!(told.starts_with("refused: header"), "{header}: {told}");
+            }
+            let told = said(&scene.read(&fetch(&format!("GET {origin}/|sent"))));
+            assert!(told.starts_with("status 200") && told.contains("****"), "{told}");
+            let percent: String = TOKEN.bytes().map(|byte| format!("%{byte:02x}")).collect();
+            for leaked in [
+                TOKEN,
+                "sec-tok3n",
+                &STANDARD.encode(format!("user:{TOKEN}")),
+                &percent,
+                "sent authorization",
+                "got authorization",
+            ] {
+                assert!(!told.contains(leaked), "{leaked}: {told}");
+            }
+            assert_eq!(upstream.asked().len(), 1);
+            assert_eq!(upstream.asked()[0].header("authorization"), Some(&*format!("Bearer {TOKEN}")));
+            "the upstream saw it, the provider did not".to_owned()
+        })
+        .stopped_by(&["credential", "redact"])
+}
+
+fn printed() -> Row {
+    let row = imp("SEC-07", "a provider that was handed a secret answers with it, fails with it and prints it")
+        .config("env = { TOKEN = \"${secret:token}\" }");
+    holding_token(row)
+        .act(|scene| {
+            for reference in ["env", "errors/failed/env", "errors/denied/env", "print-env"] {
+                let said = shown(&scene.read(reference));
+                assert!(!said.contains("sec-tok3n"), "{reference}: {said}");
+            }
+            assert!(shown(&scene.read("env")).contains("****"));
+            let process = scene.stage.process();
+            assert!(!process.stderr().contains("sec-tok3n"), "in the log");
+            let records = fs::read_to_string(scene.site().path("audit.jsonl")).unwrap_or_default();
+            assert!(!records.contains("sec-tok3n"), "in the records");
+            for verb in [&["check"][..], &["check", "--json"], &["list"]] {
+                let mut command = scene.stage.command(verb, "");
+                command.env("TOKEN", TOKEN);
+                let output = belljar_tests::process::run(command, std::time::Duration::from_secs(40));
+                let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+                assert!(!said.contains("sec-tok3n"), "{verb:?}: {said}");
+                assert!(verb != ["check"] || said.contains("hands the secret \"token\""), "{said}");
+            }
+            "masked in the answer, the error, the log; check warns".to_owned()
+        })
+        .stopped_by(&["redact"])
 }
 
 /// Exactly this text.

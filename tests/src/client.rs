@@ -100,13 +100,20 @@ impl Era {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
     }
 
-    /// Adds what a request of this era carries beside its own parameters.
+    /// Adds what a request of this era carries beside its own parameters; what is there already stays.
     pub fn dress(self, params: &mut Value) {
         if self == Era::Modern {
             let meta = &mut params["_meta"];
-            meta["io.modelcontextprotocol/protocolVersion"] = json!(self.version());
-            meta["io.modelcontextprotocol/clientInfo"] = identity();
-            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+            for (key, value) in [
+                ("protocolVersion", json!(self.version())),
+                ("clientInfo", identity()),
+                ("clientCapabilities", json!({})),
+            ] {
+                let own = &mut meta[format!("io.modelcontextprotocol/{key}")];
+                if own.is_null() {
+                    *own = value;
+                }
+            }
         }
     }
 }

@@ -49,6 +49,7 @@
 pub mod client;
 pub mod http;
 pub mod line;
+pub mod net;
 pub mod places;
 pub mod process;
 pub mod site;

@@ -141,6 +141,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::{Duration, SystemTime};
 
+    use super::super::Consented;
     use super::*;
     use crate::model::error::{Bound, Limit};
     use crate::model::{Caller, Digest, MountName, ReadError, Trail, Usage, Verdict};
@@ -183,6 +184,7 @@ mod tests {
                     bytes: 4,
                 },
                 trail: trail.clone(),
+                consent: Consented::default(),
             });
         }
         drop(sink);

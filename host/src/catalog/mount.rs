@@ -10,9 +10,9 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
 
-use super::{Catalog, Snapshot};
+use super::{Catalog, Quarantined, Snapshot, quarantine};
 use crate::admission::Gate;
-use crate::config::Config;
+use crate::config::{Ask, Config};
 use crate::grants::Requested;
 use crate::model::error::show_bytes;
 use crate::model::{Digest, Guard, Limits, MountName, text};
@@ -38,6 +38,8 @@ pub struct Mount {
     pub id: MountId,
     /// Its turnstile and limits.
     pub gate: Gate,
+    /// Whether a person may be asked for what it does not hold.
+    pub ask: Ask,
     /// The kinds of grants that it holds.
     pub holds: Vec<&'static str>,
     /// The kinds of grants that its component could use.
@@ -66,6 +68,9 @@ struct Plan<'c> {
     file: String,
     base: String,
     grants: Option<&'c Requested>,
+    ask: Ask,
+    /// Whether only the bytes may be loaded that its grants were given to.
+    needs_pin: bool,
     limits: Limits,
 }
 
@@ -130,6 +135,39 @@ impl Source {
     }
 }
 
+/// Reads a file of `dir` that must be a provider.
+fn look(dir: &Dir, file: &str, cap: u64) -> Result<(Source, Profile), String> {
+    let source = Source::read(dir, file, cap)?;
+    let profile = Profile::read(&source.bytes).map_err(|why| format!("it is {why}"))?;
+    profile.check().map_err(|why| format!("it is {why}"))?;
+    Ok((source, profile))
+}
+
+/// The component of a mount, read but not loaded.
+pub struct Found {
+    /// The mount.
+    pub name: MountName,
+    /// The component's file name.
+    pub file: String,
+    /// Its digest, and what it exports and imports; or why it is no provider.
+    pub component: Result<(Digest, Profile), String>,
+}
+
+/// Reads the components of the mounts that `is_wanted` names, whether they are in the configuration or only in `dir`.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn find(config: &Config, dir: &Dir, is_wanted: impl Fn(&MountName) -> bool) -> io::Result<Vec<Found>> {
+    let (plans, _) = plan(files(dir, &mut Vec::new())?, config);
+    let wanted = plans.into_iter().filter(|plan| is_wanted(&plan.name));
+    let found = wanted.map(|plan| {
+        let component = look(dir, &plan.file, plan.limits.component);
+        let component = component.map(|(source, profile)| (source.digest, profile));
+        Found { name: plan.name, file: plan.file, component }
+    });
+    Ok(found.collect())
+}
+
 /// Decides names and bases of everything in `files` and `config`, in an order that does not depend on the directory's.
 fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<Refused>) {
     files.sort_unstable();
@@ -157,6 +195,8 @@ fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<R
                 file,
                 base: mount.uri.clone().unwrap_or_else(|| base(name)),
                 grants: Some(&mount.grants),
+                ask: mount.ask,
+                needs_pin: mount.needs_pin(),
                 limits: mount.limits.clone(),
             },
         );
@@ -186,6 +226,8 @@ fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<R
                             name,
                             file: file.clone(),
                             grants: None,
+                            ask: Ask::Never,
+                            needs_pin: false,
                             limits: config.limits.clone(),
                         },
                     );
@@ -249,11 +291,12 @@ pub async fn load(config: &Config, dir: &Dir, sandbox: &Sandbox, catalog: &Catal
         tracing::warn!("\"{name}\" is not served: {reason}");
     }
     // First what is compiled already, so that no number of others holds it up.
+    let (mounts, quarantined) = (Vec::new(), Vec::new());
     let mut load =
-        Load { config, dir, sandbox, catalog, mounts: Vec::new(), refused, renewed: Instant::now(), published: 0 };
+        Load { config, dir, sandbox, catalog, mounts, refused, quarantined, renewed: Instant::now(), published: 0 };
     let rest = load.all(plans, true).await;
     load.all(rest, false).await;
-    catalog.publish(Snapshot::new(load.mounts, load.refused));
+    load.publish();
     catalog.settle();
     sandbox.tidy();
     Ok(())
@@ -267,8 +310,9 @@ struct Load<'a> {
     catalog: &'a Catalog,
     mounts: Vec<Arc<Mount>>,
     refused: Vec<Refused>,
+    quarantined: Vec<Quarantined>,
     renewed: Instant,
-    /// How many of both the catalog knows.
+    /// How many of these the catalog knows.
     published: usize,
 }
 
@@ -286,7 +330,7 @@ impl Load<'_> {
             }
             // What is loaded is published soon, also when the next one takes long.
             let due = async {
-                match self.published == self.mounts.len() + self.refused.len() {
+                match self.published == self.known() {
                     true => std::future::pending().await,
                     false => tokio::time::sleep_until(self.renewed + RENEW).await,
                 }
@@ -303,7 +347,11 @@ impl Load<'_> {
             match loaded {
                 Ok(Some(mount)) => self.mounts.push(Arc::new(mount)),
                 Ok(None) => rest.push(plan),
-                Err(reason) => {
+                Err(Reason::Quarantined(one)) => {
+                    tracing::error!(mount = %one.name, "in quarantine: {}", one.reason());
+                    self.quarantined.push(*one);
+                }
+                Err(Reason::Refused(reason)) => {
                     let file = text::excerpt(&plan.file, 100);
                     tracing::warn!(mount = %plan.name, "\"{file}\" is not served: {reason}");
                     self.refused.push(Refused { name: plan.name.to_string(), reason });
@@ -316,10 +364,29 @@ impl Load<'_> {
         rest
     }
 
+    fn known(&self) -> usize {
+        self.mounts.len() + self.refused.len() + self.quarantined.len()
+    }
+
     fn publish(&mut self) {
-        self.catalog.publish(Snapshot::new(self.mounts.clone(), self.refused.clone()));
-        self.published = self.mounts.len() + self.refused.len();
+        let snapshot = Snapshot::new(self.mounts.clone(), self.refused.clone());
+        self.catalog.publish(snapshot.with_quarantined(self.quarantined.clone()));
+        self.published = self.known();
         self.renewed = Instant::now();
+    }
+}
+
+/// Why a mount is not served.
+pub(super) enum Reason {
+    /// Says why, and the cure.
+    Refused(String),
+    /// Its bytes may not use its grants.
+    Quarantined(Box<Quarantined>),
+}
+
+impl From<String> for Reason {
+    fn from(reason: String) -> Self {
+        Self::Refused(reason)
     }
 }
 
@@ -329,7 +396,7 @@ async fn load_one<'c>(
     dir: &Dir,
     sandbox: &Sandbox,
     compiled: bool,
-) -> (Plan<'c>, Result<Option<Mount>, String>) {
+) -> (Plan<'c>, Result<Option<Mount>, Reason>) {
     // One file after the other is read and hashed; in between, others are served.
     tokio::task::yield_now().await;
     let loaded = try_load(&plan, config, dir, sandbox, compiled).await;
@@ -342,10 +409,12 @@ async fn try_load(
     dir: &Dir,
     sandbox: &Sandbox,
     compiled: bool,
-) -> Result<Option<Mount>, String> {
-    let source = Source::read(dir, &plan.file, plan.limits.component)?;
-    let profile = Profile::read(&source.bytes).map_err(|why| format!("it is {why}"))?;
-    profile.check().map_err(|why| format!("it is {why}"))?;
+) -> Result<Option<Mount>, Reason> {
+    let (source, profile) = look(dir, &plan.file, plan.limits.component)?;
+    // The bytes that are judged are those that are loaded: the file is not read again.
+    if plan.needs_pin {
+        quarantine::judge(&plan.name, &plan.base, &plan.file, &source.digest, &config.pins)?;
+    }
     if compiled && !sandbox.knows(&source.digest) {
         return Ok(None);
     }
@@ -367,6 +436,7 @@ async fn try_load(
         digest: source.digest,
         id,
         gate: Gate::new(plan.name.clone(), plan.limits.clone()),
+        ask: plan.ask,
         holds,
         uses,
         warning: source.warning,
@@ -374,4 +444,4 @@ async fn try_load(
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -5,14 +5,16 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use super::pins::{self, Pinning};
 use super::wall::{self, Standing};
 use super::{Failure, Where, open};
-use crate::catalog::{Mount, Snapshot};
+use crate::catalog::{Mount, Quarantined, Snapshot};
 use crate::config::Config;
+use crate::config::lock::Pins;
 
-pub(super) fn run(at: &Where, as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(at: &Where, dev: bool, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log(if as_json { "error" } else { "warn,belljar::catalog=error" });
-    let config = open::config(at, &[])?;
+    let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Look))?;
     let wall = wall::raise(&config, None)?;
     wall.runtime()?.block_on(async {
         let opened = open::open(config, true)?;
@@ -22,7 +24,8 @@ pub(super) fn run(at: &Where, as_json: bool) -> Result<ExitCode, Failure> {
         } else {
             super::print(&to_text(&opened.config, &wall.standing, &snapshot))?
         }
-        Ok(if snapshot.refused().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let is_fine = snapshot.refused().is_empty() && snapshot.quarantined().is_empty();
+        Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
 
@@ -35,6 +38,24 @@ fn granted(config: &Config, mount: &Mount) -> Vec<String> {
 /// Grants that the component cannot use.
 fn useless(mount: &Mount) -> Vec<&'static str> {
     mount.holds.iter().filter(|kind| !mount.uses.contains(kind)).copied().collect()
+}
+
+/// Which bytes may use a mount's grants, as far as the lock knows; none when it holds none.
+fn bound(config: &Config, mount: &Mount) -> Option<&'static str> {
+    config.mounts.get(&mount.name).filter(|written| written.needs_pin())?;
+    Some(match &config.pins {
+        Pins::Off => "off",
+        pins if pins.lock().and_then(|lock| lock.pin(&mount.name)).is_some() => "yes",
+        _ => "at-first-start",
+    })
+}
+
+/// A mount in quarantine, as data.
+pub(super) fn quarantined(one: &Quarantined) -> Value {
+    json!({
+        "name": one.name.as_str(), "base": one.base, "file": one.file, "digest": one.found.to_string(),
+        "pinned": one.pinned().map(|digest| digest.to_string()), "reason": one.reason(),
+    })
 }
 
 /// What the operator should know about a mount.
@@ -53,8 +74,28 @@ fn to_text(config: &Config, wall: &Standing, snapshot: &Snapshot) -> String {
         config.cache.display(),
         config.state.display()
     );
+    if matches!(config.pins, Pins::Off) {
+        let _ = writeln!(out, "warning  {}", pins::DEV);
+    }
     for mount in snapshot.mounts() {
         let _ = writeln!(out, "ok       {}  {}  ({}, {})", mount.name, mount.base, mount.file, mount.digest);
+        if !mount.uses.is_empty() {
+            let asked: Vec<&str> = mount.uses.iter().filter(|kind| !mount.holds.contains(kind)).copied().collect();
+            let _ = writeln!(
+                out,
+                "           asks     {}{}",
+                mount.uses.join(", "),
+                match asked.as_slice() {
+                    [] => String::new(),
+                    asked => format!("  (not granted: {})", asked.join(", ")),
+                }
+            );
+        }
+        match bound(config, mount) {
+            Some("off") => drop(writeln!(out, "           bound    to nothing, by --dev")),
+            Some("at-first-start") => drop(writeln!(out, "           bound    to these bytes, by the first start")),
+            _ => {}
+        }
         for line in granted(config, mount) {
             let _ = writeln!(out, "           granted  {line}");
         }
@@ -65,7 +106,15 @@ fn to_text(config: &Config, wall: &Standing, snapshot: &Snapshot) -> String {
     for refused in snapshot.refused() {
         let _ = writeln!(out, "refused  {}: {}", refused.name, refused.reason);
     }
-    let _ = writeln!(out, "{} would be served, {} refused", snapshot.mounts().len(), snapshot.refused().len());
+    for one in snapshot.quarantined() {
+        let _ = writeln!(out, "quarantine  {}  {}: {}", one.name, one.base, one.reason());
+    }
+    let held_back = match snapshot.quarantined().len() {
+        0 => String::new(),
+        some => format!(", {some} in quarantine"),
+    };
+    let _ =
+        writeln!(out, "{} would be served, {} refused{held_back}", snapshot.mounts().len(), snapshot.refused().len());
     out
 }
 
@@ -77,7 +126,7 @@ fn to_json(config: &Config, wall: &Standing, snapshot: &Snapshot) -> Value {
             json!({
                 "name": mount.name.as_str(), "base": mount.base, "file": mount.file, "digest": mount.digest.to_string(),
                 "granted": granted(config, mount), "useless": useless(mount), "uses": mount.uses,
-                "warnings": warnings(config, mount),
+                "bound": bound(config, mount), "warnings": warnings(config, mount),
             })
         })
         .collect();
@@ -87,5 +136,6 @@ fn to_json(config: &Config, wall: &Standing, snapshot: &Snapshot) -> Value {
     json!({
         "plugins": config.plugins, "cache": config.cache, "state": config.state, "wall": wall,
         "mounts": mounts, "refused": refused,
+        "quarantined": snapshot.quarantined().iter().map(quarantined).collect::<Vec<_>>(),
     })
 }

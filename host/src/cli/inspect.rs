@@ -89,10 +89,11 @@ fn to_text(file: &str, size: u64, digest: &Digest, profile: &Profile, mount: &st
     for (at, kind) in KINDS.iter().filter(|kind| uses.contains(&kind.name)).enumerate() {
         let _ = writeln!(
             out,
-            "  {:8} {}  under [mounts.{mount}]: {}",
+            "  {:8} {}  under [mounts.{mount}]: {}   or: {}",
             if at == 0 { "could use" } else { "" },
             kind.name,
-            kind.example
+            kind.example,
+            kind.command(mount)
         );
     }
     match refused {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::pins::Pinning;
 use super::{Failure, Where, caller, open, wall};
 use crate::catalog::listing::Listed;
 use crate::catalog::{Mount, Snapshot};
@@ -22,10 +23,10 @@ struct Whole {
     notices: Vec<String>,
 }
 
-pub(super) fn run(at: &Where, only: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(at: &Where, dev: bool, only: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log("error");
     let only = only.map(MountName::new).transpose().map_err(Failure::Misused)?;
-    let config = open::config(at, &[])?;
+    let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
     let wall = wall::raise(&config, None)?;
     wall.runtime()?.block_on(async {
         let opened = open::open(config, true)?;
@@ -33,6 +34,7 @@ pub(super) fn run(at: &Where, only: Option<&str>, as_json: bool) -> Result<ExitC
         if let Some(only) = &only
             && !snapshot.mounts().iter().any(|mount| mount.name == *only)
             && !snapshot.refused().iter().any(|refused| refused.name == only.as_str())
+            && !snapshot.quarantined().iter().any(|one| one.name == *only)
         {
             let names: Vec<&str> = snapshot.mounts().iter().map(|mount| mount.name.as_str()).collect();
             return Err(Failure::Failed(format!("there is no mount \"{only}\"; the mounts are: {}", names.join(", "))));
@@ -114,6 +116,9 @@ fn to_text(all: &[Whole], snapshot: &Snapshot, is_wanted: impl Fn(&str) -> bool)
     for refused in snapshot.refused().iter().filter(|refused| is_wanted(&refused.name)) {
         let _ = writeln!(out, "{}  not served: {}", refused.name, refused.reason);
     }
+    for one in snapshot.quarantined().iter().filter(|one| is_wanted(one.name.as_str())) {
+        let _ = writeln!(out, "{}  {}  in quarantine: {}", one.name, one.base, one.reason());
+    }
     if out.is_empty() {
         out.push_str("nothing is served: there is no .wasm file in the plugin directory\n");
     }
@@ -153,5 +158,11 @@ fn to_json(all: &[Whole], snapshot: &Snapshot, is_wanted: impl Fn(&str) -> bool)
         .filter(|r| is_wanted(&r.name))
         .map(|r| json!({"name": r.name, "reason": r.reason}))
         .collect();
-    json!({ "mounts": mounts, "refused": refused })
+    let quarantined: Vec<Value> = snapshot
+        .quarantined()
+        .iter()
+        .filter(|one| is_wanted(one.name.as_str()))
+        .map(super::check::quarantined)
+        .collect();
+    json!({ "mounts": mounts, "refused": refused, "quarantined": quarantined })
 }

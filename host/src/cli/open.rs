@@ -12,13 +12,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::SignalKind;
 
 use super::compiler::Subprocess;
-use super::{Failure, Where};
+use super::pins::{self, Pinning};
+use super::{Failure, Where, store};
 use crate::admission::Admission;
 use crate::admission::budget::Budget;
 use crate::audit::Sink;
 use crate::catalog::{Catalog, mount};
 use crate::config::{Audit, Config, FILE, Given};
 use crate::gateway::Gateway;
+use crate::gateway::consent::Consents;
 use crate::grants::http::{Network, Settings};
 use crate::grants::secrets::Secrets;
 use crate::sandbox::{Options, Sandbox};
@@ -37,23 +39,37 @@ fn variable(name: &str) -> Option<PathBuf> {
     Some(value.into())
 }
 
-/// Reads the configuration that the command line names, or the one of the working directory, or none.
-///
-/// What lies in files that the second wall will keep from this process is read here: secrets, and what connections are
-/// made with. `own`: where belljar itself listens.
-pub(super) fn config(at: &Where, own: &[SocketAddr]) -> Result<Config, Failure> {
+/// Reads the configuration that the command line names, or the one of the working directory, or none; and what is kept in
+/// files that the second wall will keep from this process: the lock, secrets, what connections are made with. `own`:
+/// where belljar itself listens.
+pub(super) fn config(at: &Where, own: &[SocketAddr], pinning: Pinning) -> Result<Config, Failure> {
+    let (path, given) = given(at)?;
+    if given.file.is_none() && at.config.is_some() {
+        return Err(Failure::Failed(format!("there is no configuration \"{}\"", path.display())));
+    }
+    let mut config = Config::read(given)?;
+    furnish(&mut config, own)?;
+    pins::apply(&mut config, pinning);
+    Ok(config)
+}
+
+/// Reads secrets, and what connections are made with.
+pub(super) fn furnish(config: &mut Config, own: &[SocketAddr]) -> Result<(), Failure> {
+    config.ambient.secrets = Secrets::read(&config.secrets, &config.ambient);
+    config.ambient.secrets.failures().for_each(|why| tracing::warn!("{why}"));
+    if !config.ports().is_empty() {
+        config.ambient.network = Some(Arc::new(network(config, own)?));
+    }
+    Ok(())
+}
+
+/// Where the configuration is or would be, and all that it is read with.
+pub(super) fn given(at: &Where) -> Result<(PathBuf, Given), Failure> {
     #[expect(clippy::disallowed_methods, reason = "where the operator is")]
     let directory = std::env::current_dir()
         .map_err(|error| Failure::Failed(format!("the working directory cannot be found: {error}")))?;
     let path = directory.join(at.config.as_deref().unwrap_or(Path::new(FILE)));
-    #[expect(clippy::disallowed_methods, reason = "the operator's configuration")]
-    let file = match std::fs::read_to_string(&path) {
-        Ok(text) => Some((path, text)),
-        Err(error) if at.config.is_none() && error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => {
-            return Err(Failure::Failed(format!("cannot read the configuration \"{}\": {error}", path.display())));
-        }
-    };
+    let file = store::read(&path)?.map(|text| (path.clone(), text));
     let home = variable("HOME");
     let place = |name: &str, below: &str| {
         let base = variable(name).filter(|path| path.is_absolute()).or_else(|| Some(home.as_ref()?.join(below)));
@@ -61,13 +77,7 @@ pub(super) fn config(at: &Where, own: &[SocketAddr]) -> Result<Config, Failure> 
         base.unwrap_or_else(|| "/nonexistent".into()).join("belljar")
     };
     let (cache, state) = (place("XDG_CACHE_HOME", ".cache"), place("XDG_STATE_HOME", ".local/state"));
-    let mut config = Config::read(Given { file, directory, plugins: at.plugins.clone(), home, cache, state })?;
-    config.ambient.secrets = Secrets::read(&config.secrets, &config.ambient);
-    config.ambient.secrets.failures().for_each(|why| tracing::warn!("{why}"));
-    if !config.ports().is_empty() {
-        config.ambient.network = Some(Arc::new(network(&config, own)?));
-    }
-    Ok(config)
+    Ok((path, Given { file, directory, plugins: at.plugins.clone(), home, cache, state }))
 }
 
 fn network(config: &Config, own: &[SocketAddr]) -> Result<Network, Failure> {
@@ -144,6 +154,8 @@ pub(super) fn open(config: Config, quiet: bool) -> Result<Opened, Failure> {
         Arc::clone(&sandbox),
         Admission::new(calls, Budget::new(config.total_memory)),
         audit,
+        // What was answered is remembered by this process alone, so that its key is its own too.
+        Consents::new(&fresh_key(), None),
         config.list_time,
     ));
     let loading = Arc::clone(&config);

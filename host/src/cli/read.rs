@@ -1,24 +1,32 @@
 //! `belljar read`: one resource, through the same gateway as a client.
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Read as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::pins::Pinning;
 use super::{Failure, Where, caller, open, wall};
-use crate::model::{Body, Contents, text};
+use crate::catalog::Mount;
+use crate::gateway::consent::{Asking, Choice, Question};
+use crate::gateway::{Gateway, Read};
+use crate::model::{Body, Contents, Reading, text};
 
-pub(super) fn run(at: &Where, uri: &str, output: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
+/// More than any answer has.
+const LONGEST_LINE: u64 = 1024;
+
+pub(super) fn run(at: &Where, dev: bool, uri: &str, output: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log("warn,rmcp=error");
-    let config = open::config(at, &[])?;
+    let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
     let wall = wall::raise(&config, output)?;
     wall.runtime()?.block_on(async {
         let opened = open::open(config, true)?;
         opened.gateway.loaded().await;
-        let (reading, mount) = opened.gateway.read(&caller(), uri).await?;
+        let (reading, mount) = read(&opened.gateway, uri).await?;
         if as_json {
             let contents: Vec<Value> = reading.contents.iter().map(to_json).collect();
             super::print_json(
@@ -38,6 +46,32 @@ pub(super) fn run(at: &Where, uri: &str, output: Option<&Path>, as_json: bool) -
             write_out(&reading.contents)?;
         }
         Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Reads, and asks who sits at the terminal, if someone does, for what the operator lets be asked for.
+async fn read(gateway: &Gateway, uri: &str) -> Result<(Reading, Arc<Mount>), Failure> {
+    let can_answer = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let mut answer: Option<(String, Choice)> = None;
+    loop {
+        let answered = answer.as_ref().map(|(state, choice)| (state.as_str(), *choice));
+        match gateway.read_asking(&caller(), uri, Asking { can_answer, answered }, std::future::ready(())).await? {
+            Read::Given(reading, mount) => return Ok((reading, mount)),
+            Read::Asks(question) => answer = Some((question.state.clone(), prompt(&question)?)),
+        }
+    }
+}
+
+/// One line typed at the terminal; whatever is none of the choices is a no.
+fn prompt(question: &Question) -> Result<Choice, Failure> {
+    let always = if question.can_last { ", always" } else { "" };
+    write!(std::io::stderr().lock(), "{question}\n[once{always}, deny] ")?;
+    let mut line = String::new();
+    std::io::stdin().lock().take(LONGEST_LINE).read_line(&mut line)?;
+    Ok(match line.trim() {
+        "once" => Choice::Once,
+        "always" if question.can_last => Choice::Always,
+        _ => Choice::Deny,
     })
 }
 

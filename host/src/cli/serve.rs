@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::pins::Pinning;
 use super::{Failure, Where, open, wall};
 use crate::config::Config;
 use crate::mcp::Handler;
@@ -18,7 +19,7 @@ use crate::transport;
 /// How long threads may take to end after everything was answered.
 const END: Duration = Duration::from_secs(1);
 
-pub(super) fn run(at: &Where, http: Option<SocketAddr>) -> Result<ExitCode, Failure> {
+pub(super) fn run(at: &Where, dev: bool, http: Option<SocketAddr>) -> Result<ExitCode, Failure> {
     super::start_log("info,rmcp=error");
     if let Some(address) = &http {
         check_address(address)?;
@@ -26,7 +27,7 @@ pub(super) fn run(at: &Where, http: Option<SocketAddr>) -> Result<ExitCode, Fail
     // The address first: when it is taken, nothing needs to be loaded to say so. Inside the wall none can be had.
     let listener = http.map(listen).transpose()?;
     let own = listener.as_ref().map(StdListener::local_addr).transpose()?;
-    let config = open::config(at, own.as_slice())?;
+    let config = open::config(at, own.as_slice(), Pinning::unless_dev(dev, Pinning::Pin))?;
     let wall = wall::raise(&config, None)?;
     let runtime = wall.runtime()?;
     let served = runtime.block_on(serve(config, listener));

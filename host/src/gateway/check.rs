@@ -74,17 +74,22 @@ const OPTIONAL: &[&str] = &["env"];
 /// Adds to a provider's words what belljar knows: what it refused during the call, what was granted and is not there, or
 /// else which grant the provider may have missed.
 pub(super) fn explain(error: ReadError, trail: &Trail, mount: &Mount) -> ReadError {
-    if !matches!(error, ReadError::Denied { .. } | ReadError::NotFound) {
-        return error;
-    }
-    if let Some(absent) = trail.first(Verdict::Unavailable) {
-        let cure = absent.cure.as_deref().unwrap_or_default();
-        return ReadError::Unavailable(format!(
-            "what was granted as {} \"{}\" cannot be opened; {cure}",
-            absent.grant, absent.what
-        ));
-    }
-    let ReadError::Denied { message, denial: None } = error else { return error };
+    let refused = trail.first(Verdict::Denied);
+    let message = match error {
+        ReadError::Denied { .. } | ReadError::NotFound if let Some(absent) = trail.first(Verdict::Unavailable) => {
+            let cure = absent.cure.as_deref().unwrap_or_default();
+            return ReadError::Unavailable(format!(
+                "what was granted as {} \"{}\" cannot be opened; {cure}",
+                absent.grant, absent.what
+            ));
+        }
+        ReadError::Denied { message, denial: None } => message,
+        // Nobody knows whether it is in a directory that was withheld: only someone who is asked can tell.
+        ReadError::NotFound if trail.asks().iter().any(|ask| ask.grant == "fs") => String::new(),
+        // Whatever a provider calls it: what was refused to it is why, and has a cure.
+        ReadError::Provider(message) | ReadError::Unavailable(message) if refused.is_some() => message,
+        other => return other,
+    };
     let missing = || {
         let could = |kind: &&Kind| mount.uses.contains(&kind.name) && !OPTIONAL.contains(&kind.name);
         let kind = KINDS.iter().find(could).filter(|kind| !mount.holds.contains(&kind.name))?;
@@ -92,10 +97,10 @@ pub(super) fn explain(error: ReadError, trail: &Trail, mount: &Mount) -> ReadErr
             grant: kind.name,
             what: String::new(),
             verdict: Verdict::Denied,
-            cure: Some(format!("add  {}  to [mounts.{}]", kind.example, mount.name)),
+            cure: Some(kind.cure(mount.name.as_str())),
             times: 0,
         })
     };
-    let denial = trail.first(Verdict::Denied).cloned().or_else(missing);
+    let denial = refused.cloned().or_else(missing);
     ReadError::Denied { message, denial }
 }

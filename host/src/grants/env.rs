@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use toml_edit::TableLike;
 use wasmtime::component::Linker;
 use wasmtime_wasi::WasiCtxBuilder;
 use zeroize::Zeroizing;
 
+use super::edit::{self, Flag, Gift, Here};
 use super::secrets::{Secret, Template};
 use super::{Ambient, Grant, Scope, View};
+use crate::model::text;
 
 /// The kind.
 pub struct Env;
@@ -26,6 +29,10 @@ impl Grant for Env {
     const NAME: &'static str = "env";
     const IMPORTS: &'static [&'static str] = &["wasi:cli/environment"];
     const EXAMPLE: &'static str = "env = { NAME = \"value\" }";
+    const GIVE: Flag =
+        Flag { name: "env", value: "NAME=VALUE", help: "Set an environment variable that the provider sees" };
+    const TAKE: &'static str = "NAME";
+    const TYPED: &'static str = "--env NAME=VALUE";
     type Config = BTreeMap<String, Template>;
     type Mount = Mount;
     type Call = ();
@@ -57,6 +64,19 @@ impl Grant for Env {
         config.keys().cloned().collect()
     }
 
+    fn in_words(config: &Self::Config) -> Vec<String> {
+        config.keys().map(|name| format!("see the environment variable \"{}\" and its value", shown(name))).collect()
+    }
+
+    fn give(mount: &mut dyn TableLike, gift: &Gift, _: &Here) -> Result<(), String> {
+        let (name, value) = gift.pair(&Self::GIVE)?;
+        edit::set_entry(mount, Self::NAME, name, value.into())
+    }
+
+    fn take(mount: &mut dyn TableLike, what: &str) -> Result<(), String> {
+        edit::remove_entry(mount, Self::NAME, what)
+    }
+
     fn secrets(mount: &Mount) -> Vec<Arc<Secret>> {
         mount.0.iter().flat_map(|variable| &variable.secrets).cloned().collect()
     }
@@ -78,6 +98,10 @@ impl Grant for Env {
             wasi.env(&variable.name, &*variable.value);
         }
     }
+}
+
+fn shown(name: &str) -> String {
+    text::excerpt(name, 200)
 }
 
 #[cfg(test)]

@@ -5,15 +5,16 @@
 //! opened: what a path leads to is looked at through `O_PATH` first, so that no FIFO or device is ever touched.
 
 mod beneath;
+mod config;
 mod entries;
 mod links;
 mod place;
 
-use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use toml_edit::TableLike;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource, ResourceType};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File};
@@ -22,17 +23,15 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::{FsPerms, OpenMode, WasiCtxBuilder};
 
+use super::edit::{self, Flag, Gift, Here};
 use super::{Ambient, Grant, Scope, SharedTrail, View, wasi};
-use crate::model::{Guard, MountName, Verdict, text};
+use crate::model::{Consent, Guard, MountName, Verdict, text};
 use beneath::{Kind, Refused};
+pub use config::Config;
 use entries::Entries;
 
 /// The kind.
 pub struct Fs;
-
-/// Guest path to host path.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct Config(BTreeMap<String, PathBuf>);
 
 /// What a mount holds.
 pub struct Mount {
@@ -63,14 +62,22 @@ impl Call {
 }
 
 const ABSENT: &str = "put the granted directory back, or grant another; a new one in its place is read after a restart (unless wall = \"off\")";
+const WITHHELD: &str = "a person allows it for each read: use a client that can be asked (MCP 2026-07-28, elicitation), or take  ask = true  from it in fs of [mounts.NAME]";
 const READ_ONLY: &str = "nothing allows this: filesystem grants are read-only";
 const SPECIAL: &str = "nothing allows this: only regular files and directories can be opened";
-const OUTSIDE: &str = "the path leads out of the granted directory; grant the directory that it leads to: add  fs = { \"/other\" = \"DIR\" }  to [mounts.NAME]";
+const OUTSIDE: &str = "the path leads out of the granted directory; grant the directory that it leads to: add  fs = { \"/other\" = \"DIR\" }  to [mounts.NAME], or run: belljar grant NAME --fs /other=DIR";
 
 impl Grant for Fs {
     const NAME: &'static str = "fs";
     const IMPORTS: &'static [&'static str] = &["wasi:filesystem/"];
     const EXAMPLE: &'static str = "fs = { \"/data\" = \"DIR\" }";
+    const GIVE: Flag = Flag {
+        name: "fs",
+        value: "GUEST=HOST",
+        help: "Let the provider read the directory HOST, which it sees as GUEST",
+    };
+    const TAKE: &'static str = "GUEST";
+    const TYPED: &'static str = "--fs /data=DIR";
     type Config = Config;
     type Mount = Mount;
     type Call = Call;
@@ -93,13 +100,18 @@ impl Grant for Fs {
     }
 
     fn configure(config: &Config, ambient: &Ambient) -> Result<Mount, String> {
-        let places =
-            config.0.iter().map(|(guest, host)| place::Place::open(guest, host, ambient)).collect::<Result<_, _>>()?;
-        Ok(Mount { places })
+        let open = |(guest, granted): (&String, &config::Granted)| {
+            place::Place::open(guest, &granted.path, granted.ask, ambient)
+        };
+        Ok(Mount { places: config.0.iter().map(open).collect::<Result<_, _>>()? })
+    }
+
+    fn needs_consent(config: &Config) -> bool {
+        config.0.values().any(|granted| granted.ask)
     }
 
     fn directories(config: &Config, ambient: &Ambient) -> Vec<PathBuf> {
-        config.0.values().filter_map(|host| place::find(host, ambient).ok()).collect()
+        config.0.values().filter_map(|granted| place::find(&granted.path, ambient).ok()).collect()
     }
 
     fn is_held(mount: &Mount) -> bool {
@@ -107,21 +119,62 @@ impl Grant for Fs {
     }
 
     fn describe(config: &Config) -> Vec<String> {
-        config.0.iter().map(|(guest, host)| format!("{guest} = {} (read-only)", host.display())).collect()
+        let describe = |(guest, granted): (&String, &config::Granted)| {
+            let asked = if granted.ask { ", asked for first" } else { "" };
+            format!("{guest} = {} (read-only{asked})", granted.path.display())
+        };
+        config.0.iter().map(describe).collect()
+    }
+
+    fn in_words(config: &Config) -> Vec<String> {
+        let shown = |text: &str| text::excerpt(text, 500);
+        let one = |(guest, granted): (&String, &config::Granted)| {
+            let asked = if granted.ask { ", when a person allows it for a read" } else { "" };
+            format!(
+                "read every file below \"{}\", which it sees as \"{}\"{asked}; it cannot change anything there",
+                shown(&granted.path.to_string_lossy()),
+                shown(guest)
+            )
+        };
+        config.0.iter().map(one).collect()
+    }
+
+    fn give(mount: &mut dyn TableLike, gift: &Gift, here: &Here) -> Result<(), String> {
+        let (guest, host) = gift.pair(&Self::GIVE)?;
+        edit::set_entry(mount, Self::NAME, guest, here.written(host).into())
+    }
+
+    fn take(mount: &mut dyn TableLike, what: &str) -> Result<(), String> {
+        edit::remove_entry(mount, Self::NAME, what)
     }
 
     fn warnings(mount: &Mount) -> Vec<String> {
         let linked = mount.places.iter().filter_map(|place| Some((place.guest(), links::find(&place.handle()?)?)));
-        linked
+        let open = mount.places.iter().filter_map(|place| {
+            let mode = place.handle()?.metadata().ok()?.permissions().mode();
+            Some(format!(
+                "anyone on this machine can change what lies in \"{}\", and so what clients read of it; take away its write permission for others",
+                (mode & 0o002 != 0).then(|| place.guest())?
+            ))
+        });
+        let linked = linked
             .map(|(guest, file)| {
                 format!("\"{guest}\" holds hard links, the first is \"{file}\": what they lead to can be read even if it lies elsewhere too")
-            })
-            .collect()
+            });
+        open.chain(linked).collect()
     }
 
     fn open(mount: &Mount, _: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Call {
         let mut dirs = Vec::new();
         for place in &mount.places {
+            let consent = Consent { grant: Self::NAME, what: place.guest().to_string() };
+            if place.asks() && !scope.consent.contains(&consent) {
+                // The guest sees no such directory.
+                let cure = || Some(WITHHELD.replace("NAME", scope.mount.as_str()));
+                scope.trail.add(Self::NAME, &consent.what, Verdict::Denied, cure);
+                scope.trail.ask(consent);
+                continue;
+            }
             match place.handle() {
                 Some(dir) => dirs.push((place.guest(), dir)),
                 // The guest sees no such directory; the trail says why.

@@ -10,6 +10,7 @@ pub mod path;
 pub mod rule;
 
 mod dial;
+mod edit;
 mod exchange;
 mod sockets;
 mod upstreams;
@@ -21,6 +22,7 @@ use ::http::header::{AUTHORIZATION, COOKIE};
 use ::http::{HeaderName, Request, Response};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use toml_edit::TableLike;
 use wasmtime::component::Linker;
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
@@ -28,6 +30,7 @@ use wasmtime_wasi_http::{
     DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks,
 };
 
+use super::edit::{Flag, Gift, Here};
 use super::secrets::Secret;
 use super::{Ambient, Grant, Scope, SharedTrail, View};
 use crate::model::error::Limit;
@@ -61,7 +64,8 @@ pub struct Held {
 
 impl Held {
     fn flights(&self, most: usize) -> Arc<Semaphore> {
-        Arc::clone(self.flights.get_or_init(|| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))))
+        let most = if Guard::Traffic.is_on() { most } else { Semaphore::MAX_PERMITS };
+        Arc::clone(self.flights.get_or_init(|| Arc::new(Semaphore::new(most))))
     }
 }
 
@@ -88,6 +92,10 @@ impl Grant for Http {
     const NAME: &'static str = "http";
     const IMPORTS: &'static [&'static str] = &["wasi:http/", "wasi:sockets/"];
     const EXAMPLE: &'static str = "http = [{ origin = \"https://api.example.com\" }]";
+    const GIVE: Flag = edit::GIVE;
+    const MORE: &'static [Flag] = edit::MORE;
+    const TAKE: &'static str = "ORIGIN";
+    const TYPED: &'static str = "--http https://api.example.com";
     type Config = Vec<Written>;
     type Mount = Arc<Held>;
     type Call = Call;
@@ -125,6 +133,22 @@ impl Grant for Http {
 
     fn describe(config: &Vec<Written>) -> Vec<String> {
         config.iter().map(Written::describe).collect()
+    }
+
+    fn in_words(config: &Vec<Written>) -> Vec<String> {
+        config.iter().map(edit::in_words).collect()
+    }
+
+    fn give(mount: &mut dyn TableLike, gift: &Gift, _: &Here) -> Result<(), String> {
+        edit::give(mount, gift)
+    }
+
+    fn take(mount: &mut dyn TableLike, what: &str) -> Result<(), String> {
+        edit::take(mount, what)
+    }
+
+    fn advise(gift: &Gift) -> Vec<String> {
+        edit::advise(gift)
     }
 
     fn warnings(mount: &Arc<Held>) -> Vec<String> {
@@ -271,6 +295,7 @@ fn is_down(error: &Error) -> bool {
             | Error::ConnectionTerminated
             | Error::ConnectionTimeout
             | Error::HttpResponseTimeout
+            | Error::HttpResponseIncomplete
     )
 }
 

@@ -1,17 +1,12 @@
 //! Cursors: a position, sealed. Opaque to clients, self-contained (they survive a restart and cost no memory), and
 //! authenticated (a made-up or altered one is refused, so that nobody puts words into a provider's mouth).
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-
 use crate::catalog::listing::Position;
-use crate::model::{Guard, MountName};
+use crate::model::MountName;
+use crate::model::seal::Seal;
 
 /// Bytes of a sealed cursor: a provider's 4 KiB, each of them escaped (`\u0001`) and in base64, and room.
 const MAX: usize = 36 << 10;
-
-/// Bytes of the authentication tag.
-const TAG: usize = 16;
 
 /// The list that a cursor belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +19,7 @@ pub enum Kind {
 
 /// Seals and opens cursors with one key.
 pub struct Cursors {
-    key: [u8; 32],
+    seal: Seal,
 }
 
 /// The fields of a sealed position, in order.
@@ -33,13 +28,7 @@ type Fields = (String, Option<String>, u32, u64, u32, u32, u32);
 impl Cursors {
     /// Derives the key from the installation's secret.
     pub fn new(secret: &[u8; 32]) -> Self {
-        Self { key: blake3::derive_key("belljar 2026-11 list cursors v1", secret) }
-    }
-
-    fn tag(&self, kind: Kind, body: &[u8]) -> blake3::Hash {
-        let mut hasher = blake3::Hasher::new_keyed(&self.key);
-        hasher.update(&[kind as u8]).update(body);
-        hasher.finalize()
+        Self { seal: Seal::new("belljar 2026-11 list cursors v1", secret) }
     }
 
     /// The cursor for `position`.
@@ -47,10 +36,7 @@ impl Cursors {
         let p = position;
         let fields = (p.mount.as_str(), &p.cursor, p.skip, p.served, p.provider_pages, p.slow, p.pages);
         // Strings and numbers always serialise.
-        let mut bytes = serde_json::to_vec(&fields).unwrap_or_default();
-        let tag = self.tag(kind, &bytes);
-        bytes.extend(tag.as_bytes().iter().take(TAG));
-        URL_SAFE_NO_PAD.encode(bytes)
+        self.seal.seal(kind as u8, serde_json::to_vec(&fields).unwrap_or_default())
     }
 
     /// The position of a cursor.
@@ -62,17 +48,9 @@ impl Cursors {
         if cursor.len() > MAX {
             return Err("is longer than any that this server gives".to_owned());
         }
-        let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| FOREIGN)?;
-        let (body, tag) = bytes.len().checked_sub(TAG).and_then(|at| bytes.split_at_checked(at)).ok_or(FOREIGN)?;
-        // Compared as whole hashes, in constant time; the rest of the hash is the computed one's own.
-        let computed = self.tag(kind, body);
-        let mut claimed = *computed.as_bytes();
-        claimed.iter_mut().zip(tag).for_each(|(to, from)| *to = *from);
-        if blake3::Hash::from_bytes(claimed) != computed && Guard::Seal.is_on() {
-            return Err(FOREIGN.to_owned());
-        }
+        let body = self.seal.open(kind as u8, cursor).map_err(|_| FOREIGN)?;
         let (mount, cursor, skip, served, provider_pages, slow, pages): Fields =
-            serde_json::from_slice(body).map_err(|_| FOREIGN)?;
+            serde_json::from_slice(&body).map_err(|_| FOREIGN)?;
         Ok(Position {
             mount: MountName::new(&mount).map_err(|_| FOREIGN)?,
             cursor,
@@ -87,6 +65,9 @@ impl Cursors {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
     use super::*;
 
     fn position() -> Position {

@@ -3,7 +3,7 @@
 //! | kind | code |
 //! |---|---|
 //! | `not-found` | -32602 to 2026-07-28 peers, -32002 to older ones (rmcp decides by the peer) |
-//! | `bad-uri`, `invalid`, `bad-cursor` | -32602 |
+//! | `bad-uri`, `invalid`, `bad-cursor`, `bad-state`, `bad-answer` | -32602 |
 //! | `busy`, `limit`, `denied`, `unavailable`, `failed`, `trap`, `bad-output`, `internal` | -32603 |
 //!
 //! `data` has `kind`, and where they are known `uri`, `mount`, `limit`, `used`, `cap`, `hint`. No host path, secret or
@@ -40,11 +40,14 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
     let data = Some(Value::Object(data));
     match error {
         ReadError::NotFound => ErrorData::resource_not_found(message, data),
-        ReadError::BadUri(_) | ReadError::Invalid(_) => ErrorData::invalid_params(message, data),
+        ReadError::BadUri(_) | ReadError::Invalid(_) | ReadError::BadState(_) => {
+            ErrorData::invalid_params(message, data)
+        }
         ReadError::Busy(_)
         | ReadError::Denied { .. }
         | ReadError::Exhausted(_)
         | ReadError::Unavailable(_)
+        | ReadError::Quarantined(_)
         | ReadError::Provider(_)
         | ReadError::Trapped(_)
         | ReadError::BadOutput(_)
@@ -64,6 +67,11 @@ pub(super) fn bad_cursor(why: &str) -> ErrorData {
         format!("the cursor {why}; list again from the start, without a cursor"),
         with_kind("bad-cursor"),
     )
+}
+
+/// An answer to a question that is not one of those that were offered, or not there.
+pub(super) fn bad_answer(why: &str) -> ErrorData {
+    ErrorData::invalid_params(format!("the answer to the question {why}"), with_kind("bad-answer"))
 }
 
 /// Parameters that do not have the shape of their method.

@@ -146,6 +146,34 @@ impl fmt::Display for Limit {
     }
 }
 
+/// Why a mount that holds grants is not loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quarantine {
+    /// Its component is not the one that the grants were given to.
+    Changed,
+    /// It is not known which component they were given to.
+    Unknown,
+}
+
+impl fmt::Display for Quarantine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Changed => "in quarantine: its component is not the one that its grants were given to",
+            Self::Unknown => "in quarantine: its component could not be bound to its grants",
+        })
+    }
+}
+
+impl Quarantine {
+    /// What the operator does about it.
+    pub fn cure(self, mount: &str) -> String {
+        match self {
+            Self::Changed => format!("to see what changed and accept it, run: belljar trust {mount}"),
+            Self::Unknown => "to see why, run: belljar check".to_owned(),
+        }
+    }
+}
+
 /// Why a call gave nothing. Texts that came from a guest are sanitised and cut before they get here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
@@ -162,12 +190,16 @@ pub enum ReadError {
         /// What belljar itself refused during the call; with `times` 0, a kind of grant that the mount does not hold.
         denial: Option<Decision>,
     },
+    /// The state that came back with the answer to a question is not one that counts; says why.
+    BadState(&'static str),
     /// Too many calls at once; says where.
     Busy(String),
     /// A limit was reached.
     Exhausted(Limit),
     /// The mount or what it stands on is not there now; the same call may succeed later.
     Unavailable(String),
+    /// The mount is not loaded until the operator says so.
+    Quarantined(Quarantine),
     /// The provider says that it failed, in its own words.
     Provider(String),
     /// The component trapped; says how.
@@ -193,8 +225,13 @@ impl ReadError {
     /// Whose doing it is.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::NotFound | Self::BadUri(_) | Self::Invalid(_) | Self::Busy(_) | Self::Cancelled => Blame::Caller,
-            Self::Denied { .. } => Blame::Operator,
+            Self::NotFound
+            | Self::BadUri(_)
+            | Self::Invalid(_)
+            | Self::BadState(_)
+            | Self::Busy(_)
+            | Self::Cancelled => Blame::Caller,
+            Self::Denied { .. } | Self::Quarantined(_) => Blame::Operator,
             Self::Exhausted(_) | Self::Unavailable(_) | Self::Provider(_) | Self::Trapped(_) | Self::BadOutput(_) => {
                 Blame::Provider
             }
@@ -210,9 +247,10 @@ impl ReadError {
             Self::BadUri(_) => "bad-uri",
             Self::Invalid(_) => "invalid",
             Self::Denied { .. } => "denied",
+            Self::BadState(_) => "bad-state",
             Self::Busy(_) => "busy",
             Self::Exhausted(_) => "limit",
-            Self::Unavailable(_) => "unavailable",
+            Self::Unavailable(_) | Self::Quarantined(_) => "unavailable",
             Self::Provider(_) => "failed",
             Self::Trapped(_) => "trap",
             Self::BadOutput(_) => "bad-output",
@@ -251,7 +289,9 @@ impl ReadError {
                 Some(format!("to allow more, set {name} = {value} under [mounts.{mount}.limits]"))
             }
             Self::Denied { denial, .. } => denial.as_ref().and_then(|d| d.cure.clone()),
+            Self::BadState(_) => Some("read again, without a request state".to_owned()),
             Self::Busy(_) => Some("try again shortly".to_owned()),
+            Self::Quarantined(why) => Some(why.cure(mount)),
             _ => None,
         }
     }
@@ -290,9 +330,11 @@ impl fmt::Display for ReadError {
                     Some(denial) => write!(f, "; belljar refused {}: {}", denial.grant, denial.what),
                 }
             }
+            Self::BadState(why) => write!(f, "the request state {why}"),
             Self::Busy(what) => write!(f, "busy: {what}"),
             Self::Exhausted(limit) => limit.fmt(f),
             Self::Unavailable(why) => write!(f, "unavailable: {why}"),
+            Self::Quarantined(why) => write!(f, "unavailable: the mount is {why}"),
             Self::Provider(why) => write!(f, "the provider failed: \"{why}\""),
             Self::Trapped(how) => write!(f, "the provider trapped: {how}"),
             Self::BadOutput(why) => write!(f, "the provider's answer was refused: {why}"),

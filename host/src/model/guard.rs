@@ -64,7 +64,7 @@ guards! {
     Entries = "entries",
     /// Cursors that providers give.
     Cursor = "cursor",
-    /// Cursors that clients give back.
+    /// That what clients give back is what they were given: cursors, and states of questions.
     Seal = "seal",
     /// Mount names.
     Name = "name",
@@ -114,6 +114,12 @@ guards! {
     Apart = "apart",
     /// Neither FIFOs nor devices are opened.
     Special = "special",
+    /// That an answer counts once, for the very read that it was asked for.
+    Consent = "consent",
+    /// How often a person is asked.
+    Asking = "asking",
+    /// That grants are used by the bytes that they were given to.
+    Pin = "pin",
     /// Requests go to granted origins, by granted methods and paths.
     Egress = "egress",
     /// Addresses that are not of the public internet.

@@ -140,6 +140,12 @@ impl Profile {
         KINDS.iter().filter(|kind| uses(kind.imports)).map(|kind| kind.name).collect()
     }
 
+    /// The kind of grant that an import is for.
+    pub fn kind_of(import: &str) -> Option<&'static str> {
+        let kind = KINDS.iter().find(|kind| kind.imports.iter().any(|prefix| import.starts_with(prefix)));
+        kind.map(|kind| kind.name)
+    }
+
     /// Our optional interfaces that it exports: `completion`, `revisions`.
     pub fn optional(&self) -> Vec<&str> {
         let interface = |e: &'static str| move |name: &&str| name.starts_with(e);

@@ -24,7 +24,11 @@ fn error(error: &mut ReadError, redactor: &Redactor) {
         | ReadError::BadOutput(words)
         | ReadError::Internal(words) => redactor.mask(words),
         ReadError::Again { last, .. } => self::error(last, redactor),
-        ReadError::NotFound | ReadError::Exhausted(_) | ReadError::Cancelled => {}
+        ReadError::NotFound
+        | ReadError::BadState(_)
+        | ReadError::Exhausted(_)
+        | ReadError::Quarantined(_)
+        | ReadError::Cancelled => {}
     }
 }
 

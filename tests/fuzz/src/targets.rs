@@ -1,10 +1,12 @@
 //! The list of targets; one file each, or one for those that share their parts.
 
 mod audit;
+mod consent;
 mod cursor;
 mod egress;
 mod front;
 mod listing;
+mod lock;
 mod names;
 mod operator;
 mod reading;
@@ -173,6 +175,25 @@ const CONFIGURATION: &[&str] = &[
     "networks = [\"10.0.0.0/8\"]",
     "requests = 1",
     "download = \"1MiB\"",
+];
+
+const LOCKS: &[&str] = &[
+    "version = 1\n",
+    "checksum = ",
+    "[mounts.a]\n",
+    "[mounts.notes]\n",
+    "digest = ",
+    "\"sha256:",
+    "exports = [",
+    "imports = [",
+    "]\n",
+    "# ",
+    "\r\n",
+    "\u{feff}",
+    "\"\\u001b[31m\"",
+    "mounts.notes.digest = ",
+    "{ }",
+    "[[mounts]]\n",
 ];
 
 const GRANTS: &[&str] = &[
@@ -359,11 +380,13 @@ pub(crate) const ALL: &[Target] = &[
     Target { name: "listing", run: listing::listing, longest: 8192, iterations: 100_000, words: META },
     Target { name: "reading", run: reading::reading, longest: 4096, iterations: 150_000, words: META },
     Target { name: "cursor", run: cursor::cursor, longest: 6000, iterations: 50_000, words: WORDS },
+    Target { name: "consent", run: consent::consent, longest: 6000, iterations: 50_000, words: WORDS },
     Target { name: "text", run: text::text, longest: 1024, iterations: 300_000, words: WORDS },
     Target { name: "message", run: front::message, longest: 4096, iterations: 20_000, words: MESSAGES },
     Target { name: "profile", run: wasm::profile, longest: 32 << 10, iterations: 50_000, words: COMPONENTS },
     Target { name: "compiler", run: wasm::compiler, longest: 2048, iterations: 2_000, words: COMPONENTS },
     Target { name: "config", run: operator::config, longest: 2048, iterations: 100_000, words: CONFIGURATION },
+    Target { name: "lock", run: lock::lock, longest: 2048, iterations: 50_000, words: LOCKS },
     Target { name: "grants", run: operator::grants, longest: 1024, iterations: 20_000, words: GRANTS },
     Target { name: "authority", run: egress::authority, longest: 600, iterations: 300_000, words: AUTHORITIES },
     Target { name: "origin", run: egress::origin, longest: 600, iterations: 300_000, words: AUTHORITIES },

@@ -4,7 +4,7 @@ use super::*;
 use crate::config::Given;
 
 /// A mount that no call reaches.
-pub(in crate::catalog) fn mount(name: &str, base: &str) -> Mount {
+pub(crate) fn mount(name: &str, base: &str) -> Mount {
     let name = MountName::new(name).unwrap();
     Mount {
         gate: Gate::new(name.clone(), Limits::default()),
@@ -13,6 +13,7 @@ pub(in crate::catalog) fn mount(name: &str, base: &str) -> Mount {
         file: "x.wasm".to_owned(),
         digest: Digest::of(b""),
         id: MountId::none(),
+        ask: Ask::Never,
         holds: Vec::new(),
         uses: Vec::new(),
         warning: None,

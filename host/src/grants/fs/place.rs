@@ -46,13 +46,14 @@ pub(super) struct Place {
     /// Absolute, without symbolic links.
     host: PathBuf,
     handle: Mutex<(Instant, Option<File>)>,
+    ask: bool,
     may_stall: bool,
     crosses_mounts: bool,
 }
 
 impl Place {
-    /// Checks both paths and opens the directory.
-    pub(super) fn open(guest: &str, host: &Path, ambient: &Ambient) -> Result<Self, String> {
+    /// Checks both paths and opens the directory. `ask`: whether a person is asked before a call gets it.
+    pub(super) fn open(guest: &str, host: &Path, ask: bool, ambient: &Ambient) -> Result<Self, String> {
         check_guest(guest)?;
         let asked = shown(host);
         let host = find(host, ambient)?;
@@ -67,6 +68,7 @@ impl Place {
             guest: guest.into(),
             host,
             handle: Mutex::new((Instant::now(), Some(dir))),
+            ask,
             may_stall,
             crosses_mounts,
         })
@@ -74,6 +76,10 @@ impl Place {
 
     pub(super) fn guest(&self) -> Arc<str> {
         Arc::clone(&self.guest)
+    }
+
+    pub(super) fn asks(&self) -> bool {
+        self.ask
     }
 
     pub(super) fn may_stall(&self) -> bool {

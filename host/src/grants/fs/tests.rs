@@ -14,8 +14,12 @@ fn ambient(base: &std::path::Path) -> Ambient {
     }
 }
 
+fn granted(guest: &str, host: &str) -> Config {
+    Config([(guest.to_owned(), config::Granted { path: host.into(), ask: false })].into())
+}
+
 fn configure(base: &std::path::Path, guest: &str, host: &str) -> Result<Mount, String> {
-    Fs::configure(&Config(BTreeMap::from([(guest.to_owned(), PathBuf::from(host))])), &ambient(base))
+    Fs::configure(&granted(guest, host), &ambient(base))
 }
 
 #[test]
@@ -112,7 +116,7 @@ fn what_is_belljars_own_is_found_behind_links_and_dots() {
     symlink("../real/plugins", base.join("jar/plugins")).unwrap();
     let own = ["jar/plugins", "jar/../state/belljar", "jar/../state/later/cache"].map(|own| base.join(own));
     let ambient = Ambient { base: base.clone(), home: None, reserved: own.into(), ..Ambient::default() };
-    let configure = |host: &str| Fs::configure(&Config(BTreeMap::from([("/d".to_owned(), host.into())])), &ambient);
+    let configure = |host: &str| Fs::configure(&granted("/d", host), &ambient);
     assert!(configure("jar/data").is_ok());
     for own in ["real/plugins", "real", "state", "state/belljar"] {
         assert!(configure(own).err().unwrap_or_default().contains("belljar's own"), "{own}");
@@ -132,4 +136,50 @@ fn entries_are_streamed_and_independent() {
     assert!(first.next().is_some());
     assert_eq!(Entries::open(&dir).unwrap().filter(Result::is_ok).count(), 100);
     assert_eq!(first.count(), 99);
+}
+
+#[test]
+fn a_directory_is_written_as_a_path_or_as_a_table() {
+    let read = |text: &str| text.parse::<toml::Table>().unwrap()["fs"].clone().try_into::<Config>();
+    let config =
+        read("fs = { \"/a\" = \"x\", \"/b\" = { path = \"y\", ask = true }, \"/c\" = { path = \"z\" } }").unwrap();
+    let all: Vec<_> = config.0.iter().map(|(guest, g)| (guest.as_str(), g.path.to_str().unwrap(), g.ask)).collect();
+    assert_eq!(all, [("/a", "x", false), ("/b", "y", true), ("/c", "z", false)]);
+    assert!(Fs::needs_consent(&config));
+    for (bad, why) in [
+        ("fs = { \"/a\" = { path = \"y\", aks = true } }", "unknown field `aks`, expected `path` or `ask`"),
+        ("fs = { \"/a\" = { ask = true } }", "missing field `path`"),
+        ("fs = { \"/a\" = 5 }", "expected a directory, or { path = \"DIR\", ask = true }"),
+        ("fs = { \"/a\" = { path = \"y\", ask = \"yes\" } }", "expected a boolean"),
+    ] {
+        let error = read(bad).unwrap_err();
+        assert!(error.message().contains(why), "{bad}: {error}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_asked_for_first_is_withheld_until_someone_allows_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let base = temp.path().canonicalize().unwrap();
+    for dir in ["open", "shut"] {
+        std::fs::create_dir(base.join(dir)).unwrap();
+    }
+    let given = |path: &str, ask| config::Granted { path: path.into(), ask };
+    let config = Config([("/open".to_owned(), given("open", false)), ("/shut".to_owned(), given("shut", true))].into());
+    let mount = Fs::configure(&config, &ambient(&base)).unwrap();
+    let name = MountName::new("m").unwrap();
+    let open = |consent: &[Consent]| {
+        let trail = SharedTrail::default();
+        let limits = crate::model::Limits::default();
+        let deadline = tokio::time::Instant::now();
+        let scope = Scope { mount: &name, limits: &limits, deadline, consent, trail: &trail };
+        let call = Fs::open(&mount, &mut WasiCtxBuilder::new(), &scope);
+        (call.dirs.iter().map(|(guest, _)| guest.to_string()).collect::<Vec<_>>(), trail.take())
+    };
+    let shut = Consent { grant: "fs", what: "/shut".to_owned() };
+    let (dirs, trail) = open(&[]);
+    assert_eq!((dirs, trail.asks()), (vec!["/open".to_owned()], std::slice::from_ref(&shut)));
+    assert!(trail.first(Verdict::Denied).unwrap().cure.as_ref().unwrap().contains("[mounts.m]"));
+    let (dirs, trail) = open(&[Consent { grant: "http", what: "/shut".to_owned() }, shut]);
+    assert_eq!((dirs.len(), trail.asks().len(), trail.first(Verdict::Denied)), (2, 0, None));
 }

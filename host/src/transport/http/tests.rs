@@ -13,6 +13,7 @@ use crate::admission::budget::Budget;
 use crate::audit::Sink;
 use crate::catalog::Catalog;
 use crate::gateway::Gateway;
+use crate::gateway::consent::Consents;
 use crate::mcp::cursor::Cursors;
 use crate::sandbox::{Compile, NotCompiled, Options, Sandbox};
 
@@ -49,6 +50,7 @@ impl Served {
                     Arc::new(sandbox),
                     Admission::new(1, Budget::new(1 << 30)),
                     Sink::off(),
+                    Consents::new(&[0; 32], None),
                     time,
                 );
                 let handler = Handler::new(Arc::new(gateway), Arc::new(Cursors::new(&[0; 32])), "http");

@@ -12,7 +12,9 @@ use belljar::admission::budget::Budget;
 use belljar::admission::{Admission, Gate};
 use belljar::audit::Sink;
 use belljar::catalog::{Catalog, Mount, Snapshot};
+use belljar::config::Ask;
 use belljar::gateway::Gateway;
+use belljar::gateway::consent::Consents;
 use belljar::grants::{Ambient, Requested};
 use belljar::model::{Caller, Digest, Limits, MountName, Operation};
 use belljar::sandbox::{MountId, Options, Sandbox};
@@ -85,6 +87,7 @@ async fn ours(wasm: &[u8]) -> Ours {
         digest,
         id,
         gate: Gate::new(name.clone(), Limits::default()),
+        ask: Ask::Never,
         holds: Vec::new(),
         uses: Vec::new(),
         warning: None,
@@ -100,6 +103,7 @@ async fn ours(wasm: &[u8]) -> Ours {
         Arc::clone(&sandbox),
         Admission::new(32, Budget::new(512 << 20)),
         audit,
+        Consents::new(&[0; 32], None),
         Duration::from_secs(3),
     );
     Ours {

@@ -12,7 +12,17 @@ const transport = request.url
   : new StdioClientTransport({ command: request.command, args: request.args, env: request.env });
 const options = request.mode === "default" ? {} : { versionNegotiation: { mode: request.mode } };
 
+// Who answers questions, one after the other: an action, or a choice that is accepted.
+const questions = [];
+if (request.answers) options.capabilities = { elicitation: { form: {} } };
 const client = new Client({ name: "belljar-tests", version: "0" }, options);
+if (request.answers) {
+  client.setRequestHandler("elicitation/create", async ({ params }) => {
+    questions.push(params);
+    const word = request.answers[questions.length - 1];
+    return ["decline", "cancel"].includes(word) ? { action: word } : { action: "accept", content: { consent: word } };
+  });
+}
 await client.connect(transport);
-await report("@modelcontextprotocol/client", client, () => client.getNegotiatedProtocolVersion());
+await report("@modelcontextprotocol/client", client, () => client.getNegotiatedProtocolVersion(), questions);
 await client.close();

@@ -32,7 +32,7 @@ async function read(client, uri) {
 }
 
 /** Prints the report. */
-export async function report(name, client, protocol) {
+export async function report(name, client, protocol, questions = []) {
   const manifest = new URL(`./node_modules/${name}/package.json`, import.meta.url);
   const resources = await collect((params) => client.listResources(params), "resources");
   const templates = await collect((params) => client.listResourceTemplates(params), "resourceTemplates");
@@ -46,6 +46,7 @@ export async function report(name, client, protocol) {
     pages: resources.pages,
     templates: templates.items,
     reads,
+    questions,
   };
   // Awaited: a pipe that nobody has drained yet would lose what `process.exit` finds in it.
   await new Promise((done) => process.stdout.write(`${JSON.stringify(seen)}\n`, done));

@@ -8,7 +8,7 @@ import json
 import sys
 from importlib.metadata import version
 
-from mcp import Client, StdioServerParameters
+from mcp import Client, StdioServerParameters, types
 from mcp.shared.exceptions import MCPError
 
 
@@ -37,14 +37,31 @@ async def read(client, uri):
         return {"error": plain(failure.error)}
 
 
+def person(answers, questions):
+    """Who answers questions, one after the other: an action, or a choice that is accepted."""
+
+    async def answer(_, params):
+        questions.append(plain(params))
+        word = answers.pop(0)
+        if word in ("decline", "cancel"):
+            return types.ElicitResult(action=word)
+        return types.ElicitResult(action="accept", content={"consent": word})
+
+    return answer
+
+
 async def main(request):
     """Connects, walks everything, reads what was asked, reports."""
+    questions = []
+    callback = person(list(request["answers"]), questions) if "answers" in request else None
     if "url" in request:
         server = request["url"]
     else:
         server = StdioServerParameters(command=request["command"], args=request["args"], env=request["env"])
     # A server is asked each time: what a client remembers says nothing about the server.
-    async with Client(server, mode=request["mode"], cache=None, read_timeout_seconds=60) as client:
+    async with Client(
+        server, mode=request["mode"], cache=None, read_timeout_seconds=60, elicitation_callback=callback
+    ) as client:
         resources, pages = await collect(lambda cursor: client.list_resources(cursor=cursor), "resources")
         templates, _ = await collect(
             lambda cursor: client.list_resource_templates(cursor=cursor), "resourceTemplates"
@@ -58,6 +75,7 @@ async def main(request):
             "pages": pages,
             "templates": templates,
             "reads": reads,
+            "questions": questions,
         }
 
 

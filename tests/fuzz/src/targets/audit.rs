@@ -2,9 +2,9 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use belljar::audit::Record;
-use belljar::model::{Caller, Digest, MountName, ReadError, Trail, Usage, Verdict};
-use serde_json::Value;
+use belljar::audit::{Consented, Record};
+use belljar::model::{Caller, Consent, Digest, MountName, ReadError, Trail, Usage, Verdict};
+use serde_json::{Value, json};
 
 use crate::input::Fields;
 
@@ -32,6 +32,10 @@ pub(super) fn audit(bytes: &[u8]) {
             bytes: number,
         },
         trail,
+        consent: Consented {
+            asked: Some(Consent { grant: "fs", what: asked.clone() }),
+            answered: Some((Consent { grant: "fs", what: asked.clone() }, "once")),
+        },
     };
     let line = record.to_line();
     assert!(!line.bytes().any(|b| b < b' '), "more than one line, or a control character: {line:?}");
@@ -43,5 +47,6 @@ pub(super) fn audit(bytes: &[u8]) {
     assert_eq!(read["usage"]["fuel"], number);
     assert_eq!(read["denials"][0]["times"], 2);
     assert_eq!(read["denials"].as_array().map(Vec::len), Some(1));
-    assert_eq!(read["grants"], serde_json::json!([]));
+    assert_eq!((&read["asked"]["what"], &read["answered"]["what"]), (&json!(asked), &json!(asked)));
+    assert_eq!(read["grants"], json!([]));
 }

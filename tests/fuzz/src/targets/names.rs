@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use belljar::admission::Gate;
 use belljar::catalog::{Mount, Snapshot};
+use belljar::config::Ask;
 use belljar::model::{Digest, Limits, MountName, reference};
 use belljar::sandbox::MountId;
 use iri_string::spec::UriSpec;
@@ -25,6 +26,7 @@ pub(super) fn mount(name: &str, base: &str) -> Arc<Mount> {
         file: "x.wasm".to_owned(),
         digest: Digest([0; 32]),
         id: MountId::none(),
+        ask: Ask::Never,
         holds: Vec::new(),
         uses: Vec::new(),
         warning: None,

@@ -159,7 +159,9 @@ pub(super) fn grants(bytes: &[u8]) {
 
 fn strings(value: &Value) -> BTreeMap<String, String> {
     let table = value.as_table().into_iter().flatten();
-    table.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+    // A directory may stand in a table of its own, with whether it is asked for first.
+    let plain = |value: &Value| value.get("path").unwrap_or(value).as_str().map(str::to_owned);
+    table.filter_map(|(key, value)| Some((key.clone(), plain(value)?))).collect()
 }
 
 fn granted(guest: &str, host: &str) {

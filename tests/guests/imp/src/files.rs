@@ -4,6 +4,7 @@
 use std::io::Read;
 use std::time::Duration;
 
+use belljar_guest::Error;
 use wasip2::cli::stdin::get_stdin;
 use wasip2::cli::stdout::get_stdout;
 use wasip2::filesystem::preopens::get_directories;
@@ -21,6 +22,17 @@ pub(crate) fn open(path: &str) -> String {
         Ok(_) => format!("read {:?}", String::from_utf8_lossy(&head)),
         Err(error) => format!("refused: {:?}: {error}", error.kind()),
     }
+}
+
+/// Reads files as an honest provider does, paths separated by spaces: what it may not have, it says so.
+pub(crate) fn need(paths: &str) -> Result<String, Error> {
+    let read = |path: &str| {
+        std::fs::read_to_string(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Error::NotFound,
+            _ => Error::denied(format_args!("cannot open {path}")),
+        })
+    };
+    paths.split(' ').map(read).collect()
 }
 
 /// Lists a directory as a program does.

@@ -61,6 +61,7 @@ impl Provider for Imp {
                 return speech::answer(reference, verb, &argument);
             }
             "errors" => return Err(speech::error(&argument)),
+            "print-env" => speech::print_env(),
             "print" => speech::print(number(&argument)?),
             _ => deed(verb, &argument)?,
         };
@@ -83,6 +84,8 @@ fn deed(verb: &str, argument: &str) -> Result<String> {
         "entries" => files::entries,
         "fields" => network::fields,
         "readdir" => files::readdir,
+        "need" => return files::need(&reference::decode(argument)?),
+        "reach" => return network::reach(&reference::decode(argument)?),
         "fetch" => return fetch::fetch(&reference::decode(argument)?),
         "http" => network::http,
         "tcp" => network::tcp,

@@ -3,8 +3,9 @@
 use std::fmt::Debug;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 
+use belljar_guest::Error;
 use wasip2::http::outgoing_handler::handle;
-use wasip2::http::types::{Fields, OutgoingRequest, Scheme};
+use wasip2::http::types::{ErrorCode, Fields, OutgoingRequest, Scheme};
 
 /// Asks `http://HOST/` for its front page.
 pub(crate) fn http(host: &str) -> String {
@@ -19,6 +20,36 @@ pub(crate) fn http(host: &str) -> String {
         Ok(answered.map_err(shown)?.status())
     };
     ask().map_or_else(|why| format!("refused: {why}"), |status| format!("reached: {status}"))
+}
+
+/// Gets URLs as an honest provider does, separated by spaces: what it may not reach, it says so.
+pub(crate) fn reach(urls: &str) -> Result<String, Error> {
+    let statuses: Result<Vec<String>, Error> = urls.split(' ').map(get).collect();
+    statuses.map(|statuses| statuses.join(" "))
+}
+
+fn get(url: &str) -> Result<String, Error> {
+    let (scheme, rest) = url.split_once("://").ok_or_else(|| Error::invalid("a URL without a scheme"))?;
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let scheme = match scheme {
+        "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        other => Scheme::Other(other.to_owned()),
+    };
+    let request = OutgoingRequest::new(Fields::new());
+    let set = request
+        .set_scheme(Some(&scheme))
+        .and_then(|()| request.set_authority(Some(authority)))
+        .and_then(|()| request.set_path_with_query(Some(&format!("/{path}"))));
+    set.map_err(|()| Error::invalid("a URL that cannot be asked for"))?;
+    let failed = |error: ErrorCode| match error {
+        ErrorCode::HttpRequestDenied => Error::denied("the request was refused"),
+        other => Error::unavailable(format_args!("{other:?}")),
+    };
+    let response = handle(request, None).map_err(failed)?;
+    response.subscribe().block();
+    let answered = response.get().and_then(Result::ok).ok_or_else(|| Error::unavailable("no answer"))?;
+    Ok(answered.map_err(failed)?.status().to_string())
 }
 
 /// `COUNT/LENGTH`: makes so many header fields of that length, and tells when it was refused.

@@ -44,12 +44,13 @@ pub(crate) fn answer(reference: &str, verb: &str, argument: &str) -> Result<Read
     })
 }
 
-/// `KIND/WORDS`: an error of that kind, with words that are `plain`, `controls` or `long`.
+/// `KIND/WORDS`: an error of that kind, with words that are `plain`, `controls`, `long`, or the environment (`env`).
 pub(crate) fn error(argument: &str) -> Error {
     let (kind, words) = argument.split_once('/').unwrap_or((argument, ""));
     let words = match words {
         "controls" => CONTROLS.to_owned(),
         "long" => "long ".repeat(200_000),
+        "env" => format!("{:?}", std::env::vars().collect::<Vec<_>>()),
         _ => "the imp says no".to_owned(),
     };
     match kind {
@@ -71,5 +72,14 @@ pub(crate) fn print(bytes: usize) -> String {
         let _ = writeln!(out, "{line}").and_then(|()| writeln!(err, "{line}"));
     }
     let _ = out.flush().and_then(|()| err.flush());
+    "printed".to_owned()
+}
+
+/// Prints its environment to each of its streams.
+pub(crate) fn print_env() -> String {
+    for (name, value) in std::env::vars() {
+        let _ =
+            writeln!(std::io::stdout(), "{name}={value}").and_then(|()| writeln!(std::io::stderr(), "{name}={value}"));
+    }
     "printed".to_owned()
 }

@@ -1,0 +1,76 @@
+//! `belljar grant`: gives a mount something, and binds that to its component as it is now. Knows no kind of grant by name.
+
+use std::process::ExitCode;
+
+use super::change::{self, Change};
+use super::trust::Candidate;
+use super::{Failure, Where, pins};
+use crate::grants::edit::Gift;
+use crate::grants::{KINDS, Kind};
+use crate::model::MountName;
+
+pub(super) fn run(at: &Where, mount: &str, gifts: &[(&'static Kind, Gift)], yes: bool) -> Result<ExitCode, Failure> {
+    super::start_log("warn");
+    let mount = MountName::new(mount).map_err(Failure::Misused)?;
+    if gifts.is_empty() {
+        let examples: Vec<String> = KINDS.iter().map(|kind| kind.command(mount.as_str())).collect();
+        return Err(Failure::Misused(format!("it is not said what to give; for example: {}", examples.join(", or: "))));
+    }
+    // Whoever changes the file while the operator reads wins; what is approved is what is written, so it is asked anew.
+    loop {
+        let change = Change::draft(at, |document, here| {
+            let table = change::table(document, &mount)?;
+            gifts.iter().try_for_each(|(kind, gift)| (kind.give)(table, gift, here)).map_err(Failure::Misused)
+        })?;
+        let candidate = Candidate::find(&change.new, &mount)?;
+        if candidate.has_changed() && change.old.mounts.get(&mount).is_some_and(|own| own.needs_pin()) {
+            return Err(Failure::Failed(format!(
+                "\"{mount}\" is in quarantine: its component changed since its grants were given; look at that first: belljar trust {mount}"
+            )));
+        }
+        let warnings = warnings(&change, &candidate, gifts)?;
+        if change.is_empty() && candidate.is_trusted() {
+            super::print(&format!("\"{mount}\" holds that already; nothing was changed\n"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        super::print(&format!("{}{}{}{warnings}", change.diff(), change.consequences(&mount), candidate.binding()))?;
+        if !change::agrees("Write this?", yes)? {
+            return Ok(ExitCode::FAILURE);
+        }
+        let turn = change.turn()?;
+        // The pin first: were this the end, the grant would not be there; the other way round, the next start would bind
+        // it to whatever lies there then.
+        let mut lock = pins::read(&change.new.lock)?;
+        candidate.pin(&mut lock);
+        if !change.is_current()? {
+            super::print("the configuration changed meanwhile; once more\n")?;
+            continue;
+        }
+        pins::write(&turn, &change.new, &lock)?;
+        change.write(&turn)?;
+        super::print("written; a belljar that runs serves it after a restart\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+}
+
+/// What the operator should know before it is written.
+///
+/// # Errors
+/// When the grants cannot be used as they would be.
+fn warnings(change: &Change, candidate: &Candidate, gifts: &[(&'static Kind, Gift)]) -> Result<String, Failure> {
+    let mount = &candidate.name;
+    let Some(own) = change.new.mounts.get(mount) else { return Ok(String::new()) };
+    // What a grant is made of may want to be told of events; nothing waits for one here.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _entered = runtime.enter();
+    let held = own
+        .grants
+        .configure(&change.new.ambient)
+        .map_err(|why| Failure::Failed(format!("nothing was changed: \"{mount}\" cannot be given that: {why}")))?;
+    let uses = candidate.profile.kinds();
+    let useless = held.kinds().into_iter().filter(|kind| !uses.contains(kind));
+    let useless =
+        useless.map(|kind| format!("the component imports nothing that \"{kind}\" is for, and cannot use it"));
+    let advice = gifts.iter().flat_map(|(kind, gift)| (kind.advise)(gift));
+    Ok(useless.chain(advice).chain(held.warnings()).map(|warning| format!("warning: {warning}\n")).collect())
+}

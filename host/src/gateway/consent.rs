@@ -1,0 +1,447 @@
+//! Just-in-time consent: what a person may be asked, how often, and which answers count.
+//!
+//! A call that ends for want of something leaves on its trail what a person could allow. Where the operator lets the mount
+//! ask, that becomes a [`Question`], which travels to whoever reads, with a state: the question itself, sealed, and bound
+//! to the mount, its bytes, the URI and the caller. The answer comes back with the state and a new call; nothing else
+//! of the first one is kept. A state counts once, for five minutes, in the process that gave it.
+//!
+//! Knows no MCP: what a question looks like on a wire is `mcp::consent`.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::audit::Consented;
+use crate::catalog::Mount;
+use crate::config::Ask;
+use crate::grants::KINDS;
+use crate::model::seal::Seal;
+use crate::model::{Caller, Consent, Digest, Guard, MountName, ReadError, Trail, text};
+
+/// How long an answer may take.
+pub const LIFE: Duration = Duration::from_secs(5 * 60);
+
+/// For how long the same thing is not asked again, whatever was answered.
+pub const AGAIN: Duration = Duration::from_secs(60);
+
+/// Questions in one request.
+pub const ROUNDS: usize = 4;
+
+/// Questions of one mount within [`AGAIN`]: a provider that wants ever new things does not get ever new questions.
+const PER_MOUNT: usize = 16;
+
+/// Questions over all mounts within [`AGAIN`]. When there are more, the ordinary denial is given.
+const REMEMBERED: usize = 1024;
+
+/// Bytes of a state: a URI, five consents and a caller, each at its longest, escaped, in base64.
+const MAX_STATE: usize = 32 << 10;
+
+/// Characters of a URI, an origin or a path that a question shows.
+const SHOWN: usize = 300;
+
+/// Hexadecimal digits of a digest that a question shows: enough to compare, few enough to read.
+const DIGITS: usize = 12;
+
+/// What goes into the configuration when a person says "always".
+pub trait Keeper: Send + Sync {
+    /// Grants `consent` to `mount` for good, whose bytes are `digest`. May wait for a disk.
+    ///
+    /// # Errors
+    /// Says why it is not kept; for the operator.
+    fn keep(&self, mount: &MountName, digest: &Digest, consent: &Consent) -> Result<(), String>;
+}
+
+/// What a person answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// For this read.
+    Once,
+    /// For good.
+    Always,
+    /// No.
+    Deny,
+    /// The question was put away.
+    Decline,
+    /// The question was closed without an answer.
+    Cancel,
+}
+
+impl Choice {
+    /// One lower-case word, for records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Always => "always",
+            Self::Deny => "deny",
+            Self::Decline => "decline",
+            Self::Cancel => "cancel",
+        }
+    }
+}
+
+/// Whether whoever reads can be asked, and what was answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asking<'a> {
+    /// Whether a question can be answered.
+    pub can_answer: bool,
+    /// The state that came with an answer, and the answer.
+    pub answered: Option<(&'a str, Choice)>,
+}
+
+/// A question that a call ended with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Who wants it.
+    pub mount: MountName,
+    /// The bytes that want it.
+    pub digest: Digest,
+    /// For which read.
+    pub uri: String,
+    /// What is wanted.
+    pub wanted: Consent,
+    /// Whether it can be allowed for good.
+    pub can_last: bool,
+    /// What must come back with the answer.
+    pub state: String,
+}
+
+/// Who wants what, for which read. All words are ours: of a provider's there is nothing in it but what a reference may
+/// hold, and an origin as the parser of grants writes it.
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mount, digest, uri, wanted, .. } = self;
+        let what = match wanted.grant {
+            "fs" => "to read the directory that its operator calls",
+            _ => "to send requests (GET and HEAD) to",
+        };
+        let digest: String = digest.hex().chars().take(DIGITS).collect();
+        let (wanted, uri) = (text::excerpt(&wanted.what, SHOWN), text::excerpt(uri, SHOWN));
+        write!(
+            f,
+            "belljar: the provider \"{mount}\" (sha256:{digest}) wants {what} \"{wanted}\", for the read of \"{uri}\". It holds no grant for that. Allow it?"
+        )
+    }
+}
+
+/// What a state says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// Which question of this process it is.
+    pub number: u64,
+    /// When it was asked, in milliseconds since the process began to ask.
+    pub at: u64,
+    /// Who wants it.
+    pub mount: MountName,
+    /// The bytes that want it.
+    pub digest: Digest,
+    /// For which read.
+    pub uri: String,
+    /// Who was asked: the transport, and the client's name.
+    pub caller: (String, Option<String>),
+    /// What is wanted.
+    pub wanted: Consent,
+    /// What was allowed in the same request before.
+    pub given: Vec<Consent>,
+}
+
+/// The fields of a sealed ticket, in order.
+type Fields = (u64, u64, String, [u8; 32], String, (String, Option<String>), (String, String), Vec<(String, String)>);
+
+/// One call between questions: what it is given, and what comes of it.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    given: Vec<Consent>,
+    may_ask: bool,
+    answered: Option<(Consent, Choice)>,
+    /// What is asked when the call has ended.
+    pub(super) question: Option<Question>,
+}
+
+/// Who was asked what, and which answers are still to come. One for a process.
+pub struct Consents {
+    seal: Seal,
+    began: Instant,
+    memory: Mutex<Memory>,
+    keeper: Option<Arc<dyn Keeper>>,
+}
+
+#[derive(Default)]
+struct Memory {
+    last: u64,
+    /// What was asked, and when.
+    asked: HashMap<(MountName, Consent), Instant>,
+    /// The questions that were answered, and when: no answer counts twice.
+    used: HashMap<u64, Instant>,
+    /// What was allowed for good since the process began.
+    kept: HashMap<(MountName, Digest), Vec<Consent>>,
+}
+
+fn forget(what: &mut HashMap<impl std::hash::Hash + Eq, Instant>, now: Instant, after: Duration) {
+    what.retain(|_, at| now.saturating_duration_since(*at) < after);
+}
+
+fn who(caller: &Caller) -> (String, Option<String>) {
+    (caller.transport.to_owned(), caller.client.as_deref().map(str::to_owned))
+}
+
+/// Whether a call that ended in `error` may have done so for want of `consent`. A provider that was refused an origin says
+/// so in its own way; a directory that is withheld is denied, or not there.
+fn explains(consent: &Consent, error: &ReadError) -> bool {
+    match error {
+        ReadError::Denied { .. } | ReadError::NotFound => true,
+        ReadError::Unavailable(_) | ReadError::Provider(_) => consent.grant != "fs",
+        _ => false,
+    }
+}
+
+impl Consents {
+    /// Seals with `secret`, which must be of this process alone: what was answered is forgotten when it ends. `keeper`: what
+    /// keeps an "always"; without one it is not offered.
+    pub fn new(secret: &[u8; 32], keeper: Option<Arc<dyn Keeper>>) -> Self {
+        let seal = Seal::new("belljar 2026-11 questions v1", secret);
+        Self { seal, began: Instant::now(), memory: Mutex::default(), keeper }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn since(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.began).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The state of a question.
+    pub fn seal(&self, ticket: &Ticket) -> String {
+        let pair = |consent: &Consent| (consent.grant.to_owned(), consent.what.clone());
+        let Ticket { number, at, mount, digest, uri, caller, wanted, given } = ticket;
+        let given: Vec<_> = given.iter().map(pair).collect();
+        let fields: Fields =
+            (*number, *at, mount.to_string(), digest.0, uri.clone(), caller.clone(), pair(wanted), given);
+        // Strings and numbers always serialise.
+        self.seal.seal(0, serde_json::to_vec(&fields).unwrap_or_default())
+    }
+
+    /// What a state says, if this process sealed it. Whether it counts is another question.
+    ///
+    /// # Errors
+    /// Says what is wrong with it, as the end of "the request state ...".
+    pub fn open(&self, state: &str) -> Result<Ticket, &'static str> {
+        const FOREIGN: &str = "was not given by this server since it started, or was changed on its way";
+        if state.len() > MAX_STATE {
+            return Err("is longer than any that this server gives");
+        }
+        let body = self.seal.open(0, state).map_err(|_| FOREIGN)?;
+        let (number, at, mount, digest, uri, caller, wanted, given): Fields =
+            serde_json::from_slice(&body).map_err(|_| FOREIGN)?;
+        let consent = |(grant, what): (String, String)| {
+            let kind = KINDS.iter().find(|kind| kind.name == grant).ok_or(FOREIGN)?;
+            Ok::<_, &'static str>(Consent { grant: kind.name, what })
+        };
+        Ok(Ticket {
+            number,
+            at,
+            mount: MountName::new(&mount).map_err(|_| FOREIGN)?,
+            digest: Digest(digest),
+            uri,
+            caller,
+            wanted: consent(wanted)?,
+            given: given.into_iter().map(consent).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Whether the answer that came with `ticket` counts for this read.
+    fn check(
+        &self,
+        ticket: &Ticket,
+        caller: &Caller,
+        uri: &str,
+        mount: &Mount,
+        now: Instant,
+    ) -> Result<(), &'static str> {
+        if self.since(now).saturating_sub(ticket.at) >= u64::try_from(LIFE.as_millis()).unwrap_or(u64::MAX) {
+            return Err("is older than 5 minutes");
+        }
+        if !Guard::Consent.is_on() {
+            return Ok(());
+        }
+        if ticket.uri != uri {
+            return Err("was given for another read");
+        }
+        if ticket.caller != who(caller) {
+            return Err("was given to another client");
+        }
+        if ticket.mount != mount.name {
+            return Err("was given for another mount");
+        }
+        if ticket.digest != mount.digest {
+            return Err("was given for other bytes of the provider, which were exchanged meanwhile");
+        }
+        Ok(())
+    }
+
+    /// Takes an answer, or begins without one.
+    ///
+    /// # Errors
+    /// [`ReadError::BadState`] when the answer does not count.
+    pub(super) async fn begin(
+        &self,
+        asking: Asking<'_>,
+        caller: &Caller,
+        uri: &str,
+        mount: &Mount,
+    ) -> Result<Round, ReadError> {
+        let may_ask = asking.can_answer && mount.ask != Ask::Never;
+        let Some((state, choice)) = asking.answered else { return Ok(Round { may_ask, ..Round::default() }) };
+        let ticket = self.take(state, choice, caller, uri, mount, Instant::now()).map_err(ReadError::BadState)?;
+        let Ticket { wanted, mut given, .. } = ticket;
+        if choice == Choice::Always {
+            self.keep(mount, &wanted).await;
+        }
+        let is_allowed = matches!(choice, Choice::Once | Choice::Always);
+        if is_allowed {
+            given.push(wanted.clone());
+        }
+        tracing::info!(mount = %mount.name, "{} \"{}\": answered \"{}\"", wanted.grant, wanted.what, choice.as_str());
+        // Who said no to one thing is not asked for the next in the same breath.
+        Ok(Round { given, may_ask: may_ask && is_allowed, answered: Some((wanted, choice)), question: None })
+    }
+
+    /// Opens, checks and uses up a state.
+    fn take(
+        &self,
+        state: &str,
+        choice: Choice,
+        caller: &Caller,
+        uri: &str,
+        mount: &Mount,
+        now: Instant,
+    ) -> Result<Ticket, &'static str> {
+        let ticket = self.open(state)?;
+        self.check(&ticket, caller, uri, mount, now)?;
+        if mount.ask == Ask::Never {
+            return Err("was given when this mount could still ask");
+        }
+        if choice == Choice::Always && !self.can_last(mount) {
+            return Err("belongs to a question that did not offer \"always\"");
+        }
+        let mut memory = self.memory();
+        forget(&mut memory.used, now, LIFE);
+        if memory.used.insert(ticket.number, now).is_some() && Guard::Consent.is_on() {
+            return Err("was used already");
+        }
+        Ok(ticket)
+    }
+
+    fn can_last(&self, mount: &Mount) -> bool {
+        mount.ask == Ask::Persist && self.keeper.is_some()
+    }
+
+    /// Puts what was allowed into the configuration, and from now on gives it to every call of the mount.
+    async fn keep(&self, mount: &Mount, consent: &Consent) {
+        let Some(keeper) = self.keeper.clone() else { return };
+        let (name, digest, what) = (mount.name.clone(), mount.digest, consent.clone());
+        let kept = tokio::task::spawn_blocking(move || keeper.keep(&name, &digest, &what)).await;
+        match kept.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(()) => {
+                let mut memory = self.memory();
+                let all = memory.kept.entry((mount.name.clone(), mount.digest)).or_default();
+                if !all.contains(consent) {
+                    all.push(consent.clone());
+                }
+            }
+            Err(why) => {
+                tracing::error!(mount = %mount.name, "\"always\" is taken as \"once\": the configuration cannot be changed: {why}");
+            }
+        }
+    }
+
+    /// Everything that a person allowed for this call.
+    pub(super) fn for_call(&self, mount: &Mount, round: &Round) -> Vec<Consent> {
+        let mut all = round.given.clone();
+        if mount.ask == Ask::Persist
+            && let Some(kept) = self.memory().kept.get(&(mount.name.clone(), mount.digest))
+        {
+            all.extend(kept.iter().filter(|consent| !round.given.contains(consent)).cloned());
+        }
+        all
+    }
+
+    /// Makes a question of how a call ended, where there is one to ask.
+    pub(super) fn ask(
+        &self,
+        round: &mut Round,
+        caller: &Caller,
+        uri: &str,
+        mount: &Mount,
+        error: &ReadError,
+        trail: &Trail,
+    ) {
+        self.ask_at(Instant::now(), round, caller, uri, mount, error, trail);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a question is about, and the time")]
+    fn ask_at(
+        &self,
+        now: Instant,
+        round: &mut Round,
+        caller: &Caller,
+        uri: &str,
+        mount: &Mount,
+        error: &ReadError,
+        trail: &Trail,
+    ) {
+        if !round.may_ask || round.given.len() >= ROUNDS {
+            return;
+        }
+        let missing = || trail.asks().iter().filter(|ask| !round.given.contains(ask) && explains(ask, error));
+        if missing().next().is_none() {
+            return;
+        }
+        let mut memory = self.memory();
+        forget(&mut memory.asked, now, AGAIN);
+        let is_on = Guard::Asking.is_on();
+        let own = memory.asked.keys().filter(|(name, _)| *name == mount.name).count();
+        if is_on && (own >= PER_MOUNT || memory.asked.len() >= REMEMBERED) {
+            return;
+        }
+        let is_new = |ask: &&Consent| !memory.asked.contains_key(&(mount.name.clone(), (*ask).clone())) || !is_on;
+        let Some(wanted) = missing().find(is_new).cloned() else { return };
+        memory.asked.insert((mount.name.clone(), wanted.clone()), now);
+        memory.last += 1;
+        let ticket = Ticket {
+            number: memory.last,
+            at: self.since(now),
+            mount: mount.name.clone(),
+            digest: mount.digest,
+            uri: uri.to_owned(),
+            caller: who(caller),
+            wanted: wanted.clone(),
+            given: round.given.clone(),
+        };
+        drop(memory);
+        round.question = Some(Question {
+            mount: ticket.mount.clone(),
+            digest: ticket.digest,
+            uri: ticket.uri.clone(),
+            wanted,
+            can_last: self.can_last(mount),
+            state: self.seal(&ticket),
+        });
+    }
+}
+
+impl Round {
+    /// For the record of the call.
+    pub(super) fn on_record(&self) -> Consented {
+        Consented {
+            asked: self.question.as_ref().map(|question| question.wanted.clone()),
+            answered: self.answered.as_ref().map(|(wanted, choice)| (wanted.clone(), choice.as_str())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

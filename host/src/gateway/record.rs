@@ -1,0 +1,69 @@
+//! One record for each call, and for each request that never became one.
+
+use std::time::SystemTime;
+
+use crate::audit::{Consented, Record, Sink};
+use crate::catalog::Mount;
+use crate::model::{Caller, Digest, MountName, Operation, ReadError, Trail, Usage, reference, text};
+
+/// Records a call when it goes out of scope: how it ended, or that it was withdrawn.
+pub(super) struct Recorder<'a> {
+    audit: &'a Sink,
+    caller: &'a Caller,
+    mount: &'a Mount,
+    operation: &'a Operation,
+    /// How it ended, once it has.
+    pub(super) ended: Option<(Result<(), ReadError>, Usage, Trail)>,
+    /// What a person was asked and answered.
+    pub(super) consent: Consented,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(audit: &'a Sink, caller: &'a Caller, mount: &'a Mount, operation: &'a Operation) -> Self {
+        Self { audit, caller, mount, operation, ended: None, consent: Consented::default() }
+    }
+}
+
+impl Drop for Recorder<'_> {
+    fn drop(&mut self) {
+        if !self.audit.is_on() {
+            return;
+        }
+        let (outcome, usage, trail) =
+            self.ended.take().unwrap_or_else(|| (Err(ReadError::Cancelled), Usage::default(), Trail::default()));
+        self.audit.record(Record {
+            at: SystemTime::now(),
+            caller: self.caller.clone(),
+            mount: Some(self.mount.name.clone()),
+            digest: Some(self.mount.digest),
+            operation: self.operation.name(),
+            reference: self.operation.reference().map(str::to_owned),
+            outcome,
+            usage,
+            trail,
+            consent: std::mem::take(&mut self.consent),
+        });
+    }
+}
+
+/// Records a read that no call was made for: no mount was found, or its answer to a question does not count.
+pub(super) fn refused(
+    audit: &Sink,
+    caller: &Caller,
+    uri: &str,
+    (mount, digest): (Option<MountName>, Option<Digest>),
+    error: &ReadError,
+) {
+    audit.record(Record {
+        at: SystemTime::now(),
+        caller: caller.clone(),
+        mount,
+        digest,
+        operation: "read",
+        reference: Some(text::excerpt(uri, reference::MAX_URI)),
+        outcome: Err(error.clone()),
+        usage: Usage::default(),
+        trail: Trail::default(),
+        consent: Consented::default(),
+    });
+}

@@ -1,0 +1,117 @@
+//! From bytes to text, whatever the label says: labels are wrong often enough that the bytes are asked first.
+
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+
+/// How far a document is searched for what it says about its own encoding: as far as browsers do.
+const HEAD: usize = 1024;
+
+/// The text of a body: by a byte order mark, by being UTF-8, by what `content_type` says, by what the document says of
+/// itself, and as windows-1252 when nothing else fits.
+pub(crate) fn decode(bytes: &[u8], content_type: Option<&str>) -> String {
+    if let Some((encoding, length)) = Encoding::for_bom(bytes) {
+        let (text, _) = encoding.decode_without_bom_handling(bytes.get(length..).unwrap_or_default());
+        return text.into_owned();
+    }
+    let stated = content_type.and_then(label).and_then(|label| Encoding::for_label(label.as_bytes()));
+    let own = own_label(bytes).and_then(|label| Encoding::for_label(label.as_bytes()));
+    // UTF-16 says nothing in a document that could be read to find it, and ISO-2022-JP is ASCII to look at.
+    let is_seven_bit =
+        |encoding: &'static Encoding| !encoding.is_ascii_compatible() || encoding.name() == "ISO-2022-JP";
+    let own = own.filter(|own| *own != UTF_16LE && *own != UTF_16BE);
+    if !stated.or(own).is_some_and(is_seven_bit)
+        && let Ok(text) = std::str::from_utf8(bytes)
+    {
+        return text.to_owned();
+    }
+    for encoding in [stated, own].into_iter().flatten() {
+        if let Some(text) = encoding.decode_without_bom_handling_and_without_replacement(bytes) {
+            return text.into_owned();
+        }
+    }
+    // What is UTF-8 but for a few bytes would be garbage in any other encoding.
+    let mostly = stated.or(own).unwrap_or_else(|| if is_mostly_utf8(bytes) { UTF_8 } else { WINDOWS_1252 });
+    mostly.decode_without_bom_handling(bytes).0.into_owned()
+}
+
+/// The `charset` of a content type.
+fn label(content_type: &str) -> Option<&str> {
+    content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches(['"', '\'']))
+    })
+}
+
+/// What an XML declaration or a `meta` element says.
+fn own_label(bytes: &[u8]) -> Option<String> {
+    let head = bytes.get(..HEAD.min(bytes.len())).unwrap_or_default();
+    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let declaration = head.trim_start().strip_prefix("<?xml").and_then(|rest| rest.split("?>").next());
+    if let Some(label) = declaration.and_then(|declaration| after(declaration, "encoding")) {
+        return Some(label);
+    }
+    head.split("<meta").skip(1).find_map(|element| after(element.split('>').next()?, "charset"))
+}
+
+/// The value in `name = "value"`, with any quotes or none.
+fn after(text: &str, name: &str) -> Option<String> {
+    let (_, rest) = text.split_once(name)?;
+    let value = rest.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
+    let value: String = value.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_:.".contains(*c)).collect();
+    (!value.is_empty()).then_some(value)
+}
+
+/// Whether at least nine of ten characters beyond ASCII are UTF-8.
+fn is_mostly_utf8(bytes: &[u8]) -> bool {
+    let (mut good, mut bad) = (0_usize, 0_usize);
+    for chunk in bytes.utf8_chunks() {
+        good += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        bad += usize::from(!chunk.invalid().is_empty());
+    }
+    good >= 9 * bad
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATIN: &[u8] = b"na\xefve caf\xe9";
+
+    #[test]
+    fn labels_are_believed_where_the_bytes_allow() {
+        assert_eq!(decode(LATIN, Some("text/html; charset=ISO-8859-1")), "naïve café");
+        assert_eq!(decode(LATIN, Some("text/html; x=y; Charset=\"windows-1252\"")), "naïve café");
+        assert_eq!(decode(b"\xc6\xfc\xcb\xdc", Some("text/plain; charset=euc-jp")), "日本");
+        assert_eq!(decode(b"\x1b$BF|K\\\x1b(B", Some("text/plain; charset=iso-2022-jp")), "日本");
+        assert_eq!(decode(b"\xe5\x65\x2c\x67", Some("text/plain; charset=utf-16le")), "日本");
+    }
+
+    #[test]
+    fn what_is_utf8_is_utf8_whatever_the_label() {
+        assert_eq!(decode("naïve".as_bytes(), Some("text/html; charset=iso-8859-1")), "naïve");
+        assert_eq!(decode("naïve".as_bytes(), None), "naïve");
+    }
+
+    #[test]
+    fn what_is_not_utf8_is_not_whatever_the_label() {
+        let xml = [b"<?xml version='1.0' encoding='iso-8859-15'?><a>\xa4 ", LATIN, b"</a>"].concat();
+        assert!(decode(&xml, Some("text/xml; charset=utf-8")).contains("€ naïve café"));
+        let html = [b"<html><META http-equiv=Content-Type content=\"text/html; charset=koi8-r\">\xf0\xd2".as_slice()];
+        assert!(decode(&html.concat(), None).ends_with("Пр"));
+        assert_eq!(decode(LATIN, None), "naïve café");
+        assert_eq!(decode(LATIN, Some("text/plain; charset=made-up")), "naïve café");
+    }
+
+    #[test]
+    fn a_mark_decides() {
+        assert_eq!(decode(b"\xef\xbb\xbfa", Some("text/plain; charset=koi8-r")), "a");
+        assert_eq!(decode(b"\xff\xfea\0", None), "a");
+        assert_eq!(decode(b"\xfe\xff\0a", Some("text/plain; charset=utf-8")), "a");
+    }
+
+    #[test]
+    fn a_few_broken_bytes_do_not_spoil_the_rest() {
+        let mut bytes = "für größere Änderungen äöü äöü".as_bytes().to_vec();
+        bytes.push(0xff);
+        assert_eq!(decode(&bytes, None), "für größere Änderungen äöü äöü\u{fffd}");
+    }
+}

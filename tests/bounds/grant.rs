@@ -1,0 +1,275 @@
+//! The commands that give and take: what they write, what they say before, and what they refuse to write.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use belljar_tests::{Era, Site};
+
+use crate::place::{bare, kind, said};
+
+/// A configuration as people write it.
+const WRITTEN: &str = "# All that this machine serves.\nplugins = 'plugins'   # beside this file\n\n[limits]\ntime = \"5s\"  # enough\n\n# Notes.\n[mounts.files]\nuri  =  \"notes:///\"\nfs = { '/n' = 'notes' } # mine\n# the end of it\n\n[mounts.clock]\n# nothing yet\n\n# fin\n";
+
+/// A site with `clock` and `files`, and with directories to be granted.
+fn place(config: &str) -> Site {
+    let site = bare();
+    site.mount("clock");
+    site.mount("files");
+    site.write("notes/a.md", "# A");
+    site.write("more/b.md", "# B");
+    site.config(config);
+    site
+}
+
+fn config(site: &Site) -> String {
+    fs::read_to_string(site.path("belljar.toml")).unwrap()
+}
+
+/// Runs a verb that must succeed: what it printed.
+fn fine(site: &Site, verb: &[&str]) -> String {
+    let output = site.run(verb);
+    assert!(output.status.success(), "{verb:?}: {}", said(&output));
+    said(&output)
+}
+
+/// Runs a verb that must fail with this code: what it said.
+fn fails(site: &Site, code: i32, verb: &[&str]) -> String {
+    let output = site.run(verb);
+    assert_eq!(output.status.code(), Some(code), "{verb:?}: {}", said(&output));
+    assert!(!said(&output).contains("panicked"), "{}", said(&output));
+    said(&output)
+}
+
+#[test]
+fn what_is_not_changed_stays_byte_for_byte() {
+    for written in [WRITTEN.to_owned(), WRITTEN.replace('\n', "\r\n"), format!("\u{feff}{WRITTEN}")] {
+        let site = place(&written);
+        let shown = fine(&site, &["grant", "files", "--fs", "/m=more", "--env", "T=x", "--yes"]);
+        let after = config(&site);
+        assert!(after.contains("fs = { '/n' = 'notes', \"/m\" = \"more\" } # mine"), "{after}");
+        assert!(after.contains("env = { T = \"x\" }"), "{after}");
+        let kept = |text: &str| {
+            text.lines()
+                .filter(|line| !line.starts_with("fs =") && !line.starts_with("env ="))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(kept(&after), kept(&written));
+        for part in [
+            "+fs = { '/n' = 'notes', \"/m\" = \"more\" } # mine",
+            "-fs = { '/n' = 'notes' } # mine",
+            "\"files\" will be able to\n",
+            "read every file below \"more\", which it sees as \"/m\"; it cannot change anything there",
+            "see the environment variable \"T\" and its value",
+            "\"files.wasm\" as it is now may use it: sha256:",
+        ] {
+            assert!(shown.contains(part), "no {part:?} in {shown}");
+        }
+        assert!(!shown.contains("every file below \"notes\""), "nothing changes there: {shown}");
+        let shown = fine(&site, &["revoke", "files", "--fs", "/m", "--env", "T", "--yes"]);
+        assert!(shown.contains("\"files\" will no longer be able to\n  - read every file below \"more\""), "{shown}");
+        assert_eq!(config(&site), written);
+        // What is there already is not written anew.
+        let shown = fine(&site, &["grant", "files", "--fs", "/n=notes", "--yes"]);
+        assert!(shown.contains("holds that already") && config(&site) == written, "{shown}");
+    }
+}
+
+#[test]
+fn a_file_is_made_where_there_is_none() {
+    let site = bare();
+    site.mount("files");
+    site.write("notes/a.md", "# A");
+    let output = site.command(["grant", "files", "--fs", "/=notes", "--yes"]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("(there is no file)"), "{}", said(&output));
+    assert_eq!(config(&site), "[mounts.files]\nfs = { \"/\" = \"notes\" }\n");
+    assert_eq!(fs::metadata(site.path("belljar.toml")).unwrap().mode() & 0o777, 0o600);
+    assert_eq!(site.stdio(Era::Modern).text("belljar://files/a.md"), "# A");
+    // From another directory, a relative path means what it says there.
+    fs::create_dir(site.path("elsewhere")).unwrap();
+    site.write("elsewhere/inner/c.md", "# C");
+    let config_file = site.path("belljar.toml");
+    let mut command = site.command(["grant", "files", "--fs", "/c=inner", "--yes", "--config"]);
+    let output = command.arg(&config_file).current_dir(site.path("elsewhere")).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(site.stdio(Era::Modern).text("belljar://files/c/c.md"), "# C");
+}
+
+#[test]
+fn nothing_is_written_that_nobody_agreed_to() {
+    let site = place(WRITTEN);
+    let shown = fails(&site, 2, &["grant", "files", "--fs", "/m=more"]);
+    assert!(shown.contains("+fs = ") && shown.contains("will be able to") && shown.contains("add --yes"), "{shown}");
+    assert!(fails(&site, 2, &["revoke", "files", "--all"]).contains("add --yes"));
+    assert!(fails(&site, 2, &["grant", "files"]).contains("belljar grant files --fs /data=DIR"));
+    assert!(fails(&site, 2, &["revoke", "files"]).contains("--fs GUEST"));
+    assert!(fails(&site, 2, &["grant", "No Name", "--env", "A=b"]).contains("not a mount name"));
+    assert!(fails(&site, 2, &["grant", "files", "--fs", "notes", "--yes"]).contains("expected GUEST=HOST"));
+    assert!(fails(&site, 2, &["grant", "files", "--env", "=x", "--yes"]).contains("expected NAME=VALUE"));
+    assert_eq!(config(&site), WRITTEN);
+    assert!(!site.path("belljar.lock").exists());
+}
+
+/// At a terminal it asks, and takes nothing but a yes for a yes.
+#[test]
+fn a_terminal_is_asked() {
+    let site = place(WRITTEN);
+    for (answer, is_written) in [("\n", false), ("n\n", false), ("what?\n", false), ("y\n", true)] {
+        let belljar = site.command(site.arguments(&["grant", "files", "--env", "T=x"]));
+        let words: Vec<String> = std::iter::once(belljar.get_program())
+            .chain(belljar.get_args())
+            .map(|word| format!("'{}'", word.to_str().unwrap()))
+            .collect();
+        let mut script = Command::new("script");
+        script.args(["-qec", &words.join(" "), "/dev/null"]).env_clear().envs(site.environment());
+        script.stdin(Stdio::piped()).stdout(Stdio::piped()).current_dir(site.path(""));
+        let mut child = script.spawn().expect("script, of util-linux");
+        std::io::Write::write_all(child.stdin.as_mut().unwrap(), answer.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let shown = said(&output);
+        assert!(shown.contains("Write this? [y/N]"), "{shown}");
+        assert_eq!(config(&site) != WRITTEN, is_written, "{answer:?}: {shown}");
+        assert_eq!(output.status.success(), is_written, "{answer:?}: {shown}");
+        assert_eq!(shown.contains("nothing was changed"), !is_written, "{answer:?}: {shown}");
+    }
+}
+
+#[test]
+fn what_cannot_be_given_is_not_written() {
+    let site = place(WRITTEN);
+    symlink("plugins", site.path("sly")).unwrap();
+    for (flag, value, expected) in [
+        ("--fs", "/m=absent", "there is none"),
+        ("--fs", "/m=notes/a.md", "not a directory"),
+        ("--fs", "/m=/", "whole file system"),
+        ("--fs", "/m=/proc", "never granted"),
+        ("--fs", "/m=/dev/shm", "never granted"),
+        ("--fs", "/m=plugins", "belljar's own"),
+        ("--fs", "/m=sly", "belljar's own"),
+        ("--fs", "/m=.", "belljar's own"),
+        ("--fs", "m=more", "begin with \"/\""),
+        ("--fs", "/../m=more", "dot segment"),
+    ] {
+        let said = fails(&site, 1, &["grant", "files", flag, value, "--yes"]);
+        assert!(said.contains("nothing was changed") && said.contains(expected), "{value}: {said}");
+        assert_eq!(config(&site), WRITTEN, "{value}");
+        assert!(!site.path("belljar.lock").exists(), "{value}");
+    }
+    let said = fails(&site, 1, &["grant", "absent", "--env", "A=b", "--yes"]);
+    assert!(said.contains("there is no component for the mount \"absent\""), "{said}");
+    // What is wrong already is not made worse.
+    site.config("[mounts.files]\nsf = 1\n");
+    assert!(fails(&site, 1, &["grant", "files", "--env", "A=b", "--yes"]).contains("did you mean"));
+    assert_eq!(config(&site), "[mounts.files]\nsf = 1\n");
+}
+
+#[test]
+fn what_is_not_held_cannot_be_taken() {
+    let site = place(WRITTEN);
+    let said = fails(&site, 1, &["revoke", "files", "--fs", "/x", "--yes"]);
+    assert!(said.contains("it holds no fs \"/x\"; it holds \"/n\""), "{said}");
+    let said = fails(&site, 1, &["revoke", "files", "--env", "X", "--yes"]);
+    assert!(said.contains("it holds no env grant"), "{said}");
+    let said = fails(&site, 1, &["revoke", "clock", "--all", "--yes"]);
+    assert!(said.contains("\"clock\" holds no grants; these do: \"files\""), "{said}");
+    assert_eq!(config(&site), WRITTEN);
+    fine(&site, &["list"]);
+    assert!(fs::read_to_string(site.path("belljar.lock")).unwrap().contains("[mounts.files]"));
+    fine(&site, &["revoke", "files", "--all", "--yes"]);
+    assert_eq!(config(&site), WRITTEN.replace("fs = { '/n' = 'notes' } # mine\n", ""));
+    assert!(
+        !fs::read_to_string(site.path("belljar.lock")).unwrap().contains("[mounts.files]"),
+        "the pin binds nothing"
+    );
+}
+
+/// Each sees what the others wrote.
+#[test]
+fn no_writer_undoes_another() {
+    let site = place(WRITTEN);
+    thread::scope(|scope| {
+        for n in 0..8 {
+            let site = &site;
+            scope.spawn(move || {
+                fine(
+                    site,
+                    &["grant", if n % 2 == 0 { "files" } else { "clock" }, "--env", &format!("V{n}=x"), "--yes"],
+                );
+            });
+        }
+    });
+    let after = config(&site);
+    assert!((0..8).all(|n| after.contains(&format!("V{n} = \"x\""))), "{after}");
+    let lock = fs::read_to_string(site.path("belljar.lock")).unwrap();
+    assert!(lock.contains("[mounts.files]") && lock.contains("[mounts.clock]"), "{lock}");
+    // First starts do not undo each other either.
+    fs::remove_file(site.path("belljar.lock")).unwrap();
+    thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(|| fine(&site, &["list"])))));
+    assert_eq!(fs::read_to_string(site.path("belljar.lock")).unwrap(), lock);
+}
+
+#[test]
+fn a_link_stays_a_link_and_permissions_stay() {
+    let site = place("");
+    fs::create_dir(site.path("real")).unwrap();
+    fs::rename(site.path("belljar.toml"), site.path("real/shared.toml")).unwrap();
+    fs::set_permissions(site.path("real/shared.toml"), fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("real/shared.toml", site.path("belljar.toml")).unwrap();
+    fine(&site, &["grant", "files", "--fs", "/=notes", "--yes"]);
+    assert!(site.path("belljar.toml").is_symlink());
+    assert_eq!(
+        fs::read_to_string(site.path("real/shared.toml")).unwrap(),
+        "[mounts.files]\nfs = { \"/\" = \"notes\" }\n"
+    );
+    assert_eq!(fs::metadata(site.path("real/shared.toml")).unwrap().mode() & 0o777, 0o640);
+    assert!(site.path("belljar.lock").is_file(), "beside the name under which the configuration is used");
+    assert_eq!(site.stdio(Era::Modern).text("belljar://files/a.md"), "# A");
+}
+
+/// What a denial says is what an operator types.
+#[test]
+fn the_command_of_a_denial_works() {
+    let site = place("");
+    let error = site.stdio(Era::Modern).read("belljar://files/a.md").unwrap_err();
+    assert_eq!(kind(&error), "denied", "{error}");
+    let hint = error.data["hint"].as_str().unwrap().to_owned();
+    let (_, command) = hint.split_once("or run: belljar ").unwrap_or_else(|| panic!("no command in {hint}"));
+    let command = command.replace("DIR", "notes");
+    let words: Vec<&str> = command.split(' ').chain(["--yes"]).collect();
+    assert_eq!(words, ["grant", "files", "--fs", "/data=notes", "--yes"], "{hint}");
+    fine(&site, &words);
+    let uris = site.stdio(Era::Modern).uris();
+    assert!(uris.iter().any(|uri| uri.ends_with("a.md")), "{uris:?}");
+    // What inspect says is what works, too.
+    let shown = fine(&site, &["inspect", site.path("plugins/files.wasm").to_str().unwrap()]);
+    assert!(shown.contains("belljar grant files --fs /data=DIR"), "{shown}");
+}
+
+/// What is in quarantine gets nothing more before it was looked at.
+#[test]
+fn what_is_in_quarantine_is_given_nothing() {
+    let site = place("[mounts.clock]\nenv = { A = \"b\" }\n");
+    fine(&site, &["list"]);
+    site.mount_as("files", "clock.wasm");
+    let before = (config(&site), fs::read_to_string(site.path("belljar.lock")).unwrap());
+    let said = fails(&site, 1, &["grant", "clock", "--fs", "/=notes", "--yes"]);
+    assert!(said.contains("is in quarantine") && said.contains("belljar trust clock"), "{said}");
+    assert_eq!((config(&site), fs::read_to_string(site.path("belljar.lock")).unwrap()), before);
+    // To take away from it is always possible.
+    fine(&site, &["revoke", "clock", "--env", "A", "--yes"]);
+}
+
+#[test]
+fn what_others_may_change_is_warned_of() {
+    let site = place("");
+    fs::set_permissions(site.path("notes"), fs::Permissions::from_mode(0o777)).unwrap();
+    let shown = fine(&site, &["grant", "files", "--fs", "/=notes", "--yes"]);
+    assert!(shown.contains("warning: anyone on this machine can change what lies in \"/\""), "{shown}");
+    let shown = fine(&site, &["check"]);
+    assert!(shown.contains("warning  anyone on this machine can change what lies in \"/\""), "{shown}");
+    let shown = fine(&site, &["grant", "clock", "--fs", "/=more", "--yes"]);
+    assert!(shown.contains("warning: the component imports nothing that \"fs\" is for"), "{shown}");
+}

@@ -1,0 +1,99 @@
+//! Consent: who would have more of it than was given, and who would wear a person down by asking.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::expect::{Answer, cut, kind, text};
+use crate::row::{Row, imp};
+use crate::scene::Scene;
+
+/// What lies in the directory that is asked for first.
+const TEXT: &str = "only with consent";
+
+/// A row whose imp may ask, and has these directories, each of which must be asked for.
+fn asks(id: &'static str, attack: &'static str, directories: usize) -> Row {
+    let name = |n: usize| format!("{}-{n}", id.to_lowercase());
+    let fs: Vec<_> = (0..directories).map(|n| format!("\"/{n}\" = {{ path = \"{}\", ask = true }}", name(n))).collect();
+    imp(id, attack).config(&format!("ask = true\nfs = {{ {} }}", fs.join(", "))).prepare(move |site| {
+        for n in 0..directories {
+            site.write(format!("{}/file", name(n)), TEXT);
+            fs::write(site.path(format!("{}/other", name(n))), TEXT).expect("a writable place");
+        }
+    })
+}
+
+/// The URI at which the imp reads this file of its directories.
+fn need(scene: &Scene<'_>, path: &str) -> String {
+    scene.uri(&format!("need/{}", path.replace('/', "%252F")))
+}
+
+/// A read by a client that can be asked, with an answer to the question with this state.
+fn read(scene: &Scene<'_>, client: &str, uri: &str, state: Option<&str>) -> Answer {
+    let mut params = json!({ "uri": uri, "_meta": {
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
+        "io.modelcontextprotocol/clientInfo": { "name": client, "version": "1" },
+    } });
+    if let Some(state) = state {
+        params["requestState"] = json!(state);
+        params["inputResponses"] = json!({ "consent": { "action": "accept", "content": { "consent": "once" } } });
+    }
+    scene.request("resources/read", params)
+}
+
+/// The state of a question; none where nothing was asked.
+fn state(answer: &Answer) -> Option<String> {
+    Some(answer.as_ref().ok()?["requestState"].as_str()?.to_owned())
+}
+
+/// That an answer does not count.
+fn refused(answer: &Answer) -> String {
+    match answer {
+        Err(error) if kind(error) == "bad-state" => cut(&error.message),
+        other => panic!("it counts: {other:?}"),
+    }
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    vec![
+        asks("ASK-01", "a client uses one answer twice, for another resource, and as somebody else", 1)
+            .act(|scene| {
+                let (file, other) = (need(scene, "/0/file"), need(scene, "/0/other"));
+                let state = state(&read(scene, "one", &file, None)).expect("a question");
+                refused(&read(scene, "one", &other, Some(&state)));
+                refused(&read(scene, "another", &file, Some(&state)));
+                assert_eq!(text(&read(scene, "one", &file, Some(&state))), Some(TEXT), "the answer itself");
+                refused(&read(scene, "one", &file, Some(&state)))
+            })
+            .stopped_by(&["consent"]),
+        asks("ASK-02", "a client makes up, or changes, what it was asked", 1)
+            .act(|scene| {
+                let file = need(scene, "/0/file");
+                let state = state(&read(scene, "one", &file, None)).expect("a question");
+                // The last letters are of the tag: what was sealed is still there.
+                let (body, tag) = state.split_at(state.len() - 12);
+                let changed = format!("{body}{}", tag.replace(|letter: char| letter != 'A', "A"));
+                refused(&read(scene, "one", &file, Some(&changed)));
+                refused(&read(scene, "one", &file, Some(&state.replace('a', "b"))))
+            })
+            .stopped_by(&["seal"]),
+        asks("ASK-03", "a provider has a person asked again and again, until they give in", 1)
+            .act(|scene| {
+                let file = need(scene, "/0/file");
+                let asked = (0..30).filter(|_| state(&read(scene, "one", &file, None)).is_some()).count();
+                assert_eq!(asked, 1, "questions for the same thing within a minute");
+                "asked once in 30 reads".to_owned()
+            })
+            .stopped_by(&["asking"]),
+        asks("ASK-04", "a provider has a person asked for ever new things", 40)
+            .act(|scene| {
+                let file = need(scene, "/39/file");
+                let asked = (0..60).filter(|_| state(&read(scene, "one", &file, None)).is_some()).count();
+                assert!((1..=16).contains(&asked), "{asked} questions within a minute");
+                let listed: Value = scene.request("resources/list", json!({})).expect("a listing");
+                assert!(listed["requestState"].is_null(), "a listing asks: {listed}");
+                format!("{asked} questions in 60 reads")
+            })
+            .stopped_by(&["asking"]),
+    ]
+}

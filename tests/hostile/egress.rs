@@ -1,0 +1,552 @@
+//! The network, with grants: a provider that was given one way out tries to get another.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use belljar_upstream::{Authority, Names, Upstream, answer, echo, until_closed};
+
+use crate::expect::{Answer, Expect, cut, text};
+use crate::row::{Guest, Row, Stops, Way, imp};
+use crate::tools::{path, shown};
+
+/// The reference that has the imp send a request; see `tests/guests/imp/src/fetch.rs`.
+pub(crate) fn fetch(order: &str) -> String {
+    format!("fetch/{}", path(order))
+}
+
+/// The line of a mount's table that grants `origin`, with more keys.
+pub(crate) fn grant(origin: &str, more: &str) -> String {
+    let comma = if more.is_empty() { "" } else { ", " };
+    format!("http = [{{ origin = \"{origin}\"{comma}{more} }}]")
+}
+
+/// `settings` that have belljar ask this name server.
+pub(crate) fn asking(names: &Names) -> String {
+    format!("[network]\ndns = [\"{}\"]", names.address())
+}
+
+/// The text of an answer that must be one.
+pub(crate) fn said(answer: &Answer) -> String {
+    text(answer).unwrap_or_else(|| panic!("{}", shown(answer))).to_owned()
+}
+
+/// Has the imp send each of these, refused, and sees that nobody was reached.
+fn all_refused(row: Row, upstream: Upstream, orders: Vec<String>) -> Row {
+    row.act(move |scene| {
+        for order in &orders {
+            let told = said(&scene.read(&fetch(order)));
+            assert!(told.starts_with("refused: "), "{order}: {told}");
+        }
+        assert_eq!(upstream.connections(), 0, "somebody was reached");
+        format!("{} refused, nobody reached", orders.len())
+    })
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    [spelling(), addresses(), tls(), wire(), own()].into_iter().flatten().collect()
+}
+
+/// Who is meant: names, ports, schemes, methods, redirects.
+fn spelling() -> Vec<Row> {
+    let upstream = Upstream::plain(|_| answer("200 OK", "", "reached"));
+    let port = upstream.port();
+    let spelt = [
+        "127.0.0.1",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "017700000001",
+        "0",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]",
+        "localhost",
+        "user@granted.test",
+        "granted.test@127.0.0.1",
+        "granted.test.evil.test",
+        "１２７.0.0.1",
+        "[::1%25lo]",
+        "127.0.0.1.",
+        "granted%2etest",
+        "granted..test",
+        "evil-granted.test",
+        "sub.granted.test",
+    ];
+    let spelt = spelt.iter().map(|host| format!("GET http://{host}:{port}/")).collect();
+    let names = Names::start(&[("granted.test", &["127.0.0.1"]), ("sub.granted.test", &["127.0.0.1"])]);
+    let net_04 = imp("NET-04", "a provider that may ask one name asks this machine, in every spelling")
+        .config(&grant(&format!("http://granted.test:{port}"), "networks = [\"127.0.0.0/8\"]"))
+        .settings(&asking(&names));
+    let net_04 = all_refused(net_04, upstream, spelt).stopped_by(&["egress"]);
+
+    let to = Arc::new(Upstream::plain(|_| answer("200 OK", "", "the target")));
+    let target = to.port();
+    let from =
+        Upstream::plain(move |_| answer("302 Found", &format!("location: http://127.0.0.1:{target}/secret\r\n"), ""));
+    let (from_port, to_port) = (from.port(), to.port());
+    let net_07 = imp("NET-07", "a granted upstream sends the provider on to somebody who is not granted")
+        .config(&grant(&format!("http://127.0.0.1:{from_port}"), ""))
+        .act(move |scene| {
+            let told = said(&scene.read(&fetch(&format!("GET http://127.0.0.1:{from_port}/"))));
+            assert!(told.starts_with("status 302") && told.contains("got location"), "{told}");
+            let told = said(&scene.read(&fetch(&format!("GET http://127.0.0.1:{to_port}/secret"))));
+            assert!(told.starts_with("refused: "), "{told}");
+            assert_eq!((from.connections(), to.connections()), (1, 0));
+            "the redirect is an answer; what it leads to is refused".to_owned()
+        })
+        .stopped_by(&["egress"]);
+
+    let upstream = Upstream::plain(|_| answer("200 OK", "", "reached"));
+    let own = upstream.port();
+    let ports = ["", ":0", ":1", ":65536", ":080", ":+80", ":-1", ":99999999999", ":", ":80x"];
+    let ports = ports.iter().map(|port| format!("GET http://127.0.0.1{port}/")).collect();
+    let net_08 = imp("NET-08", "a provider asks other ports of a granted host")
+        .config(&grant(&format!("http://127.0.0.1:{own}"), ""));
+    let net_08 = all_refused(net_08, upstream, ports).stopped_by(&["egress"]);
+
+    let upstream = Upstream::plain(|_| answer("200 OK", "", "reached"));
+    let own = upstream.port();
+    let schemes = ["http", "HTTP", "ws", "wss", "ftp", "file", "Https"];
+    let mut schemes: Vec<_> = schemes.iter().map(|scheme| format!("GET {scheme}://127.0.0.1:{own}/")).collect();
+    schemes.push("GET /".to_owned());
+    let net_09 = imp("NET-09", "a provider asks without TLS what was granted with it, and by other schemes")
+        .config(&grant(&format!("https://127.0.0.1:{own}"), ""));
+    let net_09 = all_refused(net_09, upstream, schemes).stopped_by(&["egress"]);
+
+    let upstream = Upstream::plain(|_| answer("200 OK", "", "reached"));
+    let port = upstream.port();
+    let names = Names::start(&[("granted.test", &["127.0.0.1"]), ("xn--grnted-9ta.test", &["127.0.0.1"])]);
+    let net_10 = imp("NET-10", "names that are the same and look otherwise, and the other way round")
+        .config(&grant(&format!("http://granted.test:{port}"), "networks = [\"127.0.0.0/8\"]"))
+        .settings(&asking(&names))
+        .act(move |scene| {
+            let ask = |host: &str| said(&scene.read(&fetch(&format!("GET http://{host}:{port}/"))));
+            for same in ["granted.test", "GRANTED.test", "granted.test."] {
+                assert!(ask(same).starts_with("status 200"), "{same}");
+            }
+            let long = ["a"; 127].join(".");
+            for other in [
+                "granted..test",
+                ".granted.test",
+                "granted.test..",
+                "grаnted.test",
+                "xn--grnted-9ta.test",
+                "granted.tes",
+                &long,
+            ] {
+                assert!(ask(other).starts_with("refused: "), "{other}");
+            }
+            assert_eq!(upstream.connections(), 3);
+            "equal ones are equal, others are refused".to_owned()
+        })
+        .stopped_by(&["egress"]);
+
+    let upstream = Upstream::plain(|_| answer("200 OK", "", "reached"));
+    let port = upstream.port();
+    let all = ["a.ex.test", "ex.test", "evilex.test", "a.b.ex.test", "ex.test.evil.test"];
+    let names = Names::start(&all.map(|name| (name, &["127.0.0.1"] as &[&str])));
+    let net_11 = imp("NET-11", "a provider with a grant for sub-domains asks what only looks like one")
+        .config(&grant(&format!("http://*.ex.test:{port}"), "networks = [\"127.0.0.1\"]"))
+        .settings(&asking(&names))
+        .act(move |scene| {
+            let ask = |host: &str| said(&scene.read(&fetch(&format!("GET http://{host}:{port}/"))));
+            assert!(ask("a.ex.test").starts_with("status 200"));
+            for other in
+                ["ex.test", "evilex.test", "a.b.ex.test", "ex.test.evil.test", "*.ex.test", "xn--.ex.test.evil.test"]
+            {
+                assert!(ask(other).starts_with("refused: "), "{other}");
+            }
+            assert_eq!(upstream.connections(), 1);
+            "one label more, and nothing else".to_owned()
+        })
+        .stopped_by(&["egress"]);
+
+    let upstream = Upstream::plain(|_| answer("200 OK", "", "reached"));
+    let port = upstream.port();
+    let orders = ["CONNECT", "TRACE", "POST", "DELETE", "PROPFIND", "get", "FOO"];
+    let mut orders: Vec<_> = orders.iter().map(|method| format!("{method} http://127.0.0.1:{port}/a/b")).collect();
+    let paths = [
+        "/",
+        "/a",
+        "/b/c",
+        "/a/../b",
+        "/a/%2e%2e/b",
+        "/a/..;/b",
+        "/a/b%2F..%2F..",
+        "/a/%252e%252e/b",
+        "/a//b",
+        "/a/b/c",
+        "/a\\b",
+        "/A/b",
+    ];
+    orders.extend(paths.iter().map(|path| format!("GET http://127.0.0.1:{port}{path}")));
+    let net_14 = imp("NET-14", "a provider uses methods and paths of a granted origin that were not granted")
+        .config(&grant(&format!("http://127.0.0.1:{port}"), "paths = [\"/a/*\"]"));
+    let net_14 = all_refused(net_14, upstream, orders).stopped_by(&["egress"]);
+    vec![net_04, net_07, net_08, net_09, net_10, net_11, net_14]
+}
+
+/// What names lead to.
+fn addresses() -> Vec<Row> {
+    let upstream = Upstream::plain(|_| answer("200 OK", "", "reached"));
+    let port = upstream.port();
+    let inside = [
+        ("loop.test", "127.0.0.1"),
+        ("loop6.test", "::1"),
+        ("mapped.test", "::ffff:127.0.0.1"),
+        ("nat64.test", "64:ff9b::7f00:1"),
+        ("cloud.test", "169.254.169.254"),
+        ("cloud6.test", "fd00:ec2::254"),
+        ("shared.test", "100.64.0.1"),
+        ("private.test", "10.0.0.1"),
+        ("bench.test", "198.18.0.1"),
+        ("group.test", "224.0.0.1"),
+        ("any.test", "0.0.0.0"),
+        ("all.test", "255.255.255.255"),
+        ("home.test", "192.168.1.1"),
+        ("sixtofour.test", "2002:7f00:1::"),
+        ("azure.test", "168.63.129.16"),
+    ];
+    let known: Vec<(&str, Vec<&str>)> = inside.iter().map(|(name, address)| (*name, vec![*address])).collect();
+    let known: Vec<(&str, &[&str])> = known.iter().map(|(name, all)| (*name, all.as_slice())).collect();
+    let names = Names::start(&known);
+    let grants: Vec<_> = inside.iter().map(|(name, _)| format!("{{ origin = \"http://{name}:{port}\" }}")).collect();
+    let net_05 = imp("NET-05", "granted names that lead to this machine, its network and its cloud")
+        .config(&format!("http = [{}]", grants.join(", ")))
+        .settings(&asking(&names))
+        .act(move |scene| {
+            for (name, address) in inside {
+                let told = said(&scene.read(&fetch(&format!("GET http://{name}:{port}/"))));
+                assert!(told.contains("DestinationIpProhibited"), "{name} ({address}): {told}");
+            }
+            assert_eq!(upstream.connections(), 0);
+            assert!(names.asked() > 0, "the names were looked up");
+            format!("{} refused after they were looked up, nobody reached", inside.len())
+        })
+        .stopped_by(&["address"]);
+
+    let upstream = Upstream::plain(|_| answer("200 OK", "", "reached"));
+    let port = upstream.port();
+    let names = Names::start(&[("mixed.test", &["127.0.0.1", "93.184.216.34", "10.0.0.1"])]);
+    let net_06 = imp("NET-06", "a granted name that leads to public and private addresses at once")
+        .time(1500)
+        .config(&grant(&format!("http://mixed.test:{port}"), ""))
+        .settings(&asking(&names))
+        .act(move |scene| {
+            for _ in 0..3 {
+                // Nobody is at the public one here: it is refused, or waited for in vain.
+                let answer = scene.read(&fetch(&format!("GET http://mixed.test:{port}/|connect 300")));
+                assert!(!matches!(text(&answer), Some(text) if text.starts_with("status")), "{}", shown(&answer));
+            }
+            assert_eq!(upstream.connections(), 0);
+            "only the public one is tried".to_owned()
+        })
+        .stopped_by(&["address"]);
+    vec![net_05, net_06]
+}
+
+/// Who answers for a name.
+fn tls() -> Vec<Row> {
+    let authority = Authority::new();
+    let served = |config| Arc::new(Upstream::tls(config, echo));
+    let fine = served(authority.server(&["fine.test"]));
+    let bad = [
+        ("expired.test", served(authority.expired(&["expired.test"]))),
+        ("wrong.test", served(authority.server(&["other.test"]))),
+        ("self.test", served(Authority::stranger(&["self.test"]))),
+        ("127.0.0.1", served(authority.server(&["fine.test"]))),
+    ];
+    let names = Names::start(&[
+        ("fine.test", &["127.0.0.1"]),
+        ("expired.test", &["127.0.0.1"]),
+        ("wrong.test", &["127.0.0.1"]),
+        ("self.test", &["127.0.0.1"]),
+    ]);
+    let mut all: Vec<(&str, Arc<Upstream>)> = bad.to_vec();
+    all.push(("fine.test", Arc::clone(&fine)));
+    let grants: Vec<_> = all
+        .iter()
+        .map(|(name, upstream)| {
+            format!(
+                "{{ origin = \"https://{name}:{}\", networks = [\"127.0.0.0/8\"], headers = {{ authorization = \"Bearer ${{secret:token}}\" }} }}",
+                upstream.port()
+            )
+        })
+        .collect();
+    let pem = authority.pem();
+    let net_16 = imp(
+        "NET-16",
+        "whoever answers for a granted name has a certificate that is expired, for another name, or its own",
+    )
+    .config(&format!("http = [{}]", grants.join(", ")))
+    .settings(&format!("{}\nca = \"ca.pem\"\n[secrets]\ntoken = {{ env = \"TOKEN\" }}", asking(&names)))
+    .shell("export TOKEN=net-16-token-7d1c")
+    .prepare(move |site| {
+        site.write("ca.pem", &pem);
+    })
+    .act(move |scene| {
+        let ask = |name: &str, upstream: &Upstream| {
+            said(&scene.read(&fetch(&format!("GET https://{name}:{}/", upstream.port()))))
+        };
+        assert!(ask("fine.test", &fine).starts_with("status 200"));
+        assert_eq!(fine.asked()[0].header("authorization"), Some("Bearer net-16-token-7d1c"));
+        for (name, upstream) in &bad {
+            let told = ask(name, upstream);
+            assert!(told.contains("TlsCertificateError"), "{name}: {told}");
+            assert_eq!(upstream.asked().len(), 0, "{name}: something was sent");
+        }
+        "refused before anything is sent".to_owned()
+    })
+    .stopped(Stops::Structure("rustls verifies name, time and issuer; there is no way to switch it off"));
+
+    // HTTP/2 frames by hand: length (3), type, flags, stream (4), payload.
+    let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
+        let length = u32::try_from(payload.len()).expect("a small frame").to_be_bytes();
+        [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+    };
+    let headers = frame(1, 0, 1, &[0x88]);
+    let more = frame(9, 0, 1, &[0x40, 1, b'x', 1, b'y'].repeat(1000));
+    let empty = frame(0, 0, 1, &[]);
+    let full_headers = frame(1, 4, 1, &[0x88]);
+    let reset = frame(3, 0, 1, &[0, 0, 0, 8]);
+    let ping = frame(6, 0, 0, &[0; 8]);
+    let settings = frame(4, 0, 0, &[]);
+    let floods: [(&str, Vec<Vec<u8>>); 5] = [
+        ("continuation", vec![headers, more]),
+        ("empty-data", vec![full_headers, empty]),
+        ("reset", vec![reset.clone(), reset]),
+        ("ping", vec![ping.clone(), ping]),
+        ("settings", vec![settings.clone(), settings.clone()]),
+    ];
+    let authority = Authority::new();
+    let pem = authority.pem();
+    let flooding = |flood: Vec<Vec<u8>>| {
+        let mut config = (*authority.server(&["127.0.0.1"])).clone();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let settings = settings.clone();
+        Upstream::raw_tls(Arc::new(config), move |stream| {
+            stream.wait_at_most(Duration::from_millis(200));
+            let _ = stream.read(&mut [0; 4096]);
+            let mut ok = stream.write_all(&settings).is_ok() && stream.write_all(&flood[0]).is_ok();
+            let many = flood[1].repeat(16);
+            let end = Instant::now() + Duration::from_secs(20);
+            while ok && Instant::now() < end {
+                ok = stream.write_all(&many).is_ok();
+            }
+        })
+    };
+    let floods: Vec<(&str, Upstream)> = floods.into_iter().map(|(name, flood)| (name, flooding(flood))).collect();
+    let grants: Vec<_> =
+        floods.iter().map(|(_, up)| format!("{{ origin = \"https://127.0.0.1:{}\" }}", up.port())).collect();
+    let net_17 = imp("NET-17", "an upstream floods its HTTP/2 connection with frames that cost it nothing")
+        .time(1000)
+        .config(&format!("http = [{}]", grants.join(", ")))
+        .settings("[network]\nca = \"ca.pem\"")
+        .prepare(move |site| {
+            site.write("ca.pem", &pem);
+        })
+        .act(move |scene| {
+            let mut seen = Vec::new();
+            for (name, upstream) in &floods {
+                let answer = scene.read(&fetch(&format!("GET https://127.0.0.1:{}/", upstream.port())));
+                assert!(
+                    !matches!(text(&answer), Some(text) if text.starts_with("status") && !text.contains("refused")),
+                    "{name}"
+                );
+                assert!(
+                    upstream.connections() > 0 && upstream.is_left(Duration::from_secs(2)),
+                    "{name}: still connected"
+                );
+                seen.push(format!(
+                    "{name}: {}",
+                    cut(text(&answer).unwrap_or("limit")).lines().next().unwrap_or_default()
+                ));
+            }
+            seen.join(", ")
+        })
+        .stopped_by(&["time"]);
+    vec![net_16, net_17]
+}
+
+/// What goes over the wire.
+fn wire() -> Vec<Row> {
+    let upstream = Arc::new(Upstream::plain(echo));
+    let port = upstream.port();
+    let hidden =
+        ["host", "transfer-encoding", "connection", "upgrade", "keep-alive", "proxy-authorization", "proxy-connection"];
+    let own = Arc::clone(&upstream);
+    let net_12 = imp("NET-12", "a provider sets headers that frame a request or route it")
+        .config(&grant(&format!("http://127.0.0.1:{port}"), ""))
+        .act(move |scene| {
+            for name in hidden {
+                let told = said(&scene.read(&fetch(&format!("GET http://127.0.0.1:{port}/|header {name}: x"))));
+                assert!(told.starts_with("refused: header"), "{name}: {told}");
+            }
+            let told = said(&scene.read(&fetch(&format!("GET http://127.0.0.1:{port}/|header x-fine: x"))));
+            assert!(told.starts_with("status 200"), "{told}");
+            let asked = own.asked();
+            assert_eq!(asked.len(), 1);
+            assert_eq!(asked[0].header("host"), Some(format!("127.0.0.1:{port}").as_str()));
+            assert_eq!(asked[0].headers.iter().filter(|(name, _)| name == "host").count(), 1);
+            "refused where they are set".to_owned()
+        })
+        .stopped(Stops::Wasmtime("it refuses these headers"));
+
+    let upstream = Arc::new(Upstream::plain(echo));
+    let port = upstream.port();
+    let own = Arc::clone(&upstream);
+    let net_13 = imp("NET-13", "a provider smuggles a second request into the first")
+        .config(&grant(&format!("http://127.0.0.1:{port}"), "methods = [\"GET\", \"POST\"]"))
+        .act(move |scene| {
+            let base = format!("http://127.0.0.1:{port}");
+            for order in [
+                format!("POST {base}/|header content-length: 1|body 5"),
+                format!("GET {base}/|header content-length: 5"),
+                format!("GET {base}/ HTTP/1.1\r\nx: y\r\n\r\nGET /two"),
+                format!("GET {base}/%0d%0aGET%20/two"),
+                format!("GET {base}/|header x: y\r\nz: w"),
+                format!("GET {base}/|header x\r\ny: z"),
+                format!("GET\r\n {base}/"),
+            ] {
+                let told = said(&scene.read(&fetch(&order)));
+                assert!(told.starts_with("refused: "), "{order:?}: {told}");
+            }
+            // An absolute URI in the place of the path is none.
+            let told = said(&scene.read(&fetch(&format!("GET {base}/http://elsewhere.test/"))));
+            assert!(told.starts_with("status 200"), "{told}");
+            let asked = own.asked();
+            assert_eq!(asked.len(), 1, "{asked:?}");
+            assert_eq!(asked[0].path(), "/http://elsewhere.test/");
+            "nothing of it on the wire".to_owned()
+        })
+        .stopped(Stops::Wasmtime("it checks what makes a request"));
+
+    let gzip: Vec<u8> =
+        [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3][..], &[0xed, 0xc1, 1, 1, 0, 0, 0][..], &[0x80; 3000][..]].concat();
+    let length = gzip.len();
+    let upstream = Upstream::plain(move |_| answer("200 OK", "content-encoding: gzip\r\n", &gzip));
+    let port = upstream.port();
+    let net_18 = imp("NET-18", "an upstream sends what is small and unpacks to very much")
+        .config(&grant(&format!("http://127.0.0.1:{port}"), ""))
+        .act(move |scene| {
+            let _alive = &upstream;
+            let told = said(&scene.read(&fetch(&format!("GET http://127.0.0.1:{port}/|show 0"))));
+            assert!(told.contains("got content-encoding: gzip") && told.contains(&format!("{length} bytes")), "{told}");
+            "bytes are passed on as they came".to_owned()
+        })
+        .stopped(Stops::Structure("nothing here unpacks"));
+
+    let broken: [(&str, &[u8]); 12] = [
+        ("no status", b"hello there\r\n\r\n"),
+        ("bad status", b"HTTP/1.1 99999 x\r\n\r\n"),
+        ("http/0.9", b"<html>hello</html>"),
+        ("old version", b"HTTP/9.9 200 OK\r\n\r\n"),
+        ("folded", b"HTTP/1.1 200 OK\r\nx: a\r\n b\r\ncontent-length: 0\r\n\r\n"),
+        ("nul", b"HTTP/1.1 200 OK\r\nx: a\0b\r\ncontent-length: 0\r\n\r\n"),
+        ("two lengths", b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"),
+        ("bad length", b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\nab"),
+        ("too short", b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nab"),
+        ("chunk overflow", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\nab"),
+        ("bad chunk", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nab"),
+        ("switching", b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
+    ];
+    let upstream = Upstream::raw(move |stream| {
+        if let Some(asked) = belljar_upstream::request(stream) {
+            let at: usize = asked.path().trim_start_matches('/').parse().unwrap_or(0);
+            let _ = stream.write_all(broken[at].1);
+        }
+    });
+    let port = upstream.port();
+    let net_19 = imp("NET-19", "an upstream answers what is no answer")
+        .time(3000)
+        .config(&grant(&format!("http://127.0.0.1:{port}"), ""))
+        .act(move |scene| {
+            for (at, (what, _)) in broken.iter().enumerate() {
+                let told = said(&scene.read(&fetch(&format!("GET http://127.0.0.1:{port}/{at}"))));
+                assert!(told.starts_with("refused: "), "{what}: {told}");
+            }
+            assert_eq!(upstream.connections(), broken.len());
+            assert!(upstream.is_left(Duration::from_secs(2)), "still connected");
+            format!("{} refused", broken.len())
+        })
+        .stopped(Stops::Structure("hyper reads strictly"));
+
+    let upstream = Arc::new(Upstream::raw(|stream| {
+        let _ = until_closed(stream, Duration::from_secs(20));
+    }));
+    let port = upstream.port();
+    let net_20 = imp("NET-20", "a provider sends out whatever it can get hold of")
+        .config(&grant(&format!("http://127.0.0.1:{port}"), "methods = [\"POST\"]"))
+        .read(fetch(&format!("POST http://127.0.0.1:{port}/|body 1000000000|fail")), Expect::Limit(&["upload"]))
+        .stopped_by(&["traffic"]);
+    let net_20 = holding(net_20, upstream);
+
+    let upstream = Upstream::plain(echo);
+    let port = upstream.port();
+    let one = grant(&format!("http://127.0.0.1:{port}"), "headers = { x-key = \"one\" }");
+    let two = grant(&format!("http://127.0.0.1:{port}"), "headers = { x-key = \"two\" }");
+    let net_21 = imp("NET-21", "a provider gets a connection on which another one has identified itself")
+        .config(&one)
+        .mount("two", Guest::Built("guest_imp"))
+        .config(&two)
+        .act(move |scene| {
+            let order = fetch(&format!("GET http://127.0.0.1:{port}/|times 3|quiet"));
+            for suffix in ["", "two", "", "two"] {
+                let told = said(&scene.read_uri(&scene.uri_of(suffix, &order)));
+                let own = if suffix.is_empty() { "x-key: one" } else { "x-key: two" };
+                assert_eq!(told.matches(own).count(), 3, "{told}");
+            }
+            assert_eq!((upstream.connections(), upstream.asked().len()), (12, 12), "a connection for each request");
+            "a connection for each request".to_owned()
+        })
+        .stopped(Stops::Structure("there is no pool of connections"));
+    vec![net_12, net_13, net_18, net_19, net_20, net_21]
+}
+
+/// belljar itself.
+fn own() -> Vec<Row> {
+    let net_22 = imp("NET-22", "a provider with a grant for this machine asks belljar itself")
+        .way(Way::Unstarted)
+        .act(|scene| {
+            let port =
+                std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+            let config = std::fs::read_to_string(scene.site().path("belljar.toml")).expect("a configuration");
+            let table = format!("[mounts.{}]", scene.name(""));
+            let granted =
+                format!("{table}\n{}", grant(&format!("http://127.0.0.1:{port}"), "methods = [\"GET\", \"POST\"]"));
+            scene.site().config(&config.replace(&table, &granted));
+            let command = scene.stage.command(&["serve", "--http", &format!("127.0.0.1:{port}")], "");
+            let server = belljar_tests::Server::start(command);
+            let mut client = server.client(belljar_tests::Era::Modern);
+            for order in ["GET", "POST"] {
+                let answer = client.read(&scene.uri(&fetch(&format!("{order} http://127.0.0.1:{port}/mcp"))));
+                let told = said(&answer);
+                assert!(told.contains("DestinationIpProhibited"), "{told}");
+            }
+            "refused".to_owned()
+        })
+        .stopped_by(&["own-port"]);
+    vec![net_22]
+}
+
+/// Keeps somebody alive for as long as the row.
+pub(crate) fn holding<T: Send + Sync + 'static>(row: Row, held: T) -> Row {
+    row.prepare(move |_| {
+        let _ = &held;
+    })
+}
+
+/// An upstream that can be broken and mended.
+pub(crate) fn flapping() -> (Upstream, Arc<AtomicBool>) {
+    let is_up = Arc::new(AtomicBool::new(false));
+    let own = Arc::clone(&is_up);
+    let upstream = Upstream::raw(move |stream| {
+        if own.load(Ordering::SeqCst) && belljar_upstream::request(stream).is_some() {
+            let _ = stream.write_all(&answer("200 OK", "", "up"));
+        }
+    });
+    (upstream, is_up)
+}

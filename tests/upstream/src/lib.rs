@@ -1,0 +1,421 @@
+//! Somebody that a provider can be granted: an HTTP server of the test's own on loopback, plain or with TLS, that counts who
+//! came and keeps what they sent; and a name server that says what the test wants.
+#![expect(clippy::expect_used, clippy::panic, reason = "in a test a panic is how a failure is told")]
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+/// A request as it came: the head, and the body as far as `content-length` says or the chunks go.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The request line.
+    pub line: String,
+    /// Names in lower case, with values.
+    pub headers: Vec<(String, String)>,
+    /// Bytes of the body that arrived.
+    pub body: usize,
+}
+
+impl Asked {
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The path with the query.
+    pub fn path(&self) -> &str {
+        self.line.split(' ').nth(1).unwrap_or_default()
+    }
+}
+
+/// A connection, plain or not.
+pub trait Stream: Read + Write + Send {
+    /// Cuts the wait for the client.
+    fn wait_at_most(&self, time: Duration);
+}
+
+impl Stream for TcpStream {
+    fn wait_at_most(&self, time: Duration) {
+        self.set_read_timeout(Some(time)).expect("a time");
+    }
+}
+
+impl Stream for StreamOwned<ServerConnection, TcpStream> {
+    fn wait_at_most(&self, time: Duration) {
+        self.sock.set_read_timeout(Some(time)).expect("a time");
+    }
+}
+
+#[derive(Default)]
+struct Shared {
+    connections: AtomicUsize,
+    open: AtomicUsize,
+    most: AtomicUsize,
+    asked: Mutex<Vec<Asked>>,
+    is_over: AtomicBool,
+}
+
+/// A server that runs until it is dropped.
+pub struct Upstream {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+/// Writes an answer.
+type Answer = Arc<dyn Fn(&Asked) -> Vec<u8> + Send + Sync>;
+
+impl Upstream {
+    /// Answers each request with these bytes, and closes.
+    pub fn plain(answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Upstream {
+        let answer: Answer = Arc::new(answer);
+        Self::start(None, move |stream, shared| serve(stream, shared, &answer))
+    }
+
+    /// The same over TLS.
+    pub fn tls(config: Arc<ServerConfig>, answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Upstream {
+        let answer: Answer = Arc::new(answer);
+        Self::start(Some(config), move |stream, shared| serve(stream, shared, &answer))
+    }
+
+    /// Does with each connection what `handle` does; it is counted as open until that returns.
+    pub fn raw(handle: impl Fn(&mut dyn Stream) + Send + Sync + 'static) -> Upstream {
+        Self::start(None, move |stream, _| handle(stream))
+    }
+
+    /// The same over TLS.
+    pub fn raw_tls(config: Arc<ServerConfig>, handle: impl Fn(&mut dyn Stream) + Send + Sync + 'static) -> Upstream {
+        Self::start(Some(config), move |stream, _| handle(stream))
+    }
+
+    fn start(
+        tls: Option<Arc<ServerConfig>>,
+        handle: impl Fn(&mut dyn Stream, &Shared) + Send + Sync + 'static,
+    ) -> Upstream {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let shared = Arc::new(Shared::default());
+        let (own, handle) = (Arc::clone(&shared), Arc::new(handle));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if own.is_over.load(Ordering::SeqCst) {
+                    break;
+                }
+                own.connections.fetch_add(1, Ordering::SeqCst);
+                let open = own.open.fetch_add(1, Ordering::SeqCst) + 1;
+                own.most.fetch_max(open, Ordering::SeqCst);
+                let (shared, handle, tls) = (Arc::clone(&own), Arc::clone(&handle), tls.clone());
+                thread::spawn(move || {
+                    match tls.map(ServerConnection::new) {
+                        None => handle(&mut { stream }, &shared),
+                        Some(Ok(session)) => handle(&mut StreamOwned::new(session, stream), &shared),
+                        Some(Err(error)) => panic!("{error}"),
+                    }
+                    shared.open.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        Upstream { address, shared }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The port on which it listens.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// How many connected so far.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// How many were connected at once at the most.
+    pub fn most(&self) -> usize {
+        self.shared.most.load(Ordering::SeqCst)
+    }
+
+    /// Whether nobody is connected any more, within `patience`.
+    pub fn is_left(&self, patience: Duration) -> bool {
+        let end = Instant::now() + patience;
+        while self.shared.open.load(Ordering::SeqCst) > 0 {
+            if Instant::now() > end {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
+    /// The requests so far, in the order in which their heads came.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        // Wakes the thread that waits for one more.
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+impl std::fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Upstream({})", self.address)
+    }
+}
+
+fn serve(stream: &mut dyn Stream, shared: &Shared, answer: &Answer) {
+    let Some(asked) = request(stream) else { return };
+    shared.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked.clone());
+    let bytes = answer(&asked);
+    if stream.write_all(&bytes).and_then(|()| stream.flush()).is_ok() {
+        // Until the client has taken all of it.
+        until_closed(stream, Duration::from_secs(10));
+    }
+}
+
+/// Reads and forgets what comes until the other side closes: whether it did, within `patience`.
+pub fn until_closed(stream: &mut dyn Stream, patience: Duration) -> bool {
+    stream.wait_at_most(Duration::from_millis(50));
+    let end = Instant::now() + patience;
+    let mut bytes = [0; 16 << 10];
+    while Instant::now() < end {
+        match stream.read(&mut bytes) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(_) => return true,
+        }
+    }
+    false
+}
+
+/// Reads one request; none when the client left in the middle of it.
+pub fn request(stream: &mut dyn Stream) -> Option<Asked> {
+    stream.wait_at_most(Duration::from_secs(10));
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() > 1 << 20 || stream.read(&mut byte).ok()? == 0 {
+            return None;
+        }
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let mut lines = head.lines();
+    let line = lines.next()?.to_owned();
+    let header = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
+    let headers: Vec<(String, String)> = lines.filter_map(header).collect();
+    let mut asked = Asked { line, headers, body: 0 };
+    let length: Option<usize> = asked.header("content-length").and_then(|length| length.parse().ok());
+    let is_chunked = asked.header("transfer-encoding").is_some();
+    let mut bytes = [0; 16 << 10];
+    let mut end = Vec::new();
+    while length.is_some_and(|length| asked.body < length) || (is_chunked && !end.ends_with(b"0\r\n\r\n")) {
+        let read = stream.read(&mut bytes).ok()?;
+        if read == 0 {
+            return None;
+        }
+        asked.body += read;
+        end.extend_from_slice(bytes.get(..read)?);
+        end.drain(..end.len().saturating_sub(8));
+    }
+    Some(asked)
+}
+
+/// A whole answer: status, headers (each with its line break) and body, with its length.
+pub fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+/// Everything that was asked, as the body of an answer: what `echo` services do.
+pub fn echo(asked: &Asked) -> Vec<u8> {
+    let headers: String = asked.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+    let authorization = asked.header("authorization").unwrap_or("none");
+    answer("200 OK", &format!("x-echo: {authorization}\r\n"), format!("{}\n{headers}", asked.line))
+}
+
+/// A certificate authority of the test's own.
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// A new one.
+    pub fn new() -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        Authority { issuer: CertifiedIssuer::self_signed(params, key).expect("a certificate") }
+    }
+
+    /// Its own certificate, in PEM.
+    pub fn pem(&self) -> String {
+        self.issuer.as_ref().pem()
+    }
+
+    /// A server's configuration with a certificate for these names (or addresses).
+    pub fn server(&self, names: &[&str]) -> Arc<ServerConfig> {
+        self.signed(parameters(names))
+    }
+
+    /// The same with a certificate of long ago.
+    pub fn expired(&self, names: &[&str]) -> Arc<ServerConfig> {
+        let mut params = parameters(names);
+        params.not_after = rcgen::date_time_ymd(2001, 1, 1);
+        self.signed(params)
+    }
+
+    /// A certificate for these names and its key, in PEM.
+    pub fn pair(&self, names: &[&str]) -> (String, String) {
+        let key = KeyPair::generate().expect("a key");
+        (parameters(names).signed_by(&key, &self.issuer).expect("a certificate").pem(), key.serialize_pem())
+    }
+
+    fn signed(&self, params: CertificateParams) -> Arc<ServerConfig> {
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        configured(certificate.der().to_vec(), &key)
+    }
+
+    /// A server's configuration with a certificate that it signed itself.
+    pub fn stranger(names: &[&str]) -> Arc<ServerConfig> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let key = KeyPair::generate().expect("a key");
+        let certificate =
+            CertificateParams::new(names).and_then(|params| params.self_signed(&key)).expect("a certificate");
+        configured(certificate.der().to_vec(), &key)
+    }
+}
+
+impl Default for Authority {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn parameters(names: &[&str]) -> CertificateParams {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    CertificateParams::new(names).expect("names")
+}
+
+fn configured(certificate: Vec<u8>, key: &KeyPair) -> Arc<ServerConfig> {
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
+    Arc::new(
+        config.with_no_client_auth().with_single_cert(vec![certificate.into()], key).expect("a certificate of its key"),
+    )
+}
+
+/// A name server (RFC 1035) on a port of its own, over UDP.
+pub struct Names {
+    address: SocketAddr,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Names {
+    /// Says of each of `names` that it has these addresses, and of every other name that there is none.
+    pub fn start(names: &[(&str, &[&str])]) -> Names {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let address = socket.local_addr().expect("an address");
+        let asked = Arc::new(AtomicUsize::new(0));
+        let known: Vec<(String, Vec<IpAddr>)> = names
+            .iter()
+            .map(|(name, addresses)| {
+                ((*name).to_owned(), addresses.iter().map(|address| address.parse().expect("an address")).collect())
+            })
+            .collect();
+        let count = Arc::clone(&asked);
+        thread::spawn(move || {
+            let mut query = [0; 1500];
+            while let Ok((length, from)) = socket.recv_from(&mut query) {
+                count.fetch_add(1, Ordering::SeqCst);
+                if let Some(reply) = query.get(..length).and_then(|query| reply(query, &known)) {
+                    let _ = socket.send_to(&reply, from);
+                }
+            }
+        });
+        Names { address, asked }
+    }
+
+    /// One that never answers.
+    pub fn silent() -> (UdpSocket, SocketAddr) {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let address = socket.local_addr().expect("an address");
+        (socket, address)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many questions came.
+    pub fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+impl std::fmt::Debug for Names {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Names({})", self.address)
+    }
+}
+
+fn reply(query: &[u8], known: &[(String, Vec<IpAddr>)]) -> Option<Vec<u8>> {
+    const HEADER: usize = 12;
+    let mut at = HEADER;
+    let mut labels = Vec::new();
+    loop {
+        let length = usize::from(*query.get(at)?);
+        at += 1;
+        if length == 0 {
+            break;
+        }
+        labels.push(String::from_utf8_lossy(query.get(at..at + length)?).to_ascii_lowercase());
+        at += length;
+    }
+    let kind = u16::from_be_bytes(query.get(at..at + 2)?.try_into().ok()?);
+    let question = query.get(HEADER..at + 4)?;
+    let name = labels.join(".");
+    let addresses = known.iter().find(|(own, _)| *own == name).map(|(_, addresses)| addresses);
+    let records: Vec<Vec<u8>> = addresses
+        .into_iter()
+        .flatten()
+        .filter_map(|address| match (kind, address) {
+            (1, IpAddr::V4(v4)) => Some(v4.octets().to_vec()),
+            (28, IpAddr::V6(v6)) => Some(v6.octets().to_vec()),
+            _ => None,
+        })
+        .collect();
+    let mut out = query.get(..2)?.to_vec();
+    // An answer with recursion; RCODE 3 where there is no such name.
+    out.extend([0x81, if addresses.is_some() { 0x80 } else { 0x83 }]);
+    out.extend([0, 1, 0, u8::try_from(records.len()).ok()?, 0, 0, 0, 0]);
+    out.extend_from_slice(question);
+    for data in records {
+        // The name is that of the question; class IN; it lives for no time at all.
+        out.extend([0xc0, 0x0c]);
+        out.extend(kind.to_be_bytes());
+        out.extend([0, 1, 0, 0, 0, 0]);
+        out.extend(u16::try_from(data.len()).ok()?.to_be_bytes());
+        out.extend(data);
+    }
+    Some(out)
+}
