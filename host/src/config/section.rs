@@ -58,7 +58,7 @@ impl Section {
 
     /// The path as a prefix of a key: `mounts.notes.limits.`
     pub(super) fn path(&self) -> String {
-        self.path.iter().map(|part| format!("{part}.")).collect()
+        self.path.iter().map(|part| format!("{}.", text::excerpt(part, 80))).collect()
     }
 
     /// The last part of the path, fit to be shown.
@@ -91,12 +91,10 @@ impl Section {
         match self.remove(key) {
             None => Ok(None),
             Some(Value::Table(table)) => Ok(Some(self.below(key, table))),
-            Some(other) => Err(format!(
-                "{}{key}: expected a table, [{}{key}], and found a {}",
-                self.path(),
-                self.path(),
-                other.type_str()
-            )),
+            Some(other) => {
+                let at = format!("{}{}", self.path(), text::excerpt(key, 80));
+                Err(format!("{at}: expected a table, [{at}], and found a {}", other.type_str()))
+            }
         }
     }
 
@@ -108,7 +106,7 @@ impl Section {
             .into_iter()
             .map(|name| match section.section(&name)? {
                 Some(inner) => Ok((name, inner)),
-                None => Err(format!("{}{name}: expected a table", section.path())),
+                None => Err(format!("{}{}: expected a table", section.path(), text::excerpt(&name, 80))),
             })
             .collect()
     }

@@ -3,20 +3,20 @@
 //! A secret is read once, at the start, from where the operator keeps it; it is wiped from memory when it is dropped, has
 //! no `Debug` and no `Display`, and whatever leaves towards clients, logs and records has it masked first.
 
+mod redactor;
+
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use memchr::memmem;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::Ambient;
-use crate::model::Guard;
+
+pub use redactor::{Pieces, Redactor};
 
 /// The shortest secret: a shorter one cannot be told from ordinary text when it is masked.
 const SHORTEST: usize = 8;
@@ -46,7 +46,11 @@ impl Secret {
         &self.name
     }
 
-    fn new(name: &str, value: Zeroizing<String>) -> Result<Self, String> {
+    /// A secret of that value.
+    ///
+    /// # Errors
+    /// When it is too short or too long to be masked, or has a control character.
+    pub fn new(name: &str, value: Zeroizing<String>) -> Result<Self, String> {
         match value.len() {
             0 => Err("it is empty".to_owned()),
             short if short < SHORTEST => {
@@ -82,6 +86,11 @@ impl Secrets {
     /// Those that cannot be used, and why.
     pub fn failures(&self) -> impl Iterator<Item = &str> {
         self.0.values().filter_map(|secret| secret.as_ref().err().map(String::as_str))
+    }
+
+    /// These, and no others.
+    pub fn of(secrets: impl IntoIterator<Item = Arc<Secret>>) -> Self {
+        Self(secrets.into_iter().map(|secret| (secret.name.clone(), Ok(secret))).collect())
     }
 
     fn get(&self, name: &str) -> Result<&Arc<Secret>, String> {
@@ -217,198 +226,11 @@ impl Template {
     }
 }
 
-/// Masks secrets, in the spellings in which programs pass them on: as they are, percent-encoded, escaped for JSON or HTML
-/// (character by character, in any mixture), in base64 wherever it begins, and in hexadecimal. A mask has the length of
-/// what it hides.
-pub struct Redactor {
-    plain: Vec<Zeroizing<String>>,
-    /// Which bytes a spelling of one of them can begin with.
-    starts: Box<[bool; 256]>,
-    /// Base64 and hexadecimal.
-    encoded: Vec<Zeroizing<Vec<u8>>>,
-    longest: usize,
-}
-
-/// Bytes that the longest spelling has for one byte of a secret.
-const SPELLING: usize = 6;
-
-impl Redactor {
-    /// For these secrets; none: there is nothing to mask.
-    pub fn new<'s>(secrets: impl IntoIterator<Item = &'s Arc<Secret>>) -> Option<Self> {
-        let (mut plain, mut encoded): (Vec<Zeroizing<String>>, Vec<_>) = (Vec::new(), Vec::new());
-        for secret in secrets {
-            if !plain.contains(&secret.value) {
-                plain.push(secret.value.clone());
-                encoded.extend(encodings(&secret.value));
-            }
-        }
-        // The longest first, so that no remainder of one is left by a shorter one within.
-        plain.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        let longest = plain.first()?.len() * SPELLING;
-        let mut starts = Box::new([false; 256]);
-        let mut mark = |byte: u8| starts.iter_mut().skip(byte.into()).take(1).for_each(|start| *start = true);
-        b"%+\\&".iter().copied().for_each(&mut mark);
-        plain.iter().filter_map(|value| value.bytes().next()).for_each(mark);
-        Some(Self { plain, starts, encoded, longest })
-    }
-
-    /// Masks every occurrence. Says whether there was one.
-    pub fn mask_bytes(&self, bytes: &mut [u8]) -> bool {
-        if !Guard::Redact.is_on() {
-            return false;
-        }
-        let mut found = false;
-        let mut hide = |bytes: &mut [u8], from: usize, length: usize| {
-            found = true;
-            bytes.iter_mut().skip(from).take(length).for_each(|byte| *byte = b'*');
-        };
-        let mut at = 0;
-        while let Some(first) = bytes.get(at) {
-            let may_start = self.starts.get(usize::from(*first)).copied().unwrap_or_default();
-            let here = may_start.then(|| self.plain.iter().find_map(|value| spelt(bytes.get(at..)?, value))).flatten();
-            match here {
-                Some(length) => {
-                    hide(bytes, at, length);
-                    at += length;
-                }
-                None => at += 1,
-            }
-        }
-        for pattern in &self.encoded {
-            let mut from = 0;
-            while let Some(at) = bytes.get(from..).and_then(|rest| memmem::find(rest, pattern)) {
-                hide(bytes, from + at, pattern.len());
-                from += at + pattern.len();
-            }
-        }
-        found
-    }
-
-    /// Masks every occurrence in text.
-    pub fn mask(&self, text: &mut String) {
-        let mut bytes = std::mem::take(text).into_bytes();
-        self.mask_bytes(&mut bytes);
-        // A secret is whole characters, and so is what is left; were it not, all of it is worth hiding.
-        *text = String::from_utf8(bytes).unwrap_or_else(|_| "***".to_owned());
-    }
-
-    /// How many bytes at the end of a piece may be the beginning of a secret that goes on in the next one.
-    pub fn overlap(&self) -> usize {
-        self.longest - 1
-    }
-}
-
-/// How many bytes at the beginning of `text` spell `secret`.
-fn spelt(text: &[u8], secret: &str) -> Option<usize> {
-    let mut at = 0;
-    let mut buffer = [0; 4];
-    for c in secret.chars() {
-        let rest = text.get(at..)?;
-        at += match escaped(rest, c) {
-            Some(length) => length,
-            // Byte by byte, each as it is or as %XX.
-            None => c.encode_utf8(&mut buffer).bytes().try_fold(0, |done, byte| {
-                let rest = rest.get(done..)?;
-                Some(
-                    done + if rest.first() == Some(&byte) {
-                        1
-                    } else {
-                        hex(rest, b"%", 2).filter(|v| *v == u32::from(byte)).map(|_| 3)?
-                    },
-                )
-            })?,
-        };
-    }
-    Some(at)
-}
-
-/// How many bytes at the beginning of `rest` are an escape of `c` for a form, JSON or HTML.
-fn escaped(rest: &[u8], c: char) -> Option<usize> {
-    const NAMED: [(char, &[u8]); 6] =
-        [('&', b"&amp;"), ('<', b"&lt;"), ('>', b"&gt;"), ('"', b"&quot;"), ('\'', b"&#39;"), ('\'', b"&apos;")];
-    match rest.first()? {
-        b'+' if c == ' ' => Some(1),
-        b'\\' if hex(rest, b"\\u", 4) == Some(c.into()) => Some(6),
-        b'\\' if c.is_ascii_punctuation() && c != '\\' && rest.get(1) == Some(&(c as u8)) => Some(2),
-        b'\\' if c == '\\' && rest.get(1) == Some(&b'\\') => Some(2),
-        b'&' => NAMED.iter().find(|(of, name)| *of == c && rest.starts_with(name)).map(|(_, name)| name.len()),
-        _ => None,
-    }
-}
-
-/// The number of `digits` hexadecimal digits after `before`.
-fn hex(text: &[u8], before: &[u8], digits: usize) -> Option<u32> {
-    let text = text.strip_prefix(before)?.get(..digits)?;
-    text.iter().try_fold(0, |value, digit| Some(value * 16 + char::from(*digit).to_digit(16)?))
-}
-
-/// A secret in base64, at each of the places where it can begin in what was encoded, and in hexadecimal.
-fn encodings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
-    let digits = |upper: bool| secret.bytes().map(move |b| if upper { format!("{b:02X}") } else { format!("{b:02x}") });
-    let mut all: Vec<_> =
-        [true, false].map(|upper| Zeroizing::new(digits(upper).collect::<String>().into_bytes())).into();
-    for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
-        for before in 0..3usize {
-            let padded: Zeroizing<Vec<u8>> = Zeroizing::new([vec![0; before], secret.as_bytes().to_vec()].concat());
-            let encoded = Zeroizing::new(engine.encode(&padded[..]));
-            // Characters that other bytes have a part in are left out at both ends.
-            let inner = encoded.get((before * 8).div_ceil(6)..padded.len() * 8 / 6);
-            all.extend(inner.map(|inner| Zeroizing::new(inner.as_bytes().to_vec())));
-        }
-    }
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use base64::engine::general_purpose::STANDARD;
-
     use super::*;
-
-    fn secret(value: &str) -> Arc<Secret> {
-        Arc::new(Secret::new("s", Zeroizing::new(value.to_owned())).unwrap_or_else(|why| panic!("{why}")))
-    }
-
-    #[test]
-    fn every_usual_spelling_is_masked() {
-        let value = "p@ss/w0rd+\"x\" \u{e9}&=";
-        let redactor = Redactor::new([&secret(value)]).unwrap();
-        let all = |bytes: &[u8]| bytes.iter().map(|b| format!("%{b:02x}")).collect::<String>();
-        let mut spelt = vec![
-            value.to_owned(),
-            format!("Bearer {value}, and {value}"),
-            percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC).to_string(),
-            all(value.as_bytes()),
-            all(value.as_bytes()).to_uppercase(),
-            value.bytes().map(|b| format!("{b:02x}")).collect(),
-            serde_json::to_string(value).unwrap(),
-            "p%40ss\\/w0rd%2b\\\"x&quot;+\\u00E9&amp;=".to_owned(),
-        ];
-        for before in ["", "u", "us", "use", "user:"] {
-            for after in ["", "!", "!!", "!!!"] {
-                spelt.push(STANDARD.encode(format!("{before}{value}{after}")));
-                spelt.push(URL_SAFE_NO_PAD.encode(format!("{before}{value}{after}")));
-            }
-        }
-        for mut text in spelt {
-            let (before, length) = (text.clone(), text.len());
-            redactor.mask(&mut text);
-            assert!(text.contains("****"), "{before}");
-            assert_eq!(text.len(), length);
-            // At most a character that it shares with its neighbours is left at either end.
-            let stars = text.matches('*').count();
-            assert!(
-                before.contains("Bearer") || stars * 3 >= length * 2 || stars + 2 >= value.len(),
-                "{before} -> {text}"
-            );
-        }
-        let mut other = "an ordinary sentence".to_owned();
-        redactor.mask(&mut other);
-        assert_eq!(other, "an ordinary sentence");
-        assert!(Redactor::new([]).is_none());
-    }
 
     #[test]
     fn templates_name_secrets() {
@@ -419,7 +241,9 @@ mod tests {
         for bad in ["${secret:}", "${secret:a b}", "${secret:a"] {
             assert!(template(bad).is_err(), "{bad}");
         }
-        let secrets = Secrets(BTreeMap::from([("api-key".to_owned(), Ok(secret("12345678")))]));
+        let secrets = Secrets::of([Arc::new(
+            Secret::new("api-key", Zeroizing::new("12345678".to_owned())).unwrap_or_else(|why| panic!("{why}")),
+        )]);
         assert_eq!(bearer.fill(&secrets).unwrap().0.as_str(), "Bearer 12345678!");
         let why = template("${secret:other}").unwrap().fill(&secrets).err().unwrap();
         assert!(why.contains("\"other\"") && why.contains("[secrets]"), "{why}");

@@ -12,6 +12,7 @@
     reason = "a panic is how a target fails"
 )]
 
+pub mod browser;
 pub mod components;
 pub mod corpus;
 pub mod havoc;

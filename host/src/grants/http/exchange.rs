@@ -22,7 +22,7 @@ use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 use super::dial::{Connected, Unreached, connect};
 use super::rule::{Rule, Target};
 use super::{Held, Io};
-use crate::grants::secrets::Redactor;
+use crate::grants::secrets::{Pieces, Redactor};
 use crate::model::Guard;
 use crate::model::error::{Bound, Limit};
 use crate::model::limits::Traffic;
@@ -252,8 +252,8 @@ fn received(
         used: Arc::clone(&plan.used),
         cap: plan.traffic.download,
         between: between.zip(timer),
+        pieces: redactor.clone().map(Pieces::new),
         redactor,
-        carry: Vec::new(),
         trailers: None,
         is_over: false,
         _flight: flight,
@@ -309,8 +309,7 @@ struct Download {
     /// How long the guest waits for the next piece.
     between: Option<(Duration, Pin<Box<Sleep>>)>,
     redactor: Option<Arc<Redactor>>,
-    /// The end of the last piece, in which a secret may begin. Masked as far as it can be.
-    carry: Vec<u8>,
+    pieces: Option<Pieces>,
     trailers: Option<HeaderMap>,
     is_over: bool,
     _flight: OwnedSemaphorePermit,
@@ -319,11 +318,8 @@ struct Download {
 impl Download {
     /// What can be passed on of `piece`; none: all of it waits for more.
     fn mask(&mut self, piece: Bytes) -> Option<Bytes> {
-        let Some(redactor) = &self.redactor else { return Some(piece) };
-        self.carry.extend_from_slice(&piece);
-        redactor.mask_bytes(&mut self.carry);
-        let rest = self.carry.split_off(self.carry.len().saturating_sub(redactor.overlap()));
-        let ready = std::mem::replace(&mut self.carry, rest);
+        let Some(pieces) = &mut self.pieces else { return Some(piece) };
+        let ready = pieces.pass(&piece);
         (!ready.is_empty()).then(|| ready.into())
     }
 }
@@ -336,7 +332,7 @@ impl Body for Download {
         let this = &mut *self;
         loop {
             if this.is_over {
-                let rest = std::mem::take(&mut this.carry);
+                let rest = this.pieces.as_mut().map(Pieces::rest).unwrap_or_default();
                 if !rest.is_empty() {
                     return Poll::Ready(Some(Ok(Frame::data(rest.into()))));
                 }

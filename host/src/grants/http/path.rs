@@ -8,6 +8,9 @@ use percent_encoding::percent_decode_str;
 /// Bytes of a path with its query.
 pub const MAX: usize = 8 << 10;
 
+/// What is no letter in a glob.
+const GLOB: [char; 4] = ['*', '?', '{', '}'];
+
 /// How often a path is decoded to see what a careless server might make of it.
 const DECODINGS: usize = 4;
 
@@ -76,14 +79,30 @@ fn respell(text: &str, bare: impl Fn(u8) -> bool) -> Result<String, &'static str
     Ok(out)
 }
 
-/// Whether a segment is `.` or `..`, or one with parameters, as some servers read them (`..;x`).
+/// Whether a segment is `.` or `..`, or one with parameters, as some servers read them (`..;x`), or one before what would
+/// be a query or a fragment if it were decoded too early.
 fn has_dots(path: &str) -> bool {
-    path.split('/').any(|segment| matches!(segment.split(';').next(), Some("." | "..")))
+    path.split('/').any(|segment| matches!(segment.split([';', '?', '#']).next(), Some("." | "..")))
+}
+
+/// Whether there are escapes of bytes that spell a character longer than UTF-8 does: `%C0%AE` was a dot once.
+fn has_overlong(normal: &str) -> bool {
+    let escapes = normal.match_indices('%').filter_map(|(at, _)| normal.get(at + 1..at + 6));
+    normal.contains("%C0")
+        || normal.contains("%C1")
+        || escapes.into_iter().any(|two| {
+            let (first, second) = two.split_once('%').unwrap_or_default();
+            (first == "E0" && matches!(second.as_bytes(), [b'8' | b'9', _]))
+                || (first == "F0" && matches!(second.as_bytes(), [b'8', _]))
+        })
 }
 
 /// Whether a server that decodes once more than it should, or merges slashes, would see another path than the one that
 /// was matched.
 fn is_ambiguous(normal: &str) -> bool {
+    if has_overlong(normal) {
+        return true;
+    }
     let mut seen = normal.to_owned();
     for _ in 0..DECODINGS {
         // Anything of a path that decodes into structure, or that was decoded into dots.
@@ -108,7 +127,8 @@ fn is_ambiguous(normal: &str) -> bool {
 pub struct Globs(Vec<(String, GlobMatcher)>);
 
 impl Globs {
-    /// Compiles globs: `*` is anything within a segment, `**` anything, `?` one character, `{a,b}` either.
+    /// Compiles globs: `*` is anything within a segment, `**` as a segment any number of segments, `?` one character,
+    /// `{a,b}` either.
     ///
     /// # Errors
     /// Names the first that is none.
@@ -118,15 +138,19 @@ impl Globs {
             if !pattern.starts_with('/') {
                 return Err(format!("paths: \"{shown}\" does not begin with \"/\""));
             }
-            if !pattern.bytes().all(|b| b.is_ascii_graphic()) {
+            // Brackets as well: a class of characters could be the slash.
+            let is_known = |b: u8| is_unreserved(b) || b"!$&'()*+,;=:@/?%{}".contains(&b);
+            if !pattern.bytes().all(is_known) {
                 return Err(format!("paths: \"{shown}\" has a character that no path has as such; percent-encode it"));
             }
-            let glob = GlobBuilder::new(pattern)
+            // As paths are spelt when they are matched.
+            let pattern = respell(pattern, is_known).map_err(|why| format!("paths: \"{shown}\": {why}"))?;
+            let glob = GlobBuilder::new(&pattern)
                 .literal_separator(true)
                 .backslash_escape(false)
                 .build()
                 .map_err(|error| format!("paths: \"{shown}\" is not a glob ({})", error.kind()))?;
-            Ok((pattern.clone(), glob.compile_matcher()))
+            Ok((pattern, glob.compile_matcher()))
         };
         Ok(Self(patterns.iter().map(compile).collect::<Result<_, _>>()?))
     }
@@ -136,9 +160,13 @@ impl Globs {
         self.0.is_empty()
     }
 
-    /// Whether a normalised path is meant. Where paths are restricted, one that servers read in more than one way is none.
+    /// Whether a normalised path is meant. Where paths are restricted, one that servers read in more than one way is meant
+    /// only where it was written letter by letter.
     pub fn allow(&self, normal: &str) -> bool {
-        self.is_any() || (!is_ambiguous(normal) && self.0.iter().any(|(_, glob)| glob.is_match(normal)))
+        let is_exact = |(pattern, _): &(String, GlobMatcher)| pattern == normal && !pattern.contains(GLOB);
+        self.is_any()
+            || self.0.iter().any(is_exact)
+            || (!is_ambiguous(normal) && self.0.iter().any(|(_, glob)| glob.is_match(normal)))
     }
 
     /// As they were written.

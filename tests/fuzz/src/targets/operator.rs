@@ -120,7 +120,7 @@ static PLACE: LazyLock<Place> = LazyLock::new(|| {
 pub(super) fn grants(bytes: &[u8]) {
     let Ok(mut table) = input::text(bytes).parse::<Table>() else { return };
     let mut requested = Requested::default();
-    let (mut fs, mut env) = (BTreeMap::new(), BTreeMap::new());
+    let (mut fs, mut env, mut http) = (BTreeMap::new(), BTreeMap::new(), 0);
     for kind in KINDS {
         let Some(value) = table.remove(kind.name) else { continue };
         match requested.set(kind.name, value.clone()) {
@@ -131,6 +131,7 @@ pub(super) fn grants(bytes: &[u8]) {
         match kind.name {
             "fs" => fs = strings(&value),
             "env" => env = strings(&value),
+            "http" => http = value.as_array().map_or(0, Vec::len),
             _ => {}
         }
     }
@@ -141,6 +142,7 @@ pub(super) fn grants(bytes: &[u8]) {
         Ok(held) => {
             assert_eq!(held.has_files(), !fs.is_empty());
             assert_eq!(held.kinds().contains(&"env"), !env.is_empty());
+            assert_eq!(held.kinds().contains(&"http"), http > 0);
             for (guest, host) in &fs {
                 granted(guest, host);
             }

@@ -1,0 +1,127 @@
+//! Values that nobody may see: `grants::secrets`.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use belljar::grants::secrets::{Pieces, Redactor, Secret, Secrets, Template};
+use zeroize::Zeroizing;
+
+use crate::input::Fields;
+
+fn secret(name: &str, value: &str) -> Option<Arc<Secret>> {
+    Secret::new(name, Zeroizing::new(value.to_owned())).ok().map(Arc::new)
+}
+
+/// A secret in the midst of other text, in any spelling: what is left has the same length and not the secret, in one piece
+/// and in many. The fields: two secrets, how the first is spelt, what is before and behind it, sizes of pieces.
+pub(super) fn redactor(bytes: &[u8]) {
+    let mut fields = Fields::of(bytes);
+    let (value, other) = (fields.text(), fields.text());
+    let (how, before, after, sizes) = (fields.bytes(), fields.text(), fields.text(), fields.bytes());
+    // A mask that is a secret, or a part of one, hides nothing.
+    if value.contains('*') || other.contains('*') {
+        return;
+    }
+    let Some(first) = secret("first", &value) else { return };
+    let redactor = Redactor::new([Some(first), secret("other", &other)].iter().flatten()).expect("one at least");
+    let redactor = Arc::new(redactor);
+    let (mode, how) = how.split_first().map_or((0, how), |(mode, how)| (*mode, how));
+    let around = [before.as_bytes(), value.as_bytes(), after.as_bytes()].concat();
+    let spelt = spelt(&value, how);
+    let text = match mode {
+        b'B' => STANDARD.encode(&around),
+        b'U' => URL_SAFE_NO_PAD.encode(&around),
+        b'h' => around.iter().map(|byte| format!("{byte:02x}")).collect(),
+        b'H' => around.iter().map(|byte| format!("{byte:02X}")).collect(),
+        _ => format!("{before}{spelt}{after}"),
+    };
+    let survives = |masked: &[u8]| {
+        let masked = String::from_utf8_lossy(masked);
+        let decoded = match mode {
+            b'B' => STANDARD.decode(masked.replace('*', "A")).expect("only characters were replaced"),
+            b'U' => URL_SAFE_NO_PAD.decode(masked.replace('*', "A")).unwrap_or_default(),
+            b'h' | b'H' => {
+                let masked = masked.replace('*', "0");
+                let pairs = masked.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("digits"));
+                pairs.map(|pair| u8::from_str_radix(pair, 16).expect("digits")).collect()
+            }
+            _ => return masked.contains(&spelt),
+        };
+        decoded.windows(value.len()).any(|window| window == value.as_bytes())
+    };
+    let mut whole = text.clone();
+    redactor.mask(&mut whole);
+    assert_eq!(whole.len(), text.len());
+    assert!(!survives(whole.as_bytes()), "{text:?} -> {whole:?}");
+    let mut pieces = Pieces::new(Arc::clone(&redactor));
+    let (mut rest, mut passed) = (text.as_bytes(), Vec::new());
+    let mut sizes = sizes.iter().map(|size| usize::from(*size % 64)).chain([1, 7, 64]).cycle();
+    while !rest.is_empty() {
+        let (piece, tail) = rest.split_at(sizes.next().unwrap_or(1).min(rest.len()));
+        passed.extend(pieces.pass(piece));
+        rest = tail;
+    }
+    passed.extend(pieces.rest());
+    assert_eq!(passed.len(), text.len());
+    assert!(!survives(&passed), "{text:?} in pieces -> {:?}", String::from_utf8_lossy(&passed));
+}
+
+/// Each character in one of its spellings, as `how` says in turn.
+fn spelt(value: &str, how: &[u8]) -> String {
+    let mut how = how.iter().chain([&0]).cycle();
+    let mut text = String::new();
+    for c in value.chars() {
+        let percent = |upper: bool| -> String {
+            let mut buffer = [0; 4];
+            let bytes = c.encode_utf8(&mut buffer).bytes();
+            bytes.map(|byte| if upper { format!("%{byte:02X}") } else { format!("%{byte:02x}") }).collect()
+        };
+        let one = match how.next().unwrap_or(&0) % 10 {
+            1 => percent(true),
+            2 => percent(false),
+            3 => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+            4 if c.is_ascii_punctuation() => format!("\\{c}"),
+            5 if c == ' ' => "+".to_owned(),
+            6 => format!("&#{};", u32::from(c)),
+            7 => format!("&#x{:X};", u32::from(c)),
+            8 => match c {
+                '&' => "&amp;".to_owned(),
+                '<' => "&lt;".to_owned(),
+                '>' => "&gt;".to_owned(),
+                '"' => "&quot;".to_owned(),
+                '\'' => "&#39;".to_owned(),
+                _ => c.to_string(),
+            },
+            9 => match c {
+                '"' | '\\' => format!("\\{c}"),
+                _ => c.to_string(),
+            },
+            _ => c.to_string(),
+        };
+        text.push_str(&one);
+    }
+    text
+}
+
+/// What is written around secrets: filled, it is the text with each name replaced, or it says which is missing.
+pub(super) fn filling(bytes: &[u8]) {
+    let text = crate::input::text(bytes);
+    let Ok(template) = Template::try_from(text.clone()) else {
+        assert!(text.contains("${secret:"), "{text:?} is refused, and names no secret");
+        return;
+    };
+    let names = template.names();
+    assert_eq!(template.is_secret(), text.contains("${secret:"), "{text:?}");
+    let value = |name: &str| format!("<<{name}>> of the operator");
+    let secrets = names.iter().filter_map(|name| secret(name, &value(name)));
+    let (filled, used) = template.fill(&Secrets::of(secrets)).unwrap_or_else(|why| panic!("{text:?}: {why}"));
+    let expected =
+        names.iter().fold(text.clone(), |text, name| text.replace(&format!("${{secret:{name}}}"), &value(name)));
+    assert_eq!(*filled, expected);
+    assert_eq!(used.iter().map(|secret| secret.name()).collect::<Vec<_>>(), names);
+    if let Some(first) = names.first() {
+        let why = template.fill(&Secrets::default()).err().unwrap_or_default();
+        assert!(why.contains(first) && why.contains("[secrets]"), "{why:?}");
+    }
+}
