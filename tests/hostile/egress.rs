@@ -104,6 +104,7 @@ fn spelling() -> Vec<Row> {
     let ports = ["", ":0", ":1", ":65536", ":080", ":+80", ":-1", ":99999999999", ":", ":80x"];
     let ports = ports.iter().map(|port| format!("GET http://127.0.0.1{port}/")).collect();
     let net_08 = imp("NET-08", "a provider asks other ports of a granted host")
+        .way(Way::Stdio)
         .config(&grant(&format!("http://127.0.0.1:{own}"), ""));
     let net_08 = all_refused(net_08, upstream, ports).stopped_by(&["egress"]);
 

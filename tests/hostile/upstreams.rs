@@ -7,7 +7,7 @@ use belljar_upstream::{Names, Upstream, request, until_closed};
 
 use crate::egress::{fetch, flapping, grant, holding, said};
 use crate::expect::{Expect, limit, text};
-use crate::row::{Row, Stops, imp};
+use crate::row::{Row, Stops, Way, imp};
 use crate::scene::Scene;
 use crate::tools::shown;
 
@@ -151,6 +151,7 @@ fn sizes() -> Vec<Row> {
     let many = Upstream::plain(|_| belljar_upstream::answer("200 OK", "", ""));
     let base = origin(&many);
     let more = imp("MEM-14", "a provider sends one request after the other")
+        .way(Way::Stdio)
         .config(&grant(&base, ""))
         .limits("requests = 20")
         .read(fetch(&format!("GET {base}/|times 1000|quiet|show 0|fail")), limit("requests"))
