@@ -34,6 +34,7 @@ pub(crate) fn said(answer: &Answer) -> String {
 /// Has the imp send each of these, refused, and sees that nobody was reached.
 fn all_refused(row: Row, upstream: Upstream, orders: Vec<String>) -> Row {
     row.act(move |scene| {
+        upstream.forget();
         for order in &orders {
             let told = said(&scene.read(&fetch(order)));
             assert!(told.starts_with("refused: "), "{order}: {told}");
@@ -90,6 +91,8 @@ fn spelling() -> Vec<Row> {
     let net_07 = imp("NET-07", "a granted upstream sends the provider on to somebody who is not granted")
         .config(&grant(&format!("http://127.0.0.1:{from_port}"), ""))
         .act(move |scene| {
+            from.forget();
+            to.forget();
             let told = said(&scene.read(&fetch(&format!("GET http://127.0.0.1:{from_port}/"))));
             assert!(told.starts_with("status 302") && told.contains("got location"), "{told}");
             let told = said(&scene.read(&fetch(&format!("GET http://127.0.0.1:{to_port}/secret"))));
@@ -382,6 +385,7 @@ fn wire() -> Vec<Row> {
     let net_12 = imp("NET-12", "a provider sets headers that frame a request or route it")
         .config(&grant(&format!("http://127.0.0.1:{port}"), ""))
         .act(move |scene| {
+            own.forget();
             for name in hidden {
                 let told = said(&scene.read(&fetch(&format!("GET http://127.0.0.1:{port}/|header {name}: x"))));
                 assert!(told.starts_with("refused: header"), "{name}: {told}");
@@ -402,6 +406,7 @@ fn wire() -> Vec<Row> {
     let net_13 = imp("NET-13", "a provider smuggles a second request into the first")
         .config(&grant(&format!("http://127.0.0.1:{port}"), "methods = [\"GET\", \"POST\"]"))
         .act(move |scene| {
+            own.forget();
             let base = format!("http://127.0.0.1:{port}");
             for order in [
                 format!("POST {base}/|header content-length: 1|body 5"),
@@ -465,6 +470,7 @@ fn wire() -> Vec<Row> {
         .time(3000)
         .config(&grant(&format!("http://127.0.0.1:{port}"), ""))
         .act(move |scene| {
+            upstream.forget();
             for (at, (what, _)) in broken.iter().enumerate() {
                 let told = said(&scene.read(&fetch(&format!("GET http://127.0.0.1:{port}/{at}"))));
                 assert!(told.starts_with("refused: "), "{what}: {told}");
@@ -494,6 +500,7 @@ fn wire() -> Vec<Row> {
         .mount("two", Guest::Built("guest_imp"))
         .config(&two)
         .act(move |scene| {
+            upstream.forget();
             let order = fetch(&format!("GET http://127.0.0.1:{port}/|times 3|quiet"));
             for suffix in ["", "two", "", "two"] {
                 let told = said(&scene.read_uri(&scene.uri_of(suffix, &order)));

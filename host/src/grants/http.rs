@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use ::http::header::{AUTHORIZATION, COOKIE};
 use ::http::{HeaderName, Request, Response};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 use toml_edit::TableLike;
 use wasmtime::component::Linker;
@@ -37,7 +37,7 @@ use crate::model::error::Limit;
 use crate::model::limits::Traffic;
 use crate::model::{Consent, Guard, MountName, Verdict, text};
 use dial::{Resolver, Unreached};
-use exchange::{Failed, Plan, Used};
+use exchange::{Failed, Plan, Turn, Used};
 use origin::{Host, Origin, Pattern};
 use rule::{Rule, Target, Unfit, Written};
 use upstreams::Upstreams;
@@ -80,6 +80,8 @@ pub struct Call {
     deadline: Instant,
     /// Made for the first request: most calls send none.
     used: Option<Arc<Used>>,
+    /// Told when the last request that the guest sent has set out.
+    last: Option<oneshot::Receiver<()>>,
 }
 
 /// What `wasi:http` waits for after a request was sent: the exchange's own work.
@@ -175,6 +177,7 @@ impl Grant for Http {
             traffic: scope.limits.traffic,
             deadline: scope.deadline,
             used: None,
+            last: None,
         }
     }
 }
@@ -226,7 +229,16 @@ impl Call {
             return Err(Error::HttpRequestDenied);
         };
         self.trail.add(Http::NAME, &what, Verdict::Allowed, || None);
-        Ok(Plan { held: Arc::clone(&self.held), rule, target, used, traffic: self.traffic, deadline: self.deadline })
+        let turn = Turn::behind(&mut self.last);
+        Ok(Plan {
+            held: Arc::clone(&self.held),
+            rule,
+            target,
+            used,
+            traffic: self.traffic,
+            deadline: self.deadline,
+            turn,
+        })
     }
 
     /// What the operator types to allow it.
@@ -263,8 +275,8 @@ fn may_be_asked(origin: &Origin) -> bool {
 
 impl Plan {
     /// Sends it, and tells what kept it from being sent.
-    async fn run(self, request: Request<WasiBody>, options: RequestOptions, call: Told) -> Answered {
-        let origin = &self.target.origin;
+    async fn run(mut self, request: Request<WasiBody>, options: RequestOptions, call: Told) -> Answered {
+        let origin = &self.target.origin.clone();
         if let Err((times, pause)) = self.held.upstreams.check(origin, Instant::now()) {
             let pause = pause.as_millis().div_ceil(1000);
             call.trail.add(Http::NAME, &origin.to_string(), Verdict::Unavailable, || {
@@ -272,7 +284,7 @@ impl Plan {
             });
             return Err(Error::DestinationUnavailable);
         }
-        let outcome = exchange::run(&self, request, options).await;
+        let outcome = exchange::run(&mut self, request, options).await;
         let is_reached = !matches!(&outcome, Err(Failed { error, unreached: None }) if is_down(error));
         self.held.upstreams.ended(origin, is_reached, Instant::now());
         outcome.map_err(|Failed { error, unreached }| {

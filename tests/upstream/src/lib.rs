@@ -157,6 +157,13 @@ impl Upstream {
         true
     }
 
+    /// Forgets who came so far.
+    pub fn forget(&self) {
+        self.shared.connections.store(0, Ordering::SeqCst);
+        self.shared.most.store(self.shared.open.load(Ordering::SeqCst), Ordering::SeqCst);
+        self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// The requests so far, in the order in which their heads came.
     pub fn asked(&self) -> Vec<Asked> {
         self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()

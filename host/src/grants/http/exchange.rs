@@ -14,7 +14,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, timeout_at};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
@@ -75,6 +75,23 @@ pub(super) struct Plan {
     pub(super) used: Arc<Used>,
     pub(super) traffic: Traffic,
     pub(super) deadline: Instant,
+    pub(super) turn: Turn,
+}
+
+/// The place of a request among those of its call: they set out in the order in which the guest sent them, so that one who
+/// takes the answers in that order never waits for an answer that has no connection because later ones hold them all.
+pub(super) struct Turn {
+    after: Option<oneshot::Receiver<()>>,
+    /// Dropped when this one has set out, or will not.
+    before: oneshot::Sender<()>,
+}
+
+impl Turn {
+    /// The place behind `last`, which becomes this one.
+    pub(super) fn behind(last: &mut Option<oneshot::Receiver<()>>) -> Self {
+        let (before, own) = oneshot::channel();
+        Self { after: last.replace(own), before }
+    }
 }
 
 /// How an exchange failed before there was an answer.
@@ -92,7 +109,7 @@ impl From<Error> for Failed {
 
 /// Sends the request and waits for the head of the answer.
 pub(super) async fn run(
-    plan: &Plan,
+    plan: &mut Plan,
     request: Request<WasiBody>,
     options: RequestOptions,
 ) -> Result<(Response<WasiBody>, Io), Failed> {
@@ -103,7 +120,15 @@ pub(super) async fn run(
     let Some(network) = &plan.held.network else { return Err(Error::ConfigurationError.into()) };
     let Some(resolver) = &plan.held.resolver else { return Err(Error::ConfigurationError.into()) };
     let flights = plan.held.flights(plan.traffic.connections);
-    let flight = timeout_at(plan.deadline, flights.acquire_owned()).await;
+    let Turn { after, before } = &mut plan.turn;
+    let set_out = async {
+        if let Some(after) = after {
+            let _ = after.await;
+        }
+        flights.acquire_owned().await
+    };
+    let flight = timeout_at(plan.deadline, set_out).await;
+    drop(std::mem::replace(before, oneshot::channel().0));
     let flight = flight.ok().and_then(Result::ok).ok_or(Error::ConnectionLimitReached)?;
     let connected = connect(network, resolver, &plan.rule, &plan.target.origin, by(options.connect_timeout)).await;
     let connected = connected.map_err(|unreached| match unreached {
