@@ -46,8 +46,8 @@ struct Mount {
     limits: Limits,
     share: share::Share,
     memory: Arc<Part>,
-    /// How long a read holds its turn, and how long anything else does: listing a mount whose reads are long stays prompt.
-    paces: [Pace; 2],
+    /// Of reads, and of anything else: listing a mount whose reads are long stays prompt.
+    paces: [Paces; 2],
 }
 
 impl Gate {
@@ -95,8 +95,17 @@ impl Pace {
     }
 }
 
+/// How long calls of one kind take.
+#[derive(Default)]
+struct Paces {
+    /// For which they hold a turn, waiting for others included.
+    held: Pace,
+    /// For which they compute.
+    computed: Pace,
+}
+
 impl Mount {
-    fn pace(&self, is_read: bool) -> &Pace {
+    fn pace(&self, is_read: bool) -> &Paces {
         let [reads, others] = &self.paces;
         if is_read { reads } else { others }
     }
@@ -111,6 +120,8 @@ pub struct Permit {
     deadline: Instant,
     bound: Bound,
     is_read: bool,
+    /// Nanoseconds that the call computed.
+    computed: AtomicU64,
     consent: Vec<Consent>,
     _slots: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
@@ -137,13 +148,15 @@ impl Permit {
         self.deadline
     }
 
-    /// Whether the mount's calls are short as a rule. It decides where a call starts, not what it may do.
+    /// Whether the mount's calls compute for a short time as a rule, however long they wait. It decides where a call starts,
+    /// not what it may do.
     pub fn is_quick(&self) -> bool {
-        self.mount.pace(self.is_read).is_quick()
+        self.mount.pace(self.is_read).computed.is_quick()
     }
 
     /// Draws processor time on the mount's account.
     pub fn spent(&self, time: Duration) {
+        self.computed.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.mount.share.draw(Instant::now(), time);
     }
 
@@ -162,7 +175,9 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.mount.pace(self.is_read).add(self.started.elapsed());
+        let paces = self.mount.pace(self.is_read);
+        paces.held.add(self.started.elapsed());
+        paces.computed.add(Duration::from_nanos(self.computed.load(Ordering::Relaxed)));
     }
 }
 
@@ -199,7 +214,7 @@ impl Admission {
             _ => (own, Bound::Time),
         };
         let is_read = matches!(operation, Operation::Read { .. });
-        let is_quick = mount.pace(is_read).is_quick();
+        let is_quick = mount.pace(is_read).held.is_quick();
         let permit = |slots, started| Permit {
             mount: Arc::clone(mount),
             budget: Arc::clone(&self.budget),
@@ -208,6 +223,7 @@ impl Admission {
             deadline,
             bound,
             is_read,
+            computed: AtomicU64::new(0),
             consent: Vec::new(),
             _slots: slots,
         };
@@ -355,7 +371,7 @@ mod tests {
     async fn a_quarter_of_all_turns_is_kept_for_quick_mounts() {
         let admission = admission(8);
         let [slow, quick] = [gate(100), gate(100)];
-        slow.mount.pace(true).add(Duration::from_secs(60));
+        slow.mount.pace(true).held.add(Duration::from_secs(60));
         let mut held = Vec::new();
         for _ in 0..6 {
             held.push(admission.admit(&slow, &READ, None).await.unwrap());
@@ -371,9 +387,13 @@ mod tests {
     async fn one_long_call_makes_a_mount_slow_and_a_few_short_ones_quick_again() {
         let admission = admission(1);
         let gate = gate(1);
-        let mut permit = admission.admit(&gate, &READ, None).await.unwrap();
-        assert!(permit.is_quick(), "until it shows otherwise");
-        permit.started -= Duration::from_millis(250);
+        let mut waiting = admission.admit(&gate, &READ, None).await.unwrap();
+        waiting.started -= Duration::from_millis(250);
+        drop(waiting);
+        assert!(!gate.mount.pace(true).held.is_quick(), "it held its turn for long");
+        let permit = admission.admit(&gate, &READ, None).await.unwrap();
+        assert!(permit.is_quick(), "whoever only waits computes little");
+        permit.spent(Duration::from_millis(250));
         drop(permit);
         let mut calls = 0;
         while !admission.admit(&gate, &READ, None).await.unwrap().is_quick() {

@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 
 use belljar_tests::Era;
-use belljar_tests::net::{Names, PUBLIC, Upstream, isolated};
+use belljar_tests::net::{PUBLIC, isolated};
+use belljar_upstream::{Asked, Names, Upstream};
 
 use crate::consent::{answer, ask, chosen, denial, params, question, text};
 use crate::place::{kind, site};
@@ -15,6 +16,11 @@ fn reach(urls: &str) -> String {
         _ => all + &format!("%25{byte:02X}"),
     });
     format!("belljar://imp/reach/{encoded}")
+}
+
+/// What every upstream here answers.
+fn ok(_: &Asked) -> Vec<u8> {
+    belljar_upstream::answer("200 OK", "", "ok")
 }
 
 /// Names of this machine, addresses in every spelling, other ports, and what is no origin at all: nobody is asked.
@@ -71,16 +77,16 @@ fn nothing_but_names_of_the_public_internet_is_asked_for() {
 #[test]
 fn whoever_allows_an_origin_allows_this_one_once() {
     isolated("origins::whoever_allows_an_origin_allows_this_one_once", || {
-        let (upstream, local) = (Upstream::serve(PUBLIC), Upstream::serve(Ipv4Addr::LOCALHOST));
-        let names = Names::serve(&[
-            ("api.example", PUBLIC),
-            ("other.example", PUBLIC),
-            ("rebound.example", Ipv4Addr::LOCALHOST),
-            ("refused.example", PUBLIC),
+        let (upstream, local) = (Upstream::at((PUBLIC, 80), ok), Upstream::at((Ipv4Addr::LOCALHOST, 80), ok));
+        let names = Names::start(&[
+            ("api.example", &[&PUBLIC.to_string()]),
+            ("other.example", &[&PUBLIC.to_string()]),
+            ("rebound.example", &["127.0.0.1"]),
+            ("refused.example", &[&PUBLIC.to_string()]),
         ]);
         let site = site(&format!(
             "[network]\ndns = [\"{}\"]\n[mounts.imp]\ncomponent = \"imp.wasm\"\nask = true\n",
-            names.address
+            names.address()
         ));
         let mut client = site.stdio(Era::Modern);
         let api = reach("http://api.example/a?secret=1");
@@ -130,11 +136,11 @@ fn whoever_allows_an_origin_allows_this_one_once() {
 #[test]
 fn an_origin_that_is_always_allowed_is_a_grant() {
     isolated("origins::an_origin_that_is_always_allowed_is_a_grant", || {
-        let upstream = Upstream::serve(PUBLIC);
-        let names = Names::serve(&[("api.example", PUBLIC)]);
+        let upstream = Upstream::at((PUBLIC, 80), ok);
+        let names = Names::start(&[("api.example", &[&PUBLIC.to_string()])]);
         let site = site(&format!(
             "[network]\ndns = [\"{}\"]\n[mounts.imp]\ncomponent = \"imp.wasm\"\nask = \"persist\"\n",
-            names.address
+            names.address()
         ));
         let api = reach("http://api.example/");
         let mut client = site.stdio(Era::Modern);
@@ -153,11 +159,11 @@ fn an_origin_that_is_always_allowed_is_a_grant() {
 #[test]
 fn two_origins_of_one_read_are_two_questions() {
     isolated("origins::two_origins_of_one_read_are_two_questions", || {
-        let upstream = Upstream::serve(PUBLIC);
-        let names = Names::serve(&[("one.example", PUBLIC), ("two.example", PUBLIC)]);
+        let upstream = Upstream::at((PUBLIC, 80), ok);
+        let names = Names::start(&[("one.example", &[&PUBLIC.to_string()]), ("two.example", &[&PUBLIC.to_string()])]);
         let site = site(&format!(
             "[network]\ndns = [\"{}\"]\n[mounts.imp]\ncomponent = \"imp.wasm\"\nask = true\n",
-            names.address
+            names.address()
         ));
         let server = site.http();
         let mut client = server.client(Era::Modern);

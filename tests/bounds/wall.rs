@@ -77,12 +77,14 @@ struct Besieged {
     site: Site,
     needed: Vec<String>,
     needless: Vec<String>,
-    _canaries: (TcpListener, UnixListener),
+    _canaries: (TcpListener, TcpListener, UnixListener),
 }
 
 fn besieged(wall: &str) -> Besieged {
+    let asked = TcpListener::bind("127.0.0.1:0").unwrap();
+    let granted = asked.local_addr().unwrap();
     let mut site = site(&format!(
-        "wall = \"{wall}\"\n[mounts.imp]\ncomponent = \"imp.wasm\"\nfs = {{ \"/data\" = \"granted\" }}\n"
+        "wall = \"{wall}\"\n[mounts.imp]\ncomponent = \"imp.wasm\"\nfs = {{ \"/data\" = \"granted\" }}\nhttp = [{{ origin = \"http://{granted}\" }}]\n"
     ));
     for path in ["granted/sub/file", "beside/file", "home/.ssh/id", "audit.jsonl"] {
         site.write(path, "");
@@ -96,6 +98,7 @@ fn besieged(wall: &str) -> Besieged {
         format!("open {}", path("granted/sub/file")),
         format!("open {}", path("plugins/clock.wasm")),
         "open /proc/self/mountinfo".to_owned(),
+        format!("connect {}", granted.port()),
     ];
     let needless = vec![
         "open /etc/passwd".to_owned(),
@@ -117,7 +120,7 @@ fn besieged(wall: &str) -> Besieged {
     let lines: Vec<_> = needed.iter().chain(&needless).map(String::as_str).collect();
     site.env("LD_PRELOAD", probe());
     site.env("WALL_PROBE", lines.join("\n"));
-    Besieged { site, needed, needless, _canaries: (listener, socket) }
+    Besieged { site, needed, needless, _canaries: (asked, listener, socket) }
 }
 
 /// What this kernel cannot keep from the process.

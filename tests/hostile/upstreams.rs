@@ -58,6 +58,22 @@ fn waiting() -> Vec<Row> {
             "GET {origin}/|parallel 8",
         ],
     );
+    let handshake = Upstream::raw(|stream| {
+        until_closed(stream, Duration::from_secs(30));
+    });
+    let secure = origin(&handshake).replace("http:", "https:");
+    let order = format!("GET {secure}/|connect 86400000");
+    let blk_03_tls = imp("BLK-03", "an upstream takes the connection and never says which key it has")
+        .way(Way::Stdio)
+        .time(700)
+        .config(&grant(&secure, ""))
+        .act(move |scene| {
+            limit("time").judge(&scene.read(&fetch(&order)), &scene.name("")).unwrap_or_else(|why| panic!("{why}"));
+            assert_eq!(handshake.connections(), 1);
+            assert!(handshake.is_left(CLOSED), "connections are open");
+            "limit time, connection closed".to_owned()
+        })
+        .stopped_by(&["time"]);
     let slow = Upstream::raw(|stream| {
         let _ = request(stream);
         let mut ok = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n").is_ok();
@@ -128,7 +144,7 @@ fn waiting() -> Vec<Row> {
         unfinished,
         &["POST {origin}/|body 10|unfinished", "POST {origin}/|body 10"],
     );
-    vec![blk_03, blk_04, blk_05, blk_08, blk_09]
+    vec![blk_03, blk_03_tls, blk_04, blk_05, blk_08, blk_09]
 }
 
 fn sizes() -> Vec<Row> {

@@ -111,7 +111,9 @@ impl Grant for Http {
         let read = |written| Rule::new(written, &ambient.secrets, network.map(Arc::as_ref)).map(Arc::new);
         let rules: Vec<Arc<Rule>> = config.iter().map(read).collect::<Result<_, _>>()?;
         let allowed = |name: &HeaderName| rules.iter().any(|rule| rule.allowed_headers().contains(name));
-        let added = rules.iter().flat_map(|rule| rule.headers()).map(|(name, _)| name.clone());
+        // Others that the host adds replace what the guest set, and are no secret in an answer.
+        let secret = rules.iter().flat_map(|rule| rule.headers()).filter(|(_, value)| value.is_sensitive());
+        let added = secret.map(|(name, _)| name.clone());
         let hidden = CREDENTIALS.into_iter().filter(|name| !allowed(name)).chain(added).collect();
         let resolver = network.map(|network| network.resolver()).transpose()?;
         let network = network.cloned();

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
@@ -28,8 +28,15 @@ const ENTRY: usize = 64;
 /// How much more than the answer's cap the host copies out of a guest in one step before it refuses.
 const LIFT_SLACK: usize = 64 << 10;
 
-/// Ticks of the epoch after which a call counts as long: one to two milliseconds.
+/// Ticks of the epoch after which a call is looked at for the first time: one to two milliseconds.
 const FIRST_TICKS: u64 = 2;
+
+/// A call that computed for longer goes on in the slow lane. Waiting, for an upstream or a timer, is not computing.
+const LONG: Duration = Duration::from_millis(1);
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
 
 /// What one step of a call takes of a processor. The clock on the wall is cheap, and right for steps of a short call; a
 /// long one yields to others in the middle of its steps, and asks the kernel.
@@ -85,11 +92,17 @@ pub(super) async fn run(
     let scope = Scope { mount: &mounted.name, limits, deadline, consent: permit.consent(), trail: &trail };
     let mut store = new_store(engine, mounted, &scope, permit.memory(), &output);
     let flag = Arc::clone(&long);
+    let since = std::time::Instant::now();
+    // When the call began, as if it had computed all the time.
+    let began = Arc::new(AtomicU64::new(0));
+    let computing = Arc::clone(&began);
     store.epoch_deadline_callback(move |_| {
         if Instant::now() >= deadline && Guard::Time.is_on() {
             return Err(OutOfTime.into());
         }
-        flag.store(true, Ordering::Relaxed);
+        if nanos(since.elapsed()).saturating_sub(computing.load(Ordering::Relaxed)) >= nanos(LONG) {
+            flag.store(true, Ordering::Relaxed);
+        }
         // tokio's own yield goes to the back of the queue; wasmtime's built-in one is run again at once.
         Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
     });
@@ -99,6 +112,7 @@ pub(super) async fn run(
     let ended = {
         let mut call = pin!(mounted.ready.run(&mut store, operation));
         let metered = poll_fn(|cx| {
+            began.store(nanos(since.elapsed().saturating_sub(cpu)), Ordering::Relaxed);
             let clock = Clock::start(long.load(Ordering::Relaxed));
             let polled = call.as_mut().poll(cx);
             let spent = clock.stop();

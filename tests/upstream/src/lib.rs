@@ -3,7 +3,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "in a test a panic is how a failure is told")]
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -75,11 +75,16 @@ type Answer = Arc<dyn Fn(&Asked) -> Vec<u8> + Send + Sync>;
 impl Upstream {
     /// Answers each request with these bytes, and closes.
     pub fn plain(answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Upstream {
-        let answer: Answer = Arc::new(answer);
-        Self::start(None, move |stream, shared| serve(stream, shared, &answer))
+        Self::at((Ipv4Addr::LOCALHOST, 0), answer)
     }
 
-    /// The same over TLS.
+    /// The same at this very address.
+    pub fn at(address: impl ToSocketAddrs, answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Upstream {
+        let answer: Answer = Arc::new(answer);
+        Self::listen(address, None, move |stream, shared| serve(stream, shared, &answer))
+    }
+
+    /// The same as [`Upstream::plain`] over TLS.
     pub fn tls(config: Arc<ServerConfig>, answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Upstream {
         let answer: Answer = Arc::new(answer);
         Self::start(Some(config), move |stream, shared| serve(stream, shared, &answer))
@@ -99,7 +104,15 @@ impl Upstream {
         tls: Option<Arc<ServerConfig>>,
         handle: impl Fn(&mut dyn Stream, &Shared) + Send + Sync + 'static,
     ) -> Upstream {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Self::listen((Ipv4Addr::LOCALHOST, 0), tls, handle)
+    }
+
+    fn listen(
+        address: impl ToSocketAddrs,
+        tls: Option<Arc<ServerConfig>>,
+        handle: impl Fn(&mut dyn Stream, &Shared) + Send + Sync + 'static,
+    ) -> Upstream {
+        let listener = TcpListener::bind(address).expect("a free port");
         let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared::default());
         let (own, handle) = (Arc::clone(&shared), Arc::new(handle));
