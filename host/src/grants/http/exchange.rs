@@ -248,6 +248,7 @@ fn plain(error: &hyper::Error) -> Error {
         () if error.is_timeout() => Error::HttpResponseTimeout,
         () if error.is_parse_too_large() => Error::HttpResponseHeaderSectionSize(u32::try_from(HEAD).ok()),
         () if error.is_incomplete_message() => Error::HttpResponseIncomplete,
+        () if error.is_canceled() || error.is_closed() => Error::ConnectionTerminated,
         () if error.is_parse() => Error::HttpProtocolError,
         // HTTP/2 has its reasons in an error of its own.
         () if std::error::Error::source(error).is_some_and(|source| !source.is::<std::io::Error>()) => {
