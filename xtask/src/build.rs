@@ -48,12 +48,14 @@ impl Part {
 }
 
 fn components(shell: &Shell) -> Result<()> {
-    let mut cargo = shell.cargo(["build", "--profile", "guest", "--target", WASM_TARGET]);
-    shell::run(cargo.args(Part::Components.packages(shell)?))?;
-
     for (folder, destination) in COMPONENTS {
         let mut files = BTreeMap::new();
         for package in shell.packages_below(folder) {
+            // One by one, as its author would: together, each would get the features that another one asks of what they share,
+            // and behave otherwise.
+            let mut cargo =
+                shell.cargo(["build", "--quiet", "--profile", "guest", "--target", WASM_TARGET, "--package"]);
+            shell::run(cargo.arg(text(&package["name"])?))?;
             for stem in library_stems(package)? {
                 let built = shell.target.join(WASM_TARGET).join("guest").join(&stem).with_extension("wasm");
                 let bytes = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
