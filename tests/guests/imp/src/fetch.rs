@@ -132,13 +132,12 @@ fn ask(order: &Order<'_>) -> Asked {
 fn write(body: &OutgoingBody, mut bytes: usize) -> std::result::Result<(), String> {
     let stream = body.write().map_err(|()| "stream".to_owned())?;
     let piece = [b'b'; 4096];
-    while bytes > 0 {
-        let now = bytes.min(piece.len());
+    while let Some(now) = piece.get(..bytes.min(piece.len())).filter(|now| !now.is_empty()) {
         // Whoever answers without having read everything closes the stream; the answer tells more.
-        if stream.blocking_write_and_flush(&piece[..now]).is_err() {
+        if stream.blocking_write_and_flush(now).is_err() {
             break;
         }
-        bytes -= now;
+        bytes -= now.len();
     }
     Ok(())
 }
