@@ -148,7 +148,7 @@ pub(super) fn mount(
 }
 
 /// The table of a mount, made where there is none.
-pub(super) fn table<'d>(document: &'d mut DocumentMut, mount: &MountName) -> Result<&'d mut dyn TableLike, Failure> {
+fn table<'d>(document: &'d mut DocumentMut, mount: &MountName) -> Result<&'d mut dyn TableLike, Failure> {
     let odd = || Failure::Failed(format!("[mounts.{mount}] is no table that can be edited; edit the file by hand"));
     let is_first = document.is_empty();
     let root = document.as_table_mut();

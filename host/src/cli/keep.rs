@@ -1,6 +1,6 @@
 //! What a person allows for good is written into the configuration, as `belljar grant` would: by a process of its own, which
 //! is started before the second wall and stays outside. It knows one order: this mount, these bytes, this consent. Whoever
-//! breaks out of a sandbox can give no other, and the configuration lies beyond the wall for everything else.
+//! breaks out of a sandbox can give such orders and no others: for everything else the configuration lies beyond the wall.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
@@ -96,7 +96,7 @@ fn keep(at: &Where, (mount, digest, grant, what): &Order) -> Result<(), String> 
     let kind = KINDS.iter().find(|kind| kind.name == grant).ok_or("there is no such kind of grant")?;
     for _ in 0..TRIES {
         let draft = Change::draft(at, |document, _| {
-            (kind.keep)(change::table(document, &mount)?, what).map_err(Failure::Failed)
+            change::mount(document, &mount, |table| (kind.keep)(table, what).map_err(Failure::Failed))
         });
         let change = draft.map_err(said)?;
         if change.old.mounts.get(&mount).is_none_or(|own| own.ask != Ask::Persist) {

@@ -351,10 +351,6 @@ impl WasiHttpHooks for Call {
         })
     }
 
-    fn is_forbidden_header(&mut self, name: &HeaderName) -> bool {
-        DEFAULT_FORBIDDEN_HEADERS.contains(name) || (Guard::Credential.is_on() && self.held.hidden.contains(name))
-    }
-
     fn send_request(
         &mut self,
         request: Request<WasiBody>,

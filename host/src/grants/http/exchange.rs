@@ -83,14 +83,14 @@ pub(super) struct Plan {
 pub(super) struct Turn {
     after: Option<oneshot::Receiver<()>>,
     /// Dropped when this one has set out, or will not.
-    before: oneshot::Sender<()>,
+    before: Option<oneshot::Sender<()>>,
 }
 
 impl Turn {
     /// The place behind `last`, which becomes this one.
     pub(super) fn behind(last: &mut Option<oneshot::Receiver<()>>) -> Self {
         let (before, own) = oneshot::channel();
-        Self { after: last.replace(own), before }
+        Self { after: last.replace(own), before: Some(before) }
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) async fn run(
         flights.acquire_owned().await
     };
     let flight = timeout_at(plan.deadline, set_out).await;
-    drop(std::mem::replace(before, oneshot::channel().0));
+    drop(before.take());
     let flight = flight.ok().and_then(Result::ok).ok_or(Error::ConnectionLimitReached)?;
     let connected = connect(network, resolver, &plan.rule, &plan.target.origin, by(options.connect_timeout)).await;
     let connected = connected.map_err(|unreached| match unreached {
