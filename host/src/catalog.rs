@@ -129,6 +129,11 @@ impl Catalog {
         self.settled.send_modify(|_| {});
     }
 
+    /// Tells each time that a snapshot was put in place.
+    pub fn changes(&self) -> watch::Receiver<bool> {
+        self.settled.subscribe()
+    }
+
     /// Says that every file that was there at the start is now either served or refused.
     pub fn settle(&self) {
         self.settled.send_replace(true);

@@ -21,7 +21,8 @@ use crate::catalog::listing::{Listed, Position, is_full};
 use crate::catalog::{Catalog, Mount, Snapshot};
 use crate::model::error::{Bound, Limit};
 use crate::model::{
-    Answer, Caller, Description, Fault, Guard, MountName, Operation, Outcome, ReadError, Reading, reference, text,
+    Answer, Caller, Completing, Description, Fault, Guard, MountName, Operation, Outcome, ReadError, Reading,
+    Suggestions, reference, text,
 };
 use crate::sandbox::Sandbox;
 use consent::{Asking, Consents, Question, Round};
@@ -211,6 +212,50 @@ impl Gateway {
     pub async fn describe(&self, caller: &Caller, mount: &Arc<Mount>) -> Result<Description, ReadError> {
         match self.call(caller, mount, &Operation::Describe, None, std::future::ready(())).await? {
             Answer::Description(about) => Ok(check::description(about)),
+            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+        }
+    }
+
+    /// What a variable of one of `mount`'s templates could become, by the provider's own `completion`.
+    ///
+    /// # Errors
+    /// As a read.
+    pub async fn complete(
+        &self,
+        caller: &Caller,
+        mount: &Arc<Mount>,
+        completing: Completing,
+    ) -> Result<Suggestions, ReadError> {
+        match self.call(caller, mount, &Operation::Complete(completing), None, std::future::ready(())).await? {
+            Answer::Suggestions(given) => Ok(check::suggestions(given)),
+            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+        }
+    }
+
+    /// The revision of `mount`'s list, as its provider tells it.
+    ///
+    /// # Errors
+    /// As a read.
+    pub async fn catalog_revision(&self, caller: &Caller, mount: &Arc<Mount>) -> Result<String, ReadError> {
+        match self.call(caller, mount, &Operation::CatalogRevision, None, std::future::ready(())).await? {
+            Answer::Revision(revision) => check::revision(revision),
+            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+        }
+    }
+
+    /// The revisions of `references` in `mount`, in order, as its provider tells them.
+    ///
+    /// # Errors
+    /// As a read.
+    pub async fn revisions(
+        &self,
+        caller: &Caller,
+        mount: &Arc<Mount>,
+        references: Vec<String>,
+    ) -> Result<Vec<Result<String, ReadError>>, ReadError> {
+        let asked = references.len();
+        match self.call(caller, mount, &Operation::Revisions { references }, None, std::future::ready(())).await? {
+            Answer::Revisions(given) => check::revisions(given, asked),
             _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
         }
     }

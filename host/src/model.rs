@@ -146,6 +146,28 @@ pub enum Operation {
         /// A checked relative reference ([`reference::check`]).
         reference: String,
     },
+    /// `complete`, of the optional interface `completion`.
+    Complete(Completing),
+    /// `catalog-revision`, of the optional interface `revisions`.
+    CatalogRevision,
+    /// `resource-revisions`, of the optional interface `revisions`.
+    Revisions {
+        /// Checked relative references.
+        references: Vec<String>,
+    },
+}
+
+/// A variable of a template that is being filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completing {
+    /// The template, relative, as the provider listed it.
+    pub template: String,
+    /// The variable's name.
+    pub name: String,
+    /// What it has so far.
+    pub value: String,
+    /// Names and values of the variables that are filled in already.
+    pub resolved: Vec<(String, String)>,
 }
 
 impl Operation {
@@ -156,6 +178,9 @@ impl Operation {
             Self::List { .. } => "list-resources",
             Self::Templates => "list-templates",
             Self::Read { .. } => "read",
+            Self::Complete(_) => "complete",
+            Self::CatalogRevision => "catalog-revision",
+            Self::Revisions { .. } => "resource-revisions",
         }
     }
 
@@ -179,6 +204,21 @@ pub enum Answer {
     Templates(Vec<Template>),
     /// To [`Operation::Read`].
     Reading(Reading),
+    /// To [`Operation::Complete`].
+    Suggestions(Suggestions),
+    /// To [`Operation::CatalogRevision`].
+    Revision(String),
+    /// To [`Operation::Revisions`]: one for each reference that was asked for, in order, if the provider keeps to it.
+    Revisions(Vec<Result<String, ReadError>>),
+}
+
+/// What the value of a variable could become.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Suggestions {
+    /// Whole values, best first.
+    pub values: Vec<String>,
+    /// How many there are in all, where that is known.
+    pub total: Option<u32>,
 }
 
 /// How a provider describes itself.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{Catalog, Quarantined, Snapshot, quarantine};
 use crate::admission::Gate;
-use crate::config::{Ask, Config};
+use crate::config::{Ask, Cache, Config};
 use crate::grants::Requested;
 use crate::model::error::show_bytes;
 use crate::model::{Digest, Guard, Limits, MountName, text};
@@ -40,10 +40,18 @@ pub struct Mount {
     pub gate: Gate,
     /// Whether a person may be asked for what it does not hold.
     pub ask: Ask,
+    /// Whether its answers may be served again.
+    pub cache: Cache,
+    /// Whether a search looks into its contents.
+    pub search: bool,
     /// The kinds of grants that it holds.
     pub holds: Vec<&'static str>,
     /// The kinds of grants that its component could use.
     pub uses: Vec<&'static str>,
+    /// Whether its component suggests values for variables of templates.
+    pub completes: bool,
+    /// Whether its component tells revisions.
+    pub revises: bool,
     /// Something the operator should know about its file.
     pub warning: Option<&'static str>,
 }
@@ -69,6 +77,8 @@ struct Plan<'c> {
     base: String,
     grants: Option<&'c Requested>,
     ask: Ask,
+    cache: Cache,
+    search: bool,
     /// Whether only the bytes may be loaded that its grants were given to.
     needs_pin: bool,
     limits: Limits,
@@ -196,6 +206,8 @@ fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<R
                 base: mount.uri.clone().unwrap_or_else(|| base(name)),
                 grants: Some(&mount.grants),
                 ask: mount.ask,
+                cache: mount.cache,
+                search: mount.search,
                 needs_pin: mount.needs_pin(),
                 limits: mount.limits.clone(),
             },
@@ -227,6 +239,8 @@ fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<R
                             file: file.clone(),
                             grants: None,
                             ask: Ask::Never,
+                            cache: Cache::default(),
+                            search: false,
                             needs_pin: false,
                             limits: config.limits.clone(),
                         },
@@ -437,8 +451,12 @@ async fn try_load(
         id,
         gate: Gate::new(plan.name.clone(), plan.limits.clone()),
         ask: plan.ask,
+        cache: plan.cache,
+        search: plan.search,
         holds,
         uses,
+        completes: profile.optional().contains(&"completion"),
+        revises: profile.optional().contains(&"revisions"),
         warning: source.warning,
     }))
 }

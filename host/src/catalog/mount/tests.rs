@@ -16,6 +16,10 @@ pub(crate) fn mount(name: &str, base: &str) -> Mount {
         ask: Ask::Never,
         holds: Vec::new(),
         uses: Vec::new(),
+        cache: Cache::default(),
+        search: false,
+        completes: false,
+        revises: false,
         warning: None,
     }
 }
