@@ -6,12 +6,13 @@
 pub mod listing;
 pub mod mount;
 pub mod quarantine;
+pub mod watch;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tokio::sync::watch;
+use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
 use crate::model::MountName;
@@ -107,12 +108,12 @@ impl Snapshot {
 /// The current snapshot.
 pub struct Catalog {
     snapshot: ArcSwap<Snapshot>,
-    settled: watch::Sender<bool>,
+    settled: Sender<bool>,
 }
 
 impl Default for Catalog {
     fn default() -> Self {
-        Self { snapshot: ArcSwap::default(), settled: watch::Sender::new(false) }
+        Self { snapshot: ArcSwap::default(), settled: Sender::new(false) }
     }
 }
 
@@ -130,7 +131,7 @@ impl Catalog {
     }
 
     /// Tells each time that a snapshot was put in place.
-    pub fn changes(&self) -> watch::Receiver<bool> {
+    pub fn changes(&self) -> Receiver<bool> {
         self.settled.subscribe()
     }
 
