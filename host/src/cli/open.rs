@@ -12,11 +12,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::SignalKind;
 
 use super::compiler::Subprocess;
+use super::live::Live;
 use super::pins::{self, Pinning};
 use super::{Failure, Where, store};
 use crate::admission::Admission;
 use crate::admission::budget::Budget;
 use crate::audit::Sink;
+use crate::catalog::reload::Loader;
+use crate::catalog::watch::Watcher;
 use crate::catalog::{Catalog, mount};
 use crate::config::{Audit, Config, FILE, Given};
 use crate::gateway::Gateway;
@@ -31,6 +34,8 @@ pub(super) struct Opened {
     pub(super) config: Arc<Config>,
     /// The installation's secret.
     pub(super) key: [u8; 32],
+    /// What sees changes of files, where the system lets it.
+    pub(super) watcher: Option<Watcher>,
 }
 
 fn variable(name: &str) -> Option<PathBuf> {
@@ -80,7 +85,7 @@ pub(super) fn given(at: &Where) -> Result<(PathBuf, Given), Failure> {
     Ok((path, Given { file, directory, plugins: at.plugins.clone(), home, cache, state }))
 }
 
-fn network(config: &Config, own: &[SocketAddr]) -> Result<Network, Failure> {
+pub(super) fn network(config: &Config, own: &[SocketAddr]) -> Result<Network, Failure> {
     let fail = |path: &Path, why: &dyn std::fmt::Display| format!("network.ca: \"{}\": {why}", path.display());
     let ca = config.network.ca.as_deref();
     #[expect(clippy::disallowed_methods, reason = "the operator's certificates")]
@@ -138,8 +143,13 @@ pub(super) fn sandbox(config: &Config, key: &[u8; 32]) -> Result<Sandbox, Failur
 }
 
 /// Opens everything and starts loading in the background. `quiet`: records that would go to standard error are not kept.
-/// `keeper`: what keeps that a person allows something for good.
-pub(super) fn open(config: Config, quiet: bool, keeper: Option<Arc<dyn Keeper>>) -> Result<Opened, Failure> {
+/// `keeper`: what keeps that a person allows something for good. `live`: what keeps the catalog as the files say.
+pub(super) fn open(
+    config: Config,
+    quiet: bool,
+    keeper: Option<Arc<dyn Keeper>>,
+    live: Option<Live>,
+) -> Result<Opened, Failure> {
     // A file that may not grow any more is an error of the write, as a full disk is, and not the end of everything.
     let too_large = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
     let _ = tokio::signal::unix::signal(too_large);
@@ -159,14 +169,21 @@ pub(super) fn open(config: Config, quiet: bool, keeper: Option<Arc<dyn Keeper>>)
         Consents::new(&fresh_key(), keeper),
         config.list_time,
     ));
-    let loading = Arc::clone(&config);
+    // Only what goes on serving has changes to follow.
+    let watcher = live.is_some().then(Watcher::start).transpose().unwrap_or_else(|why| {
+        tracing::warn!("changes of files are not seen: {why}; send SIGHUP to have everything read again");
+        None
+    });
+    let within = live.as_ref().and_then(|live| live.within.clone());
+    let mut loader = Loader::new(dir, Arc::clone(&config), within, sandbox, catalog);
+    let seeing = watcher.clone();
     tokio::spawn(async move {
-        if let Err(error) = mount::load(&loading, &dir, &sandbox, &catalog).await {
-            tracing::error!("cannot read the plugin directory \"{}\": {error}", loading.plugins.display());
-            catalog.settle();
+        match live {
+            Some(live) => live.run(loader, seeing).await,
+            None => loader.load().await,
         }
     });
-    Ok(Opened { gateway, config, key })
+    Ok(Opened { gateway, config, key, watcher })
 }
 
 fn audit(audit: &Audit, quiet: bool) -> Result<Sink, Failure> {
