@@ -7,12 +7,13 @@ pub mod kept;
 pub mod listing;
 pub mod mount;
 pub mod quarantine;
+pub mod watch;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tokio::sync::watch;
+use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
 use crate::admission::budget::Budget;
@@ -110,14 +111,15 @@ impl Snapshot {
 /// The current snapshot.
 pub struct Catalog {
     snapshot: ArcSwap<Snapshot>,
-    settled: watch::Sender<bool>,
+    settled: Sender<bool>,
     shelves: Arc<Shelves>,
+}
 }
 
 impl Catalog {
     /// An empty one, whose listings count against `budget`.
     pub fn new(budget: Arc<Budget>) -> Self {
-        Self { snapshot: ArcSwap::default(), settled: watch::Sender::new(false), shelves: Shelves::new(budget) }
+        Self { snapshot: ArcSwap::default(), settled: Sender::new(false), shelves: Shelves::new(budget) }
     }
 
     /// The memory of listings.
@@ -138,7 +140,7 @@ impl Catalog {
     }
 
     /// Tells each time that a snapshot was put in place.
-    pub fn changes(&self) -> watch::Receiver<bool> {
+    pub fn changes(&self) -> Receiver<bool> {
         self.settled.subscribe()
     }
 
