@@ -114,7 +114,6 @@ pub struct Catalog {
     settled: Sender<bool>,
     shelves: Arc<Shelves>,
 }
-}
 
 impl Catalog {
     /// An empty one, whose listings count against `budget`.
