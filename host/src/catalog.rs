@@ -3,6 +3,7 @@
 //! Knows names, bases and states. Must not know MCP, nor call a guest: listings are fetched by the gateway and
 //! checked by `catalog::listing`.
 
+pub mod kept;
 pub mod listing;
 pub mod mount;
 mod plan;
@@ -17,7 +18,9 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
+use crate::admission::budget::Budget;
 use crate::model::MountName;
+use kept::Shelves;
 pub use mount::{Mount, Refused, Source};
 pub use plan::{Found, find};
 pub use quarantine::Quarantined;
@@ -121,15 +124,20 @@ impl Snapshot {
 pub struct Catalog {
     snapshot: ArcSwap<Snapshot>,
     settled: Sender<bool>,
-}
-
-impl Default for Catalog {
-    fn default() -> Self {
-        Self { snapshot: ArcSwap::default(), settled: Sender::new(false) }
-    }
+    shelves: Arc<Shelves>,
 }
 
 impl Catalog {
+    /// An empty one, whose listings count against `budget`.
+    pub fn new(budget: Arc<Budget>) -> Self {
+        Self { snapshot: ArcSwap::default(), settled: Sender::new(false), shelves: Shelves::new(budget) }
+    }
+
+    /// The memory of listings.
+    pub fn shelves(&self) -> &Arc<Shelves> {
+        &self.shelves
+    }
+
     /// The mounts now.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
@@ -205,7 +213,7 @@ mod tests {
 
     #[tokio::test]
     async fn settling_is_waited_for() {
-        let catalog = Catalog::default();
+        let catalog = Catalog::new(Budget::new(1 << 30));
         assert!(!catalog.settled(Instant::now()).await);
         catalog.settle();
         assert!(catalog.settled(Instant::now()).await);
@@ -213,7 +221,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_mount_is_waited_for_no_longer_than_until_it_is_there() {
-        let catalog = Arc::new(Catalog::default());
+        let catalog = Arc::new(Catalog::new(Budget::new(1 << 30)));
         let (own, is_there) = (Arc::clone(&catalog), |snapshot: &Snapshot| snapshot.route("a://x").is_some());
         let by = Instant::now() + std::time::Duration::from_secs(60);
         let waiting = tokio::spawn(async move { own.settled_or(by, is_there).await });

@@ -14,6 +14,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub use error::{Blame, Fault, Limit, ReadError};
 pub use guard::Guard;
 pub use limits::Limits;
@@ -233,7 +235,7 @@ pub struct Description {
 }
 
 /// Who a resource is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// The person.
     User,
@@ -242,7 +244,7 @@ pub enum Role {
 }
 
 /// Hints about a resource.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Annotations {
     /// Who it is for; empty: not said.
     pub audience: Vec<Role>,
@@ -253,7 +255,7 @@ pub struct Annotations {
 }
 
 /// A picture for a resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Icon {
     /// An `https:` or `data:` URI.
     pub src: String,
@@ -268,7 +270,7 @@ pub type Meta = Vec<(String, String)>;
 
 /// One entry of a listing. `reference` is relative in what a guest gives and absolute after
 /// the catalog checked it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resource {
     /// Where it is.
     pub reference: String,
@@ -291,7 +293,7 @@ pub struct Resource {
 }
 
 /// A family of resources named by an RFC 6570 template; relative or absolute as [`Resource::reference`] is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Template {
     /// RFC 6570.
     pub template: String,

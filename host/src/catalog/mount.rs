@@ -2,14 +2,16 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 
 use cap_std::fs::{Dir, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 
+use super::kept::Slot;
 use crate::admission::Gate;
 use crate::config::{Ask, Cache};
 use crate::model::error::show_bytes;
-use crate::model::{Digest, Guard, Limits, MountName, text};
+use crate::model::{Digest, Guard, Limits, MountName, Resource, Template, text};
 use crate::sandbox::{Loaded, Profile, read_capped};
 
 /// A mount that is served.
@@ -44,6 +46,11 @@ pub struct Mount {
     pub revises: bool,
     /// Something the operator should know about its file.
     pub warning: Option<&'static str>,
+    /// How often it was seen that what it serves changed in ways that nobody knows in detail: answers from before count no
+    /// more.
+    pub changes: AtomicU64,
+    /// What it listed, as long as that stands: resources, and templates.
+    pub lists: (Slot<Resource>, Slot<Template>),
 }
 
 impl Mount {
@@ -65,6 +72,8 @@ impl Mount {
             completes: false,
             revises: false,
             warning: None,
+            changes: AtomicU64::new(0),
+            lists: <_>::default(),
         }
     }
 }

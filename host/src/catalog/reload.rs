@@ -20,7 +20,6 @@ use tokio::time::{Instant, sleep_until};
 use super::mount::{Stamp, look};
 use super::plan::{Plan, files, plan};
 use super::{Catalog, Mount, Quarantined, Refused, Snapshot, Source, quarantine};
-use crate::admission::Gate;
 use crate::config::{Ask, Config};
 use crate::grants::{Held, Requested};
 use crate::model::{Digest, MountName, text};
@@ -406,23 +405,20 @@ impl Loader {
         let Some(loaded) = self.sandbox.load_again(&plan.name, loaded, held) else {
             return next.refuse(plan, "it is no longer loaded".to_owned());
         };
-        let facts = facts.clone();
+        let bare = Mount::bare(&plan.name, facts.digest, loaded, plan.limits.clone());
         let mount = Mount {
-            name: plan.name.clone(),
             base: plan.base.clone(),
             file: plan.file.clone(),
-            digest: facts.digest,
-            loaded,
             written: plan.written.clone(),
-            gate: Gate::new(plan.name.clone(), plan.limits.clone()),
             ask: plan.ask,
             cache: plan.cache,
             search: plan.search,
             holds,
-            uses: facts.uses,
+            uses: facts.uses.clone(),
             completes: facts.completes,
             revises: facts.revises,
             warning: facts.warning,
+            ..bare
         };
         next.served.insert(plan.name.clone(), Arc::new(mount));
     }
