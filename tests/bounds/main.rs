@@ -32,6 +32,7 @@ mod listing;
 mod network;
 mod origins;
 mod place;
+mod reload;
 mod tree;
 mod trust;
 mod wall;

@@ -29,6 +29,9 @@ pub use pace::Pace;
 /// Components that are loaded at once. Compiling takes a core each.
 const LOADING: usize = 2;
 
+/// Bytes of components that are kept while they wait for being compiled.
+const KEPT: usize = 64 << 20;
+
 /// How often the snapshot is renewed while components are loaded.
 const RENEW: Duration = Duration::from_millis(100);
 
@@ -86,7 +89,7 @@ struct State {
     refused: Vec<Refused>,
     quarantined: Vec<Quarantined>,
     /// What has to be compiled first.
-    waiting: Vec<(Plan, Facts)>,
+    waiting: Vec<Waiting>,
     /// Whether something may be another time that was not this time.
     may_change: bool,
 }
@@ -99,6 +102,14 @@ struct Facts {
     completes: bool,
     revises: bool,
     warning: Option<&'static str>,
+}
+
+/// What waits for being compiled.
+struct Waiting {
+    plan: Plan,
+    facts: Facts,
+    /// The bytes that were judged, where there is room for them; otherwise they are read and compared again.
+    bytes: Option<Arc<[u8]>>,
 }
 
 /// A file that was read.
@@ -259,7 +270,7 @@ impl Loader {
         }
         drop(looking);
         self.failed.retain(|digest, _| {
-            next.waiting.iter().any(|(_, facts)| facts.digest == *digest)
+            next.waiting.iter().any(|one| one.facts.digest == *digest)
                 || self.seen.values().any(|seen| seen.facts.as_ref().is_ok_and(|facts| facts.digest == *digest))
         });
         self.state = next;
@@ -267,7 +278,7 @@ impl Loader {
         if self.state.may_change {
             self.retry_later();
         }
-        let wanted: Vec<Digest> = self.state.waiting.iter().map(|(_, facts)| facts.digest).collect();
+        let wanted: Vec<Digest> = self.state.waiting.iter().map(|one| one.facts.digest).collect();
         self.running.retain(|digest, task| {
             let is_wanted = wanted.contains(digest);
             if !is_wanted {
@@ -359,10 +370,13 @@ impl Loader {
             next.may_change |= until.is_some();
             return self.refuse(next, old, &plan, &why.clone());
         }
+        let given = bytes.clone();
         let Some(bytes) = bytes.filter(|_| self.sandbox.knows(&facts.digest)) else {
             // Until it is compiled, what was there goes on.
             self.keep(next, old, &plan);
-            next.waiting.push((plan, facts));
+            let kept: usize = next.waiting.iter().flat_map(|one| &one.bytes).map(|bytes| bytes.len()).sum();
+            let bytes = given.filter(|bytes| kept + bytes.len() <= KEPT);
+            next.waiting.push(Waiting { plan, facts, bytes });
             return;
         };
         match self.load_bare(&plan.name, bytes, &facts.digest).await {
@@ -459,7 +473,7 @@ impl Loader {
 
     /// Starts compiling what waits for it, a few at once.
     fn start(&mut self) {
-        for (plan, facts) in &self.state.waiting {
+        for Waiting { plan, facts, bytes } in &mut self.state.waiting {
             if self.running.len() >= LOADING {
                 return;
             }
@@ -468,13 +482,18 @@ impl Loader {
             }
             let (dir, sandbox, plan, digest) =
                 (Arc::clone(&self.dir), Arc::clone(&self.sandbox), plan.clone(), facts.digest);
-            let ambient = self.config.ambient.clone();
+            let (ambient, given) = (self.config.ambient.clone(), bytes.take());
             let task = self.work.spawn(async move {
                 let name = plan.name.clone();
-                let read = spawn_blocking(move || Source::read(&dir, &plan.file, plan.limits.component)).await;
-                let bytes = match read {
-                    Ok(Ok(source)) if source.digest == digest => source.bytes,
-                    _ => return (digest, None),
+                let bytes = match given {
+                    Some(bytes) => bytes,
+                    None => {
+                        let read = spawn_blocking(move || Source::read(&dir, &plan.file, plan.limits.component));
+                        match read.await {
+                            Ok(Ok(source)) if source.digest == digest => source.bytes,
+                            _ => return (digest, None),
+                        }
+                    }
                 };
                 let loaded = match Requested::default().configure(&ambient) {
                     Ok(nothing) => sandbox.load(&name, bytes, &digest, nothing).await,
@@ -489,15 +508,14 @@ impl Loader {
     /// Takes over what came of compiling.
     fn worked(&mut self, digest: &Digest, worked: Worked) {
         let Some(result) = worked else {
-            self.state.waiting.retain(|(_, facts)| facts.digest != *digest);
+            self.state.waiting.retain(|one| one.facts.digest != *digest);
             self.retry = Some(Instant::now() + pace::QUIET);
             return;
         };
         let mut state = std::mem::take(&mut self.state);
-        let (ready, waiting) = state.waiting.into_iter().partition(|(_, facts)| facts.digest == *digest);
+        let (ready, waiting): (Vec<_>, Vec<_>) = state.waiting.into_iter().partition(|one| one.facts.digest == *digest);
         state.waiting = waiting;
-        let ready: Vec<(Plan, Facts)> = ready;
-        for (plan, facts) in ready {
+        for Waiting { plan, facts, .. } in ready {
             let old = state.served.remove(&plan.name);
             match &result {
                 Ok(loaded) => self.make(&mut state, old.as_ref(), &plan, &facts, loaded),
@@ -600,6 +618,8 @@ fn tell(old: &Snapshot, new: &Snapshot, is_settled: bool) {
         tracing::error!(mount = %one.name, "in quarantine: {}", one.reason());
     }
     for refused in new.refused().iter().filter(|refused| !old.refused().contains(refused)) {
-        tracing::warn!("\"{}\" is not served: {}", refused.name, refused.reason);
+        let goes_on = new.mounts().iter().any(|mount| mount.name.as_str() == refused.name);
+        let what = if goes_on { "is not taken over" } else { "is not served" };
+        tracing::warn!("\"{}\" {what}: {}", refused.name, refused.reason);
     }
 }

@@ -289,7 +289,12 @@ impl Following {
             self.is_there = true;
             return true;
         }
-        match Dir::open_ambient_dir(path, cap_std::ambient_authority()) {
+        // A handle can be had of whatever is there; whether it can be read is seen by reading.
+        let opened = Dir::open_ambient_dir(path, cap_std::ambient_authority()).and_then(|dir| {
+            drop(dir.entries()?);
+            Ok(dir)
+        });
+        match opened {
             Ok(dir) => {
                 tracing::info!("the plugin directory \"{}\" is another one now", path.display());
                 self.loader.set_dir(dir);

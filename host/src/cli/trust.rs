@@ -42,7 +42,7 @@ pub(super) fn run(at: &Where, mounts: &[String], yes: bool) -> Result<ExitCode, 
     pending.iter().for_each(|candidate| candidate.pin(&mut lock));
     pins::write(&turn, &config, &lock)?;
     for Candidate { name, digest, .. } in &pending {
-        super::print(&format!("\"{name}\" is trusted as {digest}; a belljar that runs serves it after a restart\n"))?;
+        super::print(&format!("\"{name}\" is trusted as {digest}; a belljar that runs takes it over\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
