@@ -396,7 +396,9 @@ pub(crate) fn read_body(connection: &mut BufReader<TcpStream>, response: &Respon
 
 fn read_chunk_size(connection: &mut BufReader<TcpStream>) -> std::io::Result<usize> {
     let mut line = String::new();
-    connection.read_line(&mut line)?;
+    if connection.read_line(&mut line)? == 0 {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
     let digits = line.trim_end().split(';').next().unwrap_or_default();
     let size = usize::from_str_radix(digits, 16).unwrap_or_else(|_| panic!("not a chunk size: {line:?}"));
     assert!(size <= LONGEST_BODY, "a chunk of {size} bytes");

@@ -117,6 +117,11 @@ impl Handler {
         Self { session: Session::default(), ..self.clone() }
     }
 
+    /// Waits until the mounts of the start are there.
+    pub async fn loaded_soon(&self) {
+        self.gateway.loaded_soon().await;
+    }
+
     /// Looks at what a `listen` wants to watch.
     async fn prepare(&self, wanted: &SubscriptionFilter) -> Result<Listening, ErrorData> {
         let uris = wanted.resource_subscriptions.as_deref().unwrap_or_default();
@@ -125,7 +130,7 @@ impl Handler {
         }
         let wants_lists = wanted.resources_list_changed == Some(true);
         let subscriber = self.gateway.subscriber(wants_lists).map_err(|why| refusal(why, None))?;
-        self.gateway.loaded_soon().await;
+        self.loaded_soon().await;
         let uris = uris.iter().filter(|uri| self.gateway.can_watch(uri)).cloned().collect();
         self.gateway.watch(&subscriber, uris).await.map_err(|why| refusal(why, None))?;
         Ok(Listening(Arc::new(subscriber)))

@@ -80,6 +80,7 @@ type Inner = StreamableHttpService<Handler, LocalSessionManager>;
 /// What every connection shares.
 struct Front {
     inner: Inner,
+    handler: Handler,
     bounds: Bounds,
     sessions: Arc<LocalSessionManager>,
     untaken: Arc<Untaken>,
@@ -115,7 +116,8 @@ pub async fn serve(
     let untaken = Arc::new(Untaken::new(bounds.untaken, Arc::clone(handler.budget()), bounds.write));
     let own = handler.clone();
     let inner = StreamableHttpService::new(move || Ok(own.for_session()), Arc::clone(&sessions), config);
-    let front = Arc::new(Front { inner, bounds, sessions, untaken, in_flight: InFlight::default() });
+    let front =
+        Arc::new(Front { inner, handler: handler.clone(), bounds, sessions, untaken, in_flight: InFlight::default() });
     let house = House::new(bounds.connections, house::PATIENCE);
     let graceful = GracefulShutdown::new();
     let mut builder = hyper::server::conn::http1::Builder::new();
@@ -204,6 +206,10 @@ impl Front {
         // rmcp checks that the header says what the body does.
         let listens = parts.headers.get("mcp-method").is_some_and(|method| method == "subscriptions/listen");
         let ready = listens.then(Ready::default);
+        if listens {
+            // What is accepted is decided by what is loaded, in a place where rmcp lets nothing wait.
+            self.handler.loaded_soon().await;
+        }
         let mut request = Request::from_parts(parts, http_body_util::Full::new(message.clone()));
         ready.iter().for_each(|ready| drop(request.extensions_mut().insert(ready.clone())));
         // Until the response is there, a client that goes away drops this future, and `held` with it.
