@@ -157,7 +157,9 @@ fn a_change_right_after_the_acknowledgement_is_told() {
     for n in 0..3 {
         over_every_wire(&site, &["notes:///a.md"], false, |watcher, how| {
             site.write("notes/a.md", format!("# {how} at once {n}"));
-            assert_eq!(watcher.next(SOON).as_deref(), Some("notes:///a.md"), "{how}");
+            // An older client is told of the list as well: the file has another size.
+            let told = std::iter::from_fn(|| watcher.next(SOON)).find(|told| !told.is_empty());
+            assert_eq!(told.as_deref(), Some("notes:///a.md"), "{how}");
         });
     }
 }

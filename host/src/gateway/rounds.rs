@@ -31,6 +31,9 @@ const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// Entries of a mount's list that are compared to see whether it has changed.
 const COMPARED: usize = 10_000;
 
+/// How long a look at a list may take at the most: nobody waits for it.
+const LIST_TIME: Duration = Duration::from_secs(3);
+
 /// A directory is quiet when nothing changed in it for so long.
 const QUIET: Duration = Duration::from_millis(100);
 
@@ -314,7 +317,7 @@ impl Gateway {
 
     /// What is served of the list of `mount` now; none where that could not be found out.
     async fn print(&self, mount: &Arc<Mount>, before: Option<&Print>) -> Option<Print> {
-        let by = Instant::now() + self.list_time;
+        let by = Instant::now() + self.list_time.min(LIST_TIME);
         let resources = self.listed_anew::<Resource>(mount, by).await?;
         let templates = self.listed_anew::<Template>(mount, by).await?;
         let lists = (resources.id(), templates.id());
