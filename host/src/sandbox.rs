@@ -50,6 +50,13 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MountId(u64);
 
+impl MountId {
+    /// One that names no mount: a call to it is refused.
+    pub fn none() -> Self {
+        Self(0)
+    }
+}
+
 /// What was loaded for a mount, until this is dropped: whoever has it can call, whatever is served in its place by then.
 /// Calls that run go on.
 pub struct Loaded {
@@ -60,7 +67,7 @@ pub struct Loaded {
 impl Loaded {
     /// Nothing: a call to it is refused.
     pub fn none() -> Self {
-        Self { id: MountId(0), all: Weak::new() }
+        Self { id: MountId::none(), all: Weak::new() }
     }
 
     /// What a call names.

@@ -1,6 +1,7 @@
 //! A mount that is served, and the file that its component is read from.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
@@ -8,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use cap_std::fs::{Dir, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 
 use super::kept::Slot;
+use super::watch::{Reach, Watched, Watcher};
 use crate::admission::Gate;
 use crate::config::{Ask, Cache};
 use crate::model::error::show_bytes;
@@ -46,6 +48,8 @@ pub struct Mount {
     pub revises: bool,
     /// Something the operator should know about its file.
     pub warning: Option<&'static str>,
+    /// The host directories that it was granted, unless a look at them may stall.
+    pub directories: Vec<PathBuf>,
     /// How often it was seen that what it serves changed in ways that nobody knows in detail: answers from before count no
     /// more.
     pub changes: AtomicU64,
@@ -54,16 +58,16 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// A mount that holds no grants, with a base of its own name.
-    pub fn bare(name: &MountName, digest: Digest, loaded: Loaded, limits: Limits) -> Self {
+    /// A mount that holds nothing and whose component is nowhere: what the others are made from.
+    pub fn plain(name: MountName, base: &str, limits: Limits) -> Self {
         Self {
-            name: name.clone(),
-            base: format!("belljar://{name}/"),
-            file: format!("{name}.wasm"),
-            digest,
-            loaded,
-            written: Written::default(),
             gate: Gate::new(name.clone(), limits),
+            name,
+            base: base.to_owned(),
+            file: "x.wasm".to_owned(),
+            digest: Digest::of(b""),
+            loaded: Loaded::none(),
+            written: Written::default(),
             ask: Ask::Never,
             cache: Cache::default(),
             search: false,
@@ -72,9 +76,23 @@ impl Mount {
             completes: false,
             revises: false,
             warning: None,
+            directories: Vec::new(),
             changes: AtomicU64::new(0),
             lists: <_>::default(),
         }
+    }
+
+    /// Whether it was granted directories in which changes can be watched.
+    pub fn has_directories(&self) -> bool {
+        !self.directories.is_empty()
+    }
+
+    /// Watches the directories that it was granted. Blocks for as long as the file system takes.
+    ///
+    /// # Errors
+    /// When one of them cannot be watched.
+    pub fn watch(&self, watcher: &Watcher) -> Result<Vec<Watched>, String> {
+        self.directories.iter().map(|dir| watcher.watch(dir, Reach::Deep)).collect()
     }
 }
 

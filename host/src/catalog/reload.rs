@@ -416,13 +416,16 @@ impl Loader {
         if let Some(warning) = facts.warning {
             tracing::warn!(mount = %plan.name, "{warning}");
         }
+        let all = self.grants(plan).map(|grants| grants.directories(&self.config.ambient)).unwrap_or_default();
+        let directories = if held.may_stall() { Vec::new() } else { all };
         let Some(loaded) = self.sandbox.load_again(&plan.name, loaded, held) else {
             return next.refuse(plan, "it is no longer loaded".to_owned());
         };
-        let bare = Mount::bare(&plan.name, facts.digest, loaded, plan.limits.clone());
+        let plain = Mount::plain(plan.name.clone(), &plan.base, plan.limits.clone());
         let mount = Mount {
-            base: plan.base.clone(),
             file: plan.file.clone(),
+            digest: facts.digest,
+            loaded,
             written: plan.written.clone(),
             ask: plan.ask,
             cache: plan.cache,
@@ -432,16 +435,21 @@ impl Loader {
             completes: facts.completes,
             revises: facts.revises,
             warning: facts.warning,
-            ..bare
+            directories,
+            ..plain
         };
         next.served.insert(plan.name.clone(), Arc::new(mount));
+    }
+
+    /// What the operator grants.
+    fn grants(&self, plan: &Plan) -> Option<&Requested> {
+        self.config.mounts.get(&plan.name).map(|mount| &mount.grants)
     }
 
     /// Turns what is granted into handles.
     fn hold(&self, plan: &Plan) -> Result<Held, String> {
         let nothing = Requested::default();
-        let written = self.config.mounts.get(&plan.name);
-        let grants = written.map_or(&nothing, |mount| &mount.grants);
+        let grants = self.grants(plan).unwrap_or(&nothing);
         if let Some(within) = &self.within {
             within.check(grants, plan, &self.config)?;
         }

@@ -24,6 +24,7 @@ use crate::catalog::{Catalog, mount};
 use crate::config::{Audit, Config, FILE, Given};
 use crate::gateway::Gateway;
 use crate::gateway::consent::{Consents, Keeper};
+use crate::gateway::watching::Watching;
 use crate::grants::http::{Network, Settings};
 use crate::grants::secrets::Secrets;
 use crate::sandbox::{Options, Sandbox};
@@ -34,8 +35,6 @@ pub(super) struct Opened {
     pub(super) config: Arc<Config>,
     /// The installation's secret.
     pub(super) key: [u8; 32],
-    /// What sees changes of files, where the system lets it.
-    pub(super) watcher: Option<Watcher>,
 }
 
 fn variable(name: &str) -> Option<PathBuf> {
@@ -160,6 +159,8 @@ pub(super) fn open(
     let audit = audit(&config.audit, quiet)?;
     let budget = Budget::new(config.total_memory);
     let catalog = Arc::new(Catalog::new(Arc::clone(&budget)));
+    // Only what goes on serving has changes to follow.
+    let watcher = live.as_ref().and_then(|_| watcher());
     let calls = usize::try_from(config.calls).unwrap_or(usize::MAX);
     let gateway = Arc::new(Gateway::new(
         Arc::clone(&catalog),
@@ -168,23 +169,24 @@ pub(super) fn open(
         audit,
         // What was answered is remembered by this process alone, so that its key is its own too.
         Consents::new(&fresh_key(), keeper),
+        Watching::new(config.watch.clone(), watcher.clone()),
         config.list_time,
     ));
-    // Only what goes on serving has changes to follow.
-    let watcher = live.is_some().then(Watcher::start).transpose().unwrap_or_else(|why| {
-        tracing::warn!("changes of files are not seen: {why}; send SIGHUP to have everything read again");
-        None
-    });
+    gateway.follow();
     let within = live.as_ref().and_then(|live| live.within.clone());
     let mut loader = Loader::new(dir, Arc::clone(&config), within, sandbox, catalog);
-    let seeing = watcher.clone();
     tokio::spawn(async move {
         match live {
-            Some(live) => live.run(loader, seeing).await,
+            Some(live) => live.run(loader, watcher).await,
             None => loader.load().await,
         }
     });
-    Ok(Opened { gateway, config, key, watcher })
+    Ok(Opened { gateway, config, key })
+}
+
+/// What tells of changes in directories. Without it, belljar looks from time to time.
+fn watcher() -> Option<Watcher> {
+    Watcher::start().inspect_err(|why| tracing::warn!("changes are not noticed at once: {why}")).ok()
 }
 
 fn audit(audit: &Audit, quiet: bool) -> Result<Sink, Failure> {

@@ -4,9 +4,7 @@ use super::*;
 
 /// A mount that no call reaches.
 pub(crate) fn mount(name: &str, base: &str) -> Mount {
-    let name = MountName::new(name).unwrap();
-    let bare = Mount::bare(&name, Digest::of(b""), Loaded::none(), Limits::default());
-    Mount { base: base.to_owned(), file: "x.wasm".to_owned(), ..bare }
+    Mount::plain(MountName::new(name).unwrap(), base, Limits::default())
 }
 
 #[test]
