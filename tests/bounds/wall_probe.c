@@ -64,9 +64,20 @@ static int tried(char *verb, char *what) {
     return -1;
 }
 
+/* Whether this is the process that stays outside of the wall on purpose, and that no guest runs in. */
+static int is_outside(void) {
+    char arguments[64] = {0};
+    int fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    syscall(SYS_read, fd, arguments, sizeof arguments - 1);
+    close(fd);
+    return !strcmp(arguments + strlen(arguments) + 1, "outside");
+}
+
 static void probe(void) {
     static atomic_flag done = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&done)) return;
+    if (is_outside()) return;
     const char *wanted = getenv("WALL_PROBE");
     char *lines = wanted ? strdup(wanted) : NULL, *rest = lines, *line;
     while (rest && (line = strsep(&rest, "\n"))) {
