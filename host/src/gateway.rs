@@ -3,8 +3,10 @@
 //! A read is one line through here. Knows no MCP and no WebAssembly; every request ends in exactly one record per call.
 
 pub mod check;
+pub mod completing;
 pub mod consent;
 mod record;
+pub mod search;
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;

@@ -3,10 +3,12 @@
 //! What rmcp leaves to a server is done here: a panic is answered, a withdrawn request stops its guest, malformed
 //! parameters of a known method are `-32602`.
 
+mod completion;
 mod consent;
 pub mod cursor;
 pub mod fault;
 pub mod outbox;
+pub mod tools;
 pub mod wire;
 
 use std::panic::AssertUnwindSafe;
@@ -14,9 +16,10 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rmcp::model::{
-    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorData, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
+    ErrorData, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, ToolsCapability,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -39,6 +42,7 @@ pub struct Handler {
     cursors: Arc<Cursors>,
     transport: &'static str,
     outbox: Arc<Outbox>,
+    has_tools: bool,
 }
 
 /// What one request needs to know of its context.
@@ -50,7 +54,13 @@ struct Asked {
 impl Handler {
     /// A handler of connections over `transport` (`stdio` or `http`).
     pub fn new(gateway: Arc<Gateway>, cursors: Arc<Cursors>, transport: &'static str) -> Self {
-        Self { gateway, cursors, transport, outbox: Arc::default() }
+        Self { gateway, cursors, transport, outbox: Arc::default(), has_tools: true }
+    }
+
+    /// With tools for models, or without.
+    #[must_use]
+    pub fn with_tools(self, has_tools: bool) -> Self {
+        Self { has_tools, ..self }
     }
 
     /// What waits to be taken, where the transport counts it.
@@ -118,7 +128,9 @@ impl Handler {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_resources().build())
+        let mut capabilities = ServerCapabilities::builder().enable_resources().enable_completions().build();
+        capabilities.tools = self.has_tools.then(ToolsCapability::default);
+        ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("belljar", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
     }
@@ -156,7 +168,11 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let asked = self.asked(&context);
         self.run(&context, async {
-            let asking = if asked.is_modern { consent::asking(&request, &context)? } else { Asking::default() };
+            let asking = if asked.is_modern {
+                consent::asking(request.request_state.as_deref(), request.input_responses.as_ref(), &context)?
+            } else {
+                Asking::default()
+            };
             let read = self.gateway.read_asking(&asked.caller, &request.uri, asking, self.outbox.room());
             Ok(match read.await.map_err(fault::to_error)? {
                 Read::Given(reading, mount) => wire::reading(reading, &mount, asked.is_modern).into(),
@@ -166,15 +182,39 @@ impl ServerHandler for Handler {
         .await
     }
 
-    // Not advertised, so not there: rmcp's defaults would answer these with empty results.
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let asked = self.asked(&context);
+        self.run(&context, completion::complete(&self.gateway, &asked.caller, request)).await
+    }
 
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Err(fault::method_not_found("tools/list"))
+        match self.has_tools {
+            true => Ok(tools::all(self.asked(&context).is_modern)),
+            false => Err(fault::method_not_found("tools/list")),
+        }
     }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if !self.has_tools {
+            return Err(fault::method_not_found("tools/call"));
+        }
+        let asked = self.asked(&context);
+        self.run(&context, tools::call(self, &asked, request, &context)).await
+    }
+
+    // Not advertised, so not there: rmcp's default would answer this with an empty result.
 
     async fn list_prompts(
         &self,
@@ -182,14 +222,6 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         Err(fault::method_not_found("prompts/list"))
-    }
-
-    async fn complete(
-        &self,
-        _: CompleteRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        Err(fault::method_not_found("completion/complete"))
     }
 
     /// rmcp hands over what it could not read as one of its own requests: unknown methods, and known ones with
@@ -204,6 +236,16 @@ impl ServerHandler for Handler {
             "resources/read" => fault::invalid_params("resources/read", "{ \"uri\": \"...\" }"),
             method @ ("resources/list" | "resources/templates/list") => {
                 fault::invalid_params(method, "{ \"cursor\": \"...\" } or nothing")
+            }
+            method @ "completion/complete" => fault::invalid_params(
+                method,
+                "{ \"ref\": { \"type\": \"ref/resource\", \"uri\": \"TEMPLATE\" }, \"argument\": { \"name\": \"...\", \"value\": \"...\" } }",
+            ),
+            method @ "tools/list" if self.has_tools => {
+                fault::invalid_params(method, "{ \"cursor\": \"...\" } or nothing")
+            }
+            method @ "tools/call" if self.has_tools => {
+                fault::invalid_params(method, "{ \"name\": \"...\", \"arguments\": { ... } }")
             }
             // The 2026-07-28 revision has neither any more.
             method @ ("initialize" | "ping") if is_modern => fault::method_not_found(method),
