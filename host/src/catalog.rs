@@ -3,18 +3,22 @@
 //! Knows names, bases and states. Must not know MCP, nor call a guest: listings are fetched by the gateway and
 //! checked by `catalog::listing`.
 
+pub mod kept;
 pub mod listing;
 pub mod mount;
 pub mod quarantine;
+pub mod watch;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tokio::sync::watch;
+use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
+use crate::admission::budget::Budget;
 use crate::model::MountName;
+use kept::Shelves;
 pub use mount::{Mount, Refused, Source};
 pub use quarantine::Quarantined;
 
@@ -107,16 +111,21 @@ impl Snapshot {
 /// The current snapshot.
 pub struct Catalog {
     snapshot: ArcSwap<Snapshot>,
-    settled: watch::Sender<bool>,
-}
-
-impl Default for Catalog {
-    fn default() -> Self {
-        Self { snapshot: ArcSwap::default(), settled: watch::Sender::new(false) }
-    }
+    settled: Sender<bool>,
+    shelves: Arc<Shelves>,
 }
 
 impl Catalog {
+    /// An empty one, whose listings count against `budget`.
+    pub fn new(budget: Arc<Budget>) -> Self {
+        Self { snapshot: ArcSwap::default(), settled: Sender::new(false), shelves: Shelves::new(budget) }
+    }
+
+    /// The memory of listings.
+    pub fn shelves(&self) -> &Arc<Shelves> {
+        &self.shelves
+    }
+
     /// The mounts now.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
@@ -130,7 +139,7 @@ impl Catalog {
     }
 
     /// Tells each time that a snapshot was put in place.
-    pub fn changes(&self) -> watch::Receiver<bool> {
+    pub fn changes(&self) -> Receiver<bool> {
         self.settled.subscribe()
     }
 
@@ -192,7 +201,7 @@ mod tests {
 
     #[tokio::test]
     async fn settling_is_waited_for() {
-        let catalog = Catalog::default();
+        let catalog = Catalog::new(Budget::new(1 << 30));
         assert!(!catalog.settled(Instant::now()).await);
         catalog.settle();
         assert!(catalog.settled(Instant::now()).await);
@@ -200,7 +209,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_mount_is_waited_for_no_longer_than_until_it_is_there() {
-        let catalog = Arc::new(Catalog::default());
+        let catalog = Arc::new(Catalog::new(Budget::new(1 << 30)));
         let (own, is_there) = (Arc::clone(&catalog), |snapshot: &Snapshot| snapshot.route("a://x").is_some());
         let by = Instant::now() + std::time::Duration::from_secs(60);
         let waiting = tokio::spawn(async move { own.settled_or(by, is_there).await });

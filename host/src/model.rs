@@ -15,6 +15,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub use error::{Blame, Fault, Limit, ReadError};
 pub use guard::Guard;
 pub use limits::Limits;
@@ -234,7 +236,7 @@ pub struct Description {
 }
 
 /// Who a resource is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// The person.
     User,
@@ -243,7 +245,7 @@ pub enum Role {
 }
 
 /// Hints about a resource.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Annotations {
     /// Who it is for; empty: not said.
     pub audience: Vec<Role>,
@@ -254,7 +256,7 @@ pub struct Annotations {
 }
 
 /// A picture for a resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Icon {
     /// An `https:` or `data:` URI.
     pub src: String,
@@ -269,7 +271,7 @@ pub type Meta = Vec<(String, String)>;
 
 /// One entry of a listing. `reference` is relative in what a guest gives and absolute after
 /// the catalog checked it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resource {
     /// Where it is.
     pub reference: String,
@@ -292,7 +294,7 @@ pub struct Resource {
 }
 
 /// A family of resources named by an RFC 6570 template; relative or absolute as [`Resource::reference`] is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Template {
     /// RFC 6570.
     pub template: String,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use cap_std::fs::{Dir, MetadataExt, OpenOptions, OpenOptionsExt};
@@ -10,12 +11,13 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
 
+use super::kept::Slot;
 use super::{Catalog, Quarantined, Snapshot, quarantine};
 use crate::admission::Gate;
 use crate::config::{Ask, Cache, Config};
 use crate::grants::Requested;
 use crate::model::error::show_bytes;
-use crate::model::{Digest, Guard, Limits, MountName, text};
+use crate::model::{Digest, Guard, Limits, MountName, Resource, Template, text};
 use crate::sandbox::{MountId, Profile, Sandbox, read_capped};
 
 /// Components that are loaded at once. Compiling takes a core each.
@@ -54,6 +56,11 @@ pub struct Mount {
     pub revises: bool,
     /// Something the operator should know about its file.
     pub warning: Option<&'static str>,
+    /// How often it was seen that what it serves changed in ways that nobody knows in detail: answers from before count no
+    /// more.
+    pub changes: AtomicU64,
+    /// What it listed, as long as that stands: resources, and templates.
+    pub lists: (Slot<Resource>, Slot<Template>),
 }
 
 /// Whether files of this user are as good as one's own.
@@ -458,6 +465,8 @@ async fn try_load(
         completes: profile.optional().contains(&"completion"),
         revises: profile.optional().contains(&"revisions"),
         warning: source.warning,
+        changes: AtomicU64::new(0),
+        lists: <_>::default(),
     }))
 }
 

@@ -148,12 +148,13 @@ pub(super) fn open(config: Config, quiet: bool, keeper: Option<Arc<dyn Keeper>>)
     let key = installation_key(&config.state);
     let sandbox = Arc::new(sandbox(&config, &key)?);
     let audit = audit(&config.audit, quiet)?;
-    let catalog = Arc::new(Catalog::default());
+    let budget = Budget::new(config.total_memory);
+    let catalog = Arc::new(Catalog::new(Arc::clone(&budget)));
     let calls = usize::try_from(config.calls).unwrap_or(usize::MAX);
     let gateway = Arc::new(Gateway::new(
         Arc::clone(&catalog),
         Arc::clone(&sandbox),
-        Admission::new(calls, Budget::new(config.total_memory)),
+        Admission::new(calls, budget),
         audit,
         // What was answered is remembered by this process alone, so that its key is its own too.
         Consents::new(&fresh_key(), keeper),

@@ -1,7 +1,6 @@
 //! What a provider gave is checked before anyone sees it.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use crate::catalog::Mount;
 use crate::catalog::listing::{meta, mime_type};
@@ -13,9 +12,6 @@ const MAX_CONTENTS: usize = 10_000;
 
 /// Values that a client is given at the most (MCP, completion).
 pub(super) const MAX_SUGGESTIONS: usize = 100;
-
-/// How long a client may keep an answer at the most, whatever its provider proposes.
-const MAX_FRESH: Duration = Duration::from_secs(3600);
 
 /// Checks a reading of `asked` and makes its references absolute.
 ///
@@ -34,7 +30,7 @@ pub fn reading(mut reading: Reading, asked: &str, mount: &Mount) -> Result<Readi
         )));
     }
     if Guard::Fresh.is_on() {
-        reading.fresh_for = reading.fresh_for.map(|time| time.min(MAX_FRESH));
+        reading.fresh_for = reading.fresh_for.map(|time| time.min(mount.cache.most));
     }
     for contents in &mut reading.contents {
         if Guard::ContentsName.is_on() {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use belljar_guest::{Contents, Error, Result, reference};
 
-use crate::tree::{self, Kind, Path, Tree};
+use crate::tree::{self, Kind, Path, Smallest, Tree};
 use crate::{media, modified, title_of};
 
 /// How many entries a listing holds; the rest follows under a link.
@@ -13,15 +13,7 @@ const MOST: usize = 1000;
 
 /// Lists the directory that was asked for by `reference`. The query `after=NAME` goes on after that name.
 pub(crate) fn read(tree: &Tree, reference: &str, directory: &Path, query: &str) -> Result<Contents> {
-    let after = reference::query_value(query, "after")?;
-    if after.is_none() && !query.is_empty() {
-        return Err(Error::invalid("a directory takes no query but \"after\""));
-    }
-    let after = after.unwrap_or_default();
-    let entries =
-        tree.entries(&directory.path)?.filter(|entry| after.is_empty() || entry.key().as_str() > after.as_str());
-    let found = tree::smallest(entries, MOST);
-
+    let found = entries(tree, directory, query)?;
     let heading = if directory.path.is_empty() { "/" } else { &directory.path };
     let mut text = format!("# {heading}\n\n");
     let base = link_base(directory);
@@ -52,6 +44,18 @@ pub(crate) fn read(tree: &Tree, reference: &str, directory: &Path, query: &str) 
         let _ = writeln!(text, "\n{rest} more: [next](?after={next})");
     }
     Ok(Contents::text(reference, text).mime_type(media::MARKDOWN))
+}
+
+/// What a listing with this query shows.
+pub(crate) fn entries(tree: &Tree, directory: &Path, query: &str) -> Result<Smallest> {
+    let after = reference::query_value(query, "after")?;
+    if after.is_none() && !query.is_empty() {
+        return Err(Error::invalid("a directory takes no query but \"after\""));
+    }
+    let after = after.unwrap_or_default();
+    let entries =
+        tree.entries(&directory.path)?.filter(|entry| after.is_empty() || entry.key().as_str() > after.as_str());
+    Ok(tree::smallest(entries, MOST))
 }
 
 /// What links begin with, so that they are right however the directory was asked for: relative to `a/b`, what is in it

@@ -2,11 +2,12 @@
 //!
 //! This module is the provider itself, and the only one that knows of resources and references. `tree` knows which
 //! files may be seen, `walk` the order of the list, and what is under them only where files are. Sizes, times, types
-//! and titles are looked up for what goes onto a page, and for nothing else.
+//! and titles are looked up for what goes onto a page, and for nothing else; `revision` tells by them what changed.
 
 mod ignore;
 mod index;
 mod media;
+mod revision;
 mod title;
 mod tree;
 mod walk;
@@ -15,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use belljar_guest::{
     Annotations, Argument, Body, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result,
-    Suggestions, Template, reference,
+    Revisions, Suggestions, Template, reference,
 };
 
 use tree::{Kind, Meta, Tree};
@@ -102,6 +103,17 @@ impl Completion for Files {
     }
 }
 
+impl Revisions for Files {
+    fn catalog_revision(&self) -> Result<String> {
+        revision::of_list(&self.tree, revision::MOST)
+    }
+
+    fn resource_revision(&self, reference: &str) -> Result<String> {
+        let (path, query) = reference::split(reference);
+        revision::of_resource(&self.tree, &tree::Path::parse(path)?, query)
+    }
+}
+
 impl Files {
     /// The page of at most `size` files that come after the path `start`.
     fn page(&self, start: String, size: usize) -> Result<Page> {
@@ -175,7 +187,7 @@ fn modified(meta: &Meta) -> Option<String> {
     (since.as_secs() < END).then(|| humantime::format_rfc3339_seconds(time).to_string())
 }
 
-belljar_guest::export!(Files: Completion);
+belljar_guest::export!(Files: Completion, Revisions);
 
 #[cfg(test)]
 mod tests;

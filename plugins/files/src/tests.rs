@@ -8,6 +8,8 @@ use std::time::Duration;
 use super::*;
 use crate::tree::Directory;
 
+mod revisions;
+
 struct Fixture {
     dir: tempfile::TempDir,
     files: Files,

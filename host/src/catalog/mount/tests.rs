@@ -21,6 +21,8 @@ pub(crate) fn mount(name: &str, base: &str) -> Mount {
         completes: false,
         revises: false,
         warning: None,
+        changes: AtomicU64::new(0),
+        lists: <_>::default(),
     }
 }
 

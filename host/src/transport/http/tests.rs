@@ -42,7 +42,7 @@ impl Served {
                 let compiler = Arc::new(NoCompiler);
                 let sandbox =
                     Sandbox::new(Options { calls: 1, cache: None, descriptors: 8, key: [0; 32], compiler }).unwrap();
-                let catalog = Arc::new(Catalog::default());
+                let catalog = Arc::new(Catalog::new(Budget::new(1 << 30)));
                 catalog.settle();
                 let time = Duration::from_secs(1);
                 let gateway = Gateway::new(

@@ -93,7 +93,7 @@ async fn ours(wasm: &[u8]) -> Ours {
         warning: None,
         name: name.clone(),
     };
-    let catalog = Arc::new(Catalog::default());
+    let catalog = Arc::new(Catalog::new(Budget::new(1 << 30)));
     catalog.publish(Snapshot::new(vec![Arc::new(mount)], Vec::new()));
     catalog.settle();
     // Records are written, as they would be, to where writing costs nothing.

@@ -1,5 +1,6 @@
-//! A provider that misbehaves on request: each reference says what a read does, and `IMP_LIST`, `IMP_TEMPLATES` and
-//! `IMP_DESCRIBE` say what the other calls do. It knows nothing of what should come of it; the tests of bounds do.
+//! A provider that misbehaves on request: each reference says what a read does, and `IMP_LIST`, `IMP_TEMPLATES`,
+//! `IMP_DESCRIBE`, `IMP_COMPLETE`, `IMP_REVISIONS` and `IMP_CATALOG` say what the other calls do. `IMP_FRESH` is for how
+//! many milliseconds its readings may be served again. It knows nothing of what should come of it; the tests of bounds do.
 //!
 //! A reference is a verb, and where it takes one, `/` and its argument in percent-encoding: `grow/64`, `print/100`. Paths
 //! and addresses are encoded twice: the host lets no `..` through that is encoded once.
@@ -12,12 +13,20 @@ mod files;
 mod listing;
 #[cfg(target_os = "wasi")]
 mod network;
+mod revisions;
 mod speech;
+mod suggest;
+#[cfg(test)]
+mod tests;
 
 use std::io::Read;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use belljar_guest::{Contents, Error, Info, Page, Provider, Reading, Resource, Result, Template, reference};
+use belljar_guest::{
+    Argument, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result, Revisions, Suggestions,
+    Template, reference,
+};
 
 /// The provider.
 #[derive(Debug)]
@@ -44,29 +53,59 @@ impl Provider for Imp {
     }
 
     fn read(&self, reference: &str) -> Result<Reading> {
-        let (verb, argument) = reference.split_once('/').unwrap_or((reference, ""));
-        let argument = reference::decode(argument)?;
-        let text = match verb {
-            "ok" => "fine".to_owned(),
-            "count" => count(),
-            "count-trap" => {
-                count();
-                burn::trap()
-            }
-            "args" => format!("{:?}", std::env::args().collect::<Vec<_>>()),
-            "env" => format!("{:?}", std::env::vars().collect::<Vec<_>>()),
-            "cwd" => std::env::current_dir().map_or_else(|error| error.to_string(), |path| path.display().to_string()),
-            "stdin" => stdin(),
-            "text" | "blob" | "many" | "empty" | "spoof" | "dressed" | "fresh" | "tick" | "deep" => {
-                return speech::answer(reference, verb, &argument);
-            }
-            "errors" => return Err(speech::error(&argument)),
-            "print-env" => speech::print_env(),
-            "print" => speech::print(number(&argument)?),
-            _ => deed(verb, &argument)?,
-        };
-        Ok(Contents::text(reference, text).mime_type("text/plain").into())
+        let mut reading = reading(reference)?;
+        if reading.fresh_for.is_none() {
+            reading.fresh_for = setting("IMP_FRESH").parse().ok().map(Duration::from_millis);
+        }
+        Ok(reading)
     }
+}
+
+impl Completion for Imp {
+    fn complete(&self, template: &str, argument: &Argument, resolved: &[Argument]) -> Result<Suggestions> {
+        suggest::complete(&setting("IMP_COMPLETE"), template, argument, resolved)
+    }
+}
+
+impl Revisions for Imp {
+    fn catalog_revision(&self) -> Result<String> {
+        let own = setting("IMP_CATALOG");
+        revisions::catalog(if own.is_empty() { setting("IMP_REVISIONS") } else { own }.as_str())
+    }
+
+    fn resource_revision(&self, reference: &str) -> Result<String> {
+        revisions::resource(&setting("IMP_REVISIONS"), reference)
+    }
+
+    fn resource_revisions(&self, references: &[String]) -> Vec<Result<String>> {
+        revisions::resources(&setting("IMP_REVISIONS"), references)
+    }
+}
+
+/// What a read of `reference` gives.
+fn reading(reference: &str) -> Result<Reading> {
+    let (verb, argument) = reference.split_once('/').unwrap_or((reference, ""));
+    let argument = reference::decode(argument)?;
+    let text = match verb {
+        "ok" => "fine".to_owned(),
+        "count" => count(),
+        "count-trap" => {
+            count();
+            burn::trap()
+        }
+        "args" => format!("{:?}", std::env::args().collect::<Vec<_>>()),
+        "env" => format!("{:?}", std::env::vars().collect::<Vec<_>>()),
+        "cwd" => std::env::current_dir().map_or_else(|error| error.to_string(), |path| path.display().to_string()),
+        "stdin" => stdin(),
+        "text" | "blob" | "many" | "empty" | "spoof" | "dressed" | "fresh" | "tick" | "deep" => {
+            return speech::answer(reference, verb, &argument);
+        }
+        "errors" => return Err(speech::error(&argument)),
+        "print-env" => speech::print_env(),
+        "print" => speech::print(number(&argument)?),
+        _ => deed(verb, &argument)?,
+    };
+    Ok(Contents::text(reference, text).mime_type("text/plain").into())
 }
 
 /// What only a component can do.
@@ -128,4 +167,4 @@ fn entry(reference: impl Into<String>) -> Resource {
     Resource::new(reference).mime_type("text/plain")
 }
 
-belljar_guest::export!(Imp);
+belljar_guest::export!(Imp: Completion, Revisions);

@@ -38,6 +38,10 @@ pub(crate) fn resources(how: &str, cursor: Option<&str>) -> Result<Page> {
             Page::new([entry("ok")])
         }
         "failed" => return Err(Error::failed("the imp does not list")),
+        // Another list at each call.
+        "changing" => Page::new(["ok".to_owned(), format!("n/{}", nanoseconds())].map(entry)),
+        // What a granted file says, a reference on each line: a list that is changed from outside.
+        path if path.starts_with('/') => Page::new(lines(path)?.lines().map(entry)),
         "print" => {
             speech::print(10_000);
             Page::new([entry("ok")])
@@ -63,6 +67,16 @@ pub(crate) fn resources(how: &str, cursor: Option<&str>) -> Result<Page> {
         "late-trap" => Page::new([entry("ok")]).next_cursor("more"),
         _ => Page::new(["count", "ok"].map(entry)),
     })
+}
+
+/// A number that no later call gets.
+pub(crate) fn nanoseconds() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos())
+}
+
+/// A granted file that holds a list.
+pub(crate) fn lines(path: &str) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|_| Error::denied(format_args!("cannot open \"{path}\"")))
 }
 
 fn odd_second() -> bool {
@@ -164,6 +178,8 @@ pub(crate) fn templates(how: &str) -> Result<Vec<Template>> {
             vec![Template::new("{a}".repeat(500)), Template::new("x".repeat(5000) + "{a}"), Template::new("{ok}")]
         }
         "twice" => all(&["{a}", "{a}", "{b}"]),
+        // Honest ones, whose variables can be completed: see `suggest`.
+        "verbs" => all(&["errors/{kind}/{words}", "text/{length}"]),
         "" => Vec::new(),
         _ => return Err(Error::failed("the imp has no such templates")),
     })

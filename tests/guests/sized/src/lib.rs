@@ -1,31 +1,73 @@
 //! Answers with as many bytes as the reference says: `text/1024`, `blob/1048576`. For measuring what the host adds.
+//!
+//! Lists three of these, or, when `SIZED_COUNT` is set, that many of its own: `n/000001`, `n/000002`, and so on. Nothing of
+//! it ever changes, and its revisions say so.
 
-use belljar_guest::{Contents, Error, Page, Provider, Reading, Resource, Result};
+use belljar_guest::{Contents, Error, Page, Provider, Reading, Resource, Result, Revisions};
 
-struct Measured;
+/// Entries on a page.
+const PAGE: u64 = 1000;
+
+struct Measured {
+    /// How many it lists of its own.
+    count: Option<u64>,
+}
 
 impl Provider for Measured {
     fn open() -> Result<Self> {
-        Ok(Self)
+        let Ok(count) = std::env::var("SIZED_COUNT") else {
+            return Ok(Measured { count: None });
+        };
+        let wrong = |_| Error::invalid(format_args!("SIZED_COUNT is \"{count}\", and should be a number"));
+        Ok(Measured { count: Some(count.parse().map_err(wrong)?) })
     }
 
     fn list_resources(&self, cursor: Option<&str>) -> Result<Page> {
-        Ok(Page::of(["blob/1048576", "text/1024", "text/1048576"].map(Resource::new), cursor, 1000))
+        let Some(count) = self.count else {
+            return Ok(Page::of(["blob/1048576", "text/1024", "text/1048576"].map(Resource::new), cursor, 1000));
+        };
+        let before = match cursor {
+            None => 0,
+            Some(cursor) => cursor.parse().map_err(|_| Error::invalid("the cursor is none of this provider's"))?,
+        };
+        let last = count.min(before + PAGE);
+        let page = Page::new((before + 1..=last).map(|n| Resource::new(format!("n/{n:06}"))));
+        Ok(if last < count { page.next_cursor(last.to_string()) } else { page })
     }
 
     fn read(&self, reference: &str) -> Result<Reading> {
-        let (kind, bytes) = reference.split_once('/').ok_or(Error::NotFound)?;
-        let bytes: usize = bytes.parse().map_err(|_| Error::NotFound)?;
+        let (kind, number) = reference.split_once('/').ok_or(Error::NotFound)?;
+        let number: usize = number.parse().map_err(|_| Error::NotFound)?;
         Ok(match kind {
-            "text" => Contents::text(reference, "x".repeat(bytes)).mime_type("text/plain"),
-            "blob" => Contents::blob(reference, vec![0xA5; bytes]).mime_type("application/octet-stream"),
+            "text" => Contents::text(reference, "x".repeat(number)).mime_type("text/plain"),
+            "blob" => Contents::blob(reference, vec![0xA5; number]).mime_type("application/octet-stream"),
+            "n" if self.lists(number) => Contents::text(reference, number.to_string()).mime_type("text/plain"),
             _ => return Err(Error::NotFound),
         }
         .into())
     }
 }
 
-belljar_guest::export!(Measured);
+impl Measured {
+    fn lists(&self, number: usize) -> bool {
+        self.count.is_some_and(|count| (1..=count).contains(&(number as u64)))
+    }
+}
+
+impl Revisions for Measured {
+    fn catalog_revision(&self) -> Result<String> {
+        Ok(self.count.map_or("three".to_owned(), |count| count.to_string()))
+    }
+
+    fn resource_revision(&self, reference: &str) -> Result<String> {
+        let (kind, number) = reference.split_once('/').ok_or(Error::NotFound)?;
+        let number: usize = number.parse().map_err(|_| Error::NotFound)?;
+        let known = matches!(kind, "text" | "blob") || kind == "n" && self.lists(number);
+        if known { Ok("1".to_owned()) } else { Err(Error::NotFound) }
+    }
+}
+
+belljar_guest::export!(Measured: Revisions);
 
 #[cfg(test)]
 mod tests {
@@ -33,8 +75,32 @@ mod tests {
 
     #[test]
     fn gives_what_was_asked_for() {
-        let reading = Measured.read("text/10").unwrap();
+        let three = Measured { count: None };
+        let reading = three.read("text/10").unwrap();
         assert!(matches!(&reading.contents[0].body, belljar_guest::Body::Text(text) if text.len() == 10));
-        assert!(Measured.read("text/x").is_err());
+        assert!(three.read("text/x").is_err() && three.read("n/000001").is_err());
+        assert_eq!(three.list_resources(None).unwrap().resources.len(), 3);
+    }
+
+    #[test]
+    fn lists_as_many_as_it_should() {
+        for count in [0, 10, 1000, 1001, 2500] {
+            let many = Measured { count: Some(count) };
+            let (mut all, mut cursor) = (Vec::new(), None);
+            loop {
+                let page = many.list_resources(cursor.as_deref()).unwrap();
+                all.extend(page.resources.into_iter().map(|resource| resource.reference));
+                cursor = page.next_cursor;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(all.len() as u64, count);
+            assert!(all.iter().all(|one| many.read(one).is_ok() && many.resource_revision(one).is_ok()));
+            assert!(all.is_sorted());
+            let behind = format!("n/{:06}", count + 1);
+            assert_eq!(many.resource_revision(&behind), Err(Error::NotFound));
+            assert!(many.read(&behind).is_err());
+        }
     }
 }
