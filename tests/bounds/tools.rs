@@ -519,7 +519,10 @@ fn a_read_asks_for_consent() {
     client.close();
     let reads: Vec<_> = site.audit().into_iter().filter(|record| record["mount"] == "imp").collect();
     assert!(reads.iter().all(|record| record["operation"] == "read"), "{reads:?}");
-    assert!(reads.iter().all(|record| record["client"].as_str().unwrap().starts_with("belljar-tests")), "{reads:?}");
+    assert!(
+        reads.iter().all(|record| record["caller"]["client"].as_str().unwrap().starts_with("belljar-tests")),
+        "{reads:?}"
+    );
 }
 
 /// A call that is withdrawn ends its guests.

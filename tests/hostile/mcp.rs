@@ -92,7 +92,9 @@ pub(crate) fn rows() -> Vec<Row> {
             .act(|scene| {
                 for (method, params, code) in [
                     ("no/such", json!({}), -32601),
-                    ("tools/call", json!({ "name": "x" }), -32601),
+                    ("tools/call", json!({ "name": "x" }), INVALID_PARAMS),
+                    ("tools/call", json!({ "name": "list_resources", "arguments": "x" }), INVALID_PARAMS),
+                    ("completion/complete", json!({ "ref": { "type": "ref/resource" } }), INVALID_PARAMS),
                     ("prompts/get", json!({ "name": "x" }), -32601),
                     ("resources/read", json!({}), INVALID_PARAMS),
                     ("resources/read", json!({ "uri": 5 }), INVALID_PARAMS),

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use belljar::admission::Gate;
 use belljar::catalog::{Mount, Snapshot};
-use belljar::config::Ask;
+use belljar::config::{Ask, Cache};
 use belljar::model::{Digest, Limits, MountName, reference};
 use belljar::sandbox::MountId;
 use iri_string::spec::UriSpec;
@@ -29,7 +30,13 @@ pub(super) fn mount(name: &str, base: &str) -> Arc<Mount> {
         ask: Ask::Never,
         holds: Vec::new(),
         uses: Vec::new(),
+        cache: Cache::default(),
+        search: false,
+        completes: false,
+        revises: false,
         warning: None,
+        changes: AtomicU64::new(0),
+        lists: <_>::default(),
     })
 }
 
