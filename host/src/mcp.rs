@@ -49,6 +49,8 @@ pub struct Handler {
 struct Asked {
     caller: Caller,
     is_modern: bool,
+    /// Whether the peer's revision has links to resources among the contents of results.
+    knows_links: bool,
 }
 
 impl Handler {
@@ -77,10 +79,11 @@ impl Handler {
         let client = context
             .client_info()
             .map(|client| text::excerpt(&format!("{} {}", client.name, client.version), 120).into());
-        let is_modern = context
-            .protocol_version()
-            .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
-        Asked { caller: Caller { transport: self.transport, client }, is_modern }
+        let since = |first: ProtocolVersion| {
+            context.protocol_version().is_some_and(|version| version.as_str() >= first.as_str())
+        };
+        let (is_modern, knows_links) = (since(ProtocolVersion::V_2026_07_28), since(ProtocolVersion::V_2025_06_18));
+        Asked { caller: Caller { transport: self.transport, client }, is_modern, knows_links }
     }
 
     async fn list<T: Listed>(

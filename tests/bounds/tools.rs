@@ -136,6 +136,27 @@ fn the_tools_are_read_only_and_described() {
     }
 }
 
+/// Revisions before 2025-06-18 know no links: a strict client of theirs could read nothing of a result that has one.
+#[test]
+fn an_old_client_gets_no_links() {
+    let site = notes("");
+    for (version, links) in [("2024-11-05", false), ("2025-03-26", false), ("2025-06-18", true)] {
+        let mut client = Client::connect_silently(site.silent_stdio(), Era::Older);
+        let greeting =
+            json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "old", "version": "1" } });
+        assert_eq!(client.request("initialize", greeting).unwrap()["protocolVersion"], version);
+        client.notify("notifications/initialized", json!({}));
+        for (name, arguments) in
+            [("list_resources", json!({})), ("read_resource", json!({ "uri": "belljar://notes/bytes.bin" }))]
+        {
+            let result = call(&mut client, name, arguments);
+            assert!(texts(&result)[0].contains("belljar://notes/"), "{result}");
+            let has_links = result["content"].as_array().unwrap().iter().any(|block| block["type"] == "resource_link");
+            assert_eq!(has_links, links, "{version}: {result}");
+        }
+    }
+}
+
 #[test]
 fn they_can_be_turned_off() {
     let site = site("tools = false\n");

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Gateway, Listing};
@@ -28,6 +29,13 @@ const TIME: Duration = Duration::from_secs(9);
 
 /// Contents that are read at once.
 const READING: usize = 4;
+
+/// Searches that run at once, whoever they are for: one of them asks for hundreds of reads. Others wait for their turn, and
+/// that is of their time.
+static SEARCHES: Semaphore = Semaphore::const_new(4);
+
+/// Reasons that a search gives for what it did not look at.
+const GAPS: usize = 64;
 
 /// Characters of a snippet.
 const SNIPPET: usize = 160;
@@ -144,11 +152,16 @@ impl Gateway {
     pub async fn search(&self, caller: &Caller, search: &Search) -> Found {
         let end = Instant::now() + TIME;
         let mut found = Found::default();
+        let Ok(_turn) = timeout_at(end, SEARCHES.acquire()).await else {
+            found.gaps.push("anything: other searches are running; try again shortly".to_owned());
+            return found;
+        };
         let candidates = self.search_entries(caller, search, end, &mut found).await;
         if search.contents {
             self.search_contents(caller, candidates, end, &mut found).await;
         }
         rank(&mut found.matches, search.most);
+        found.gaps.truncate(GAPS);
         found
     }
 
@@ -171,7 +184,10 @@ impl Gateway {
                 found.gaps.push(format!("resources beyond the first {}: there was no time", found.entries));
                 break;
             };
-            found.gaps.extend(notices.into_iter().map(|(mount, reason)| format!("mount \"{mount}\": {reason}")));
+            // Room is left for what is told at the end.
+            let room = (GAPS / 2).saturating_sub(found.gaps.len());
+            let told = notices.into_iter().map(|(mount, reason)| format!("mount \"{mount}\": {reason}"));
+            found.gaps.extend(told.take(room));
             for (resource, mount) in entries {
                 found.entries += 1;
                 let (held, missing) = held(&resource, &search.words);

@@ -7,6 +7,7 @@
 mod arguments;
 pub mod cut;
 mod list;
+pub mod pointer;
 mod read;
 mod search;
 
@@ -92,7 +93,9 @@ pub(super) async fn call(
         other => return Err(fault::no_tool(other, &NAMES)),
     };
     Ok(answered
-        .map_or_else(failed, |Answered { content, structured }| {
+        .map_or_else(failed, |Answered { mut content, structured }| {
+            // A peer that does not know links could read nothing of the result.
+            content.retain(|block| asked.knows_links || block.as_resource_link().is_none());
             let mut result = CallToolResult::success(content);
             result.structured_content = Some(structured);
             result

@@ -1,13 +1,8 @@
-//! Which part of a text a model is shown: some of its lines, a value within its JSON, some of its characters.
+//! Which part of a text a model is shown: some of its lines, some of its characters.
 //!
 //! Everything is counted in characters, and nothing is cut within one.
 
-use serde_json::Value;
-
 use crate::model::{Guard, text};
-
-/// Names that are told where a pointer leads nowhere.
-const NAMES: usize = 20;
 
 /// Some lines of a text, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,40 +52,6 @@ impl Lines {
     }
 }
 
-/// The value that `pointer` (RFC 6901) leads to in the JSON `text`: a text as it is, anything else as JSON.
-///
-/// # Errors
-/// Says how far it leads, and what is there.
-pub fn pointed(text: &str, pointer: &str) -> Result<String, String> {
-    if !pointer.is_empty() && !pointer.starts_with('/') {
-        return Err("is malformed; expected a JSON pointer (RFC 6901) such as \"/items/0/name\"".to_owned());
-    }
-    let value: Value =
-        serde_json::from_str(text).map_err(|error| format!("leads nowhere: the contents are not JSON ({error})"))?;
-    match value.pointer(pointer) {
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(value) => serde_json::to_string_pretty(value).map_err(|error| error.to_string()),
-        None => Err(lost(&value, pointer)),
-    }
-}
-
-/// How far a pointer leads that leads nowhere.
-fn lost(value: &Value, pointer: &str) -> String {
-    let ends = pointer.char_indices().filter(|(_, c)| *c == '/').map(|(at, _)| at);
-    let reached = |at: usize| Some((pointer.get(..at)?, value.pointer(pointer.get(..at)?)?));
-    let (reached, there) = ends.filter_map(reached).last().unwrap_or(("", value));
-    let what = match there {
-        Value::Object(object) => {
-            let names = object.keys().take(NAMES).map(|name| format!("\"{}\"", text::excerpt(name, 60)));
-            let more = if object.len() > NAMES { ", ..." } else { "" };
-            format!("an object with {}{more}", names.collect::<Vec<_>>().join(", "))
-        }
-        Value::Array(items) => format!("an array of {}", items.len()),
-        _ => "neither an object nor an array".to_owned(),
-    };
-    format!("leads nowhere: at \"{}\" there is {what}", text::excerpt(reached, 200))
-}
-
 /// A text without what hides, steers or reorders text, and how many characters were left out.
 pub fn displayed(text: &str) -> (String, usize) {
     if !Guard::Words.is_on() {
@@ -102,8 +63,8 @@ pub fn displayed(text: &str) -> (String, usize) {
     while let Some(c) = chars.next() {
         match c {
             '\n' | '\t' => out.push(c),
-            // One end of a line is as good as the other.
-            '\r' if chars.peek() == Some(&'\n') => {}
+            // One end of a line is as good as the other, also where a part ends within it.
+            '\r' if chars.peek().is_none_or(|next| *next == '\n') => {}
             c if text::is_shown(c) => out.push(c),
             _ => dropped += 1,
         }
@@ -182,34 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_leads_to_a_value_or_says_how_far() {
-        let text = r#"{"items":[{"name":"a\nb","n":1}],"a/b":{"m~n":true},"":0}"#;
-        for (pointer, expected) in [
-            ("/items/0/name", "a\nb"),
-            ("/items/0/n", "1"),
-            ("/a~1b/m~0n", "true"),
-            ("/", "0"),
-            ("/a~1b", "{\n  \"m~n\": true\n}"),
-        ] {
-            assert_eq!(pointed(text, pointer).as_deref(), Ok(expected), "{pointer}");
-        }
-        assert!(pointed(text, "").unwrap().contains("items"));
-        for (pointer, told) in [
-            ("items", "expected a JSON pointer"),
-            ("/items/1/name", "at \"/items\" there is an array of 1"),
-            ("/nope", "at \"\" there is an object with \"\", \"a/b\", \"items\""),
-            ("/items/0/name/x", "at \"/items/0/name\" there is neither"),
-        ] {
-            let why = pointed(text, pointer).unwrap_err();
-            assert!(why.contains(told), "{pointer}: {why}");
-        }
-        assert!(pointed("# A", "/a").unwrap_err().contains("not JSON"));
-        assert!(pointed(&"[".repeat(100_000), "/a").unwrap_err().contains("not JSON"));
-    }
-
-    #[test]
     fn what_hides_is_left_out_and_counted() {
         assert_eq!(displayed("a\r\n\tb\x1b[1m\u{202e}c\u{e0041}\rd"), ("a\n\tb[1mcd".to_owned(), 4));
+        assert_eq!(displayed("a\r"), ("a".to_owned(), 0));
         assert_eq!(displayed("\u{65e5}\u{672c} \u{1f469}\u{200d}\u{1f467}").1, 0);
     }
 

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::super::{Asked, Handler, fault};
 use super::arguments::Arguments;
-use super::cut::{Lines, characters, displayed, pointed};
+use super::cut::{Lines, characters, displayed};
+use super::pointer::pointed;
 use super::{Answered, Entry, tool};
 use crate::gateway::Read;
 use crate::gateway::consent::{Asking, Question};
@@ -65,7 +66,7 @@ pub(super) fn definition() -> Tool {
         "total": { "type": "integer", "description": "Characters of all text, or of what lines and pointer chose of it." },
         "nextOffset": { "type": "integer", "description": "There is more; call again with this offset." },
         "omitted": { "type": "integer", "description": "Contents that there was no room for." },
-        "hidden": { "type": "integer", "description": "Characters that were left out because they hide or reorder text." }
+        "hidden": { "type": "integer", "description": "Characters of the part that were left out because they hide or reorder text; they are counted in offsets." }
     });
     tool(
         NAME,
@@ -92,6 +93,13 @@ struct Wanted {
     pointer: Option<String>,
 }
 
+impl Wanted {
+    /// The argument that chooses, if one does.
+    fn chooses_by(&self) -> Option<&'static str> {
+        self.lines.map(|_| "lines").or(self.pointer.as_ref().map(|_| "pointer"))
+    }
+}
+
 /// Runs it.
 pub(super) async fn run(
     handler: &Handler,
@@ -114,64 +122,65 @@ pub(super) async fn run(
     }
 }
 
-/// A piece of contents with the text of it that lines and pointer choose.
+/// A piece of contents, of whose text only what lines and pointer choose is left.
 struct Chosen {
     contents: Contents,
-    text: Option<String>,
+    /// Bytes of the whole.
+    size: usize,
 }
 
-/// Chooses by lines and pointer, and leaves out what hides; says how many characters that were.
-fn choose(reading: Reading, wanted: &Wanted) -> Result<(Vec<Chosen>, usize), ErrorData> {
-    let by = wanted.lines.map(|_| "lines").or(wanted.pointer.as_ref().map(|_| "pointer"));
-    if let (Some(by), [] | [_, _, ..]) = (by, reading.contents.as_slice()) {
-        return Err(fault::bad_argument(&format!(
-            "the argument \"{by}\" chooses within one text, and this resource has {} contents; read it without",
-            reading.contents.len()
-        )));
-    }
-    let mut hidden = 0;
-    let mut chosen = Vec::with_capacity(reading.contents.len());
-    for contents in reading.contents {
-        let text = match (&contents.body, by) {
-            (Body::Blob(_), Some(by)) => {
-                return Err(fault::bad_argument(&format!(
-                    "the argument \"{by}\" chooses within text, and this resource is binary; read it without"
-                )));
-            }
-            (Body::Blob(_), None) => None,
-            (Body::Text(text), _) => {
-                let pointed = wanted.pointer.as_ref().map(|pointer| pointed(text, pointer)).transpose();
-                let pointed = pointed.map_err(|why| fault::bad_argument(&format!("the argument \"pointer\" {why}")))?;
-                let text = pointed.as_ref().unwrap_or(text);
-                let (text, more) = displayed(wanted.lines.map_or(text.as_str(), |lines| lines.of(text)));
-                hidden += more;
-                Some(text)
-            }
-        };
-        chosen.push(Chosen { contents, text });
-    }
-    Ok((chosen, hidden))
+/// Chooses by lines and pointer.
+fn choose(reading: Reading, wanted: &Wanted) -> Result<Vec<Chosen>, ErrorData> {
+    let whole = |contents: Contents| Chosen { size: contents.body.len(), contents };
+    let Some(by) = wanted.chooses_by() else { return Ok(reading.contents.into_iter().map(whole).collect()) };
+    let refused = |what: &str| {
+        let why = format!("the argument \"{by}\" chooses within one text, and this resource {what}; read it without");
+        Err(fault::bad_argument(&why))
+    };
+    let mut one = match <[Contents; 1]>::try_from(reading.contents) {
+        Ok([one]) => whole(one),
+        Err(several) => return refused(&format!("has {} contents", several.len())),
+    };
+    let Body::Text(text) = &one.contents.body else { return refused("is binary") };
+    let pointed = wanted.pointer.as_ref().map(|pointer| pointed(text, pointer)).transpose();
+    let pointed = pointed.map_err(|why| fault::bad_argument(&format!("the argument \"pointer\" {why}")))?;
+    let text = pointed.as_ref().unwrap_or(text);
+    one.contents.body = Body::Text(wanted.lines.map_or(text.as_str(), |lines| lines.of(text)).to_owned());
+    Ok(vec![one])
 }
 
 /// The answer that is being put together.
 struct Shown {
     content: Vec<ContentBlock>,
     contents: Vec<Value>,
+    /// Characters of what is shown, those that are left out because they hide included; and how many those are.
+    length: usize,
+    hidden: usize,
     omitted: usize,
     next: Option<usize>,
+    /// Bytes of pictures that there is room for.
     pictures: usize,
 }
 
 /// Shows the part of all contents' texts, one behind the other, that is wanted.
 fn answer(uri: &str, mount: &MountName, reading: Reading, wanted: &Wanted) -> Result<Answered, ErrorData> {
-    let (chosen, hidden) = choose(reading, wanted)?;
-    let lengths: Vec<_> = chosen.iter().map(|one| one.text.as_deref().map_or(0, |text| text.chars().count())).collect();
+    let chosen = choose(reading, wanted)?;
+    let length = |one: &Chosen| match &one.contents.body {
+        Body::Text(text) => text.chars().count(),
+        Body::Blob(_) => 0,
+    };
+    let lengths: Vec<_> = chosen.iter().map(length).collect();
     let total: usize = lengths.iter().sum();
     let end = wanted.offset.saturating_add(wanted.limit);
-    let mut shown = Shown { content: Vec::new(), contents: Vec::new(), omitted: 0, next: None, pictures: PICTURES };
-    if end < total {
-        shown.next = Some(end);
-    }
+    let mut shown = Shown {
+        content: Vec::new(),
+        contents: Vec::new(),
+        length: 0,
+        hidden: 0,
+        omitted: 0,
+        next: Some(end).filter(|end| *end < total),
+        pictures: PICTURES,
+    };
     let is_sole = chosen.len() == 1;
     let mut at = 0;
     for (one, length) in chosen.into_iter().zip(lengths) {
@@ -191,17 +200,17 @@ fn answer(uri: &str, mount: &MountName, reading: Reading, wanted: &Wanted) -> Re
             }
             continue;
         }
-        let offset = wanted.offset.saturating_sub(start);
-        shown.piece(one, mount, offset, end.saturating_sub(start.max(wanted.offset)), is_sole);
+        let part = (wanted.offset.saturating_sub(start), end.saturating_sub(start.max(wanted.offset)));
+        shown.piece(one, mount, part, is_sole);
     }
-    Ok(shown.finish(uri, mount, (wanted.offset, total), hidden))
+    Ok(shown.finish(uri, mount, (wanted.offset, total)))
 }
 
 impl Shown {
     /// Adds one piece of contents: of its text the characters from `offset` on.
-    fn piece(&mut self, one: Chosen, mount: &MountName, offset: usize, limit: usize, is_sole: bool) {
-        let Chosen { contents: Contents { reference, mime_type, body, .. }, text } = one;
-        let mut structured = json!({ "uri": reference, "size": body.len() });
+    fn piece(&mut self, one: Chosen, mount: &MountName, (offset, limit): (usize, usize), is_sole: bool) {
+        let Chosen { contents: Contents { reference, mime_type, body, .. }, size } = one;
+        let mut structured = json!({ "uri": reference, "size": size });
         if let Some(mime_type) = &mime_type {
             structured["mimeType"] = mime_type.as_str().into();
         }
@@ -209,35 +218,37 @@ impl Shown {
             uri: reference.clone(),
             name: reference.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&reference).to_owned(),
             mime_type: mime_type.clone(),
-            size: u64::try_from(body.len()).ok(),
+            size: u64::try_from(size).ok(),
             ..Entry::empty(mount)
         };
-        match (body, text) {
-            (Body::Text(_), text) => {
-                let text = text.unwrap_or_default();
+        match body {
+            Body::Text(text) => {
                 let piece = characters(&text, offset, limit);
                 if !is_sole {
-                    let head =
-                        format!("{}: characters {offset} to {} of {}", link.line(), offset + piece.length, piece.total);
+                    let to = offset + piece.length;
+                    let head = format!("{}: characters {offset} to {to} of {}", link.line(), piece.total);
                     self.content.push(ContentBlock::text(head));
                 }
+                let (shown, hidden) = displayed(piece.text);
+                self.length += piece.length;
+                self.hidden += hidden;
                 structured["kind"] = "text".into();
-                structured["text"] = piece.text.into();
+                structured["text"] = shown.as_str().into();
                 structured["offset"] = offset.into();
                 structured["total"] = piece.total.into();
-                self.content.push(ContentBlock::text(piece.text));
-                if piece.length < piece.total {
+                self.content.push(ContentBlock::text(shown));
+                if piece.text.len() < size {
                     self.content.push(link.link());
                 }
             }
-            (Body::Blob(bytes), _) => {
+            Body::Blob(bytes) => {
                 structured["kind"] = "binary".into();
                 let what = mime_type.as_deref().unwrap_or("unknown type");
-                let size = show_bytes(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-                self.content
-                    .push(ContentBlock::text(format!("{reference}: binary, {what}, {size}; not shown as text")));
-                if let Some(mime) = picture(&bytes).filter(|mime| *mime == what && bytes.len() <= self.pictures) {
-                    self.pictures -= bytes.len();
+                let bytes_of = show_bytes(u64::try_from(size).unwrap_or(u64::MAX));
+                let said = format!("{reference}: binary, {what}, {bytes_of}; not shown as text");
+                self.content.push(ContentBlock::text(said));
+                if let Some(mime) = picture(&bytes).filter(|mime| *mime == what && size <= self.pictures) {
+                    self.pictures -= size;
                     self.content.push(ContentBlock::image(STANDARD.encode(bytes), mime));
                 }
                 self.content.push(link.link());
@@ -247,15 +258,13 @@ impl Shown {
     }
 
     /// Puts what is to be said about the whole first.
-    fn finish(mut self, uri: &str, mount: &MountName, (offset, total): (usize, usize), hidden: usize) -> Answered {
+    fn finish(mut self, uri: &str, mount: &MountName, (offset, total): (usize, usize)) -> Answered {
         let mut head = format!("{uri}, from the mount \"{mount}\".");
         if total > 0 {
-            let length: usize =
-                self.contents.iter().filter_map(|one| one["text"].as_str()).map(|text| text.chars().count()).sum();
-            head += &match length {
+            head += &match self.length {
                 0 => format!(" It has {total} characters, and none from {offset} on."),
-                _ if length == total => format!(" All of its {total} characters:"),
-                _ => format!(" Characters {offset} to {} of {total}:", offset + length),
+                length if length == total => format!(" All of its {total} characters:"),
+                length => format!(" Characters {offset} to {} of {total}:", offset + length),
             };
         }
         let mut structured = json!({ "uri": uri, "mount": mount.as_str(), "total": total, "contents": self.contents });
@@ -267,9 +276,9 @@ impl Shown {
             structured["omitted"] = self.omitted.into();
             head += &format!(" {} more contents are not shown.", self.omitted);
         }
-        if hidden > 0 {
-            structured["hidden"] = hidden.into();
-            head += &format!(" {hidden} characters that hide or reorder text were left out.");
+        if self.hidden > 0 {
+            structured["hidden"] = self.hidden.into();
+            head += &format!(" {} characters that hide or reorder text were left out.", self.hidden);
         }
         // A block of its own, so that nothing in the contents can pass for what is said about them.
         self.content.insert(0, ContentBlock::text(head));
