@@ -86,6 +86,21 @@ impl Snapshot {
         })
     }
 
+    /// Forgets the listings of mounts in whose base another mount's has appeared since `before`, or from which one has gone:
+    /// other entries of theirs are served now.
+    fn forget_lists(&self, before: &Self) {
+        let one_sided = |a: &Self, b: &Self| -> Vec<String> {
+            a.bases.keys().filter(|base| !b.bases.contains_key(*base)).cloned().collect()
+        };
+        let changed = [one_sided(self, before), one_sided(before, self)].concat();
+        for mount in &self.mounts {
+            if changed.iter().any(|base| *base != mount.base && base.starts_with(&mount.base)) {
+                mount.lists.0.clear();
+                mount.lists.1.clear();
+            }
+        }
+    }
+
     /// All mounts, sorted by name.
     pub fn mounts(&self) -> &[Arc<Mount>] {
         &self.mounts
@@ -95,6 +110,11 @@ impl Snapshot {
     pub fn from(&self, name: Option<&MountName>) -> &[Arc<Mount>] {
         let start = name.map_or(0, |name| self.mounts.partition_point(|mount| mount.name < *name));
         self.mounts.get(start..).unwrap_or_default()
+    }
+
+    /// The mount of that name.
+    pub fn find(&self, name: &MountName) -> Option<&Arc<Mount>> {
+        self.from(Some(name)).first().filter(|mount| mount.name == *name)
     }
 
     /// What is not served.
@@ -133,7 +153,9 @@ impl Catalog {
 
     /// Puts a new snapshot in place.
     pub fn publish(&self, snapshot: Snapshot) {
-        self.snapshot.store(Arc::new(snapshot));
+        let snapshot = Arc::new(snapshot);
+        let before = self.snapshot.swap(Arc::clone(&snapshot));
+        snapshot.forget_lists(&before);
         // Whoever waits for a mount looks again.
         self.settled.send_modify(|_| {});
     }
@@ -146,6 +168,11 @@ impl Catalog {
     /// Says that every file that was there at the start is now either served or refused.
     pub fn settle(&self) {
         self.settled.send_replace(true);
+    }
+
+    /// Whether it has.
+    pub fn is_settled(&self) -> bool {
+        *self.settled.borrow()
     }
 
     /// Waits for [`Catalog::settle`], but not beyond `by`. Says whether everything is loaded.

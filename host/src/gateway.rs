@@ -8,7 +8,9 @@ pub mod completing;
 pub mod consent;
 mod listing;
 mod record;
+mod rounds;
 pub mod search;
+pub mod watching;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -31,6 +33,7 @@ use answers::Answers;
 use consent::{Asking, Consents, Question, Round};
 pub use listing::Listing;
 use record::Recorder;
+use watching::Watching;
 
 /// How long the first requests wait for what lay in the plugin directory at the start. Compiling a component takes a
 /// fraction of a second, once; a client that saw an incomplete list would not ask again.
@@ -47,6 +50,7 @@ pub struct Gateway {
     audit: Sink,
     consents: Consents,
     answers: Answers,
+    watching: Arc<Watching>,
     list_time: Duration,
 }
 
@@ -66,10 +70,11 @@ impl Gateway {
         admission: Admission,
         audit: Sink,
         consents: Consents,
+        watching: Arc<Watching>,
         list_time: Duration,
     ) -> Self {
         let answers = Answers::new(admission.budget());
-        Self { catalog, sandbox, admission, audit, consents, answers, list_time }
+        Self { catalog, sandbox, admission, audit, consents, answers, watching, list_time }
     }
 
     /// The mounts, once everything that lay in the plugin directory at the start is loaded, or did not within
@@ -77,6 +82,11 @@ impl Gateway {
     async fn settled(&self) -> Arc<Snapshot> {
         self.catalog.settled(Instant::now() + FIRST_LOAD).await;
         self.catalog.snapshot()
+    }
+
+    /// Waits until everything that lay in the plugin directory at the start is loaded, or did not within [`FIRST_LOAD`].
+    pub async fn loaded_soon(&self) {
+        self.settled().await;
     }
 
     /// The mounts, once everything that lay in the plugin directory at the start is loaded, however long that takes.
@@ -88,6 +98,11 @@ impl Gateway {
     /// The memory of all calls and of all answers on their way.
     pub fn budget(&self) -> &Arc<Budget> {
         self.admission.budget()
+    }
+
+    /// The books of subscriptions.
+    pub fn watching(&self) -> &Arc<Watching> {
+        &self.watching
     }
 
     /// Reads `uri`, for someone who cannot be asked.
@@ -259,22 +274,11 @@ impl Gateway {
         }
     }
 
-    /// The revision of `mount`'s list, as its provider tells it.
-    ///
-    /// # Errors
-    /// As a read.
-    pub async fn catalog_revision(&self, caller: &Caller, mount: &Arc<Mount>) -> Result<String, ReadError> {
-        match self.call(caller, mount, &Operation::CatalogRevision, None, std::future::ready(())).await? {
-            Answer::Revision(revision) => check::revision(revision),
-            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
-        }
-    }
-
     /// The revisions of `references` in `mount`, in order, as its provider tells them.
     ///
     /// # Errors
     /// As a read.
-    pub async fn revisions(
+    async fn revisions(
         &self,
         caller: &Caller,
         mount: &Arc<Mount>,

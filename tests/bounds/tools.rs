@@ -240,7 +240,7 @@ fn a_failed_read_is_a_result_that_says_why() {
     let site = site("[mounts.imp]\ncomponent = \"imp.wasm\"\n[mounts.imp.limits]\nfuel = 1_000_000_000\n");
     in_each_way(&site, |call| {
         for (uri, kind, hint) in [
-            ("belljar://imp/nothing", "not-found", None),
+            ("belljar://imp/nothing", "not-found", Some("search_resources")),
             ("belljar://nowhere/x", "not-found", None),
             ("no uri", "bad-uri", None),
             ("belljar://imp/../x", "bad-uri", None),
@@ -349,7 +349,10 @@ fn a_long_text_is_read_in_parts() {
     let result =
         call(&mut client, "read_resource", json!({ "uri": "belljar://notes/long.txt", "offset": 10, "limit": 3 }));
     assert_eq!(texts(&result)[1], "\u{e9}\u{1f600}0");
-    assert!(texts(&result)[0].contains("Characters 10 to 13 of 60000"), "{result}");
+    assert!(
+        texts(&result)[0].contains("Characters 10 to 13 of 60000. To read on, call again with offset = 13."),
+        "{result}"
+    );
     let links = result["content"].as_array().unwrap().iter().filter(|block| block["type"] == "resource_link").count();
     assert_eq!(links, 1, "to the whole");
 }

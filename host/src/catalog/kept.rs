@@ -214,6 +214,12 @@ impl<T> Kept<T> {
         *self.standing() = Instant::now();
     }
 
+    /// Notes that it may not stand any more.
+    pub fn doubt(&self) {
+        let past = Instant::now().checked_sub(KEEP);
+        past.into_iter().for_each(|past| *self.standing() = past);
+    }
+
     /// How many entries there are so far.
     pub fn len(&self) -> usize {
         self.read().ends.len()
@@ -272,7 +278,13 @@ impl Shelf {
 impl<T: Listed> Kept<T> {
     /// Adds a page of the provider's: what is fit to be shown, once each, up to what the mount's limits and the shelves
     /// take. `next`: the provider's next cursor.
-    pub fn add(&self, mount: &Mount, filling: &mut Filling, entries: Vec<T>, next: Option<String>) {
+    pub fn add(
+        &self,
+        (mount, snapshot): (&Mount, &Snapshot),
+        filling: &mut Filling,
+        entries: Vec<T>,
+        next: Option<String>,
+    ) {
         let (mut bad, mut reason) = (0u32, None);
         let limits = mount.gate.limits();
         let mut shelf = self.write();
@@ -292,7 +304,7 @@ impl<T: Listed> Kept<T> {
                 ));
                 break;
             }
-            match entry.clean() {
+            match entry.clean().and_then(|entry| entry.belongs(mount, snapshot).map(|()| entry)) {
                 Ok(entry) if !filling.seen.insert(self.hasher.hash_one(entry.key())) && Guard::Duplicates.is_on() => {
                     bad += 1;
                     reason.get_or_insert_with(|| {

@@ -122,6 +122,12 @@ pub trait Listed: Sized + Send + Serialize + DeserializeOwned + 'static {
     /// Why the entry as a whole is left out.
     fn clean(self) -> Result<Self, String>;
 
+    /// Whether the name of a clean entry leads to this mount.
+    ///
+    /// # Errors
+    /// Whose it is, or what else is wrong with it.
+    fn belongs(&self, mount: &Mount, snapshot: &Snapshot) -> Result<(), String>;
+
     /// Makes the name of a clean entry absolute.
     ///
     /// # Errors
@@ -179,6 +185,10 @@ impl Listed for Resource {
         Ok(self)
     }
 
+    fn belongs(&self, mount: &Mount, snapshot: &Snapshot) -> Result<(), String> {
+        absolute(&self.reference, mount, snapshot).map(drop)
+    }
+
     fn place(mut self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String> {
         self.reference = absolute(&self.reference, mount, snapshot)?;
         self.name = named(self.name, &self.reference);
@@ -232,11 +242,14 @@ impl Listed for Template {
         Ok(self)
     }
 
-    fn place(mut self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String> {
+    fn belongs(&self, mount: &Mount, snapshot: &Snapshot) -> Result<(), String> {
         // The literal prefix is at least the mount's base; where it reaches into another mount's base, that mount answers
         // the reads, so that the template belongs to nobody.
-        let literal = self.template.split('{').next().unwrap_or_default().to_owned();
-        absolute(&literal, mount, snapshot)?;
+        absolute(self.template.split('{').next().unwrap_or_default(), mount, snapshot).map(drop)
+    }
+
+    fn place(mut self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String> {
+        self.belongs(mount, snapshot)?;
         self.template.insert_str(0, &mount.base);
         self.name = named(self.name, &self.template);
         Ok(self)

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
 
 use super::kept::Slot;
+use super::watch::{Reach, Watched, Watcher};
 use super::{Catalog, Quarantined, Snapshot, quarantine};
 use crate::admission::Gate;
 use crate::config::{Ask, Cache, Config};
@@ -56,11 +58,51 @@ pub struct Mount {
     pub revises: bool,
     /// Something the operator should know about its file.
     pub warning: Option<&'static str>,
+    /// The host directories that it was granted, unless a look at them may stall.
+    pub directories: Vec<PathBuf>,
     /// How often it was seen that what it serves changed in ways that nobody knows in detail: answers from before count no
     /// more.
     pub changes: AtomicU64,
     /// What it listed, as long as that stands: resources, and templates.
     pub lists: (Slot<Resource>, Slot<Template>),
+}
+
+impl Mount {
+    /// A mount that holds nothing and whose component is nowhere: what a test or a bench starts from.
+    pub fn plain(name: MountName, base: &str, limits: Limits) -> Self {
+        Self {
+            gate: Gate::new(name.clone(), limits),
+            name,
+            base: base.to_owned(),
+            file: "x.wasm".to_owned(),
+            digest: Digest::of(b""),
+            id: MountId::none(),
+            ask: Ask::Never,
+            cache: Cache::default(),
+            search: false,
+            holds: Vec::new(),
+            uses: Vec::new(),
+            completes: false,
+            revises: false,
+            warning: None,
+            directories: Vec::new(),
+            changes: AtomicU64::new(0),
+            lists: <_>::default(),
+        }
+    }
+
+    /// Whether it was granted directories in which changes can be watched.
+    pub fn has_directories(&self) -> bool {
+        !self.directories.is_empty()
+    }
+
+    /// Watches the directories that it was granted. Blocks for as long as the file system takes.
+    ///
+    /// # Errors
+    /// When one of them cannot be watched.
+    pub fn watch(&self, watcher: &Watcher) -> Result<Vec<Watched>, String> {
+        self.directories.iter().map(|dir| watcher.watch(dir, Reach::Deep)).collect()
+    }
 }
 
 /// Whether files of this user are as good as one's own.
@@ -449,6 +491,8 @@ async fn try_load(
     for useless in holds.iter().filter(|kind| !uses.contains(kind)) {
         tracing::warn!(mount = %plan.name, "holds a grant that its component cannot use: {useless}");
     }
+    let all = plan.grants.map(|grants| grants.directories(&config.ambient)).unwrap_or_default();
+    let directories = if held.may_stall() { Vec::new() } else { all };
     let id = sandbox.load(&plan.name, Arc::clone(&source.bytes), &source.digest, held).await?;
     Ok(Some(Mount {
         name: plan.name.clone(),
@@ -465,6 +509,7 @@ async fn try_load(
         completes: profile.optional().contains(&"completion"),
         revises: profile.optional().contains(&"revisions"),
         warning: source.warning,
+        directories,
         changes: AtomicU64::new(0),
         lists: <_>::default(),
     }))

@@ -41,15 +41,6 @@ impl<T> Default for Listing<T> {
     }
 }
 
-/// How far a mount's list was fetched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Filled {
-    /// As far as was wanted, or to its end.
-    Enough,
-    /// No further: the time was over, or no turn came free.
-    Late,
-}
-
 impl Gateway {
     /// One page of resources or templates over all mounts, from `start` on. A mount that fails, hangs or lies is left out,
     /// with a notice; the others are served in the listing's time. `only` restricts the walk to one mount.
@@ -96,7 +87,7 @@ impl Gateway {
             {
                 ahead.push_back(self.first::<T>(caller, mount, patience));
             }
-            let Some((mount, kept, filled)) = ahead.next().await else {
+            let Some((mount, kept, is_filled)) = ahead.next().await else {
                 // Those that nobody had time for are the first to be asked on the next page.
                 if let Some(next) = rest.front() {
                     walk.pause(Position::start_of(&next.name, pages));
@@ -110,7 +101,7 @@ impl Gateway {
                 break;
             }
             // A list of which nothing came in time is given up here, unless it was hurried by those before it.
-            let by = if filled == Filled::Late { Instant::now() } else { end };
+            let by = if is_filled { end } else { Instant::now() };
             if walk.mount(mount, position, &kept, by).await {
                 break;
             }
@@ -123,10 +114,10 @@ impl Gateway {
         caller: &Caller,
         mount: &'m Arc<Mount>,
         by: Instant,
-    ) -> (&'m Arc<Mount>, Arc<Kept<T>>, Filled) {
+    ) -> (&'m Arc<Mount>, Arc<Kept<T>>, bool) {
         let kept = self.listing(caller, mount, None, by).await;
-        let filled = self.fill(caller, mount, &kept, 1, by).await;
-        (mount, kept, filled)
+        let is_filled = self.fill(caller, mount, &kept, 1, by).await;
+        (mount, kept, is_filled)
     }
 
     /// The listing of `mount` for a walk that is at `position` in it, or begins with it: the one that is kept, if it still stands or the
@@ -149,7 +140,11 @@ impl Gateway {
         if let Some(kept) = current.as_ref().filter(|kept| kept.stands() || turn.is_err()) {
             return Arc::clone(kept);
         }
-        let revision = self.list_revision(caller, mount, by).await;
+        // The first listing waits for no revision; the second one has it, and stands for as long as that does.
+        let revision = match &current {
+            Some(_) => self.list_revision(caller, mount, by.min(Instant::now() + self.list_time / 3)).await,
+            None => None,
+        };
         if let Some(kept) = current.filter(|kept| revision.is_some() && kept.revision() == revision.as_deref())
             && !kept.has_failed()
         {
@@ -174,44 +169,45 @@ impl Gateway {
         }
     }
 
-    /// Fetches more of a mount's list, until there are `wanted` entries, or no more.
-    async fn fill<T: Listed>(
+    /// Fetches more of a mount's list, until there are `wanted` entries, or no more. Says whether it came so far before the
+    /// time was over.
+    pub(super) async fn fill<T: Listed>(
         &self,
         caller: &Caller,
         mount: &Arc<Mount>,
         kept: &Kept<T>,
         wanted: usize,
         by: Instant,
-    ) -> Filled {
+    ) -> bool {
         while kept.len() < wanted && !kept.is_ended() {
-            let Ok(mut filling) = timeout_at(by, kept.filling.lock()).await else { return Filled::Late };
+            let Ok(mut filling) = timeout_at(by, kept.filling.lock()).await else { return false };
             if kept.len() >= wanted || kept.is_ended() {
                 break;
             }
             let went_on = filling.pages > 0;
             if went_on && Instant::now() >= by {
-                return Filled::Late;
+                return false;
             }
             let operation = T::operation(filling.cursor.clone());
             let page = self.call(caller, mount, &operation, Some(by), std::future::ready(())).await;
             match page.and_then(T::unpack) {
                 Ok((entries, next)) => {
-                    kept.add(mount, &mut filling, entries, next);
+                    kept.add((mount, &self.catalog.snapshot()), &mut filling, entries, next);
                     self.make_room();
                 }
                 // The rest of the time was too short for one more page; the next request starts with it, and has all of the
                 // time.
                 Err(ReadError::Exhausted(Limit { bound: Bound::ListTime, .. }) | ReadError::Busy(_)) if went_on => {
-                    return Filled::Late;
+                    return false;
                 }
-                Err(error) if self.was_hurried(&error) => return Filled::Late,
+                Err(error) if self.was_hurried(&error) => return false,
                 Err(error) => {
                     let cure = error.hint(Some(&mount.name)).map(|hint| format!("; {hint}")).unwrap_or_default();
                     kept.fail(format!("left out: {error}{cure}"));
                 }
             }
         }
-        Filled::Enough
+        true
     }
 
     /// Forgets listings, the one that was walked longest ago first, until what is kept is within its bound.
@@ -253,7 +249,7 @@ impl<T: Listed> Walk<'_, T> {
         position.list = kept.id();
         loop {
             let from = usize::try_from(position.offset).unwrap_or(usize::MAX);
-            let filled = self.gateway.fill(self.caller, mount, kept, from.saturating_add(1), by).await;
+            let is_filled = self.gateway.fill(self.caller, mount, kept, from.saturating_add(1), by).await;
             let to = self.take(mount, kept, from);
             position.offset = to as u64;
             if self.is_full() && (to < kept.len() || !kept.is_ended()) {
@@ -262,7 +258,7 @@ impl<T: Listed> Walk<'_, T> {
             if to >= kept.len() && kept.is_ended() {
                 return false;
             }
-            if filled == Filled::Late {
+            if !is_filled {
                 return match kept.is_empty() {
                     // Those before it took the time; on the next page it is the first.
                     true => self.pause(position),

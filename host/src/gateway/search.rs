@@ -244,7 +244,7 @@ impl Gateway {
         let mut left = candidates.len();
         let mut bytes = 0;
         let mut unseen = 0usize;
-        let reads = candidates.into_iter().map(|candidate| self.look(caller, candidate));
+        let reads = candidates.into_iter().map(|candidate| self.look_into(caller, candidate));
         let mut reads = stream::iter(reads).buffered(READING);
         while let Ok(Some(looked)) = timeout_at(end, reads.next()).await {
             left -= 1;
@@ -273,7 +273,7 @@ impl Gateway {
     }
 
     /// Reads a candidate, and looks for the words that its entry does not hold.
-    async fn look(&self, caller: &Caller, candidate: Candidate) -> Looked {
+    async fn look_into(&self, caller: &Caller, candidate: Candidate) -> Looked {
         let Ok((reading, _)) = self.read(caller, &candidate.resource.reference).await else { return Looked::NotAt };
         let mut bytes = 0;
         let mut texts = Vec::new();

@@ -161,8 +161,8 @@ fn answer(page: Page, templates: bool) -> Answered {
     let what = if templates { "templates" } else { "resources" };
     let mut lines = vec![match (page.entries.len(), &page.next) {
         (0, None) => format!("No {what}."),
-        (count, None) => format!("{count} {what}, the last of them included."),
-        (count, Some(_)) => format!("{count} {what}; there are more: call again with the cursor in \"nextCursor\"."),
+        (count, None) => format!("{count} {what}; there are no more."),
+        (count, Some(_)) => format!("{count} {what}; there are more: call again with cursor = nextCursor."),
     }];
     lines.extend(page.entries.iter().map(Entry::line));
     if let Some(next) = &page.next {

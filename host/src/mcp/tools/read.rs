@@ -263,8 +263,8 @@ impl Shown {
         if total > 0 {
             head += &match self.length {
                 0 => format!(" It has {total} characters, and none from {offset} on."),
-                length if length == total => format!(" All of its {total} characters:"),
-                length => format!(" Characters {offset} to {} of {total}:", offset + length),
+                length if length == total => format!(" All of {total} characters."),
+                length => format!(" Characters {offset} to {} of {total}.", offset + length),
             };
         }
         let mut structured = json!({ "uri": uri, "mount": mount.as_str(), "total": total, "contents": self.contents });

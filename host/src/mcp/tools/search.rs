@@ -96,6 +96,7 @@ fn answer(found: Found) -> Answered {
     let mut lines = vec![match (found.matches.len(), found.total) {
         (0, _) => "No matches.".to_owned(),
         (shown, total) if shown < total => format!("The best {shown} of {total} matches:"),
+        (1, _) => "One match:".to_owned(),
         (shown, _) => format!("{shown} matches:"),
     }];
     let mut matches: Vec<Value> = Vec::new();

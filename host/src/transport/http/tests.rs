@@ -12,8 +12,10 @@ use crate::admission::Admission;
 use crate::admission::budget::Budget;
 use crate::audit::Sink;
 use crate::catalog::Catalog;
+use crate::config::Watch;
 use crate::gateway::Gateway;
 use crate::gateway::consent::Consents;
+use crate::gateway::watching::Watching;
 use crate::mcp::cursor::Cursors;
 use crate::sandbox::{Compile, NotCompiled, Options, Sandbox};
 
@@ -51,6 +53,7 @@ impl Served {
                     Admission::new(1, Budget::new(1 << 30)),
                     Sink::off(),
                     Consents::new(&[0; 32], None),
+                    Watching::new(Watch::default(), None),
                     time,
                 );
                 let handler = Handler::new(Arc::new(gateway), Arc::new(Cursors::new(&[0; 32])), "http");

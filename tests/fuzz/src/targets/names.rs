@@ -2,13 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use belljar::admission::Gate;
 use belljar::catalog::{Mount, Snapshot};
-use belljar::config::{Ask, Cache};
-use belljar::model::{Digest, Limits, MountName, reference};
-use belljar::sandbox::MountId;
+use belljar::model::{Limits, MountName, reference};
 use iri_string::spec::UriSpec;
 use iri_string::template::UriTemplateStr;
 use iri_string::template::simple_context::SimpleContext;
@@ -19,25 +15,7 @@ use crate::{input, oracle};
 
 /// A mount that no call reaches.
 pub(super) fn mount(name: &str, base: &str) -> Arc<Mount> {
-    let name = MountName::new(name).unwrap();
-    Arc::new(Mount {
-        gate: Gate::new(name.clone(), Limits::default()),
-        name,
-        base: base.to_owned(),
-        file: "x.wasm".to_owned(),
-        digest: Digest([0; 32]),
-        id: MountId::none(),
-        ask: Ask::Never,
-        holds: Vec::new(),
-        uses: Vec::new(),
-        cache: Cache::default(),
-        search: false,
-        completes: false,
-        revises: false,
-        warning: None,
-        changes: AtomicU64::new(0),
-        lists: <_>::default(),
-    })
+    Arc::new(Mount::plain(MountName::new(name).unwrap(), base, Limits::default()))
 }
 
 /// A reference is taken exactly when the rules, written once more, take it; and whoever resolves a taken one against a

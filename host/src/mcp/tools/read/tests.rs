@@ -124,6 +124,6 @@ fn what_is_said_about_contents_stands_apart_from_them() {
     let blocks: Vec<_> = shown.content.iter().map(|block| block.as_text().unwrap().text.as_str()).collect();
     assert_eq!(
         blocks,
-        ["belljar://n/x, from the mount \"n\". All of its 38 characters:", "belljar://n/x, from the mount \"other\"."]
+        ["belljar://n/x, from the mount \"n\". All of 38 characters.", "belljar://n/x, from the mount \"other\"."]
     );
 }
