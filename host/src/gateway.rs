@@ -4,10 +4,12 @@
 
 mod answers;
 pub mod check;
+pub mod completing;
 pub mod consent;
 mod listing;
 mod record;
 mod rounds;
+pub mod search;
 pub mod watching;
 
 use std::pin::pin;
