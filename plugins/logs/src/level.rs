@@ -82,12 +82,14 @@ impl Level {
         // A key says it in so many words, wherever it stands; whoever writes keys means them.
         of_key(line).or_else(|| {
             words(window).find_map(|word| {
-                // A bare word counts when it is written as levels are and words are not.
-                let level = Level::of_word(word.text)?;
+                // A bare word counts when it is written as levels are and words are not. `LOG` is what one database says.
                 let shouts = word.text.bytes().all(|byte| byte.is_ascii_uppercase());
-                // `LOG` is what one database says for `info`.
-                let plain = !word.text.eq_ignore_ascii_case("log") || word.after == Some(b':');
-                (plain && (shouts || word.enclosed || word.first && word.after == Some(b':'))).then_some(level)
+                let heads = word.after == Some(b':') && word.first;
+                if !(shouts || word.enclosed || heads) {
+                    return None;
+                }
+                let level = Level::of_word(word.text)?;
+                (word.after == Some(b':') || !word.text.eq_ignore_ascii_case("log")).then_some(level)
             })
         })
     }
@@ -114,9 +116,11 @@ fn of_glog(line: &str) -> Option<Level> {
 
 /// `level=warn`, `lvl="warn"`, `severity=WARN`.
 fn of_key(line: &str) -> Option<Level> {
-    ["level=", "lvl=", "severity="].into_iter().find_map(|key| {
-        let at = memchr::memmem::find(line.as_bytes(), key.as_bytes())?;
-        let value = line.get(at + key.len()..)?.trim_start_matches('"');
+    memchr::memchr_iter(b'=', line.as_bytes()).find_map(|at| {
+        let (before, value) = (line.get(..at)?, line.get(at + 1..)?.trim_start_matches('"'));
+        if !["level", "lvl", "severity"].iter().any(|key| before.ends_with(key)) {
+            return None;
+        }
         let end = value.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(value.len());
         let word = value.get(..end)?;
         Level::of_word(word).or_else(|| Level::of_number(word.parse().ok()?))
@@ -158,7 +162,7 @@ fn words(line: &str) -> impl Iterator<Item = Word<'_>> {
 }
 
 fn is_wordy(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'/' | b'-') || !byte.is_ascii()
+    matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'-'..=b'9' | b'_' | 0x80..)
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ mod store;
 mod tail;
 mod time;
 
+use std::time::Duration;
+
 use belljar_guest::{
     Argument, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result, Revisions, Suggestions,
     Template, reference,
@@ -23,8 +25,9 @@ use belljar_guest::{
 use jiff::Timestamp;
 
 use query::Query;
+use source::Budget;
 use store::{Log, Store};
-use tail::Tail;
+use tail::{LastLine, Tail};
 use time::Calendar;
 
 /// The provider.
@@ -42,14 +45,17 @@ const PAGE: usize = 1000;
 /// The longest reference that the host takes.
 const LONGEST_REFERENCE: usize = 2 * 1024;
 
-/// How often a log is read once more because it was rotated meanwhile. More than once is rare, and no reason to fail.
-const ATTEMPTS: usize = 3;
+/// How often a log is read because it was rotated or emptied meanwhile. More than once is rare, and no reason to fail.
+const ATTEMPTS: usize = 8;
+
+/// How long to wait when the last line has no end, to see whether that is just being written.
+const UNFINISHED: Duration = Duration::from_millis(20);
 
 const TEXT: &str = "text/plain";
 
-const TAIL: &str = "{+path}{?lines,since,level,text}";
+const TAIL: &str = "{+path}{?lines,since,until,level,text}";
 
-const DAY: &str = "by-date/{date}/{+path}{?lines,level,text}";
+const DAY: &str = "by-date/{date}/{+path}{?lines,until,level,text}";
 
 impl Provider for Logs {
     fn open() -> Result<Self> {
@@ -82,7 +88,8 @@ impl Provider for Logs {
         Ok(vec![
             Template::new(TAIL).name("tail").title("The end of a log").mime_type(TEXT).description(format!(
                 "The last lines of the log at {{path}}: at most {{lines}} of them ({} unless you say otherwise, {} at most); \
-                 with {{since}} those from a time on (2026-11-21T10:00:00Z, or how long ago: 15m, 2h, 1d); with {{level}} the \
+                 with {{since}} and {{until}} those from a time on and before one (2026-11-21T10:00:00Z, or how long ago: 15m, 2h, \
+                 1d); with {{level}} the \
                  entries of that level and worse (trace, debug, info, warn, error, fatal); with {{text}} the entries that \
                  contain it. A stack trace is given with the entry that it belongs to.",
                 self.lines,
@@ -90,7 +97,7 @@ impl Provider for Logs {
             )),
             Template::new(DAY).name("day").title("A day of a log").mime_type(TEXT).description(
                 "What was written to the log at {path} on the day {date} (2026-11-21), also where that is in files that \
-                 were rotated; {lines}, {level} and {text} choose from it as in the other template",
+                 were rotated; {lines}, {until}, {level} and {text} choose from it as in the other template",
             ),
         ])
     }
@@ -120,6 +127,7 @@ impl Completion for Logs {
                 Suggestions::starting_with(value, found.logs.iter().map(|log| log.path.as_str()))
             }
             "lines" => Suggestions::starting_with(value, ["50", "200", "1000", "10000"]),
+            "until" => Suggestions::default(),
             "since" if !by_date => Suggestions::starting_with(value, ["15m", "1h", "6h", "1d", "7d"]),
             "level" => Suggestions::starting_with(value, level::NAMES.map(|(name, _)| name)),
             "text" => Suggestions::default(),
@@ -173,18 +181,33 @@ impl Logs {
 
     /// What a query asks for, from files that stayed what they were meanwhile.
     fn tail(&self, query: &Query) -> Result<Tail> {
-        let mut attempt = 1;
+        let mut budget = Budget::new();
+        let mut last_line = LastLine::Given;
+        let mut attempt = 0;
         loop {
-            let log = self.store.find(&query.path)?;
+            attempt += 1;
+            let is_last = attempt == ATTEMPTS;
+            let log = match self.store.find(&query.path) {
+                // Perhaps it was being renamed just now.
+                Err(Error::NotFound) if attempt < 3 => continue,
+                log => log?,
+            };
             if !log.is_text() {
                 return Err(Error::failed(format_args!("\"{}\" is no text, and no log to be read here", query.path)));
             }
-            let tail = tail::read(&log, query, &self.calendar)?;
-            let stayed = || !tail.changed && self.store.find(&query.path).is_ok_and(|after| is_continued(&log, &after));
-            if attempt == ATTEMPTS || stayed() {
+            let tail = tail::read(&log, query, &self.calendar, last_line, &mut budget)?;
+            if tail.unfinished {
+                std::thread::sleep(UNFINISHED);
+            }
+            let stayed = |after: Log| if tail.unfinished { after == log } else { is_continued(&log, &after) };
+            let is_whole = !tail.changed && self.store.find(&query.path).is_ok_and(stayed);
+            if is_whole || is_last || !budget.is_ample() {
                 return Ok(tail);
             }
-            attempt += 1;
+            // If it changes all the time, its last line may always be one that is being written.
+            if attempt > 1 {
+                last_line = LastLine::LeftOut;
+            }
         }
     }
 
@@ -207,7 +230,7 @@ impl Logs {
     }
 }
 
-/// Whether a log was at most written to meanwhile: its file has grown, the others are the same.
+/// Whether a log was at most written to meanwhile: its newest file has grown, the others are the same.
 fn is_continued(before: &Log, after: &Log) -> bool {
     match (before.files.split_first(), after.files.split_first()) {
         (Some((old, rest)), Some((new, rest_after))) => {

@@ -21,24 +21,49 @@ const LEVELS: [&str; 8] =
 const TIMES: [&str; 9] =
     ["time", "ts", "timestamp", "@timestamp", "datetime", "date", "asctime", "eventTime", "__REALTIME_TIMESTAMP"];
 
-/// Bytes as text that steers nothing: not UTF-8 is replaced, escape sequences are removed. `cut` bytes of it are not here.
-pub(crate) fn clean(bytes: &[u8], cut: u64) -> String {
-    let text = String::from_utf8_lossy(bytes.strip_suffix(b"\r").unwrap_or(bytes));
-    // The last one begins the second block of controls, and some letters.
-    let steers = |byte: u8| byte < b' ' && byte != b'\t' || byte == 0x7f || byte == 0xc2;
-    let mut text = match text {
-        Cow::Borrowed(text) if !text.bytes().any(steers) => text.to_owned(),
-        text => anstream::adapter::strip_str(&text).to_string().replace(|c: char| c.is_control() && c != '\t', ""),
+/// Bytes as text that steers nothing: what is not UTF-8 is replaced, escape sequences are removed. `cut` bytes of the line
+/// are not here.
+pub(crate) fn clean(bytes: &[u8], cut: u64) -> Cow<'_, str> {
+    let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) if is_plain(bytes) || !text.contains(steers) => Cow::Borrowed(text),
+        Ok(text) => Cow::Owned(stripped(text)),
+        Err(_) => Cow::Owned(stripped(&String::from_utf8_lossy(bytes))),
     };
-    if cut > 0 {
-        text.push_str(&format!(" ... ({cut} more bytes)"));
-    }
-    text
+    if cut == 0 { text } else { Cow::Owned(format!("{text} ... ({cut} more bytes)")) }
 }
 
-/// What a line of JSON says of itself.
+fn stripped(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string().replace(steers, "")
+}
+
+fn steers(c: char) -> bool {
+    c.is_control() && c != '\t'
+}
+
+/// Whether all bytes are printable ASCII: so are most lines, and eight bytes are looked at together.
+fn is_plain(bytes: &[u8]) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    let odd = chunks.iter().fold(0, |odd, chunk| {
+        let word = u64::from_ne_bytes(*chunk);
+        // The high bit of a byte: it was set, it is below a space, or it is 127.
+        odd | word | word.wrapping_sub(ONES * 0x20) | word.wrapping_add(ONES)
+    });
+    odd & HIGH == 0 && rest.iter().all(|byte| (b' '..0x7f).contains(byte))
+}
+
+/// What a line says of itself.
+#[derive(Debug)]
+pub(crate) enum Said<'a> {
+    Text(&'a str),
+    Json(Fields),
+}
+
+/// What a line of JSON says.
 #[derive(Debug, Default)]
-struct Fields {
+pub(crate) struct Fields {
     level: Option<Level>,
     time: Option<Value>,
 }
@@ -56,13 +81,14 @@ pub(crate) enum Shape {
 
 impl Shape {
     /// The shape of a log of which these are some lines.
-    pub(crate) fn of<'a>(lines: impl Iterator<Item = &'a str>) -> Shape {
+    pub(crate) fn of<'a>(lines: impl Iterator<Item = Cow<'a, str>>) -> Shape {
         let mut shape = Shape::Plain;
         for line in lines {
-            if has_time(line) {
+            let said = Said::of(&line);
+            if said.has_time() {
                 return Shape::Timed;
             }
-            if shape == Shape::Plain && level(line).is_some() {
+            if shape == Shape::Plain && said.level().is_some() {
                 shape = Shape::Levelled;
             }
         }
@@ -70,37 +96,49 @@ impl Shape {
     }
 
     /// Whether an entry begins with this line. Other lines belong to the entry before them.
-    pub(crate) fn begins(self, line: &str) -> bool {
+    pub(crate) fn begins(self, line: &str, said: &Said<'_>) -> bool {
         match line.as_bytes().first() {
             None | Some(b' ' | b'\t') => false,
             Some(_) => match self {
-                Shape::Timed => has_time(line),
-                Shape::Levelled => level(line).is_some(),
+                Shape::Timed => said.has_time(),
+                Shape::Levelled => said.level().is_some(),
                 Shape::Plain => true,
             },
         }
     }
 }
 
-fn has_time(line: &str) -> bool {
-    if line.starts_with('{') { fields(line).time.is_some() } else { time::find(line).is_some() }
-}
-
-/// The level that a line states.
-pub(crate) fn level(line: &str) -> Option<Level> {
-    if line.starts_with('{') { fields(line).level } else { Level::of_text(line) }
-}
-
-/// When a line was written.
-pub(crate) fn time(line: &str, calendar: &Calendar, written: Timestamp) -> Option<Timestamp> {
-    let of_text = |text: &str| time::find(text).and_then(|found| found.time(calendar, written));
-    if !line.starts_with('{') {
-        return of_text(line);
+impl<'a> Said<'a> {
+    pub(crate) fn of(line: &'a str) -> Self {
+        if line.starts_with('{') { Said::Json(fields(line)) } else { Said::Text(line) }
     }
-    match fields(line).time? {
-        Value::Number(number) => time::of_number(number.as_f64()?),
-        Value::String(text) => of_text(&text).or_else(|| time::of_number(text.parse().ok()?)),
-        _ => None,
+
+    fn has_time(&self) -> bool {
+        match self {
+            Said::Text(line) => time::find(line).is_some(),
+            Said::Json(fields) => fields.time.is_some(),
+        }
+    }
+
+    /// The level that the line states.
+    pub(crate) fn level(&self) -> Option<Level> {
+        match self {
+            Said::Text(line) => Level::of_text(line),
+            Said::Json(fields) => fields.level,
+        }
+    }
+
+    /// When it was written. `written` is when the file was.
+    pub(crate) fn time(&self, calendar: &Calendar, written: Timestamp) -> Option<Timestamp> {
+        let of_text = |text: &str| time::find(text).and_then(|found| found.time(calendar, written));
+        match self {
+            Said::Text(line) => of_text(line),
+            Said::Json(fields) => match fields.time.as_ref()? {
+                Value::Number(number) => time::of_number(number.as_f64()?),
+                Value::String(text) => of_text(text).or_else(|| time::of_number(text.parse().ok()?)),
+                _ => None,
+            },
+        }
     }
 }
 
@@ -178,25 +216,45 @@ mod tests {
             // Cut in the middle of a value.
             r#"{"PRIORITY":"3","__REALTIME_TIMESTAMP":"1795255200000000","msg":"x"#,
         ] {
-            assert_eq!(level(line), Some(Level::Error), "{line}");
-            assert_eq!(time(line, &calendar, now), Some(expected), "{line}");
-            assert!(Shape::Timed.begins(line));
+            let said = Said::of(line);
+            assert_eq!(said.level(), Some(Level::Error), "{line}");
+            assert_eq!(said.time(&calendar, now), Some(expected), "{line}");
+            assert!(Shape::Timed.begins(line, &said));
         }
         for line in ["{", "{}", "{x}", r#"{"level":[],"time":{}}"#, r#"{"time":0.25,"msg":"a duration"}"#] {
-            assert_eq!((level(line), time(line, &calendar, now)), (None, None), "{line}");
+            let said = Said::of(line);
+            assert_eq!((said.level(), said.time(&calendar, now)), (None, None), "{line}");
         }
     }
 
     #[test]
     fn the_shape_tells_where_entries_begin() {
+        let of = |lines: &[&'static str]| Shape::of(lines.iter().map(|line| Cow::Borrowed(*line)));
+        let begins = |shape: Shape, lines: &[&str]| -> Vec<bool> {
+            lines.iter().map(|line| shape.begins(line, &Said::of(line))).collect()
+        };
         let timed = ["2026-11-21 10:00:00 ERROR x", "java.lang.Exception: y", "\tat z", "Caused by: w", ""];
-        assert_eq!(Shape::of(timed.into_iter()), Shape::Timed);
-        assert_eq!(timed.map(|line| Shape::Timed.begins(line)), [true, false, false, false, false]);
+        assert_eq!(of(&timed), Shape::Timed);
+        assert_eq!(begins(Shape::Timed, &timed), [true, false, false, false, false]);
         let levelled = ["ERROR: x", "Traceback (most recent call last):", "  File y", "ValueError: z"];
-        assert_eq!(Shape::of(levelled.into_iter()), Shape::Levelled);
-        assert_eq!(levelled.map(|line| Shape::Levelled.begins(line)), [true, false, false, false]);
+        assert_eq!(of(&levelled), Shape::Levelled);
+        assert_eq!(begins(Shape::Levelled, &levelled), [true, false, false, false]);
         let plain = ["one", "  and more", "two"];
-        assert_eq!(Shape::of(plain.into_iter()), Shape::Plain);
-        assert_eq!(plain.map(|line| Shape::Plain.begins(line)), [true, false, true]);
+        assert_eq!(of(&plain), Shape::Plain);
+        assert_eq!(begins(Shape::Plain, &plain), [true, false, true]);
+    }
+
+    #[test]
+    fn plain_bytes_are_told_from_others_wherever_they_stand() {
+        for length in 0..20 {
+            assert!(is_plain(&vec![b'~'; length]) && is_plain(&vec![b' '; length]));
+            for at in 0..length {
+                for byte in [0, b'\t', 0x1b, 0x1f, 0x7f, 0x80, 0xc2, 0xff] {
+                    let mut bytes = vec![b'x'; length];
+                    bytes[at] = byte;
+                    assert!(!is_plain(&bytes), "{byte} at {at} of {length}");
+                }
+            }
+        }
     }
 }

@@ -59,11 +59,16 @@ impl Query {
             }
             match reference::decode(key)?.as_str() {
                 "lines" => asked = Some(self::lines(&value)?),
-                "since" if date.is_none() => wanted.since = Some(since(&value, calendar)?),
+                "since" if date.is_none() => wanted.since = Some(time(&value, calendar)?),
+                "until" => {
+                    let until = time(&value, calendar)?;
+                    wanted.until = Some(wanted.until.map_or(until, |end| end.min(until)));
+                }
                 "level" => wanted.level = Some(line::level_named(&value)?),
                 "text" => wanted.text = Some(value.to_lowercase()),
                 other => {
-                    let known = if date.is_some() { "lines, level, text" } else { "lines, since, level, text" };
+                    let known =
+                        if date.is_some() { "lines, until, level, text" } else { "lines, since, until, level, text" };
                     return Err(Error::invalid(format_args!("no parameter \"{other}\": there are {known}")));
                 }
             }
@@ -90,8 +95,8 @@ fn lines(text: &str) -> Result<usize> {
     })
 }
 
-fn since(text: &str, calendar: &Calendar) -> Result<Timestamp> {
-    calendar.since(text).ok_or_else(|| {
+fn time(text: &str, calendar: &Calendar) -> Result<Timestamp> {
+    calendar.moment(text).ok_or_else(|| {
         Error::invalid(format_args!(
             "the time \"{text}\" is none: expected one such as 2026-11-21T10:00:00Z, 2026-11-21, or how long ago, such as \
              15m, 2h, 1d"
@@ -136,6 +141,9 @@ mod tests {
         assert_eq!((day.path.as_str(), day.level), ("sub/app.log", Some(Level::Error)));
         assert_eq!(day.since.unwrap().to_string(), "2026-11-20T00:00:00Z");
         assert_eq!(day.until.unwrap().to_string(), "2026-11-21T00:00:00Z");
+        let noon = parse("by-date/2026-11-20/app.log?until=2026-11-20T12:00:00Z").unwrap();
+        assert_eq!(noon.until.unwrap().to_string(), "2026-11-20T12:00:00Z");
+        assert_eq!(parse("by-date/2026-11-20/app.log?until=2026-11-25").unwrap().until, day.until);
         // A directory may be called that.
         assert_eq!(parse("by-date/app.log").unwrap().path, "by-date/app.log");
     }
@@ -148,8 +156,9 @@ mod tests {
             ("app.log?lines=x", "\"x\" is no number of lines"),
             ("app.log?since=yesterday", "such as 2026-11-21T10:00:00Z"),
             ("app.log?level=loud", "trace, debug, info, warn, error, fatal"),
-            ("app.log?limit=5", "lines, since, level, text"),
-            ("by-date/2026-11-21/app.log?since=1d", "lines, level, text"),
+            ("app.log?until=soon", "such as 2026-11-21T10:00:00Z"),
+            ("app.log?limit=5", "lines, since, until, level, text"),
+            ("by-date/2026-11-21/app.log?since=1d", "lines, until, level, text"),
             ("by-date/yesterday/app.log", "such as 2026-11-21"),
             ("by-date/20261121/app.log", "such as 2026-11-21"),
             ("by-date/2026-11-31/app.log", "such as 2026-11-21"),

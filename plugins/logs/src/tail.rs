@@ -8,14 +8,11 @@ use std::time::SystemTime;
 use belljar_guest::{Error, Result};
 use jiff::{Timestamp, ToSpan};
 
-use crate::line::{self, Shape};
+use crate::line::{self, Said, Shape};
 use crate::query::Query;
 use crate::source::{self, Budget, End, Source};
 use crate::store::{Log, LogFile};
 use crate::time::Calendar;
-
-/// How much of a log is searched for one reading: read from plain files, or unpacked.
-pub(crate) const SEARCHED: u64 = 32 * 1024 * 1024;
 
 /// How much text one reading gives.
 pub(crate) const LARGEST: usize = 1024 * 1024;
@@ -40,6 +37,8 @@ pub(crate) struct Tail {
     pub(crate) note: Option<String>,
     /// A file was not what it was when the log was looked up.
     pub(crate) changed: bool,
+    /// A last line has no end: perhaps it is just being written.
+    pub(crate) unfinished: bool,
 }
 
 /// What has been collected on the way back.
@@ -63,12 +62,37 @@ struct Collected<'q> {
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     On,
+    /// The text is as long as it may be.
+    Full,
     Done,
 }
 
+/// What is thought of an entry.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    In,
+    Out,
+    /// It and all that is older is before what was asked for.
+    Before,
+}
+
+/// What to do with a last line that has no end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LastLine {
+    /// Some files are like that.
+    Given,
+    /// It is being written.
+    LeftOut,
+}
+
 /// Reads what a query wants of a log.
-pub(crate) fn read(log: &Log, query: &Query, calendar: &Calendar) -> Result<Tail> {
-    let mut budget = Budget { left: SEARCHED };
+pub(crate) fn read(
+    log: &Log,
+    query: &Query,
+    calendar: &Calendar,
+    last_line: LastLine,
+    budget: &mut Budget,
+) -> Result<Tail> {
     let mut tail = Tail::default();
     let mut collected = Collected {
         query,
@@ -82,6 +106,7 @@ pub(crate) fn read(log: &Log, query: &Query, calendar: &Calendar) -> Result<Tail
     };
     let mut shape = None;
     let mut any = false;
+    let mut known = None;
     for file in &log.files {
         let written = file.modified.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(calendar.now);
         // Nothing in a file is newer than itself.
@@ -94,54 +119,81 @@ pub(crate) fn read(log: &Log, query: &Query, calendar: &Calendar) -> Result<Tail
         {
             continue;
         }
-        let Some(mut source) = Source::open(file, &mut budget)? else {
+        let beyond = |block: &[u8]| {
+            query.until.is_some_and(|until| {
+                let time = whole_lines(block).and_then(|lines| first_time(lines, calendar, written));
+                time.is_some_and(|time| time >= late(until))
+            })
+        };
+        let Some(mut source) = Source::open(file, budget, beyond)? else {
             tail.changed = true;
             continue;
         };
-        if source.length() == 0 {
+        if source.is_empty() {
+            continue;
+        }
+        // It was renamed since it was read by the name that it had.
+        if known.as_ref().is_some_and(|mark| source.has(mark, budget)) {
+            tail.changed = true;
             continue;
         }
         // An unfinished guess is made again with an older file, which may have more to tell by.
         let shape = match shape {
             Some(Shape::Timed | Shape::Levelled) => shape.unwrap_or(Shape::Plain),
-            _ => *shape.insert(sample(&mut source, &mut budget)),
+            _ => *shape.insert(sample(&mut source, budget)),
         };
         if let Some(until) = query.until
             && source.is_plain()
         {
-            let position = position_of(&mut source, until, calendar, written, &mut budget);
+            let position = position_of(&mut source, until, calendar, written, budget);
             source.seek(position);
+        }
+        if last_line == LastLine::LeftOut {
+            source.leave_out_unfinished();
         }
         any = true;
         let before = collected.lines.len() + collected.pending.len();
-        let step = collected.take(&mut source, shape, calendar, written, &mut budget)?;
+        let step = collected.take(&mut source, shape, calendar, written, budget)?;
+        known = source.mark();
+        tail.changed |= known.as_ref().is_some_and(|mark| !source.has(mark, budget));
+        tail.unfinished |= source.is_unfinished();
         if collected.lines.len() + collected.pending.len() > before {
             tail.files.push(file.name.clone());
         }
+        if source.is_damaged {
+            collected.note.get_or_insert(format!("{} is damaged or unfinished: it was read up to there", file.name));
+        }
         match step {
             Taken::End(End::Beginning) => {}
-            Taken::End(End::Damaged) => {
-                collected
-                    .note
-                    .get_or_insert(format!("{} is damaged or unfinished: it was read up to there", file.name));
-            }
             Taken::End(End::Changed) => {
                 tail.changed = true;
                 break;
             }
             Taken::End(End::Spent) => {
+                let at = first_time(source.oldest(), calendar, written);
+                collected.note = Some(format!("stopped before all was searched{}", go_on(at)));
+                break;
+            }
+            Taken::End(End::TooLarge) => {
                 collected.note = Some(format!(
-                    "stopped after {} MiB were searched: ask for a day, or for fewer lines",
-                    SEARCHED >> 20
+                    "{} was not read: it is damaged, or unpacking it is more work than one reading may be ({} MiB)",
+                    file.name,
+                    Budget::ALL >> 20
                 ));
                 break;
             }
             Taken::End(End::Dropped) => {
-                collected.note = Some(format!(
+                collected.note.get_or_insert(format!(
                     "{} is large when unpacked: only its last {} MiB were searched",
                     file.name,
                     source::KEPT >> 20
                 ));
+                break;
+            }
+            Taken::Full => {
+                let mut oldest = collected.lines.iter().rev().take(1000);
+                let at = oldest.find_map(|line| Said::of(line).time(calendar, written));
+                collected.note = Some(format!("stopped at {} KiB of text{}", LARGEST >> 10, go_on(at)));
                 break;
             }
             Taken::Done => break,
@@ -162,6 +214,8 @@ pub(crate) fn read(log: &Log, query: &Query, calendar: &Calendar) -> Result<Tail
 /// How reading a file ended.
 enum Taken {
     End(End),
+    /// There is as much text as there may be.
+    Full,
     /// All that was asked for is there.
     Done,
 }
@@ -181,15 +235,30 @@ impl Collected<'_> {
                 Ok(raw) => line::clean(raw.bytes, raw.cut),
                 Err(end) => return Ok(Taken::End(end)),
             };
-            let step = if self.query.chooses() {
-                let begins = shape.begins(&text);
-                self.hold(text);
-                if begins { self.entry(calendar, written) } else { Step::On }
+            let step = if !self.query.chooses() {
+                self.push(text.into_owned())
             } else {
-                self.push(text)
+                let said = Said::of(&text);
+                if !shape.begins(&text, &said) {
+                    self.hold(text.into_owned());
+                    continue;
+                }
+                match self.judge(&said, calendar, written) {
+                    Verdict::In if self.pending_matches || self.is_match(&text) => {
+                        self.hold(text.into_owned());
+                        self.accept()
+                    }
+                    Verdict::In | Verdict::Out => {
+                        self.drop_pending();
+                        Step::On
+                    }
+                    Verdict::Before => Step::Done,
+                }
             };
-            if step == Step::Done {
-                return Ok(Taken::Done);
+            match step {
+                Step::On => {}
+                Step::Full => return Ok(Taken::Full),
+                Step::Done => return Ok(Taken::Done),
             }
         }
     }
@@ -197,8 +266,7 @@ impl Collected<'_> {
     /// Takes one line, whatever it says.
     fn push(&mut self, line: String) -> Step {
         if self.bytes + line.len() > LARGEST {
-            self.note = Some(format!("stopped at {} KiB of text", LARGEST >> 10));
-            return Step::Done;
+            return Step::Full;
         }
         self.bytes += line.len() + 1;
         self.lines.push(line);
@@ -207,7 +275,7 @@ impl Collected<'_> {
 
     /// Holds a line until the entry begins that it belongs to.
     fn hold(&mut self, line: String) {
-        self.pending_matches |= self.query.text.as_deref().is_none_or(|text| contains(&line, text));
+        self.pending_matches |= self.is_match(&line);
         self.pending_bytes += line.len() + 1;
         self.pending.push_back(line);
         // Of an entry that is too long, the beginning is what counts.
@@ -218,53 +286,40 @@ impl Collected<'_> {
         }
     }
 
-    /// Takes what is held as an entry, if it is one that was asked for.
-    fn entry(&mut self, calendar: &Calendar, written: Timestamp) -> Step {
-        let Some(first) = self.pending.back() else { return Step::On };
-        let query = self.query;
-        if query.since.is_some() || query.until.is_some() {
-            match line::time(first, calendar, written) {
-                Some(time) => {
-                    self.timed = true;
-                    if query.since.is_some_and(|since| time < early(since)) {
-                        self.drop_pending();
-                        return Step::Done;
-                    }
-                    let is_in =
-                        query.since.is_none_or(|since| time >= since) && query.until.is_none_or(|until| time < until);
-                    if !is_in {
-                        self.drop_pending();
-                        return Step::On;
-                    }
-                }
-                None => {
-                    self.drop_pending();
-                    return Step::On;
-                }
-            }
-        }
-        if query.level.is_some_and(|wanted| line::level(first).is_none_or(|level| level < wanted)) {
-            self.drop_pending();
-            return Step::On;
-        }
-        self.accept()
+    /// Whether a line has the text that is asked for.
+    fn is_match(&self, line: &str) -> bool {
+        self.query.text.as_deref().is_none_or(|text| contains(line, text))
     }
 
-    /// Takes what is held if it has the text that was asked for, and fits.
-    fn accept(&mut self) -> Step {
-        if !self.pending_matches {
-            self.drop_pending();
-            return Step::On;
+    /// Judges an entry by its first line.
+    fn judge(&mut self, first: &Said<'_>, calendar: &Calendar, written: Timestamp) -> Verdict {
+        let query = self.query;
+        if query.since.is_some() || query.until.is_some() {
+            let Some(time) = first.time(calendar, written) else { return Verdict::Out };
+            self.timed = true;
+            if query.since.is_some_and(|since| time < early(since)) {
+                return Verdict::Before;
+            }
+            if query.since.is_some_and(|since| time < since) || query.until.is_some_and(|until| time >= until) {
+                return Verdict::Out;
+            }
         }
+        if query.level.is_some_and(|wanted| first.level().is_none_or(|level| level < wanted)) {
+            return Verdict::Out;
+        }
+        Verdict::In
+    }
+
+    /// Takes the entry that is held, if it fits.
+    fn accept(&mut self) -> Step {
         // An entry is not begun in its middle; but the newest one is given as far as it goes.
         if !self.lines.is_empty() && self.lines.len() + self.pending.len() > self.query.lines {
             self.drop_pending();
             return Step::Done;
         }
         if self.bytes + self.pending_bytes > LARGEST && !self.lines.is_empty() {
-            self.note = Some(format!("stopped at {} KiB of text", LARGEST >> 10));
             self.drop_pending();
-            return Step::Done;
+            return Step::Full;
         }
         self.bytes += self.pending_bytes;
         self.lines.extend(self.pending.drain(..));
@@ -275,7 +330,7 @@ impl Collected<'_> {
     /// What is held at the end has no beginning.
     fn finish(&mut self) {
         let query = self.query;
-        if !self.pending.is_empty() && query.since.is_none() && query.until.is_none() && query.level.is_none() {
+        if self.pending_matches && query.since.is_none() && query.until.is_none() && query.level.is_none() {
             self.accept();
         }
         self.drop_pending();
@@ -310,6 +365,17 @@ fn contains(line: &str, wanted: &str) -> bool {
     line.to_lowercase().contains(wanted)
 }
 
+/// How to get at what is older. Times may be no finer than seconds, so that a second is given twice rather than never.
+fn go_on(at: Option<Timestamp>) -> String {
+    let at = at.and_then(|at| Timestamp::from_second(at.as_second() + 1).ok());
+    at.map(|at| format!("; to go on, ask once more with until={at}")).unwrap_or_default()
+}
+
+/// All but the first line of some bytes, which is not whole.
+fn whole_lines(bytes: &[u8]) -> Option<&[u8]> {
+    bytes.get(memchr::memchr(b'\n', bytes)? + 1..)
+}
+
 /// The shape of a log, by the end of a file of it.
 fn sample(source: &mut Source, budget: &mut Budget) -> Shape {
     let end = source.length();
@@ -320,8 +386,7 @@ fn sample(source: &mut Source, budget: &mut Budget) -> Shape {
     if from > 0 {
         lines.next();
     }
-    let lines: Vec<String> = lines.map(|bytes| line::clean(bytes.get(..line::LONGEST).unwrap_or(bytes), 0)).collect();
-    Shape::of(lines.iter().map(String::as_str))
+    Shape::of(lines.map(|bytes| line::clean(bytes.get(..line::LONGEST).unwrap_or(bytes), 0)))
 }
 
 /// A place in a file behind all that was written before `until`, found by halving: nothing between is read.
@@ -337,8 +402,7 @@ fn position_of(
     while high - low > PROBE {
         let middle = low + (high - low) / 2;
         let bytes = source.peek(middle, PROBE.min(high - middle), budget);
-        // The first line is not whole.
-        let whole = memchr::memchr(b'\n', &bytes).and_then(|newline| bytes.get(newline + 1..)).unwrap_or_default();
+        let whole = whole_lines(&bytes).unwrap_or_default();
         // Where there is no time at all, what comes later is the side on which nothing is missed.
         match first_time(whole, calendar, written) {
             Some(time) if time >= late => high = middle,
@@ -374,6 +438,6 @@ fn begun(file: &LogFile, calendar: &Calendar) -> Option<Timestamp> {
 fn first_time(bytes: &[u8], calendar: &Calendar, written: Timestamp) -> Option<Timestamp> {
     bytes.split(|byte| *byte == b'\n').find_map(|bytes| {
         let text = line::clean(bytes.get(..line::LONGEST).unwrap_or(bytes), 0);
-        line::time(&text, calendar, written)
+        Said::of(&text).time(calendar, written)
     })
 }

@@ -5,6 +5,7 @@
 
 use jiff::civil::{Date, DateTime};
 use jiff::fmt::strtime::BrokenDownTime;
+use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Span, Timestamp, ToSpan};
 
@@ -82,10 +83,8 @@ pub(crate) fn find(line: &str) -> Option<Found<'_>> {
 fn form(text: &str, at: usize) -> Option<Form> {
     let first = *text.as_bytes().first()?;
     if first.is_ascii_digit() {
-        let iso = |separator: char| {
-            shaped(text, "0000-00-00").then_some(()).and(text.get(10..11)).is_some_and(|c| c.starts_with(separator))
-        };
-        if (iso('T') || iso(' ') || iso('_') || iso(':')) && text.get(11..).is_some_and(|rest| shaped(rest, "00:00")) {
+        let separated = matches!(text.as_bytes().get(10), Some(b'T' | b' ' | b'_' | b':'));
+        if separated && shaped(text, "0000-00-00") && text.get(11..).is_some_and(|rest| shaped(rest, "00:00")) {
             return Some(Form::Iso);
         }
         if shaped(text, "00/Aaa/0000:00:00:00") {
@@ -135,10 +134,19 @@ impl Found<'_> {
         let (time, rest) = match self.form {
             Form::Iso => {
                 let end = 11 + text.get(11..)?.bytes().take_while(|b| b.is_ascii_digit() || *b == b':').count();
-                let (fraction, rest) = fraction(text.get(end..)?);
-                let clock = text.get(11..end)?;
-                let plain = format!("{}-{}-{} {clock}{fraction}", text.get(..4)?, text.get(5..7)?, text.get(8..10)?);
-                (plain.parse().ok()?, rest)
+                let fraction = fraction_length(text.get(end..)?);
+                let (time, rest) = text.split_at_checked(end + fraction)?;
+                // Mostly as the library wants it; there are many lines.
+                let plain = matches!(time.as_bytes(), [_, _, _, _, b'-', _, _, b'-', _, _, b' ' | b'T', ..]);
+                let read = |time: &str| DateTimeParser::new().parse_datetime(time).ok();
+                let time = match plain && fraction <= 10 {
+                    true => read(time)?,
+                    false => {
+                        let (date, clock) = (time.get(..10)?.replace(['/', '.'], "-"), time.get(11..end)?);
+                        read(&format!("{date} {clock}{}", time.get(end..end + fraction.min(10))?))?
+                    }
+                };
+                (time, rest)
             }
             Form::Compact => {
                 let format = if shaped(text, "00000000T") { "%Y%m%dT%H%M%S" } else { "%Y%m%d %H:%M:%S" };
@@ -150,7 +158,7 @@ impl Found<'_> {
             Form::Glog => return yearless("%m%d %H:%M:%S", text, calendar, written),
             Form::Asctime => {
                 let (clock, rest) = text.split_at_checked(15)?;
-                let year = fraction(rest).1.get(..5)?;
+                let year = rest.get(fraction_length(rest)..)?.get(..5)?;
                 parsed("%b %e %H:%M:%S %Y", &format!("{clock}{year}")).map(|(time, _)| (time, ""))?
             }
             Form::Epoch => {
@@ -168,7 +176,8 @@ impl Found<'_> {
 
 fn parsed<'a>(format: &str, text: &'a str) -> Option<(DateTime, &'a str)> {
     let (broken, length) = BrokenDownTime::parse_prefix(format, text).ok()?;
-    Some((broken.to_datetime().ok()?, fraction(text.get(length..)?).1))
+    let rest = text.get(length..)?;
+    Some((broken.to_datetime().ok()?, rest.get(fraction_length(rest)..)?))
 }
 
 /// A time without a year: the last one that is not after the file was written to.
@@ -183,14 +192,11 @@ fn yearless(format: &str, text: &str, calendar: &Calendar, written: Timestamp) -
     })
 }
 
-/// Splits off `.123` or `,123`, as `.123`, with no more digits than can be told.
-fn fraction(text: &str) -> (String, &str) {
-    let Some(digits) = text.strip_prefix(['.', ',']) else { return (String::new(), text) };
+/// The length of `.123` or `,123`.
+fn fraction_length(text: &str) -> usize {
+    let Some(digits) = text.strip_prefix(['.', ',']) else { return 0 };
     let length = digits.bytes().take_while(u8::is_ascii_digit).count();
-    match (digits.get(..length.min(9)), digits.get(length..)) {
-        (Some(shown), Some(rest)) if !shown.is_empty() => (format!(".{shown}"), rest),
-        _ => (String::new(), text),
-    }
+    if length == 0 { 0 } else { length + 1 }
 }
 
 /// The offset that a text begins with: `Z`, `+01:00`, ` +0100`, ` UTC`.
@@ -244,7 +250,7 @@ impl Calendar {
     }
 
     /// The time that a query means: RFC 3339, without a zone, a day, or so long ago.
-    pub(crate) fn since(&self, text: &str) -> Option<Timestamp> {
+    pub(crate) fn moment(&self, text: &str) -> Option<Timestamp> {
         if let Ok(time) = text.parse() {
             return Some(time);
         }
@@ -289,6 +295,8 @@ mod tests {
             ("2026-11-21 10:00:00,123 - name - INFO - x", "2026-11-21T09:00:00.123Z"),
             ("2026-11-21 10:00:00 +0000: x", "2026-11-21T10:00:00Z"),
             ("2026-11-21 10:00:00.123 UTC [12] LOG:  x", "2026-11-21T10:00:00.123Z"),
+            ("2026.11.21 10:00:00.1234567891234 x", "2026-11-21T09:00:00.123456789Z"),
+            ("2026-11-21T10:00:00.1234567891234Z x", "2026-11-21T10:00:00.123456789Z"),
             ("2026-11-21 10:00 x", "2026-11-21T09:00:00Z"),
             ("2026/11/21 10:00:00 [error] x", "2026-11-21T09:00:00Z"),
             ("[2026-11-21 10:00:00] local.ERROR: x", "2026-11-21T09:00:00Z"),
@@ -344,7 +352,7 @@ mod tests {
     #[test]
     fn queries_may_count_back() {
         let calendar = calendar();
-        let since = |text| calendar.since(text).map(|time| time.to_string());
+        let moment = |text| calendar.moment(text).map(|time| time.to_string());
         for (text, expected) in [
             ("15m", "2026-11-21T11:45:00Z"),
             ("2h", "2026-11-21T10:00:00Z"),
@@ -355,10 +363,10 @@ mod tests {
             ("2026-11-21T10:00", "2026-11-21T09:00:00Z"),
             ("2026-11-21", "2026-11-20T23:00:00Z"),
         ] {
-            assert_eq!(since(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(moment(text).as_deref(), Some(expected), "{text}");
         }
         for text in ["", "yesterday", "-15m", "15", "m", "10:00", "15m ago", "99999999999y"] {
-            assert_eq!(since(text), None, "{text}");
+            assert_eq!(moment(text), None, "{text}");
         }
     }
 
