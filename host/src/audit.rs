@@ -27,6 +27,8 @@ pub struct Record {
     pub operation: &'static str,
     /// The relative reference, or the whole URI where no mount was found; cut to 2 KiB.
     pub reference: Option<String>,
+    /// What it was answered from, where no call was made for it: `cache`, `another read`.
+    pub served_from: Option<&'static str>,
     /// How it ended.
     pub outcome: Result<(), ReadError>,
     /// What it used.
@@ -55,6 +57,8 @@ struct Line<'a> {
     digest: Option<String>,
     operation: &'a str,
     reference: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    served_from: Option<&'a str>,
     outcome: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     blame: Option<&'a str>,
@@ -136,6 +140,7 @@ impl Record {
             digest: self.digest.map(|digest| digest.to_string()),
             operation: self.operation,
             reference: self.reference.as_deref(),
+            served_from: self.served_from,
             outcome: error.map_or("ok", ReadError::kind),
             blame: error.map(|error| error.blame().as_str()),
             error: error.map(ToString::to_string),

@@ -3,18 +3,22 @@
 //! Knows names, bases and states. Must not know MCP, nor call a guest: listings are fetched by the gateway and
 //! checked by `catalog::listing`.
 
+pub mod kept;
 pub mod listing;
 pub mod mount;
 pub mod quarantine;
+pub mod watch;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use tokio::sync::watch;
+use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
+use crate::admission::budget::Budget;
 use crate::model::MountName;
+use kept::Shelves;
 pub use mount::{Mount, Refused, Source};
 pub use quarantine::Quarantined;
 
@@ -82,6 +86,21 @@ impl Snapshot {
         })
     }
 
+    /// Forgets the listings of mounts in whose base another mount's has appeared since `before`, or from which one has gone:
+    /// other entries of theirs are served now.
+    fn forget_lists(&self, before: &Self) {
+        let one_sided = |a: &Self, b: &Self| -> Vec<String> {
+            a.bases.keys().filter(|base| !b.bases.contains_key(*base)).cloned().collect()
+        };
+        let changed = [one_sided(self, before), one_sided(before, self)].concat();
+        for mount in &self.mounts {
+            if changed.iter().any(|base| *base != mount.base && base.starts_with(&mount.base)) {
+                mount.lists.0.clear();
+                mount.lists.1.clear();
+            }
+        }
+    }
+
     /// All mounts, sorted by name.
     pub fn mounts(&self) -> &[Arc<Mount>] {
         &self.mounts
@@ -91,6 +110,11 @@ impl Snapshot {
     pub fn from(&self, name: Option<&MountName>) -> &[Arc<Mount>] {
         let start = name.map_or(0, |name| self.mounts.partition_point(|mount| mount.name < *name));
         self.mounts.get(start..).unwrap_or_default()
+    }
+
+    /// The mount of that name.
+    pub fn find(&self, name: &MountName) -> Option<&Arc<Mount>> {
+        self.from(Some(name)).first().filter(|mount| mount.name == *name)
     }
 
     /// What is not served.
@@ -107,16 +131,21 @@ impl Snapshot {
 /// The current snapshot.
 pub struct Catalog {
     snapshot: ArcSwap<Snapshot>,
-    settled: watch::Sender<bool>,
-}
-
-impl Default for Catalog {
-    fn default() -> Self {
-        Self { snapshot: ArcSwap::default(), settled: watch::Sender::new(false) }
-    }
+    settled: Sender<bool>,
+    shelves: Arc<Shelves>,
 }
 
 impl Catalog {
+    /// An empty one, whose listings count against `budget`.
+    pub fn new(budget: Arc<Budget>) -> Self {
+        Self { snapshot: ArcSwap::default(), settled: Sender::new(false), shelves: Shelves::new(budget) }
+    }
+
+    /// The memory of listings.
+    pub fn shelves(&self) -> &Arc<Shelves> {
+        &self.shelves
+    }
+
     /// The mounts now.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
@@ -124,14 +153,26 @@ impl Catalog {
 
     /// Puts a new snapshot in place.
     pub fn publish(&self, snapshot: Snapshot) {
-        self.snapshot.store(Arc::new(snapshot));
+        let snapshot = Arc::new(snapshot);
+        let before = self.snapshot.swap(Arc::clone(&snapshot));
+        snapshot.forget_lists(&before);
         // Whoever waits for a mount looks again.
         self.settled.send_modify(|_| {});
+    }
+
+    /// Tells each time that a snapshot was put in place.
+    pub fn changes(&self) -> Receiver<bool> {
+        self.settled.subscribe()
     }
 
     /// Says that every file that was there at the start is now either served or refused.
     pub fn settle(&self) {
         self.settled.send_replace(true);
+    }
+
+    /// Whether it has.
+    pub fn is_settled(&self) -> bool {
+        *self.settled.borrow()
     }
 
     /// Waits for [`Catalog::settle`], but not beyond `by`. Says whether everything is loaded.
@@ -187,7 +228,7 @@ mod tests {
 
     #[tokio::test]
     async fn settling_is_waited_for() {
-        let catalog = Catalog::default();
+        let catalog = Catalog::new(Budget::new(1 << 30));
         assert!(!catalog.settled(Instant::now()).await);
         catalog.settle();
         assert!(catalog.settled(Instant::now()).await);
@@ -195,7 +236,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_mount_is_waited_for_no_longer_than_until_it_is_there() {
-        let catalog = Arc::new(Catalog::default());
+        let catalog = Arc::new(Catalog::new(Budget::new(1 << 30)));
         let (own, is_there) = (Arc::clone(&catalog), |snapshot: &Snapshot| snapshot.route("a://x").is_some());
         let by = Instant::now() + std::time::Duration::from_secs(60);
         let waiting = tokio::spawn(async move { own.settled_or(by, is_there).await });

@@ -3,6 +3,7 @@
 //! Every message names the key's path, says what was expected, and the nearest valid key where one was misspelt. The
 //! file is written by people only; nothing a provider does changes it.
 
+mod live;
 pub mod lock;
 mod section;
 
@@ -15,6 +16,7 @@ use crate::grants::secrets::Source;
 use crate::grants::{Ambient, KINDS, Requested};
 use crate::model::error::show_bytes;
 use crate::model::{Limits, MountName, limits, reference, text};
+pub use live::{Cache, Watch};
 use lock::Pins;
 use section::{Bytes, Percent, Section, Span};
 
@@ -79,6 +81,10 @@ pub struct Config {
     pub secrets: BTreeMap<String, Source>,
     /// How upstreams are found and trusted.
     pub network: Network,
+    /// How what changes is followed.
+    pub watch: Watch,
+    /// Whether clients are given tools that list, read and search.
+    pub tools: bool,
     /// The limits of mounts that are not named.
     pub limits: Limits,
     /// The mounts that are named, by name.
@@ -112,6 +118,10 @@ pub struct Mount {
     pub grants: Requested,
     /// Whether a person may be asked for what is not granted.
     pub ask: Ask,
+    /// Whether its answers may be served again.
+    pub cache: Cache,
+    /// Whether a search looks into contents, and not only at names and descriptions.
+    pub search: bool,
     /// The limits.
     pub limits: Limits,
 }
@@ -213,6 +223,8 @@ impl Config {
             None => Limits::default(),
             Some(section) => read_limits(section, Limits::default())?,
         };
+        let watch = root.section("watch")?.map_or(Ok(Watch::default()), live::read_watch)?;
+        let tools = root.take::<bool>("tools", "true or false")?.unwrap_or(true);
         let secrets = read_secrets(&mut root)?;
         let network = match root.section("network")? {
             None => Network::default(),
@@ -264,6 +276,8 @@ impl Config {
             list_time,
             secrets,
             network,
+            watch,
+            tools,
             limits,
             mounts,
             file,
@@ -341,6 +355,8 @@ fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> 
         reference::check_base(uri).map_err(|why| format!("{}uri = {uri:?} {why}", section.path()))?;
     }
     let ask = read_ask(&mut section)?;
+    let cache = live::read_cache(&mut section)?;
+    let search = section.take::<bool>("search", "true or false")?.unwrap_or(false);
     let limits = match section.section("limits")? {
         None => defaults.clone(),
         Some(own) => read_limits(own, defaults.clone())?,
@@ -370,7 +386,7 @@ fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> 
         ));
     }
     section.finish(&KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>())?;
-    Ok(Mount { component, uri, grants, ask, limits })
+    Ok(Mount { component, uri, grants, ask, cache, search, limits })
 }
 
 fn read_ask(section: &mut Section) -> Result<Ask, String> {

@@ -2,39 +2,36 @@
 //!
 //! A read is one line through here. Knows no MCP and no WebAssembly; every request ends in exactly one record per call.
 
+mod answers;
 pub mod check;
 pub mod consent;
+mod listing;
 mod record;
+mod rounds;
+pub mod watching;
 
-use std::collections::{HashSet, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesOrdered;
 use tokio::time::{Instant, timeout_at};
 
 use crate::admission::Admission;
 use crate::admission::budget::Budget;
 use crate::audit::Sink;
-use crate::catalog::listing::{Listed, Position, is_full};
 use crate::catalog::{Catalog, Mount, Snapshot};
-use crate::model::error::{Bound, Limit};
+use crate::config::Ask;
+use crate::model::error::Bound;
 use crate::model::{
-    Answer, Caller, Description, Fault, Guard, MountName, Operation, Outcome, ReadError, Reading, reference, text,
+    Answer, Caller, Completing, Description, Fault, Operation, Outcome, ReadError, Reading, Suggestions, reference,
+    text,
 };
 use crate::sandbox::Sandbox;
+use answers::Answers;
 use consent::{Asking, Consents, Question, Round};
+pub use listing::Listing;
 use record::Recorder;
-
-/// Mounts whose first page is asked for at once.
-const WINDOW: usize = 8;
-
-/// Pages of a walk that one mount may use up by being slow.
-const SLOW_PAGES: u32 = 16;
-
-/// Reasons that a listing carries for what it left out.
-const NOTICES: usize = 64;
+use watching::Watching;
 
 /// How long the first requests wait for what lay in the plugin directory at the start. Compiling a component takes a
 /// fraction of a second, once; a client that saw an incomplete list would not ask again.
@@ -50,6 +47,8 @@ pub struct Gateway {
     admission: Admission,
     audit: Sink,
     consents: Consents,
+    answers: Answers,
+    watching: Arc<Watching>,
     list_time: Duration,
 }
 
@@ -61,26 +60,6 @@ pub enum Read {
     Asks(Question),
 }
 
-/// A page over all mounts.
-#[derive(Debug)]
-pub struct Listing<T> {
-    /// The entries, in the order of mounts, each mount's in its own order.
-    pub entries: Vec<(T, MountName)>,
-    /// Where it goes on.
-    pub next: Option<Position>,
-    /// What was left out, and why: the mount, then the reason; sanitised.
-    pub notices: Vec<(MountName, String)>,
-}
-
-impl<T> Default for Listing<T> {
-    fn default() -> Self {
-        Self { entries: Vec::new(), next: None, notices: Vec::new() }
-    }
-}
-
-/// One page of one mount: its entries, unchecked, and the provider's next cursor.
-type Fetched<T> = Result<(Vec<T>, Option<String>), ReadError>;
-
 impl Gateway {
     /// Puts the parts together.
     pub fn new(
@@ -89,9 +68,11 @@ impl Gateway {
         admission: Admission,
         audit: Sink,
         consents: Consents,
+        watching: Arc<Watching>,
         list_time: Duration,
     ) -> Self {
-        Self { catalog, sandbox, admission, audit, consents, list_time }
+        let answers = Answers::new(admission.budget());
+        Self { catalog, sandbox, admission, audit, consents, answers, watching, list_time }
     }
 
     /// The mounts, once everything that lay in the plugin directory at the start is loaded, or did not within
@@ -99,6 +80,11 @@ impl Gateway {
     async fn settled(&self) -> Arc<Snapshot> {
         self.catalog.settled(Instant::now() + FIRST_LOAD).await;
         self.catalog.snapshot()
+    }
+
+    /// Waits until everything that lay in the plugin directory at the start is loaded, or did not within [`FIRST_LOAD`].
+    pub async fn loaded_soon(&self) {
+        self.settled().await;
     }
 
     /// The mounts, once everything that lay in the plugin directory at the start is loaded, however long that takes.
@@ -110,6 +96,11 @@ impl Gateway {
     /// The memory of all calls and of all answers on their way.
     pub fn budget(&self) -> &Arc<Budget> {
         self.admission.budget()
+    }
+
+    /// The books of subscriptions.
+    pub fn watching(&self) -> &Arc<Watching> {
+        &self.watching
     }
 
     /// Reads `uri`, for someone who cannot be asked.
@@ -152,18 +143,84 @@ impl Gateway {
             record::refused(&self.audit, caller, uri, (Some(mount.name.clone()), Some(mount.digest)), &error);
             fault(error)
         })?;
-        let operation = Operation::Read { reference };
-        let outcome = self.call_asking(caller, &mount, &operation, None, room, (&mut round, uri)).await;
-        if let Some(question) = round.question {
-            return Ok(Read::Asks(question));
+        let read = match mount.ask {
+            Ask::Never => self.read_shared(caller, &mount, reference, room, (&mut round, uri)).await,
+            // What a person allows, or is asked, is between them and belljar.
+            Ask::Once | Ask::Persist => self.read_alone(caller, &mount, reference, room, (&mut round, uri)).await,
+        };
+        match round.question {
+            Some(question) => Ok(Read::Asks(question)),
+            None => match read {
+                Ok(reading) => Ok(Read::Given(reading, mount)),
+                Err(error) => Err(fault(error)),
+            },
         }
-        let read = outcome.and_then(|answer| match answer {
-            Answer::Reading(reading) => check::reading(reading, operation.reference().unwrap_or_default(), &mount),
+    }
+
+    /// Reads together with whoever reads the same, or gives what was read and is fresh.
+    async fn read_shared(
+        &self,
+        caller: &Caller,
+        mount: &Arc<Mount>,
+        reference: String,
+        room: impl Future<Output = ()>,
+        (round, uri): (&mut Round, &str),
+    ) -> Result<Reading, ReadError> {
+        let mut room = pin!(room);
+        let key = answers::key(mount, &reference);
+        if let Some(reading) = self.answers.fresh(&key) {
+            room.await;
+            record::served(&self.audit, caller, mount, reference, "cache", &Ok(()));
+            return Ok(reading);
+        }
+        let joined = self.answers.join(&key);
+        let (mut led, mut own) = (false, None);
+        let (shared, again) = (&mut *round, reference.clone());
+        let read = async || {
+            led = true;
+            let reading = self.read_alone(caller, mount, again, room.as_mut(), (shared, uri)).await?;
+            Ok(match answers::share(reading) {
+                Ok(shared) => Some(shared),
+                Err(large) => {
+                    own = Some(large);
+                    None
+                }
+            })
+        };
+        if let Some(flight) = joined.flight() {
+            flight.get_or_init(read).await;
+        }
+        if led {
+            self.answers.land(mount, &joined);
+        }
+        match (joined.taken(), own) {
+            (Ok(None), Some(own)) => Ok(own),
+            // Too large to share: each has a turn of its own.
+            (Ok(None), None) => self.read_alone(caller, mount, reference, room, (round, uri)).await,
+            (read, _) => {
+                if !led {
+                    room.await;
+                    let outcome = read.as_ref().map(|_| ());
+                    record::served(&self.audit, caller, mount, reference, "another read", &outcome);
+                }
+                read.map(Option::unwrap_or_default)
+            }
+        }
+    }
+
+    /// Reads by a call of its own.
+    async fn read_alone(
+        &self,
+        caller: &Caller,
+        mount: &Arc<Mount>,
+        reference: String,
+        room: impl Future<Output = ()>,
+        round: (&mut Round, &str),
+    ) -> Result<Reading, ReadError> {
+        let operation = Operation::Read { reference };
+        match self.call_asking(caller, mount, &operation, None, room, round).await? {
+            Answer::Reading(reading) => check::reading(reading, operation.reference().unwrap_or_default(), mount),
             _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
-        });
-        match read {
-            Ok(reading) => Ok(Read::Given(reading, mount)),
-            Err(error) => Err(fault(error)),
         }
     }
 
@@ -215,98 +272,37 @@ impl Gateway {
         }
     }
 
-    /// One page of resources or templates over all mounts, from `start` on. A mount that fails, hangs or lies is left out,
-    /// with a notice; the others are served in the listing's time. `only` restricts the walk to one mount.
-    pub async fn list<T: Listed>(
-        &self,
-        caller: &Caller,
-        start: Option<Position>,
-        only: Option<&MountName>,
-    ) -> Listing<T> {
-        // Loading is no mount's doing, so it does not count against the time in which mounts answer.
-        let snapshot = self.settled().await;
-        let began = Instant::now();
-        // A mount that hangs is given up before the listing's time is over, so that those behind it are still asked.
-        let patience = began + self.list_time * 2 / 3;
-        let end = began + self.list_time;
-        let from = snapshot.from(start.as_ref().map(|p| &p.mount).or(only));
-        let mut rest: VecDeque<Arc<Mount>> =
-            from.iter().filter(|mount| only.is_none_or(|only| mount.name == *only)).cloned().collect();
-        let pages = start.as_ref().map_or(0, |p| p.pages);
-        let mut walk = Walk {
-            gateway: self,
-            caller,
-            snapshot: &snapshot,
-            pages,
-            listing: Listing::default(),
-            keys: HashSet::new(),
-            bytes: 0,
-        };
-
-        // Once a listing, on its first page.
-        if start.is_none() {
-            for one in snapshot.quarantined().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
-                walk.tell(&one.name, one.notice());
-            }
-        }
-
-        // In the middle of one mount, the others are not asked until it is finished.
-        if let Some(position) = start.filter(|p| !p.is_start())
-            && let Some(mount) = rest.pop_front_if(|mount| mount.name == position.mount)
-        {
-            let first = self.fetch(caller, &mount, &position, end).await;
-            if walk.mount(&mount, position, first, end).await {
-                return walk.listing;
-            }
-        }
-        let mut ahead = FuturesOrdered::new();
-        loop {
-            while ahead.len() < WINDOW
-                && Instant::now() < patience
-                && let Some(mount) = rest.pop_front()
-            {
-                ahead.push_back(self.first_page(caller, mount, pages, patience));
-            }
-            let Some((mount, position, first)) = ahead.next().await else {
-                // Those that nobody had time for are the first to be asked on the next page.
-                if let Some(next) = rest.front() {
-                    walk.pause(Position::start_of(&next.name, pages));
-                }
-                break;
-            };
-            let is_over = walk.is_full() || (Instant::now() >= end && !walk.listing.entries.is_empty());
-            if is_over {
-                walk.pause(position);
-                break;
-            }
-            if walk.mount(&mount, position, first, end).await {
-                break;
-            }
-        }
-        walk.listing
-    }
-
-    async fn first_page<T: Listed>(
-        &self,
-        caller: &Caller,
-        mount: Arc<Mount>,
-        pages: u32,
-        by: Instant,
-    ) -> (Arc<Mount>, Position, Fetched<T>) {
-        let position = Position::start_of(&mount.name, pages);
-        let first = self.fetch(caller, &mount, &position, by).await;
-        (mount, position, first)
-    }
-
-    async fn fetch<T: Listed>(
+    /// What a variable of one of `mount`'s templates could become, by the provider's own `completion`.
+    ///
+    /// # Errors
+    /// As a read.
+    pub async fn complete(
         &self,
         caller: &Caller,
         mount: &Arc<Mount>,
-        position: &Position,
-        by: Instant,
-    ) -> Fetched<T> {
-        let answer = self.call(caller, mount, &T::operation(position), Some(by), std::future::ready(())).await?;
-        T::unpack(answer)
+        completing: Completing,
+    ) -> Result<Suggestions, ReadError> {
+        match self.call(caller, mount, &Operation::Complete(completing), None, std::future::ready(())).await? {
+            Answer::Suggestions(given) => Ok(check::suggestions(given)),
+            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+        }
+    }
+
+    /// The revisions of `references` in `mount`, in order, as its provider tells them.
+    ///
+    /// # Errors
+    /// As a read.
+    async fn revisions(
+        &self,
+        caller: &Caller,
+        mount: &Arc<Mount>,
+        references: Vec<String>,
+    ) -> Result<Vec<Result<String, ReadError>>, ReadError> {
+        let asked = references.len();
+        match self.call(caller, mount, &Operation::Revisions { references }, None, std::future::ready(())).await? {
+            Answer::Revisions(given) => check::revisions(given, asked),
+            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+        }
     }
 
     /// Admits, calls, records. `by`: an earlier deadline than the mount's own. `room`: see [`Gateway::read_asking`].
@@ -363,121 +359,5 @@ impl Gateway {
     fn was_hurried(&self, error: &ReadError) -> bool {
         let half = u64::try_from(self.list_time.as_millis() / 2).unwrap_or(u64::MAX);
         error.limit().is_some_and(|limit| limit.bound == Bound::ListTime && limit.cap < half)
-    }
-}
-
-/// A page of a walk that is being filled.
-struct Walk<'a, T> {
-    gateway: &'a Gateway,
-    caller: &'a Caller,
-    snapshot: &'a Snapshot,
-    pages: u32,
-    listing: Listing<T>,
-    keys: HashSet<String>,
-    bytes: usize,
-}
-
-impl<T: Listed> Walk<'_, T> {
-    fn is_full(&self) -> bool {
-        is_full(self.listing.entries.len(), self.bytes, self.pages)
-    }
-
-    /// Takes over a mount's entries, page by page, from the page `first` at `position` on. Says whether the walk's page
-    /// ends here.
-    async fn mount(&mut self, mount: &Arc<Mount>, mut position: Position, first: Fetched<T>, end: Instant) -> bool {
-        let mut page = first;
-        let mut went_on = false;
-        loop {
-            let (entries, next) = match page {
-                Ok(page) => page,
-                // The rest of the listing's time was too short for one more page; the next one starts with it, and has
-                // all of the time.
-                Err(ReadError::Exhausted(Limit { bound: Bound::ListTime, .. }) | ReadError::Busy(_)) if went_on => {
-                    return self.pause_for_time(mount, position);
-                }
-                Err(error) if self.gateway.was_hurried(&error) => return self.pause(position),
-                Err(error) => {
-                    let cure = error.hint(Some(&mount.name)).map(|hint| format!("; {hint}")).unwrap_or_default();
-                    self.notice(mount, format!("left out: {error}{cure}"));
-                    return false;
-                }
-            };
-            let (mut bad, mut reason) = (0u32, None);
-            for entry in entries.into_iter().skip(position.skip as usize) {
-                if self.is_full() {
-                    return self.pause(position);
-                }
-                position.skip = position.skip.saturating_add(1);
-                if position.served >= mount.gate.limits().resources && Guard::Entries.is_on() {
-                    self.notice(mount, format!("cut: it lists more than {} resources; to serve more, set resources under [mounts.{}.limits]", mount.gate.limits().resources, mount.name));
-                    return false;
-                }
-                match entry.check(mount, self.snapshot) {
-                    Ok(entry) if self.keys.contains(entry.key()) && Guard::Duplicates.is_on() => {
-                        bad += 1;
-                        reason
-                            .get_or_insert_with(|| format!("\"{}\" is listed twice", text::excerpt(entry.key(), 100)));
-                    }
-                    Ok(entry) => {
-                        position.served += 1;
-                        self.bytes += entry.weight();
-                        self.keys.insert(entry.key().to_owned());
-                        self.listing.entries.push((entry, mount.name.clone()));
-                    }
-                    Err(why) => {
-                        bad += 1;
-                        reason.get_or_insert(why);
-                    }
-                }
-            }
-            if let Some(reason) = reason {
-                self.notice(mount, format!("{bad} of its entries left out, the first because {reason}"));
-            }
-            let Some(next) = next else { return false };
-            if let Err(error) = position.advance(next) {
-                self.notice(mount, format!("cut: {error}"));
-                return false;
-            }
-            if self.is_full() {
-                return self.pause(position);
-            }
-            if Instant::now() >= end {
-                return self.pause_for_time(mount, position);
-            }
-            went_on = true;
-            page = self.gateway.fetch(self.caller, mount, &position, end).await;
-        }
-    }
-
-    /// Ends the page because its time is over, and not for the first time in this mount's listing: then the mount is cut,
-    /// so that a listing that drips for ever does not keep those behind it from ever being seen.
-    fn pause_for_time(&mut self, mount: &Mount, mut position: Position) -> bool {
-        position.slow += 1;
-        if position.slow <= SLOW_PAGES {
-            return self.pause(position);
-        }
-        self.notice(
-            mount,
-            format!(
-                "cut: its listing took all of the time of {SLOW_PAGES} pages; to serve more, set a longer list-time"
-            ),
-        );
-        false
-    }
-
-    fn pause(&mut self, position: Position) -> bool {
-        self.listing.next = Some(Position { pages: self.pages.saturating_add(1), ..position });
-        true
-    }
-
-    fn notice(&mut self, mount: &Mount, reason: String) {
-        self.tell(&mount.name, reason);
-    }
-
-    fn tell(&mut self, mount: &MountName, reason: String) {
-        tracing::warn!(mount = %mount, "in the listing: {reason}");
-        if self.listing.notices.len() < NOTICES {
-            self.listing.notices.push((mount.clone(), reason));
-        }
     }
 }

@@ -14,6 +14,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub use error::{Blame, Fault, Limit, ReadError};
 pub use guard::Guard;
 pub use limits::Limits;
@@ -146,6 +148,28 @@ pub enum Operation {
         /// A checked relative reference ([`reference::check`]).
         reference: String,
     },
+    /// `complete`, of the optional interface `completion`.
+    Complete(Completing),
+    /// `catalog-revision`, of the optional interface `revisions`.
+    CatalogRevision,
+    /// `resource-revisions`, of the optional interface `revisions`.
+    Revisions {
+        /// Checked relative references.
+        references: Vec<String>,
+    },
+}
+
+/// A variable of a template that is being filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completing {
+    /// The template, relative, as the provider listed it.
+    pub template: String,
+    /// The variable's name.
+    pub name: String,
+    /// What it has so far.
+    pub value: String,
+    /// Names and values of the variables that are filled in already.
+    pub resolved: Vec<(String, String)>,
 }
 
 impl Operation {
@@ -156,6 +180,9 @@ impl Operation {
             Self::List { .. } => "list-resources",
             Self::Templates => "list-templates",
             Self::Read { .. } => "read",
+            Self::Complete(_) => "complete",
+            Self::CatalogRevision => "catalog-revision",
+            Self::Revisions { .. } => "resource-revisions",
         }
     }
 
@@ -179,6 +206,21 @@ pub enum Answer {
     Templates(Vec<Template>),
     /// To [`Operation::Read`].
     Reading(Reading),
+    /// To [`Operation::Complete`].
+    Suggestions(Suggestions),
+    /// To [`Operation::CatalogRevision`].
+    Revision(String),
+    /// To [`Operation::Revisions`]: one for each reference that was asked for, in order, if the provider keeps to it.
+    Revisions(Vec<Result<String, ReadError>>),
+}
+
+/// What the value of a variable could become.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Suggestions {
+    /// Whole values, best first.
+    pub values: Vec<String>,
+    /// How many there are in all, where that is known.
+    pub total: Option<u32>,
 }
 
 /// How a provider describes itself.
@@ -193,7 +235,7 @@ pub struct Description {
 }
 
 /// Who a resource is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// The person.
     User,
@@ -202,7 +244,7 @@ pub enum Role {
 }
 
 /// Hints about a resource.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Annotations {
     /// Who it is for; empty: not said.
     pub audience: Vec<Role>,
@@ -213,7 +255,7 @@ pub struct Annotations {
 }
 
 /// A picture for a resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Icon {
     /// An `https:` or `data:` URI.
     pub src: String,
@@ -228,7 +270,7 @@ pub type Meta = Vec<(String, String)>;
 
 /// One entry of a listing. `reference` is relative in what a guest gives and absolute after
 /// the catalog checked it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resource {
     /// Where it is.
     pub reference: String,
@@ -251,7 +293,7 @@ pub struct Resource {
 }
 
 /// A family of resources named by an RFC 6570 template; relative or absolute as [`Resource::reference`] is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Template {
     /// RFC 6570.
     pub template: String,

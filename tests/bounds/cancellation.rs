@@ -10,7 +10,7 @@ use crate::place::{WITNESS, site};
 /// A call that would go on for longer than any test.
 fn endless() -> Site {
     site(
-        "list-time = \"600s\"\n[mounts.imp]\ncomponent = \"imp.wasm\"\nenv = { IMP_LIST = \"loop\" }\n\
+        "list-time = \"600s\"\n[watch]\nlists = \"1day\"\nreread = \"1day\"\n[mounts.imp]\ncomponent = \"imp.wasm\"\nenv = { IMP_LIST = \"loop\" }\n\
          limits = { time = \"600s\", fuel = 1_000_000_000_000_000, concurrency = 2 }\n",
     )
 }

@@ -100,8 +100,10 @@ fn what_the_hint_says_is_accepted() {
 fn time_spent_waiting_is_counted() {
     let site = imp("time = \"2s\"\nqueue = \"10s\"\nconcurrency = 1");
     let mut client = serve(&site);
-    let send = |client: &mut Client<Stdio>| client.send("resources/read", json!({ "uri": "belljar://imp/sleep/1500" }));
-    let ids = [send(&mut client), send(&mut client)];
+    let send = |client: &mut Client<Stdio>, ms| {
+        client.send("resources/read", json!({ "uri": format!("belljar://imp/sleep/{ms}") }))
+    };
+    let ids = [send(&mut client, 1500), send(&mut client, 1501)];
     // Whichever had the first turn is fine, and left the other only a part of its time.
     let mut errors = ids.into_iter().filter_map(|id| client.wait(id).err());
     let error = errors.next().expect("one of them waited too long");

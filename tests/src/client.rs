@@ -193,6 +193,16 @@ impl<W: Wire> Client<W> {
         }
     }
 
+    /// The next message from the server that answers nothing, if one comes within `patience`.
+    pub fn told(&mut self, patience: Duration) -> Option<Value> {
+        let deadline = Instant::now() + patience;
+        while self.notifications.is_empty() {
+            let message = self.wire.next(deadline)?;
+            self.sort(message);
+        }
+        Some(self.notifications.remove(0))
+    }
+
     /// Sends a notification.
     pub fn notify(&mut self, method: &str, mut params: Value) {
         self.era.dress(&mut params);

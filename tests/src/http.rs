@@ -10,6 +10,7 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use crate::client::{Client, Era, Wire};
+use crate::events::Events;
 use crate::process::{self, Ended, Process};
 
 /// How long a server may take to listen: every component is compiled before.
@@ -160,6 +161,25 @@ impl Http {
         self.session.as_deref()
     }
 
+    /// Opens the stream of a session, on which an older client is told of changes.
+    pub fn events(&self) -> Events {
+        let version = self.era.version();
+        let mut headers = vec![("Accept", "text/event-stream"), ("MCP-Protocol-Version", version)];
+        headers.extend(self.session.as_deref().map(|session| ("Mcp-Session-Id", session)));
+        let events = Events::open(self.address, "GET", &headers, b"");
+        events.unwrap_or_else(|answer| panic!("HTTP {} in place of a stream: {}", answer.status, answer.text()))
+    }
+
+    /// Posts a request whose answer is a stream that stays open.
+    ///
+    /// # Errors
+    /// The answer that came in its place.
+    pub fn open(&self, message: &Value) -> Result<Events, Response> {
+        let headers = self.headers(message);
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        Events::open(self.address, "POST", &headers, message.to_string().as_bytes())
+    }
+
     /// The header fields that a well-behaved client of this era sends with `message`.
     pub fn headers(&self, message: &Value) -> Vec<(&'static str, String)> {
         let mut headers = vec![
@@ -269,14 +289,14 @@ impl Wire for Http {
 }
 
 /// A body that is read as it arrives, by chunks, by length, or to the stream's end.
-struct Body {
+pub(crate) struct Body {
     connection: BufReader<TcpStream>,
     chunked: bool,
     left: usize,
 }
 
 impl Body {
-    fn new(connection: BufReader<TcpStream>, response: &Response) -> Body {
+    pub(crate) fn new(connection: BufReader<TcpStream>, response: &Response) -> Body {
         let chunked = is_chunked(response);
         let length = response.header("content-length").and_then(|value| value.parse().ok());
         Body { connection, chunked, left: if chunked { 0 } else { length.unwrap_or(usize::MAX) } }
@@ -299,7 +319,7 @@ impl Read for Body {
     }
 }
 
-fn connect(address: SocketAddr) -> BufReader<TcpStream> {
+pub(crate) fn connect(address: SocketAddr) -> BufReader<TcpStream> {
     let stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"));
     stream.set_read_timeout(Some(SILENCE)).expect("a positive time");
     stream.set_nodelay(true).expect("a connected socket");
@@ -307,7 +327,7 @@ fn connect(address: SocketAddr) -> BufReader<TcpStream> {
 }
 
 /// A request's head. What `headers` names is not added again, so that a test can lie about it.
-fn head(
+pub(crate) fn head(
     address: SocketAddr,
     method: &str,
     path: &str,
@@ -325,7 +345,7 @@ fn head(
     head + "\r\n"
 }
 
-fn read_head(connection: &mut BufReader<TcpStream>) -> std::io::Result<Response> {
+pub(crate) fn read_head(connection: &mut BufReader<TcpStream>) -> std::io::Result<Response> {
     let mut line = String::new();
     if connection.read_line(&mut line)? == 0 {
         return Err(ErrorKind::UnexpectedEof.into());
@@ -345,7 +365,7 @@ fn read_head(connection: &mut BufReader<TcpStream>) -> std::io::Result<Response>
     }
 }
 
-fn read_body(connection: &mut BufReader<TcpStream>, response: &Response) -> std::io::Result<Vec<u8>> {
+pub(crate) fn read_body(connection: &mut BufReader<TcpStream>, response: &Response) -> std::io::Result<Vec<u8>> {
     let mut body = Vec::new();
     if is_chunked(response) {
         loop {
@@ -376,7 +396,9 @@ fn read_body(connection: &mut BufReader<TcpStream>, response: &Response) -> std:
 
 fn read_chunk_size(connection: &mut BufReader<TcpStream>) -> std::io::Result<usize> {
     let mut line = String::new();
-    connection.read_line(&mut line)?;
+    if connection.read_line(&mut line)? == 0 {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
     let digits = line.trim_end().split(';').next().unwrap_or_default();
     let size = usize::from_str_radix(digits, 16).unwrap_or_else(|_| panic!("not a chunk size: {line:?}"));
     assert!(size <= LONGEST_BODY, "a chunk of {size} bytes");

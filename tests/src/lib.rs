@@ -47,6 +47,7 @@
 )]
 
 pub mod client;
+pub mod events;
 pub mod http;
 pub mod line;
 pub mod net;
@@ -57,6 +58,7 @@ pub mod stdio;
 pub mod watch;
 
 pub use client::{Client, Era, RpcError, Wire};
+pub use events::Events;
 pub use http::{Http, Response, Server};
 pub use line::Line;
 pub use process::{Ended, Process};

@@ -6,7 +6,7 @@ use crate::shell::{self, Shell};
 use crate::{build, setup};
 
 /// The programs, in the order in which they are run; each prints its tables.
-const PROGRAMS: [&str; 4] = ["floor", "ends", "fair", "seam"];
+const PROGRAMS: [&str; 5] = ["floor", "ends", "fair", "seam", "live"];
 
 /// Builds everything and runs the benches, one after the other.
 pub(crate) fn run(shell: &Shell) -> Result<()> {

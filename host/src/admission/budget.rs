@@ -55,6 +55,14 @@ pub struct Held {
     bytes: u64,
 }
 
+impl Held {
+    /// Counts `bytes` more that exist already.
+    pub fn add(&mut self, bytes: u64) {
+        self.budget.used.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes += bytes;
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);

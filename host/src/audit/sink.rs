@@ -175,6 +175,7 @@ mod tests {
                 digest: Some(Digest::of(b"x")),
                 operation: "read",
                 reference: Some("a\nb".into()),
+                served_from: None,
                 outcome: Err(ReadError::Exhausted(Limit { bound: Bound::Time, used: 7, cap: 5 })),
                 usage: Usage {
                     fuel: 1,

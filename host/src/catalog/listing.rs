@@ -1,11 +1,14 @@
 //! Listings: where one stands in the walk over all mounts, and what of a provider's entries may be shown.
 //!
 //! Pure: the gateway fetches pages, this judges them. A position holds everything that the walk needs, so that it
-//! survives a restart.
+//! survives a restart: the list is then fetched anew up to there.
 
 use iri_string::types::UriStr;
 use mediatype::MediaType;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
+use super::kept::Slot;
 use super::{Mount, Snapshot};
 use crate::model::{
     Annotations, Answer, Guard, Icon, Meta, MountName, Operation, ReadError, Resource, Template, reference, text,
@@ -47,14 +50,10 @@ const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 pub struct Position {
     /// The mount; or the next one by name, when it is gone.
     pub mount: MountName,
-    /// The provider's cursor of the page that comes next.
-    pub cursor: Option<String>,
-    /// Entries of that page that were served already.
-    pub skip: u32,
-    /// Entries of the mount that were served in all.
-    pub served: u64,
-    /// Pages that the provider gave before that page.
-    pub provider_pages: u32,
+    /// The listing of the mount in which the walk goes on, while it is kept.
+    pub list: u32,
+    /// Entries of it that were walked already.
+    pub offset: u64,
     /// Pages of the walk that ended because the mount took all of their time.
     pub slow: u32,
     /// Pages of the walk that were served.
@@ -64,45 +63,38 @@ pub struct Position {
 impl Position {
     /// The start of a mount's listing, after `pages` pages of the walk.
     pub fn start_of(mount: &MountName, pages: u32) -> Self {
-        Self { mount: mount.clone(), cursor: None, skip: 0, served: 0, provider_pages: 0, slow: 0, pages }
+        Self { mount: mount.clone(), list: 0, offset: 0, slow: 0, pages }
     }
 
     /// Whether this is where a mount's listing starts.
     pub fn is_start(&self) -> bool {
-        self.cursor.is_none() && self.skip == 0 && self.provider_pages == 0
+        self.offset == 0 && self.slow == 0
     }
+}
 
-    /// Goes on to the provider's next page.
-    ///
-    /// # Errors
-    /// When the cursor cannot be right.
-    pub fn advance(&mut self, next: String) -> Result<(), ReadError> {
-        if Guard::Cursor.is_on() {
-            self.check(&next)?;
-        }
-        self.cursor = Some(next);
-        self.skip = 0;
-        self.provider_pages += 1;
-        Ok(())
+/// Checks the cursor with which a provider wants to go on, after it was asked with `last` and gave `pages` pages.
+///
+/// # Errors
+/// When the cursor cannot be right.
+pub(super) fn check_cursor(next: &str, last: Option<&str>, pages: u32) -> Result<(), ReadError> {
+    if !Guard::Cursor.is_on() {
+        return Ok(());
     }
-
-    fn check(&self, next: &str) -> Result<(), ReadError> {
-        if self.cursor.as_deref() == Some(next) {
-            return Err(ReadError::BadOutput("list-resources gave back the cursor that it was given".to_owned()));
-        }
-        if next.len() > MAX_CURSOR {
-            return Err(ReadError::BadOutput(format!(
-                "list-resources gave a cursor of {} bytes; at most {MAX_CURSOR} are passed on",
-                next.len()
-            )));
-        }
-        if self.provider_pages >= MAX_PROVIDER_PAGES {
-            return Err(ReadError::BadOutput(format!(
-                "list-resources does not come to an end: {MAX_PROVIDER_PAGES} pages"
-            )));
-        }
-        Ok(())
+    if last == Some(next) {
+        return Err(ReadError::BadOutput("list-resources gave back the cursor that it was given".to_owned()));
     }
+    if next.len() > MAX_CURSOR {
+        return Err(ReadError::BadOutput(format!(
+            "list-resources gave a cursor of {} bytes; at most {MAX_CURSOR} are passed on",
+            next.len()
+        )));
+    }
+    if pages >= MAX_PROVIDER_PAGES {
+        return Err(ReadError::BadOutput(format!(
+            "list-resources does not come to an end: {MAX_PROVIDER_PAGES} pages"
+        )));
+    }
+    Ok(())
 }
 
 /// How many entries the page after `pages` others has.
@@ -111,9 +103,9 @@ pub fn page_size(pages: u32) -> usize {
 }
 
 /// What can be listed: resources and templates, through the same walk.
-pub trait Listed: Sized + Send {
-    /// The operation that gives the page at `position`.
-    fn operation(position: &Position) -> Operation;
+pub trait Listed: Sized + Send + Serialize + DeserializeOwned + 'static {
+    /// The operation that gives the page behind `cursor`.
+    fn operation(cursor: Option<String>) -> Operation;
 
     /// The entries of an answer, and the provider's next cursor.
     ///
@@ -121,13 +113,36 @@ pub trait Listed: Sized + Send {
     /// When the answer is one to another operation.
     fn unpack(answer: Answer) -> Result<(Vec<Self>, Option<String>), ReadError>;
 
-    /// Makes an entry fit to be shown: its name absolute, its texts clean, what breaks a rule left out.
+    /// Where a mount's listings of these are kept.
+    fn slot(mount: &Mount) -> &Slot<Self>;
+
+    /// Makes an entry fit to be kept: its texts clean, what breaks a rule left out. Its name stays relative.
     ///
     /// # Errors
     /// Why the entry as a whole is left out.
-    fn check(self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String>;
+    fn clean(self) -> Result<Self, String>;
 
-    /// The absolute name, to find duplicates.
+    /// Whether the name of a clean entry leads to this mount.
+    ///
+    /// # Errors
+    /// Whose it is, or what else is wrong with it.
+    fn belongs(&self, mount: &Mount, snapshot: &Snapshot) -> Result<(), String>;
+
+    /// Makes the name of a clean entry absolute.
+    ///
+    /// # Errors
+    /// When the name would not lead to this mount.
+    fn place(self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String>;
+
+    /// Both at once: what a client may see of an entry.
+    ///
+    /// # Errors
+    /// Why the entry as a whole is left out.
+    fn check(self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String> {
+        self.clean()?.place(mount, snapshot)
+    }
+
+    /// The name, to find duplicates.
     fn key(&self) -> &str;
 
     /// About how many bytes it takes on the wire.
@@ -140,8 +155,8 @@ pub fn is_full(entries: usize, bytes: usize, pages: u32) -> bool {
 }
 
 impl Listed for Resource {
-    fn operation(position: &Position) -> Operation {
-        Operation::List { cursor: position.cursor.clone() }
+    fn operation(cursor: Option<String>) -> Operation {
+        Operation::List { cursor }
     }
 
     fn unpack(answer: Answer) -> Result<(Vec<Self>, Option<String>), ReadError> {
@@ -151,12 +166,15 @@ impl Listed for Resource {
         }
     }
 
-    fn check(mut self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String> {
+    fn slot(mount: &Mount) -> &Slot<Self> {
+        &mount.lists.0
+    }
+
+    fn clean(mut self) -> Result<Self, String> {
         let shown = |r: &str| text::excerpt(r, 80);
         reference::check(&self.reference)
             .map_err(|why| format!("the reference \"{}\" {why}", shown(&self.reference)))?;
-        self.reference = absolute(&self.reference, mount, snapshot)?;
-        self.name = required(self.name, &self.reference);
+        self.name = text::cleaned(self.name, MAX_NAME);
         self.title = self.title.map(|title| text::cleaned(title, MAX_NAME));
         self.description = self.description.map(|description| text::cleaned(description, MAX_DESCRIPTION));
         self.mime_type = mime_type(self.mime_type);
@@ -164,6 +182,16 @@ impl Listed for Resource {
         self.annotations = self.annotations.and_then(annotations);
         self.icons = icons(self.icons);
         self.meta = meta(self.meta);
+        Ok(self)
+    }
+
+    fn belongs(&self, mount: &Mount, snapshot: &Snapshot) -> Result<(), String> {
+        absolute(&self.reference, mount, snapshot).map(drop)
+    }
+
+    fn place(mut self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String> {
+        self.reference = absolute(&self.reference, mount, snapshot)?;
+        self.name = named(self.name, &self.reference);
         Ok(self)
     }
 
@@ -182,7 +210,7 @@ impl Listed for Resource {
 }
 
 impl Listed for Template {
-    fn operation(_: &Position) -> Operation {
+    fn operation(_: Option<String>) -> Operation {
         Operation::Templates
     }
 
@@ -196,22 +224,34 @@ impl Listed for Template {
         }
     }
 
-    fn check(mut self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String> {
+    fn slot(mount: &Mount) -> &Slot<Self> {
+        &mount.lists.1
+    }
+
+    fn clean(mut self) -> Result<Self, String> {
         let shown = |t: &str| text::excerpt(t, 80);
         reference::check_template(&self.template)
             .map_err(|why| format!("the template \"{}\" {why}", shown(&self.template)))?;
-        // The literal prefix is at least the mount's base; where it reaches into another mount's base, that mount answers
-        // the reads, so that the template belongs to nobody.
-        let literal = self.template.split('{').next().unwrap_or_default().to_owned();
-        absolute(&literal, mount, snapshot)?;
-        self.template = format!("{}{}", mount.base, self.template);
-        self.name = required(self.name, &self.template);
+        self.name = text::cleaned(self.name, MAX_NAME);
         self.title = self.title.map(|title| text::cleaned(title, MAX_NAME));
         self.description = self.description.map(|description| text::cleaned(description, MAX_DESCRIPTION));
         self.mime_type = mime_type(self.mime_type);
         self.annotations = self.annotations.and_then(annotations);
         self.icons = icons(self.icons);
         self.meta = meta(self.meta);
+        Ok(self)
+    }
+
+    fn belongs(&self, mount: &Mount, snapshot: &Snapshot) -> Result<(), String> {
+        // The literal prefix is at least the mount's base; where it reaches into another mount's base, that mount answers
+        // the reads, so that the template belongs to nobody.
+        absolute(self.template.split('{').next().unwrap_or_default(), mount, snapshot).map(drop)
+    }
+
+    fn place(mut self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String> {
+        self.belongs(mount, snapshot)?;
+        self.template.insert_str(0, &mount.base);
+        self.name = named(self.name, &self.template);
         Ok(self)
     }
 
@@ -238,8 +278,8 @@ fn absolute(reference: &str, mount: &Mount, snapshot: &Snapshot) -> Result<Strin
     }
 }
 
-fn required(name: String, otherwise: &str) -> String {
-    let name = text::cleaned(name, MAX_NAME);
+/// The name of an entry, or its URI where it has none.
+fn named(name: String, otherwise: &str) -> String {
     if name.trim().is_empty() { text::excerpt(otherwise, MAX_NAME) } else { name }
 }
 

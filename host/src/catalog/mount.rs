@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use cap_std::fs::{Dir, MetadataExt, OpenOptions, OpenOptionsExt};
@@ -10,12 +12,14 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
 
+use super::kept::Slot;
+use super::watch::{Reach, Watched, Watcher};
 use super::{Catalog, Quarantined, Snapshot, quarantine};
 use crate::admission::Gate;
-use crate::config::{Ask, Config};
+use crate::config::{Ask, Cache, Config};
 use crate::grants::Requested;
 use crate::model::error::show_bytes;
-use crate::model::{Digest, Guard, Limits, MountName, text};
+use crate::model::{Digest, Guard, Limits, MountName, Resource, Template, text};
 use crate::sandbox::{MountId, Profile, Sandbox, read_capped};
 
 /// Components that are loaded at once. Compiling takes a core each.
@@ -40,12 +44,65 @@ pub struct Mount {
     pub gate: Gate,
     /// Whether a person may be asked for what it does not hold.
     pub ask: Ask,
+    /// Whether its answers may be served again.
+    pub cache: Cache,
+    /// Whether a search looks into its contents.
+    pub search: bool,
     /// The kinds of grants that it holds.
     pub holds: Vec<&'static str>,
     /// The kinds of grants that its component could use.
     pub uses: Vec<&'static str>,
+    /// Whether its component suggests values for variables of templates.
+    pub completes: bool,
+    /// Whether its component tells revisions.
+    pub revises: bool,
     /// Something the operator should know about its file.
     pub warning: Option<&'static str>,
+    /// The host directories that it was granted, unless a look at them may stall.
+    pub directories: Vec<PathBuf>,
+    /// How often it was seen that what it serves changed in ways that nobody knows in detail: answers from before count no
+    /// more.
+    pub changes: AtomicU64,
+    /// What it listed, as long as that stands: resources, and templates.
+    pub lists: (Slot<Resource>, Slot<Template>),
+}
+
+impl Mount {
+    /// A mount that holds nothing and whose component is nowhere: what a test or a bench starts from.
+    pub fn plain(name: MountName, base: &str, limits: Limits) -> Self {
+        Self {
+            gate: Gate::new(name.clone(), limits),
+            name,
+            base: base.to_owned(),
+            file: "x.wasm".to_owned(),
+            digest: Digest::of(b""),
+            id: MountId::none(),
+            ask: Ask::Never,
+            cache: Cache::default(),
+            search: false,
+            holds: Vec::new(),
+            uses: Vec::new(),
+            completes: false,
+            revises: false,
+            warning: None,
+            directories: Vec::new(),
+            changes: AtomicU64::new(0),
+            lists: <_>::default(),
+        }
+    }
+
+    /// Whether it was granted directories in which changes can be watched.
+    pub fn has_directories(&self) -> bool {
+        !self.directories.is_empty()
+    }
+
+    /// Watches the directories that it was granted. Blocks for as long as the file system takes.
+    ///
+    /// # Errors
+    /// When one of them cannot be watched.
+    pub fn watch(&self, watcher: &Watcher) -> Result<Vec<Watched>, String> {
+        self.directories.iter().map(|dir| watcher.watch(dir, Reach::Deep)).collect()
+    }
 }
 
 /// Whether files of this user are as good as one's own.
@@ -69,6 +126,8 @@ struct Plan<'c> {
     base: String,
     grants: Option<&'c Requested>,
     ask: Ask,
+    cache: Cache,
+    search: bool,
     /// Whether only the bytes may be loaded that its grants were given to.
     needs_pin: bool,
     limits: Limits,
@@ -196,6 +255,8 @@ fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<R
                 base: mount.uri.clone().unwrap_or_else(|| base(name)),
                 grants: Some(&mount.grants),
                 ask: mount.ask,
+                cache: mount.cache,
+                search: mount.search,
                 needs_pin: mount.needs_pin(),
                 limits: mount.limits.clone(),
             },
@@ -227,6 +288,8 @@ fn plan<'c>(mut files: Vec<String>, config: &'c Config) -> (Vec<Plan<'c>>, Vec<R
                             file: file.clone(),
                             grants: None,
                             ask: Ask::Never,
+                            cache: Cache::default(),
+                            search: false,
                             needs_pin: false,
                             limits: config.limits.clone(),
                         },
@@ -428,6 +491,8 @@ async fn try_load(
     for useless in holds.iter().filter(|kind| !uses.contains(kind)) {
         tracing::warn!(mount = %plan.name, "holds a grant that its component cannot use: {useless}");
     }
+    let all = plan.grants.map(|grants| grants.directories(&config.ambient)).unwrap_or_default();
+    let directories = if held.may_stall() { Vec::new() } else { all };
     let id = sandbox.load(&plan.name, Arc::clone(&source.bytes), &source.digest, held).await?;
     Ok(Some(Mount {
         name: plan.name.clone(),
@@ -437,9 +502,16 @@ async fn try_load(
         id,
         gate: Gate::new(plan.name.clone(), plan.limits.clone()),
         ask: plan.ask,
+        cache: plan.cache,
+        search: plan.search,
         holds,
         uses,
+        completes: profile.optional().contains(&"completion"),
+        revises: profile.optional().contains(&"revisions"),
         warning: source.warning,
+        directories,
+        changes: AtomicU64::new(0),
+        lists: <_>::default(),
     }))
 }
 

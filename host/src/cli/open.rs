@@ -17,10 +17,12 @@ use super::{Failure, Where, store};
 use crate::admission::Admission;
 use crate::admission::budget::Budget;
 use crate::audit::Sink;
+use crate::catalog::watch::Watcher;
 use crate::catalog::{Catalog, mount};
 use crate::config::{Audit, Config, FILE, Given};
 use crate::gateway::Gateway;
 use crate::gateway::consent::{Consents, Keeper};
+use crate::gateway::watching::Watching;
 use crate::grants::http::{Network, Settings};
 use crate::grants::secrets::Secrets;
 use crate::sandbox::{Options, Sandbox};
@@ -148,17 +150,20 @@ pub(super) fn open(config: Config, quiet: bool, keeper: Option<Arc<dyn Keeper>>)
     let key = installation_key(&config.state);
     let sandbox = Arc::new(sandbox(&config, &key)?);
     let audit = audit(&config.audit, quiet)?;
-    let catalog = Arc::new(Catalog::default());
+    let budget = Budget::new(config.total_memory);
+    let catalog = Arc::new(Catalog::new(Arc::clone(&budget)));
     let calls = usize::try_from(config.calls).unwrap_or(usize::MAX);
     let gateway = Arc::new(Gateway::new(
         Arc::clone(&catalog),
         Arc::clone(&sandbox),
-        Admission::new(calls, Budget::new(config.total_memory)),
+        Admission::new(calls, budget),
         audit,
         // What was answered is remembered by this process alone, so that its key is its own too.
         Consents::new(&fresh_key(), keeper),
+        Watching::new(config.watch.clone(), watcher()),
         config.list_time,
     ));
+    gateway.follow();
     let loading = Arc::clone(&config);
     tokio::spawn(async move {
         if let Err(error) = mount::load(&loading, &dir, &sandbox, &catalog).await {
@@ -167,6 +172,11 @@ pub(super) fn open(config: Config, quiet: bool, keeper: Option<Arc<dyn Keeper>>)
         }
     });
     Ok(Opened { gateway, config, key })
+}
+
+/// What tells of changes in directories. Without it, belljar looks from time to time.
+fn watcher() -> Option<Watcher> {
+    Watcher::start().inspect_err(|why| tracing::warn!("changes are not noticed at once: {why}")).ok()
 }
 
 fn audit(audit: &Audit, quiet: bool) -> Result<Sink, Failure> {

@@ -1,17 +1,17 @@
 //! What a provider gave is checked before anyone sees it.
 
-use std::time::Duration;
+use std::collections::HashSet;
 
 use crate::catalog::Mount;
 use crate::catalog::listing::{meta, mime_type};
 use crate::grants::{KINDS, Kind};
-use crate::model::{Decision, Description, Guard, ReadError, Reading, Trail, Verdict, reference, text};
+use crate::model::{Decision, Description, Guard, ReadError, Reading, Suggestions, Trail, Verdict, reference, text};
 
 /// Pieces of contents in one answer.
 const MAX_CONTENTS: usize = 10_000;
 
-/// How long a client may keep an answer at the most, whatever its provider proposes.
-const MAX_FRESH: Duration = Duration::from_secs(3600);
+/// Values that a client is given at the most (MCP, completion).
+pub(super) const MAX_SUGGESTIONS: usize = 100;
 
 /// Checks a reading of `asked` and makes its references absolute.
 ///
@@ -30,7 +30,7 @@ pub fn reading(mut reading: Reading, asked: &str, mount: &Mount) -> Result<Readi
         )));
     }
     if Guard::Fresh.is_on() {
-        reading.fresh_for = reading.fresh_for.map(|time| time.min(MAX_FRESH));
+        reading.fresh_for = reading.fresh_for.map(|time| time.min(mount.cache.most));
     }
     for contents in &mut reading.contents {
         if Guard::ContentsName.is_on() {
@@ -66,6 +66,53 @@ pub(super) fn description(about: Description) -> Description {
         version: clean(about.version, 64),
         description: clean(about.description, 4096),
     }
+}
+
+/// Characters of a suggested value: as many as a URI may have.
+const MAX_VALUE: usize = reference::MAX_URI;
+
+/// Bytes of a revision, as the interface says.
+const MAX_REVISION: usize = 256;
+
+/// Makes suggestions fit to be shown: clean, of a sensible length, each once.
+pub(super) fn suggestions(mut given: Suggestions) -> Suggestions {
+    let mut seen = HashSet::new();
+    let values = given.values.into_iter().filter(|value| value.len() <= MAX_VALUE);
+    given.values = values
+        .map(|value| text::cleaned(value, MAX_VALUE))
+        .filter(|value| seen.insert(value.clone()))
+        .take(MAX_SUGGESTIONS + 1)
+        .collect();
+    given
+}
+
+/// Checks a revision.
+///
+/// # Errors
+/// [`ReadError::BadOutput`] for one that is longer than the interface allows.
+pub(super) fn revision(given: String) -> Result<String, ReadError> {
+    if given.len() > MAX_REVISION && Guard::Revision.is_on() {
+        let bytes = given.len();
+        return Err(ReadError::BadOutput(format!("a revision of {bytes} bytes; it has at most {MAX_REVISION}")));
+    }
+    Ok(given)
+}
+
+/// Checks the revisions of `asked` references.
+///
+/// # Errors
+/// [`ReadError::BadOutput`] when there are more or fewer.
+pub(super) fn revisions(
+    given: Vec<Result<String, ReadError>>,
+    asked: usize,
+) -> Result<Vec<Result<String, ReadError>>, ReadError> {
+    if given.len() != asked {
+        return Err(ReadError::BadOutput(format!(
+            "resource-revisions gave {} results for {asked} references; one each is expected",
+            given.len()
+        )));
+    }
+    Ok(given.into_iter().map(|one| one.and_then(revision)).collect())
 }
 
 /// Kinds of grants that a provider may want without needing them: that they are missing explains nothing.

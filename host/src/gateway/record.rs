@@ -38,12 +38,40 @@ impl Drop for Recorder<'_> {
             digest: Some(self.mount.digest),
             operation: self.operation.name(),
             reference: self.operation.reference().map(str::to_owned),
+            served_from: None,
             outcome,
             usage,
             trail,
             consent: std::mem::take(&mut self.consent),
         });
     }
+}
+
+/// Records a read that was answered without a call of its own: from what was kept, or by the call of another.
+pub(super) fn served(
+    audit: &Sink,
+    caller: &Caller,
+    mount: &Mount,
+    reference: String,
+    from: &'static str,
+    outcome: &Result<(), &ReadError>,
+) {
+    if !audit.is_on() {
+        return;
+    }
+    audit.record(Record {
+        at: SystemTime::now(),
+        caller: caller.clone(),
+        mount: Some(mount.name.clone()),
+        digest: Some(mount.digest),
+        operation: "read",
+        reference: Some(reference),
+        served_from: Some(from),
+        outcome: outcome.map_err(Clone::clone),
+        usage: Usage::default(),
+        trail: Trail::default(),
+        consent: Consented::default(),
+    });
 }
 
 /// Records a read that no call was made for: no mount was found, or its answer to a question does not count.
@@ -61,6 +89,7 @@ pub(super) fn refused(
         digest,
         operation: "read",
         reference: Some(text::excerpt(uri, reference::MAX_URI)),
+        served_from: None,
         outcome: Err(error.clone()),
         usage: Usage::default(),
         trail: Trail::default(),

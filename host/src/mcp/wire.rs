@@ -18,6 +18,9 @@ const MOUNT: &str = "belljar/mount";
 /// The `_meta` key that says which bytes gave it.
 const DIGEST: &str = "belljar/digest";
 
+/// The `_meta` key of a page that says what it leaves out.
+const NOTICES: &str = "belljar/notices";
+
 /// A listing is fresh for no time: it may change whenever a provider does.
 const LIST_TTL: u64 = 0;
 
@@ -82,6 +85,17 @@ fn template((given, mount): (model::Template, MountName)) -> ResourceTemplate {
     out
 }
 
+/// The `_meta` of a page: which mounts it has nothing of, or not all, and why.
+fn notices(notices: Vec<(MountName, String)>) -> Option<MetaObject> {
+    if notices.is_empty() {
+        return None;
+    }
+    let mut meta = MetaObject::new();
+    let one = |(mount, reason): (MountName, String)| serde_json::json!({ "mount": mount.as_str(), "reason": reason });
+    meta.0.insert(NOTICES.to_owned(), notices.into_iter().map(one).collect());
+    Some(meta)
+}
+
 /// A page of resources. Caching hints are of the 2026-07-28 revision; older peers do not get them.
 pub(super) fn resources(
     listing: Listing<model::Resource>,
@@ -90,6 +104,7 @@ pub(super) fn resources(
 ) -> ListResourcesResult {
     let mut out = ListResourcesResult::with_all_items(listing.entries.into_iter().map(resource).collect());
     out.next_cursor = next;
+    out.meta = notices(listing.notices);
     if is_modern {
         (out.ttl_ms, out.cache_scope) = (Some(LIST_TTL), Some(CacheScope::Private));
     }
@@ -104,13 +119,14 @@ pub(super) fn templates(
 ) -> ListResourceTemplatesResult {
     let mut out = ListResourceTemplatesResult::with_all_items(listing.entries.into_iter().map(template).collect());
     out.next_cursor = next;
+    out.meta = notices(listing.notices);
     if is_modern {
         (out.ttl_ms, out.cache_scope) = (Some(LIST_TTL), Some(CacheScope::Private));
     }
     out
 }
 
-/// What a read gave. Always private: only the operator could say otherwise.
+/// What a read gave. Private, unless the operator says otherwise of its mount.
 pub(super) fn reading(reading: Reading, mount: &Mount, is_modern: bool) -> ReadResourceResult {
     let digest = mount.digest.to_string();
     let contents = reading.contents.into_iter().map(|given| {
@@ -127,7 +143,8 @@ pub(super) fn reading(reading: Reading, mount: &Mount, is_modern: bool) -> ReadR
     let mut out = ReadResourceResult::new(contents.collect());
     if is_modern {
         let fresh = reading.fresh_for.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        (out.ttl_ms, out.cache_scope) = (Some(fresh), Some(CacheScope::Private));
+        let scope = if mount.cache.public { CacheScope::Public } else { CacheScope::Private };
+        (out.ttl_ms, out.cache_scope) = (Some(fresh), Some(scope));
     }
     out
 }

@@ -62,6 +62,10 @@ guards! {
     Duplicates = "duplicates",
     /// How many entries and templates of a mount are served.
     Entries = "entries",
+    /// How many watchers there are, and how much each watches.
+    Watchers = "watchers",
+    /// What a revision may look like.
+    Revision = "revision",
     /// Cursors that providers give.
     Cursor = "cursor",
     /// That what clients give back is what they were given: cursors, and states of questions.

@@ -9,29 +9,44 @@ use wasmtime::component::InstancePre;
 use super::state::State;
 use crate::model::{
     Annotations, Answer, Body, Contents, Description, Icon, Operation, Page, ReadError, Reading, Resource, Role,
-    Template, text,
+    Suggestions, Template, text,
 };
 
 mod generated {
     wasmtime::component::bindgen!({
         path: "../wit",
-        world: "belljar:provider/provider",
+        world: "belljar:provider/full-provider",
         exports: { default: async },
     });
 }
 
 use generated::belljar::provider::types as wit;
-use generated::exports::belljar::provider::resource_provider as provider;
+use generated::exports::belljar::provider::{completion, resource_provider as provider, revisions};
 
 /// Characters of a provider's own words that are passed on.
 const WORDS: usize = 1024;
 
-/// A component that was checked against the interface and linked, ready to be instantiated.
-pub(super) struct Ready(generated::ProviderPre<State>);
+/// A component that was checked against the interfaces that it exports and linked, ready to be instantiated.
+pub(super) struct Ready {
+    pre: InstancePre<State>,
+    provider: provider::GuestIndices,
+    completion: Option<completion::GuestIndices>,
+    revisions: Option<revisions::GuestIndices>,
+}
+
+/// What an interface is called, with a version that any 0.1.x is matched to.
+fn named(interface: &str) -> String {
+    format!("belljar:provider/{interface}@0.1.0")
+}
 
 impl Ready {
+    /// Finds the interfaces. An optional one that is not exported is absent; one that is exported with other types is an
+    /// error, as with the mandatory one.
     pub(super) fn new(pre: InstancePre<State>) -> wasmtime::Result<Self> {
-        generated::ProviderPre::new(pre).map(Self)
+        let exports = |interface| pre.component().get_export_index(None, &named(interface)).is_some();
+        let completion = exports("completion").then(|| completion::GuestIndices::new(&pre)).transpose()?;
+        let revisions = exports("revisions").then(|| revisions::GuestIndices::new(&pre)).transpose()?;
+        Ok(Self { provider: provider::GuestIndices::new(&pre)?, completion, revisions, pre })
     }
 
     /// Instantiates and runs one export. The outer error is a trap or a limit, the inner one the provider's.
@@ -40,27 +55,65 @@ impl Ready {
         store: &mut Store<State>,
         operation: &Operation,
     ) -> wasmtime::Result<Result<Answer, ReadError>> {
-        let instance = self.0.instantiate_async(&mut *store).await?;
-        let guest = instance.belljar_provider_resource_provider();
+        let absent = |interface| Ok(Err(ReadError::Internal(format!("{interface} is not exported"))));
+        let instance = self.pre.instantiate_async(&mut *store).await?;
         Ok(match operation {
-            Operation::Describe => Ok(Answer::Description(guest.call_describe(store).await?.into())),
-            Operation::List { cursor } => guest
-                .call_list_resources(store, cursor.as_deref())
-                .await?
-                .map(|page| Answer::Page(page.into()))
-                .map_err(Into::into),
-            Operation::Templates => guest
-                .call_list_templates(store)
-                .await?
-                .map(|all| Answer::Templates(all.into_iter().map(Into::into).collect()))
-                .map_err(Into::into),
-            Operation::Read { reference } => guest
-                .call_read(store, reference)
-                .await?
-                .map(|reading| Answer::Reading(reading.into()))
-                .map_err(Into::into),
+            Operation::Complete(completing) => {
+                let Some(indices) = &self.completion else { return absent("completion") };
+                let guest = indices.load(&mut *store, &instance)?;
+                let resolved: Vec<_> = completing.resolved.iter().map(argument).collect();
+                let argument = argument(&(completing.name.clone(), completing.value.clone()));
+                guest
+                    .call_complete(store, &completing.template, &argument, &resolved)
+                    .await?
+                    .map(|given| Answer::Suggestions(Suggestions { values: given.values, total: given.total }))
+                    .map_err(Into::into)
+            }
+            Operation::CatalogRevision => {
+                let Some(indices) = &self.revisions else { return absent("revisions") };
+                let guest = indices.load(&mut *store, &instance)?;
+                guest.call_catalog_revision(store).await?.map(Answer::Revision).map_err(Into::into)
+            }
+            Operation::Revisions { references } => {
+                let Some(indices) = &self.revisions else { return absent("revisions") };
+                let guest = indices.load(&mut *store, &instance)?;
+                let given = guest.call_resource_revisions(store, references).await?;
+                Ok(Answer::Revisions(given.into_iter().map(|one| one.map_err(Into::into)).collect()))
+            }
+            Operation::Describe | Operation::List { .. } | Operation::Templates | Operation::Read { .. } => {
+                let guest = self.provider.load(&mut *store, &instance)?;
+                mandatory(&guest, store, operation).await?
+            }
         })
     }
+}
+
+/// Runs an export of the mandatory interface.
+async fn mandatory(
+    guest: &provider::Guest,
+    store: &mut Store<State>,
+    operation: &Operation,
+) -> wasmtime::Result<Result<Answer, ReadError>> {
+    Ok(match operation {
+        Operation::List { cursor } => guest
+            .call_list_resources(store, cursor.as_deref())
+            .await?
+            .map(|page| Answer::Page(page.into()))
+            .map_err(Into::into),
+        Operation::Templates => guest
+            .call_list_templates(store)
+            .await?
+            .map(|all| Answer::Templates(all.into_iter().map(Into::into).collect()))
+            .map_err(Into::into),
+        Operation::Read { reference } => {
+            guest.call_read(store, reference).await?.map(|reading| Answer::Reading(reading.into())).map_err(Into::into)
+        }
+        _ => Ok(Answer::Description(guest.call_describe(store).await?.into())),
+    })
+}
+
+fn argument((name, value): &(String, String)) -> completion::Argument {
+    completion::Argument { name: name.clone(), value: value.clone() }
 }
 
 impl From<wit::ProviderError> for ReadError {

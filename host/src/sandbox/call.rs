@@ -275,5 +275,8 @@ fn size(answer: &Answer) -> usize {
             };
             reading.contents.iter().map(entry).sum()
         }
+        Answer::Suggestions(given) => given.values.iter().map(|value| value.len() + ENTRY).sum(),
+        Answer::Revision(revision) => revision.len(),
+        Answer::Revisions(all) => all.iter().map(|one| ENTRY + one.as_ref().map_or(0, String::len)).sum(),
     }
 }

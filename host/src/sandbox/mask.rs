@@ -86,5 +86,15 @@ fn answer(answer: &mut Answer, redactor: &Redactor) {
                 meta(&mut contents.meta);
             }
         }
+        Answer::Suggestions(given) => given.values.iter_mut().for_each(text),
+        Answer::Revision(revision) => text(revision),
+        Answer::Revisions(all) => {
+            for one in all {
+                match one {
+                    Ok(revision) => text(revision),
+                    Err(why) => error(why, redactor),
+                }
+            }
+        }
     }
 }

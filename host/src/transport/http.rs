@@ -33,6 +33,7 @@ use self::session::InFlight;
 use self::wire::Wire;
 use super::{DRAIN, MAX_MESSAGE, message};
 use crate::mcp::Handler;
+use crate::mcp::subscriptions::Ready;
 use crate::model::Guard;
 
 /// The one path.
@@ -79,6 +80,7 @@ type Inner = StreamableHttpService<Handler, LocalSessionManager>;
 /// What every connection shares.
 struct Front {
     inner: Inner,
+    handler: Handler,
     bounds: Bounds,
     sessions: Arc<LocalSessionManager>,
     untaken: Arc<Untaken>,
@@ -112,8 +114,10 @@ pub async fn serve(
     sessions.session_config.completed_cache_ttl = Duration::ZERO;
     let sessions = Arc::new(sessions);
     let untaken = Arc::new(Untaken::new(bounds.untaken, Arc::clone(handler.budget()), bounds.write));
-    let inner = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
-    let front = Arc::new(Front { inner, bounds, sessions, untaken, in_flight: InFlight::default() });
+    let own = handler.clone();
+    let inner = StreamableHttpService::new(move || Ok(own.for_session()), Arc::clone(&sessions), config);
+    let front =
+        Arc::new(Front { inner, handler: handler.clone(), bounds, sessions, untaken, in_flight: InFlight::default() });
     let house = House::new(bounds.connections, house::PATIENCE);
     let graceful = GracefulShutdown::new();
     let mut builder = hyper::server::conn::http1::Builder::new();
@@ -171,6 +175,7 @@ pub async fn serve(
         });
     }
     drop(listener);
+    handler.close();
     if tokio::time::timeout(bounds.drain, graceful.shutdown()).await.is_err() {
         tracing::info!("some answers were still under way when belljar stopped");
     }
@@ -198,7 +203,15 @@ impl Front {
             .headers
             .get(header::CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().to_ascii_lowercase().starts_with(b"application/json"));
-        let request = Request::from_parts(parts, http_body_util::Full::new(message.clone()));
+        // rmcp checks that the header says what the body does.
+        let listens = parts.headers.get("mcp-method").is_some_and(|method| method == "subscriptions/listen");
+        let ready = listens.then(Ready::default);
+        if listens {
+            // What is accepted is decided by what is loaded, in a place where rmcp lets nothing wait.
+            self.handler.loaded_soon().await;
+        }
+        let mut request = Request::from_parts(parts, http_body_util::Full::new(message.clone()));
+        ready.iter().for_each(|ready| drop(request.extensions_mut().insert(ready.clone())));
         // Until the response is there, a client that goes away drops this future, and `held` with it.
         let mut left = session::Left::new(&self, held);
         let response = self.inner.handle(request).await;
@@ -215,6 +228,10 @@ impl Front {
         if !is_stream {
             left.stays();
             return self.whole(&guest, response, || message::id(&message)).await;
+        }
+        // The acknowledgement is in it.
+        if let Some(ready) = ready {
+            ready.said().await;
         }
         let id = left.id();
         let untaken = Arc::clone(&self.untaken);

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use super::message::Refused;
 use super::{DRAIN, MAX_MESSAGE, message};
 use crate::mcp::outbox::Outbox;
+use crate::mcp::subscriptions::Door;
 use crate::mcp::{Handler, fault};
 use crate::model::Guard;
 
@@ -29,7 +30,7 @@ pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(
     let lines = Lines::new(input, output, Arc::clone(handler.outbox()));
     let (pending, ended) = (Arc::clone(&lines.pending), Arc::clone(&lines.ended));
     let served = async {
-        let service = match rmcp::serve_server(handler, lines).await {
+        let service = match rmcp::serve_server(Door::new(handler.clone()), lines).await {
             Ok(service) => service,
             // The client went away before it said anything.
             Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -41,6 +42,7 @@ pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(
         served = served => served,
         () = async {
             stop.await;
+            handler.close();
             let _ = tokio::time::timeout(DRAIN, pending.answered()).await;
         } => Ok(()),
         () = async {

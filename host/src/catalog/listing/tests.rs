@@ -116,15 +116,12 @@ fn templates_cannot_reach_other_names() {
 
 #[test]
 fn walks_end() {
-    let name = MountName::new("m").unwrap();
-    let mut position = Position::start_of(&name, 0);
-    position.advance("a".to_owned()).unwrap();
-    assert!(!position.is_start());
-    assert!(matches!(position.advance("a".to_owned()), Err(ReadError::BadOutput(_))));
-    position.advance(String::new()).unwrap();
-    assert!(matches!(position.advance("x".repeat(4097)), Err(ReadError::BadOutput(_))));
-    position.provider_pages = MAX_PROVIDER_PAGES;
-    assert!(matches!(position.advance("b".to_owned()), Err(ReadError::BadOutput(_))));
+    let bad =
+        |next: &str, last: Option<&str>, pages| matches!(check_cursor(next, last, pages), Err(ReadError::BadOutput(_)));
+    assert!(!bad("a", None, 1) && !bad("", Some("a"), 2));
+    assert!(bad("a", Some("a"), 1), "no way forward");
+    assert!(bad(&"x".repeat(4097), None, 1));
+    assert!(bad("b", Some("a"), MAX_PROVIDER_PAGES));
 }
 
 #[test]

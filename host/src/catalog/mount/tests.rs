@@ -5,19 +5,7 @@ use crate::config::Given;
 
 /// A mount that no call reaches.
 pub(crate) fn mount(name: &str, base: &str) -> Mount {
-    let name = MountName::new(name).unwrap();
-    Mount {
-        gate: Gate::new(name.clone(), Limits::default()),
-        name,
-        base: base.to_owned(),
-        file: "x.wasm".to_owned(),
-        digest: Digest::of(b""),
-        id: MountId::none(),
-        ask: Ask::Never,
-        holds: Vec::new(),
-        uses: Vec::new(),
-        warning: None,
-    }
+    Mount::plain(MountName::new(name).unwrap(), base, Limits::default())
 }
 
 fn planned(files: &[&str], text: &str) -> (Vec<(String, String, String)>, Vec<Refused>) {

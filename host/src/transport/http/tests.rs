@@ -12,8 +12,10 @@ use crate::admission::Admission;
 use crate::admission::budget::Budget;
 use crate::audit::Sink;
 use crate::catalog::Catalog;
+use crate::config::Watch;
 use crate::gateway::Gateway;
 use crate::gateway::consent::Consents;
+use crate::gateway::watching::Watching;
 use crate::mcp::cursor::Cursors;
 use crate::sandbox::{Compile, NotCompiled, Options, Sandbox};
 
@@ -42,7 +44,7 @@ impl Served {
                 let compiler = Arc::new(NoCompiler);
                 let sandbox =
                     Sandbox::new(Options { calls: 1, cache: None, descriptors: 8, key: [0; 32], compiler }).unwrap();
-                let catalog = Arc::new(Catalog::default());
+                let catalog = Arc::new(Catalog::new(Budget::new(1 << 30)));
                 catalog.settle();
                 let time = Duration::from_secs(1);
                 let gateway = Gateway::new(
@@ -51,6 +53,7 @@ impl Served {
                     Admission::new(1, Budget::new(1 << 30)),
                     Sink::off(),
                     Consents::new(&[0; 32], None),
+                    Watching::new(Watch::default(), None),
                     time,
                 );
                 let handler = Handler::new(Arc::new(gateway), Arc::new(Cursors::new(&[0; 32])), "http");

@@ -12,9 +12,10 @@ use belljar::admission::budget::Budget;
 use belljar::admission::{Admission, Gate};
 use belljar::audit::Sink;
 use belljar::catalog::{Catalog, Mount, Snapshot};
-use belljar::config::Ask;
+use belljar::config::{Ask, Cache, Watch};
 use belljar::gateway::Gateway;
 use belljar::gateway::consent::Consents;
+use belljar::gateway::watching::Watching;
 use belljar::grants::{Ambient, Requested};
 use belljar::model::{Caller, Digest, Limits, MountName, Operation};
 use belljar::sandbox::{MountId, Options, Sandbox};
@@ -81,19 +82,9 @@ async fn ours(wasm: &[u8]) -> Ours {
     let digest = Digest::of(wasm);
     let held = Requested::default().configure(&Ambient::default()).expect("no grants");
     let id = sandbox.load(&name, wasm.into(), &digest, held).await.expect("it loads");
-    let mount = Mount {
-        base: format!("belljar://{name}/"),
-        file: "guest_sized.wasm".to_owned(),
-        digest,
-        id,
-        gate: Gate::new(name.clone(), Limits::default()),
-        ask: Ask::Never,
-        holds: Vec::new(),
-        uses: Vec::new(),
-        warning: None,
-        name: name.clone(),
-    };
-    let catalog = Arc::new(Catalog::default());
+    let plain = Mount::plain(name.clone(), &format!("belljar://{name}/"), Limits::default());
+    let mount = Mount { digest, id, ..plain };
+    let catalog = Arc::new(Catalog::new(Budget::new(1 << 30)));
     catalog.publish(Snapshot::new(vec![Arc::new(mount)], Vec::new()));
     catalog.settle();
     // Records are written, as they would be, to where writing costs nothing.
@@ -104,6 +95,7 @@ async fn ours(wasm: &[u8]) -> Ours {
         Admission::new(32, Budget::new(512 << 20)),
         audit,
         Consents::new(&[0; 32], None),
+        Watching::new(Watch::default(), None),
         Duration::from_secs(3),
     );
     Ours {

@@ -23,6 +23,7 @@ pub(super) fn audit(bytes: &[u8]) {
         digest: Some(Digest([0; 32])),
         operation: "read",
         reference: Some(reference.clone()),
+        served_from: None,
         outcome: Err(ReadError::Internal(error.clone())),
         usage: Usage {
             fuel: number,

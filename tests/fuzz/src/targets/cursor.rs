@@ -6,7 +6,7 @@ use belljar::model::MountName;
 
 use crate::input::{self, Fields};
 
-/// Fields: the mount, the provider's cursor, three numbers, where to alter what was sealed, and with what.
+/// Fields: the mount, four numbers, where to alter what was sealed, and with what.
 pub(super) fn cursor(bytes: &[u8]) {
     let cursors = Cursors::new(&[7; 32]);
     let made_up = input::text(bytes);
@@ -15,18 +15,12 @@ pub(super) fn cursor(bytes: &[u8]) {
     }
     let mut fields = Fields::of(bytes);
     let mut position = Position::start_of(&MountName::new(&fields.text()).unwrap_or_else(|_| name()), 0);
-    // Only what `advance` takes is ever sealed.
-    if let Some(next) = fields.option()
-        && position.advance(next).is_err()
-    {
-        return;
-    }
     let (one, two) = (fields.number().to_le_bytes(), fields.number());
     let part = |at: usize| u32::from(one[at]) << (one[at + 1] % 25);
-    position.skip = part(0);
+    position.list = part(0);
     position.slow = part(2);
     position.pages = part(4);
-    position.served = two;
+    position.offset = two;
     let sealed = cursors.seal(Kind::Resources, &position);
     assert_eq!(cursors.open(Kind::Resources, &sealed), Ok(position), "its own cursor");
     assert!(cursors.open(Kind::Templates, &sealed).is_err(), "a cursor of another list");

@@ -18,19 +18,7 @@ use crate::{input, oracle};
 
 /// A mount that no call reaches.
 pub(super) fn mount(name: &str, base: &str) -> Arc<Mount> {
-    let name = MountName::new(name).unwrap();
-    Arc::new(Mount {
-        gate: Gate::new(name.clone(), Limits::default()),
-        name,
-        base: base.to_owned(),
-        file: "x.wasm".to_owned(),
-        digest: Digest([0; 32]),
-        id: MountId::none(),
-        ask: Ask::Never,
-        holds: Vec::new(),
-        uses: Vec::new(),
-        warning: None,
-    })
+    Arc::new(Mount::plain(MountName::new(name).unwrap(), base, Limits::default()))
 }
 
 /// A reference is taken exactly when the rules, written once more, take it; and whoever resolves a taken one against a

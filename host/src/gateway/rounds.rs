@@ -1,0 +1,389 @@
+//! Looks at what is watched: each mount by a task of its own, in rounds, and at once when something changed in a directory
+//! that it was granted. A mount that hangs holds up no other.
+//!
+//! A provider that tells revisions is asked for those of all its watched resources in one call; of others, the resources
+//! are read and compared. Each look is a call like any other: within the mount's limits, on record, with `watch` as the
+//! caller.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::future::{join_all, select_all};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout};
+
+use super::watching::{NotWatched, Print, Seen, Subscriber};
+use super::{FIRST_LOAD, Gateway, answers, check};
+use crate::catalog::kept::Kept;
+use crate::catalog::listing::Listed;
+use crate::catalog::watch::Watched;
+use crate::catalog::{Mount, Snapshot};
+use crate::model::{Answer, Body, Caller, MountName, Operation, ReadError, Reading, Resource, Template, reference};
+use crate::sandbox::MountId;
+
+/// How long whoever begins to watch waits until what is watched has been looked at for the first time.
+const FIRST_LOOK: Duration = Duration::from_secs(5);
+
+/// Entries of a mount's list that are compared to see whether it has changed.
+const COMPARED: usize = 10_000;
+
+/// How long a look at a list may take at the most: nobody waits for it.
+const LIST_TIME: Duration = Duration::from_secs(3);
+
+/// A directory is quiet when nothing changed in it for so long.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// How long quiet is waited for.
+const RESTLESS: Duration = Duration::from_millis(400);
+
+/// The digest of a list that has nothing in it.
+const EMPTY: [u8; 32] = [0; 32];
+
+/// Who asks in a round.
+const ROUNDS: Caller = Caller { transport: "watch", client: None };
+
+/// The granted directories of a mount that are watched.
+struct Directories {
+    of: Option<MountId>,
+    watched: Vec<Watched>,
+    /// Whether nothing can change in any granted directory without being told.
+    are_whole: bool,
+}
+
+impl Directories {
+    async fn of(gateway: &Gateway, mount: &Arc<Mount>) -> Self {
+        let (of, watcher) = (Some(mount.id), gateway.watching.watcher.clone());
+        let Some(watcher) = watcher.filter(|_| mount.has_directories()) else {
+            return Self { of, watched: Vec::new(), are_whole: false };
+        };
+        let own = Arc::clone(mount);
+        // A look at every directory below takes its time.
+        let watched = tokio::task::spawn_blocking(move || own.watch(&watcher)).await;
+        match watched.unwrap_or_else(|_| Err("its watch panicked".to_owned())) {
+            Ok(watched) => {
+                let are_whole = watched.iter().all(Watched::is_whole);
+                Self { of, watched, are_whole }
+            }
+            Err(why) => {
+                tracing::info!(mount = %mount.name, "it is asked from time to time, because {why}");
+                Self { of, watched: Vec::new(), are_whole: false }
+            }
+        }
+    }
+
+    /// Waits for a change, and then for quiet.
+    async fn changed(&self) {
+        self.next().await;
+        let restless = async { while timeout(QUIET, self.next()).await.is_ok() {} };
+        let _ = timeout(RESTLESS, restless).await;
+    }
+
+    async fn next(&self) {
+        match self.watched.is_empty() {
+            true => std::future::pending().await,
+            false => drop(select_all(self.watched.iter().map(|one| Box::pin(one.changed()))).await),
+        }
+    }
+}
+
+/// About `time`: rounds of many mounts do not fall together.
+fn jittered(time: Duration) -> Duration {
+    let tenths = u32::try_from(RandomState::new().hash_one(()) % 40).unwrap_or_default();
+    time / 100 * (80 + tenths)
+}
+
+fn hash_of(revision: &str) -> Seen {
+    Seen::There(short(blake3::hash(revision.as_bytes())))
+}
+
+fn short(hash: blake3::Hash) -> [u8; 16] {
+    let mut short = [0; 16];
+    short.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
+    short
+}
+
+/// A hash of everything that a client sees of a reading.
+fn hash_of_contents(reading: &Reading) -> Seen {
+    let mut hasher = blake3::Hasher::new();
+    let mut put = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    };
+    for contents in &reading.contents {
+        put(contents.reference.as_bytes());
+        put(contents.mime_type.as_deref().unwrap_or_default().as_bytes());
+        match &contents.body {
+            Body::Text(text) => put(text.as_bytes()),
+            Body::Blob(bytes) => put(bytes),
+        }
+        for (name, value) in &contents.meta {
+            put(name.as_bytes());
+            put(value.as_bytes());
+        }
+    }
+    Seen::There(short(hasher.finalize()))
+}
+
+impl Gateway {
+    /// A new watcher; of lists, if it `wants_lists`.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn subscriber(self: &Arc<Self>, wants_lists: bool) -> Result<Subscriber, NotWatched> {
+        let subscriber = self.watching.subscriber(wants_lists)?;
+        if wants_lists && self.catalog.is_settled() {
+            self.attend_lists(&self.catalog.snapshot(), false);
+        }
+        Ok(subscriber)
+    }
+
+    /// Whether `uri` can be watched: whether a mount has it.
+    pub fn can_watch(&self, uri: &str) -> bool {
+        let fits = |(_, reference): (_, &str)| reference::check(reference).is_ok();
+        uri.len() <= reference::MAX_URI && self.catalog.snapshot().route(uri).is_some_and(fits)
+    }
+
+    /// Watches `uris` for `subscriber`, and looks at them for the first time: what changes from now on is told.
+    ///
+    /// # Errors
+    /// At the first URI that cannot be watched; those before it are.
+    pub async fn watch(self: &Arc<Self>, subscriber: &Subscriber, uris: Vec<String>) -> Result<(), NotWatched> {
+        let snapshot = self.settled().await;
+        let mut unseen: HashMap<&MountName, (&Arc<Mount>, Vec<String>)> = HashMap::new();
+        {
+            let mut books = self.watching.books();
+            for uri in uris {
+                let (mount, reference) = snapshot.route(&uri).ok_or(NotWatched::NoMount)?;
+                reference::check(reference).map_err(|_| NotWatched::NoMount)?;
+                let reference = reference.to_owned();
+                if books.enter(subscriber.id(), &uri.into(), &mount.name)? {
+                    unseen.entry(&mount.name).or_insert_with(|| (mount, Vec::new())).1.push(reference);
+                }
+            }
+            books.start(self.starter());
+        }
+        let looks = unseen.into_values().map(async |(mount, references)| {
+            let seen = self.look(mount, &references).await;
+            let mut books = self.watching.books();
+            for (reference, seen) in references.iter().zip(seen) {
+                seen.into_iter().for_each(|seen| books.saw_first(&format!("{}{reference}", mount.base), seen));
+            }
+        });
+        // What was not seen by then is seen for the first time in a round.
+        let _ = timeout(FIRST_LOOK, join_all(looks)).await;
+        Ok(())
+    }
+
+    /// Follows the catalog: which mounts there are to be looked at. Ends with the gateway.
+    pub fn follow(self: &Arc<Self>) {
+        let (weak, mut changes) = (Arc::downgrade(self), self.catalog.changes());
+        tokio::spawn(async move {
+            // Until everything is loaded, nobody was given a list.
+            match weak.upgrade() {
+                Some(gateway) => drop(gateway.catalog.settled(Instant::now() + FIRST_LOAD).await),
+                None => return,
+            }
+            let mut is_first = true;
+            loop {
+                let Some(gateway) = weak.upgrade() else { return };
+                gateway.regroup(std::mem::take(&mut is_first));
+                drop(gateway);
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn regroup(self: &Arc<Self>, is_first: bool) {
+        let snapshot = self.catalog.snapshot();
+        let mount_of = |uri: &str| snapshot.route(uri).map(|(mount, _)| mount.name.clone());
+        self.watching.books().regroup(mount_of);
+        self.attend_lists(&snapshot, !is_first);
+    }
+
+    /// Has the list of every mount looked at, while somebody wants that, and every mount that is another one than before.
+    /// `is_change`: what is not known was not there before.
+    fn attend_lists(self: &Arc<Self>, snapshot: &Snapshot, is_change: bool) {
+        let mut books = self.watching.books();
+        if books.wants_lists() {
+            for mount in snapshot.mounts() {
+                let is_known = books.groups.contains_key(&mount.name);
+                let group = books.group(&mount.name);
+                if is_change && !is_known {
+                    group.print = Some(Print { id: MountId::none(), lists: (0, 0), digest: EMPTY });
+                }
+                if group.print.as_ref().is_none_or(|print| print.id != mount.id) {
+                    group.wake.notify_one();
+                }
+            }
+            let is_gone = |name: &MountName| snapshot.find(name).is_none();
+            let mut was_listed = false;
+            for (_, group) in books.groups.iter_mut().filter(|(name, _)| is_gone(name)) {
+                let before = group.print.replace(Print { id: MountId::none(), lists: (0, 0), digest: EMPTY });
+                was_listed |= before.is_some_and(|before| before.digest != EMPTY);
+            }
+            if was_listed {
+                books.list_changed();
+            }
+        } else {
+            books.groups.values().for_each(|group| group.wake.notify_one());
+        }
+        books.groups.retain(|name, group| !group.uris.is_empty() || snapshot.find(name).is_some());
+        books.start(self.starter());
+    }
+
+    fn starter(self: &Arc<Self>) -> impl Fn(MountName, Arc<Notify>) -> AbortHandle {
+        let weak = Arc::downgrade(self);
+        move |name, wake| tokio::spawn(attend(Weak::clone(&weak), name, wake)).abort_handle()
+    }
+
+    /// How `references` of `mount` are now; none where that could not be found out.
+    async fn look(&self, mount: &Arc<Mount>, references: &[String]) -> Vec<Option<Seen>> {
+        let mut seen = Vec::with_capacity(references.len());
+        if !mount.revises {
+            for reference in references {
+                let operation = Operation::Read { reference: reference.clone() };
+                let read = self.call(&ROUNDS, mount, &operation, None, std::future::ready(())).await;
+                seen.push(match read {
+                    Ok(Answer::Reading(reading)) => {
+                        check::reading(reading, reference, mount).ok().map(|reading| hash_of_contents(&reading))
+                    }
+                    Err(ReadError::NotFound) => Some(Seen::Gone),
+                    _ => None,
+                });
+            }
+            return seen;
+        }
+        let mut chunk = references.len();
+        let mut rest = references;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(chunk.min(rest.len()));
+            match self.revisions(&ROUNDS, mount, now.to_vec()).await {
+                Ok(revisions) => seen.extend(revisions.iter().map(|one| match one {
+                    Ok(revision) => Some(hash_of(revision)),
+                    Err(ReadError::NotFound) => Some(Seen::Gone),
+                    Err(_) => None,
+                })),
+                // More than the mount's limits allow for in one call.
+                Err(ReadError::Exhausted(_)) if now.len() > 1 => {
+                    chunk = now.len() / 2;
+                    continue;
+                }
+                Err(_) => seen.resize(seen.len() + now.len(), None),
+            }
+            rest = later;
+        }
+        seen
+    }
+
+    /// One round: what is watched of `mount`, and its list if it is time for that.
+    async fn round(&self, mount: &Arc<Mount>, with_list: bool) {
+        let (uris, wants_list) = {
+            let books = self.watching.books();
+            let Some(group) = books.groups.get(&mount.name) else { return };
+            (group.uris.iter().cloned().collect::<Vec<_>>(), books.wants_lists())
+        };
+        let watched = uris.into_iter().filter_map(|uri| {
+            let reference = uri.strip_prefix(mount.base.as_str())?.to_owned();
+            Some((uri, reference))
+        });
+        let (uris, references): (Vec<_>, Vec<_>) = watched.unzip();
+        let seen = self.look(mount, &references).await;
+        for ((uri, reference), seen) in uris.iter().zip(&references).zip(seen) {
+            let Some(seen) = seen else { continue };
+            let mut books = self.watching.books();
+            if books.differs(uri, seen) {
+                // Whoever is told reads anew.
+                self.answers.forget(&answers::key(mount, reference));
+                books.saw(uri, seen);
+            }
+        }
+        if !with_list || !wants_list {
+            return;
+        }
+        let before = self.watching.books().groups.get(&mount.name).and_then(|group| group.print.clone());
+        let Some(print) = self.print(mount, before.as_ref()).await else { return };
+        let mut books = self.watching.books();
+        let Some(group) = books.groups.get_mut(&mount.name) else { return };
+        if group.print.replace(print.clone()).is_some_and(|before| before.digest != print.digest) {
+            books.list_changed();
+        }
+    }
+
+    /// What is served of the list of `mount` now; none where that could not be found out.
+    async fn print(&self, mount: &Arc<Mount>, before: Option<&Print>) -> Option<Print> {
+        let by = Instant::now() + self.list_time.min(LIST_TIME);
+        let resources = self.listed_anew::<Resource>(mount, by).await?;
+        let templates = self.listed_anew::<Template>(mount, by).await?;
+        let lists = (resources.id(), templates.id());
+        if let Some(before) = before.filter(|before| before.id == mount.id && before.lists == lists) {
+            return Some(before.clone());
+        }
+        let digest = match resources.is_empty() && templates.is_empty() {
+            true => EMPTY,
+            false => {
+                let mut hasher = blake3::Hasher::new();
+                hasher.update(resources.digest(COMPARED).as_bytes());
+                hasher.update(templates.digest(COMPARED).as_bytes());
+                hasher.update(mount.base.as_bytes());
+                hasher.finalize().into()
+            }
+        };
+        Some(Print { id: mount.id, lists, digest })
+    }
+
+    async fn listed_anew<T: Listed>(&self, mount: &Arc<Mount>, by: Instant) -> Option<Arc<Kept<T>>> {
+        T::slot(mount).current().iter().for_each(|kept| kept.doubt());
+        let kept = self.listing::<T>(&ROUNDS, mount, None, by).await;
+        let is_filled = self.fill(&ROUNDS, mount, &kept, COMPARED, by).await;
+        (is_filled && !kept.has_failed()).then_some(kept)
+    }
+}
+
+/// Looks at one mount for as long as something of it is watched.
+async fn attend(weak: Weak<Gateway>, name: MountName, wake: Arc<Notify>) {
+    let mut directories = Directories { of: None, watched: Vec::new(), are_whole: false };
+    let mut list_at = Instant::now();
+    loop {
+        let Some(gateway) = weak.upgrade() else { return };
+        let Some(mount) = gateway.catalog.snapshot().find(&name).cloned() else {
+            drop(gateway);
+            wake.notified().await;
+            continue;
+        };
+        if directories.of != Some(mount.id) {
+            directories = Directories::of(&gateway, &mount).await;
+        }
+        let settings = gateway.watching.settings.clone();
+        let with_list = Instant::now() >= list_at;
+        gateway.round(&mount, with_list).await;
+        // Where nothing is told, the whole content is looked at, which costs more.
+        let mut pauses =
+            if mount.revises { (settings.poll, settings.lists) } else { (settings.reread, settings.reread) };
+        if directories.are_whole {
+            // What is in files is told at once; what is not, such as the time of day, is looked for as well.
+            pauses = (pauses.0.max(settings.reread), pauses.1.max(settings.reread));
+        }
+        if with_list {
+            list_at = Instant::now() + jittered(pauses.1);
+        }
+        drop((gateway, mount));
+        let next = (Instant::now() + jittered(pauses.0)).min(list_at);
+        tokio::select! {
+            () = tokio::time::sleep_until(next) => {}
+            () = wake.notified() => list_at = Instant::now(),
+            () = directories.changed() => {
+                list_at = Instant::now();
+                // Answers from before count no more, also those that nobody watches.
+                if let Some(mount) = weak.upgrade().and_then(|gateway| gateway.catalog.snapshot().find(&name).cloned()) {
+                    mount.changes.fetch_add(1, Ordering::Release);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! A stream of server-sent events that stays open: what a subscription is told over HTTP.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::http::{Body, Response, connect, head, read_body, read_head};
+
+/// An open stream. Dropping it closes the connection, as a client that goes away does.
+#[derive(Debug)]
+pub struct Events {
+    stream: TcpStream,
+    messages: Receiver<Value>,
+    /// How often the server showed that it is still there.
+    comments: Receiver<()>,
+}
+
+impl Events {
+    /// Sends a request and reads what comes, in the background. An answer that is no stream is given back.
+    pub(crate) fn open(
+        address: SocketAddr,
+        method: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Events, Response> {
+        let mut connection = connect(address);
+        let head = head(address, method, "/mcp", headers, body.len(), "keep-alive");
+        connection.get_mut().write_all(&[head.as_bytes(), body].concat()).expect("a server that reads");
+        let response = read_head(&mut connection).expect("an answer");
+        let is_stream = response.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+        if !is_stream {
+            let body = read_body(&mut connection, &response).expect("a whole body");
+            return Err(Response { body, ..response });
+        }
+        let stream = connection.get_ref().try_clone().expect("one more descriptor");
+        stream.set_read_timeout(None).expect("a socket");
+        let (tell, messages) = channel();
+        let (alive, comments) = channel();
+        std::thread::spawn(move || {
+            let mut lines = BufReader::new(Body::new(connection, &response));
+            let (mut data, mut line) = (String::new(), String::new());
+            loop {
+                line.clear();
+                match lines.read_line(&mut line) {
+                    Ok(0) | Err(_) => return,
+                    Ok(_) => {}
+                }
+                let text = line.trim_end_matches(['\r', '\n']);
+                if let Some(rest) = text.strip_prefix("data:") {
+                    data.push_str(rest.strip_prefix(' ').unwrap_or(rest));
+                } else if text.starts_with(':') {
+                    let _ = alive.send(());
+                }
+                if text.is_empty() && !data.is_empty() {
+                    let message = serde_json::from_str(&data);
+                    let message =
+                        message.unwrap_or_else(|error| panic!("an event that is no JSON ({error}): {data:?}"));
+                    if tell.send(message).is_err() {
+                        return;
+                    }
+                    data.clear();
+                }
+            }
+        });
+        Ok(Events { stream, messages, comments })
+    }
+
+    /// The next message, if one comes within `patience`.
+    pub fn next(&self, patience: Duration) -> Option<Value> {
+        self.messages.recv_timeout(patience).ok()
+    }
+
+    /// Whether the server showed within `patience` that it is still there.
+    pub fn is_kept_alive(&self, patience: Duration) -> bool {
+        self.comments.recv_timeout(patience).is_ok()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
