@@ -31,6 +31,7 @@ mod inspect;
 mod isolation;
 mod limits;
 mod listing;
+mod logs;
 mod network;
 mod origins;
 mod place;
