@@ -35,6 +35,7 @@ mod logs;
 mod network;
 mod origins;
 mod place;
+mod reload;
 mod tools;
 mod tree;
 mod trust;
