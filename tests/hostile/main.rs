@@ -33,6 +33,7 @@ mod hand;
 mod hung;
 mod inf;
 mod lif;
+mod live;
 mod mcp;
 mod mem;
 mod net;
@@ -70,6 +71,7 @@ fn rows() -> Vec<Row> {
         cat::rows(),
         res::rows(),
         lif::rows(),
+        live::rows(),
         mcp::rows(),
         cancel::rows(),
         xpl::rows(),

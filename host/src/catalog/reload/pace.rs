@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::model::Guard;
+
 /// A change is looked at when nothing else has changed for so long: whoever copies a file has finished by then.
 pub(super) const QUIET: Duration = Duration::from_millis(250);
 
@@ -32,6 +34,9 @@ impl Pace {
     /// When to look; none while nothing has changed.
     pub fn due(&self) -> Option<Instant> {
         let (first, last) = self.changes?;
+        if !Guard::Pace.is_on() {
+            return Some(first);
+        }
         let due = (last + QUIET).min(first + LATEST);
         Some(self.rest.map_or(due, |rest| due.max(rest)))
     }
