@@ -75,7 +75,8 @@ fn large(n: usize) -> Vec<u8> {
 
 /// Touches files as often as it can, up to the number of a second, and says how often it did.
 fn touch(scene: &Scene<'_>, is_over: &AtomicBool) -> usize {
-    let open = |n| File::options().write(true).open(scene.site().path(format!("plugins/large-{n}.wasm"))).expect("a file");
+    let open =
+        |n| File::options().write(true).open(scene.site().path(format!("plugins/large-{n}.wasm"))).expect("a file");
     let files: Vec<File> = (0..TOUCHED).map(open).collect();
     let began = Instant::now();
     let mut touched = 0;
