@@ -6,7 +6,9 @@
 pub mod kept;
 pub mod listing;
 pub mod mount;
+mod plan;
 pub mod quarantine;
+pub mod reload;
 pub mod watch;
 
 use std::collections::HashMap;
@@ -20,6 +22,7 @@ use crate::admission::budget::Budget;
 use crate::model::MountName;
 use kept::Shelves;
 pub use mount::{Mount, Refused, Source};
+pub use plan::{Found, find};
 pub use quarantine::Quarantined;
 
 /// All mounts at one moment.
@@ -59,6 +62,15 @@ impl Snapshot {
         let places = quarantined.iter().enumerate().map(|(at, one)| (one.base.clone(), Place::Quarantined(at)));
         self.bases.extend(places);
         Self { quarantined, ..self }
+    }
+
+    /// Whether it serves, refuses and keeps in quarantine what `other` does: the very same mounts.
+    fn is_same(&self, other: &Self) -> bool {
+        let same = |(own, other): (&Arc<Mount>, &Arc<Mount>)| Arc::ptr_eq(own, other);
+        self.mounts.len() == other.mounts.len()
+            && self.mounts.iter().zip(&other.mounts).all(same)
+            && self.refused == other.refused
+            && self.quarantined == other.quarantined
     }
 
     /// The mount with the longest base that `uri` begins with, and the rest of `uri`.

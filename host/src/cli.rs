@@ -9,9 +9,10 @@ mod compiler;
 mod flags;
 mod grant;
 mod inspect;
-mod keep;
 mod list;
+mod live;
 mod open;
+mod outside;
 mod pins;
 mod read;
 mod revoke;
@@ -70,7 +71,8 @@ struct Yes {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Serves MCP on standard input and output, or over HTTP.
+    /// Serves MCP on standard input and output, or over HTTP. Components that come, change or go, and changes of the
+    /// configuration, are taken over while it runs; SIGHUP has everything read again.
     #[command(
         after_help = "Examples:\n  belljar serve --plugins ~/plugins\n  belljar serve --config belljar.toml --http 127.0.0.1:8600"
     )]
@@ -182,9 +184,9 @@ enum Verb {
     /// Compiles a component from standard input to standard output; belljar runs this in a process of its own.
     #[command(name = compiler::VERB, hide = true)]
     Compile,
-    /// Writes what a person allowed for good into the configuration; belljar runs this in a process of its own.
-    #[command(name = keep::VERB, hide = true)]
-    Keep {
+    /// Writes what a person allowed for good into the configuration, and reads it again; belljar runs this in a process of its own.
+    #[command(name = outside::VERB, hide = true)]
+    Outside {
         #[command(flatten)]
         at: Where,
     },
@@ -237,7 +239,7 @@ pub fn main() -> ExitCode {
     }
     let result = match command.verb {
         Verb::Compile => return compiler::child(),
-        Verb::Keep { at } => return keep::child(&at),
+        Verb::Outside { at } => return outside::child(&at),
         Verb::Serve { at, http, dev } => serve::run(&at, dev.dev, http),
         Verb::List { at, mount, json, dev } => list::run(&at, dev.dev, mount.as_deref(), json),
         Verb::Read { at, uri, output, json, dev } => read::run(&at, dev.dev, &uri, output.as_deref(), json),

@@ -4,10 +4,12 @@
 
 mod answers;
 pub mod check;
+pub mod completing;
 pub mod consent;
 mod listing;
 mod record;
 mod rounds;
+pub mod search;
 pub mod watching;
 
 use std::pin::pin;
@@ -333,7 +335,7 @@ impl Gateway {
             Ok(permit) => match timeout_at(permit.deadline(), room).await {
                 Ok(()) => {
                     let permit = permit.with_consent(self.consents.for_call(mount, round));
-                    let outcome = self.sandbox.call(mount.id, permit, operation.clone()).await;
+                    let outcome = self.sandbox.call(mount.loaded.id(), permit, operation.clone()).await;
                     let failed = outcome.result.as_ref().err();
                     if !failed.is_some_and(|error| self.was_hurried(error)) {
                         mount.gate.ended(operation, failed);

@@ -114,7 +114,7 @@ pub trait Grant {
     /// What gives it on the command line, as an example.
     const TYPED: &'static str;
     /// The value of the key.
-    type Config: serde::de::DeserializeOwned + Default;
+    type Config: serde::de::DeserializeOwned + std::fmt::Debug + Default;
     /// What a mount holds.
     type Mount: Send + Sync;
     /// What a call holds.
@@ -200,7 +200,7 @@ pub trait Grant {
 macro_rules! grants {
     ($($field:ident: $kind:ty),* $(,)?) => {
         /// The grants of a mount as the operator wrote them.
-        #[derive(Default)]
+        #[derive(Debug, Default)]
         pub struct Requested { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::Config,)* }
 
         /// The grants of a mount, turned into handles.

@@ -18,7 +18,7 @@ mod state;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use cap_std::fs::Dir;
 use wasmtime::Engine;
@@ -57,10 +57,42 @@ impl MountId {
     }
 }
 
+/// What was loaded for a mount, until this is dropped: whoever has it can call, whatever is served in its place by then.
+/// Calls that run go on.
+pub struct Loaded {
+    id: MountId,
+    all: Weak<Mounts>,
+}
+
+impl Loaded {
+    /// Nothing: a call to it is refused.
+    pub fn none() -> Self {
+        Self { id: MountId::none(), all: Weak::new() }
+    }
+
+    /// What a call names.
+    pub fn id(&self) -> MountId {
+        self.id
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if let Some(all) = self.all.upgrade() {
+            let gone = all.write().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+            // Closed outside of the lock: it may have files.
+            drop(gone);
+        }
+    }
+}
+
+/// All that is loaded.
+type Mounts = RwLock<HashMap<MountId, Arc<Mounted>>>;
+
 /// What the sandbox keeps of a mount.
 struct Mounted {
     name: MountName,
-    ready: bindings::Ready,
+    ready: Arc<bindings::Ready>,
     held: Held,
     /// Handles that a call may have, where descriptors are behind them.
     handles: usize,
@@ -77,7 +109,7 @@ pub struct Sandbox {
     cache: Option<compile::Cache>,
     descriptors: usize,
     compiler: Arc<dyn Compile>,
-    mounts: RwLock<HashMap<MountId, Arc<Mounted>>>,
+    mounts: Arc<Mounts>,
     next: AtomicU64,
 }
 
@@ -113,7 +145,7 @@ impl Sandbox {
             cache,
             descriptors: options.descriptors,
             compiler: options.compiler,
-            mounts: RwLock::default(),
+            mounts: Arc::default(),
             next: AtomicU64::new(1),
         })
     }
@@ -122,13 +154,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// Says why it cannot be mounted; sanitised.
-    pub async fn load(
-        &self,
-        name: &MountName,
-        wasm: Arc<[u8]>,
-        digest: &Digest,
-        held: Held,
-    ) -> Result<MountId, String> {
+    pub async fn load(&self, name: &MountName, wasm: Arc<[u8]>, digest: &Digest, held: Held) -> Result<Loaded, String> {
         let component = match self.cached(digest) {
             Ok(Some(component)) => component,
             Ok(None) => self.compile(name, wasm, digest).await?,
@@ -142,11 +168,25 @@ impl Sandbox {
         };
         let pre = self.linker.instantiate_pre(&component).map_err(refused)?;
         let ready = bindings::Ready::new(pre).map_err(refused)?;
+        Ok(self.put(name, Arc::new(ready), held))
+    }
+
+    /// Loads for a mount what was loaded already, with other grants or under another name: nothing is compiled.
+    pub fn load_again(&self, name: &MountName, loaded: &Loaded, held: Held) -> Option<Loaded> {
+        let ready = Arc::clone(&self.mounted(loaded.id)?.ready);
+        Some(self.put(name, ready, held))
+    }
+
+    fn put(&self, name: &MountName, ready: Arc<bindings::Ready>, held: Held) -> Loaded {
         let id = MountId(self.next.fetch_add(1, Ordering::Relaxed));
         let handles = if held.has_files() { self.descriptors } else { usize::MAX };
         let mounted = Arc::new(Mounted { name: name.clone(), ready, held, handles, said: output::Rate::default() });
         self.mounts.write().unwrap_or_else(PoisonError::into_inner).insert(id, mounted);
-        Ok(id)
+        Loaded { id, all: Arc::downgrade(&self.mounts) }
+    }
+
+    fn mounted(&self, id: MountId) -> Option<Arc<Mounted>> {
+        self.mounts.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
     async fn compile(
@@ -201,16 +241,10 @@ impl Sandbox {
         self.cache.as_ref().map_or(Ok(None), |cache| cache.load(&self.engine, digest))
     }
 
-    /// Forgets a mount. Calls that run go on.
-    pub fn unload(&self, id: MountId) {
-        self.mounts.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
-    }
-
     /// Runs one operation in a fresh instance. Dropping the future stops the guest and frees everything it had.
     pub async fn call(&self, id: MountId, permit: Permit, operation: Operation) -> Outcome {
-        let mounted = self.mounts.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
-        let Some(mounted) = mounted else {
-            return Outcome::failed(ReadError::Unavailable("the mount was removed".to_owned()));
+        let Some(mounted) = self.mounted(id) else {
+            return Outcome::failed(ReadError::Unavailable("the mount is not loaded".to_owned()));
         };
         let running = self.ticker.run();
         let engine = self.engine.clone();
@@ -230,6 +264,11 @@ impl Sandbox {
             call::run(&engine, &mounted, &permit, &operation, flag).await
         };
         self.lanes.run(call, is_quick, long).await
+    }
+
+    /// How many mounts are loaded, those included that only a call still uses.
+    pub fn mounts(&self) -> usize {
+        self.mounts.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// How many calls run now.

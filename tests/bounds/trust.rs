@@ -106,7 +106,15 @@ fn other_bytes_are_not_run_before_they_are_trusted() {
         let mut client = site.stdio(era);
         assert_eq!(reads(&mut client, "AAAA"), 20);
         site.drop_in("swap.wasm", answering("BBBB"));
-        assert_eq!((reads(&mut client, "AAAA"), reads(&mut client, "BBBB")), (20, 0), "while it serves");
+        let held_back = |client: &mut Client<Stdio>| match client.read(URI) {
+            Ok(read) => {
+                assert_eq!(read["contents"][0]["text"], "AAAA", "other bytes ran before they were trusted");
+                false
+            }
+            Err(error) => kind(&error) == "unavailable",
+        };
+        assert!(crate::reload::soon(|| held_back(&mut client)), "what was exchanged is held back while it serves, too");
+        assert_eq!((reads(&mut client, "AAAA"), reads(&mut client, "BBBB")), (0, 0));
         client.close();
 
         let mut client = site.stdio(era);

@@ -125,6 +125,17 @@ impl Process {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("the process runs");
     }
 
+    /// Has it read everything again, as an operator does (SIGHUP).
+    pub fn hang_up(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).expect("the process runs");
+    }
+
+    /// How many pieces of memory it has mapped: what is loaded and never let go shows there.
+    pub fn mappings(&self) -> usize {
+        fs::read_to_string(format!("/proc/{}/maps", self.id())).expect("the process runs").lines().count()
+    }
+
     /// Waits for its end; one that does not end in time is killed, and that is a failure.
     pub fn wait(mut self, patience: Duration) -> Ended {
         let deadline = Instant::now() + patience;

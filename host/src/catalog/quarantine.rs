@@ -1,7 +1,7 @@
 //! Mounts whose grants were given to other bytes than those that lie there now: nothing of them is compiled or run until
 //! the operator trusts them. They keep their names, and every request for one is told so.
 
-use super::mount::Reason;
+use super::plan::Plan;
 use crate::config::lock::{Mismatch, Pins};
 use crate::model::error::Quarantine;
 use crate::model::{Digest, MountName, ReadError, text};
@@ -62,10 +62,9 @@ impl Quarantined {
     }
 }
 
-/// Says whether these bytes may be loaded as `name`, which holds grants.
-pub(super) fn judge(name: &MountName, base: &str, file: &str, found: &Digest, pins: &Pins) -> Result<(), Reason> {
-    pins.judge(name, found).map_err(|why| {
-        let (name, base, file) = (name.clone(), base.to_owned(), file.to_owned());
-        Reason::Quarantined(Box::new(Quarantined { name, base, file, found: *found, why }))
-    })
+/// What keeps these bytes from being loaded for `plan`, whose mount holds grants.
+pub(super) fn judge(plan: &Plan, found: &Digest, pins: &Pins) -> Option<Quarantined> {
+    let why = pins.judge(&plan.name, found).err()?;
+    let (name, base, file) = (plan.name.clone(), plan.base.clone(), plan.file.clone());
+    Some(Quarantined { name, base, file, found: *found, why })
 }

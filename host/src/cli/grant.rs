@@ -49,7 +49,7 @@ pub(super) fn run(at: &Where, mount: &str, gifts: &[(&'static Kind, Gift)], yes:
         }
         pins::write(&turn, &change.new, &lock)?;
         change.write(&turn)?;
-        super::print("written; a belljar that runs serves it after a restart\n")?;
+        super::print("written; a belljar that runs takes it over, or says in its log what takes a restart\n")?;
         return Ok(ExitCode::SUCCESS);
     }
 }

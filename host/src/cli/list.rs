@@ -29,7 +29,7 @@ pub(super) fn run(at: &Where, dev: bool, only: Option<&str>, as_json: bool) -> R
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
     let wall = wall::raise(&config, None)?;
     wall.runtime()?.block_on(async {
-        let opened = open::open(config, true, None)?;
+        let opened = open::open(config, true, None, None)?;
         let snapshot = opened.gateway.loaded().await;
         if let Some(only) = &only
             && !snapshot.mounts().iter().any(|mount| mount.name == *only)

@@ -12,11 +12,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::SignalKind;
 
 use super::compiler::Subprocess;
+use super::live::Live;
 use super::pins::{self, Pinning};
 use super::{Failure, Where, store};
 use crate::admission::Admission;
 use crate::admission::budget::Budget;
 use crate::audit::Sink;
+use crate::catalog::reload::Loader;
 use crate::catalog::watch::Watcher;
 use crate::catalog::{Catalog, mount};
 use crate::config::{Audit, Config, FILE, Given};
@@ -82,7 +84,7 @@ pub(super) fn given(at: &Where) -> Result<(PathBuf, Given), Failure> {
     Ok((path, Given { file, directory, plugins: at.plugins.clone(), home, cache, state }))
 }
 
-fn network(config: &Config, own: &[SocketAddr]) -> Result<Network, Failure> {
+pub(super) fn network(config: &Config, own: &[SocketAddr]) -> Result<Network, Failure> {
     let fail = |path: &Path, why: &dyn std::fmt::Display| format!("network.ca: \"{}\": {why}", path.display());
     let ca = config.network.ca.as_deref();
     #[expect(clippy::disallowed_methods, reason = "the operator's certificates")]
@@ -140,8 +142,13 @@ pub(super) fn sandbox(config: &Config, key: &[u8; 32]) -> Result<Sandbox, Failur
 }
 
 /// Opens everything and starts loading in the background. `quiet`: records that would go to standard error are not kept.
-/// `keeper`: what keeps that a person allows something for good.
-pub(super) fn open(config: Config, quiet: bool, keeper: Option<Arc<dyn Keeper>>) -> Result<Opened, Failure> {
+/// `keeper`: what keeps that a person allows something for good. `live`: what keeps the catalog as the files say.
+pub(super) fn open(
+    config: Config,
+    quiet: bool,
+    keeper: Option<Arc<dyn Keeper>>,
+    live: Option<Live>,
+) -> Result<Opened, Failure> {
     // A file that may not grow any more is an error of the write, as a full disk is, and not the end of everything.
     let too_large = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
     let _ = tokio::signal::unix::signal(too_large);
@@ -152,6 +159,8 @@ pub(super) fn open(config: Config, quiet: bool, keeper: Option<Arc<dyn Keeper>>)
     let audit = audit(&config.audit, quiet)?;
     let budget = Budget::new(config.total_memory);
     let catalog = Arc::new(Catalog::new(Arc::clone(&budget)));
+    // Only what goes on serving has changes to follow.
+    let watcher = live.as_ref().and_then(|_| watcher());
     let calls = usize::try_from(config.calls).unwrap_or(usize::MAX);
     let gateway = Arc::new(Gateway::new(
         Arc::clone(&catalog),
@@ -160,15 +169,16 @@ pub(super) fn open(config: Config, quiet: bool, keeper: Option<Arc<dyn Keeper>>)
         audit,
         // What was answered is remembered by this process alone, so that its key is its own too.
         Consents::new(&fresh_key(), keeper),
-        Watching::new(config.watch.clone(), watcher()),
+        Watching::new(config.watch.clone(), watcher.clone()),
         config.list_time,
     ));
     gateway.follow();
-    let loading = Arc::clone(&config);
+    let within = live.as_ref().and_then(|live| live.within.clone());
+    let mut loader = Loader::new(dir, Arc::clone(&config), within, sandbox, catalog);
     tokio::spawn(async move {
-        if let Err(error) = mount::load(&loading, &dir, &sandbox, &catalog).await {
-            tracing::error!("cannot read the plugin directory \"{}\": {error}", loading.plugins.display());
-            catalog.settle();
+        match live {
+            Some(live) => live.run(loader, watcher).await,
+            None => loader.load().await,
         }
     });
     Ok(Opened { gateway, config, key })

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::{Failure, open, store};
-use crate::catalog::mount::{self, Found};
+use crate::catalog::{self, Found};
 use crate::config::Config;
 use crate::config::lock::{Lock, Pin, Pins};
 use crate::model::MountName;
@@ -74,7 +74,7 @@ fn pin(config: &Config) -> Result<Pins, String> {
     let mut lock = read(&config.lock)?;
     let is_missing =
         |name: &MountName| lock.pin(name).is_none() && config.mounts.get(name).is_some_and(|mount| mount.needs_pin());
-    let found = mount::find(config, &dir, is_missing).map_err(|error| error.to_string())?;
+    let found = catalog::find(config, &dir, is_missing).map_err(|error| error.to_string())?;
     let mut is_new = false;
     // What is no provider is refused where it is loaded, and the one that takes its place is the first.
     for Found { name, component, .. } in found {

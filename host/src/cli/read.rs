@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::pins::Pinning;
-use super::{Failure, Where, caller, keep, open, wall};
+use super::{Failure, Where, caller, open, outside, wall};
 use crate::catalog::Mount;
 use crate::gateway::consent::{Asking, Choice, Question};
 use crate::gateway::{Gateway, Read};
@@ -22,10 +22,10 @@ const LONGEST_LINE: u64 = 1024;
 pub(super) fn run(at: &Where, dev: bool, uri: &str, output: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log("warn,rmcp=error");
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
-    let keeper = keep::start(at, &config)?;
+    let keeper = outside::start_keeper(at, &config)?;
     let wall = wall::raise(&config, output)?;
     wall.runtime()?.block_on(async {
-        let opened = open::open(config, true, keeper)?;
+        let opened = open::open(config, true, keeper, None)?;
         opened.gateway.loaded().await;
         let (reading, mount) = read(&opened.gateway, uri).await?;
         if as_json {

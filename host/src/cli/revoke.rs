@@ -60,7 +60,7 @@ pub(super) fn run(
                 pins::write(&turn, &change.new, &lock)?;
             }
         }
-        super::print("written; a belljar that runs keeps what it has until it is started again\n")?;
+        super::print("written; a belljar that runs takes it over\n")?;
         return Ok(ExitCode::SUCCESS);
     }
 }

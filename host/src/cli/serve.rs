@@ -8,8 +8,10 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::live::Live;
+use super::outside::Outside;
 use super::pins::Pinning;
-use super::{Failure, Where, keep, open, wall};
+use super::{Failure, Where, open, wall};
 use crate::config::Config;
 use crate::gateway::consent::Keeper;
 use crate::mcp::Handler;
@@ -29,10 +31,12 @@ pub(super) fn run(at: &Where, dev: bool, http: Option<SocketAddr>) -> Result<Exi
     let listener = http.map(listen).transpose()?;
     let own = listener.as_ref().map(StdListener::local_addr).transpose()?;
     let config = open::config(at, own.as_slice(), Pinning::unless_dev(dev, Pinning::Pin))?;
-    let keeper = keep::start(at, &config)?;
+    let outside = Arc::new(Outside::start(at)?);
+    let mut live = Live::new(at, &config, own.into_iter().collect(), dev, outside)?;
     let wall = wall::raise(&config, None)?;
+    live.within.clone_from(&wall.within);
     let runtime = wall.runtime()?;
-    let served = runtime.block_on(serve(config, listener, keeper));
+    let served = runtime.block_on(serve(config, listener, live));
     // Ends what is still running, so that its records are written.
     runtime.shutdown_timeout(END);
     served.map(|()| ExitCode::SUCCESS)
@@ -55,7 +59,7 @@ fn listen(address: SocketAddr) -> Result<StdListener, Failure> {
     bound.and_then(TcpListener::into_std).map_err(fail)
 }
 
-async fn serve(config: Config, listener: Option<StdListener>, keeper: Option<Arc<dyn Keeper>>) -> Result<(), Failure> {
+async fn serve(config: Config, listener: Option<StdListener>, live: Live) -> Result<(), Failure> {
     tokio::spawn(keep_timers_cheap());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -64,14 +68,19 @@ async fn serve(config: Config, listener: Option<StdListener>, keeper: Option<Arc
         tracing::info!("stopping");
     };
     let listener = listener.map(TcpListener::from_std).transpose()?;
-    let opened = open::open(config, false, keeper)?;
+    let has_tools = config.tools;
+    let keeper: Arc<dyn Keeper> = live.outside.clone();
+    let opened = open::open(config, false, Some(keeper), Some(live))?;
     let cursors = Arc::new(Cursors::new(&opened.key));
     match listener {
-        None => Ok(transport::stdio::serve(Handler::new(opened.gateway, cursors, "stdio"), stop).await?),
+        None => {
+            Ok(transport::stdio::serve(Handler::new(opened.gateway, cursors, "stdio").with_tools(has_tools), stop)
+                .await?)
+        }
         Some(listener) => {
             tracing::info!("listening on http://{}{}", listener.local_addr()?, transport::http::PATH);
             Ok(transport::http::serve(
-                Handler::new(opened.gateway, cursors, "http"),
+                Handler::new(opened.gateway, cursors, "http").with_tools(has_tools),
                 listener,
                 transport::http::Bounds::default(),
                 stop,

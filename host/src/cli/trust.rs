@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use super::{Failure, Where, change, open, pins, store};
-use crate::catalog::mount;
+use crate::catalog;
 use crate::config::Config;
 use crate::config::lock::{Lock, Pin};
 use crate::model::{Digest, MountName};
@@ -42,7 +42,7 @@ pub(super) fn run(at: &Where, mounts: &[String], yes: bool) -> Result<ExitCode, 
     pending.iter().for_each(|candidate| candidate.pin(&mut lock));
     pins::write(&turn, &config, &lock)?;
     for Candidate { name, digest, .. } in &pending {
-        super::print(&format!("\"{name}\" is trusted as {digest}; a belljar that runs serves it after a restart\n"))?;
+        super::print(&format!("\"{name}\" is trusted as {digest}; a belljar that runs takes it over\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -63,7 +63,7 @@ impl Candidate {
     /// When there is no such mount, its file is no provider, or the lock cannot be read.
     pub(super) fn find(config: &Config, mount: &MountName) -> Result<Self, Failure> {
         let dir = open::plugins(config)?;
-        let found = mount::find(config, &dir, |name| name == mount).map_err(|error| {
+        let found = catalog::find(config, &dir, |name| name == mount).map_err(|error| {
             Failure::Failed(format!("cannot read the plugin directory \"{}\": {error}", config.plugins.display()))
         })?;
         let Some(found) = found.into_iter().next() else {

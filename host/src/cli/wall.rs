@@ -23,6 +23,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::runtime::Runtime;
 
 use super::{Failure, open};
+use crate::catalog::reload::Within;
 use crate::config::{Audit, Config, Wall};
 
 /// What a kernel with an older ABI does not restrict, with the first ABI that does. Linux 6.12 has all of it.
@@ -96,6 +97,8 @@ impl fmt::Display for Standing {
 /// The wall, for as long as the process lives.
 pub(super) struct Raised {
     pub(super) standing: Standing,
+    /// What of the configuration can still be opened; everything, where there is no wall.
+    pub(super) within: Option<Within>,
     /// How many threads serve: read before, because a container's limit lies in files that are out of reach now.
     threads: Option<NonZero<usize>>,
     /// Files of procfs stay the ones that the rules name for as long as a handle of them is open.
@@ -143,7 +146,9 @@ pub(super) fn raise(config: &Config, output: Option<&Path>) -> Result<Raised, Fa
             "the configuration says wall = \"require\", and the second wall is {standing}; run a kernel with Landlock enabled (Linux 6.12 or newer), or set wall = \"best-effort\""
         )));
     }
-    Ok(Raised { standing, threads, _pinned: pinned })
+    let is_shut = matches!(standing, Standing::Full { .. } | Standing::Partial { .. });
+    let within = is_shut.then(|| Within { directories: granted(config), ports: ports(config) });
+    Ok(Raised { standing, within, threads, _pinned: pinned })
 }
 
 /// The wall of a command that needs no file but its own program.
@@ -155,7 +160,7 @@ pub(super) fn raise_bare() -> Raised {
         Ok(status) => standing_of(&status, is_alone()),
         Err(error) => Standing::None(plain(&error)),
     };
-    Raised { standing, threads, _pinned: pinned }
+    Raised { standing, within: None, threads, _pinned: pinned }
 }
 
 /// Gives up core dumps and new privileges. Neither takes anything from belljar, and a wish to be without Landlock is none
@@ -221,14 +226,17 @@ fn ports(config: &Config) -> Vec<u16> {
     config.ports().into_iter().chain(servers).collect()
 }
 
+/// Every directory that mounts are granted.
+fn granted(config: &Config) -> Vec<PathBuf> {
+    config.mounts.values().flat_map(|mount| mount.grants.directories(&config.ambient)).collect()
+}
+
 /// Everything that is opened by name once the wall stands.
 fn openings(config: &Config, output: Option<&Path>) -> Open {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let own = read | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg | AccessFs::RemoveFile;
     let mut open: Open = vec![(config.plugins.clone(), read)];
-    for granted in config.mounts.values().flat_map(|mount| mount.grants.directories(&config.ambient)) {
-        open.push((granted, read));
-    }
+    open.extend(granted(config).into_iter().map(|granted| (granted, read)));
     for dir in [&config.cache, &config.state] {
         // What is wrong with them is said where they are opened.
         if open::private_dir(dir).is_ok() {

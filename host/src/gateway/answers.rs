@@ -110,7 +110,7 @@ impl Drop for Joined<'_> {
 
 /// What a mount's answer is kept under.
 pub(super) fn key(mount: &Mount, reference: &str) -> Key {
-    (mount.id, mount.changes.load(Ordering::Acquire), reference.into())
+    (mount.loaded.id(), mount.changes.load(Ordering::Acquire), reference.into())
 }
 
 impl Answers {

@@ -56,7 +56,7 @@ struct Directories {
 
 impl Directories {
     async fn of(gateway: &Gateway, mount: &Arc<Mount>) -> Self {
-        let (of, watcher) = (Some(mount.id), gateway.watching.watcher.clone());
+        let (of, watcher) = (Some(mount.loaded.id()), gateway.watching.watcher.clone());
         let Some(watcher) = watcher.filter(|_| mount.has_directories()) else {
             return Self { of, watched: Vec::new(), are_whole: false };
         };
@@ -217,7 +217,7 @@ impl Gateway {
                 if is_change && !is_known {
                     group.print = Some(Print { id: MountId::none(), lists: (0, 0), digest: EMPTY });
                 }
-                if group.print.as_ref().is_none_or(|print| print.id != mount.id) {
+                if group.print.as_ref().is_none_or(|print| print.id != mount.loaded.id()) {
                     group.wake.notify_one();
                 }
             }
@@ -321,7 +321,7 @@ impl Gateway {
         let resources = self.listed_anew::<Resource>(mount, by).await?;
         let templates = self.listed_anew::<Template>(mount, by).await?;
         let lists = (resources.id(), templates.id());
-        if let Some(before) = before.filter(|before| before.id == mount.id && before.lists == lists) {
+        if let Some(before) = before.filter(|before| before.id == mount.loaded.id() && before.lists == lists) {
             return Some(before.clone());
         }
         let digest = match resources.is_empty() && templates.is_empty() {
@@ -334,7 +334,7 @@ impl Gateway {
                 hasher.finalize().into()
             }
         };
-        Some(Print { id: mount.id, lists, digest })
+        Some(Print { id: mount.loaded.id(), lists, digest })
     }
 
     async fn listed_anew<T: Listed>(&self, mount: &Arc<Mount>, by: Instant) -> Option<Arc<Kept<T>>> {
@@ -356,7 +356,7 @@ async fn attend(weak: Weak<Gateway>, name: MountName, wake: Arc<Notify>) {
             wake.notified().await;
             continue;
         };
-        if directories.of != Some(mount.id) {
+        if directories.of != Some(mount.loaded.id()) {
             directories = Directories::of(&gateway, &mount).await;
         }
         let settings = gateway.watching.settings.clone();

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::Ambient;
+use crate::model::Digest;
 
 pub use redactor::{Pieces, Redactor};
 
@@ -65,6 +66,9 @@ impl Secret {
     }
 }
 
+/// Secrets by name, or why one cannot be used; see [`Secrets::to_plain`].
+pub type Plain = BTreeMap<String, Result<String, String>>;
+
 /// The secrets that the operator declared, read; or why one could not be.
 #[derive(Clone, Default)]
 pub struct Secrets(BTreeMap<String, Result<Arc<Secret>, String>>);
@@ -91,6 +95,39 @@ impl Secrets {
     /// These, and no others.
     pub fn of(secrets: impl IntoIterator<Item = Arc<Secret>>) -> Self {
         Self(secrets.into_iter().map(|secret| (secret.name.clone(), Ok(secret))).collect())
+    }
+
+    /// A digest of all of them, to tell whether one was changed.
+    pub fn digest(&self) -> Digest {
+        let mut all = Zeroizing::new(Vec::new());
+        for (name, secret) in &self.0 {
+            let (kind, text) = match secret {
+                Ok(secret) => (0u8, secret.value.as_bytes()),
+                Err(why) => (1, why.as_bytes()),
+            };
+            // Lengths first, so that no two lists look alike.
+            for part in [name.as_bytes(), &[kind], text] {
+                all.extend_from_slice(&(part.len() as u64).to_le_bytes());
+                all.extend_from_slice(part);
+            }
+        }
+        Digest::of(&all)
+    }
+
+    /// All of them as plain data, to be handed to another process of belljar's.
+    pub fn to_plain(&self) -> Plain {
+        let plain = |secret: &Result<Arc<Secret>, String>| match secret {
+            Ok(secret) => Ok(secret.value.as_str().to_owned()),
+            Err(why) => Err(why.clone()),
+        };
+        self.0.iter().map(|(name, secret)| (name.clone(), plain(secret))).collect()
+    }
+
+    /// What [`Secrets::to_plain`] gave.
+    pub fn from_plain(plain: Plain) -> Self {
+        let secret =
+            |name: &str, value: Result<String, String>| Secret::new(name, Zeroizing::new(value?)).map(Arc::new);
+        Self(plain.into_iter().map(|(name, value)| (name.clone(), secret(&name, value))).collect())
     }
 
     fn get(&self, name: &str) -> Result<&Arc<Secret>, String> {

@@ -81,9 +81,10 @@ async fn ours(wasm: &[u8]) -> Ours {
     let name = MountName::new("sized").expect("a name");
     let digest = Digest::of(wasm);
     let held = Requested::default().configure(&Ambient::default()).expect("no grants");
-    let id = sandbox.load(&name, wasm.into(), &digest, held).await.expect("it loads");
+    let loaded = sandbox.load(&name, wasm.into(), &digest, held).await.expect("it loads");
     let plain = Mount::plain(name.clone(), &format!("belljar://{name}/"), Limits::default());
-    let mount = Mount { digest, id, ..plain };
+    let id = loaded.id();
+    let mount = Mount { digest, loaded, ..plain };
     let catalog = Arc::new(Catalog::new(Budget::new(1 << 30)));
     catalog.publish(Snapshot::new(vec![Arc::new(mount)], Vec::new()));
     catalog.settle();

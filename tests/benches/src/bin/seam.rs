@@ -19,7 +19,7 @@ use belljar::admission::budget::Budget;
 use belljar::admission::{Admission, Gate};
 use belljar::grants::{Ambient, Requested};
 use belljar::model::{Digest, Limits, MountName, Operation};
-use belljar::sandbox::{MountId, Options, Sandbox};
+use belljar::sandbox::{Loaded, Options, Sandbox};
 use belljar_benches::{Here, Samples, thread_cpu};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
@@ -253,7 +253,7 @@ struct InProcess {
     sandbox: Sandbox,
     admission: Admission,
     gate: Gate,
-    id: MountId,
+    loaded: Loaded,
 }
 
 impl InProcess {
@@ -266,13 +266,13 @@ impl InProcess {
         let name = MountName::new("sized").expect("a name");
         let held = Requested::default().configure(&Ambient::default()).expect("no grants");
         let digest = Digest::of(&wasm);
-        let id = runtime.block_on(sandbox.load(&name, wasm.into(), &digest, held)).expect("it loads");
+        let loaded = runtime.block_on(sandbox.load(&name, wasm.into(), &digest, held)).expect("it loads");
         Self {
             runtime,
             sandbox,
             admission: Admission::new(32, Budget::new(512 << 20)),
             gate: Gate::new(name, Limits::default()),
-            id,
+            loaded,
         }
     }
 }
@@ -282,7 +282,7 @@ impl Way for InProcess {
         self.runtime.block_on(async {
             let operation = Operation::Read { reference: format!("text/{size}") };
             let permit = self.admission.admit(&self.gate, &operation, None).await.expect("a permit");
-            assert!(self.sandbox.call(self.id, permit, operation).await.result.is_ok());
+            assert!(self.sandbox.call(self.loaded.id(), permit, operation).await.result.is_ok());
         });
     }
 

@@ -1,0 +1,633 @@
+//! Keeps the catalog as the plugin directory and the configuration say: at the start, and whenever one of them changed.
+//!
+//! Whatever can be served is made beside what is served, and takes its place in one swap. What is the same stays the very
+//! same mount. Where something cannot be served, what was served goes on, as far as the configuration still allows it: a
+//! broken file takes nothing down. What takes long to compile is swapped in when it is ready.
+
+mod pace;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use cap_std::fs::Dir;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
+use tokio::time::{Instant, sleep_until};
+
+use super::mount::{Stamp, look};
+use super::plan::{Plan, files, plan};
+use super::{Catalog, Mount, Quarantined, Refused, Snapshot, Source, quarantine};
+use crate::config::{Ask, Config};
+use crate::grants::{Held, Requested};
+use crate::model::{Digest, MountName, text};
+use crate::sandbox::{Loaded, Sandbox};
+pub use pace::Pace;
+
+/// Components that are loaded at once. Compiling takes a core each.
+const LOADING: usize = 2;
+
+/// Bytes of components that are kept while they wait for being compiled.
+const KEPT: usize = 64 << 20;
+
+/// How often the snapshot is renewed while components are loaded.
+const RENEW: Duration = Duration::from_millis(100);
+
+/// When that is tried again which may be another time: a granted directory that is not there, a compiler that was killed.
+/// Each time in vain doubles it.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// The longest time between two tries.
+const RETRY_MOST: Duration = Duration::from_secs(120);
+
+/// What can still be opened by name, where a wall around the process keeps the rest from it.
+#[derive(Clone)]
+pub struct Within {
+    /// Directories, with all that is below.
+    pub directories: Vec<PathBuf>,
+    /// TCP ports.
+    pub ports: Vec<u16>,
+}
+
+/// What loads mounts, and remembers what it has seen.
+pub struct Loader {
+    dir: Arc<Dir>,
+    sandbox: Arc<Sandbox>,
+    catalog: Arc<Catalog>,
+    config: Arc<Config>,
+    /// None: everything can be opened.
+    within: Option<Within>,
+    seen: HashMap<String, Seen>,
+    state: State,
+    /// What does not compile, and until when that is believed; for good where it has no end.
+    failed: HashMap<Digest, (String, Option<Instant>)>,
+    work: JoinSet<(Digest, Worked)>,
+    running: HashMap<Digest, AbortHandle>,
+    /// Whether everything that lay there at the start is served or refused.
+    is_settled: bool,
+    published: Instant,
+    is_published: bool,
+    retry: Option<Instant>,
+    patience: Duration,
+}
+
+/// What is to be done after a [`Loader::step`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Another step.
+    Step,
+    /// A scan.
+    Scan,
+}
+
+/// Everything that is served or will be, and what is not.
+#[derive(Default)]
+struct State {
+    served: BTreeMap<MountName, Arc<Mount>>,
+    refused: Vec<Refused>,
+    quarantined: Vec<Quarantined>,
+    /// What has to be compiled first.
+    waiting: Vec<Waiting>,
+    /// Whether something may be another time that was not this time.
+    may_change: bool,
+}
+
+/// What is known of a component.
+#[derive(Clone)]
+struct Facts {
+    digest: Digest,
+    uses: Vec<&'static str>,
+    completes: bool,
+    revises: bool,
+    warning: Option<&'static str>,
+}
+
+/// What waits for being compiled.
+struct Waiting {
+    plan: Plan,
+    facts: Facts,
+    /// The bytes that were judged, where there is room for them; otherwise they are read and compared again.
+    bytes: Option<Arc<[u8]>>,
+}
+
+/// A file that was read.
+struct Seen {
+    stamp: Stamp,
+    /// How large it might have been.
+    cap: u64,
+    facts: Result<Facts, String>,
+}
+
+/// What was found in a file, with the bytes where it was just read.
+type Found = Result<(Facts, Option<Arc<[u8]>>), String>;
+
+/// What came of compiling: nothing, when the file is another one by now.
+type Worked = Option<Result<Loaded, String>>;
+
+impl State {
+    fn refuse(&mut self, plan: &Plan, why: String) {
+        self.refused.push(Refused { name: plan.name.to_string(), reason: why });
+    }
+}
+
+impl Facts {
+    fn of(mount: &Mount) -> Self {
+        let Mount { digest, completes, revises, warning, .. } = *mount;
+        Self { digest, uses: mount.uses.clone(), completes, revises, warning }
+    }
+}
+
+impl Loader {
+    /// One that has loaded nothing yet.
+    pub fn new(
+        dir: Dir,
+        config: Arc<Config>,
+        within: Option<Within>,
+        sandbox: Arc<Sandbox>,
+        catalog: Arc<Catalog>,
+    ) -> Self {
+        Self {
+            dir: Arc::new(dir),
+            sandbox,
+            catalog,
+            config,
+            within,
+            seen: HashMap::new(),
+            state: State::default(),
+            failed: HashMap::new(),
+            work: JoinSet::new(),
+            running: HashMap::new(),
+            is_settled: false,
+            published: Instant::now(),
+            is_published: true,
+            retry: None,
+            patience: RETRY,
+        }
+    }
+
+    /// What is served now was made by this.
+    pub fn config(&self) -> &Arc<Config> {
+        &self.config
+    }
+
+    /// From the next scan on, this is what the operator wants.
+    pub fn set_config(&mut self, config: Arc<Config>) {
+        self.config = config;
+        self.patience = RETRY;
+    }
+
+    /// From the next scan on, this is the plugin directory.
+    pub fn set_dir(&mut self, dir: Dir) {
+        self.dir = Arc::new(dir);
+        self.seen.clear();
+    }
+
+    /// The mounts that are held back because no lock says which bytes may use their grants, with their bytes.
+    pub fn lacks_pin(&self) -> Vec<(MountName, Digest)> {
+        let lacks = self.state.quarantined.iter().filter(|one| one.pinned().is_none());
+        lacks.map(|one| (one.name.clone(), one.found)).collect()
+    }
+
+    /// Loads everything, and returns when that is done.
+    pub async fn load(&mut self) {
+        self.scan().await;
+        while !self.is_settled {
+            if self.step().await == Next::Scan {
+                self.scan().await;
+            }
+        }
+    }
+
+    /// Looks at the directory, and serves what is there. What has to be compiled is served later: see [`Loader::step`].
+    /// When the directory cannot be read, what is served goes on.
+    pub async fn scan(&mut self) {
+        self.retry = None;
+        let dir = Arc::clone(&self.dir);
+        let listed = spawn_blocking(move || {
+            let mut unnamed = Vec::new();
+            let files = files(&dir, &mut unnamed)?;
+            let stamps: HashMap<String, Stamp> =
+                files.iter().filter_map(|file| Some((file.clone(), Stamp::read(&dir, file)?))).collect();
+            std::io::Result::Ok((files, unnamed, stamps))
+        });
+        let (files, mut unnamed, stamps) = match listed.await.map_err(std::io::Error::other).and_then(|listed| listed) {
+            Ok(listed) => listed,
+            Err(error) => {
+                let path = self.config.plugins.display();
+                tracing::error!("cannot read the plugin directory \"{path}\": {error}; what is loaded goes on");
+                return self.settle();
+            }
+        };
+        let config = Arc::clone(&self.config);
+        let (plans, refused) = plan(files, &config);
+        let mut next = State { refused, ..State::default() };
+        next.refused.append(&mut unnamed);
+        let loaded: HashMap<Digest, Arc<Mount>> =
+            self.state.served.values().map(|mount| (mount.digest, Arc::clone(mount))).collect();
+
+        // What was seen before costs nothing, so it goes first.
+        let (mut known, mut others) = (Vec::new(), Vec::new());
+        for plan in plans {
+            let stamp = stamps.get(&plan.file);
+            let seen = self
+                .seen
+                .get(&plan.file)
+                .filter(|seen| Some(&seen.stamp) == stamp && seen.cap == plan.limits.component);
+            match seen {
+                Some(seen) => known.push((plan, seen.facts.clone().map(|facts| (facts, None)))),
+                None => others.push(plan),
+            }
+        }
+        self.seen.retain(|file, _| stamps.contains_key(file));
+        for (plan, found) in known {
+            self.place(&mut next, &loaded, plan, found).await;
+        }
+        let mut waiting = others.into_iter();
+        let mut looking = FuturesUnordered::new();
+        loop {
+            while looking.len() < LOADING
+                && let Some(plan) = waiting.next()
+            {
+                let dir = Arc::clone(&self.dir);
+                looking.push(async move {
+                    let (file, cap) = (plan.file.clone(), plan.limits.component);
+                    let read = spawn_blocking(move || read(&dir, &file, cap));
+                    (plan, read.await.unwrap_or_else(|error| (None, Err(error.to_string()))))
+                });
+            }
+            let Some((plan, (stamp, found))) = looking.next().await else { break };
+            if let Some(stamp) = stamp {
+                let facts = found.as_ref().map(|(facts, _)| facts.clone()).map_err(Clone::clone);
+                self.seen.insert(plan.file.clone(), Seen { stamp, cap: plan.limits.component, facts });
+            }
+            self.place(&mut next, &loaded, plan, found).await;
+            // At the start there is nothing yet that all this would take the place of.
+            if !self.is_settled && self.published.elapsed() >= RENEW {
+                self.show(&next);
+            }
+        }
+        drop(looking);
+        self.failed.retain(|digest, _| {
+            next.waiting.iter().any(|one| one.facts.digest == *digest)
+                || self.seen.values().any(|seen| seen.facts.as_ref().is_ok_and(|facts| facts.digest == *digest))
+        });
+        self.state = next;
+        self.publish();
+        if self.state.may_change {
+            self.retry_later();
+        }
+        let wanted: Vec<Digest> = self.state.waiting.iter().map(|one| one.facts.digest).collect();
+        self.running.retain(|digest, task| {
+            let is_wanted = wanted.contains(digest);
+            if !is_wanted {
+                task.abort();
+            }
+            is_wanted
+        });
+        self.start();
+        self.settle();
+    }
+
+    /// Goes on with what takes long, until something came of it. Nothing is lost when this is dropped.
+    pub async fn step(&mut self) -> Next {
+        let never = Instant::now() + Duration::from_secs(24 * 3600);
+        let show = if self.is_published { never } else { self.published + RENEW };
+        let retry = self.retry.unwrap_or(never);
+        tokio::select! {
+            Some(worked) = self.work.join_next() => {
+                match worked {
+                    Ok((digest, worked)) => {
+                        self.running.remove(&digest);
+                        self.worked(&digest, worked);
+                    }
+                    // One that was given up was forgotten before.
+                    Err(error) => {
+                        let broken = self.running.iter().find(|(_, task)| task.id() == error.id());
+                        if let Some(digest) = broken.map(|(digest, _)| *digest) {
+                            self.running.remove(&digest);
+                            self.worked(&digest, Some(Err("belljar failed at loading it".to_owned())));
+                        }
+                    }
+                }
+                self.start();
+                if self.state.waiting.is_empty() || self.published.elapsed() >= RENEW {
+                    self.publish();
+                }
+                self.settle();
+                Next::Step
+            }
+            () = sleep_until(show) => {
+                self.publish();
+                Next::Step
+            }
+            () = sleep_until(retry) => Next::Scan,
+        }
+    }
+
+    fn retry_later(&mut self) {
+        self.retry = Some(Instant::now() + self.patience);
+        self.patience = (self.patience * 2).min(RETRY_MOST);
+    }
+
+    /// Says that everything is loaded, when it is, once.
+    fn settle(&mut self) {
+        let is_looked_at_again = self.retry.is_some_and(|at| at <= Instant::now() + pace::QUIET);
+        if !self.is_settled && self.state.waiting.is_empty() && !is_looked_at_again {
+            self.is_settled = true;
+            self.catalog.settle();
+            self.sandbox.tidy();
+        }
+    }
+
+    /// Decides what is served for `plan`.
+    async fn place(&self, next: &mut State, loaded: &HashMap<Digest, Arc<Mount>>, plan: Plan, found: Found) {
+        let old = self.state.served.get(&plan.name);
+        let (facts, bytes) = match found {
+            Ok(found) => found,
+            Err(why) => return self.refuse(next, old, &plan, &why),
+        };
+        // The bytes that are judged are those that are loaded: what is compiled later is compared with this digest.
+        if plan.needs_pin
+            && let Some(one) = quarantine::judge(&plan, &facts.digest, &self.config.pins)
+        {
+            next.quarantined.push(one);
+            return;
+        }
+        if let Some(same) =
+            old.filter(|old| old.digest == facts.digest && old.warning == facts.warning && plan.made(old))
+        {
+            next.served.insert(plan.name.clone(), Arc::clone(same));
+            return;
+        }
+        if let Some(mount) = loaded.get(&facts.digest) {
+            return self.make(next, old, &plan, &facts, &mount.loaded);
+        }
+        if let Some((why, until)) = self.failed.get(&facts.digest)
+            && until.is_none_or(|until| until > Instant::now())
+        {
+            next.may_change |= until.is_some();
+            return self.refuse(next, old, &plan, &why.clone());
+        }
+        let given = bytes.clone();
+        let Some(bytes) = bytes.filter(|_| self.sandbox.knows(&facts.digest)) else {
+            // Until it is compiled, what was there goes on.
+            self.keep(next, old, &plan);
+            let kept: usize = next.waiting.iter().flat_map(|one| &one.bytes).map(|bytes| bytes.len()).sum();
+            let bytes = given.filter(|bytes| kept + bytes.len() <= KEPT);
+            next.waiting.push(Waiting { plan, facts, bytes });
+            return;
+        };
+        match self.load_bare(&plan.name, bytes, &facts.digest).await {
+            Ok(loaded) => self.make(next, old, &plan, &facts, &loaded),
+            Err(why) => self.refuse(next, old, &plan, &why),
+        }
+    }
+
+    /// Loads a component for nobody in particular: who is made from it gets its own grants.
+    async fn load_bare(&self, name: &MountName, bytes: Arc<[u8]>, digest: &Digest) -> Result<Loaded, String> {
+        let nothing = Requested::default().configure(&self.config.ambient)?;
+        self.sandbox.load(name, bytes, digest, nothing).await
+    }
+
+    /// Makes the mount from what is loaded. When its grants cannot be given to it, the `old` one goes on, where it has no
+    /// more than is granted now.
+    fn make(&self, next: &mut State, old: Option<&Arc<Mount>>, plan: &Plan, facts: &Facts, loaded: &Loaded) {
+        let held = match self.hold(plan) {
+            Ok(held) => held,
+            Err(why) => {
+                next.may_change = true;
+                let goes_on =
+                    old.filter(|old| old.base == plan.base && plan.still_grants(old) && self.may_use(plan, old));
+                return match goes_on {
+                    Some(old) => {
+                        next.refuse(plan, format!("{why}; until then it goes on as it was"));
+                        next.served.insert(plan.name.clone(), Arc::clone(old));
+                    }
+                    None => next.refuse(plan, why),
+                };
+            }
+        };
+        let holds = held.kinds();
+        for useless in holds.iter().filter(|kind| !facts.uses.contains(kind)) {
+            tracing::warn!(mount = %plan.name, "holds a grant that its component cannot use: {useless}");
+        }
+        if let Some(warning) = facts.warning {
+            tracing::warn!(mount = %plan.name, "{warning}");
+        }
+        let all = self.grants(plan).map(|grants| grants.directories(&self.config.ambient)).unwrap_or_default();
+        let directories = if held.may_stall() { Vec::new() } else { all };
+        let Some(loaded) = self.sandbox.load_again(&plan.name, loaded, held) else {
+            return next.refuse(plan, "it is no longer loaded".to_owned());
+        };
+        let plain = Mount::plain(plan.name.clone(), &plan.base, plan.limits.clone());
+        let mount = Mount {
+            file: plan.file.clone(),
+            digest: facts.digest,
+            loaded,
+            written: plan.written.clone(),
+            ask: plan.ask,
+            cache: plan.cache,
+            search: plan.search,
+            holds,
+            uses: facts.uses.clone(),
+            completes: facts.completes,
+            revises: facts.revises,
+            warning: facts.warning,
+            directories,
+            ..plain
+        };
+        next.served.insert(plan.name.clone(), Arc::new(mount));
+    }
+
+    /// What the operator grants.
+    fn grants(&self, plan: &Plan) -> Option<&Requested> {
+        self.config.mounts.get(&plan.name).map(|mount| &mount.grants)
+    }
+
+    /// Turns what is granted into handles.
+    fn hold(&self, plan: &Plan) -> Result<Held, String> {
+        let nothing = Requested::default();
+        let grants = self.grants(plan).unwrap_or(&nothing);
+        if let Some(within) = &self.within {
+            within.check(grants, plan, &self.config)?;
+        }
+        grants.configure(&self.config.ambient)
+    }
+
+    fn may_use(&self, plan: &Plan, mount: &Mount) -> bool {
+        !plan.needs_pin || quarantine::judge(plan, &mount.digest, &self.config.pins).is_none()
+    }
+
+    /// Goes on with what the `old` mount is made of, under what is written now. Says whether there is such a mount.
+    fn keep(&self, next: &mut State, old: Option<&Arc<Mount>>, plan: &Plan) -> bool {
+        let Some(old) = old.filter(|old| self.may_use(plan, old)) else { return false };
+        if plan.made(old) {
+            next.served.insert(plan.name.clone(), Arc::clone(old));
+        } else {
+            self.make(next, Some(old), plan, &Facts::of(old), &old.loaded);
+        }
+        next.served.contains_key(&plan.name)
+    }
+
+    fn refuse(&self, next: &mut State, old: Option<&Arc<Mount>>, plan: &Plan, why: &str) {
+        match old.filter(|_| self.keep(next, old, plan)) {
+            Some(old) => next
+                .refuse(plan, format!("{why}; until another is there, the earlier bytes ({}) are served", old.digest)),
+            None => next.refuse(plan, why.to_owned()),
+        }
+    }
+
+    /// Starts compiling what waits for it, a few at once.
+    fn start(&mut self) {
+        for Waiting { plan, facts, bytes } in &mut self.state.waiting {
+            if self.running.len() >= LOADING {
+                return;
+            }
+            if self.running.contains_key(&facts.digest) {
+                continue;
+            }
+            let (dir, sandbox, plan, digest) =
+                (Arc::clone(&self.dir), Arc::clone(&self.sandbox), plan.clone(), facts.digest);
+            let (ambient, given) = (self.config.ambient.clone(), bytes.take());
+            let task = self.work.spawn(async move {
+                let name = plan.name.clone();
+                let bytes = match given {
+                    Some(bytes) => bytes,
+                    None => {
+                        let read = spawn_blocking(move || Source::read(&dir, &plan.file, plan.limits.component));
+                        match read.await {
+                            Ok(Ok(source)) if source.digest == digest => source.bytes,
+                            _ => return (digest, None),
+                        }
+                    }
+                };
+                let loaded = match Requested::default().configure(&ambient) {
+                    Ok(nothing) => sandbox.load(&name, bytes, &digest, nothing).await,
+                    Err(why) => Err(why),
+                };
+                (digest, Some(loaded))
+            });
+            self.running.insert(digest, task);
+        }
+    }
+
+    /// Takes over what came of compiling.
+    fn worked(&mut self, digest: &Digest, worked: Worked) {
+        let Some(result) = worked else {
+            self.state.waiting.retain(|one| one.facts.digest != *digest);
+            self.retry = Some(Instant::now() + pace::QUIET);
+            return;
+        };
+        let mut state = std::mem::take(&mut self.state);
+        let (ready, waiting): (Vec<_>, Vec<_>) = state.waiting.into_iter().partition(|one| one.facts.digest == *digest);
+        state.waiting = waiting;
+        for Waiting { plan, facts, .. } in ready {
+            let old = state.served.remove(&plan.name);
+            match &result {
+                Ok(loaded) => self.make(&mut state, old.as_ref(), &plan, &facts, loaded),
+                Err(why) => self.refuse(&mut state, old.as_ref(), &plan, why),
+            }
+        }
+        self.state = state;
+        if let Err(why) = result {
+            let until = (!self.sandbox.knows(digest)).then(|| Instant::now() + self.patience);
+            if until.is_some() {
+                self.retry_later();
+            }
+            self.failed.insert(*digest, (why, until));
+        }
+        self.is_published = false;
+    }
+
+    fn publish(&mut self) {
+        let state = std::mem::take(&mut self.state);
+        self.show(&state);
+        self.state = state;
+        self.is_published = true;
+    }
+
+    /// Puts a snapshot in place, if it is another one than that which is there.
+    fn show(&mut self, state: &State) {
+        self.published = Instant::now();
+        let snapshot = Snapshot::new(state.served.values().cloned().collect(), state.refused.clone())
+            .with_quarantined(state.quarantined.clone());
+        let old = self.catalog.snapshot();
+        if snapshot.is_same(&old) {
+            return;
+        }
+        tell(&old, &snapshot, self.is_settled);
+        self.catalog.publish(snapshot);
+    }
+}
+
+impl Within {
+    /// Whether everything can be opened that these grants need.
+    fn check(&self, grants: &Requested, plan: &Plan, config: &Config) -> Result<(), String> {
+        let shut = |what: String| {
+            format!("its grant of {what} needs a restart: the second wall was raised without it; restart belljar")
+        };
+        for wanted in grants.directories(&config.ambient) {
+            if !self.directories.iter().any(|open| wanted.starts_with(open)) {
+                return Err(shut(format!("\"{}\"", text::excerpt(&wanted.to_string_lossy(), 200))));
+            }
+        }
+        let asked: &[u16] = if plan.ask == Ask::Never { &[] } else { &[80, 443] };
+        match grants.ports().iter().chain(asked).find(|port| !self.ports.contains(port)) {
+            Some(port) => Err(shut(format!("TCP port {port}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads a file; what was read is known by its stamp, unless it may be changing at this very time.
+fn read(dir: &Dir, file: &str, cap: u64) -> (Option<Stamp>, Found) {
+    let (at, before) = (SystemTime::now(), Stamp::read(dir, file));
+    let found = look(dir, file, cap).map(|(source, profile)| {
+        let facts = Facts {
+            digest: source.digest,
+            uses: profile.kinds(),
+            completes: profile.optional().contains(&"completion"),
+            revises: profile.optional().contains(&"revisions"),
+            warning: source.warning,
+        };
+        (source.stamp(), facts, source.bytes)
+    });
+    let is_same = found.as_ref().map_or(true, |(stamp, ..)| Some(*stamp) == before);
+    let stamp = before.filter(|stamp| is_same && stamp.is_settled(at));
+    (stamp, found.map(|(_, facts, bytes)| (facts, Some(bytes))))
+}
+
+/// Tells the operator what is another than before.
+fn tell(old: &Snapshot, new: &Snapshot, is_settled: bool) {
+    let find = |snapshot: &Snapshot, name: &MountName| -> Option<Digest> {
+        let first = snapshot.from(Some(name)).first()?;
+        (first.name == *name).then_some(first.digest)
+    };
+    if is_settled {
+        for mount in new.mounts() {
+            match find(old, &mount.name) {
+                None => tracing::info!(mount = %mount.name, "served now ({})", mount.digest),
+                Some(before) if before != mount.digest => {
+                    tracing::info!(mount = %mount.name, "exchanged: {before} before, {} now", mount.digest);
+                }
+                Some(_) if !old.mounts().iter().any(|before| Arc::ptr_eq(before, mount)) => {
+                    tracing::info!(mount = %mount.name, "served as the configuration says now");
+                }
+                Some(_) => {}
+            }
+        }
+        for mount in old.mounts().iter().filter(|mount| find(new, &mount.name).is_none()) {
+            tracing::info!(mount = %mount.name, "no longer served");
+        }
+    }
+    for one in new.quarantined().iter().filter(|one| !old.quarantined().contains(one)) {
+        tracing::error!(mount = %one.name, "in quarantine: {}", one.reason());
+    }
+    for refused in new.refused().iter().filter(|refused| !old.refused().contains(refused)) {
+        let goes_on = new.mounts().iter().any(|mount| mount.name.as_str() == refused.name);
+        let what = if goes_on { "is not taken over" } else { "is not served" };
+        tracing::warn!("\"{}\" {what}: {}", refused.name, refused.reason);
+    }
+}
