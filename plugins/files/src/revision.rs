@@ -30,6 +30,9 @@ pub(crate) fn of_list(tree: &Tree, bounds: Bounds) -> Result<String> {
     // Names come by the hundred, so that it is known early whether there are too many.
     let (mut files, mut directories) = (Vec::new(), vec![String::new()]);
     while let Some(directory) = directories.pop() {
+        if began.elapsed() > bounds.time {
+            return Err(too_slow(bounds, "more than", files.len()));
+        }
         let entries = match tree.entries(&directory) {
             Ok(entries) => entries,
             // As in the list: a part that cannot be read is left out, the whole is not.
@@ -55,11 +58,7 @@ pub(crate) fn of_list(tree: &Tree, bounds: Bounds) -> Result<String> {
     let (mut sum, mut count) = (0_u64, 0_u64);
     for path in &files {
         if began.elapsed() > bounds.time {
-            return Err(Error::failed(format_args!(
-                "looking at each of {} files to see what changed takes longer than {} ms",
-                files.len(),
-                bounds.time.as_millis()
-            )));
+            return Err(too_slow(bounds, "each of", files.len()));
         }
         if let Some(meta) = tree.meta(path).ok().filter(|meta| meta.kind == Kind::File) {
             sum = sum.wrapping_add(hash(&(path, facts(&meta))));
@@ -67,6 +66,11 @@ pub(crate) fn of_list(tree: &Tree, bounds: Bounds) -> Result<String> {
         }
     }
     Ok(format!("{count}-{sum:016x}"))
+}
+
+fn too_slow(bounds: Bounds, how: &str, files: usize) -> Error {
+    let time = bounds.time.as_millis();
+    Error::failed(format_args!("looking at {how} {files} files to see what changed takes longer than {time} ms"))
 }
 
 /// The revision of what reading `wanted` gives.
