@@ -4,10 +4,12 @@
 
 mod answers;
 pub mod check;
+pub mod completing;
 pub mod consent;
 mod listing;
 mod record;
 mod rounds;
+pub mod search;
 pub mod watching;
 
 use std::pin::pin;
@@ -164,7 +166,7 @@ impl Gateway {
         mount: &Arc<Mount>,
         reference: String,
         room: impl Future<Output = ()>,
-        round: (&mut Round, &str),
+        (round, uri): (&mut Round, &str),
     ) -> Result<Reading, ReadError> {
         let mut room = pin!(room);
         let key = answers::key(mount, &reference);
@@ -174,22 +176,38 @@ impl Gateway {
             return Ok(reading);
         }
         let joined = self.answers.join(&key);
-        let mut led = false;
+        let (mut led, mut own) = (false, None);
+        let (shared, again) = (&mut *round, reference.clone());
         let read = async || {
             led = true;
-            self.read_alone(caller, mount, reference.clone(), room.as_mut(), round).await.map(Arc::new)
+            let reading = self.read_alone(caller, mount, again, room.as_mut(), (shared, uri)).await?;
+            Ok(match answers::share(reading) {
+                Ok(shared) => Some(shared),
+                Err(large) => {
+                    own = Some(large);
+                    None
+                }
+            })
         };
         if let Some(flight) = joined.flight() {
             flight.get_or_init(read).await;
         }
         if led {
             self.answers.land(mount, &joined);
-            return joined.taken();
         }
-        room.await;
-        let read = joined.taken();
-        record::served(&self.audit, caller, mount, reference, "another read", &read.as_ref().map(|_| ()));
-        read
+        match (joined.taken(), own) {
+            (Ok(None), Some(own)) => Ok(own),
+            // Too large to share: each has a turn of its own.
+            (Ok(None), None) => self.read_alone(caller, mount, reference, room, (round, uri)).await,
+            (read, _) => {
+                if !led {
+                    room.await;
+                    let outcome = read.as_ref().map(|_| ());
+                    record::served(&self.audit, caller, mount, reference, "another read", &outcome);
+                }
+                read.map(Option::unwrap_or_default)
+            }
+        }
     }
 
     /// Reads by a call of its own.

@@ -17,6 +17,10 @@
 //!  mcp         -> wire types, by move; failures through one table                mcp/{wire,fault}.rs
 //! ```
 //!
+//! Everything else that a client can ask for goes the same way: lists (`gateway/listing.rs`), completion
+//! (`mcp/completion.rs`, `gateway/completing.rs`), and the tools that show models what there is (`mcp/tools.rs`,
+//! `gateway/search.rs`), which read and list through the gateway as any client does, and have no other way in.
+//!
 //! Down in one direction, up as one value. Dropping a request's future drops the store and the permit: that is
 //! cancellation, and there is no other.
 //!

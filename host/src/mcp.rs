@@ -3,11 +3,13 @@
 //! What rmcp leaves to a server is done here: a panic is answered, a withdrawn request stops its guest, malformed
 //! parameters of a known method are `-32602`.
 
+mod completion;
 mod consent;
 pub mod cursor;
 pub mod fault;
 pub mod outbox;
 pub mod subscriptions;
+pub mod tools;
 pub mod wire;
 
 use std::panic::AssertUnwindSafe;
@@ -16,10 +18,10 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 
 use rmcp::model::{
-    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorData, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
-    SubscriptionFilter, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
+    ErrorData, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, ToolsCapability, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -43,6 +45,7 @@ pub struct Handler {
     cursors: Arc<Cursors>,
     transport: &'static str,
     outbox: Arc<Outbox>,
+    has_tools: bool,
     session: Session,
 }
 
@@ -50,12 +53,20 @@ pub struct Handler {
 struct Asked {
     caller: Caller,
     is_modern: bool,
+    /// Whether the peer's revision has links to resources among the contents of results.
+    knows_links: bool,
 }
 
 impl Handler {
     /// A handler of connections over `transport` (`stdio` or `http`).
     pub fn new(gateway: Arc<Gateway>, cursors: Arc<Cursors>, transport: &'static str) -> Self {
-        Self { gateway, cursors, transport, outbox: Arc::default(), session: Session::default() }
+        Self { gateway, cursors, transport, outbox: Arc::default(), has_tools: true, session: Session::default() }
+    }
+
+    /// With tools for models, or without.
+    #[must_use]
+    pub fn with_tools(self, has_tools: bool) -> Self {
+        Self { has_tools, ..self }
     }
 
     /// What waits to be taken, where the transport counts it.
@@ -77,10 +88,11 @@ impl Handler {
         let client = context
             .client_info()
             .map(|client| text::excerpt(&format!("{} {}", client.name, client.version), 120).into());
-        let is_modern = context
-            .protocol_version()
-            .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
-        Asked { caller: Caller { transport: self.transport, client }, is_modern }
+        let since = |first: ProtocolVersion| {
+            context.protocol_version().is_some_and(|version| version.as_str() >= first.as_str())
+        };
+        let (is_modern, knows_links) = (since(ProtocolVersion::V_2026_07_28), since(ProtocolVersion::V_2025_06_18));
+        Asked { caller: Caller { transport: self.transport, client }, is_modern, knows_links }
     }
 
     async fn list<T: Listed>(
@@ -128,15 +140,16 @@ impl Handler {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(
-            ServerCapabilities::builder()
-                .enable_resources()
-                .enable_resources_subscribe()
-                .enable_resources_list_changed()
-                .build(),
-        )
-        .with_server_info(Implementation::new("belljar", env!("CARGO_PKG_VERSION")))
-        .with_instructions(INSTRUCTIONS)
+        let mut capabilities = ServerCapabilities::builder()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_resources_list_changed()
+            .enable_completions()
+            .build();
+        capabilities.tools = self.has_tools.then(ToolsCapability::default);
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("belljar", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
     }
 
     async fn list_resources(
@@ -172,7 +185,11 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let asked = self.asked(&context);
         self.run(&context, async {
-            let asking = if asked.is_modern { consent::asking(&request, &context)? } else { Asking::default() };
+            let asking = if asked.is_modern {
+                consent::asking(request.request_state.as_deref(), request.input_responses.as_ref(), &context)?
+            } else {
+                Asking::default()
+            };
             let read = self.gateway.read_asking(&asked.caller, &request.uri, asking, self.outbox.room());
             Ok(match read.await.map_err(fault::to_error)? {
                 Read::Given(reading, mount) => wire::reading(reading, &mount, asked.is_modern).into(),
@@ -180,6 +197,15 @@ impl ServerHandler for Handler {
             })
         })
         .await
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let asked = self.asked(&context);
+        self.run(&context, completion::complete(&self.gateway, &asked.caller, request)).await
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -207,15 +233,30 @@ impl ServerHandler for Handler {
         Ok(())
     }
 
-    // Not advertised, so not there: rmcp's defaults would answer these with empty results.
-
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Err(fault::method_not_found("tools/list"))
+        match self.has_tools {
+            true => Ok(tools::all(self.asked(&context).is_modern)),
+            false => Err(fault::method_not_found("tools/list")),
+        }
     }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if !self.has_tools {
+            return Err(fault::method_not_found("tools/call"));
+        }
+        let asked = self.asked(&context);
+        self.run(&context, tools::call(self, &asked, request, &context)).await
+    }
+
+    // Not advertised, so not there: rmcp's default would answer this with an empty result.
 
     async fn list_prompts(
         &self,
@@ -223,14 +264,6 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         Err(fault::method_not_found("prompts/list"))
-    }
-
-    async fn complete(
-        &self,
-        _: CompleteRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        Err(fault::method_not_found("completion/complete"))
     }
 
     /// rmcp hands over what it could not read as one of its own requests: unknown methods, and known ones with
@@ -245,6 +278,16 @@ impl ServerHandler for Handler {
             "resources/read" => fault::invalid_params("resources/read", "{ \"uri\": \"...\" }"),
             method @ ("resources/list" | "resources/templates/list") => {
                 fault::invalid_params(method, "{ \"cursor\": \"...\" } or nothing")
+            }
+            method @ "completion/complete" => fault::invalid_params(
+                method,
+                "{ \"ref\": { \"type\": \"ref/resource\", \"uri\": \"TEMPLATE\" }, \"argument\": { \"name\": \"...\", \"value\": \"...\" } }",
+            ),
+            method @ "tools/list" if self.has_tools => {
+                fault::invalid_params(method, "{ \"cursor\": \"...\" } or nothing")
+            }
+            method @ "tools/call" if self.has_tools => {
+                fault::invalid_params(method, "{ \"name\": \"...\", \"arguments\": { ... } }")
             }
             // The 2026-07-28 revision has neither any more.
             method @ ("initialize" | "ping") if is_modern => fault::method_not_found(method),

@@ -8,6 +8,7 @@ pub mod guard;
 pub mod limits;
 pub mod reference;
 pub mod seal;
+pub mod template;
 pub mod text;
 
 use std::fmt;

@@ -16,15 +16,15 @@ pub(crate) const WITNESS: &str = "belljar://clock/utc";
 /// and half of them waste those.
 pub(crate) const SLACK: Duration = Duration::from_secs(10);
 
-/// A site with the witness and whatever `config` mounts. `imp.wasm`, `files.wasm` and `web.wasm` are there to be mounted; records go
-/// to the file that [`Site::audit`] reads.
+/// A site with the witness and whatever `config` mounts. `imp.wasm`, `files.wasm`, `logs.wasm` and `web.wasm` are there to be
+/// mounted; records go to the file that [`Site::audit`] reads.
 pub(crate) fn site(config: &str) -> Site {
     let mut site = bare();
     site.mount("clock");
     if config.contains("imp.wasm") {
         site.mount_as("guest_imp", "imp.wasm");
     }
-    for stem in ["files", "web"] {
+    for stem in ["files", "logs", "web"] {
         if config.contains(&format!("{stem}.wasm")) {
             site.mount(stem);
         }
@@ -52,7 +52,7 @@ fn shared() -> &'static Path {
         // A test that runs once more, in a network of its own, leaves alone what the others use.
         let own = belljar_tests::net::inside().map_or_else(String::new, |test| format!("-{test}"));
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bounds{own}"));
-        Site::compile(&shared, &["clock", "files", "guest_imp", "web"]);
+        Site::compile(&shared, &["clock", "files", "guest_imp", "logs", "web"]);
         shared
     })
 }

@@ -343,3 +343,24 @@ fn a_subscription_that_is_withdrawn_is_told_nothing_more() {
     assert_eq!(told["params"]["uri"], "notes:///b.md", "{told}");
     assert_eq!(client.told(QUIET), None);
 }
+
+/// Nothing is said for longer than any connection may be silent: the stream shows that it is there, and then it tells.
+#[test]
+fn a_quiet_subscription_stays_open() {
+    let site = notes("");
+    let server = site.http();
+    let streams = [Era::Older, Era::Modern].map(|era| Watcher::http(&server, era, &["notes:///a.md"], false));
+    for stream in &streams {
+        let Watcher::Http(_, events) = stream else { panic!() };
+        for _ in 0..2 {
+            assert!(events.is_kept_alive(Duration::from_secs(25)), "no sign of life");
+        }
+    }
+    // Longer than a client may take for its headers.
+    std::thread::sleep(Duration::from_secs(5));
+    site.write("notes/a.md", "# after a long time");
+    for mut stream in streams {
+        let told = std::iter::from_fn(|| stream.next(SOON)).find(|told| !told.is_empty());
+        assert_eq!(told.as_deref(), Some("notes:///a.md"));
+    }
+}

@@ -4,7 +4,9 @@
 //! its reason. A check that fails without standing there fails its scenario; so does one that stands there and passes,
 //! and so does a scenario in which nothing was checked.
 //!
-//! Scenarios about tools, prompts, sampling, elicitation, logging and tasks are not run: belljar has none of them.
+//! Scenarios about prompts, sampling, logging and tasks are not run: belljar has none of them. Nor are those that call tools
+//! or ask for input: each wants a tool of the suite's own (`test_simple_text`, `test_error_handling`, ...), where belljar has
+//! its three. What those give is held against their schemas in `tests/bounds/tools.rs`, and by real clients in `tests/e2e`.
 //! Nor, yet, are those about subscriptions.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "in a test a panic is how a failure is told")]
 

@@ -51,7 +51,7 @@ pub(crate) enum Reach<'a> {
 
 impl Reach<'_> {
     /// The request to a program.
-    fn request(&self, mode: &str, reads: &[&str]) -> Value {
+    pub(crate) fn request(&self, mode: &str, reads: &[&str]) -> Value {
         let mut request = match self {
             Reach::Stdio(site) => stdio_server(site),
             Reach::Http(server) => json!({ "url": server.url() }),

@@ -17,5 +17,6 @@ mod consent;
 mod endings;
 mod expectations;
 mod runs;
+mod tools;
 mod web;
 mod wire;

@@ -92,7 +92,9 @@ pub(crate) fn rows() -> Vec<Row> {
             .act(|scene| {
                 for (method, params, code) in [
                     ("no/such", json!({}), -32601),
-                    ("tools/call", json!({ "name": "x" }), -32601),
+                    ("tools/call", json!({ "name": "x" }), INVALID_PARAMS),
+                    ("tools/call", json!({ "name": "list_resources", "arguments": "x" }), INVALID_PARAMS),
+                    ("completion/complete", json!({ "ref": { "type": "ref/resource" } }), INVALID_PARAMS),
                     ("prompts/get", json!({ "name": "x" }), -32601),
                     ("resources/read", json!({}), INVALID_PARAMS),
                     ("resources/read", json!({ "uri": 5 }), INVALID_PARAMS),
@@ -171,6 +173,16 @@ pub(crate) fn rows() -> Vec<Row> {
             .time(30_000)
             .act(deaf)
             .stopped_by(&["untaken"]),
+        imp("MCP-20", "one client has the contents of a mount searched in many requests at once")
+            .way(Way::Stdio)
+            .config("search = true\nenv = { IMP_LIST = \"/list/list\" }\nfs = { \"/list\" = \"list\" }")
+            .limits("concurrency = 4\nqueue = \"3s\"")
+            .prepare(|site| {
+                let list: String = (300..500).map(|ms| format!("sleep/{ms}\n")).collect();
+                site.write("list/list", list);
+            })
+            .act(searches)
+            .stopped_by(&["searches"]),
         bare("MCP-19", "belljar is told to listen where others can reach it")
             .way(Way::Unstarted)
             .act(|scene| {
@@ -230,6 +242,36 @@ fn endless(scene: &Scene<'_>) -> String {
     let held = server.process.peak_memory().saturating_sub(before) >> 20;
     assert!(held < 24, "{held} MiB of a body of 64 MiB were held");
     format!("refused, {grown} MiB and {held} MiB held")
+}
+
+/// Searches that each ask for hundreds of reads of one mount: whoever reads from that mount still has a turn in time.
+fn searches(scene: &Scene<'_>) -> String {
+    const SEARCHES: usize = 24;
+    let arguments = json!({ "query": "absent", "mount": scene.name(""), "content": true });
+    let mut ids = Vec::new();
+    for _ in 0..SEARCHES {
+        ids.push(scene.send("tools/call", json!({ "name": "search_resources", "arguments": arguments })));
+        // One after the other, so that none reads what another is reading.
+        std::thread::sleep(Duration::from_millis(70));
+    }
+    let mut worst = Duration::ZERO;
+    for _ in 0..5 {
+        let asked = Instant::now();
+        let answer = scene.request("resources/read", json!({ "uri": scene.uri("ok") }));
+        assert!(answer.is_ok(), "a read of the mount that is searched: {}", shown(&answer));
+        worst = worst.max(asked.elapsed());
+        assert!(read_text(scene.line(), WITNESS).starts_with("This is"));
+    }
+    let mut told = 0;
+    for id in ids {
+        let result = scene.wait(id).unwrap_or_else(|error| panic!("a search: {error}"));
+        let gaps = result["structuredContent"]["notLookedAt"].to_string();
+        told += usize::from(gaps.contains("no time") || gaps.contains("other searches are running"));
+    }
+    format!(
+        "{SEARCHES} searches, {told} told what they did not see; a read of that mount within {} ms",
+        worst.as_millis()
+    )
 }
 
 /// Ten thousand reads on one connection: most are told to come again, and the witness is served.

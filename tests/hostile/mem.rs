@@ -309,7 +309,7 @@ fn storm(scene: &Scene<'_>) -> String {
 
 /// Many that take much: as many run as there is memory for, and the rest is told so.
 fn flood(scene: &Scene<'_>) -> String {
-    let ids: Vec<u64> = (0..64).map(|_| scene.begin("hold/60/300")).collect();
+    let ids: Vec<u64> = (0..64).map(|n| scene.begin(&format!("hold/60/{}", 300 + n))).collect();
     let (mut held, mut busy) = (0, 0);
     for id in ids {
         let answer = scene.wait(id);

@@ -24,7 +24,7 @@ pub(crate) fn rows() -> Vec<Row> {
             .limits("concurrency = 32\nqueue = \"200ms\"")
             .way(Way::Stdio)
             .act(|scene| {
-                let ids: Vec<u64> = (0..300).map(|_| scene.begin("sleep/2500")).collect();
+                let ids: Vec<u64> = (0..300).map(|n| scene.begin(&format!("sleep/{}", 2500 + n))).collect();
                 let began = Instant::now();
                 // The witness is read all along; here, that it finds a place at once.
                 for _ in 0..20 {

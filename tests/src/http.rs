@@ -195,8 +195,10 @@ impl Http {
         }
         if self.era == Era::Modern {
             headers.push(("Mcp-Method", method.to_owned()));
-            if let Some(uri) = message["params"]["uri"].as_str() {
-                headers.push(("Mcp-Name", header_value(uri)));
+            let params = &message["params"];
+            let is_named = matches!(method, "tools/call" | "prompts/get");
+            if let Some(name) = if is_named { &params["name"] } else { &params["uri"] }.as_str() {
+                headers.push(("Mcp-Name", header_value(name)));
             }
         }
         headers

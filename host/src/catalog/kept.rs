@@ -388,3 +388,6 @@ impl<T: Listed> Kept<T> {
         at
     }
 }
+
+#[cfg(test)]
+mod tests;

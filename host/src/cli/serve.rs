@@ -68,15 +68,19 @@ async fn serve(config: Config, listener: Option<StdListener>, live: Live) -> Res
         tracing::info!("stopping");
     };
     let listener = listener.map(TcpListener::from_std).transpose()?;
+    let has_tools = config.tools;
     let keeper: Arc<dyn Keeper> = live.outside.clone();
     let opened = open::open(config, false, Some(keeper), Some(live))?;
     let cursors = Arc::new(Cursors::new(&opened.key));
     match listener {
-        None => Ok(transport::stdio::serve(Handler::new(opened.gateway, cursors, "stdio"), stop).await?),
+        None => {
+            Ok(transport::stdio::serve(Handler::new(opened.gateway, cursors, "stdio").with_tools(has_tools), stop)
+                .await?)
+        }
         Some(listener) => {
             tracing::info!("listening on http://{}{}", listener.local_addr()?, transport::http::PATH);
             Ok(transport::http::serve(
-                Handler::new(opened.gateway, cursors, "http"),
+                Handler::new(opened.gateway, cursors, "http").with_tools(has_tools),
                 listener,
                 transport::http::Bounds::default(),
                 stop,

@@ -13,6 +13,7 @@ use std::fs::File;
 use std::num::NonZero;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, RestrictionStatus, Ruleset,
@@ -111,6 +112,8 @@ impl Raised {
         if let Some(threads) = self.threads {
             runtime.worker_threads(threads.get());
         }
+        // Threads for what blocks are few and seldom: they need not wait for more.
+        runtime.thread_keep_alive(Duration::from_secs(1));
         runtime.enable_all().build().map_err(|error| Failure::Failed(format!("cannot start threads: {error}")))
     }
 }

@@ -24,7 +24,7 @@ impl Default for Watch {
             reload: true,
             poll: Duration::from_secs(2),
             reread: Duration::from_secs(30),
-            lists: Duration::from_secs(10),
+            lists: Duration::from_secs(60),
         }
     }
 }

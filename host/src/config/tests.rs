@@ -86,7 +86,10 @@ fn unknown_keys_name_their_path_and_the_nearest_valid_one() {
     assert!(error("[mounts.a]\nevn = {}").contains("unknown key \"mounts.a.evn\"; did you mean \"env\"?"));
     assert!(error("[mounts.a.limits]\nmemroy = 1").contains("\"mounts.a.limits.memroy\"; did you mean \"memory\"?"));
     assert!(error("[limits]\nzzz = 1").contains("the keys here are component, concurrency"));
-    assert!(error("[mounts.a]\nzzz = 1").contains("the keys here are ask, component, env, fs, http, limits, uri"));
+    assert!(
+        error("[mounts.a]\nzzz = 1")
+            .contains("the keys here are ask, cache, cache-scope, component, env, fs, http, limits, search, uri")
+    );
 }
 
 #[test]

@@ -22,14 +22,28 @@ use crate::sandbox::MountId;
 /// The part of all memory that is for answers that are fresh: one of this many.
 const PART: u64 = 8;
 
+/// Bytes of an answer that is still shared. Each of those who wait gets a copy, all in one moment; what is larger is read
+/// by each in turn, as the mount's limits let them.
+const SHARED: usize = 1 << 20;
+
 /// What one entry costs beside its bytes.
 const ENTRY: usize = 512;
 
 /// Which answer: a mount, how often all of its answers were forgotten, a reference.
 pub(super) type Key = (MountId, u64, Arc<str>);
 
-/// A read that is under way, and those who wait for it.
-pub(super) type Flight = OnceCell<Result<Arc<Reading>, ReadError>>;
+/// A read that is under way, and what it comes to for those who wait for it: nothing, where it is too large to share.
+pub(super) type Flight = OnceCell<Result<Option<Arc<Reading>>, ReadError>>;
+
+/// Bytes of a reading, with a charge for each piece.
+fn size(reading: &Reading) -> usize {
+    reading.contents.iter().map(|contents| contents.body.len() + ENTRY).sum()
+}
+
+/// The reading as it is shared, or else back.
+pub(super) fn share(reading: Reading) -> Result<Arc<Reading>, Reading> {
+    if size(&reading) <= SHARED { Ok(Arc::new(reading)) } else { Err(reading) }
+}
 
 /// An answer that may be served again.
 struct Kept {
@@ -70,15 +84,15 @@ impl Joined<'_> {
         self.flight.as_deref()
     }
 
-    /// The reading, when the flight has landed: moved where nobody else waits for it.
-    pub(super) fn taken(mut self) -> Result<Reading, ReadError> {
+    /// The reading, when the flight has landed, if it is shared: moved where nobody else waits for it.
+    pub(super) fn taken(mut self) -> Result<Option<Reading>, ReadError> {
         let shared = match self.flight.take().map(Arc::try_unwrap) {
             Some(Ok(own)) => own.into_inner(),
             Some(Err(shared)) => shared.get().cloned(),
             None => None,
         };
         let reading = shared.unwrap_or_else(|| Err(ReadError::Internal("a read that never ended".to_owned())))?;
-        Ok(Arc::try_unwrap(reading).unwrap_or_else(|shared| shared.as_ref().clone()))
+        Ok(reading.map(|reading| Arc::try_unwrap(reading).unwrap_or_else(|shared| shared.as_ref().clone())))
     }
 }
 
@@ -138,12 +152,12 @@ impl Answers {
         }
         flights.remove(key);
         drop(flights);
-        let Some(Ok(reading)) = flight.get() else { return };
+        let Some(Ok(Some(reading))) = flight.get() else { return };
         let fresh = reading.fresh_for.unwrap_or_default();
         if fresh.is_zero() || mount.changes.load(Ordering::Acquire) != key.1 {
             return;
         }
-        let bytes = reading.contents.iter().map(|contents| contents.body.len() + ENTRY).sum::<usize>();
+        let bytes = size(reading);
         let kept = Kept {
             reading: reading.as_ref().clone(),
             until: Instant::now() + fresh,

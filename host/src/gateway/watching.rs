@@ -384,3 +384,6 @@ impl Drop for Subscriber {
         books.tidy();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,7 @@
 use rmcp::RoleServer;
 use rmcp::model::{
     ConstTitle, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, EnumSchema,
-    ErrorData, InputRequest, InputRequiredResult, ReadResourceRequestParams, SingleSelectEnumSchema,
-    TitledSingleSelectEnumSchema,
+    ErrorData, InputRequest, InputRequiredResult, InputResponses, SingleSelectEnumSchema, TitledSingleSelectEnumSchema,
 };
 use rmcp::service::RequestContext;
 
@@ -17,23 +16,24 @@ use crate::model::{Fault, ReadError};
 /// What the question is called among the requests for input, and its only field.
 const KEY: &str = "consent";
 
-/// Whether the client can be asked, and what it answered.
+/// Whether the client can be asked, and what it answered with the request's state.
 ///
 /// # Errors
 /// When the answer has no shape that was asked for.
 pub(super) fn asking<'r>(
-    request: &'r ReadResourceRequestParams,
+    state: Option<&'r str>,
+    answers: Option<&InputResponses>,
     context: &RequestContext<RoleServer>,
 ) -> Result<Asking<'r>, ErrorData> {
     // A client that names no mode has the one with forms.
     let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
     let can_answer = elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
-    let answered = match (&request.request_state, &request.input_responses) {
+    let answered = match (state, answers) {
         (None, None) => None,
         (Some(state), Some(answers)) => {
             let answer = answers.get(KEY).ok_or_else(|| fault::bad_answer(EXPECTED))?;
             let answer = serde_json::from_value(answer.clone()).map_err(|_| fault::bad_answer(EXPECTED))?;
-            Some((state.as_str(), choice(&answer)?))
+            Some((state, choice(&answer)?))
         }
         (Some(_), None) => return Err(fault::bad_answer(EXPECTED)),
         (None, Some(_)) => {

@@ -1,6 +1,9 @@
 //! Cursors: a position, sealed. Opaque to clients, self-contained (they survive a restart and cost no memory), and
 //! authenticated (a made-up or altered one is refused, so that nobody is sent through a list in leaps that were not offered).
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::catalog::listing::Position;
 use crate::model::MountName;
 use crate::model::seal::Seal;
@@ -15,6 +18,21 @@ pub enum Kind {
     Resources,
     /// `resources/templates/list`.
     Templates,
+    /// The tool that lists resources.
+    ToolResources,
+    /// The same tool with templates.
+    ToolTemplates,
+}
+
+/// Where a page begins that is a part of a page of the catalog.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Where the catalog's page begins; none: at the start.
+    pub position: Option<Position>,
+    /// Entries of that page that were shown already.
+    pub skip: u32,
+    /// The only mount that is listed.
+    pub only: Option<MountName>,
 }
 
 /// Seals and opens cursors with one key.
@@ -33,10 +51,7 @@ impl Cursors {
 
     /// The cursor for `position`.
     pub fn seal(&self, kind: Kind, position: &Position) -> String {
-        let p = position;
-        let fields = (p.mount.as_str(), p.list, p.offset, p.slow, p.pages);
-        // Strings and numbers always serialise.
-        self.seal.seal(kind as u8, serde_json::to_vec(&fields).unwrap_or_default())
+        self.put(kind, &fields(position))
     }
 
     /// The position of a cursor.
@@ -44,14 +59,48 @@ impl Cursors {
     /// # Errors
     /// Says what is wrong with it, as the end of "the cursor ...".
     pub fn open(&self, kind: Kind, cursor: &str) -> Result<Position, String> {
-        const FOREIGN: &str = "was not given by this server for this list";
+        Ok(position(self.take(kind, cursor)?)?)
+    }
+
+    /// The cursor for `mark`.
+    pub fn seal_mark(&self, kind: Kind, mark: &Mark) -> String {
+        let only = mark.only.as_ref().map(MountName::as_str);
+        self.put(kind, &(mark.position.as_ref().map(fields), mark.skip, only))
+    }
+
+    /// The mark of a cursor.
+    ///
+    /// # Errors
+    /// As [`Cursors::open`].
+    pub fn open_mark(&self, kind: Kind, cursor: &str) -> Result<Mark, String> {
+        let (at, skip, only): (Option<Fields>, u32, Option<String>) = self.take(kind, cursor)?;
+        let only = only.map(|only| MountName::new(&only).map_err(|_| FOREIGN)).transpose()?;
+        Ok(Mark { position: at.map(position).transpose()?, skip, only })
+    }
+
+    fn put(&self, kind: Kind, fields: &impl Serialize) -> String {
+        // Strings and numbers always serialise.
+        self.seal.seal(kind as u8, serde_json::to_vec(fields).unwrap_or_default())
+    }
+
+    fn take<T: DeserializeOwned>(&self, kind: Kind, cursor: &str) -> Result<T, String> {
         if cursor.len() > MAX {
             return Err("is longer than any that this server gives".to_owned());
         }
         let body = self.seal.open(kind as u8, cursor).map_err(|_| FOREIGN)?;
-        let (mount, list, offset, slow, pages): Fields = serde_json::from_slice(&body).map_err(|_| FOREIGN)?;
-        Ok(Position { mount: MountName::new(&mount).map_err(|_| FOREIGN)?, list, offset, slow, pages })
+        Ok(serde_json::from_slice(&body).map_err(|_| FOREIGN)?)
     }
+}
+
+/// What is said of a cursor that was not made here.
+const FOREIGN: &str = "was not given by this server for this list";
+
+fn fields(p: &Position) -> (&str, u32, u64, u32, u32) {
+    (p.mount.as_str(), p.list, p.offset, p.slow, p.pages)
+}
+
+fn position((mount, list, offset, slow, pages): Fields) -> Result<Position, &'static str> {
+    Ok(Position { mount: MountName::new(&mount).map_err(|_| FOREIGN)?, list, offset, slow, pages })
 }
 
 #[cfg(test)]
@@ -69,6 +118,18 @@ mod tests {
     fn a_cursor_survives_a_restart() {
         let sealed = Cursors::new(&[1; 32]).seal(Kind::Resources, &position());
         assert_eq!(Cursors::new(&[1; 32]).open(Kind::Resources, &sealed), Ok(position()));
+    }
+
+    #[test]
+    fn a_mark_is_its_own_lists_only() {
+        let cursors = Cursors::new(&[1; 32]);
+        let whole = Mark { position: Some(position()), skip: 50, only: Some(MountName::new("notes").unwrap()) };
+        for mark in [Mark::default(), whole] {
+            let sealed = cursors.seal_mark(Kind::ToolResources, &mark);
+            assert_eq!(cursors.open_mark(Kind::ToolResources, &sealed), Ok(mark));
+            assert!(cursors.open_mark(Kind::ToolTemplates, &sealed).is_err());
+            assert!(cursors.open(Kind::Resources, &sealed).is_err());
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! | kind | code |
 //! |---|---|
 //! | `not-found` | -32602 to 2026-07-28 peers, -32002 to older ones (rmcp decides by the peer) |
-//! | `bad-uri`, `invalid`, `bad-cursor`, `bad-state`, `bad-answer` | -32602 |
+//! | `bad-uri`, `invalid`, `bad-cursor`, `bad-state`, `bad-answer`, `bad-completion`, `bad-argument`, `no-tool` | -32602 |
 //! | `busy`, `limit`, `denied`, `unavailable`, `failed`, `trap`, `bad-output`, `internal` | -32603 |
 //!
 //! `data` has `kind`, and where they are known `uri`, `mount`, `limit`, `used`, `cap`, `hint`. No host path, secret or
@@ -72,6 +72,28 @@ pub(super) fn bad_cursor(why: &str) -> ErrorData {
 /// An answer to a question that is not one of those that were offered, or not there.
 pub(super) fn bad_answer(why: &str) -> ErrorData {
     ErrorData::invalid_params(format!("the answer to the question {why}"), with_kind("bad-answer"))
+}
+
+/// Something that cannot be completed.
+pub(super) fn bad_completion(why: &str) -> ErrorData {
+    ErrorData::invalid_params(why.to_owned(), with_kind("bad-completion"))
+}
+
+/// An argument of a tool that it cannot take; told to the model, which can call again.
+pub(super) fn bad_argument(why: &str) -> ErrorData {
+    ErrorData::invalid_params(why.to_owned(), with_kind("bad-argument"))
+}
+
+/// A tool that is not there.
+pub(super) fn no_tool(name: &str, names: &[&str]) -> ErrorData {
+    let names = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+    let name = text::excerpt(name, 100);
+    ErrorData::invalid_params(format!("there is no tool \"{name}\"; there are {names}"), with_kind("no-tool"))
+}
+
+/// Something that cannot be; what it was is for the log.
+pub(super) fn internal(details: String) -> ErrorData {
+    to_error(Fault { error: ReadError::Internal(details), mount: None, uri: None })
 }
 
 /// Parameters that do not have the shape of their method.

@@ -62,6 +62,8 @@ guards! {
     Duplicates = "duplicates",
     /// How many entries and templates of a mount are served.
     Entries = "entries",
+    /// How many searches run at once.
+    Searches = "searches",
     /// How many watchers there are, and how much each watches.
     Watchers = "watchers",
     /// What a revision may look like.

@@ -3,6 +3,7 @@
 mod audit;
 mod consent;
 mod cursor;
+mod cutting;
 mod egress;
 mod front;
 mod listing;
@@ -353,6 +354,36 @@ const SECRETS: &[&str] = &[
     "b",
 ];
 
+/// How a part of a text is asked for, and what texts are made of.
+const CUTS: &[&str] = &[
+    "1-2",
+    "-3",
+    "2-",
+    "/",
+    "/a/0",
+    "~0",
+    "~1",
+    "{\"a\":[1,\"b\"]}",
+    "[",
+    "]",
+    "{",
+    "}",
+    "\"",
+    "\\u0000",
+    "18446744073709551615",
+    "\r\n",
+    "\n",
+    "\r",
+    "\t",
+    "\u{feff}",
+    "\u{202e}",
+    "\u{e0041}",
+    "\u{65e5}\u{672c}",
+    "\u{1f469}\u{200d}\u{1f467}",
+    "\x1b[31m",
+    "a",
+];
+
 /// The parts of a component: section identifiers, short lengths, the names that matter.
 const COMPONENTS: &[&str] = &[
     "\0asm\r\0\x01\0",
@@ -377,11 +408,13 @@ pub(crate) const ALL: &[Target] = &[
     Target { name: "base", run: names::base, longest: 1100, iterations: 300_000, words: REFERENCES },
     Target { name: "route", run: names::route, longest: 1024, iterations: 100_000, words: REFERENCES },
     Target { name: "template", run: names::template, longest: 2100, iterations: 200_000, words: TEMPLATES },
+    Target { name: "matching", run: cutting::matching, longest: 2100, iterations: 20_000, words: TEMPLATES },
     Target { name: "listing", run: listing::listing, longest: 8192, iterations: 100_000, words: META },
     Target { name: "reading", run: reading::reading, longest: 4096, iterations: 150_000, words: META },
     Target { name: "cursor", run: cursor::cursor, longest: 6000, iterations: 50_000, words: WORDS },
     Target { name: "consent", run: consent::consent, longest: 6000, iterations: 50_000, words: WORDS },
     Target { name: "text", run: text::text, longest: 1024, iterations: 300_000, words: WORDS },
+    Target { name: "cutting", run: cutting::cutting, longest: 1024, iterations: 200_000, words: CUTS },
     Target { name: "message", run: front::message, longest: 4096, iterations: 20_000, words: MESSAGES },
     Target { name: "profile", run: wasm::profile, longest: 32 << 10, iterations: 50_000, words: COMPONENTS },
     Target { name: "compiler", run: wasm::compiler, longest: 2048, iterations: 2_000, words: COMPONENTS },

@@ -3,11 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use belljar::admission::Gate;
 use belljar::catalog::{Mount, Snapshot};
-use belljar::config::Ask;
-use belljar::model::{Digest, Limits, MountName, reference};
-use belljar::sandbox::MountId;
+use belljar::model::{Limits, MountName, reference};
 use iri_string::spec::UriSpec;
 use iri_string::template::UriTemplateStr;
 use iri_string::template::simple_context::SimpleContext;

@@ -3,7 +3,7 @@
 //! Lists three of these, or, when `SIZED_COUNT` is set, that many of its own: `n/000001`, `n/000002`, and so on. Nothing of
 //! it ever changes, and its revisions say so.
 
-use belljar_guest::{Contents, Error, Page, Provider, Reading, Resource, Result, Revisions};
+use belljar_guest::{Contents, Error, Page, Provider, Reading, Resource, Result, Revisions, Template};
 
 /// Entries on a page.
 const PAGE: u64 = 1000;
@@ -33,6 +33,11 @@ impl Provider for Measured {
         let last = count.min(before + PAGE);
         let page = Page::new((before + 1..=last).map(|n| Resource::new(format!("n/{n:06}"))));
         Ok(if last < count { page.next_cursor(last.to_string()) } else { page })
+    }
+
+    fn list_templates(&self) -> Result<Vec<Template>> {
+        let template = if self.count.is_some() { "n/{number}" } else { "{kind}/{bytes}" };
+        Ok(vec![Template::new(template)])
     }
 
     fn read(&self, reference: &str) -> Result<Reading> {

@@ -1,0 +1,129 @@
+//! Parts of readings.
+
+use super::*;
+
+fn text(reference: &str, text: &str) -> Contents {
+    Contents { reference: reference.to_owned(), mime_type: None, body: Body::Text(text.to_owned()), meta: Vec::new() }
+}
+
+fn blob(reference: &str, mime: &str, bytes: &[u8]) -> Contents {
+    Contents {
+        reference: reference.to_owned(),
+        mime_type: Some(mime.to_owned()),
+        body: Body::Blob(bytes.to_vec()),
+        meta: Vec::new(),
+    }
+}
+
+fn wanted(offset: usize, limit: usize) -> Wanted {
+    Wanted { offset, limit, lines: None, pointer: None }
+}
+
+fn show(contents: Vec<Contents>, wanted: &Wanted) -> Result<Answered, ErrorData> {
+    let mount = MountName::new("n").unwrap();
+    answer("belljar://n/x", &mount, Reading { contents, fresh_for: None }, wanted)
+}
+
+fn structured(contents: Vec<Contents>, wanted: &Wanted) -> Value {
+    show(contents, wanted).unwrap().structured
+}
+
+/// Reads in parts, as a model does, and puts them together.
+fn walk(contents: &[Contents], limit: usize) -> (String, usize) {
+    let (mut all, mut offset, mut calls) = (String::new(), 0, 0);
+    loop {
+        let part = structured(contents.to_vec(), &wanted(offset, limit));
+        calls += 1;
+        for one in part["contents"].as_array().unwrap() {
+            all += one["text"].as_str().unwrap_or_default();
+        }
+        match part["nextOffset"].as_u64() {
+            Some(next) => offset = usize::try_from(next).unwrap(),
+            None => return (all, calls),
+        }
+        assert!(calls < 1000, "without an end");
+    }
+}
+
+#[test]
+fn parts_are_the_whole() {
+    let long = "a\u{e9}\u{65e5}\n".repeat(50);
+    let all = [
+        text("b://n/x/1", &long),
+        blob("b://n/x/2", "image/png", b"no"),
+        text("b://n/x/3", ""),
+        text("b://n/x/4", "end"),
+    ];
+    let whole = format!("{long}end");
+    for limit in [1, 7, 199, 200, 201, 1000] {
+        let (read, calls) = walk(&all, limit);
+        assert_eq!(read, whole, "{limit}");
+        assert_eq!(calls, 203usize.div_ceil(limit), "{limit}");
+    }
+    // More pieces than one call shows.
+    let many: Vec<_> = (0..120).map(|n| text(&format!("b://n/x/{n}"), "ab")).collect();
+    assert_eq!(walk(&many, 1000), ("ab".repeat(120), 3));
+}
+
+#[test]
+fn what_is_not_shown_is_told() {
+    let part = structured(vec![text("b://n/x", "0123456789")], &wanted(2, 3));
+    assert_eq!((&part["total"], &part["nextOffset"]), (&json!(10), &json!(5)));
+    assert_eq!(
+        part["contents"][0],
+        json!({ "uri": "b://n/x", "size": 10, "kind": "text", "text": "234", "offset": 2, "total": 10 })
+    );
+    let past = show(vec![text("b://n/x", "0123456789")], &wanted(50, 3)).unwrap();
+    assert_eq!(past.structured["contents"], json!([]));
+    assert!(past.content[0].as_text().unwrap().text.contains("none from 50 on"), "{:?}", past.content);
+    let hidden = structured(vec![text("b://n/x", "a\u{202e}b\x1b")], &wanted(0, 9));
+    assert_eq!((&hidden["hidden"], &hidden["contents"][0]["text"]), (&json!(2), &json!("ab")));
+    let blobs: Vec<_> = (0..60).map(|n| blob(&format!("b://n/x/{n}"), "a/b", b"x")).collect();
+    let part = structured(blobs, &wanted(0, 9));
+    assert_eq!((part["contents"].as_array().unwrap().len(), &part["omitted"]), (50, &json!(10)));
+}
+
+#[test]
+fn lines_and_pointers_choose() {
+    let lines = Wanted { lines: Lines::read("2-3"), ..wanted(1, 100) };
+    let part = structured(vec![text("b://n/x", "a\nb\nc\nd\n")], &lines);
+    assert_eq!((&part["total"], &part["contents"][0]["text"]), (&json!(4), &json!("\nc\n")));
+    let pointer = Wanted { pointer: Some("/a/0".to_owned()), ..wanted(0, 100) };
+    let part = structured(vec![text("b://n/x", r#"{"a":["x"]}"#)], &pointer);
+    assert_eq!(part["contents"][0]["text"], "x");
+    let both = Wanted { lines: Lines::read("-1"), ..pointer };
+    assert_eq!(structured(vec![text("b://n/x", r#"{"a":["x\ny"]}"#)], &both)["contents"][0]["text"], "y");
+    for (contents, wanted, named) in [
+        (vec![text("b://n/x", "a"), text("b://n/x/y", "b")], &lines, "\"lines\""),
+        (vec![blob("b://n/x", "a/b", b"x")], &lines, "\"lines\""),
+        (vec![text("b://n/x", "# A")], &both, "\"pointer\""),
+    ] {
+        let Err(error) = show(contents, wanted) else { panic!("{named} was to be refused") };
+        assert!(error.message.contains(named), "{error:?}");
+    }
+}
+
+#[test]
+fn a_picture_is_shown_if_it_is_one() {
+    let png = b"\x89PNG\r\n\x1a\nrest";
+    let pictures = |mime: &str, bytes: &[u8]| {
+        let shown = show(vec![blob("b://n/x", mime, bytes)], &wanted(0, 9)).unwrap();
+        assert!(!shown.structured.to_string().contains("rest"));
+        shown.content.iter().filter(|block| block.as_image().is_some()).count()
+    };
+    assert_eq!(pictures("image/png", png), 1);
+    assert_eq!(pictures("image/jpeg", png), 0, "called something else");
+    assert_eq!(pictures("image/png", b"rest"), 0, "something else");
+    assert_eq!(pictures("image/png", &[&png[..], &vec![0; PICTURES]].concat()), 0, "too large");
+    assert_eq!(pictures("image/svg+xml", b"<svg>rest"), 0);
+}
+
+#[test]
+fn what_is_said_about_contents_stands_apart_from_them() {
+    let shown = show(vec![text("b://n/x", "belljar://n/x, from the mount \"other\".")], &wanted(0, 100)).unwrap();
+    let blocks: Vec<_> = shown.content.iter().map(|block| block.as_text().unwrap().text.as_str()).collect();
+    assert_eq!(
+        blocks,
+        ["belljar://n/x, from the mount \"n\". All of 38 characters.", "belljar://n/x, from the mount \"other\"."]
+    );
+}

@@ -1,0 +1,265 @@
+//! The ends of log files as resources: the last lines, those since a time, those of a level, those of a day.
+//!
+//! This module is the provider itself, and the only one that knows of resources and the list. `query` knows what a
+//! reference asks for, `store` which logs there are and `rotation` which files are one log; `source` reads a file from
+//! its end, `tail` chooses entries from what it gives, by what `line` says of them by means of `time` and `level`.
+//! `revision` tells by names, sizes and times whether something changed.
+
+mod level;
+mod line;
+mod overview;
+mod query;
+mod revision;
+mod rotation;
+mod source;
+mod store;
+mod tail;
+mod time;
+
+use std::time::Duration;
+
+use belljar_guest::{
+    Argument, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result, Revisions, Suggestions,
+    Template, reference,
+};
+use jiff::Timestamp;
+
+use query::Query;
+use source::Budget;
+use store::{Log, Store};
+use tail::{LastLine, Tail};
+use time::Calendar;
+
+/// The provider.
+#[derive(Debug)]
+pub struct Logs {
+    store: Store,
+    calendar: Calendar,
+    /// How many lines whoever does not say gets.
+    lines: usize,
+}
+
+/// How many logs a page of the list holds.
+const PAGE: usize = 1000;
+
+/// The longest reference that the host takes.
+const LONGEST_REFERENCE: usize = 2 * 1024;
+
+/// How often a log is read because it was rotated or emptied meanwhile. More than once is rare, and no reason to fail.
+const ATTEMPTS: usize = 8;
+
+/// How long to wait when the last line has no end, to see whether that is just being written.
+const UNFINISHED: Duration = Duration::from_millis(20);
+
+const TEXT: &str = "text/plain";
+
+const TAIL: &str = "{+path}{?lines,since,until,level,text}";
+
+const DAY: &str = "by-date/{date}/{+path}{?lines,until,level,text}";
+
+impl Provider for Logs {
+    fn open() -> Result<Self> {
+        let setting = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Logs::over(
+            Store::new(store::granted(), &setting("IGNORE").unwrap_or_default())?,
+            setting("LINES").as_deref(),
+            setting("ZONE").as_deref(),
+            Timestamp::now(),
+        )
+    }
+
+    fn describe() -> Info {
+        Info::new(std::env::var("TITLE").unwrap_or_else(|_| "Logs".to_owned()))
+            .version(env!("CARGO_PKG_VERSION"))
+            .description("The last lines of log files, by number, time, level and text")
+    }
+
+    fn list_resources(&self, cursor: Option<&str>) -> Result<Page> {
+        let found = self.store.logs()?;
+        let mut resources: Vec<Resource> = found.logs.iter().filter_map(|log| self.resource(log)).collect();
+        resources.sort_by(|one, other| one.reference.cmp(&other.reference));
+        if found.cut {
+            log_cut();
+        }
+        Ok(Page::of(resources, cursor, PAGE))
+    }
+
+    fn list_templates(&self) -> Result<Vec<Template>> {
+        Ok(vec![
+            Template::new(TAIL).name("tail").title("The end of a log").mime_type(TEXT).description(format!(
+                "The last lines of the log at {{path}}: at most {{lines}} of them ({} unless you say otherwise, {} at most); \
+                 with {{since}} and {{until}} those from a time on and before one (2026-11-21T10:00:00Z, or how long ago: 15m, 2h, \
+                 1d); with {{level}} the \
+                 entries of that level and worse (trace, debug, info, warn, error, fatal); with {{text}} the entries that \
+                 contain it. A stack trace is given with the entry that it belongs to.",
+                self.lines,
+                query::MOST_LINES
+            )),
+            Template::new(DAY).name("day").title("A day of a log").mime_type(TEXT).description(
+                "What was written to the log at {path} on the day {date} (2026-11-21), also where that is in files that \
+                 were rotated; {lines}, {until}, {level} and {text} choose from it as in the other template",
+            ),
+        ])
+    }
+
+    fn read(&self, reference: &str) -> Result<Reading> {
+        if reference.is_empty() {
+            return Ok(overview::contents(&self.store.logs()?).into());
+        }
+        let query = Query::parse(reference, &self.calendar, self.lines)?;
+        let tail = self.tail(&query)?;
+        // No time for which it may be served again: a log is read to see what is new. Revisions cost little.
+        Ok(contents(reference, &tail).into())
+    }
+}
+
+impl Completion for Logs {
+    fn complete(&self, template: &str, argument: &Argument, resolved: &[Argument]) -> Result<Suggestions> {
+        let by_date = match template {
+            TAIL => false,
+            DAY => true,
+            _ => return Err(Error::invalid(format_args!("no template \"{template}\""))),
+        };
+        let value = argument.value.as_str();
+        Ok(match argument.name.as_str() {
+            "path" => {
+                let found = self.store.logs()?;
+                Suggestions::starting_with(value, found.logs.iter().map(|log| log.path.as_str()))
+            }
+            "lines" => Suggestions::starting_with(value, ["50", "200", "1000", "10000"]),
+            "until" => Suggestions::default(),
+            "since" if !by_date => Suggestions::starting_with(value, ["15m", "1h", "6h", "1d", "7d"]),
+            "level" => Suggestions::starting_with(value, level::NAMES.map(|(name, _)| name)),
+            "text" => Suggestions::default(),
+            "date" if by_date => Suggestions::starting_with(value, self.days(resolved)?),
+            name => return Err(Error::invalid(format_args!("no variable \"{name}\" in \"{template}\""))),
+        })
+    }
+}
+
+impl Revisions for Logs {
+    fn catalog_revision(&self) -> Result<String> {
+        Ok(revision::of_list(&self.store.logs()?))
+    }
+
+    /// That of the log's files. A reading of what was since some minutes also changes as time passes and nothing is written;
+    /// that entries grow old is no news.
+    fn resource_revision(&self, reference: &str) -> Result<String> {
+        if reference.is_empty() {
+            return Ok(revision::of(&self.store.logs()?.logs));
+        }
+        let query = Query::parse(reference, &self.calendar, self.lines)?;
+        Ok(revision::of_log(&self.store.find(&query.path)?))
+    }
+}
+
+impl Logs {
+    fn over(store: Store, lines: Option<&str>, zone: Option<&str>, now: Timestamp) -> Result<Self> {
+        let zone = zone.unwrap_or("UTC");
+        let zone = time::zone(zone).ok_or_else(|| {
+            Error::failed(format_args!("ZONE is \"{zone}\": expected a name such as Europe/Berlin, UTC, or +01:00"))
+        })?;
+        let lines = match lines {
+            None => 200,
+            Some(lines) => query::number(lines).ok_or_else(|| {
+                let most = query::MOST_LINES;
+                Error::failed(format_args!("LINES is \"{lines}\": expected a number from 1 to {most}"))
+            })?,
+        };
+        Ok(Logs { store, calendar: Calendar { zone, now }, lines })
+    }
+
+    /// The list's entry for a log: nothing that changes while it is written to, lest the list do. None for a path that
+    /// is too long to be asked for.
+    fn resource(&self, log: &Log) -> Option<Resource> {
+        let reference = reference::encode(&log.path);
+        let name = log.path.rsplit_once('/').map_or(log.path.as_str(), |(_, name)| name);
+        let resource =
+            Resource::new(reference).name(name).mime_type(TEXT).description(format!("The last {} lines", self.lines));
+        (resource.reference.len() <= LONGEST_REFERENCE).then_some(resource)
+    }
+
+    /// What a query asks for, from files that stayed what they were meanwhile.
+    fn tail(&self, query: &Query) -> Result<Tail> {
+        let mut budget = Budget::new();
+        let mut last_line = LastLine::Given;
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let is_last = attempt == ATTEMPTS;
+            let log = match self.store.find(&query.path) {
+                // Perhaps it was being renamed just now.
+                Err(Error::NotFound) if attempt < 3 => continue,
+                log => log?,
+            };
+            if !log.is_text() {
+                return Err(Error::failed(format_args!("\"{}\" is no text, and no log to be read here", query.path)));
+            }
+            let tail = tail::read(&log, query, &self.calendar, last_line, &mut budget)?;
+            if tail.unfinished {
+                std::thread::sleep(UNFINISHED);
+            }
+            let stayed = |after: Log| if tail.unfinished { after == log } else { is_continued(&log, &after) };
+            let is_whole = !tail.changed && self.store.find(&query.path).is_ok_and(stayed);
+            if is_whole || is_last || !budget.is_ample() {
+                return Ok(tail);
+            }
+            // If it changes all the time, its last line may always be one that is being written.
+            if attempt > 1 {
+                last_line = LastLine::LeftOut;
+            }
+        }
+    }
+
+    /// The days of the log that was chosen, or of all.
+    fn days(&self, resolved: &[Argument]) -> Result<Vec<String>> {
+        let path = resolved.iter().find(|argument| argument.name == "path").map(|argument| argument.value.as_str());
+        let logs = match path.filter(|path| !path.is_empty()) {
+            Some(path) => match self.store.find(path) {
+                Ok(log) => vec![log],
+                Err(Error::NotFound) => Vec::new(),
+                Err(error) => return Err(error),
+            },
+            None => self.store.logs()?.logs,
+        };
+        let mut days: Vec<String> =
+            logs.iter().flat_map(|log| tail::days(log, &self.calendar, Suggestions::MAX)).collect();
+        days.sort_unstable_by(|one, other| other.cmp(one));
+        days.dedup();
+        Ok(days)
+    }
+}
+
+/// Whether a log was at most written to meanwhile: its newest file has grown, the others are the same.
+fn is_continued(before: &Log, after: &Log) -> bool {
+    match (before.files.split_first(), after.files.split_first()) {
+        (Some((old, rest)), Some((new, rest_after))) => {
+            old.name == new.name && old.size <= new.size && rest == rest_after
+        }
+        _ => false,
+    }
+}
+
+fn contents(reference: &str, tail: &Tail) -> Contents {
+    let mut text = String::new();
+    if let Some(note) = &tail.note {
+        text.push_str(&format!("[logs: {note}]\n"));
+    }
+    for line in &tail.lines {
+        text.push_str(line);
+        text.push('\n');
+    }
+    let about = serde_json::json!({ "files": tail.files, "lines": tail.lines.len(), "note": tail.note });
+    Contents::text(reference, text).mime_type(TEXT).meta("logs/tail", about.to_string())
+}
+
+/// Tells the operator, by way of the host's log.
+#[expect(clippy::print_stderr, reason = "stderr goes to the host's log")]
+fn log_cut() {
+    eprintln!("the list ends after {} entries of directories were looked at: grant less, or use IGNORE", store::MOST);
+}
+
+belljar_guest::export!(Logs: Completion, Revisions);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! What a reference asks for: `app.log`, `app.log?lines=50&level=warn`, `by-date/2026-11-21/app.log`.
+
+use belljar_guest::{Error, Result, reference};
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use crate::level::Level;
+use crate::line;
+use crate::time::Calendar;
+
+/// The most lines that one reading gives.
+pub(crate) const MOST_LINES: usize = 10_000;
+
+/// What references by day begin with.
+pub(crate) const BY_DATE: &str = "by-date";
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Query {
+    /// The path of the log, decoded.
+    pub(crate) path: String,
+    /// At most so many lines.
+    pub(crate) lines: usize,
+    /// Entries from this time on.
+    pub(crate) since: Option<Timestamp>,
+    /// Entries before this time.
+    pub(crate) until: Option<Timestamp>,
+    /// Entries of this level and worse.
+    pub(crate) level: Option<Level>,
+    /// Entries that contain this, in lower case.
+    pub(crate) text: Option<String>,
+}
+
+impl Query {
+    /// The query of a reference. `lines` is how many are given to whoever does not say.
+    pub(crate) fn parse(encoded: &str, calendar: &Calendar, lines: usize) -> Result<Query> {
+        let (path, query) = reference::split(encoded);
+        let path = path.split('/').map(reference::decode).collect::<Result<Vec<_>>>()?;
+        // A slash within a segment is no name of anything.
+        if path.iter().any(|segment| segment.contains('/')) {
+            return Err(Error::NotFound);
+        }
+        let (date, path) = match path.as_slice() {
+            [first, date, rest @ ..] if first == BY_DATE && !rest.is_empty() => (Some(day(date)?), rest.join("/")),
+            path => (None, path.join("/")),
+        };
+        let mut wanted = Query { path, lines: 0, since: None, until: None, level: None, text: None };
+        if let Some(date) = date {
+            let (since, until) = calendar.day(date).ok_or_else(|| not_a_day(&date.to_string()))?;
+            (wanted.since, wanted.until) = (Some(since), Some(until));
+        }
+        let mut asked = None;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = reference::decode(value)?;
+            // A client that fills in a form may leave a part empty.
+            if value.is_empty() {
+                continue;
+            }
+            match reference::decode(key)?.as_str() {
+                "lines" => asked = Some(self::lines(&value)?),
+                "since" if date.is_none() => wanted.since = Some(time(&value, calendar)?),
+                "until" => {
+                    let until = time(&value, calendar)?;
+                    wanted.until = Some(wanted.until.map_or(until, |end| end.min(until)));
+                }
+                "level" => wanted.level = Some(line::level_named(&value)?),
+                "text" => wanted.text = Some(value.to_lowercase()),
+                other => {
+                    let known =
+                        if date.is_some() { "lines, until, level, text" } else { "lines, since, until, level, text" };
+                    return Err(Error::invalid(format_args!("no parameter \"{other}\": there are {known}")));
+                }
+            }
+        }
+        // Whoever names a time wants what was since.
+        wanted.lines = asked.unwrap_or(if wanted.since.is_some() { MOST_LINES } else { lines });
+        Ok(wanted)
+    }
+
+    /// Whether entries are chosen by more than their number.
+    pub(crate) fn chooses(&self) -> bool {
+        self.since.is_some() || self.until.is_some() || self.level.is_some() || self.text.is_some()
+    }
+}
+
+/// How many lines, as a query or the operator says it.
+pub(crate) fn number(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|number| (1..=MOST_LINES).contains(number))
+}
+
+fn lines(text: &str) -> Result<usize> {
+    number(text).ok_or_else(|| {
+        Error::invalid(format_args!("\"{text}\" is no number of lines: expected one from 1 to {MOST_LINES}"))
+    })
+}
+
+fn time(text: &str, calendar: &Calendar) -> Result<Timestamp> {
+    calendar.moment(text).ok_or_else(|| {
+        Error::invalid(format_args!(
+            "the time \"{text}\" is none: expected one such as 2026-11-21T10:00:00Z, 2026-11-21, or how long ago, such as \
+             15m, 2h, 1d"
+        ))
+    })
+}
+
+fn day(text: &str) -> Result<Date> {
+    // Other forms are dates to the library, too; there should be one name for a day.
+    let date = text.parse::<Date>().ok().filter(|date| date.to_string() == text);
+    date.ok_or_else(|| not_a_day(text))
+}
+
+fn not_a_day(text: &str) -> Error {
+    Error::invalid(format_args!("\"{text}\" is no day: expected one such as 2026-11-21"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(reference: &str) -> Result<Query> {
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        Query::parse(reference, &Calendar { zone: jiff::tz::TimeZone::UTC, now }, 200)
+    }
+
+    #[test]
+    fn all_parts_are_optional() {
+        let plain = parse("sub/app.log").unwrap();
+        assert_eq!((plain.path.as_str(), plain.lines, plain.chooses()), ("sub/app.log", 200, false));
+        assert_eq!(parse("sub/app.log?lines=&level=").unwrap(), plain);
+        let all = parse("a%20b.log?lines=5&since=15m&level=WARN&text=Disk%20full").unwrap();
+        assert_eq!((all.path.as_str(), all.lines, all.level), ("a b.log", 5, Some(Level::Warn)));
+        assert_eq!(all.since.unwrap().to_string(), "2026-11-21T11:45:00Z");
+        assert_eq!(all.text.as_deref(), Some("disk full"));
+        assert_eq!(parse("app.log?since=2h").unwrap().lines, MOST_LINES);
+    }
+
+    #[test]
+    fn days_have_a_beginning_and_an_end() {
+        let day = parse("by-date/2026-11-20/sub/app.log?level=error").unwrap();
+        assert_eq!((day.path.as_str(), day.level), ("sub/app.log", Some(Level::Error)));
+        assert_eq!(day.since.unwrap().to_string(), "2026-11-20T00:00:00Z");
+        assert_eq!(day.until.unwrap().to_string(), "2026-11-21T00:00:00Z");
+        let noon = parse("by-date/2026-11-20/app.log?until=2026-11-20T12:00:00Z").unwrap();
+        assert_eq!(noon.until.unwrap().to_string(), "2026-11-20T12:00:00Z");
+        assert_eq!(parse("by-date/2026-11-20/app.log?until=2026-11-25").unwrap().until, day.until);
+        // A directory may be called that.
+        assert_eq!(parse("by-date/app.log").unwrap().path, "by-date/app.log");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_is_expected() {
+        for (reference, expected) in [
+            ("app.log?lines=0", "from 1 to 10000"),
+            ("app.log?lines=10001", "from 1 to 10000"),
+            ("app.log?lines=x", "\"x\" is no number of lines"),
+            ("app.log?since=yesterday", "such as 2026-11-21T10:00:00Z"),
+            ("app.log?level=loud", "trace, debug, info, warn, error, fatal"),
+            ("app.log?until=soon", "such as 2026-11-21T10:00:00Z"),
+            ("app.log?limit=5", "lines, since, until, level, text"),
+            ("by-date/2026-11-21/app.log?since=1d", "lines, until, level, text"),
+            ("by-date/yesterday/app.log", "such as 2026-11-21"),
+            ("by-date/20261121/app.log", "such as 2026-11-21"),
+            ("by-date/2026-11-31/app.log", "such as 2026-11-21"),
+        ] {
+            let Err(Error::Invalid(why)) = parse(reference) else { panic!("{reference}") };
+            assert!(why.contains(expected), "{reference}: {why}");
+        }
+        assert_eq!(parse("a%2Fb"), Err(Error::NotFound));
+    }
+}

@@ -1,0 +1,242 @@
+//! Which log a file belongs to, and how old it is in it, by its name alone: `app.log`, `app.log.1`, `app.log.2.gz`,
+//! `app.log-20261121`, `app-2026-11-21.log` are all of the log `app.log`.
+
+use jiff::civil::Date;
+
+/// What a file's name says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name {
+    /// The name of the log.
+    pub(crate) log: String,
+    pub(crate) age: Age,
+    /// Compressed with gzip.
+    pub(crate) packed: bool,
+}
+
+/// How old a file is among those of its log: the smallest is the one that is written to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Age {
+    /// Named as the log itself.
+    Current,
+    /// `.1` and so on: a greater number is older.
+    Number(u32),
+    /// `.old`: the one before.
+    Old,
+    /// Named after a time.
+    Dated(std::cmp::Reverse<Stamp>),
+}
+
+/// The time in a file's name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stamp {
+    pub(crate) date: Date,
+    /// Hour, minute and second, as far as they are there.
+    time: Vec<u8>,
+    /// Among those of one time: a greater one is newer.
+    index: i64,
+}
+
+/// What no log is called: compressed in a way that is not read here, or made for programs.
+const FOREIGN: [&str; 12] =
+    [".xz", ".bz2", ".zst", ".zip", ".lz4", ".7z", ".z", ".journal", ".pid", ".lock", ".sock", ".swp"];
+
+/// What stands between a name and a date.
+const SEPARATORS: [char; 3] = ['-', '_', '.'];
+
+impl Name {
+    /// What a file's name says. None for one that no log has.
+    pub(crate) fn parse(name: &str) -> Option<Name> {
+        let lower = name.to_ascii_lowercase();
+        if name.starts_with('.') || FOREIGN.iter().any(|end| lower.ends_with(end)) {
+            return None;
+        }
+        let (stem, packed) = name.strip_suffix(".gz").map_or((name, false), |stem| (stem, true));
+        let (rest, number) = numbered(stem);
+        if let Some((log, stamp)) = dated(rest, number) {
+            return Some(Name { log, age: Age::Dated(std::cmp::Reverse(stamp)), packed });
+        }
+        let (log, age) = match (number, stem.strip_suffix(".old")) {
+            (Some(number), _) => (rest, Age::Number(number)),
+            (None, Some(log)) if !log.is_empty() => (log, Age::Old),
+            (None, _) => (stem, Age::Current),
+        };
+        (!log.is_empty()).then(|| Name { log: log.to_owned(), age, packed })
+    }
+
+    /// The day in the name.
+    pub(crate) fn date(&self) -> Option<Date> {
+        match &self.age {
+            Age::Dated(stamp) => Some(stamp.0.date),
+            Age::Current | Age::Number(_) | Age::Old => None,
+        }
+    }
+}
+
+/// Splits `app.log.3` into `app.log` and 3.
+fn numbered(name: &str) -> (&str, Option<u32>) {
+    let split = name.rsplit_once('.').filter(|(rest, _)| !rest.is_empty());
+    match split {
+        // More digits are a date, or a time.
+        Some((rest, digits)) if (1..=4).contains(&digits.len()) && is_digits(digits) => (rest, digits.parse().ok()),
+        _ => (name, None),
+    }
+}
+
+/// Finds the date in a name, and what the name is without it. `number` was split off its end.
+fn dated(name: &str, number: Option<u32>) -> Option<(String, Stamp)> {
+    let starts = (0..name.len()).filter(|at| {
+        let before = name.as_bytes().get(at.wrapping_sub(1));
+        !before.is_some_and(u8::is_ascii_digit)
+    });
+    let (start, date, mut end) = starts.rev().find_map(|start| date_at(name, start))?;
+    let mut time = Vec::new();
+    while let Some((value, after)) = two_digits(name, end, if time.is_empty() { 24 } else { 60 }) {
+        if time.len() == 3 {
+            break;
+        }
+        time.push(value);
+        end = after;
+    }
+    let mut index = 0;
+    if let Some((value, after)) = index_at(name, end) {
+        index = value;
+        end = after;
+    }
+    let before = name.get(..start)?.trim_end_matches(SEPARATORS);
+    let after = name.get(end..)?;
+    // `app.log.2026-11-21.2` is the second of that day; `app-2026-11-21.log.2` was moved aside twice since.
+    if let Some(number) = number {
+        index = if after.is_empty() { i64::from(number) } else { -i64::from(number) };
+    }
+    let before = if before.is_empty() { "dated" } else { before };
+    Some((format!("{before}{after}"), Stamp { date, time, index }))
+}
+
+/// The date that begins at `start`, as `20261121` or with separators, and where it ends.
+fn date_at(name: &str, start: usize) -> Option<(usize, Date, usize)> {
+    let text = name.get(start..)?;
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (parts, length) = match digits {
+        // With the hour right behind it, and without.
+        8 | 10 => ([text.get(..4)?, text.get(4..6)?, text.get(6..8)?], 8),
+        4 => {
+            let separator = text.get(4..5).filter(|c| c.starts_with(SEPARATORS))?;
+            if text.get(7..8)? != separator || text.as_bytes().get(10).is_some_and(u8::is_ascii_digit) {
+                return None;
+            }
+            ([text.get(..4)?, text.get(5..7)?, text.get(8..10)?], 10)
+        }
+        _ => return None,
+    };
+    let [year, month, day] = parts;
+    let (year, month, day) = (year.parse().ok()?, month.parse().ok()?, day.parse().ok()?);
+    let date = Date::new(year, month, day).ok().filter(|date| (1990..2100).contains(&date.year()))?;
+    Some((start, date, start + length))
+}
+
+/// Two digits at `at`, or behind a separator there, and no third.
+fn two_digits(name: &str, at: usize, below: u8) -> Option<(u8, usize)> {
+    let text = name.get(at..)?;
+    let from = usize::from(text.starts_with(['-', '_', '.', 'T', ':', 'h']));
+    let digits = text.get(from..from + 2).filter(|digits| is_digits(digits))?;
+    if text.as_bytes().get(from + 2).is_some_and(u8::is_ascii_digit) {
+        return None;
+    }
+    let value = digits.parse().ok().filter(|value| *value < below)?;
+    Some((value, at + from + 2))
+}
+
+/// `-17` or `.17` at `at`, and nothing more in that part of the name.
+fn index_at(name: &str, at: usize) -> Option<(i64, usize)> {
+    let text = name.get(at..)?.strip_prefix(SEPARATORS)?;
+    let length = text.bytes().take_while(u8::is_ascii_digit).count();
+    let ends = text.get(length..).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let value = text.get(..length)?.parse().ok()?;
+    ends.then_some((value, at + 1 + length))
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_log_have_its_name() {
+        for name in [
+            "app.log",
+            "app.log.1",
+            "app.log.12",
+            "app.log.2.gz",
+            "app.log.old",
+            "app.log-20261121",
+            "app.log-20261121.gz",
+            "app.log-2026112110",
+            "app.log-20261121-1763683200",
+            "app.log.2026-11-21",
+            "app.log.2026-11-21_10",
+            "app.log.2026-11-21.1",
+            "app.log.2026-11-21.gz",
+            "app-2026-11-21.log",
+            "app_20261121.log",
+            "app.2026-11-21.log",
+            "app-2026-11-21.3.log",
+            "app-2026-11-21.log.gz",
+            "app-2026-11-21.log.1",
+            "app__2026-11-21_00-00-00.log",
+            "app-2026_11_21T10.30.log",
+        ] {
+            assert_eq!(Name::parse(name).map(|name| name.log).as_deref(), Some("app.log"), "{name}");
+        }
+    }
+
+    #[test]
+    fn other_numbers_are_part_of_a_name() {
+        for name in [
+            "app",
+            "worker.1.log",
+            "app-2026.log",
+            "app-20261341.log",
+            "app-2026-13-41.log",
+            "app-123456789.log",
+            "app-12026-11-21.log",
+            "x-2026-11-215.log",
+            "v1.22222",
+        ] {
+            assert_eq!(Name::parse(name).map(|name| name.log).as_deref(), Some(name));
+        }
+        assert_eq!(Name::parse("2026-11-21.log").unwrap().log, "dated.log");
+        assert_eq!(Name::parse("localhost_access_log.2026-11-21.txt").unwrap().log, "localhost_access_log.txt");
+    }
+
+    #[test]
+    fn what_no_log_is_called() {
+        for name in ["", ".gz", ".hidden.log", "app.log.xz", "app.zip", "system.journal", "nginx.pid", ".1"] {
+            assert_eq!(Name::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_newest_comes_first() {
+        for sorted in [
+            &["a.log", "a.log.0", "a.log.1", "a.log.2.gz", "a.log.10.gz"][..],
+            &["a.log", "a.log.old"],
+            &["a.log", "a.log-20261121", "a.log-20261120.gz", "a.log-20251231.gz"],
+            &[
+                "a-2026-11-21.3.log",
+                "a-2026-11-21.2.log",
+                "a-2026-11-21.log",
+                "a-2026-11-20.10.log",
+                "a-2026-11-20.9.log",
+            ],
+            &["a-2026-11-21.log", "a-2026-11-21.log.1", "a-2026-11-21.log.2", "a-2026-11-20.log"],
+            &["a.log.2026-11-21.2", "a.log.2026-11-21.1", "a.log.2026-11-21"],
+            &["a.log-2026112111", "a.log-2026112110", "a.log-2026112100"],
+        ] {
+            let ages: Vec<Age> = sorted.iter().map(|name| Name::parse(name).unwrap().age).collect();
+            assert!(ages.is_sorted() && ages.windows(2).all(|pair| pair[0] != pair[1]), "{sorted:?}");
+        }
+    }
+}

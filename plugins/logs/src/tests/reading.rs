@@ -1,0 +1,173 @@
+//! Which lines are given, from which files.
+
+use super::*;
+
+#[test]
+fn the_last_lines_are_given() {
+    let fixture = Fixture::new();
+    fixture.write("app.log", numbered(0, 1000));
+    let all = fixture.lines("app.log");
+    assert_eq!((all.len(), all[0].as_str(), all[199].as_str()), (200, "line 800", "line 999"));
+    assert_eq!(fixture.text("app.log?lines=2"), "line 998\nline 999\n");
+    assert_eq!(fixture.lines("app.log?lines=10000").len(), 1000);
+    assert_eq!(fixture.logs.read("other.log"), Err(Error::NotFound));
+}
+
+/// Whatever the lengths of lines and whatever the blocks are that are read, it is what a plain reading of the file gives.
+#[test]
+fn the_end_is_that_of_the_whole() {
+    let fixture = Fixture::new();
+    let mut state = 1_u32;
+    let mut random = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % below
+    };
+    for (case, end) in ["", "\n", "\n\n", "last", "\r\n"].into_iter().enumerate() {
+        let mut whole = String::new();
+        for n in 0..6000 {
+            let length = if n % 400 == 0 { random(7000) } else { random(120) };
+            whole.push_str(&"x".repeat(length as usize));
+            whole.push_str(&format!("{n}\n"));
+        }
+        whole.push_str(end);
+        let name = format!("{case}.log");
+        fixture.write(&name, &whole);
+        fixture.write_packed(&format!("packed{case}.log.1.gz"), &whole);
+        let expected: Vec<&str> = whole.lines().collect();
+        for count in [1, 2, 3, 100, 1000, 5999, 6000, 10_000] {
+            let from = expected.len().saturating_sub(count);
+            for name in [name.clone(), format!("packed{case}.log")] {
+                let lines = fixture.lines(&format!("{name}?lines={count}"));
+                assert!(lines == expected[from..], "{name}: the last {count}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_short_file_goes_on_in_the_one_before() {
+    let fixture = Fixture::new();
+    fixture.write("app.log", numbered(300, 50));
+    fixture.write("app.log.1", numbered(200, 100));
+    fixture.write_packed("app.log.2.gz", numbered(100, 100));
+    fixture.write_packed("app.log.10.gz", numbered(0, 100));
+    let lines = fixture.lines("app.log");
+    assert_eq!((lines.len(), lines[0].as_str(), lines[199].as_str()), (200, "line 150", "line 349"));
+    assert_eq!(fixture.files("app.log"), ["app.log", "app.log.1", "app.log.2.gz"]);
+    assert_eq!(fixture.files("app.log?lines=50"), ["app.log"]);
+    let all = fixture.lines("app.log?lines=10000");
+    assert_eq!(all, numbered(0, 350).lines().collect::<Vec<_>>());
+    // One of them by its own name is that one alone.
+    assert_eq!(fixture.text("app.log.1?lines=1"), "line 299\n");
+    assert_eq!(fixture.text("app.log.2.gz?lines=10000"), numbered(100, 100));
+    assert_eq!(fixture.files("app.log.1?lines=10000"), ["app.log.1"]);
+}
+
+#[test]
+fn files_named_after_days_are_one_log() {
+    let fixture = Fixture::new();
+    fixture.write("app-2026-11-21.log", numbered(20, 10));
+    fixture.write("app-2026-11-20.log", numbered(10, 10));
+    fixture.write_packed("app-2026-11-19.log.gz", numbered(0, 10));
+    assert_eq!(fixture.listed(), ["app.log"]);
+    assert_eq!(fixture.text("app.log"), numbered(0, 30));
+    // The one of today is often found by the log's own name, too, and must not be given twice.
+    std::os::unix::fs::symlink("app-2026-11-21.log", fixture.path("app.log")).unwrap();
+    assert_eq!(fixture.text("app.log"), numbered(0, 30));
+    assert_eq!(fixture.files("app.log"), ["app-2026-11-21.log", "app-2026-11-20.log", "app-2026-11-19.log.gz"]);
+}
+
+#[test]
+fn a_file_that_is_being_compressed_is_given_once() {
+    let fixture = Fixture::new();
+    fixture.write("app.log", numbered(20, 10));
+    fixture.write("app.log.1", numbered(10, 10));
+    // Half of it is there already.
+    fixture.write("app.log.1.gz", &packed(numbered(10, 10).as_bytes())[..20]);
+    assert_eq!(fixture.text("app.log"), numbered(10, 20));
+}
+
+#[test]
+fn a_damaged_file_is_read_as_far_as_it_goes_and_says_so() {
+    let fixture = Fixture::new();
+    fixture.write("app.log", numbered(50_000, 10));
+    let whole = packed(numbered(0, 50_000).as_bytes());
+    fixture.write("app.log.1.gz", &whole[..whole.len() / 2]);
+    let text = fixture.text("app.log?lines=1000");
+    assert!(text.starts_with("[logs: app.log.1.gz is damaged or unfinished"), "{}", &text[..100]);
+    let lines: Vec<&str> = text.lines().skip(1).collect();
+    assert_eq!(lines.last(), Some(&"line 50009"));
+    let numbers: Vec<usize> = lines.iter().map(|line| line.strip_prefix("line ").unwrap().parse().unwrap()).collect();
+    assert_eq!(numbers.len(), 1000);
+    assert!(numbers[..990].windows(2).all(|pair| pair[0] + 1 == pair[1]), "a torn line");
+    fixture.write("app.log.1.gz", "no gzip at all");
+    assert_eq!(fixture.lines("app.log").len(), 11);
+}
+
+#[test]
+fn lines_are_cut_cleaned_and_whole() {
+    let fixture = Fixture::new();
+    let long = "l".repeat(300_000);
+    fixture.write("app.log", format!("first\n{long}\n\x1b[31mred\x1b[0m\r\n{long}"));
+    let lines = fixture.lines("app.log");
+    let cut = format!("{} ... (291808 more bytes)", "l".repeat(8192));
+    assert_eq!(lines, ["first", &cut, "red", &cut]);
+    fixture.write("app.log", b"gr\xfcn\nend\n");
+    assert_eq!(fixture.lines("app.log"), ["gr\u{fffd}n", "end"]);
+}
+
+#[test]
+fn a_huge_file_costs_no_more_than_its_end() {
+    let fixture = Fixture::new();
+    fixture.write("app.log", numbered(0, 10));
+    let file = fs::File::options().write(true).open(fixture.path("app.log")).unwrap();
+    file.set_len(10 << 30).unwrap();
+    fixture.append("app.log", &format!("\n{}", numbered(100, 300)));
+    let lines = fixture.lines("app.log");
+    assert_eq!((lines.len(), lines[0].as_str(), lines[199].as_str()), (200, "line 200", "line 399"));
+    // Before a hole there is nothing that could be reached.
+    assert!(fixture.lines("app.log?lines=1000").ends_with(&["line 399".to_owned()]));
+    assert_eq!(fixture.lines("app.log?lines=1000").iter().filter(|line| !line.is_empty()).count(), 300);
+}
+
+#[test]
+fn too_much_text_is_said_to_be() {
+    let fixture = Fixture::new();
+    fixture.write("app.log", format!("{}\n", "x".repeat(1000)).repeat(2000));
+    let lines = fixture.lines("app.log?lines=2000");
+    assert_eq!(lines[0], "[logs: stopped at 1024 KiB of text]");
+    assert_eq!(lines.len(), 1 + 1024 * 1024 / 1001);
+    // With times, it is said how to go on, and going on one gets to the beginning.
+    let all: String = (0..3000).map(|n| entry(n, &format!("{n} {}", "x".repeat(1000)))).collect();
+    fixture.write("app.log", all);
+    let (mut reference, mut seen, mut rounds) = ("app.log?since=1d".to_owned(), Vec::new(), 0);
+    loop {
+        rounds += 1;
+        let text = fixture.text(&reference);
+        seen.extend(
+            text.lines()
+                .filter(|line| !line.starts_with('['))
+                .map(|line| line.split(' ').nth(1).unwrap().parse::<usize>().unwrap()),
+        );
+        let Some((_, until)) = text.lines().next().unwrap().split_once("until=") else { break };
+        reference = format!("app.log?since=1d&until={}", until.trim_end_matches(']'));
+    }
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!((seen.len(), rounds), (3000, 3));
+}
+
+#[test]
+fn the_mount_itself_tells_which_logs_there_are() {
+    let fixture = Fixture::new();
+    fixture.write("a (1)/[x].log", "12345\n");
+    fixture.write("a (1)/[x].log.1", "1\n");
+    fixture.touch("a (1)/[x].log", "2026-11-21T10:00:00Z");
+    fixture.touch("a (1)/[x].log.1", "2026-11-20T10:00:00Z");
+    assert_eq!(
+        fixture.text(""),
+        "# Logs\n\n- [a (1)/\\[x\\].log](a%20%281%29/%5Bx%5D.log): 8 bytes in 2 files, last written to \
+         2026-11-21T10:00:00Z\n"
+    );
+    assert_eq!(Fixture::new().text(""), "# Logs\n\n(none)\n");
+}

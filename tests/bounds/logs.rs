@@ -1,0 +1,359 @@
+//! `plugins/logs`, the real component in the real binary, over real files: logs that grow, are rotated, emptied and
+//! compressed, that are huge, damaged or meant to be, and what lies beside the directory that was granted.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use belljar_tests::{Client, Era, Site, Stdio};
+use serde_json::Value;
+
+use crate::place::{kind, serve, site};
+use crate::watching::Watcher;
+
+const APP: &str = "belljar://logs/app.log";
+
+/// What the host gives a call that nobody set a limit for.
+const FUEL: u64 = 5_000_000_000;
+
+/// Logs, with these settings, in the directory `log` of the site; `app.log` is there and empty.
+fn mounted(more: &str) -> Site {
+    let site = site(&format!("[mounts.logs]\nfs = {{ \"/logs\" = \"log\" }}\n{more}\n# logs.wasm\n"));
+    site.write("log/app.log", "");
+    site
+}
+
+fn append(site: &Site, name: &str, text: &str) {
+    let mut file = File::options().append(true).create(true).open(site.path("log").join(name)).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+fn path(site: &Site, name: &str) -> PathBuf {
+    site.path("log").join(name)
+}
+
+/// Compresses a file in place, as the program that rotates does.
+fn compress(site: &Site, name: &str) {
+    let bytes = fs::read(path(site, name)).unwrap();
+    let packed = File::create(path(site, &format!("{name}.gz"))).unwrap();
+    let mut encoder = flate2::write::GzEncoder::new(packed, flate2::Compression::default());
+    encoder.write_all(&bytes).unwrap();
+    encoder.finish().unwrap();
+    fs::remove_file(path(site, name)).unwrap();
+}
+
+fn numbered(first: usize, count: usize) -> String {
+    (first..first + count).map(|n| format!("line {n}\n")).collect()
+}
+
+/// `count` entries of about 110 bytes, ten a second from the beginning of the day on.
+fn entries(count: usize) -> String {
+    let mut text = String::with_capacity(count * 110);
+    for n in 0..count {
+        let (seconds, tenth) = (n / 10, n % 10);
+        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let level = ["INFO", "DEBUG", "INFO", "WARN"][n % 4];
+        text.push_str(&format!(
+            "2026-11-20T{hour:02}:{minute:02}:{second:02}.{tenth}00Z {level} [worker-{}] com.example.Service - handled request \
+             number {n} in 17 ms\n",
+            n % 8
+        ));
+    }
+    text
+}
+
+/// The fuel that a read of this URI took, which comes on record a moment after the answer.
+fn fuel(site: &Site, uri: &str) -> u64 {
+    let reference = uri.strip_prefix("belljar://logs/").unwrap();
+    let began = Instant::now();
+    loop {
+        let records = site.audit();
+        let mut reads =
+            records.iter().rev().filter(|record| record["mount"] == "logs" && record["operation"] == "read");
+        if let Some(record) = reads.find(|record| record["reference"] == reference) {
+            assert_eq!(record["outcome"], "ok", "{record}");
+            return record["usage"]["fuel"].as_u64().unwrap();
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "{uri} is not on record: {records:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_log_is_one_resource_while_it_grows_and_is_rotated_and_compressed() {
+    let site = mounted("");
+    let mut client = serve(&site);
+    let logs = |client: &mut Client<Stdio>| -> Vec<String> {
+        client.uris().into_iter().filter(|uri| uri.starts_with("belljar://logs/")).collect()
+    };
+    assert_eq!((logs(&mut client), client.text(APP).as_str()), (vec![APP.to_owned()], ""));
+    append(&site, "app.log", &numbered(0, 150));
+    assert_eq!(client.text(APP), numbered(0, 150));
+    append(&site, "app.log", &numbered(150, 150));
+    assert_eq!(client.text(APP), numbered(100, 200));
+
+    // The new file is short, so that the one before it is needed; then it is not there at all.
+    fs::rename(path(&site, "app.log"), path(&site, "app.log.1")).unwrap();
+    append(&site, "app.log", &numbered(300, 10));
+    assert_eq!(client.text(APP), numbered(110, 200));
+    compress(&site, "app.log.1");
+    assert_eq!(client.text(APP), numbered(110, 200));
+    assert_eq!(client.text(&format!("{APP}?lines=5")), numbered(305, 5));
+    fs::rename(path(&site, "app.log"), path(&site, "app.log.1")).unwrap();
+    fs::rename(path(&site, "app.log.1.gz"), path(&site, "app.log.2.gz")).unwrap();
+    assert_eq!(client.text(APP), numbered(110, 200));
+
+    // Emptied where it is.
+    append(&site, "app.log", &numbered(310, 500));
+    assert_eq!(client.text(&format!("{APP}?lines=10000")), numbered(0, 810));
+    File::options().write(true).open(path(&site, "app.log")).unwrap().set_len(0).unwrap();
+    assert_eq!(client.text(&format!("{APP}?lines=10000")), numbered(0, 310));
+    assert_eq!(logs(&mut client), [APP]);
+    assert!(client.close().status.success());
+}
+
+/// One thread writes and rotates as fast as it can; whatever a reading meets, it is some last lines, whole and in their
+/// order.
+#[test]
+fn no_reading_is_torn_by_a_rotation() {
+    let site = mounted("");
+    let mut client = serve(&site);
+    let done = AtomicBool::new(false);
+    /// Ends the writer, also when a reading was not what it should be.
+    struct Ends<'a>(&'a AtomicBool);
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+    let rotations = std::thread::scope(|scope| {
+        let ends = Ends(&done);
+        let writer = scope.spawn(|| {
+            let (mut n, mut rotations) = (0, 0);
+            while !done.load(Ordering::Acquire) {
+                for _ in 0..20 {
+                    append(&site, "app.log", &numbered(n, 10));
+                    n += 10;
+                }
+                for age in (1..4).rev() {
+                    let _ = fs::rename(
+                        path(&site, &format!("app.log.{age}")),
+                        path(&site, &format!("app.log.{}", age + 1)),
+                    );
+                }
+                fs::rename(path(&site, "app.log"), path(&site, "app.log.1")).unwrap();
+                append(&site, "app.log", "");
+                rotations += 1;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            rotations
+        });
+        let began = Instant::now();
+        let mut lines = 0;
+        while began.elapsed() < Duration::from_secs(4) {
+            let text = client.text(&format!("{APP}?lines=300"));
+            let number = |line: &str| -> usize { line.strip_prefix("line ").and_then(|n| n.parse().ok()).expect(line) };
+            let numbers: Vec<usize> = text.lines().map(number).collect();
+            assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{text}");
+            lines += numbers.len();
+        }
+        drop(ends);
+        assert!(lines > 1000, "{lines}");
+        writer.join().unwrap()
+    });
+    assert!(rotations > 20, "{rotations}");
+}
+
+/// Ten gigabytes cost what ten kilobytes do: the end of a file is read, and nothing else.
+#[test]
+fn a_huge_file_costs_what_its_end_costs() {
+    let site = mounted("");
+    let end = numbered(0, 500);
+    site.write("log/small.log", format!("{}{end}", numbered(0, 10_000)));
+    site.write("log/huge.log", "first\n");
+    let huge = File::options().write(true).open(path(&site, "huge.log")).unwrap();
+    huge.set_len(10 << 30).unwrap();
+    append(&site, "huge.log", &format!("\n{end}"));
+    let mut client = serve(&site);
+    let mut read = |name: &str| {
+        let uri = format!("belljar://logs/{name}.log");
+        assert_eq!(client.text(&uri), numbered(300, 200));
+        fuel(&site, &uri)
+    };
+    let (small, huge) = (read("small"), read("huge"));
+    assert!(huge < small + small / 4, "{small} for a small file, {huge} for a huge one");
+    assert!(huge < 5_000_000, "{huge}");
+}
+
+/// More than one reading may search is said to be, with what to ask for next, and asking so gets to the beginning. No limit of
+/// the host is met on the way.
+#[test]
+fn a_search_that_is_too_long_can_be_gone_on_with() {
+    // Its own two seconds may be over earlier on a machine that does much else; then it takes more steps.
+    let site = mounted("limits = { time = \"60s\" }");
+    // 80 MB; what is looked for is at the beginning.
+    fs::write(path(&site, "app.log"), format!("2026-11-20T00:00:00.000Z FATAL wanted\n{}", entries(700_000))).unwrap();
+    let mut client = serve(&site);
+    let mut uri = format!("{APP}?level=fatal");
+    let mut steps = 0;
+    let text = loop {
+        let text = client.text(&uri);
+        let fuel = fuel(&site, &uri);
+        assert!(fuel < FUEL * 3 / 4, "{fuel} for {uri}");
+        steps += 1;
+        let Some((_, until)) = text.lines().next().and_then(|line| line.split_once("ask once more with until=")) else {
+            break text;
+        };
+        assert!(text.starts_with("[logs: stopped before all was searched; ") && steps < 40, "{text}");
+        uri = format!("{APP}?level=fatal&until={}", until.trim_end_matches(']'));
+    };
+    assert_eq!(text, "2026-11-20T00:00:00.000Z FATAL wanted\n");
+    assert!(steps >= 3, "{steps}");
+
+    // A day, an hour of it, and the end of it, are found without reading the rest.
+    let uri = "belljar://logs/by-date/2026-11-20/app.log?until=2026-11-20T01:00:00Z&lines=2";
+    let hour = client.text(uri);
+    let expected = entries(36_000).lines().skip(35_998).map(|line| format!("{line}\n")).collect::<String>();
+    assert_eq!(hour, expected);
+    let fuel = fuel(&site, uri);
+    assert!(fuel < 50_000_000, "{fuel}");
+    assert_eq!(client.text("belljar://logs/by-date/2026-11-21/app.log"), "");
+}
+
+/// Entries are chosen by level, time and text; what is wrong with a query is told with what was expected.
+#[test]
+fn entries_are_chosen_and_wrong_questions_are_told() {
+    let site = mounted("");
+    append(
+        &site,
+        "app.log",
+        "2026-11-20T10:00:00Z INFO start\n2026-11-20T10:00:01Z ERROR broken\n\tat a.B(C.java:1)\n",
+    );
+    append(&site, "app.log", "2026-11-21T10:00:00Z \u{1b}[33mWARN\u{1b}[0m slow\n");
+    let mut client = serve(&site);
+    let error = "2026-11-20T10:00:01Z ERROR broken\n\tat a.B(C.java:1)\n";
+    let warn = "2026-11-21T10:00:00Z WARN slow\n";
+    assert_eq!(client.text(&format!("{APP}?level=error")), error);
+    assert_eq!(client.text(&format!("{APP}?level=warn")), format!("{error}{warn}"));
+    assert_eq!(client.text(&format!("{APP}?text=c.java")), error);
+    assert_eq!(client.text("belljar://logs/by-date/2026-11-21/app.log"), warn);
+    assert_eq!(client.text(&format!("{APP}?since=2026-11-21T00:00:00Z")), warn);
+    for (query, expected) in [
+        ("?level=loud", "trace, debug, info, warn, error, fatal"),
+        ("?since=yesterday", "such as 2026-11-21T10:00:00Z"),
+        ("?lines=0", "from 1 to 10000"),
+        ("?tail=5", "lines, since, until, level, text"),
+    ] {
+        let error = client.read(&format!("{APP}{query}")).expect_err(query);
+        assert!(error.message.contains(expected), "{query}: {error}");
+    }
+    let templates = client.templates();
+    for template in ["{+path}{?lines,since,until,level,text}", "by-date/{date}/{+path}{?lines,until,level,text}"] {
+        assert!(templates.contains(&format!("belljar://logs/{template}")), "{templates:?}");
+    }
+}
+
+/// What is damaged, or made to do damage, fails or is told of, and never more than that.
+#[test]
+fn what_is_no_log_does_no_harm() {
+    let site = mounted("");
+    let mut random = fastrand::Rng::with_seed(7);
+    let noise: Vec<u8> = (0..300_000).map(|_| random.u8(..)).collect();
+    // A gibibyte of one letter, in a megabyte; one that says it is small; one that is cut; one that is none.
+    let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    for _ in 0..1024 {
+        bomb.write_all(&[b'b'; 1 << 20]).unwrap();
+    }
+    let mut bomb = bomb.finish().unwrap();
+    site.write("log/bomb.log.1.gz", &bomb);
+    let length = bomb.len();
+    bomb[length - 4..].fill(0);
+    site.write("log/liar.log.1.gz", &bomb);
+    site.write("log/cut.log.1.gz", &bomb[..length / 1000]);
+    site.write("log/noise.log.1.gz", &noise);
+    site.write("log/noise.log", &noise);
+    site.write("log/line.log", "x".repeat(20 << 20));
+    let mut client = serve(&site);
+    for name in ["bomb", "liar"] {
+        let uri = format!("belljar://logs/{name}.log");
+        let text = client.text(&uri);
+        assert!(text.starts_with(&format!("[logs: {name}.log.1.gz was not read: ")) && text.len() < 200, "{text}");
+        let fuel = fuel(&site, &uri);
+        assert!(fuel < FUEL * 3 / 4, "{fuel}");
+    }
+    // One line without an end, which is none.
+    let text = client.text("belljar://logs/cut.log");
+    assert!(text.starts_with("[logs: cut.log.1.gz is damaged or unfinished") && text.lines().count() == 1, "{text}");
+    let text = client.text("belljar://logs/line.log");
+    assert!(
+        text.ends_with(&format!(" ... ({} more bytes)\n", (20 << 20) - 8192)) && text.len() < 9000,
+        "{}",
+        text.len()
+    );
+    let error = client.read("belljar://logs/noise.log").expect_err("an error");
+    assert_eq!(kind(&error), "failed", "{error}");
+    let listed = client.uris();
+    assert!(!listed.contains(&"belljar://logs/noise.log".to_owned()), "{listed:?}");
+}
+
+/// Nothing beside the directory that was granted is read, by whichever way, and without a grant it is said what is missing.
+#[test]
+fn only_the_granted_directory_is_read() {
+    let site = mounted("");
+    site.write("beside/secret.log", "secret\n");
+    std::os::unix::fs::symlink(site.path("beside/secret.log"), path(&site, "absolute.log")).unwrap();
+    std::os::unix::fs::symlink("../beside/secret.log", path(&site, "relative.log")).unwrap();
+    std::os::unix::fs::symlink("../beside", path(&site, "dir")).unwrap();
+    append(&site, "app.log", "fine\n");
+    std::os::unix::fs::symlink("../beside/secret.log", path(&site, "app.log.1")).unwrap();
+    let mut client = serve(&site);
+    assert_eq!(client.text(APP), "fine\n");
+    let logs: Vec<String> = client.uris().into_iter().filter(|uri| uri.starts_with("belljar://logs/")).collect();
+    assert_eq!(logs, [APP]);
+    for name in ["absolute.log", "relative.log", "dir/secret.log", "app.log.1", "%2e%2e/beside/secret.log", "../beside"]
+    {
+        let answer = client.read(&format!("belljar://logs/{name}"));
+        let error = answer.expect_err(name);
+        assert!(!error.to_string().contains("secret\n"), "{name}: {error}");
+    }
+
+    let bare = crate::place::site("# beside it lies logs.wasm\n");
+    let mut client = serve(&bare);
+    let error = client.read(APP).expect_err("an error");
+    assert_eq!(kind(&error), "denied", "{error}");
+    let hint: &Value = &error.data["hint"];
+    assert!(error.message.contains("no directory was granted") || hint.is_string(), "{error}");
+}
+
+/// Who watches a log is told when it is written to or rotated, and the list, which shows nothing of that, stays as it is.
+#[test]
+fn who_watches_a_log_is_told_of_what_is_written() {
+    let site = mounted("");
+    append(&site, "app.log", "one\n");
+    append(&site, "other.log", "one\n");
+    for era in Era::ALL {
+        let mut watcher = Watcher::stdio(&site, era, &[APP, "belljar://logs/other.log"], era == Era::Modern);
+        let mut told = |why: &str, change: &dyn Fn()| {
+            change();
+            let first: Vec<String> = watcher.next(Duration::from_secs(1)).into_iter().collect();
+            let rest = std::iter::from_fn(|| watcher.next(Duration::from_millis(1200)));
+            let all: Vec<String> = first.into_iter().chain(rest).collect();
+            assert!(all.len() < 3, "{era:?}, {why}: {all:?}");
+            all
+        };
+        assert_eq!(told("written to", &|| append(&site, "app.log", "two\n")), [APP]);
+        let rotate = || {
+            fs::rename(path(&site, "app.log"), path(&site, "app.log.1")).unwrap();
+            append(&site, "app.log", "");
+        };
+        assert_eq!(told("rotated", &rotate), [APP]);
+        let gone = || fs::remove_file(path(&site, "app.log.1")).unwrap();
+        assert_eq!(told("an older file is gone", &gone), [APP]);
+        // What is beside it and no log changes nothing.
+        assert_eq!(told("no log", &|| append(&site, "app.pid", "1")), [""; 0]);
+        let new = || drop(site.write(format!("log/new-{era:?}.log"), ""));
+        assert_eq!(told("a new log", &new), [""]);
+    }
+}

@@ -1,0 +1,568 @@
+//! The tools for models: what they give of what there is, how much of it, and how they fail. Every structured result is
+//! held against the schema that was told for it.
+
+use std::time::{Duration, Instant};
+
+use belljar_tests::{Client, Era, Site, Stdio, Wire};
+use serde_json::{Value, json};
+
+use crate::consent::{answer, chosen, question};
+use crate::place::{SLACK, WITNESS, assert_clean, serve, site};
+
+const INVALID_PARAMS: i64 = -32602;
+
+const NAMES: [&str; 3] = ["list_resources", "read_resource", "search_resources"];
+
+/// What the structured result of one call was.
+fn ask<W: Wire>(client: &mut Client<W>, name: &str, arguments: Value) -> Value {
+    let result = call(client, name, arguments.clone());
+    assert_ne!(result["isError"], json!(true), "{name} {arguments}: {result}");
+    result["structuredContent"].clone()
+}
+
+/// The error of a call that fails, as the model is told of it.
+fn fail<W: Wire>(client: &mut Client<W>, name: &str, arguments: Value) -> Value {
+    let result = call(client, name, arguments.clone());
+    assert_eq!(result["isError"], json!(true), "{name} {arguments}: {result}");
+    let error = &result["structuredContent"]["error"];
+    let said = result["content"][0]["text"].as_str().unwrap();
+    assert!(said.contains(error["message"].as_str().unwrap()), "{result}");
+    if let Some(hint) = error["hint"].as_str() {
+        assert!(said.contains(hint), "{result}");
+    }
+    error.clone()
+}
+
+/// One call, whatever comes of it, as its schema says.
+fn call<W: Wire>(client: &mut Client<W>, name: &str, arguments: Value) -> Value {
+    let tools = client.request("tools/list", json!({})).unwrap();
+    let tool = tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
+    let result = client.request("tools/call", json!({ "name": name, "arguments": arguments })).unwrap();
+    conforms(&result["structuredContent"], &tool["outputSchema"], name);
+    assert!(result["content"].as_array().is_some_and(|content| !content.is_empty()), "{result}");
+    result
+}
+
+/// Holds a value against a schema, as far as these schemas go. Real clients do the same in `e2e`, with libraries.
+fn conforms(value: &Value, schema: &Value, at: &str) {
+    let is_type = match schema["type"].as_str() {
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_u64(),
+        Some(other) => panic!("{at}: a type that is not known here: {other}"),
+        None => true,
+    };
+    assert!(is_type, "{at}: {value} is not as {schema}");
+    if let Some(any) = schema["anyOf"].as_array() {
+        let has_all =
+            |one: &Value| one["required"].as_array().unwrap().iter().all(|key| !value[key.as_str().unwrap()].is_null());
+        assert!(any.iter().any(has_all), "{at}: {value} is not as {any:?}");
+    }
+    for key in schema["required"].as_array().into_iter().flatten() {
+        assert!(!value[key.as_str().unwrap()].is_null(), "{at}: no {key} in {value}");
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        assert!(words.contains(value), "{at}: {value} is none of {words:?}");
+    }
+    for (key, inner) in value.as_object().into_iter().flatten() {
+        let known = &schema["properties"][key];
+        assert!(!known.is_null() || schema["additionalProperties"] != json!(false), "{at}: no {key} in {schema}");
+        conforms(inner, known, &format!("{at}.{key}"));
+    }
+    for inner in value.as_array().into_iter().flatten() {
+        conforms(inner, &schema["items"], &format!("{at}[]"));
+    }
+}
+
+/// The text of every block of a result.
+fn texts(result: &Value) -> Vec<&str> {
+    result["content"].as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect()
+}
+
+fn uris(entries: &Value) -> Vec<String> {
+    entries.as_array().unwrap().iter().map(|entry| entry["uri"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A mount `notes` with some files, which may be searched if `more` says so.
+fn notes(more: &str) -> Site {
+    let site = site(&format!(
+        "list-time = \"60s\"\n[mounts.notes]\ncomponent = \"files.wasm\"\nfs = {{ \"/notes\" = \"notes\" }}\n{more}"
+    ));
+    site.write("notes/plan.md", "# The \u{c4}rger plan\n\nFirst line.\nSecond line, with a needle.\n");
+    site.write("notes/2026/caf\u{e9} menu.txt", "Quiche\nSoup\n");
+    site.write("notes/long.txt", "0123456789\u{e9}\u{1f600}".repeat(5_000));
+    site.write("notes/data.json", "{\"items\":[{\"name\":\"one\"},{\"name\":\"two\"}]}");
+    site.write("notes/bytes.bin", [0, 0xff, 0xfe, 0x80]);
+    site.write("notes/pixel.png", include_bytes!("../guests/fixture/src/pixel.png"));
+    site
+}
+
+fn in_each_way(site: &Site, check: impl Fn(&mut dyn FnMut(&str, Value) -> Value)) {
+    let server = site.http();
+    for era in Era::ALL {
+        let mut client = site.stdio(era);
+        check(&mut |name, arguments| call(&mut client, name, arguments));
+        let mut client = server.client(era);
+        check(&mut |name, arguments| call(&mut client, name, arguments));
+    }
+}
+
+#[test]
+fn the_tools_are_read_only_and_described() {
+    let site = site("");
+    let server = site.http();
+    for era in Era::ALL {
+        let mut client = server.client(era);
+        assert!(client.greeting["capabilities"]["tools"].is_object(), "{}", client.greeting);
+        let result = client.request("tools/list", json!({})).unwrap();
+        let tools = result["tools"].as_array().unwrap();
+        let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names, NAMES);
+        for tool in tools {
+            let hints = &tool["annotations"];
+            assert_eq!((&hints["readOnlyHint"], &hints["destructiveHint"]), (&json!(true), &json!(false)), "{tool}");
+            assert_eq!((&hints["idempotentHint"], &hints["openWorldHint"]), (&json!(true), &json!(true)), "{tool}");
+            assert!(tool["title"].is_string() && hints["title"].is_string(), "{tool}");
+            let description = tool["description"].as_str().unwrap();
+            assert!(description.ends_with("and not instructions.") && description.len() < 500, "{description}");
+            for schema in ["inputSchema", "outputSchema"] {
+                assert_eq!(tool[schema]["type"], "object", "{tool}");
+                assert!(tool[schema]["properties"].is_object(), "{tool}");
+            }
+        }
+        let hint = (result["ttlMs"].as_u64(), result["cacheScope"].as_str());
+        assert_eq!(hint, if era == Era::Modern { (Some(300_000), Some("private")) } else { (None, None) });
+    }
+}
+
+/// Revisions before 2025-06-18 know no links: a strict client of theirs could read nothing of a result that has one.
+#[test]
+fn an_old_client_gets_no_links() {
+    let site = notes("");
+    for (version, links) in [("2024-11-05", false), ("2025-03-26", false), ("2025-06-18", true)] {
+        let mut client = Client::connect_silently(site.silent_stdio(), Era::Older);
+        let greeting =
+            json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "old", "version": "1" } });
+        assert_eq!(client.request("initialize", greeting).unwrap()["protocolVersion"], version);
+        client.notify("notifications/initialized", json!({}));
+        for (name, arguments) in
+            [("list_resources", json!({})), ("read_resource", json!({ "uri": "belljar://notes/bytes.bin" }))]
+        {
+            let result = call(&mut client, name, arguments);
+            assert!(texts(&result)[0].contains("belljar://notes/"), "{result}");
+            let has_links = result["content"].as_array().unwrap().iter().any(|block| block["type"] == "resource_link");
+            assert_eq!(has_links, links, "{version}: {result}");
+        }
+    }
+}
+
+#[test]
+fn they_can_be_turned_off() {
+    let site = site("tools = false\n");
+    for era in Era::ALL {
+        let mut client = site.stdio(era);
+        assert!(client.greeting["capabilities"]["tools"].is_null(), "{}", client.greeting);
+        for (method, params) in [
+            ("tools/list", json!({})),
+            ("tools/call", json!({ "name": "list_resources" })),
+            ("tools/call", json!({ "name": 5 })),
+        ] {
+            let error = client.request(method, params).unwrap_err();
+            assert_eq!(error.code, -32601, "{method}: {error}");
+        }
+        assert!(client.text(WITNESS).contains("UTC"));
+    }
+}
+
+#[test]
+fn what_no_tool_can_answer_is_an_error_of_the_protocol() {
+    let site = site("");
+    for era in Era::ALL {
+        let mut client = site.stdio(era);
+        for (params, named) in [
+            (json!({ "name": "write_resource" }), "\"list_resources\", \"read_resource\", \"search_resources\""),
+            (json!({ "name": "\u{202e}\u{1b}[31m" }), "\"[31m\""),
+            (json!({}), "name"),
+            (json!({ "name": 5 }), "name"),
+            (json!({ "name": "list_resources", "arguments": [1] }), "arguments"),
+            (json!({ "name": "list_resources", "arguments": "x" }), "arguments"),
+        ] {
+            let error = client.request("tools/call", params.clone()).unwrap_err();
+            assert_eq!(error.code, INVALID_PARAMS, "{params}: {error}");
+            assert!(error.message.contains(named), "{params}: {error}");
+            assert_clean(&error.message);
+        }
+    }
+}
+
+/// A model reads what was wrong with its call, and can call again.
+#[test]
+fn malformed_arguments_are_told_to_the_model() {
+    let site = site("");
+    let mut client = serve(&site);
+    for (name, arguments, named) in [
+        ("read_resource", json!({}), "\"uri\""),
+        ("read_resource", json!({ "uri": 5 }), "\"uri\""),
+        (
+            "read_resource",
+            json!({ "uri": WITNESS, "limit": 0 }),
+            "\"limit\" of \"read_resource\" is malformed; expected a whole number, 1 to 100000",
+        ),
+        ("read_resource", json!({ "uri": WITNESS, "offset": -1 }), "\"offset\""),
+        ("read_resource", json!({ "uri": WITNESS, "lines": "a-b" }), "\"lines\""),
+        ("read_resource", json!({ "uri": WITNESS, "pointer": 1 }), "\"pointer\""),
+        ("read_resource", json!({ "uri": WITNESS, "pointer": "/a" }), "not JSON"),
+        ("read_resource", json!({ "uri": WITNESS, "ofset": 1 }), "did you mean \"offset\"?"),
+        ("list_resources", json!({ "mount": "../x" }), "\"mount\""),
+        ("list_resources", json!({ "mount": "nope" }), "there is no \"nope\"; there are \"clock\""),
+        ("list_resources", json!({ "cursor": "AAAA" }), "cursor"),
+        ("list_resources", json!({ "limit": 201 }), "1 to 200"),
+        ("list_resources", json!({ "templates": "yes" }), "true or false"),
+        ("search_resources", json!({}), "\"query\""),
+        ("search_resources", json!({ "query": "  " }), "\"query\""),
+        ("search_resources", json!({ "query": "x ".repeat(200) }), "\"query\""),
+        ("search_resources", json!({ "query": "x", "mount": "nope" }), "there is no \"nope\""),
+        ("search_resources", json!({ "query": "x", "content": 1 }), "true or false"),
+    ] {
+        let error = fail(&mut client, name, arguments.clone());
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(named), "{name} {arguments}: {message}");
+        assert_clean(message);
+    }
+    // What a cursor was given for is its own.
+    let cursor = client.request("resources/list", json!({})).unwrap()["nextCursor"].clone();
+    assert_eq!(cursor, Value::Null);
+}
+
+#[test]
+fn a_failed_read_is_a_result_that_says_why() {
+    let site = site("[mounts.imp]\ncomponent = \"imp.wasm\"\n[mounts.imp.limits]\nfuel = 1_000_000_000\n");
+    in_each_way(&site, |call| {
+        for (uri, kind, hint) in [
+            ("belljar://imp/nothing", "not-found", Some("search_resources")),
+            ("belljar://nowhere/x", "not-found", None),
+            ("no uri", "bad-uri", None),
+            ("belljar://imp/../x", "bad-uri", None),
+            ("belljar://imp/errors/failed%2Fcontrols", "failed", None),
+            ("belljar://imp/trap", "trap", None),
+            ("belljar://imp/spin", "limit", Some("set fuel =")),
+            ("belljar://imp/empty", "bad-output", None),
+        ] {
+            let result = call("read_resource", json!({ "uri": uri }));
+            assert_eq!(result["isError"], json!(true), "{uri}: {result}");
+            let error = &result["structuredContent"]["error"];
+            assert_eq!(error["kind"], kind, "{uri}: {error}");
+            let shown = error["hint"].as_str();
+            assert!(hint.is_none_or(|hint| shown.is_some_and(|shown| shown.contains(hint))), "{uri}: {error}");
+            assert_clean(&texts(&result).join(" ").replace('\n', " "));
+        }
+    });
+}
+
+#[test]
+fn what_is_listed_is_what_everyone_is_told() {
+    let site =
+        site("[mounts.imp]\ncomponent = \"imp.wasm\"\nenv = { IMP_LIST = \"large\", IMP_TEMPLATES = \"verbs\" }\n");
+    for era in Era::ALL {
+        let mut client = site.stdio(era);
+        let (mut all, mut pages) = (Vec::new(), 0);
+        let mut arguments = json!({ "limit": 170 });
+        loop {
+            let page = ask(&mut client, "list_resources", arguments.clone());
+            assert_eq!(page["templates"], json!([]));
+            all.extend(uris(&page["resources"]));
+            pages += 1;
+            assert!(page["resources"].as_array().unwrap().len() <= 170);
+            match &page["nextCursor"] {
+                Value::Null => break,
+                next => arguments["cursor"] = next.clone(),
+            }
+        }
+        assert_eq!(all, client.uris());
+        // Ten thousand and one, and where a page of the catalog ends, a short one.
+        assert!((60..75).contains(&pages), "{pages} pages");
+
+        let one = ask(&mut client, "list_resources", json!({ "mount": "clock" }));
+        assert_eq!(uris(&one["resources"]), [WITNESS]);
+        let first = ask(&mut client, "list_resources", json!({ "mount": "imp", "limit": 1 }));
+        assert_eq!(uris(&first["resources"]), ["belljar://imp/n/0"]);
+        let second = ask(&mut client, "list_resources", json!({ "cursor": first["nextCursor"], "limit": 1 }));
+        assert_eq!(uris(&second["resources"]), ["belljar://imp/n/1"], "the cursor knows the mount");
+        assert_eq!(ask(&mut client, "list_resources", json!({}))["resources"].as_array().unwrap().len(), 50);
+
+        let templates = ask(&mut client, "list_resources", json!({ "templates": true }));
+        let listed = templates["templates"].as_array().unwrap().iter().map(|one| one["uriTemplate"].as_str().unwrap());
+        assert_eq!(listed.collect::<Vec<_>>(), client.templates());
+        assert_eq!(templates["resources"], json!([]));
+        // A cursor of another list is none.
+        fail(&mut client, "list_resources", json!({ "cursor": first["nextCursor"], "templates": true }));
+    }
+}
+
+#[test]
+fn a_mount_that_does_not_list_is_told() {
+    let site = site("[mounts.bad]\ncomponent = \"imp.wasm\"\nenv = { IMP_LIST = \"trap\" }\n");
+    let mut client = serve(&site);
+    let result = call(&mut client, "list_resources", json!({}));
+    assert_eq!(uris(&result["structuredContent"]["resources"]), [WITNESS]);
+    let notices = result["structuredContent"]["notices"].to_string();
+    assert!(notices.contains("mount \\\"bad\\\": left out: ") && notices.contains("trapped"), "{notices}");
+    assert!(texts(&result)[0].contains("left out: mount \"bad\""), "{result}");
+    let gaps = ask(&mut client, "search_resources", json!({ "query": "utc" }))["notLookedAt"].to_string();
+    assert!(gaps.contains("bad"), "{gaps}");
+}
+
+#[test]
+fn entries_are_linked() {
+    let site = notes("");
+    let mut client = serve(&site);
+    let result = call(&mut client, "list_resources", json!({ "mount": "notes" }));
+    let links: Vec<_> =
+        result["content"].as_array().unwrap().iter().filter(|block| block["type"] == "resource_link").collect();
+    assert_eq!(links.len(), result["structuredContent"]["resources"].as_array().unwrap().len());
+    let plan = links.iter().find(|link| link["uri"] == "belljar://notes/plan.md").unwrap();
+    assert_eq!((&plan["mimeType"], &plan["title"]), (&json!("text/markdown"), &json!("The \u{c4}rger plan")));
+    assert!(texts(&result)[0].contains("belljar://notes/plan.md \"The \u{c4}rger plan\" (text/markdown, "), "{result}");
+}
+
+#[test]
+fn a_long_text_is_read_in_parts() {
+    let site = notes("");
+    let mut client = serve(&site);
+    let whole = client.text("belljar://notes/long.txt");
+    let (mut read, mut calls) = (String::new(), 0);
+    let mut arguments = json!({ "uri": "belljar://notes/long.txt" });
+    loop {
+        let part = ask(&mut client, "read_resource", arguments.clone());
+        assert_eq!((&part["total"], &part["mount"]), (&json!(60_000), &json!("notes")));
+        let text = part["contents"][0]["text"].as_str().unwrap();
+        assert!(text.chars().count() <= 20_000);
+        read += text;
+        calls += 1;
+        match &part["nextOffset"] {
+            Value::Null => break,
+            next => arguments["offset"] = next.clone(),
+        }
+    }
+    assert_eq!((read, calls), (whole, 3));
+    let result =
+        call(&mut client, "read_resource", json!({ "uri": "belljar://notes/long.txt", "offset": 10, "limit": 3 }));
+    assert_eq!(texts(&result)[1], "\u{e9}\u{1f600}0");
+    assert!(
+        texts(&result)[0].contains("Characters 10 to 13 of 60000. To read on, call again with offset = 13."),
+        "{result}"
+    );
+    let links = result["content"].as_array().unwrap().iter().filter(|block| block["type"] == "resource_link").count();
+    assert_eq!(links, 1, "to the whole");
+}
+
+#[test]
+fn a_part_is_chosen_by_lines_or_by_a_pointer() {
+    let site = notes("");
+    in_each_way(&site, |call| {
+        let mut text = |arguments: Value| {
+            let result = call("read_resource", arguments);
+            result["structuredContent"]["contents"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned()
+        };
+        assert_eq!(text(json!({ "uri": "belljar://notes/plan.md", "lines": "3-3" })), "First line.\n");
+        assert_eq!(text(json!({ "uri": "belljar://notes/plan.md", "lines": "-1" })), "Second line, with a needle.\n");
+        assert_eq!(text(json!({ "uri": "belljar://notes/data.json", "pointer": "/items/1/name" })), "two");
+        let result = call("read_resource", json!({ "uri": "belljar://notes/data.json", "pointer": "/items/7" }));
+        assert!(
+            result["structuredContent"]["error"]["message"].as_str().unwrap().contains("an array of 2"),
+            "{result}"
+        );
+    });
+}
+
+#[test]
+fn what_is_no_text_is_described_and_linked() {
+    let site = notes("");
+    in_each_way(&site, |call| {
+        let result = call("read_resource", json!({ "uri": "belljar://notes/bytes.bin" }));
+        let [one] = result["structuredContent"]["contents"].as_array().unwrap().as_slice() else { panic!("{result}") };
+        assert_eq!((&one["kind"], &one["size"], &one["text"]), (&json!("binary"), &json!(4), &Value::Null));
+        let kinds: Vec<_> = result["content"].as_array().unwrap().iter().map(|block| &block["type"]).collect();
+        assert_eq!(kinds, ["text", "text", "resource_link"]);
+        let picture = call("read_resource", json!({ "uri": "belljar://notes/pixel.png" }));
+        let image = picture["content"].as_array().unwrap().iter().find(|block| block["type"] == "image");
+        let image = image.unwrap_or_else(|| panic!("{picture}"));
+        assert_eq!(image["mimeType"], "image/png");
+    });
+}
+
+#[test]
+fn words_are_found_where_they_are() {
+    let site = notes("");
+    in_each_way(&site, |call| {
+        let mut search = |arguments: Value| call("search_resources", arguments)["structuredContent"].clone();
+        let found = search(json!({ "query": "\u{e4}RGER plan" }));
+        assert_eq!(uris(&found["matches"]), ["belljar://notes/plan.md"]);
+        assert_eq!(found["matches"][0]["matchedIn"], "title");
+        let found = search(json!({ "query": "CAF\u{c9} 2026" }));
+        assert_eq!(uris(&found["matches"]), ["belljar://notes/2026/caf%C3%A9%20menu.txt"]);
+        assert_eq!(search(json!({ "query": "plan absent" }))["matches"], json!([]));
+        // Not in contents, which the operator does not allow; that is told.
+        let found = search(json!({ "query": "needle", "content": true }));
+        assert_eq!(found["matches"], json!([]));
+        assert_eq!(found["lookedAt"]["contents"], json!(0));
+        assert!(found["notLookedAt"].to_string().contains("search = true under [mounts.NAME]"), "{found}");
+    });
+}
+
+#[test]
+fn contents_are_searched_where_the_operator_allows_it() {
+    let site = notes("search = true\n");
+    in_each_way(&site, |call| {
+        let mut search = |arguments: Value| call("search_resources", arguments)["structuredContent"].clone();
+        assert_eq!(search(json!({ "query": "needle" }))["matches"], json!([]), "not without being asked to");
+        // One word in the title, the other in the text.
+        let found = search(json!({ "query": "plan NEEDLE", "content": true }));
+        assert_eq!(uris(&found["matches"]), ["belljar://notes/plan.md"]);
+        assert_eq!(found["matches"][0]["matchedIn"], "contents");
+        assert_eq!(found["matches"][0]["snippet"], "# The \u{c4}rger plan First line. Second line, with a needle.");
+        let quiche = search(json!({ "query": "quiche", "content": true, "mount": "notes" }));
+        assert_eq!(uris(&quiche["matches"]), ["belljar://notes/2026/caf%C3%A9%20menu.txt"]);
+        assert_eq!(search(json!({ "query": "quiche", "content": true, "mount": "clock" }))["matches"], json!([]));
+    });
+    let records = site.audit();
+    assert!(records.iter().any(|record| record["operation"] == "read" && record["mount"] == "notes"), "on record");
+}
+
+/// The list of an imp is what a granted file says.
+fn listed(lines: &str, more: &str) -> Site {
+    let site = site(&format!(
+        "[mounts.imp]\ncomponent = \"imp.wasm\"\nsearch = true\nenv = {{ IMP_LIST = \"/list/list\" }}\nfs = {{ \"/list\" = \"list\" }}\n{more}"
+    ));
+    site.write("list/list", lines);
+    site
+}
+
+#[test]
+fn a_search_ends_in_time_and_says_what_it_did_not_see() {
+    // Some that do not answer, among some that do.
+    let lines: String =
+        (0..300).map(|n| if n % 2 == 0 { format!("sleep/{}\n", 60_000 + n) } else { format!("text/{n}\n") }).collect();
+    let site = listed(&lines, "[mounts.imp.limits]\ntime = \"60s\"\nconcurrency = 4\n");
+    let mut client = serve(&site);
+    let began = Instant::now();
+    let found = ask(&mut client, "search_resources", json!({ "query": "xx", "content": true }));
+    assert!(began.elapsed() < Duration::from_secs(10) + SLACK, "{:?}", began.elapsed());
+    let gaps = found["notLookedAt"].to_string();
+    assert!(
+        gaps.contains("there was no time") && gaps.contains("contents of 100 resources: one search reads 200"),
+        "{found}"
+    );
+
+    // Many that fail are told, and the others found.
+    let lines: String =
+        (0..60).map(|n| if n % 2 == 0 { format!("trap/{n}\n") } else { format!("text/{n}\n") }).collect();
+    let site = listed(&lines, "");
+    let mut client = serve(&site);
+    let found = ask(&mut client, "search_resources", json!({ "query": "xxxxx", "content": true, "limit": 50 }));
+    assert!(found["notLookedAt"].to_string().contains("they could not be read"), "{found}");
+    assert!(!found["matches"].as_array().unwrap().is_empty(), "{found}");
+}
+
+/// What a provider says cannot break out of what is said about it, nor fill a context.
+#[test]
+fn hostile_words_stay_in_their_place() {
+    for how in ["dressed", "garbage", "spoof", "duplicates"] {
+        let site =
+            site(&format!("[mounts.bad]\ncomponent = \"imp.wasm\"\nsearch = true\nenv = {{ IMP_LIST = {how:?} }}\n"));
+        let mut client = serve(&site);
+        for (name, arguments) in [
+            ("list_resources", json!({ "limit": 200 })),
+            ("search_resources", json!({ "query": "visible", "content": true })),
+            ("search_resources", json!({ "query": "\u{202e}\u{1b}[31m" })),
+        ] {
+            let result = call(&mut client, name, arguments);
+            for text in texts(&result) {
+                text.lines().for_each(assert_clean);
+            }
+            assert_clean(&result["structuredContent"].to_string());
+            let uris = result["structuredContent"].to_string();
+            assert!(!uris.contains("belljar://clock/utc\",\"mount\":\"bad"), "{uris}");
+        }
+        if how == "dressed" {
+            let listed = ask(&mut client, "list_resources", json!({ "mount": "bad" }));
+            let one = &listed["resources"][0];
+            for (field, most) in [("name", 120), ("title", 120), ("description", 160)] {
+                let text = one[field].as_str().unwrap();
+                assert!(text.starts_with("visible") && text.chars().count() <= most, "{field}: {text:?}");
+            }
+        }
+        let read = ask(&mut client, "read_resource", json!({ "uri": "belljar://bad/dressed" }));
+        let text = read["contents"][0]["text"].as_str().unwrap();
+        text.lines().for_each(assert_clean);
+        assert!(text.starts_with("visible[31m") && text.ends_with("end"), "{text:?}");
+        assert!(read["hidden"].as_u64().unwrap() >= 9, "{read}");
+        assert_eq!(read["contents"][0]["mimeType"], Value::Null);
+    }
+    // Entries as long as can be, and as many as can be asked for.
+    let site = listed(&(0..400).map(|n| format!("{n}{}\n", "x".repeat(2000))).collect::<String>(), "");
+    let mut client = serve(&site);
+    let result = call(&mut client, "list_resources", json!({ "limit": 200, "mount": "imp" }));
+    assert!(result.to_string().len() < 400_000, "{}", result.to_string().len());
+    assert!(result["structuredContent"]["nextCursor"].is_string());
+    let many = call(&mut client, "read_resource", json!({ "uri": "belljar://imp/many/9000" }));
+    assert!(many.to_string().len() < 50_000, "{}", many.to_string().len());
+    assert_eq!(many["structuredContent"]["omitted"], json!(8950));
+    let long = call(&mut client, "read_resource", json!({ "uri": "belljar://imp/text/4000000", "limit": 100_000 }));
+    assert!(long.to_string().len() < 300_000, "{}", long.to_string().len());
+}
+
+/// A read by a tool asks as any read does, and is recorded as one.
+#[test]
+fn a_read_asks_for_consent() {
+    let site = site(
+        "[mounts.imp]\ncomponent = \"imp.wasm\"\nask = true\nfs = { \"/notes\" = { path = \"notes\", ask = true } }\n",
+    );
+    site.write("notes/plan", "the plan");
+    let mut client = serve(&site);
+    let uri = "belljar://imp/need/%252Fnotes%252Fplan";
+    let able = json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} } });
+    let params = json!({ "name": "read_resource", "arguments": { "uri": uri }, "_meta": able });
+    let asked = question(&client.request("tools/call", params.clone()).unwrap());
+    assert!(asked.message.contains(uri), "{}", asked.message);
+    let mut again = params;
+    let answered = answer(uri, &asked.state, chosen("once"));
+    again["requestState"] = answered["requestState"].clone();
+    again["inputResponses"] = answered["inputResponses"].clone();
+    let result = client.request("tools/call", again.clone()).unwrap();
+    assert_eq!(result["structuredContent"]["contents"][0]["text"], "the plan", "{result}");
+    // A state counts once.
+    let spent = client.request("tools/call", again).unwrap();
+    assert_eq!(spent["structuredContent"]["error"]["kind"], "bad-state", "{spent}");
+
+    // Who cannot be asked is told how the operator allows it.
+    let denied = fail(&mut client, "read_resource", json!({ "uri": uri }));
+    assert_eq!(denied["kind"], "denied", "{denied}");
+    assert!(denied["hint"].as_str().unwrap().contains("[mounts.imp]"), "{denied}");
+    client.close();
+    let reads: Vec<_> = site.audit().into_iter().filter(|record| record["mount"] == "imp").collect();
+    assert!(reads.iter().all(|record| record["operation"] == "read"), "{reads:?}");
+    assert!(
+        reads.iter().all(|record| record["caller"]["client"].as_str().unwrap().starts_with("belljar-tests")),
+        "{reads:?}"
+    );
+}
+
+/// A call that is withdrawn ends its guests.
+#[test]
+fn a_search_can_be_withdrawn() {
+    let lines: String = (0..8).map(|n| format!("sleep/{}\n", 30_000 + n)).collect();
+    let site = listed(&lines, "[mounts.imp.limits]\ntime = \"60s\"\nconcurrency = 4\n");
+    let mut client: Client<Stdio> = serve(&site);
+    let id = client
+        .send("tools/call", json!({ "name": "search_resources", "arguments": { "query": "slept", "content": true } }));
+    std::thread::sleep(Duration::from_millis(500));
+    client.cancel(id);
+    let began = Instant::now();
+    // The turns of the mount are free again.
+    for _ in 0..4 {
+        assert_eq!(client.text("belljar://imp/ok"), "fine");
+    }
+    assert!(began.elapsed() < Duration::from_secs(3) + SLACK, "{:?}", began.elapsed());
+}
