@@ -147,7 +147,9 @@ pub(super) fn raise(config: &Config, output: Option<&Path>) -> Result<Raised, Fa
         )));
     }
     let is_shut = matches!(standing, Standing::Full { .. } | Standing::Partial { .. });
-    let within = is_shut.then(|| Within { directories: granted(config), ports: ports(config) });
+    // The kernel has no rule for what was not there.
+    let there = || granted(config).into_iter().filter(|dir| dir.exists()).collect::<Vec<_>>();
+    let within = is_shut.then(|| Within { directories: there(), ports: ports(config) });
     Ok(Raised { standing, within, threads, _pinned: pinned })
 }
 
