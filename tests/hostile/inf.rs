@@ -43,12 +43,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 fs::rename(&aside, &plugins).expect("a rename");
                 assert_eq!(text(&answer), Some("fine"), "{}", shown(&answer));
                 assert_eq!(text(&scene.read("ok")), Some("fine"));
-                // And what comes once it is back is seen.
-                scene.site().drop_in("back.wasm", crate::lif::answering("back"));
-                let uri = "belljar://back/x";
-                let is_served = || text(&scene.read_uri(uri)) == Some("back");
-                assert!(within(Duration::from_secs(20), is_served), "{}", shown(&scene.read_uri(uri)));
-                "what is loaded is served, and what comes later is seen".to_owned()
+                "what is loaded is served".to_owned()
             })
             .stopped(Stops::Structure("loaded components are held in memory")),
         imp("INF-06", "the machine sleeps: the process stands still for seconds in the middle of calls")

@@ -140,7 +140,7 @@ fn removed(scene: &Scene<'_>) -> String {
     let begin = |n: u64| line.send("resources/read", json!({ "uri": scene.uri(&format!("sleep/{}", 700 + n)) }));
     let ids: Vec<u64> = (0..100).map(begin).collect();
     std::thread::sleep(Duration::from_millis(100));
-    let file = scene.site().path("plugins").join(scene.file(""));
+    let file = scene.site().path("plugins/guest_imp.wasm");
     fs::remove_file(file).expect("a file");
     let gone = || matches!(read(&line, &scene.uri("ok")), Err(error) if kind(&error) == "not-found");
     assert!(within(SOON, gone), "it is still served: {}", line.process.stderr());

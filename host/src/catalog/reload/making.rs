@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::{Facts, Found, KEPT, Loader, State, Waiting};
+use crate::catalog::mount::BEING_WRITTEN;
 use crate::catalog::plan::Plan;
 use crate::catalog::{Mount, Quarantined, quarantine};
 use crate::config::{Ask, Config};
@@ -29,6 +30,8 @@ impl Loader {
         let old = self.state.served.get(&plan.name);
         let (facts, bytes) = match found {
             Ok(found) => found,
+            // It is looked at again when that has ended.
+            Err(why) if why == BEING_WRITTEN && self.keep(next, old, &plan) => return next.may_change = true,
             Err(why) => return self.refuse(next, old, &plan, &why),
         };
         // The bytes that are judged are those that are loaded: what is compiled later is compared with this digest.
