@@ -33,6 +33,7 @@ mod hand;
 mod hung;
 mod inf;
 mod lif;
+mod live;
 mod mcp;
 mod mem;
 mod net;
@@ -72,6 +73,7 @@ fn rows() -> Vec<Row> {
         lif::rows(),
         mcp::rows(),
         cancel::rows(),
+        live::rows(),
         xpl::rows(),
         adv::rows(),
         inf::rows(),
