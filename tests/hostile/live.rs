@@ -348,7 +348,8 @@ fn changing_lists(scene: &Scene<'_>) -> String {
     let events = listen_through(&server.wire(Era::Modern), &[], true);
     let (is_over, began) = (AtomicBool::new(false), Instant::now());
     let (notices, sights) = thread::scope(|scope| {
-        let told = scope.spawn(|| {
+        let is_over = &is_over;
+        let told = scope.spawn(move || {
             let mut notices = 0u32;
             while !is_over.load(Ordering::Relaxed) {
                 if let Some(told) = events.next(Duration::from_millis(50)) {
