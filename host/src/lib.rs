@@ -42,7 +42,12 @@
 //! - **A request that a guest sends is read once**, in [`grants::http`], and sent in that reading, to an address that was
 //!   judged after the name was looked up; secrets are added behind the guest, and masked in all that leaves the sandbox.
 //! - **Grants belong to bytes**: a mount that holds any is loaded only if its component is the one that `belljar.lock` names.
-//! - **Ambient power enters in `cli`, `config` and `grants` only**: paths become handles there. `host/clippy.toml` refuses
+//! - **What is served changes in one swap**, and only to what can be served: [`catalog::reload`] makes a mount beside those that
+//!   are served, and what cannot be made takes nothing down that the configuration still allows. A call holds its mount, and
+//!   the mount what is loaded for it, so that no call loses it to a swap.
+//! - **What lies beyond the second wall is read by the process outside of it** (`cli::outside`), which knows two orders: keep
+//!   what a person allowed for good, and read the configuration again.
+//! - **Ambient power enters in `cli`, `config`, `grants` and `catalog::watch` only**: paths become handles there. `host/clippy.toml` refuses
 //!   the functions of the standard library that open things, everywhere else.
 //! - **rmcp is named in `mcp` and `transport` only, wasmtime in `sandbox` and `grants` only.**
 //! - **One place turns a failure into JSON-RPC**: `mcp::fault`. No host path, secret or raw word of a guest gets past it.

@@ -105,7 +105,7 @@ fn what_does_not_fit_is_not_served() {
         assert_eq!(kind(&error), "not-found", "{name}: {error}");
         let log = client.wire().process.stderr();
         assert!(
-            log.lines().any(|line| line.contains(&format!("\"{name}.wasm\" is not served")) && line.contains(why)),
+            log.lines().any(|line| line.contains(&format!("\"{name}\" is not served")) && line.contains(why)),
             "{name}: {log}"
         );
     }

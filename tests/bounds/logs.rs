@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use belljar_tests::{Client, Site, Stdio};
+use belljar_tests::{Client, Era, Site, Stdio};
 use serde_json::Value;
 
 use crate::place::{kind, serve, site};
+use crate::watching::Watcher;
 
 const APP: &str = "belljar://logs/app.log";
 
@@ -324,4 +325,35 @@ fn only_the_granted_directory_is_read() {
     assert_eq!(kind(&error), "denied", "{error}");
     let hint: &Value = &error.data["hint"];
     assert!(error.message.contains("no directory was granted") || hint.is_string(), "{error}");
+}
+
+/// Who watches a log is told when it is written to or rotated, and the list, which shows nothing of that, stays as it is.
+#[test]
+fn who_watches_a_log_is_told_of_what_is_written() {
+    let site = mounted("");
+    append(&site, "app.log", "one\n");
+    append(&site, "other.log", "one\n");
+    for era in Era::ALL {
+        let mut watcher = Watcher::stdio(&site, era, &[APP, "belljar://logs/other.log"], era == Era::Modern);
+        let mut told = |why: &str, change: &dyn Fn()| {
+            change();
+            let first: Vec<String> = watcher.next(Duration::from_secs(1)).into_iter().collect();
+            let rest = std::iter::from_fn(|| watcher.next(Duration::from_millis(1200)));
+            let all: Vec<String> = first.into_iter().chain(rest).collect();
+            assert!(all.len() < 3, "{era:?}, {why}: {all:?}");
+            all
+        };
+        assert_eq!(told("written to", &|| append(&site, "app.log", "two\n")), [APP]);
+        let rotate = || {
+            fs::rename(path(&site, "app.log"), path(&site, "app.log.1")).unwrap();
+            append(&site, "app.log", "");
+        };
+        assert_eq!(told("rotated", &rotate), [APP]);
+        let gone = || fs::remove_file(path(&site, "app.log.1")).unwrap();
+        assert_eq!(told("an older file is gone", &gone), [APP]);
+        // What is beside it and no log changes nothing.
+        assert_eq!(told("no log", &|| append(&site, "app.pid", "1")), [""; 0]);
+        let new = || drop(site.write(format!("log/new-{era:?}.log"), ""));
+        assert_eq!(told("a new log", &new), [""]);
+    }
 }

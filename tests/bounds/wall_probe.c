@@ -64,9 +64,20 @@ static int tried(char *verb, char *what) {
     return -1;
 }
 
+/* Whether this is the process that stays outside of the wall, by its verb. */
+static int is_outside(void) {
+    char line[256] = {0};
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    ssize_t size = syscall(SYS_read, fd, line, sizeof line - 1);
+    close(fd);
+    const char *verb = line + strlen(line) + 1;
+    return size > 0 && verb < line + size && !strcmp(verb, "outside");
+}
+
 static void probe(void) {
     static atomic_flag done = ATOMIC_FLAG_INIT;
-    if (atomic_flag_test_and_set(&done)) return;
+    if (atomic_flag_test_and_set(&done) || is_outside()) return;
     const char *wanted = getenv("WALL_PROBE");
     char *lines = wanted ? strdup(wanted) : NULL, *rest = lines, *line;
     while (rest && (line = strsep(&rest, "\n"))) {

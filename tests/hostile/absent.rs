@@ -21,17 +21,13 @@ const CLASSES: &[(&str, usize)] = &[
 ];
 
 const NEEDS_AUTH: &str = "needs authentication: only this machine is listened to";
-const NEEDS_RELOAD: &str = "needs reloading: mounts are those of the start";
 
 /// Rows that are not run.
 pub(crate) const ABSENT: &[(&str, &str)] = &[
-    ("LIF-13", NEEDS_RELOAD),
-    ("LIF-14", NEEDS_RELOAD),
     ("MCP-12", NEEDS_AUTH),
     ("MCP-13", NEEDS_AUTH),
     ("XPL-07", "not promised: a guest has an exact clock, and what it can tell by it of others is a documented limit"),
     ("XPL-09", "needs a host call that panics: none is known, and one would have to be built into the program"),
-    ("INF-08", NEEDS_RELOAD),
 ];
 
 /// Rows that are neither there nor on the list of those that are not.

@@ -121,6 +121,9 @@ pub struct Refused {
     pub reason: String,
 }
 
+/// Why a file is not read that changed while it was.
+pub(super) const BEING_WRITTEN: &str = "it is being written";
+
 /// A component file that was read.
 pub struct Source {
     /// The bytes.
@@ -214,7 +217,7 @@ impl Source {
         let bytes = read_capped(&mut opened, cap).map_err(|error| fail(&error))?;
         let stamp = Stamp::of(&meta);
         if opened.metadata().map(|meta| Stamp::of(&meta)).map_err(|error| fail(&error))? != stamp {
-            return Err("it is being written".to_owned());
+            return Err(BEING_WRITTEN.to_owned());
         }
         let warning = if meta.mode() & 0o002 != 0 {
             Some("anyone on this machine can change the file; take away its write permission for others")

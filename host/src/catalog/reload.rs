@@ -4,10 +4,11 @@
 //! same mount. Where something cannot be served, what was served goes on, as far as the configuration still allows it: a
 //! broken file takes nothing down. What takes long to compile is swapped in when it is ready.
 
+mod making;
 mod pace;
+mod told;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -19,12 +20,14 @@ use tokio::time::{Instant, sleep_until};
 
 use super::mount::{Stamp, look};
 use super::plan::{Plan, files, plan};
-use super::{Catalog, Mount, Quarantined, Refused, Snapshot, Source, quarantine};
-use crate::config::{Ask, Config};
-use crate::grants::{Held, Requested};
-use crate::model::{Digest, MountName, text};
+use super::{Catalog, Mount, Quarantined, Refused, Snapshot, Source};
+use crate::config::Config;
+use crate::grants::Requested;
+use crate::model::{Digest, MountName};
 use crate::sandbox::{Loaded, Sandbox};
+pub use making::Within;
 pub use pace::Pace;
+use told::tell;
 
 /// Components that are loaded at once. Compiling takes a core each.
 const LOADING: usize = 2;
@@ -41,15 +44,6 @@ const RETRY: Duration = Duration::from_secs(5);
 
 /// The longest time between two tries.
 const RETRY_MOST: Duration = Duration::from_secs(120);
-
-/// What can still be opened by name, where a wall around the process keeps the rest from it.
-#[derive(Clone)]
-pub struct Within {
-    /// Directories, with all that is below.
-    pub directories: Vec<PathBuf>,
-    /// TCP ports.
-    pub ports: Vec<u16>,
-}
 
 /// What loads mounts, and remembers what it has seen.
 pub struct Loader {
@@ -341,144 +335,6 @@ impl Loader {
         }
     }
 
-    /// Decides what is served for `plan`.
-    async fn place(&self, next: &mut State, loaded: &HashMap<Digest, Arc<Mount>>, plan: Plan, found: Found) {
-        let old = self.state.served.get(&plan.name);
-        let (facts, bytes) = match found {
-            Ok(found) => found,
-            Err(why) => return self.refuse(next, old, &plan, &why),
-        };
-        // The bytes that are judged are those that are loaded: what is compiled later is compared with this digest.
-        if plan.needs_pin
-            && let Some(one) = quarantine::judge(&plan, &facts.digest, &self.config.pins)
-        {
-            next.quarantined.push(one);
-            return;
-        }
-        if let Some(same) =
-            old.filter(|old| old.digest == facts.digest && old.warning == facts.warning && plan.made(old))
-        {
-            next.served.insert(plan.name.clone(), Arc::clone(same));
-            return;
-        }
-        if let Some(mount) = loaded.get(&facts.digest) {
-            return self.make(next, old, &plan, &facts, &mount.loaded);
-        }
-        if let Some((why, until)) = self.failed.get(&facts.digest)
-            && until.is_none_or(|until| until > Instant::now())
-        {
-            next.may_change |= until.is_some();
-            return self.refuse(next, old, &plan, &why.clone());
-        }
-        let given = bytes.clone();
-        let Some(bytes) = bytes.filter(|_| self.sandbox.knows(&facts.digest)) else {
-            // Until it is compiled, what was there goes on.
-            self.keep(next, old, &plan);
-            let kept: usize = next.waiting.iter().flat_map(|one| &one.bytes).map(|bytes| bytes.len()).sum();
-            let bytes = given.filter(|bytes| kept + bytes.len() <= KEPT);
-            next.waiting.push(Waiting { plan, facts, bytes });
-            return;
-        };
-        match self.load_bare(&plan.name, bytes, &facts.digest).await {
-            Ok(loaded) => self.make(next, old, &plan, &facts, &loaded),
-            Err(why) => self.refuse(next, old, &plan, &why),
-        }
-    }
-
-    /// Loads a component for nobody in particular: who is made from it gets its own grants.
-    async fn load_bare(&self, name: &MountName, bytes: Arc<[u8]>, digest: &Digest) -> Result<Loaded, String> {
-        let nothing = Requested::default().configure(&self.config.ambient)?;
-        self.sandbox.load(name, bytes, digest, nothing).await
-    }
-
-    /// Makes the mount from what is loaded. When its grants cannot be given to it, the `old` one goes on, where it has no
-    /// more than is granted now.
-    fn make(&self, next: &mut State, old: Option<&Arc<Mount>>, plan: &Plan, facts: &Facts, loaded: &Loaded) {
-        let held = match self.hold(plan) {
-            Ok(held) => held,
-            Err(why) => {
-                next.may_change = true;
-                let goes_on =
-                    old.filter(|old| old.base == plan.base && plan.still_grants(old) && self.may_use(plan, old));
-                return match goes_on {
-                    Some(old) => {
-                        next.refuse(plan, format!("{why}; until then it goes on as it was"));
-                        next.served.insert(plan.name.clone(), Arc::clone(old));
-                    }
-                    None => next.refuse(plan, why),
-                };
-            }
-        };
-        let holds = held.kinds();
-        for useless in holds.iter().filter(|kind| !facts.uses.contains(kind)) {
-            tracing::warn!(mount = %plan.name, "holds a grant that its component cannot use: {useless}");
-        }
-        if let Some(warning) = facts.warning {
-            tracing::warn!(mount = %plan.name, "{warning}");
-        }
-        let all = self.grants(plan).map(|grants| grants.directories(&self.config.ambient)).unwrap_or_default();
-        let directories = if held.may_stall() { Vec::new() } else { all };
-        let Some(loaded) = self.sandbox.load_again(&plan.name, loaded, held) else {
-            return next.refuse(plan, "it is no longer loaded".to_owned());
-        };
-        let plain = Mount::plain(plan.name.clone(), &plan.base, plan.limits.clone());
-        let mount = Mount {
-            file: plan.file.clone(),
-            digest: facts.digest,
-            loaded,
-            written: plan.written.clone(),
-            ask: plan.ask,
-            cache: plan.cache,
-            search: plan.search,
-            holds,
-            uses: facts.uses.clone(),
-            completes: facts.completes,
-            revises: facts.revises,
-            warning: facts.warning,
-            directories,
-            ..plain
-        };
-        next.served.insert(plan.name.clone(), Arc::new(mount));
-    }
-
-    /// What the operator grants.
-    fn grants(&self, plan: &Plan) -> Option<&Requested> {
-        self.config.mounts.get(&plan.name).map(|mount| &mount.grants)
-    }
-
-    /// Turns what is granted into handles.
-    fn hold(&self, plan: &Plan) -> Result<Held, String> {
-        let nothing = Requested::default();
-        let grants = self.grants(plan).unwrap_or(&nothing);
-        if let Some(within) = &self.within {
-            within.check(grants, plan, &self.config)?;
-        }
-        grants.configure(&self.config.ambient)
-    }
-
-    fn may_use(&self, plan: &Plan, mount: &Mount) -> bool {
-        !plan.needs_pin || quarantine::judge(plan, &mount.digest, &self.config.pins).is_none()
-    }
-
-    /// Goes on with what the `old` mount is made of, under what is written now. Says whether there is such a mount.
-    fn keep(&self, next: &mut State, old: Option<&Arc<Mount>>, plan: &Plan) -> bool {
-        let Some(old) = old.filter(|old| self.may_use(plan, old)) else { return false };
-        if plan.made(old) {
-            next.served.insert(plan.name.clone(), Arc::clone(old));
-        } else {
-            self.make(next, Some(old), plan, &Facts::of(old), &old.loaded);
-        }
-        next.served.contains_key(&plan.name)
-    }
-
-    fn refuse(&self, next: &mut State, old: Option<&Arc<Mount>>, plan: &Plan, why: &str) {
-        match old.filter(|_| self.keep(next, old, plan)) {
-            Some(old) => next
-                .refuse(plan, format!("{why}; until another is there, the earlier bytes ({}) are served", old.digest)),
-            None => next.refuse(plan, why.to_owned()),
-        }
-    }
-
     /// Starts compiling what waits for it, a few at once.
     fn start(&mut self) {
         for Waiting { plan, facts, bytes } in &mut self.state.waiting {
@@ -525,6 +381,7 @@ impl Loader {
         state.waiting = waiting;
         for Waiting { plan, facts, .. } in ready {
             let old = state.served.remove(&plan.name);
+            state.quarantined.retain(|one| one.name != plan.name);
             match &result {
                 Ok(loaded) => self.make(&mut state, old.as_ref(), &plan, &facts, loaded),
                 Err(why) => self.refuse(&mut state, old.as_ref(), &plan, why),
@@ -562,25 +419,6 @@ impl Loader {
     }
 }
 
-impl Within {
-    /// Whether everything can be opened that these grants need.
-    fn check(&self, grants: &Requested, plan: &Plan, config: &Config) -> Result<(), String> {
-        let shut = |what: String| {
-            format!("its grant of {what} needs a restart: the second wall was raised without it; restart belljar")
-        };
-        for wanted in grants.directories(&config.ambient) {
-            if !self.directories.iter().any(|open| wanted.starts_with(open)) {
-                return Err(shut(format!("\"{}\"", text::excerpt(&wanted.to_string_lossy(), 200))));
-            }
-        }
-        let asked: &[u16] = if plan.ask == Ask::Never { &[] } else { &[80, 443] };
-        match grants.ports().iter().chain(asked).find(|port| !self.ports.contains(port)) {
-            Some(port) => Err(shut(format!("TCP port {port}"))),
-            None => Ok(()),
-        }
-    }
-}
-
 /// Reads a file; what was read is known by its stamp, unless it may be changing at this very time.
 fn read(dir: &Dir, file: &str, cap: u64) -> (Option<Stamp>, Found) {
     let (at, before) = (SystemTime::now(), Stamp::read(dir, file));
@@ -597,37 +435,4 @@ fn read(dir: &Dir, file: &str, cap: u64) -> (Option<Stamp>, Found) {
     let is_same = found.as_ref().map_or(true, |(stamp, ..)| Some(*stamp) == before);
     let stamp = before.filter(|stamp| is_same && stamp.is_settled(at));
     (stamp, found.map(|(_, facts, bytes)| (facts, Some(bytes))))
-}
-
-/// Tells the operator what is another than before.
-fn tell(old: &Snapshot, new: &Snapshot, is_settled: bool) {
-    let find = |snapshot: &Snapshot, name: &MountName| -> Option<Digest> {
-        let first = snapshot.from(Some(name)).first()?;
-        (first.name == *name).then_some(first.digest)
-    };
-    if is_settled {
-        for mount in new.mounts() {
-            match find(old, &mount.name) {
-                None => tracing::info!(mount = %mount.name, "served now ({})", mount.digest),
-                Some(before) if before != mount.digest => {
-                    tracing::info!(mount = %mount.name, "exchanged: {before} before, {} now", mount.digest);
-                }
-                Some(_) if !old.mounts().iter().any(|before| Arc::ptr_eq(before, mount)) => {
-                    tracing::info!(mount = %mount.name, "served as the configuration says now");
-                }
-                Some(_) => {}
-            }
-        }
-        for mount in old.mounts().iter().filter(|mount| find(new, &mount.name).is_none()) {
-            tracing::info!(mount = %mount.name, "no longer served");
-        }
-    }
-    for one in new.quarantined().iter().filter(|one| !old.quarantined().contains(one)) {
-        tracing::error!(mount = %one.name, "in quarantine: {}", one.reason());
-    }
-    for refused in new.refused().iter().filter(|refused| !old.refused().contains(refused)) {
-        let goes_on = new.mounts().iter().any(|mount| mount.name.as_str() == refused.name);
-        let what = if goes_on { "is not taken over" } else { "is not served" };
-        tracing::warn!("\"{}\" {what}: {}", refused.name, refused.reason);
-    }
 }

@@ -151,10 +151,11 @@ async fn hangup(signal: Option<&mut Signal>) {
     match signal {
         None => pending().await,
         // After the end of signals there are none.
-        Some(signal) => match signal.recv().await {
-            None => pending().await,
-            Some(()) => {}
-        },
+        Some(signal) => {
+            if signal.recv().await.is_none() {
+                pending().await
+            }
+        }
     }
 }
 

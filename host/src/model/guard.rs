@@ -138,6 +138,8 @@ guards! {
     Credential = "credential",
     /// Secrets are masked in what comes back and in what goes out.
     Redact = "redact",
+    /// How often what changed on disk is looked at.
+    Pace = "pace",
     /// The pause after failures of an upstream.
     Upstream = "upstream",
 }

@@ -105,7 +105,7 @@ impl Completion for Files {
 
 impl Revisions for Files {
     fn catalog_revision(&self) -> Result<String> {
-        revision::of_list(&self.tree, revision::MOST)
+        revision::of_list(&self.tree, revision::Bounds::default())
     }
 
     fn resource_revision(&self, reference: &str) -> Result<String> {

@@ -1,23 +1,38 @@
 //! Tells whether something changed by what is known without opening a file: names, sizes and times. No content is read.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use belljar_guest::{Error, Result};
 
 use crate::index;
-use crate::tree::{Entry, Kind, Meta, Path, Tree, join};
+use crate::tree::{Kind, Meta, Path, Tree, join};
 
-/// How many entries are looked at for the revision of the list. Each costs the host a look, and the answer has to come in
-/// one call; the list itself comes in pages.
-pub(crate) const MOST: usize = 100_000;
+/// What the revision of the list may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// How many files there may be. Each costs the host a look, and the answer has to come in one call; the list itself
+    /// comes in pages.
+    pub(crate) files: usize,
+    /// How long it may take: the host waits a second, unless the operator says otherwise, and the machine may be slow.
+    pub(crate) time: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds { files: 50_000, time: Duration::from_millis(600) }
+    }
+}
 
 /// The revision of the list: of every file in it, its path, size and time.
-pub(crate) fn of_list(tree: &Tree, most: usize) -> Result<String> {
-    // In whatever order directories give their entries, which need not be the same twice.
-    let (mut sum, mut files, mut seen) = (0_u64, 0_u64, 0);
-    let mut directories = vec![String::new()];
+pub(crate) fn of_list(tree: &Tree, bounds: Bounds) -> Result<String> {
+    let began = Instant::now();
+    // Names come by the hundred, so that it is known early whether there are too many.
+    let (mut files, mut directories) = (Vec::new(), vec![String::new()]);
     while let Some(directory) = directories.pop() {
+        if began.elapsed() > bounds.time {
+            return Err(too_slow(bounds, "more than", files.len()));
+        }
         let entries = match tree.entries(&directory) {
             Ok(entries) => entries,
             // As in the list: a part that cannot be read is left out, the whole is not.
@@ -25,30 +40,37 @@ pub(crate) fn of_list(tree: &Tree, most: usize) -> Result<String> {
             Err(_) => continue,
         };
         for entry in entries {
-            seen += 1;
-            if seen > most {
-                return Err(Error::failed(format_args!(
-                    "there are more than {most} entries: too many to look at each of them to see what changed"
-                )));
-            }
             let path = join(&directory, &entry.name);
-            if entry.kind == Kind::Directory {
-                directories.push(path);
-            } else if let Some(meta) = file(tree, &path, &entry) {
-                sum = sum.wrapping_add(hash(&(path, facts(&meta))));
-                files += 1;
+            match entry.kind {
+                Kind::Directory => directories.push(path),
+                Kind::File | Kind::Symlink => files.push(path),
+                Kind::Other => {}
+            }
+            if files.len() + directories.len() > bounds.files {
+                return Err(Error::failed(format_args!(
+                    "there are more than {} files: too many to look at each of them to see what changed",
+                    bounds.files
+                )));
             }
         }
     }
-    Ok(format!("{files}-{sum:016x}"))
+    // In whatever order directories give their entries, which need not be the same twice.
+    let (mut sum, mut count) = (0_u64, 0_u64);
+    for path in &files {
+        if began.elapsed() > bounds.time {
+            return Err(too_slow(bounds, "each of", files.len()));
+        }
+        if let Some(meta) = tree.meta(path).ok().filter(|meta| meta.kind == Kind::File) {
+            sum = sum.wrapping_add(hash(&(path, facts(&meta))));
+            count += 1;
+        }
+    }
+    Ok(format!("{count}-{sum:016x}"))
 }
 
-/// What is known of an entry, if that is a file, or leads to one.
-fn file(tree: &Tree, path: &str, entry: &Entry) -> Option<Meta> {
-    if entry.kind == Kind::Other {
-        return None;
-    }
-    tree.meta(path).ok().filter(|meta| meta.kind == Kind::File)
+fn too_slow(bounds: Bounds, how: &str, files: usize) -> Error {
+    let time = bounds.time.as_millis();
+    Error::failed(format_args!("looking at {how} {files} files to see what changed takes longer than {time} ms"))
 }
 
 /// The revision of what reading `wanted` gives.

@@ -88,7 +88,7 @@ fn dated(name: &str, number: Option<u32>) -> Option<(String, Stamp)> {
         let before = name.as_bytes().get(at.wrapping_sub(1));
         !before.is_some_and(u8::is_ascii_digit)
     });
-    let (start, date, mut end) = starts.filter_map(|start| date_at(name, start)).last()?;
+    let (start, date, mut end) = starts.rev().find_map(|start| date_at(name, start))?;
     let mut time = Vec::new();
     while let Some((value, after)) = two_digits(name, end, if time.is_empty() { 24 } else { 60 }) {
         if time.len() == 3 {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::model::Guard;
+
 /// A change is looked at when nothing else has changed for so long: whoever copies a file has finished by then.
 pub(super) const QUIET: Duration = Duration::from_millis(250);
 
@@ -13,6 +15,9 @@ pub(super) const LATEST: Duration = Duration::from_secs(2);
 
 /// A look that took long is rested from: so many times as long as it took.
 const REST: u32 = 9;
+
+/// But no longer than this: a machine that is busy makes looks long that cost little.
+const REST_MOST: Duration = Duration::from_secs(2);
 
 /// What is known of changes that nobody has looked at yet.
 #[derive(Default)]
@@ -32,6 +37,9 @@ impl Pace {
     /// When to look; none while nothing has changed.
     pub fn due(&self) -> Option<Instant> {
         let (first, last) = self.changes?;
+        if !Guard::Pace.is_on() {
+            return Some(first);
+        }
         let due = (last + QUIET).min(first + LATEST);
         Some(self.rest.map_or(due, |rest| due.max(rest)))
     }
@@ -43,7 +51,7 @@ impl Pace {
 
     /// It was looked at, from `began` on.
     pub fn end(&mut self, began: Instant, now: Instant) {
-        self.rest = Some(now + QUIET.max(REST * now.saturating_duration_since(began)));
+        self.rest = Some(now + QUIET.max((REST * now.saturating_duration_since(began)).min(REST_MOST)));
     }
 }
 
@@ -73,6 +81,11 @@ mod tests {
         pace.end(now, now + 100 * MS);
         pace.changed(now + 200 * MS);
         assert_eq!(pace.due(), Some(now + 1000 * MS), "a tenth of the time at most");
+        pace.end(now, now + 1000 * MS);
+        pace.changed(now + 1000 * MS);
+        assert_eq!(pace.due(), Some(now + 1000 * MS + REST_MOST));
+        pace.begin();
+        pace.changed(now + 200 * MS);
         pace.end(now, now);
         assert_eq!(pace.due(), Some(now + 200 * MS + QUIET), "four looks a second at most");
     }

@@ -125,9 +125,12 @@ fn a_tree_that_is_too_large_is_said_to_be() {
     for n in 0..10 {
         fixture.write(&format!("d/{n}"), "");
     }
-    assert!(revision::of_list(&fixture.files.tree, 11).is_ok());
-    let Err(Error::Failed(why)) = revision::of_list(&fixture.files.tree, 10) else { panic!("told") };
-    assert!(why.contains("more than 10 entries"), "{why}");
+    let told = |files, time| revision::of_list(&fixture.files.tree, revision::Bounds { files, time });
+    assert!(told(10, Duration::from_secs(60)).is_ok());
+    let Err(Error::Failed(why)) = told(9, Duration::from_secs(60)) else { panic!("told") };
+    assert!(why.contains("more than 9 files"), "{why}");
+    let Err(Error::Failed(why)) = told(10, Duration::ZERO) else { panic!("told") };
+    assert!(why.contains("longer than 0 ms"), "{why}");
     fs::remove_dir_all(fixture.dir.path()).unwrap();
     assert_eq!(fixture.files.catalog_revision(), Err(Error::NotFound));
 }

@@ -102,11 +102,11 @@ fn pages(title: &str, cases: &[(usize, usize)]) {
         }
         let ratio = at_first.median() / *base.get_or_insert_with(|| at_first.median());
         println!(
-            "| {mounts} x {resources} | {} | {} | {:.0} | {:.0} | {ratio:.2}x |",
+            "| {mounts} x {resources} | {} | {} | {:.0} | {} | {ratio:.2}x |",
             walked.as_millis(),
             memory / u64::try_from(count).unwrap_or(1).max(1),
             at_first.median(),
-            at_next.median(),
+            if next.is_null() { "-".to_owned() } else { format!("{:.0}", at_next.median()) },
         );
     }
 }

@@ -1,0 +1,39 @@
+//! What the operator is told when what is served changes.
+
+use std::sync::Arc;
+
+use crate::catalog::Snapshot;
+use crate::model::{Digest, MountName};
+
+/// Tells the operator what is another than before.
+pub(super) fn tell(old: &Snapshot, new: &Snapshot, is_settled: bool) {
+    let find = |snapshot: &Snapshot, name: &MountName| -> Option<Digest> {
+        let first = snapshot.from(Some(name)).first()?;
+        (first.name == *name).then_some(first.digest)
+    };
+    if is_settled {
+        for mount in new.mounts() {
+            match find(old, &mount.name) {
+                None => tracing::info!(mount = %mount.name, "served now ({})", mount.digest),
+                Some(before) if before != mount.digest => {
+                    tracing::info!(mount = %mount.name, "exchanged: {before} before, {} now", mount.digest);
+                }
+                Some(_) if !old.mounts().iter().any(|before| Arc::ptr_eq(before, mount)) => {
+                    tracing::info!(mount = %mount.name, "served as the configuration says now");
+                }
+                Some(_) => {}
+            }
+        }
+        for mount in old.mounts().iter().filter(|mount| find(new, &mount.name).is_none()) {
+            tracing::info!(mount = %mount.name, "no longer served");
+        }
+    }
+    for one in new.quarantined().iter().filter(|one| !old.quarantined().contains(one)) {
+        tracing::error!(mount = %one.name, "in quarantine: {}", one.reason());
+    }
+    for refused in new.refused().iter().filter(|refused| !old.refused().contains(refused)) {
+        let goes_on = new.mounts().iter().any(|mount| mount.name.as_str() == refused.name);
+        let what = if goes_on { "is not taken over" } else { "is not served" };
+        tracing::warn!("\"{}\" {what}: {}", refused.name, refused.reason);
+    }
+}
