@@ -193,6 +193,7 @@ fn site() -> Site {
 }
 
 /// What every client is told and sees.
+#[expect(clippy::print_stderr, reason = "how long it took is worth to be seen")]
 fn check(site: &Site, reach: &Reach<'_>, script: &str, mode: &str, era: Era) {
     // A client that this machine cannot have was told of by set-up.
     let Some(mut client) = Follower::start(script, mode, era, reach) else { return };
