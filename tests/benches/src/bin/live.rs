@@ -1,6 +1,11 @@
 //! What following changes costs: answers that are served again, pages of long lists, rounds over what is watched, and many
 //! who ask for the same. Processor time of the server, through the real binary over stdio or HTTP.
-#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first surprise, and prints")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a bench ends at the first surprise, and prints"
+)]
 
 use std::time::{Duration, Instant};
 
