@@ -84,7 +84,7 @@ impl Gateway {
         self.catalog.snapshot()
     }
 
-    /// Waits until everything that lay in the plugin directory at the start is loaded, or did not within [`FIRST_LOAD`].
+    /// Waits until everything that lay in the plugin directory at the start is loaded, or did not within twenty seconds.
     pub async fn loaded_soon(&self) {
         self.settled().await;
     }

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use error::{Blame, Fault, Limit, ReadError};
 pub use guard::Guard;
 pub use limits::Limits;
+pub use template::{Completing, Suggestions};
 
 /// The name of a mount: `[a-z0-9][a-z0-9-]*`, at most 64 bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -160,19 +161,6 @@ pub enum Operation {
     },
 }
 
-/// A variable of a template that is being filled in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Completing {
-    /// The template, relative, as the provider listed it.
-    pub template: String,
-    /// The variable's name.
-    pub name: String,
-    /// What it has so far.
-    pub value: String,
-    /// Names and values of the variables that are filled in already.
-    pub resolved: Vec<(String, String)>,
-}
-
 impl Operation {
     /// The export's name, for records and errors.
     pub fn name(&self) -> &'static str {
@@ -213,15 +201,6 @@ pub enum Answer {
     Revision(String),
     /// To [`Operation::Revisions`]: one for each reference that was asked for, in order, if the provider keeps to it.
     Revisions(Vec<Result<String, ReadError>>),
-}
-
-/// What the value of a variable could become.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Suggestions {
-    /// Whole values, best first.
-    pub values: Vec<String>,
-    /// How many there are in all, where that is known.
-    pub total: Option<u32>,
 }
 
 /// How a provider describes itself.

@@ -325,6 +325,7 @@ fn reloads() -> usize {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "the figures are worth to be seen")]
 fn no_read_fails_and_nothing_leaks_however_often_all_is_loaded_again() {
     let site = site("");
     let words = ["AAAA", "BBBB"];

@@ -7,7 +7,8 @@
 //! Scenarios about prompts, sampling, logging and tasks are not run: belljar has none of them. Nor are those that call tools
 //! or ask for input: each wants a tool of the suite's own (`test_simple_text`, `test_error_handling`, ...), where belljar has
 //! its three. What those give is held against their schemas in `tests/bounds/tools.rs`, and by real clients in `tests/e2e`.
-//! Nor, yet, are those about subscriptions.
+//! Subscriptions have no scenario of their own at 2026-07-28: what is checked of `subscriptions/listen` is in `server-stateless`;
+//! the rest is in `tests/bounds/watching.rs` and, with real clients, in `tests/e2e/watching.rs`.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "in a test a panic is how a failure is told")]
 
 mod expected;
@@ -48,7 +49,9 @@ scenarios! {
         resources_list: "resources-list",
         resources_read_binary: "resources-read-binary",
         resources_read_text: "resources-read-text",
+        resources_subscribe: "resources-subscribe",
         resources_templates_read: "resources-templates-read",
+        resources_unsubscribe: "resources-unsubscribe",
         server_initialize: "server-initialize",
         server_sse_multiple_streams: "server-sse-multiple-streams",
         server_sse_polling: "server-sse-polling",
@@ -61,7 +64,9 @@ scenarios! {
         resources_list: "resources-list",
         resources_read_binary: "resources-read-binary",
         resources_read_text: "resources-read-text",
+        resources_subscribe: "resources-subscribe",
         resources_templates_read: "resources-templates-read",
+        resources_unsubscribe: "resources-unsubscribe",
         server_initialize: "server-initialize",
         server_session_lifecycle: "server-session-lifecycle",
         server_sse_multiple_streams: "server-sse-multiple-streams",

@@ -18,5 +18,6 @@ mod endings;
 mod expectations;
 mod runs;
 mod tools;
+mod watching;
 mod web;
 mod wire;

@@ -24,10 +24,8 @@ const NEEDS_AUTH: &str = "needs authentication: only this machine is listened to
 
 /// Rows that are not run.
 pub(crate) const ABSENT: &[(&str, &str)] = &[
-    ("CAT-11", "needs listings that are kept: today each list is asked for anew, and no client is told of changes"),
     ("MCP-12", NEEDS_AUTH),
     ("MCP-13", NEEDS_AUTH),
-    ("MCP-20", "needs subscriptions"),
     ("XPL-07", "not promised: a guest has an exact clock, and what it can tell by it of others is a documented limit"),
     ("XPL-09", "needs a host call that panics: none is known, and one would have to be built into the program"),
 ];

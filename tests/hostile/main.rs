@@ -33,12 +33,12 @@ mod hand;
 mod hung;
 mod inf;
 mod lif;
-mod live;
 mod mcp;
 mod mem;
 mod net;
 mod oracle;
 mod prove;
+mod reload;
 mod res;
 mod row;
 mod runner;
@@ -47,6 +47,7 @@ mod sec;
 mod table;
 mod tools;
 mod upstreams;
+mod watching;
 mod xpl;
 
 use std::process::ExitCode;
@@ -71,9 +72,10 @@ fn rows() -> Vec<Row> {
         cat::rows(),
         res::rows(),
         lif::rows(),
-        live::rows(),
+        reload::rows(),
         mcp::rows(),
         cancel::rows(),
+        watching::rows(),
         xpl::rows(),
         adv::rows(),
         inf::rows(),

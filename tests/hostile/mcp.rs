@@ -173,10 +173,10 @@ pub(crate) fn rows() -> Vec<Row> {
             .time(30_000)
             .act(deaf)
             .stopped_by(&["untaken"]),
-        imp("MCP-20", "one client has the contents of a mount searched in many requests at once")
+        imp("MCP-30", "one client has the contents of a mount searched in many requests at once")
             .way(Way::Stdio)
             .config("search = true\nenv = { IMP_LIST = \"/list/list\" }\nfs = { \"/list\" = \"list\" }")
-            .limits("concurrency = 4\nqueue = \"3s\"")
+            .limits("concurrency = 4\nqueue = \"700ms\"")
             .prepare(|site| {
                 let list: String = (300..500).map(|ms| format!("sleep/{ms}\n")).collect();
                 site.write("list/list", list);

@@ -31,14 +31,15 @@ pub(crate) fn run(rows: &[&Row]) -> ExitCode {
         Stops::Guards(guards) => guards.join(","),
         _ => String::new(),
     };
-    let named = |id: &str| guarded.iter().find(|row| row.id == id).map(|row| off(row)).unwrap_or_default();
+    let row_of = |verdict: &Verdict| guarded.iter().find(|row| row.id == verdict.id && row.attack == verdict.attack);
+    let named = |verdict: &Verdict| row_of(verdict).map(|row| off(row)).unwrap_or_default();
     let tell = |verdict: &Verdict| {
         let came = match (is_red(verdict), verdict.is_contained()) {
             (true, _) => table::brief(&verdict.wrong.join("; ")),
             (false, true) => format!("GREEN: {}", verdict.saw),
             (false, false) => format!("did not start: {}", verdict.wrong.join("; ")),
         };
-        println!("{:<9} {:<24} {came}", verdict.id, named(verdict.id));
+        println!("{:<9} {:<24} {came}", verdict.id, named(verdict));
     };
     let unguarded = |row: &Row| Some(Unguarded { binary: binary.clone(), off: off(row) });
     let verdicts = runner::alone(&guarded, unguarded, tell);

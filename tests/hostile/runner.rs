@@ -24,6 +24,8 @@ const AT_ONCE: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) id: &'static str,
+    /// What is tried: rows that are cases of one promise have one id.
+    pub(crate) attack: &'static str,
     /// Why it is red; nothing means that the attack was contained.
     pub(crate) wrong: Vec<String>,
     /// What the client saw.
@@ -85,7 +87,7 @@ pub(crate) fn alone(
 
 fn one(row: &Row, unguarded: Option<&Unguarded>) -> Verdict {
     let began = Instant::now();
-    let mut verdict = Verdict { id: row.id, ..Verdict::default() };
+    let mut verdict = Verdict { id: row.id, attack: row.attack, ..Verdict::default() };
     if row.needs.is_some() {
         verdict.skipped = row.needs;
         return verdict;
@@ -213,7 +215,7 @@ pub(crate) fn together(rows: &[&Row], tell: impl Fn(&Verdict) + Sync) -> Vec<Ver
                         let Some(row) = next else { return };
                         let began = Instant::now();
                         let scene = Scene::new(row, &stage);
-                        let mut verdict = Verdict { id: row.id, ..Verdict::default() };
+                        let mut verdict = Verdict { id: row.id, attack: row.attack, ..Verdict::default() };
                         match quietly(|| play(&scene)).flatten() {
                             Ok(saw) => verdict.saw = saw,
                             Err(why) => verdict.wrong.push(why),

@@ -57,7 +57,7 @@ pub(crate) fn brief(saw: &str) -> String {
 /// Everything, for the documentation.
 pub(crate) fn json(rows: &[&Row], alone: &[Verdict], together: &[Verdict], seed: u64) -> Value {
     let about = |verdict: &Verdict| {
-        let row = rows.iter().find(|row| row.id == verdict.id);
+        let row = rows.iter().find(|row| row.id == verdict.id && row.attack == verdict.attack);
         json!({
             "id": verdict.id,
             "attack": row.map(|row| row.attack),

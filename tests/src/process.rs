@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio as Pipe};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio as Pipe};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -44,6 +44,12 @@ impl Process {
     /// The child's process id.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Its standard input and output, where the command piped both; once.
+    pub fn pipes(&mut self) -> (ChildStdin, ChildStdout) {
+        let child = &mut self.child;
+        child.stdin.take().zip(child.stdout.take()).expect("piped by the command, and not taken yet")
     }
 
     /// What it has written to standard error so far.

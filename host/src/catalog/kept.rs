@@ -50,54 +50,74 @@ impl Shelves {
 /// The listings of one mount, of one kind of entries: the one that is walked now, and the one before it, in which walks
 /// that began in it go on.
 pub struct Slot<T> {
-    both: RwLock<[Option<Arc<Kept<T>>>; 2]>,
+    both: RwLock<Both<T>>,
     /// The turn of whoever finds out whether the list still stands.
     pub turn: tokio::sync::Mutex<()>,
 }
 
+/// Two listings, either of which may be there.
+struct Both<T> {
+    current: Option<Arc<Kept<T>>>,
+    previous: Option<Arc<Kept<T>>>,
+}
+
+impl<T> Both<T> {
+    const NONE: Self = Self { current: None, previous: None };
+
+    fn iter(&self) -> impl Iterator<Item = &Arc<Kept<T>>> {
+        self.current.iter().chain(&self.previous)
+    }
+}
+
 impl<T> Default for Slot<T> {
     fn default() -> Self {
-        Self { both: RwLock::new([None, None]), turn: tokio::sync::Mutex::default() }
+        Self { both: RwLock::new(Both::NONE), turn: tokio::sync::Mutex::default() }
     }
 }
 
 impl<T> Slot<T> {
-    fn both(&self) -> RwLockReadGuard<'_, [Option<Arc<Kept<T>>>; 2]> {
+    fn read(&self) -> RwLockReadGuard<'_, Both<T>> {
         self.both.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Both<T>> {
+        self.both.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The listing that is walked now.
     pub fn current(&self) -> Option<Arc<Kept<T>>> {
-        self.both()[0].clone()
+        self.read().current.clone()
     }
 
     /// The listing of that number.
     pub fn find(&self, id: u32) -> Option<Arc<Kept<T>>> {
-        self.both().iter().flatten().find(|kept| kept.id == id).cloned()
+        self.read().iter().find(|kept| kept.id == id).cloned()
     }
 
     /// Puts a new listing in place.
     pub fn put(&self, kept: Arc<Kept<T>>) {
-        let mut both = self.both.write().unwrap_or_else(PoisonError::into_inner);
-        both[1] = both[0].replace(kept);
+        let mut both = self.write();
+        both.previous = both.current.replace(kept);
     }
 
     /// Forgets everything; whoever walks goes on with what it holds.
     pub fn clear(&self) {
-        *self.both.write().unwrap_or_else(PoisonError::into_inner) = [None, None];
+        *self.write() = Both::NONE;
     }
 
     /// When the listing that was walked longest ago was walked, if there is one.
     pub fn oldest(&self) -> Option<u64> {
-        self.both().iter().flatten().map(|kept| kept.walked.load(Ordering::Relaxed)).min()
+        self.read().iter().map(|kept| kept.walked.load(Ordering::Relaxed)).min()
     }
 
     /// Forgets the listing that was walked longest ago.
     pub fn drop_oldest(&self) {
-        let mut both = self.both.write().unwrap_or_else(PoisonError::into_inner);
-        let age = |kept: &Option<Arc<Kept<T>>>| kept.as_ref().map(|kept| kept.walked.load(Ordering::Relaxed));
-        let previous = both[1].is_some() && (both[0].is_none() || age(&both[1]) <= age(&both[0]));
-        both[usize::from(previous)] = None;
+        let mut both = self.write();
+        let oldest = both.iter().min_by_key(|kept| kept.walked.load(Ordering::Relaxed)).cloned();
+        let is_oldest = |one: &mut Arc<Kept<T>>| oldest.as_ref().is_some_and(|oldest| Arc::ptr_eq(one, oldest));
+        if both.current.take_if(is_oldest).is_none() {
+            both.previous.take_if(is_oldest);
+        }
     }
 }
 

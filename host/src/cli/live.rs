@@ -32,10 +32,20 @@ pub(super) struct Live {
     /// Where belljar itself listens.
     own: Vec<std::net::SocketAddr>,
     dev: bool,
+    /// How the configuration and the lock looked when they were read.
+    looks: [(Look, PathBuf); 2],
 }
 
 /// How a file looks from outside: device, inode, size, and when it was changed.
-type Look = Option<(u64, u64, u64, i64, i64)>;
+pub(super) type Look = Option<(u64, u64, u64, i64, i64)>;
+
+/// How the configuration looks, for [`Live::new`]: before it is read, so that no change is missed.
+///
+/// # Errors
+/// When it cannot be said where it is.
+pub(super) fn look_at_configuration(at: &Where) -> Result<Look, Failure> {
+    Ok(look(&open::given(at)?.0))
+}
 
 fn look(path: &Path) -> Look {
     #[expect(clippy::disallowed_methods, reason = "the operator's own files, looked at and not opened")]
@@ -50,7 +60,7 @@ impl Live {
     /// When the configuration can no longer be read.
     pub(super) fn new(
         at: &Where,
-        config: &Config,
+        (config, seen): (&Config, Look),
         own: Vec<std::net::SocketAddr>,
         dev: bool,
         outside: Arc<Outside>,
@@ -66,14 +76,14 @@ impl Live {
         }
         places.sort_unstable();
         places.dedup();
-        Ok(Self { outside, within: None, path, given: Given { file: None, ..given }, places, own, dev })
+        let looks = [(seen, path.clone()), (look(&config.lock), config.lock.clone())];
+        Ok(Self { outside, within: None, path, given: Given { file: None, ..given }, places, own, dev, looks })
     }
 
     /// Loads what there is, and follows what changes, for as long as belljar serves.
     pub(super) async fn run(self, loader: Loader, watcher: Option<Watcher>) {
         let config = Arc::clone(loader.config());
         let watcher = watcher.filter(|_| config.watch.reload);
-        let looks = [self.path.clone(), config.lock.clone()].map(|path| (look(&path), path));
         let mut following = Following {
             plugins: watch(watcher.as_ref(), std::slice::from_ref(&config.plugins)).await,
             places: watch(watcher.as_ref(), &self.places).await,
@@ -85,11 +95,12 @@ impl Live {
             live: self,
             components: Pace::default(),
             texts: Pace::default(),
-            looks,
             reading: None,
             is_wanted: false,
             pinned: Vec::new(),
         };
+        // What changed since it was read and before it was watched.
+        following.texts.changed(Instant::now());
         following.scan().await;
         loop {
             following.turn().await;
@@ -118,7 +129,6 @@ struct Following {
     hangups: Option<Signal>,
     components: Pace,
     texts: Pace,
-    looks: [(Look, PathBuf); 2],
     /// The operator's files are being read.
     reading: Option<JoinHandle<Result<Reread, String>>>,
     /// They are to be read once more.
@@ -200,7 +210,7 @@ impl Following {
                     self.texts.begin();
                     // Other files lie there too: records, for one.
                     let mut is_changed = false;
-                    for (old, path) in &mut self.looks {
+                    for (old, path) in &mut self.live.looks {
                         let new = look(path);
                         is_changed |= *old != new;
                         *old = new;

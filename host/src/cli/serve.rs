@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::live::Live;
+use super::live::{self, Live};
 use super::outside::Outside;
 use super::pins::Pinning;
 use super::{Failure, Where, open, wall};
@@ -30,9 +30,10 @@ pub(super) fn run(at: &Where, dev: bool, http: Option<SocketAddr>) -> Result<Exi
     // The address first: when it is taken, nothing needs to be loaded to say so. Inside the wall none can be had.
     let listener = http.map(listen).transpose()?;
     let own = listener.as_ref().map(StdListener::local_addr).transpose()?;
+    let seen = live::look_at_configuration(at)?;
     let config = open::config(at, own.as_slice(), Pinning::unless_dev(dev, Pinning::Pin))?;
     let outside = Arc::new(Outside::start(at)?);
-    let mut live = Live::new(at, &config, own.into_iter().collect(), dev, outside)?;
+    let mut live = Live::new(at, (&config, seen), own.into_iter().collect(), dev, outside)?;
     let wall = wall::raise(&config, None)?;
     live.within.clone_from(&wall.within);
     let runtime = wall.runtime()?;
@@ -63,6 +64,8 @@ async fn serve(config: Config, listener: Option<StdListener>, live: Live) -> Res
     tokio::spawn(keep_timers_cheap());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    // Somebody waits for these later; until then they end nothing.
+    let _hangups = signal(SignalKind::hangup())?;
     let stop = async move {
         tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
         tracing::info!("stopping");

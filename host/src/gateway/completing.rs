@@ -43,7 +43,7 @@ pub struct Wish {
 /// Values for a variable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// At most [`MAX_SUGGESTIONS`].
+    /// At most a hundred.
     pub values: Vec<String>,
     /// How many there are in all, where that is known.
     pub total: Option<u32>,

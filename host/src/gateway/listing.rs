@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Gateway, check};
 use crate::catalog::kept::Kept;
-use crate::catalog::listing::{Listed, Position, is_full};
+use crate::catalog::listing::{Listed, Position, is_full, page_size};
 use crate::catalog::{Mount, Snapshot};
 use crate::model::error::Bound;
 use crate::model::{Answer, Caller, Limit, MountName, Operation, ReadError};
@@ -80,11 +80,15 @@ impl Gateway {
             }
         }
         let mut ahead = FuturesOrdered::new();
+        // Where lists are kept, no more mounts are asked than will fill the page.
+        let mut expected = 0;
         loop {
             while ahead.len() < WINDOW
+                && (ahead.is_empty() || expected < page_size(pages))
                 && Instant::now() < patience
                 && let Some(mount) = rest.pop_front()
             {
+                expected += T::slot(mount).current().map_or(0, |kept| kept.len());
                 ahead.push_back(self.first::<T>(caller, mount, patience));
             }
             let Some((mount, kept, is_filled)) = ahead.next().await else {

@@ -131,7 +131,7 @@ struct Candidate {
 
 /// What became of a candidate.
 enum Looked {
-    At { bytes: usize, hit: Option<(Candidate, String)> },
+    At { bytes: usize, hit: Option<(Box<Candidate>, String)> },
     NotAt,
 }
 
@@ -259,7 +259,7 @@ impl Gateway {
                     bytes += more;
                     if let Some((candidate, snippet)) = hit {
                         found.total += 1;
-                        found.matches.push(content_match(candidate, snippet));
+                        found.matches.push(content_match(*candidate, snippet));
                     }
                 }
                 Looked::NotAt => unseen += 1,
@@ -296,7 +296,7 @@ impl Gateway {
         let first = candidate.missing.first().map(String::as_str).unwrap_or_default();
         let snippet = texts.iter().find_map(|(text, folded)| snippet(text, folded, first));
         let hit = snippet.filter(|_| candidate.missing.iter().all(is_held));
-        Looked::At { bytes, hit: hit.map(|snippet| (candidate, snippet)) }
+        Looked::At { bytes, hit: hit.map(|snippet| (Box::new(candidate), snippet)) }
     }
 }
 

@@ -359,7 +359,7 @@ impl Subscriber {
 
     /// For how long nothing is told of the list.
     fn list_pause(&self) -> Duration {
-        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner).filter(|_| Guard::Watchers.is_on());
         listed.map_or(Duration::ZERO, |at| LISTS_APART.saturating_sub(at.elapsed()))
     }
 

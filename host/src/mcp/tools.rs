@@ -132,12 +132,13 @@ fn tool(
     input: Value,
     (mut output, always): (Value, &[&str]),
 ) -> Tool {
-    output["error"] = json!({
+    let error = json!({
         "type": "object",
         "description": "Why the call failed, and what can be done about it.",
         "properties": { "kind": { "type": "string" }, "message": { "type": "string" }, "hint": { "type": "string" } },
         "required": ["message"]
     });
+    put(&mut output, "error", error);
     let output = json!({
         "type": "object",
         "properties": output,
@@ -152,6 +153,13 @@ fn tool(
         .with_title(title)
         .with_raw_output_schema(object(output))
         .with_annotations(annotations)
+}
+
+/// Puts one more value into an object.
+fn put(object: &mut Value, name: &str, value: impl Into<Value>) {
+    if let Some(object) = object.as_object_mut() {
+        object.insert(name.to_owned(), value.into());
+    }
 }
 
 /// Refuses the name of a mount that is not there.
@@ -223,15 +231,15 @@ impl Entry {
 
     fn json(&self) -> Value {
         let mut out = json!({ "name": self.name, "mount": self.mount.as_str() });
-        out[if self.is_template { "uriTemplate" } else { "uri" }] = self.uri.as_str().into();
+        put(&mut out, if self.is_template { "uriTemplate" } else { "uri" }, self.uri.as_str());
         let texts = [("title", &self.title), ("description", &self.description), ("mimeType", &self.mime_type)];
         for (key, text) in texts {
             if let Some(text) = text {
-                out[key] = text.as_str().into();
+                put(&mut out, key, text.as_str());
             }
         }
         if let Some(size) = self.size {
-            out["size"] = size.into();
+            put(&mut out, "size", size);
         }
         out
     }

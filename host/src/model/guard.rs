@@ -64,7 +64,7 @@ guards! {
     Entries = "entries",
     /// How many searches run at once.
     Searches = "searches",
-    /// How many watchers there are, and how much each watches.
+    /// How many watchers there are, how much each watches, and how often it is told of the list.
     Watchers = "watchers",
     /// What a revision may look like.
     Revision = "revision",

@@ -1,4 +1,5 @@
-//! Templates read backwards: which value of a variable a URI was made with.
+//! Variables of templates that are being filled in; and templates read backwards: which value of a variable a URI was made
+//! with.
 //!
 //! RFC 6570 says how a template is expanded, not how what was expanded is matched. A template becomes one regular
 //! expression, whose time grows with the URI and with nothing else, whatever a provider wrote. It matches exactly what the
@@ -7,6 +8,28 @@
 
 use percent_encoding::percent_decode_str;
 use regex::{Regex, RegexBuilder};
+
+/// A variable of a template that is being filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completing {
+    /// The template, relative, as the provider listed it.
+    pub template: String,
+    /// The variable's name.
+    pub name: String,
+    /// What it has so far.
+    pub value: String,
+    /// Names and values of the variables that are filled in already.
+    pub resolved: Vec<(String, String)>,
+}
+
+/// What the value of a variable could become.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Suggestions {
+    /// Whole values, best first.
+    pub values: Vec<String>,
+    /// How many there are in all, where that is known.
+    pub total: Option<u32>,
+}
 
 /// Bytes that the compiled expression of one template may take.
 const MAX_PROGRAM: usize = 1 << 20;

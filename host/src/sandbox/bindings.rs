@@ -43,7 +43,7 @@ impl Ready {
     /// Finds the interfaces. An optional one that is not exported is absent; one that is exported with other types is an
     /// error, as with the mandatory one.
     pub(super) fn new(pre: InstancePre<State>) -> wasmtime::Result<Self> {
-        let exports = |interface| pre.component().get_export_index(None, &named(interface)).is_some();
+        let exports = |interface| pre.component().get_export_index(None, named(interface)).is_some();
         let completion = exports("completion").then(|| completion::GuestIndices::new(&pre)).transpose()?;
         let revisions = exports("revisions").then(|| revisions::GuestIndices::new(&pre)).transpose()?;
         Ok(Self { provider: provider::GuestIndices::new(&pre)?, completion, revisions, pre })

@@ -245,7 +245,11 @@ impl Log {
     /// Whether it is text, by the end of its newest file that has one and can be looked at as it is.
     pub(crate) fn is_text(&self) -> bool {
         let mut plain = self.files.iter().filter(|file| !file.packed && file.size > 0);
-        plain.next().is_none_or(|file| end_of(file).is_some_and(|end| is_text(&end)))
+        plain.next().is_none_or(|file| match end_of(file) {
+            Ok(end) => is_text(&end),
+            // Renamed just now: that says nothing of what it is.
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        })
     }
 
     /// When it was last written to.
@@ -259,12 +263,12 @@ impl Log {
     }
 }
 
-fn end_of(file: &LogFile) -> Option<Vec<u8>> {
-    let mut open = fs::File::open(&file.path).ok()?;
+fn end_of(file: &LogFile) -> std::io::Result<Vec<u8>> {
+    let mut open = fs::File::open(&file.path)?;
     let mut end = Vec::new();
-    open.seek(SeekFrom::Start(file.size.saturating_sub(SNIFFED))).ok()?;
-    open.take(SNIFFED).read_to_end(&mut end).ok()?;
-    Some(end)
+    open.seek(SeekFrom::Start(file.size.saturating_sub(SNIFFED)))?;
+    open.take(SNIFFED).read_to_end(&mut end)?;
+    Ok(end)
 }
 
 /// Whether bytes are text: hardly any that steer, apart from those that are common in logs. A hole before the text is what

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::cursor::Kind;
 use super::super::{Asked, Handler, cursor, fault};
 use super::arguments::Arguments;
-use super::{Answered, Entry, MOUNT, NOTICE, known_mount, tool};
+use super::{Answered, Entry, MOUNT, NOTICE, known_mount, put, tool};
 use crate::catalog::listing::Listed;
 use crate::model::{MountName, Resource, Template, text};
 
@@ -173,7 +173,7 @@ fn answer(page: Page, templates: bool) -> Answered {
     let (resources, listed) = if templates { (Vec::new(), entries) } else { (entries, Vec::new()) };
     let mut structured = json!({ "resources": resources, "templates": listed, "notices": page.notices });
     if let Some(next) = page.next {
-        structured["nextCursor"] = next.into();
+        put(&mut structured, "nextCursor", next);
     }
     let mut content = vec![ContentBlock::text(lines.join("\n"))];
     content.extend(page.entries.into_iter().filter(|entry| !entry.is_template).map(Entry::link));

@@ -9,7 +9,7 @@ use super::super::{Asked, Handler, fault};
 use super::arguments::Arguments;
 use super::cut::{Lines, characters, displayed};
 use super::pointer::pointed;
-use super::{Answered, Entry, tool};
+use super::{Answered, Entry, put, tool};
 use crate::gateway::Read;
 use crate::gateway::consent::{Asking, Question};
 use crate::model::error::show_bytes;
@@ -212,7 +212,7 @@ impl Shown {
         let Chosen { contents: Contents { reference, mime_type, body, .. }, size } = one;
         let mut structured = json!({ "uri": reference, "size": size });
         if let Some(mime_type) = &mime_type {
-            structured["mimeType"] = mime_type.as_str().into();
+            put(&mut structured, "mimeType", mime_type.as_str());
         }
         let link = Entry {
             uri: reference.clone(),
@@ -232,17 +232,17 @@ impl Shown {
                 let (shown, hidden) = displayed(piece.text);
                 self.length += piece.length;
                 self.hidden += hidden;
-                structured["kind"] = "text".into();
-                structured["text"] = shown.as_str().into();
-                structured["offset"] = offset.into();
-                structured["total"] = piece.total.into();
+                put(&mut structured, "kind", "text");
+                put(&mut structured, "text", shown.as_str());
+                put(&mut structured, "offset", offset);
+                put(&mut structured, "total", piece.total);
                 self.content.push(ContentBlock::text(shown));
                 if piece.text.len() < size {
                     self.content.push(link.link());
                 }
             }
             Body::Blob(bytes) => {
-                structured["kind"] = "binary".into();
+                put(&mut structured, "kind", "binary");
                 let what = mime_type.as_deref().unwrap_or("unknown type");
                 let bytes_of = show_bytes(u64::try_from(size).unwrap_or(u64::MAX));
                 let said = format!("{reference}: binary, {what}, {bytes_of}; not shown as text");
@@ -269,15 +269,15 @@ impl Shown {
         }
         let mut structured = json!({ "uri": uri, "mount": mount.as_str(), "total": total, "contents": self.contents });
         if let Some(next) = self.next {
-            structured["nextOffset"] = next.into();
+            put(&mut structured, "nextOffset", next);
             head += &format!(" To read on, call again with offset = {next}.");
         }
         if self.omitted > 0 {
-            structured["omitted"] = self.omitted.into();
+            put(&mut structured, "omitted", self.omitted);
             head += &format!(" {} more contents are not shown.", self.omitted);
         }
         if self.hidden > 0 {
-            structured["hidden"] = self.hidden.into();
+            put(&mut structured, "hidden", self.hidden);
             head += &format!(" {} characters that hide or reorder text were left out.", self.hidden);
         }
         // A block of its own, so that nothing in the contents can pass for what is said about them.

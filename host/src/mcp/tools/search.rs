@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::{Asked, Handler};
 use super::arguments::Arguments;
-use super::{Answered, Entry, MOUNT, NOTICE, known_mount, tool};
+use super::{Answered, Entry, MOUNT, NOTICE, known_mount, put, tool};
 use crate::gateway::search::{Found, Match, Search, folded};
 use crate::model::{MountName, text};
 
@@ -106,8 +106,8 @@ fn answer(found: Found) -> Answered {
         entry.description = entry.description.map(|text| text::excerpt(&text, DESCRIPTION));
         lines.push(format!("{}\n  in its {}: {snippet}", entry.line(), place.as_str()));
         let mut one = entry.json();
-        one["matchedIn"] = place.as_str().into();
-        one["snippet"] = snippet.into();
+        put(&mut one, "matchedIn", place.as_str());
+        put(&mut one, "snippet", snippet);
         matches.push(one);
         links.push(entry.link());
     }

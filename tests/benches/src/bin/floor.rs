@@ -12,7 +12,7 @@ use belljar::admission::budget::Budget;
 use belljar::admission::{Admission, Gate};
 use belljar::audit::Sink;
 use belljar::catalog::{Catalog, Mount, Snapshot};
-use belljar::config::{Ask, Cache, Watch};
+use belljar::config::Watch;
 use belljar::gateway::Gateway;
 use belljar::gateway::consent::Consents;
 use belljar::gateway::watching::Watching;

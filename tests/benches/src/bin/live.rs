@@ -1,6 +1,11 @@
 //! What following changes costs: answers that are served again, pages of long lists, rounds over what is watched, and many
 //! who ask for the same. Processor time of the server, through the real binary over stdio or HTTP.
-#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first surprise, and prints")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a bench ends at the first surprise, and prints"
+)]
 
 use std::time::{Duration, Instant};
 
@@ -102,11 +107,11 @@ fn pages(title: &str, cases: &[(usize, usize)]) {
         }
         let ratio = at_first.median() / *base.get_or_insert_with(|| at_first.median());
         println!(
-            "| {mounts} x {resources} | {} | {} | {:.0} | {:.0} | {ratio:.2}x |",
+            "| {mounts} x {resources} | {} | {} | {:.0} | {} | {ratio:.2}x |",
             walked.as_millis(),
             memory / u64::try_from(count).unwrap_or(1).max(1),
             at_first.median(),
-            at_next.median(),
+            if next.is_null() { "-".to_owned() } else { format!("{:.0}", at_next.median()) },
         );
     }
 }

@@ -180,6 +180,8 @@ fn reread(scene: &Scene<'_>) -> String {
         std::thread::sleep(Duration::from_secs(1));
         (line.process.files(), line.process.mappings(), line.process.threads(), line.process.memory() >> 20)
     };
+    // A signal before it listens for signals ends a process.
+    assert!(within(SOON, || read(&line, WITNESS).is_ok()), "{}", line.process.stderr());
     (0..40).for_each(round);
     let before = measure();
     (40..40 + rounds).for_each(round);
