@@ -128,7 +128,8 @@ fn crowds_do_not_add_up_in_memory() {
     // Slots and buffers that are kept for later ones come to their number first.
     let before = crowds(12);
     let after = crowds(6);
-    assert!(after < before + 40, "from {before} to {after} MiB");
+    // Of each of the 32 places for calls, 2 MiB stay mapped once it was used.
+    assert!(after < before + 64, "from {before} to {after} MiB");
     // Eight at once, with 64 MiB each, and what an answer takes while it is written.
     let peak = client.wire().process.peak_memory() >> 20;
     assert!(peak < 8 * 64 + 256, "{peak} MiB at the most");
