@@ -252,7 +252,7 @@ pub(crate) fn not_served(scene: &Scene<'_>, why: &str) -> String {
     let error = scene.read("x").expect_err("it is served");
     assert_eq!(kind(&error), "not-found", "{error}");
     let log = scene.stage.process().stderr();
-    let line = log.lines().find(|line| line.contains(&format!("\"{}.wasm\" is not served", scene.name(""))));
+    let line = log.lines().find(|line| line.contains(&format!("\"{}\" is not served", scene.name(""))));
     let line = line.unwrap_or_else(|| panic!("nothing in the log: {log}"));
     assert!(line.contains(why), "{line}");
     format!("not served: {why}")

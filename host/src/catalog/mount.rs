@@ -216,7 +216,9 @@ impl Source {
         }
         let bytes = read_capped(&mut opened, cap).map_err(|error| fail(&error))?;
         let stamp = Stamp::of(&meta);
-        if opened.metadata().map(|meta| Stamp::of(&meta)).map_err(|error| fail(&error))? != stamp {
+        // When another file takes its place meanwhile, its entry changes; what was read of it is whole all the same.
+        let after = opened.metadata().map(|meta| Stamp::of(&meta)).map_err(|error| fail(&error))?;
+        if (after.size, after.modified) != (stamp.size, stamp.modified) {
             return Err(BEING_WRITTEN.to_owned());
         }
         let warning = if meta.mode() & 0o002 != 0 {
