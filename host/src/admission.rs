@@ -255,6 +255,8 @@ impl Admission {
             Some((own, turn))
         };
         match timeout_at(latest, slots).await {
+            // While it waited, answers that nobody takes may have filled the memory.
+            Ok(Some(_)) if self.budget.is_spent() => Err(ReadError::Busy(self.budget.explain())),
             Ok(Some(slots)) => Ok(permit(slots, Instant::now())),
             Ok(None) => Err(ReadError::Unavailable("belljar is shutting down".to_owned())),
             Err(_) => Err(ReadError::Busy(format!(

@@ -17,7 +17,10 @@
 //!  mcp         -> wire types, by move; failures through one table                mcp/{wire,fault}.rs
 //! ```
 //!
-//! Everything else that a client can ask for goes the same way: lists (`gateway/listing.rs`), completion
+//! What is fresh, or being read for somebody else, is served from `gateway/answers.rs`. Who is told of changes stands in
+//! `gateway/watching.rs`, and what is watched is looked at by `gateway/rounds.rs`, by calls like any other.
+//!
+//! Everything else that a client can ask for goes the same way: lists (`gateway/listing.rs`, kept in `catalog/kept.rs`), completion
 //! (`mcp/completion.rs`, `gateway/completing.rs`), and the tools that show models what there is (`mcp/tools.rs`,
 //! `gateway/search.rs`), which read and list through the gateway as any client does, and have no other way in.
 //!
