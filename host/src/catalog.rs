@@ -35,6 +35,24 @@ pub struct Snapshot {
     refused: Vec<Refused>,
     /// Mounts that wait for the operator's trust, sorted by name.
     quarantined: Vec<Quarantined>,
+    /// Mounts that are not there yet, sorted by name.
+    compiling: Vec<Compiling>,
+}
+
+/// A mount whose component is being compiled for the first time, or waits for that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiling {
+    /// Its name.
+    pub name: MountName,
+    /// Its base.
+    pub base: String,
+}
+
+impl Compiling {
+    /// What whoever lists is told.
+    pub fn notice(&self) -> String {
+        "not there yet: its component is being compiled; list again in a moment".to_owned()
+    }
 }
 
 /// Whose a base is.
@@ -52,7 +70,7 @@ impl Snapshot {
         mounts.sort_by(|a, b| a.name.cmp(&b.name));
         refused.sort();
         let bases = mounts.iter().enumerate().map(|(at, mount)| (mount.base.clone(), Place::Mount(at))).collect();
-        Self { mounts, bases, refused, quarantined: Vec::new() }
+        Self { mounts, bases, refused, quarantined: Vec::new(), compiling: Vec::new() }
     }
 
     /// The same with these in quarantine; their names and bases are distinct too.
@@ -64,13 +82,21 @@ impl Snapshot {
         Self { quarantined, ..self }
     }
 
-    /// Whether it serves, refuses and keeps in quarantine what `other` does: the very same mounts.
+    /// The same with these on their way.
+    #[must_use]
+    pub fn with_compiling(self, mut compiling: Vec<Compiling>) -> Self {
+        compiling.sort_by(|a, b| a.name.cmp(&b.name));
+        Self { compiling, ..self }
+    }
+
+    /// Whether it serves, refuses, compiles and keeps in quarantine what `other` does: the very same mounts.
     fn is_same(&self, other: &Self) -> bool {
         let same = |(own, other): (&Arc<Mount>, &Arc<Mount>)| Arc::ptr_eq(own, other);
         self.mounts.len() == other.mounts.len()
             && self.mounts.iter().zip(&other.mounts).all(same)
             && self.refused == other.refused
             && self.quarantined == other.quarantined
+            && self.compiling == other.compiling
     }
 
     /// The mount with the longest base that `uri` begins with, and the rest of `uri`.
@@ -137,6 +163,16 @@ impl Snapshot {
     /// What is not served until the operator trusts it.
     pub fn quarantined(&self) -> &[Quarantined] {
         &self.quarantined
+    }
+
+    /// What is on its way.
+    pub fn compiling(&self) -> &[Compiling] {
+        &self.compiling
+    }
+
+    /// Whether `uri` belongs to a mount that is on its way.
+    pub fn is_compiling(&self, uri: &str) -> bool {
+        self.compiling.iter().any(|one| uri.starts_with(&one.base))
     }
 }
 

@@ -6,11 +6,13 @@
 mod change;
 mod check;
 mod compiler;
+mod dev;
 mod flags;
 mod grant;
 mod inspect;
 mod list;
 mod live;
+mod new;
 mod open;
 mod outside;
 mod pins;
@@ -27,6 +29,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
 
 use crate::model::{Caller, Fault};
 
@@ -129,10 +132,20 @@ enum Verb {
         json: bool,
     },
     /// Checks configuration, components and grants, and says what would be served. Opens no socket, runs no provider.
-    #[command(after_help = "Example:\n  belljar check --config belljar.toml")]
+    #[command(
+        after_help = "Examples:\n  belljar check --config belljar.toml\n  belljar check --compile\n  belljar check --conformance notes.wasm"
+    )]
     Check {
         #[command(flatten)]
         at: Where,
+        /// Only compile components, into the cache that "serve" uses, and say how long each took and how large its code is:
+        /// these files, or those of the plugin directory.
+        #[arg(long, value_name = "FILE.wasm", num_args = 0.., conflicts_with = "conformance")]
+        compile: Option<Vec<PathBuf>>,
+        /// For developing providers: run this component, and say where it does not keep to the interface. It has the grants
+        /// of the mounts that the configuration makes of a file of its name, and is compared with no lock.
+        #[arg(long, value_name = "FILE.wasm", conflicts_with = "plugins")]
+        conformance: Option<PathBuf>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -181,6 +194,42 @@ enum Verb {
         #[command(flatten)]
         yes: Yes,
     },
+    /// Builds, serves and follows the provider that you are writing: builds on each save, shows each call with what it used and
+    /// was refused, and does what you type.
+    #[command(after_help = dev::HELP)]
+    Dev {
+        /// The project.
+        #[arg(value_name = "DIR", default_value = ".")]
+        dir: PathBuf,
+        /// What builds it, run by sh in DIR.
+        #[arg(long, value_name = "COMMAND")]
+        build: Option<String>,
+        /// The configuration (default: belljar.toml in DIR, if it is there).
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Where MCP clients connect. Loopback only; port 0 takes a free one.
+        #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+        http: SocketAddr,
+    },
+    /// Makes a project for a provider in the language of your choice, and says what to type next.
+    #[command(after_help = new::help())]
+    New {
+        /// The language.
+        #[arg(long, value_name = "LANG", required_unless_present = "list")]
+        lang: Option<String>,
+        /// The provider's name, and its mount's: small letters, digits, "-".
+        #[arg(value_name = "NAME", required_unless_present = "list")]
+        name: Option<String>,
+        /// Where to make it (default: NAME in the working directory). Must not exist yet.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+        /// Show the languages, and what each needs.
+        #[arg(long, conflicts_with_all = ["lang", "name", "dir"])]
+        list: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Compiles a component from standard input to standard output; belljar runs this in a process of its own.
     #[command(name = compiler::VERB, hide = true)]
     Compile,
@@ -198,6 +247,15 @@ enum Failure {
     Misused(String),
     /// It did not work.
     Failed(String),
+}
+
+impl Failure {
+    /// What to say.
+    fn why(self) -> String {
+        match self {
+            Self::Misused(why) | Self::Failed(why) => why,
+        }
+    }
 }
 
 impl From<String> for Failure {
@@ -244,9 +302,17 @@ pub fn main() -> ExitCode {
         Verb::List { at, mount, json, dev } => list::run(&at, dev.dev, mount.as_deref(), json),
         Verb::Read { at, uri, output, json, dev } => read::run(&at, dev.dev, &uri, output.as_deref(), json),
         Verb::Inspect { file, json } => inspect::run(&file, json),
-        Verb::Check { at, json, dev } => check::run(&at, dev.dev, json),
+        Verb::Check { at, compile: Some(files), json, .. } => check::compile::run(&at, &files, json),
+        Verb::Check { at, conformance: Some(file), json, .. } => check::conformance::run(at, &file, json),
+        Verb::Check { at, json, dev, .. } => check::run(&at, dev.dev, json),
         Verb::Grant { at, mount, gifts, yes } => grant::run(&at, &mount, &gifts.0, yes.yes),
         Verb::Revoke { at, mount, takings, all, yes } => revoke::run(&at, &mount, &takings.0, all, yes.yes),
+        Verb::Dev { dir, build, config, http } => dev::run(&dir, build.as_deref(), config.as_deref(), http),
+        Verb::New { lang, name, dir, list: _, json } => match (lang, name) {
+            (Some(lang), Some(name)) => new::run(&lang, &name, dir.as_deref(), json),
+            // clap sees to it that the list was asked for.
+            _ => new::list(json),
+        },
         Verb::Trust { at, mounts, yes } => trust::run(&at, &mounts, yes.yes),
     };
     let (code, why) = match result {
@@ -267,15 +333,18 @@ fn unguard() -> Result<(), String> {
     crate::model::Guard::switch_off(&names)
 }
 
-/// Sends the log to standard error. `RUST_LOG` chooses what is in it.
-fn start_log(default: &str) {
+/// What is in the log: what `RUST_LOG` says, or else `default`.
+fn log_filter(default: &str) -> EnvFilter {
     #[expect(clippy::disallowed_methods, reason = "the operator's choice of what is logged")]
     let wanted = std::env::var("RUST_LOG").unwrap_or_default();
     let filter = if wanted.is_empty() { default } else { &wanted };
-    let filter =
-        tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new(default))
+}
+
+/// Sends the log to standard error.
+fn start_log(default: &str) {
     let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(log_filter(default))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);

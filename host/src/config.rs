@@ -131,6 +131,13 @@ impl Mount {
     pub fn needs_pin(&self) -> bool {
         !self.grants.is_empty()
     }
+
+    /// The TCP ports that it may connect to: those of its grants, and where a person may be asked for an origin, those of
+    /// the web.
+    pub fn ports(&self) -> Vec<u16> {
+        let asked: &[u16] = if self.ask == Ask::Never { &[] } else { &[80, 443] };
+        [&self.grants.ports(), asked].concat()
+    }
 }
 
 /// What the machine and the command line say.
@@ -175,14 +182,9 @@ impl Config {
         }
     }
 
-    /// The TCP ports that mounts may connect to: those of their grants, and where a person may be asked for an origin,
-    /// those of the web.
+    /// The TCP ports that mounts may connect to.
     pub fn ports(&self) -> Vec<u16> {
-        let asked = |mount: &Mount| if mount.ask == Ask::Never { &[][..] } else { &[80, 443] };
-        self.mounts
-            .values()
-            .flat_map(|mount| mount.grants.ports().into_iter().chain(asked(mount).iter().copied()))
-            .collect()
+        self.mounts.values().flat_map(Mount::ports).collect()
     }
 
     fn parse(source: String, given: &Given) -> Result<Self, String> {

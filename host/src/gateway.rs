@@ -5,6 +5,7 @@
 mod answers;
 pub mod check;
 pub mod completing;
+pub mod conformance;
 pub mod consent;
 mod listing;
 mod record;
@@ -12,6 +13,7 @@ mod rounds;
 pub mod search;
 pub mod watching;
 
+use std::future::ready;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,8 +38,9 @@ use record::Recorder;
 use watching::Watching;
 
 /// How long the first requests wait for what lay in the plugin directory at the start. Compiling a component takes a
-/// fraction of a second, once; a client that saw an incomplete list would not ask again.
-const FIRST_LOAD: Duration = Duration::from_secs(20);
+/// fraction of a second, once, and an interpreter half a minute; a client that saw an incomplete list may not ask again,
+/// and one that waited for too long gives up.
+const FIRST_LOAD: Duration = Duration::from_secs(10);
 
 /// Longer than any loading takes.
 const LOADED: Duration = Duration::from_secs(24 * 3600);
@@ -77,21 +80,21 @@ impl Gateway {
         Self { catalog, sandbox, admission, audit, consents, answers, watching, list_time }
     }
 
-    /// The mounts, once everything that lay in the plugin directory at the start is loaded, or did not within
-    /// [`FIRST_LOAD`].
-    async fn settled(&self) -> Arc<Snapshot> {
+    /// The mounts, once everything that lay in the plugin directory at the start is loaded, or did not within ten
+    /// seconds.
+    pub async fn settled(&self) -> Arc<Snapshot> {
         self.catalog.settled(Instant::now() + FIRST_LOAD).await;
         self.catalog.snapshot()
-    }
-
-    /// Waits until everything that lay in the plugin directory at the start is loaded, or did not within twenty seconds.
-    pub async fn loaded_soon(&self) {
-        self.settled().await;
     }
 
     /// The mounts, once everything that lay in the plugin directory at the start is loaded, however long that takes.
     pub async fn loaded(&self) -> Arc<Snapshot> {
         self.catalog.settled(Instant::now() + LOADED).await;
+        self.catalog.snapshot()
+    }
+
+    /// The mounts now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
         self.catalog.snapshot()
     }
 
@@ -110,7 +113,7 @@ impl Gateway {
     /// # Errors
     /// Names the mount where one was found.
     pub async fn read(&self, caller: &Caller, uri: &str) -> Result<(Reading, Arc<Mount>), Fault> {
-        match self.read_asking(caller, uri, Asking::default(), std::future::ready(())).await? {
+        match self.read_asking(caller, uri, Asking::default(), ready(())).await? {
             Read::Given(reading, mount) => Ok((reading, mount)),
             Read::Asks(question) => {
                 let error = ReadError::Internal("a question to someone who cannot answer".to_owned());
@@ -222,7 +225,7 @@ impl Gateway {
         let operation = Operation::Read { reference };
         match self.call_asking(caller, mount, &operation, None, room, round).await? {
             Answer::Reading(reading) => check::reading(reading, operation.reference().unwrap_or_default(), mount),
-            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+            _ => Err(Answer::to_another()),
         }
     }
 
@@ -246,7 +249,10 @@ impl Gateway {
                 return Err(one.error());
             }
             if !is_loaded {
-                let why = "components are still being compiled, and that of this URI may be one of them";
+                let why = match snapshot.is_compiling(uri) {
+                    true => "its component is being compiled, which is done once; read again in a moment",
+                    false => "components are still being compiled, and that of this URI may be one of them",
+                };
                 return Err(ReadError::Unavailable(why.to_owned()));
             }
         }
@@ -268,9 +274,9 @@ impl Gateway {
     /// # Errors
     /// As a read.
     pub async fn describe(&self, caller: &Caller, mount: &Arc<Mount>) -> Result<Description, ReadError> {
-        match self.call(caller, mount, &Operation::Describe, None, std::future::ready(())).await? {
+        match self.call(caller, mount, &Operation::Describe, None).await? {
             Answer::Description(about) => Ok(check::description(about)),
-            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+            _ => Err(Answer::to_another()),
         }
     }
 
@@ -284,9 +290,9 @@ impl Gateway {
         mount: &Arc<Mount>,
         completing: Completing,
     ) -> Result<Suggestions, ReadError> {
-        match self.call(caller, mount, &Operation::Complete(completing), None, std::future::ready(())).await? {
+        match self.call(caller, mount, &Operation::Complete(completing), None).await? {
             Answer::Suggestions(given) => Ok(check::suggestions(given)),
-            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+            _ => Err(Answer::to_another()),
         }
     }
 
@@ -301,25 +307,25 @@ impl Gateway {
         references: Vec<String>,
     ) -> Result<Vec<Result<String, ReadError>>, ReadError> {
         let asked = references.len();
-        match self.call(caller, mount, &Operation::Revisions { references }, None, std::future::ready(())).await? {
+        match self.call(caller, mount, &Operation::Revisions { references }, None).await? {
             Answer::Revisions(given) => check::revisions(given, asked),
-            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+            _ => Err(Answer::to_another()),
         }
     }
 
-    /// Admits, calls, records. `by`: an earlier deadline than the mount's own. `room`: see [`Gateway::read_asking`].
+    /// Admits, calls, records. `by`: an earlier deadline than the mount's own.
     async fn call(
         &self,
         caller: &Caller,
         mount: &Arc<Mount>,
         operation: &Operation,
         by: Option<Instant>,
-        room: impl Future<Output = ()>,
     ) -> Result<Answer, ReadError> {
-        self.call_asking(caller, mount, operation, by, room, (&mut Round::default(), "")).await
+        self.call_asking(caller, mount, operation, by, ready(()), (&mut Round::default(), "")).await
     }
 
-    /// The same between questions about a URI: with what was allowed, and with what is asked when it has ended.
+    /// The same between questions about a URI: with what was allowed, and with what is asked when it has ended. `room`: see
+    /// [`Gateway::read_asking`].
     async fn call_asking(
         &self,
         caller: &Caller,

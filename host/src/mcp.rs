@@ -28,7 +28,6 @@ use rmcp::{RoleServer, ServerHandler};
 
 use crate::admission::budget::Budget;
 use crate::catalog::listing::{Listed, Position};
-use crate::gateway::consent::Asking;
 use crate::gateway::{Gateway, Listing, Read};
 use crate::model::{Caller, Guard, Resource, Template, text};
 use cursor::Cursors;
@@ -185,11 +184,8 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let asked = self.asked(&context);
         self.run(&context, async {
-            let asking = if asked.is_modern {
-                consent::asking(request.request_state.as_deref(), request.input_responses.as_ref(), &context)?
-            } else {
-                Asking::default()
-            };
+            let (state, answers) = (request.request_state.as_deref(), request.input_responses.as_ref());
+            let asking = consent::asking(&asked, state, answers, &context)?;
             let read = self.gateway.read_asking(&asked.caller, &request.uri, asking, self.outbox.room());
             Ok(match read.await.map_err(fault::to_error)? {
                 Read::Given(reading, mount) => wire::reading(reading, &mount, asked.is_modern).into(),

@@ -203,6 +203,13 @@ pub enum Answer {
     Revisions(Vec<Result<String, ReadError>>),
 }
 
+impl Answer {
+    /// What it is when this answers another operation than the one that was asked for: a mistake of belljar's own.
+    pub fn to_another() -> ReadError {
+        ReadError::Internal("an answer to another operation".to_owned())
+    }
+}
+
 /// How a provider describes itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {

@@ -14,6 +14,7 @@ mod lane;
 mod mask;
 mod meter;
 mod output;
+mod progress;
 mod state;
 
 use std::collections::HashMap;
@@ -199,7 +200,9 @@ impl Sandbox {
             return Err(why);
         }
         let started = std::time::Instant::now();
-        let code = self.compiler.compile(wasm).await.map_err(|NotCompiled { why, lasting }| {
+        let size = wasm.len() as u64;
+        let compiled = progress::told(name, size, self.compiler.compile(wasm)).await;
+        let code = compiled.map_err(|NotCompiled { why, lasting }| {
             if let Some(cache) = self.cache.as_ref().filter(|_| lasting)
                 && let Err(error) = cache.refuse(digest, &why)
             {
@@ -209,7 +212,7 @@ impl Sandbox {
             }
             why
         })?;
-        tracing::info!(mount = %name, "compiled in {} ms", started.elapsed().as_millis());
+        progress::ended(name, started.elapsed(), code.len() as u64);
         if let Some(cache) = &self.cache
             && let Err(error) = cache.store(digest, &code)
         {
@@ -228,6 +231,11 @@ impl Sandbox {
     /// Whether a component can be loaded, or refused, without compiling it.
     pub fn knows(&self, digest: &Digest) -> bool {
         self.cache.as_ref().is_some_and(|cache| cache.knows(digest))
+    }
+
+    /// Bytes of a component's compiled code in the cache.
+    pub fn code_len(&self, digest: &Digest) -> Option<u64> {
+        self.cache.as_ref()?.len(digest)
     }
 
     /// Removes compiled code that nobody has asked for in a long time. For when everything is loaded.

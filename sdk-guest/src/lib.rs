@@ -72,12 +72,3 @@ pub mod __private {
     #[cfg(target_family = "wasm")]
     pub use crate::export::*;
 }
-
-/// The examples there have to compile as well.
-#[cfg(doctest)]
-mod readme {
-    #[doc = include_str!("../README.md")]
-    mod own {}
-    #[doc = include_str!("../../README.md")]
-    mod front {}
-}

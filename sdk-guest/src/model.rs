@@ -1,7 +1,12 @@
 //! What a provider gives and gets, as plain data with builders. The fields are those of `wit/provider.wit`, where each
 //! is described in full; the generated types stay out of sight in `export`.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use crate::{Error, Result};
+
+/// Seconds from 1970 to where RFC 3339 ends.
+const YEAR_10000: u64 = 253_402_300_800;
 
 /// What a provider says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -267,6 +272,13 @@ impl Annotations {
         self
     }
 
+    /// Sets the time of the last change, such as a file's. What RFC 3339 has no words for (before 1970, after 9999) is left out.
+    pub fn last_modified_at(mut self, time: SystemTime) -> Self {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).ok().filter(|since| since.as_secs() < YEAR_10000);
+        self.last_modified = since.map(|_| humantime::format_rfc3339_seconds(time).to_string());
+        self
+    }
+
     /// Sets the time of the last change, in RFC 3339.
     pub fn last_modified(mut self, rfc3339: impl Into<String>) -> Self {
         self.last_modified = Some(rfc3339.into());
@@ -317,6 +329,30 @@ impl Page {
         let next_cursor = rest.next().and(resources.last().map(|last| last.reference.clone()));
         Page { resources, next_cursor }
     }
+
+    /// The page of at most `size` entries from `cursor` on, which is how many entries come before it: for entries in an
+    /// order of their own that seldom change. `entries` is used no further than needed.
+    ///
+    /// Fails with [`Error::Invalid`] for a cursor that is no number, or beyond the end.
+    pub fn at_offset(entries: impl IntoIterator<Item = Resource>, cursor: Option<&str>, size: usize) -> Result<Self> {
+        let foreign =
+            |cursor: &str| Error::invalid(format_args!("the cursor \"{cursor}\" is not one of this provider's"));
+        let offset = match cursor {
+            None => 0,
+            Some(cursor) if cursor.bytes().all(|b| b.is_ascii_digit()) => {
+                cursor.parse().map_err(|_| foreign(cursor))?
+            }
+            Some(cursor) => return Err(foreign(cursor)),
+        };
+        let mut rest = entries.into_iter();
+        let skipped = rest.by_ref().take(offset).count();
+        if let Some(cursor) = cursor.filter(|_| skipped < offset) {
+            return Err(foreign(cursor));
+        }
+        let resources: Vec<Resource> = rest.by_ref().take(size.max(1)).collect();
+        let next_cursor = rest.next().map(|_| (offset + resources.len()).to_string());
+        Ok(Page { resources, next_cursor })
+    }
 }
 
 impl Reading {
@@ -365,6 +401,11 @@ impl Contents {
     pub fn meta(mut self, key: impl Into<String>, json: impl Into<String>) -> Self {
         self.meta.push((key.into(), json.into()));
         self
+    }
+
+    /// Whether the body is text.
+    pub fn is_text(&self) -> bool {
+        matches!(self.body, Body::Text(_))
     }
 
     fn with(reference: String, body: Body) -> Self {

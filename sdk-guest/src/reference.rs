@@ -15,6 +15,7 @@
 //! # Ok::<(), belljar_guest::Error>(())
 //! ```
 
+use std::collections::BTreeMap;
 use std::str::Utf8Error;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -69,13 +70,34 @@ pub fn split(reference: &str) -> (&str, &str) {
     reference.split_once('?').unwrap_or((reference, ""))
 }
 
+/// The names and values of a query such as `q=two%20words&page=3`, in their order, still encoded. One without a `=` has the
+/// value `""`.
+pub fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    let given = query.split('&').filter(|pair| !pair.is_empty());
+    given.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
+/// All names and values of a query, decoded.
+///
+/// Fails with [`Error::Invalid`] for a name that is given twice.
+pub fn parameters(query: &str) -> Result<BTreeMap<String, String>> {
+    let mut all = BTreeMap::new();
+    for (name, value) in pairs(query) {
+        let name = decode(name)?;
+        if all.contains_key(&name) {
+            return Err(Error::invalid(format_args!("\"{name}\" is given twice")));
+        }
+        all.insert(name, decode(value)?);
+    }
+    Ok(all)
+}
+
 /// The decoded value of `name` in a query such as `q=two%20words&page=3`: `None` when it is absent, `""` when it has
 /// none.
 ///
 /// Decodes what percent-encoding says and nothing else: a `+` is a plus.
 pub fn query_value(query: &str, name: &str) -> Result<Option<String>> {
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+    for (key, value) in pairs(query) {
         if decode(key)? == name {
             return decode(value).map(Some);
         }

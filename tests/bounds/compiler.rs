@@ -5,7 +5,10 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use belljar_tests::places;
+use belljar_tests::{Era, places};
+use serde_json::json;
+
+use crate::place::{WITNESS, bare};
 
 /// The process as the host starts it; it waits for a component on its standard input.
 fn compiler() -> Child {
@@ -80,4 +83,56 @@ fn it_ends_with_whoever_started_it() {
         assert!(began.elapsed() < Duration::from_secs(10), "it goes on: {}", state());
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// The compiler that `server` has started, held up: as one that has an interpreter to compile.
+fn hold_up(server: u32) -> rustix::process::Pid {
+    let began = Instant::now();
+    loop {
+        // Any thread may have started it.
+        let all = fs::read_dir(format!("/proc/{server}/task")).into_iter().flatten().flatten();
+        let of_threads = all.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+        let pids: Vec<i32> = of_threads
+            .flat_map(|text| text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+            .collect();
+        for pid in pids {
+            let is_compiler = fs::read(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| String::from_utf8_lossy(&line).contains("compile-component"));
+            if is_compiler {
+                let pid = rustix::process::Pid::from_raw(pid).unwrap();
+                rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+                return pid;
+            }
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "no compiler was started");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What is compiled for long holds up nothing else: the others are served, whoever lists is told what is missing, whoever
+/// reads what it is waiting for; and when it is there, it is told too.
+#[test]
+fn a_long_compilation_holds_up_nothing_else() {
+    let mut site = bare();
+    let place = site.path("shared");
+    site.share(&place);
+    site.mount("clock");
+    assert!(site.run(&["check", "--compile"]).status.success());
+    site.mount_as("guest_imp", "imp.wasm");
+    let mut client = site.stdio(Era::Older);
+    let compiler = hold_up(client.wire().process.id());
+    let listed = client.request("resources/list", json!({})).unwrap();
+    assert_eq!(listed["resources"][0]["uri"], WITNESS);
+    let notices = listed["_meta"]["belljar/notices"].to_string();
+    assert!(notices.contains("\"imp\"") && notices.contains("is being compiled"), "{listed:#}");
+    let waiting = client.read("belljar://imp/ok").unwrap_err();
+    assert!(waiting.message.contains("is being compiled") && waiting.message.contains("read again"), "{waiting:?}");
+    assert!(client.text(WITNESS).contains("UTC"));
+    rustix::process::kill_process(compiler, rustix::process::Signal::CONT).unwrap();
+    let told = client.told(Duration::from_secs(60)).expect("the list has changed");
+    assert_eq!(told["method"], "notifications/resources/list_changed");
+    let now = client.request("resources/list", json!({})).unwrap();
+    assert!(!now["_meta"]["belljar/notices"].to_string().contains("compiled"), "{now:#}");
+    let log = client.close().stderr;
+    assert!(log.contains("that is done once") && log.contains("compiled in"), "{log}");
 }

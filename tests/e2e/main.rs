@@ -16,6 +16,7 @@ mod clients;
 mod consent;
 mod endings;
 mod expectations;
+mod languages;
 mod runs;
 mod tools;
 mod watching;

@@ -57,7 +57,11 @@ impl Server {
     /// Starts `command` and waits until it says on stderr where it listens.
     pub fn start(mut command: Command) -> Server {
         command.stdin(Pipe::null()).stdout(Pipe::null());
-        let mut process = Process::start(command);
+        Server::of(Process::start(command))
+    }
+
+    /// Waits until a process that was started says on stderr where it listens.
+    pub fn of(mut process: Process) -> Server {
         let address = process.await_stderr(START, |line| {
             let (_, url) = line.split_once("listening on http://")?;
             let (address, _) = url.split_once("/mcp")?;

@@ -40,6 +40,12 @@ pub fn component(stem: &str) -> PathBuf {
     built(&format!("guests/{stem}.wasm"))
 }
 
+/// A provider that was made with `belljar new` in this language, and built; `None` where this machine lacks the tools, and
+/// set-up has said so.
+pub fn language(lang: &str) -> Option<PathBuf> {
+    installed("languages", target().join(format!("languages/{lang}.wasm")))
+}
+
 /// The interpreter of the Python environment that holds this major version of the SDK; `None` where this machine cannot
 /// have one, and set-up has said so.
 pub fn python(major: u32) -> Option<PathBuf> {
@@ -64,14 +70,14 @@ pub fn client_script(path: &str) -> PathBuf {
 
 /// `path`, which set-up installed, unless `family` cannot be had here.
 ///
-/// `BELLJAR_SKIP` lists the families (`python`, `node`) that this machine lacks. `cargo xtask test` sets it, loudly and
+/// `BELLJAR_SKIP` lists the families (`python`, `node`, `languages`) that this machine lacks. `cargo xtask test` sets it, loudly and
 /// never in CI; without it a missing program is a failure.
 fn installed(family: &str, path: PathBuf) -> Option<PathBuf> {
     let skipped = env::var("BELLJAR_SKIP").unwrap_or_default();
     if skipped.split(',').any(|name| name == family) {
         return None;
     }
-    assert!(path.exists(), "{} is missing: `cargo xtask test` installs the clients", path.display());
+    assert!(path.exists(), "{} is missing: `cargo xtask test` brings it", path.display());
     Some(path)
 }
 

@@ -32,7 +32,8 @@ fn violations(file: &File, own: &[String]) -> Vec<String> {
         }
         let wrong = match file.path.rsplit('/').next() {
             Some("Cargo.lock") => line.starts_with("source = ") && line != format!("source = \"{CRATES}\""),
-            Some("package-lock.json") => line.contains("\"resolved\":"),
+            // A path within the repository is where a package is, not where it came from.
+            Some("package-lock.json") => line.contains("\"resolved\":") && line.contains("://"),
             Some(name) if name.starts_with("requirements") => !is_pin(line),
             _ => false,
         };
@@ -109,6 +110,7 @@ fn what_gives_nothing_away_is_fine() {
         ("a.md", "https://example.com/home/page and ./build/belljar and src/home/x"),
         ("Cargo.lock", "source = \"registry+https://github.com/rust-lang/crates.io-index\""),
         ("a/requirements-1.txt", "mcp==1.30.0"),
+        ("a/package-lock.json", "      \"resolved\": \"../sdk\","),
     ] {
         let file = File { path: path.to_owned(), text: line.to_owned() };
         assert_eq!(violations(&file, &own), Vec::<String>::new(), "{path}: {line}");

@@ -10,11 +10,13 @@
 
 mod components;
 mod dependencies;
+mod guide;
 mod interface;
 mod machine;
 mod names;
 mod power;
 mod ranks;
+mod sdk;
 mod source;
 mod surface;
 
@@ -24,7 +26,7 @@ use std::path::Path;
 use belljar_tests::places;
 
 /// Directories that hold nothing of the repository's own.
-const FOREIGN: [&str; 4] = [".git", "__pycache__", "node_modules", "target"];
+const FOREIGN: [&str; 7] = [".git", ".mypy_cache", ".venv", "__pycache__", "build", "node_modules", "target"];
 
 /// A text file of the repository.
 struct File {

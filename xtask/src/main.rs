@@ -9,12 +9,14 @@ mod build;
 mod demo;
 mod fuzz;
 mod hostile;
+mod languages;
 mod lint;
 mod report;
 mod setup;
 mod shell;
 mod soak;
 mod test;
+mod tools;
 
 use std::env;
 use std::process::ExitCode;
@@ -29,6 +31,7 @@ cargo xtask <verb>
           --prove-guards: instead, run each hostile row without its guards; it must go red
   hostile run the hostile table, and write what it found into docs/containment.md
   build   target/release/belljar, target/plugins/*.wasm, target/guests/*.wasm
+  languages  a provider in each language, as `belljar new` makes it: built and tested; installs what that takes
   bench   what a read costs, in ratios: against the bare engine, and against rmcp without a sandbox
   lint    formatting, clippy, documentation
   fuzz    what takes hostile bytes, under libFuzzer: [--target NAME] [--seconds N] [--keep]
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         "test" => test::run(&shell),
         "hostile" => setup::wasm_target(&shell).and_then(|()| hostile::run(&shell)),
         "build" => setup::wasm_target(&shell).and_then(|()| build::run(&shell)),
+        "languages" => languages(&shell),
         "bench" => bench::run(&shell),
         "fuzz" => fuzz::run(&shell, env::args().skip(2)),
         "soak" => soak::run(&shell, env::args().skip(2)),
@@ -64,6 +68,13 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
+}
+
+fn languages(shell: &Shell) -> anyhow::Result<()> {
+    setup::wasm_target(shell)?;
+    tools::run(shell)?;
+    build::run(shell)?;
+    languages::run(shell).map(|took| println!("\n{took}"))
 }
 
 fn fail(error: &anyhow::Error) -> ExitCode {

@@ -88,14 +88,19 @@ fn python(shell: &Shell) -> Result<()> {
     for major in ["1", "2"] {
         let pins = shell.root.join(format!("tests/e2e/clients/py/requirements-{major}.txt"));
         let place = shell.target.join(format!("clients/py{major}"));
-        install(&[&pins], &place, &format!("the Python clients (mcp {major})"), || {
-            shell::run_quietly(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&place))?;
-            let mut pip = Command::new(place.join("bin/python"));
-            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
-            shell::run_quietly(pip.arg(&pins))
-        })?;
+        environment(&pins, &place, &format!("the Python clients (mcp {major})"))?;
     }
     Ok(())
+}
+
+/// Makes a virtual environment in `place` with what the requirements `pins` name.
+pub(crate) fn environment(pins: &PathBuf, place: &Path, what: &str) -> Result<()> {
+    install(&[pins], place, what, || {
+        shell::run_quietly(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place))?;
+        let mut pip = Command::new(place.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+        shell::run_quietly(pip.arg(pins))
+    })
 }
 
 fn node(shell: &Shell) -> Result<()> {

@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::build::Part;
 use crate::report::Report;
-use crate::setup;
+use crate::setup::{self, Missing};
 use crate::shell::Shell;
-use crate::{build, lint};
+use crate::{build, languages, lint, tools};
 
 /// A family of tests that needs a kernel with Landlock.
 const LANDLOCK: &str = "landlock";
@@ -22,6 +22,15 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
         setup::wasm_target(shell)?;
         setup::lints(shell)?;
         missing = setup::clients(shell)?;
+        Ok(())
+    });
+    report.step("tools of other languages", || {
+        if let Err(error) = tools::run(shell) {
+            if shell.ci {
+                return Err(error.context("CI skips no language"));
+            }
+            missing.push(Missing { family: "languages", reason: format!("{error:#}") });
+        }
         Ok(())
     });
     if !report.failed() {
@@ -39,10 +48,14 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
         skipped.push(LANDLOCK);
         report.skip("second wall", "left out by BELLJAR_SKIP=landlock");
     }
+    if !skipped.contains(&"languages") {
+        report.noted_step("a provider in each language", || languages::run(shell));
+        report.noted_step("tests of other projects", || build::test_projects(shell));
+    }
     report.noted_step("tests of components", || tests(shell, Part::Components, ""));
     report.noted_step("tests", || tests(shell, Part::Host, &skipped.join(",")));
     for missing in &missing {
-        report.skip(&format!("{} clients", missing.family), &missing.reason);
+        report.skip(missing.family, &missing.reason);
     }
     report.finish()
 }

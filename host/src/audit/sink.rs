@@ -52,9 +52,20 @@ impl Sink {
     /// # Errors
     /// When no thread can be started.
     pub fn to_writer(out: impl Write + Send + 'static) -> std::io::Result<Self> {
+        Self::written_as(Record::to_line, out)
+    }
+
+    /// Writes each record to `out` as `form` says, and a line break.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn written_as(
+        form: impl Fn(&Record) -> String + Send + 'static,
+        out: impl Write + Send + 'static,
+    ) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::default());
         let own = Arc::clone(&queue);
-        let writer = std::thread::Builder::new().name("audit".to_owned()).spawn(move || write_all(&own, out))?;
+        let writer = std::thread::Builder::new().name("audit".to_owned()).spawn(move || write_all(&own, form, out))?;
         Ok(Self { queue: Some(queue), writer: Mutex::new(Some(writer)) })
     }
 
@@ -111,7 +122,7 @@ fn gather(queue: &Queue) -> Vec<Record> {
     records
 }
 
-fn write_all(queue: &Queue, mut out: impl Write) {
+fn write_all(queue: &Queue, form: impl Fn(&Record) -> String, mut out: impl Write) {
     let mut failed = false;
     loop {
         let records = gather(queue);
@@ -120,7 +131,7 @@ fn write_all(queue: &Queue, mut out: impl Write) {
         }
         let mut lines = String::with_capacity(records.len() * 512);
         for record in records {
-            lines.push_str(&record.to_line());
+            lines.push_str(&form(&record));
             lines.push('\n');
         }
         match out.write_all(lines.as_bytes()).and_then(|()| out.flush()) {

@@ -76,7 +76,7 @@ impl Position {
 ///
 /// # Errors
 /// When the cursor cannot be right.
-pub(super) fn check_cursor(next: &str, last: Option<&str>, pages: u32) -> Result<(), ReadError> {
+pub fn check_cursor(next: &str, last: Option<&str>, pages: u32) -> Result<(), ReadError> {
     if !Guard::Cursor.is_on() {
         return Ok(());
     }
@@ -162,7 +162,7 @@ impl Listed for Resource {
     fn unpack(answer: Answer) -> Result<(Vec<Self>, Option<String>), ReadError> {
         match answer {
             Answer::Page(page) => Ok((page.resources, page.next)),
-            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+            _ => Err(Answer::to_another()),
         }
     }
 
@@ -220,7 +220,7 @@ impl Listed for Template {
                 format!("list-templates gave {} templates; at most {MAX_TEMPLATES} are served", all.len()),
             )),
             Answer::Templates(all) => Ok((all, None)),
-            _ => Err(ReadError::Internal("an answer to another operation".to_owned())),
+            _ => Err(Answer::to_another()),
         }
     }
 

@@ -20,12 +20,12 @@ use tokio::time::{Instant, sleep_until};
 
 use super::mount::{Stamp, look};
 use super::plan::{Plan, files, plan};
-use super::{Catalog, Mount, Quarantined, Refused, Snapshot, Source};
+use super::{Catalog, Compiling, Mount, Quarantined, Refused, Snapshot, Source};
 use crate::config::Config;
-use crate::grants::Requested;
 use crate::model::{Digest, MountName};
 use crate::sandbox::{Loaded, Sandbox};
 pub use making::Within;
+use making::load_bare;
 pub use pace::Pace;
 use told::tell;
 
@@ -51,6 +51,8 @@ pub struct Loader {
     sandbox: Arc<Sandbox>,
     catalog: Arc<Catalog>,
     config: Arc<Config>,
+    /// The only file that is looked at; none: all are.
+    only: Option<String>,
     /// None: everything can be opened.
     within: Option<Within>,
     seen: HashMap<String, Seen>,
@@ -121,6 +123,14 @@ type Found = Result<(Facts, Option<Arc<[u8]>>), String>;
 type Worked = Option<Result<Loaded, String>>;
 
 impl State {
+    /// What is not served, because it has to be compiled first.
+    fn compiling(&self) -> Vec<Compiling> {
+        let is_shown =
+            |name: &MountName| self.served.contains_key(name) || self.quarantined.iter().any(|one| one.name == *name);
+        let waiting = self.waiting.iter().map(|one| &one.plan).filter(|plan| !is_shown(&plan.name));
+        waiting.map(|plan| Compiling { name: plan.name.clone(), base: plan.base.clone() }).collect()
+    }
+
     fn refuse(&mut self, plan: &Plan, why: String) {
         self.refused.push(Refused { name: plan.name.to_string(), reason: why });
     }
@@ -147,6 +157,7 @@ impl Loader {
             sandbox,
             catalog,
             config,
+            only: None,
             within,
             seen: HashMap::new(),
             state: State::default(),
@@ -159,6 +170,12 @@ impl Loader {
             retry: None,
             patience: RETRY,
         }
+    }
+
+    /// The same, that looks at no other file than this.
+    #[must_use]
+    pub fn only(self, file: String) -> Self {
+        Self { only: Some(file), ..self }
     }
 
     /// What is served now was made by this.
@@ -182,6 +199,11 @@ impl Loader {
     pub fn lacks_pin(&self) -> Vec<(MountName, Digest)> {
         let lacks = self.state.quarantined.iter().filter(|one| one.pinned().is_none());
         lacks.map(|one| (one.name.clone(), one.found)).collect()
+    }
+
+    /// Whether everything that the last scan found is served or refused.
+    pub fn is_done(&self) -> bool {
+        self.state.waiting.is_empty() && self.is_published
     }
 
     /// Loads everything, and returns when that is done.
@@ -215,7 +237,12 @@ impl Loader {
             }
         };
         let config = Arc::clone(&self.config);
-        let (plans, refused) = plan(files, &config);
+        let (mut plans, mut refused) = plan(files, &config);
+        if let Some(only) = &self.only {
+            plans.retain(|plan| plan.file == *only);
+            refused.retain(|refused| refused.name == *only);
+            unnamed.clear();
+        }
         let mut next = State { refused, ..State::default() };
         next.refused.append(&mut unnamed);
         let loaded: HashMap<Digest, Arc<Mount>> =
@@ -359,11 +386,7 @@ impl Loader {
                         }
                     }
                 };
-                let loaded = match Requested::default().configure(&ambient) {
-                    Ok(nothing) => sandbox.load(&name, bytes, &digest, nothing).await,
-                    Err(why) => Err(why),
-                };
-                (digest, Some(loaded))
+                (digest, Some(load_bare(&sandbox, &ambient, (&name, bytes, &digest)).await))
             });
             self.running.insert(digest, task);
         }
@@ -409,7 +432,8 @@ impl Loader {
     fn show(&mut self, state: &State) {
         self.published = Instant::now();
         let snapshot = Snapshot::new(state.served.values().cloned().collect(), state.refused.clone())
-            .with_quarantined(state.quarantined.clone());
+            .with_quarantined(state.quarantined.clone())
+            .with_compiling(state.compiling());
         let old = self.catalog.snapshot();
         if snapshot.is_same(&old) {
             return;

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use futures_util::future::{pending, select_all};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
@@ -112,6 +113,17 @@ struct Walked {
     identity: Identity,
     watches: HashSet<i32>,
     is_whole: bool,
+}
+
+/// Waits until something changed in one of these; for ever, where there are none.
+pub fn any_changed<'w>(watched: impl IntoIterator<Item = &'w Watched>) -> impl Future<Output = ()> {
+    let all: Vec<_> = watched.into_iter().map(|one| Box::pin(one.changed())).collect();
+    async {
+        match all.is_empty() {
+            true => pending().await,
+            false => drop(select_all(all).await),
+        }
+    }
 }
 
 impl Watcher {

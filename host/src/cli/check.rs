@@ -1,5 +1,8 @@
 //! `belljar check`: everything that `serve` does before it serves.
 
+pub(super) mod compile;
+pub(super) mod conformance;
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -13,7 +16,7 @@ use crate::config::Config;
 use crate::config::lock::Pins;
 
 pub(super) fn run(at: &Where, dev: bool, as_json: bool) -> Result<ExitCode, Failure> {
-    super::start_log(if as_json { "error" } else { "warn,belljar::catalog=error" });
+    super::start_log(if as_json { "error" } else { "warn,belljar::catalog=error,belljar::compiling=info" });
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Look))?;
     let wall = wall::raise(&config, None)?;
     wall.runtime()?.block_on(async {

@@ -20,15 +20,7 @@ const MAX: u64 = 512 << 20;
 
 pub(super) fn run(path: &Path, as_json: bool) -> Result<ExitCode, Failure> {
     super::start_log("error");
-    let shown = text::excerpt(&path.display().to_string(), 200);
-    let fail = |error: &std::io::Error| Failure::Failed(format!("cannot read \"{shown}\": {error}"));
-    #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
-    let meta = std::fs::metadata(path).map_err(|error| fail(&error))?;
-    if !meta.is_file() {
-        return Err(Failure::Failed(format!("\"{shown}\" is not a regular file")));
-    }
-    #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
-    let bytes = File::open(path).and_then(|file| read_capped(file, MAX)).map_err(|error| fail(&error))?;
+    let (shown, bytes) = read(path)?;
     let digest = Digest::of(&bytes);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = MountName::from_stem(&stem);
@@ -58,6 +50,20 @@ pub(super) fn run(path: &Path, as_json: bool) -> Result<ExitCode, Failure> {
         super::print(&to_text(&shown, bytes.len() as u64, &digest, &profile, mount, refused.as_deref()))?;
     }
     Ok(if refused.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Reads a file that was named on the command line; with its name for messages.
+pub(super) fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
+    let shown = text::excerpt(&path.display().to_string(), 200);
+    let fail = |error: &std::io::Error| Failure::Failed(format!("cannot read \"{shown}\": {error}"));
+    #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
+    let meta = std::fs::metadata(path).map_err(|error| fail(&error))?;
+    if !meta.is_file() {
+        return Err(Failure::Failed(format!("\"{shown}\" is not a regular file")));
+    }
+    #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
+    let bytes = File::open(path).and_then(|file| read_capped(file, MAX)).map_err(|error| fail(&error))?;
+    Ok((shown, bytes))
 }
 
 /// Compiles and links it as a mount without grants.

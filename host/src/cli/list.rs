@@ -24,7 +24,7 @@ struct Whole {
 }
 
 pub(super) fn run(at: &Where, dev: bool, only: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
-    super::start_log("error");
+    super::start_log("error,belljar::compiling=info");
     let only = only.map(MountName::new).transpose().map_err(Failure::Misused)?;
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
     let wall = wall::raise(&config, None)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
-use futures_util::future::{pending, select_all};
+use futures_util::future::pending;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::outside::{Outside, Reread};
 use super::{Failure, Where, open};
 use crate::catalog::reload::{Loader, Next, Pace, Within};
-use crate::catalog::watch::{Reach, Watched, Watcher};
+use crate::catalog::watch::{Reach, Watched, Watcher, any_changed};
 use crate::config::{Config, Given};
 use crate::model::{Digest, MountName};
 
@@ -44,7 +44,7 @@ pub(super) type Look = Option<(u64, u64, u64, i64, i64)>;
 /// # Errors
 /// When it cannot be said where it is.
 pub(super) fn look_at_configuration(at: &Where) -> Result<Look, Failure> {
-    Ok(look(&open::given(at)?.0))
+    Ok(look(&open::place(at)?.0))
 }
 
 fn look(path: &Path) -> Look {
@@ -150,13 +150,6 @@ enum Event {
     Loaded(Next),
 }
 
-async fn changed(watched: &[Watched]) {
-    match watched {
-        [] => pending().await,
-        some => drop(select_all(some.iter().map(|one| Box::pin(one.changed()))).await),
-    }
-}
-
 async fn hangup(signal: Option<&mut Signal>) {
     match signal {
         None => pending().await,
@@ -186,8 +179,8 @@ impl Following {
             }
         };
         let event = tokio::select! {
-            () = changed(&self.plugins) => Event::Components,
-            () = changed(&self.places) => Event::Texts,
+            () = any_changed(&self.plugins) => Event::Components,
+            () = any_changed(&self.places) => Event::Texts,
             () = hangup(self.hangups.as_mut()) => Event::Hangup,
             result = read(self.reading.as_mut()) => Event::Read(result),
             next = self.loader.step() => Event::Loaded(next),
@@ -268,10 +261,7 @@ impl Following {
         let mut config = reread.into_config(&self.live.path, &self.live.given)?;
         config.ambient.network.clone_from(&old.ambient.network);
         if config.ambient.network.is_none() && self.live.within.is_none() && !config.ports().is_empty() {
-            let said = |failure| match failure {
-                Failure::Misused(why) | Failure::Failed(why) => why,
-            };
-            config.ambient.network = Some(Arc::new(open::network(&config, &self.live.own).map_err(said)?));
+            config.ambient.network = Some(Arc::new(open::network(&config, &self.live.own).map_err(Failure::why)?));
         }
         Ok(config)
     }

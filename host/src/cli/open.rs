@@ -18,7 +18,7 @@ use super::{Failure, Where, store};
 use crate::admission::Admission;
 use crate::admission::budget::Budget;
 use crate::audit::Sink;
-use crate::catalog::reload::Loader;
+use crate::catalog::reload::{Loader, Within};
 use crate::catalog::watch::Watcher;
 use crate::catalog::{Catalog, mount};
 use crate::config::{Audit, Config, FILE, Given};
@@ -67,12 +67,17 @@ pub(super) fn furnish(config: &mut Config, own: &[SocketAddr]) -> Result<(), Fai
     Ok(())
 }
 
-/// Where the configuration is or would be, and all that it is read with.
-pub(super) fn given(at: &Where) -> Result<(PathBuf, Given), Failure> {
+/// Where the configuration is or would be, and the working directory.
+pub(super) fn place(at: &Where) -> Result<(PathBuf, PathBuf), Failure> {
     #[expect(clippy::disallowed_methods, reason = "where the operator is")]
     let directory = std::env::current_dir()
         .map_err(|error| Failure::Failed(format!("the working directory cannot be found: {error}")))?;
-    let path = directory.join(at.config.as_deref().unwrap_or(Path::new(FILE)));
+    Ok((directory.join(at.config.as_deref().unwrap_or(Path::new(FILE))), directory))
+}
+
+/// Where the configuration is or would be, and all that it is read with.
+pub(super) fn given(at: &Where) -> Result<(PathBuf, Given), Failure> {
+    let (path, directory) = place(at)?;
     let file = store::read(&path)?.map(|text| (path.clone(), text));
     let home = variable("HOME");
     let place = |name: &str, below: &str| {
@@ -149,43 +154,63 @@ pub(super) fn open(
     keeper: Option<Arc<dyn Keeper>>,
     live: Option<Live>,
 ) -> Result<Opened, Failure> {
-    // A file that may not grow any more is an error of the write, as a full disk is, and not the end of everything.
-    let too_large = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
-    let _ = tokio::signal::unix::signal(too_large);
     let config = Arc::new(config);
-    let dir = plugins(&config)?;
-    let key = installation_key(&config.state);
-    let sandbox = Arc::new(sandbox(&config, &key)?);
     let audit = audit(&config.audit, quiet)?;
-    let budget = Budget::new(config.total_memory);
-    let catalog = Arc::new(Catalog::new(Arc::clone(&budget)));
     // Only what goes on serving has changes to follow.
     let watcher = live.as_ref().and_then(|_| watcher());
-    let calls = usize::try_from(config.calls).unwrap_or(usize::MAX);
-    let gateway = Arc::new(Gateway::new(
-        Arc::clone(&catalog),
-        Arc::clone(&sandbox),
-        Admission::new(calls, budget),
-        audit,
-        // What was answered is remembered by this process alone, so that its key is its own too.
-        Consents::new(&fresh_key(), keeper),
-        Watching::new(config.watch.clone(), watcher.clone()),
-        config.list_time,
-    ));
-    gateway.follow();
     let within = live.as_ref().and_then(|live| live.within.clone());
-    let mut loader = Loader::new(dir, Arc::clone(&config), within, sandbox, catalog);
+    let (opened, mut loader) = assemble(config, |_| Ok(audit), keeper, within, watcher.clone())?;
     tokio::spawn(async move {
         match live {
             Some(live) => live.run(loader, watcher).await,
             None => loader.load().await,
         }
     });
-    Ok(Opened { gateway, config, key })
+    Ok(opened)
+}
+
+/// Opens what mounts are made of one file of the plugin directory, and nothing else. There are no records of it.
+pub(super) fn open_only(config: Config, file: &str) -> Result<Opened, Failure> {
+    let (opened, loader) = assemble(Arc::new(config), |_| Ok(Sink::off()), None, None, None)?;
+    let mut loader = loader.only(file.to_owned());
+    tokio::spawn(async move { loader.load().await });
+    Ok(opened)
+}
+
+/// Puts together everything that serves, and what will load it. `audit`: makes what keeps the records of what is served.
+pub(super) fn assemble(
+    config: Arc<Config>,
+    audit: impl FnOnce(&Arc<Catalog>) -> Result<Sink, Failure>,
+    keeper: Option<Arc<dyn Keeper>>,
+    within: Option<Within>,
+    watcher: Option<Watcher>,
+) -> Result<(Opened, Loader), Failure> {
+    // A file that may not grow any more is an error of the write, as a full disk is, and not the end of everything.
+    let too_large = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    let _ = tokio::signal::unix::signal(too_large);
+    let dir = plugins(&config)?;
+    let key = installation_key(&config.state);
+    let sandbox = Arc::new(sandbox(&config, &key)?);
+    let budget = Budget::new(config.total_memory);
+    let catalog = Arc::new(Catalog::new(Arc::clone(&budget)));
+    let calls = usize::try_from(config.calls).unwrap_or(usize::MAX);
+    let gateway = Arc::new(Gateway::new(
+        Arc::clone(&catalog),
+        Arc::clone(&sandbox),
+        Admission::new(calls, budget),
+        audit(&catalog)?,
+        // What was answered is remembered by this process alone, so that its key is its own too.
+        Consents::new(&fresh_key(), keeper),
+        Watching::new(config.watch.clone(), watcher),
+        config.list_time,
+    ));
+    gateway.follow();
+    let loader = Loader::new(dir, Arc::clone(&config), within, sandbox, catalog);
+    Ok((Opened { gateway, config, key }, loader))
 }
 
 /// What tells of changes in directories. Without it, belljar looks from time to time.
-fn watcher() -> Option<Watcher> {
+pub(super) fn watcher() -> Option<Watcher> {
     Watcher::start().inspect_err(|why| tracing::warn!("changes are not noticed at once: {why}")).ok()
 }
 
@@ -221,7 +246,7 @@ pub(super) fn private_dir(path: &Path) -> Result<Dir, String> {
 }
 
 /// The secret that cursors and compiled code are authenticated with, made on the first start.
-fn installation_key(state: &Path) -> [u8; 32] {
+pub(super) fn installation_key(state: &Path) -> [u8; 32] {
     kept_key(state).unwrap_or_else(|why| {
         tracing::warn!("no lasting key: {why}; list cursors and compiled code are valid for this run only");
         fresh_key()

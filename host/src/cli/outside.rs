@@ -171,14 +171,8 @@ pub(super) fn child(at: &Where) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn said(failure: Failure) -> String {
-    match failure {
-        Failure::Misused(why) | Failure::Failed(why) => why,
-    }
-}
-
 fn read_again(at: &Where, dev: bool) -> Result<Reread, String> {
-    let (_, given) = open::given(at).map_err(said)?;
+    let (_, given) = open::given(at).map_err(Failure::why)?;
     let text = given.file.as_ref().map(|(_, text)| text.clone());
     let mut config = Config::read(given)?;
     let pins = if dev {
@@ -203,25 +197,25 @@ fn keep(at: &Where, mount: &str, digest: &str, grant: &str, what: &str) -> Resul
         let draft = Change::draft(at, |document, _| {
             change::mount(document, &mount, |table| (kind.keep)(table, what).map_err(Failure::Failed))
         });
-        let change = draft.map_err(said)?;
+        let change = draft.map_err(Failure::why)?;
         if change.old.mounts.get(&mount).is_none_or(|own| own.ask != Ask::Persist) {
             return Err(format!("[mounts.{mount}] no longer says  ask = \"persist\""));
         }
-        let candidate = Candidate::find(&change.new, &mount).map_err(said)?;
+        let candidate = Candidate::find(&change.new, &mount).map_err(Failure::why)?;
         if candidate.digest != digest || candidate.has_changed() {
             return Err(format!(
                 "the component of \"{mount}\" was exchanged meanwhile; look at it: belljar trust {mount}"
             ));
         }
-        let turn = change.turn().map_err(said)?;
-        if !change.is_current().map_err(said)? {
+        let turn = change.turn().map_err(Failure::why)?;
+        if !change.is_current().map_err(Failure::why)? {
             continue;
         }
         // The pin first, as `grant` does.
         let mut lock = pins::read(&change.new.lock)?;
         candidate.pin(&mut lock);
         pins::write(&turn, &change.new, &lock)?;
-        if change.write(&turn).map_err(said)? {
+        if change.write(&turn).map_err(Failure::why)? {
             tracing::warn!(mount = %mount, "a person allowed {grant} \"{}\" for good; it is in the configuration", text::excerpt(what, 200));
             return Ok(());
         }

@@ -18,8 +18,10 @@ pub(super) enum Pinning {
     Pin,
     /// It only looks at them: nothing is written.
     Look,
-    /// Nothing is pinned and nothing is compared.
+    /// Nothing is pinned and nothing is compared, with a warning.
     Off,
+    /// Nothing is pinned and nothing is compared: who runs it is the author of what it runs.
+    Author,
 }
 
 impl Pinning {
@@ -34,8 +36,10 @@ pub(super) const DEV: &str = "--dev: no component is compared with belljar.lock;
 
 /// Fills in which bytes may use the grants of which mount.
 pub(super) fn apply(config: &mut Config, how: Pinning) {
-    if how == Pinning::Off {
-        let _ = writeln!(std::io::stderr().lock(), "belljar: warning: {DEV}");
+    if matches!(how, Pinning::Off | Pinning::Author) {
+        if how == Pinning::Off {
+            let _ = writeln!(std::io::stderr().lock(), "belljar: warning: {DEV}");
+        }
         config.pins = Pins::Off;
         return;
     }
@@ -65,10 +69,7 @@ fn unpinned(config: &Config, lock: &Lock) -> bool {
 
 /// Writes the missing pins.
 fn pin(config: &Config) -> Result<Pins, String> {
-    let fail = |failure| match failure {
-        Failure::Misused(why) | Failure::Failed(why) => why,
-    };
-    let dir = open::plugins(config).map_err(fail)?;
+    let dir = open::plugins(config).map_err(Failure::why)?;
     let turn = store::turn(&[&config.lock])?;
     // Another first start may have been quicker.
     let mut lock = read(&config.lock)?;

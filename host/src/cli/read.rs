@@ -20,7 +20,7 @@ use crate::model::{Body, Contents, Reading, text};
 const LONGEST_LINE: u64 = 1024;
 
 pub(super) fn run(at: &Where, dev: bool, uri: &str, output: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
-    super::start_log("warn,rmcp=error");
+    super::start_log("warn,rmcp=error,belljar::compiling=info");
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
     let keeper = outside::start_keeper(at, &config)?;
     let wall = wall::raise(&config, output)?;

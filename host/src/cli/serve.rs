@@ -52,7 +52,7 @@ async fn keep_timers_cheap() {
 }
 
 /// Listens on `address`, without a thread.
-fn listen(address: SocketAddr) -> Result<StdListener, Failure> {
+pub(super) fn listen(address: SocketAddr) -> Result<StdListener, Failure> {
     let fail = |error| Failure::Failed(format!("cannot listen on \"{address}\": {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     #[expect(clippy::disallowed_methods, reason = "the operator's address, checked to be loopback")]
@@ -97,7 +97,7 @@ async fn serve(config: Config, listener: Option<StdListener>, live: Live) -> Res
 ///
 /// # Errors
 /// When it is not a loopback address.
-fn check_address(address: &SocketAddr) -> Result<(), String> {
+pub(super) fn check_address(address: &SocketAddr) -> Result<(), String> {
     if address.ip().is_loopback() || !Guard::Loopback.is_on() {
         return Ok(());
     }

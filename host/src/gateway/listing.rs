@@ -68,6 +68,9 @@ impl Gateway {
             for one in snapshot.quarantined().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
                 walk.tell(&one.name, one.notice());
             }
+            for one in snapshot.compiling().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
+                walk.tell(&one.name, one.notice());
+            }
         }
 
         // In the middle of one mount, the others are not asked until it is finished.
@@ -165,7 +168,7 @@ impl Gateway {
         if !mount.revises {
             return None;
         }
-        match self.call(caller, mount, &Operation::CatalogRevision, Some(by), std::future::ready(())).await {
+        match self.call(caller, mount, &Operation::CatalogRevision, Some(by)).await {
             Ok(Answer::Revision(revision)) => check::revision(revision)
                 .inspect_err(|error| tracing::warn!(mount = %mount.name, "its catalog-revision is not used: {error}"))
                 .ok(),
@@ -193,7 +196,7 @@ impl Gateway {
                 return false;
             }
             let operation = T::operation(filling.cursor.clone());
-            let page = self.call(caller, mount, &operation, Some(by), std::future::ready(())).await;
+            let page = self.call(caller, mount, &operation, Some(by)).await;
             match page.and_then(T::unpack) {
                 Ok((entries, next)) => {
                     kept.add((mount, &self.catalog.snapshot()), &mut filling, entries, next);

@@ -6,23 +6,25 @@
 //! caller.
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures_util::future::{join_all, select_all};
+use futures_util::future::join_all;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
+use super::consent::Round;
 use super::watching::{NotWatched, Print, Seen, Subscriber};
-use super::{FIRST_LOAD, Gateway, answers, check};
+use super::{FIRST_LOAD, Gateway, answers};
 use crate::catalog::kept::Kept;
 use crate::catalog::listing::Listed;
-use crate::catalog::watch::Watched;
+use crate::catalog::watch::{Watched, any_changed};
 use crate::catalog::{Mount, Snapshot};
-use crate::model::{Answer, Body, Caller, MountName, Operation, ReadError, Reading, Resource, Template, reference};
+use crate::model::{Body, Caller, MountName, ReadError, Reading, Resource, Template, reference};
 use crate::sandbox::MountId;
 
 /// How long whoever begins to watch waits until what is watched has been looked at for the first time.
@@ -39,9 +41,6 @@ const QUIET: Duration = Duration::from_millis(100);
 
 /// How long quiet is waited for.
 const RESTLESS: Duration = Duration::from_millis(400);
-
-/// The digest of a list that has nothing in it.
-const EMPTY: [u8; 32] = [0; 32];
 
 /// Who asks in a round.
 const ROUNDS: Caller = Caller { transport: "watch", client: None };
@@ -77,16 +76,9 @@ impl Directories {
 
     /// Waits for a change, and then for quiet.
     async fn changed(&self) {
-        self.next().await;
-        let restless = async { while timeout(QUIET, self.next()).await.is_ok() {} };
+        any_changed(&self.watched).await;
+        let restless = async { while timeout(QUIET, any_changed(&self.watched)).await.is_ok() {} };
         let _ = timeout(RESTLESS, restless).await;
-    }
-
-    async fn next(&self) {
-        match self.watched.is_empty() {
-            true => std::future::pending().await,
-            false => drop(select_all(self.watched.iter().map(|one| Box::pin(one.changed()))).await),
-        }
     }
 }
 
@@ -97,13 +89,7 @@ fn jittered(time: Duration) -> Duration {
 }
 
 fn hash_of(revision: &str) -> Seen {
-    Seen::There(short(blake3::hash(revision.as_bytes())))
-}
-
-fn short(hash: blake3::Hash) -> [u8; 16] {
-    let mut short = [0; 16];
-    short.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
-    short
+    Seen::There(blake3::hash(revision.as_bytes()))
 }
 
 /// A hash of everything that a client sees of a reading.
@@ -125,7 +111,7 @@ fn hash_of_contents(reading: &Reading) -> Seen {
             put(value.as_bytes());
         }
     }
-    Seen::There(short(hasher.finalize()))
+    Seen::There(hasher.finalize())
 }
 
 impl Gateway {
@@ -215,7 +201,7 @@ impl Gateway {
                 let is_known = books.groups.contains_key(&mount.name);
                 let group = books.group(&mount.name);
                 if is_change && !is_known {
-                    group.print = Some(Print { id: MountId::none(), lists: (0, 0), digest: EMPTY });
+                    group.print = Some(Print::empty());
                 }
                 if group.print.as_ref().is_none_or(|print| print.id != mount.loaded.id()) {
                     group.wake.notify_one();
@@ -224,8 +210,8 @@ impl Gateway {
             let is_gone = |name: &MountName| snapshot.find(name).is_none();
             let mut was_listed = false;
             for (_, group) in books.groups.iter_mut().filter(|(name, _)| is_gone(name)) {
-                let before = group.print.replace(Print { id: MountId::none(), lists: (0, 0), digest: EMPTY });
-                was_listed |= before.is_some_and(|before| before.digest != EMPTY);
+                let before = group.print.replace(Print::empty());
+                was_listed |= before.is_some_and(|before| before.digest.is_some());
             }
             if was_listed {
                 books.list_changed();
@@ -247,14 +233,12 @@ impl Gateway {
         let mut seen = Vec::with_capacity(references.len());
         if !mount.revises {
             for reference in references {
-                let operation = Operation::Read { reference: reference.clone() };
-                let read = self.call(&ROUNDS, mount, &operation, None, std::future::ready(())).await;
+                let alone = (&mut Round::default(), "");
+                let read = self.read_alone(&ROUNDS, mount, reference.clone(), ready(()), alone).await;
                 seen.push(match read {
-                    Ok(Answer::Reading(reading)) => {
-                        check::reading(reading, reference, mount).ok().map(|reading| hash_of_contents(&reading))
-                    }
+                    Ok(reading) => Some(hash_of_contents(&reading)),
                     Err(ReadError::NotFound) => Some(Seen::Gone),
-                    _ => None,
+                    Err(_) => None,
                 });
             }
             return seen;
@@ -325,13 +309,13 @@ impl Gateway {
             return Some(before.clone());
         }
         let digest = match resources.is_empty() && templates.is_empty() {
-            true => EMPTY,
+            true => None,
             false => {
                 let mut hasher = blake3::Hasher::new();
                 hasher.update(resources.digest(COMPARED).as_bytes());
                 hasher.update(templates.digest(COMPARED).as_bytes());
                 hasher.update(mount.base.as_bytes());
-                hasher.finalize().into()
+                Some(hasher.finalize())
             }
         };
         Some(Print { id: mount.loaded.id(), lists, digest })

@@ -180,7 +180,7 @@ impl Gateway {
     ) -> Vec<Candidate> {
         let by = if search.contents { end - TIME / 3 } else { end };
         let snapshot = self.settled().await;
-        let searchable = |name: &MountName| snapshot.from(Some(name)).first().is_some_and(|mount| mount.search);
+        let searchable = |name: &MountName| snapshot.find(name).is_some_and(|mount| mount.search);
         let (mut candidates, mut unread) = (Vec::new(), 0usize);
         let mut start = None;
         loop {

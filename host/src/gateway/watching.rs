@@ -37,7 +37,7 @@ const LISTS_APART: Duration = Duration::from_millis(250);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// It was there, like this.
-    There([u8; 16]),
+    There(blake3::Hash),
     /// It was not there.
     Gone,
 }
@@ -49,8 +49,15 @@ pub(super) struct Print {
     pub(super) id: MountId,
     /// Which listings that was, of resources and of templates.
     pub(super) lists: (u32, u32),
-    /// What is served of it: its base and its entries.
-    pub(super) digest: [u8; 32],
+    /// What is served of it: its base and its entries. None: nothing.
+    pub(super) digest: Option<blake3::Hash>,
+}
+
+impl Print {
+    /// Of a list that has nothing in it, and of what is no mount.
+    pub(super) fn empty() -> Self {
+        Self { id: MountId::none(), lists: (0, 0), digest: None }
+    }
 }
 
 /// A watched resource.
@@ -185,7 +192,8 @@ impl Watching {
     }
 
     /// How many resources are watched, and by how many watchers.
-    pub fn counts(&self) -> (usize, usize) {
+    #[cfg(test)]
+    fn counts(&self) -> (usize, usize) {
         let books = self.books();
         (books.uris.len(), books.subscribers.len())
     }

@@ -9,22 +9,26 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 
-use super::fault;
+use super::{Asked, fault};
 use crate::gateway::consent::{Asking, Choice, Question};
 use crate::model::{Fault, ReadError};
 
 /// What the question is called among the requests for input, and its only field.
 const KEY: &str = "consent";
 
-/// Whether the client can be asked, and what it answered with the request's state.
+/// Whether the client can be asked, and what it answered with the request's state. Older clients cannot.
 ///
 /// # Errors
 /// When the answer has no shape that was asked for.
 pub(super) fn asking<'r>(
+    asked: &Asked,
     state: Option<&'r str>,
     answers: Option<&InputResponses>,
     context: &RequestContext<RoleServer>,
 ) -> Result<Asking<'r>, ErrorData> {
+    if !asked.is_modern {
+        return Ok(Asking::default());
+    }
     // A client that names no mode has the one with forms.
     let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
     let can_answer = elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());

@@ -119,7 +119,7 @@ impl Handler {
 
     /// Waits until the mounts of the start are there.
     pub async fn loaded_soon(&self) {
-        self.gateway.loaded_soon().await;
+        self.gateway.settled().await;
     }
 
     /// Looks at what a `listen` wants to watch.

@@ -22,7 +22,6 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
 use super::{Asked, Handler, consent, fault};
-use crate::gateway::consent::Asking;
 use crate::model::error::show_bytes;
 use crate::model::{self, MountName, text};
 use arguments::Arguments;
@@ -83,10 +82,8 @@ pub(super) async fn call(
         list::NAME => list::run(handler, asked, Arguments::new(list::NAME, given)).await,
         search::NAME => search::run(handler, asked, Arguments::new(search::NAME, given)).await,
         read::NAME => {
-            let asking = match asked.is_modern {
-                true => consent::asking(request.request_state.as_deref(), request.input_responses.as_ref(), context)?,
-                false => Asking::default(),
-            };
+            let (state, answers) = (request.request_state.as_deref(), request.input_responses.as_ref());
+            let asking = consent::asking(asked, state, answers, context)?;
             match read::run(handler, asked, Arguments::new(read::NAME, given), asking).await {
                 Ok(read::Outcome::Asks(question)) => return Ok(consent::question(question).into()),
                 Ok(read::Outcome::Answered(answered)) => Ok(answered),
@@ -188,6 +185,13 @@ struct Entry {
     mount: MountName,
 }
 
+/// Characters of a description.
+const DESCRIPTION: usize = 160;
+
+fn described(given: Option<String>) -> Option<String> {
+    given.filter(|text| !text.trim().is_empty()).map(|text| text::excerpt(&text, DESCRIPTION))
+}
+
 impl Entry {
     fn empty(mount: &MountName) -> Self {
         Self {
@@ -207,9 +211,21 @@ impl Entry {
             uri: given.reference,
             name: text::excerpt(&given.name, SHOWN),
             title: given.title.map(|title| text::excerpt(&title, SHOWN)).filter(|title| !title.trim().is_empty()),
-            description: given.description.filter(|text| !text.trim().is_empty()),
+            description: described(given.description),
             mime_type: given.mime_type,
             size: given.size,
+            ..Self::empty(mount)
+        }
+    }
+
+    fn of_template(given: model::Template, mount: &MountName) -> Self {
+        Self {
+            uri: given.template,
+            is_template: true,
+            name: given.name,
+            title: given.title,
+            description: described(given.description),
+            mime_type: given.mime_type,
             ..Self::empty(mount)
         }
     }

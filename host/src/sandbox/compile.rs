@@ -92,6 +92,12 @@ impl Cache {
         self.dir.exists(code) || self.dir.exists(self.refusal_name(digest))
     }
 
+    /// Bytes of the component's code, if it is there.
+    pub(super) fn len(&self, digest: &Digest) -> Option<u64> {
+        let (code, _) = self.names(digest);
+        Some(self.dir.metadata(code).ok()?.len())
+    }
+
     /// Why the component did not compile before, by the same compiler.
     pub(super) fn refusal(&self, digest: &Digest) -> Option<String> {
         let file = self.dir.open(self.refusal_name(digest)).ok()?;

@@ -46,7 +46,9 @@ fn code() -> Config {
         .memory_init_cow(true)
         .wasm_memory64(false)
         .wasm_tail_call(false)
-        .wasm_multi_memory(false)
+        // What passes between the parts of a composed component is copied by adapters that see the memories of both.
+        // JavaScript's componentizer composes each of its components.
+        .wasm_multi_memory(true)
         .wasm_features(UNNEEDED, false)
         .wasm_custom_page_sizes(false)
         .wasm_wide_arithmetic(false)
@@ -220,6 +222,7 @@ mod tests {
                 "SIMD",
                 "RELAXED_SIMD",
                 "FLOATS",
+                "MULTI_MEMORY",
                 "EXTENDED_CONST",
                 "COMPONENT_MODEL"
             ]
@@ -230,12 +233,15 @@ mod tests {
     fn what_components_do_not_need_is_off() {
         let module = |core: &str| wat::parse_str(format!("(component (core module {core}))")).unwrap();
         let engine = compiler().unwrap();
-        for plain in ["(memory 1) (table 1 funcref) (table 1 funcref)", "(func (result v128) (v128.const i64x2 0 0))"] {
+        for plain in [
+            "(memory 1) (memory 1)",
+            "(memory 1) (table 1 funcref) (table 1 funcref)",
+            "(func (result v128) (v128.const i64x2 0 0))",
+        ] {
             assert!(engine.precompile_component(&module(plain)).is_ok(), "{plain}");
         }
         for off in [
             "(memory i64 1)",
-            "(memory 1) (memory 1)",
             "(memory 1 1 shared)",
             "(func return_call 0)",
             "(tag) (func (throw 0))",

@@ -4,9 +4,9 @@
 use std::fmt::Write;
 
 use belljar_guest::{Contents, Error, Result, reference};
+use belljar_tree::{Kind, Path, Smallest, Tree, smallest};
 
-use crate::tree::{self, Kind, Path, Smallest, Tree};
-use crate::{media, modified, title_of};
+use crate::{media, title_of};
 
 /// How many entries a listing holds; the rest follows under a link.
 const MOST: usize = 1000;
@@ -29,7 +29,7 @@ pub(crate) fn read(tree: &Tree, reference: &str, directory: &Path, query: &str) 
                 let title = title_of(tree, &path, media::by_name(&entry.name), &meta)
                     .map(|title| format!(": {title}"))
                     .unwrap_or_default();
-                let time = modified(&meta).map(|time| format!(", {time}")).unwrap_or_default();
+                let time = meta.last_modified().map(|time| format!(", {time}")).unwrap_or_default();
                 writeln!(text, "- [{name}]({base}{link}){title} ({} bytes{time})", meta.size)
             }
             Kind::Symlink | Kind::Other => Ok(()),
@@ -55,13 +55,13 @@ pub(crate) fn entries(tree: &Tree, directory: &Path, query: &str) -> Result<Smal
     let after = after.unwrap_or_default();
     let entries =
         tree.entries(&directory.path)?.filter(|entry| after.is_empty() || entry.key().as_str() > after.as_str());
-    Ok(tree::smallest(entries, MOST))
+    Ok(smallest(entries, MOST))
 }
 
 /// What links begin with, so that they are right however the directory was asked for: relative to `a/b`, what is in it
 /// is `b/name`; relative to `a/b/`, it is `name`.
 fn link_base(directory: &Path) -> String {
-    if directory.is_directory { String::new() } else { format!("{}/", target(tree::name(&directory.path))) }
+    if directory.is_directory { String::new() } else { format!("{}/", target(belljar_tree::name(&directory.path))) }
 }
 
 /// A name as the target of a link: the round brackets would end it.

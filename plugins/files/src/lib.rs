@@ -1,26 +1,20 @@
 //! Granted directories as resources: every file can be listed and read, every directory reads as a listing.
 //!
-//! This module is the provider itself, and the only one that knows of resources and references. `tree` knows which
-//! files may be seen, `walk` the order of the list, and what is under them only where files are. Sizes, times, types
+//! This module is the provider itself, and the only one that knows of resources and references. `belljar_tree` knows which
+//! files may be seen and in which order. Sizes, times, types
 //! and titles are looked up for what goes onto a page, and for nothing else; `revision` tells by them what changed.
 
-mod ignore;
 mod index;
 mod media;
 mod revision;
 mod title;
-mod tree;
-mod walk;
-
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use belljar_guest::{
     Annotations, Argument, Body, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result,
     Revisions, Suggestions, Template, reference,
 };
 
-use tree::{Kind, Meta, Tree};
-use walk::{Step, Walk};
+use belljar_tree::{Bounds, Kind, LONGEST_REFERENCE, Meta, Path, Step, Tree, Walk};
 
 /// The provider.
 #[derive(Debug)]
@@ -40,15 +34,11 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 /// How much of a Markdown file is searched for its title.
 const HEAD: u64 = 4 * 1024;
 
-/// The longest reference that the host takes.
-const LONGEST_REFERENCE: usize = 2 * 1024;
-
 const TEMPLATE: &str = "{+path}";
 
 impl Provider for Files {
     fn open() -> Result<Self> {
-        let ignore = std::env::var("IGNORE").unwrap_or_default();
-        Ok(Files { tree: Tree::new(tree::granted(), &ignore)? })
+        Ok(Files { tree: Tree::open_granted()? })
     }
 
     fn describe() -> Info {
@@ -72,7 +62,7 @@ impl Provider for Files {
 
     fn read(&self, reference: &str) -> Result<Reading> {
         let (path, query) = reference::split(reference);
-        let wanted = tree::Path::parse(path)?;
+        let wanted = Path::parse(path)?;
         let meta = self.tree.meta(&wanted.path)?;
         let contents = match meta.kind {
             Kind::Directory => index::read(&self.tree, reference, &wanted, query)?,
@@ -90,27 +80,18 @@ impl Completion for Files {
         if (template, argument.name.as_str()) != (TEMPLATE, "path") {
             return Err(Error::invalid(format_args!("no variable \"{}\" in \"{template}\"", argument.name)));
         }
-        let (directory, begun) = argument.value.rsplit_once('/').unwrap_or(("", &argument.value));
-        let directory = tree::Path::checked(directory.split('/').filter(|segment| !segment.is_empty()))?;
-        let entries = match self.tree.entries(&directory.path) {
-            Ok(entries) => entries.filter(|entry| entry.name.starts_with(begun)),
-            Err(Error::NotFound) => return Ok(Suggestions::default()),
-            Err(error) => return Err(error),
-        };
-        let found = tree::smallest(entries, Suggestions::MAX);
-        let total = u32::try_from(found.seen).unwrap_or(u32::MAX);
-        Ok(Suggestions::new(found.entries.iter().map(|entry| directory.child(&entry.key()))).total(total))
+        belljar_tree::complete(&self.tree, &argument.value, |_| true)
     }
 }
 
 impl Revisions for Files {
     fn catalog_revision(&self) -> Result<String> {
-        revision::of_list(&self.tree, revision::Bounds::default())
+        belljar_tree::of_list(&self.tree, Bounds::default(), |_| true)
     }
 
     fn resource_revision(&self, reference: &str) -> Result<String> {
         let (path, query) = reference::split(reference);
-        revision::of_resource(&self.tree, &tree::Path::parse(path)?, query)
+        revision::of_resource(&self.tree, &Path::parse(path)?, query)
     }
 }
 
@@ -144,12 +125,12 @@ impl Files {
         if reference.len() > LONGEST_REFERENCE {
             return None;
         }
-        let name = tree::name(path);
+        let name = belljar_tree::name(path);
         let media = media::by_name(name);
         let mut resource = Resource::new(reference).name(name).size(meta.size);
         resource.mime_type = media.map(str::to_owned);
         resource.title = title_of(&self.tree, path, media, meta);
-        resource.annotations = modified(meta).map(|time| Annotations::new().last_modified(time));
+        resource.annotations = meta.last_modified().map(|time| Annotations::new().last_modified(time));
         Some(resource)
     }
 
@@ -162,8 +143,8 @@ impl Files {
         }
         let mut contents = Contents::from_bytes(reference, self.tree.read(path, meta.size)?);
         contents.mime_type = Some(match &contents.body {
-            Body::Text(text) => media::of_text(tree::name(path), text).to_owned(),
-            Body::Blob(bytes) => media::of_bytes(tree::name(path), bytes).to_owned(),
+            Body::Text(text) => media::of_text(belljar_tree::name(path), text).to_owned(),
+            Body::Blob(bytes) => media::of_bytes(belljar_tree::name(path), bytes).to_owned(),
         });
         Ok(contents)
     }
@@ -176,15 +157,6 @@ fn title_of(tree: &Tree, path: &str, media: Option<&str>, meta: &Meta) -> Option
     }
     let head = tree.read(path, meta.size.min(HEAD)).ok()?;
     title::find(&String::from_utf8_lossy(&head))
-}
-
-/// When a file changed, in RFC 3339. None for a time that it cannot write.
-fn modified(meta: &Meta) -> Option<String> {
-    /// The first second of the year 10000.
-    const END: u64 = 253_402_300_800;
-    let time: SystemTime = meta.modified?;
-    let since = time.duration_since(UNIX_EPOCH).ok()?;
-    (since.as_secs() < END).then(|| humantime::format_rfc3339_seconds(time).to_string())
 }
 
 belljar_guest::export!(Files: Completion, Revisions);

@@ -1,77 +1,11 @@
 //! Tells whether something changed by what is known without opening a file: names, sizes and times. No content is read.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use belljar_guest::{Error, Result};
+use belljar_tree::{Kind, Path, Tree};
 
 use crate::index;
-use crate::tree::{Kind, Meta, Path, Tree, join};
-
-/// What the revision of the list may take.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    /// How many files there may be. Each costs the host a look, and the answer has to come in one call; the list itself
-    /// comes in pages.
-    pub(crate) files: usize,
-    /// How long it may take: the host waits a second, unless the operator says otherwise, and the machine may be slow.
-    pub(crate) time: Duration,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Bounds { files: 50_000, time: Duration::from_millis(600) }
-    }
-}
-
-/// The revision of the list: of every file in it, its path, size and time.
-pub(crate) fn of_list(tree: &Tree, bounds: Bounds) -> Result<String> {
-    let began = Instant::now();
-    // Names come by the hundred, so that it is known early whether there are too many.
-    let (mut files, mut directories) = (Vec::new(), vec![String::new()]);
-    while let Some(directory) = directories.pop() {
-        if began.elapsed() > bounds.time {
-            return Err(too_slow(bounds, "more than", files.len()));
-        }
-        let entries = match tree.entries(&directory) {
-            Ok(entries) => entries,
-            // As in the list: a part that cannot be read is left out, the whole is not.
-            Err(error) if directory.is_empty() => return Err(error),
-            Err(_) => continue,
-        };
-        for entry in entries {
-            let path = join(&directory, &entry.name);
-            match entry.kind {
-                Kind::Directory => directories.push(path),
-                Kind::File | Kind::Symlink => files.push(path),
-                Kind::Other => {}
-            }
-            if files.len() + directories.len() > bounds.files {
-                return Err(Error::failed(format_args!(
-                    "there are more than {} files: too many to look at each of them to see what changed",
-                    bounds.files
-                )));
-            }
-        }
-    }
-    // In whatever order directories give their entries, which need not be the same twice.
-    let (mut sum, mut count) = (0_u64, 0_u64);
-    for path in &files {
-        if began.elapsed() > bounds.time {
-            return Err(too_slow(bounds, "each of", files.len()));
-        }
-        if let Some(meta) = tree.meta(path).ok().filter(|meta| meta.kind == Kind::File) {
-            sum = sum.wrapping_add(hash(&(path, facts(&meta))));
-            count += 1;
-        }
-    }
-    Ok(format!("{count}-{sum:016x}"))
-}
-
-fn too_slow(bounds: Bounds, how: &str, files: usize) -> Error {
-    let time = bounds.time.as_millis();
-    Error::failed(format_args!("looking at {how} {files} files to see what changed takes longer than {time} ms"))
-}
 
 /// The revision of what reading `wanted` gives.
 pub(crate) fn of_resource(tree: &Tree, wanted: &Path, query: &str) -> Result<String> {
@@ -79,10 +13,7 @@ pub(crate) fn of_resource(tree: &Tree, wanted: &Path, query: &str) -> Result<Str
     match meta.kind {
         Kind::Directory => of_index(tree, wanted, query),
         Kind::File if wanted.is_directory => Err(Error::NotFound),
-        Kind::File => {
-            let (size, time) = facts(&meta);
-            Ok(format!("{size:x}-{time:x}"))
-        }
+        Kind::File => Ok(meta.revision()),
         Kind::Symlink | Kind::Other => Err(Error::denied("neither a file nor a directory")),
     }
 }
@@ -95,24 +26,8 @@ fn of_index(tree: &Tree, directory: &Path, query: &str) -> Result<String> {
     for entry in &found.entries {
         let meta = tree.meta(&directory.child(&entry.name)).ok();
         // What is in a directory is not shown, so that it may change.
-        let shown = meta.map(|meta| (meta.kind, (meta.kind == Kind::File).then(|| facts(&meta))));
+        let shown = meta.map(|meta| (meta.kind, (meta.kind == Kind::File).then(|| meta.facts())));
         (&entry.name, shown).hash(&mut hasher);
     }
     Ok(format!("{:016x}", hasher.finish()))
-}
-
-/// Size, and nanoseconds since 1970.
-fn facts(meta: &Meta) -> (u64, i128) {
-    let nanoseconds = |time: u128| i128::try_from(time).unwrap_or(i128::MAX);
-    let time = meta.modified.map(|time| match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => nanoseconds(after.as_nanos()),
-        Err(before) => -nanoseconds(before.duration().as_nanos()),
-    });
-    (meta.size, time.unwrap_or_default())
-}
-
-fn hash(facts: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    facts.hash(&mut hasher);
-    hasher.finish()
 }

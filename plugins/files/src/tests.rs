@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
+
+use belljar_tree::Directory;
 
 use super::*;
-use crate::tree::Directory;
 
 mod revisions;
 

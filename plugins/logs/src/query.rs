@@ -50,8 +50,7 @@ impl Query {
             (wanted.since, wanted.until) = (Some(since), Some(until));
         }
         let mut asked = None;
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        for (key, value) in reference::pairs(query) {
             let value = reference::decode(value)?;
             // A client that fills in a form may leave a part empty.
             if value.is_empty() {

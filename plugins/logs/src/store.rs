@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use belljar_guest::{Error, Result};
+use belljar_tree::join;
 use fast_glob::glob_match;
 use jiff::civil::Date;
 
@@ -280,18 +281,7 @@ fn is_text(bytes: &[u8]) -> bool {
     !text.contains(&0) && odd * 50 <= text.len() && (!text.is_empty() || bytes.is_empty())
 }
 
-pub(crate) fn join(directory: &str, name: &str) -> String {
-    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
-}
-
 /// The granted directories, each with its guest path.
 pub(crate) fn granted() -> Vec<(String, PathBuf)> {
-    #[cfg(target_os = "wasi")]
-    {
-        let all = wasip2::filesystem::preopens::get_directories();
-        all.into_iter().map(|(_, path)| (path.clone(), PathBuf::from(path))).collect()
-    }
-    // Natively nothing is granted.
-    #[cfg(not(target_os = "wasi"))]
-    Vec::new()
+    belljar_tree::granted_paths().into_iter().map(|path| (path.clone(), PathBuf::from(path))).collect()
 }

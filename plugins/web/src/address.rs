@@ -156,8 +156,8 @@ impl Address {
     }
 
     fn check_query(&self, query: &str) -> Result<()> {
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let name = reference::decode(pair.split_once('=').map_or(pair, |(name, _)| name))?;
+        for (name, _) in reference::pairs(query) {
+            let name = reference::decode(name)?;
             if !self.query.contains(&name) {
                 return Err(match self.query.as_slice() {
                     [] => Error::invalid(format_args!("there is no \"{name}\" here: this resource takes no query")),

@@ -69,3 +69,36 @@ fn suggestions_are_capped_and_counted() {
     let many = Suggestions::starting_with("", (0..250).map(|n| n.to_string()));
     assert_eq!((many.values.len(), many.total), (Suggestions::MAX, Some(250)));
 }
+
+#[test]
+fn pages_by_number_follow_each_other() {
+    let of = |cursor: Option<&str>| Page::at_offset(entries(0..14), cursor, 10).unwrap();
+    let first = of(None);
+    assert_eq!((first.resources.len(), first.next_cursor.as_deref()), (10, Some("10")));
+    let second = of(Some("10"));
+    assert_eq!((second.resources, second.next_cursor), (entries(10..14).collect(), None));
+    assert_eq!(of(Some("14")), Page::default());
+    let whole = Page::at_offset(entries(0..10), None, 10).unwrap();
+    assert_eq!(whole.next_cursor, None);
+}
+
+#[test]
+fn a_foreign_number_is_invalid() {
+    for cursor in ["", "x", "-1", "+1", " 1", "15", "99999999999999999999999"] {
+        let why = Error::invalid(format_args!("the cursor \"{cursor}\" is not one of this provider's"));
+        assert_eq!(Page::at_offset(entries(0..14), Some(cursor), 10), Err(why));
+    }
+}
+
+#[test]
+fn times_are_told_as_far_as_they_can_be() {
+    let at = |seconds: u64| {
+        let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap();
+        Annotations::new().last_modified_at(time).last_modified
+    };
+    assert_eq!(at(0).as_deref(), Some("1970-01-01T00:00:00Z"));
+    assert_eq!(at(YEAR_10000 - 1).as_deref(), Some("9999-12-31T23:59:59Z"));
+    assert_eq!(at(YEAR_10000), None);
+    let before = SystemTime::UNIX_EPOCH.checked_sub(Duration::from_secs(1)).unwrap();
+    assert_eq!(Annotations::new().last_modified_at(before).last_modified, None);
+}

@@ -10,10 +10,10 @@ use super::{Facts, Found, KEPT, Loader, State, Waiting};
 use crate::catalog::mount::BEING_WRITTEN;
 use crate::catalog::plan::Plan;
 use crate::catalog::{Mount, Quarantined, quarantine};
-use crate::config::{Ask, Config};
-use crate::grants::{Held, Requested};
+use crate::config::{self, Config};
+use crate::grants::{Ambient, Held, Requested};
 use crate::model::{Digest, MountName, text};
-use crate::sandbox::Loaded;
+use crate::sandbox::{Loaded, Sandbox};
 
 /// What can still be opened by name, where a wall around the process keeps the rest from it.
 #[derive(Clone)]
@@ -22,6 +22,16 @@ pub struct Within {
     pub directories: Vec<PathBuf>,
     /// TCP ports.
     pub ports: Vec<u16>,
+}
+
+/// Loads a component for nobody in particular: who is made from it gets its own grants.
+pub(super) async fn load_bare(
+    sandbox: &Sandbox,
+    ambient: &Ambient,
+    (name, bytes, digest): (&MountName, Arc<[u8]>, &Digest),
+) -> Result<Loaded, String> {
+    let nothing = Requested::default().configure(ambient)?;
+    sandbox.load(name, bytes, digest, nothing).await
 }
 
 impl Loader {
@@ -69,21 +79,10 @@ impl Loader {
             next.waiting.push(Waiting { plan, facts, bytes });
             return;
         };
-        match self.load_bare(&plan.name, bytes, &facts.digest).await {
+        match load_bare(&self.sandbox, &self.config.ambient, (&plan.name, bytes, &facts.digest)).await {
             Ok(loaded) => self.make(next, old, &plan, &facts, &loaded),
             Err(why) => self.refuse(next, old, &plan, &why),
         }
-    }
-
-    /// Loads a component for nobody in particular: who is made from it gets its own grants.
-    pub(super) async fn load_bare(
-        &self,
-        name: &MountName,
-        bytes: Arc<[u8]>,
-        digest: &Digest,
-    ) -> Result<Loaded, String> {
-        let nothing = Requested::default().configure(&self.config.ambient)?;
-        self.sandbox.load(name, bytes, digest, nothing).await
     }
 
     /// Makes the mount from what is loaded. When its grants cannot be given to it, the `old` one goes on, where it has no
@@ -186,8 +185,8 @@ impl Within {
                 return Err(shut(format!("\"{}\"", text::excerpt(&wanted.to_string_lossy(), 200))));
             }
         }
-        let asked: &[u16] = if plan.ask == Ask::Never { &[] } else { &[80, 443] };
-        match grants.ports().iter().chain(asked).find(|port| !self.ports.contains(port)) {
+        let ports = config.mounts.get(&plan.name).map(config::Mount::ports).unwrap_or_default();
+        match ports.iter().find(|port| !self.ports.contains(port)) {
             Some(port) => Err(shut(format!("TCP port {port}"))),
             None => Ok(()),
         }

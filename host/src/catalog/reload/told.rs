@@ -7,10 +7,8 @@ use crate::model::{Digest, MountName};
 
 /// Tells the operator what is another than before.
 pub(super) fn tell(old: &Snapshot, new: &Snapshot, is_settled: bool) {
-    let find = |snapshot: &Snapshot, name: &MountName| -> Option<Digest> {
-        let first = snapshot.from(Some(name)).first()?;
-        (first.name == *name).then_some(first.digest)
-    };
+    let find =
+        |snapshot: &Snapshot, name: &MountName| -> Option<Digest> { snapshot.find(name).map(|mount| mount.digest) };
     if is_settled {
         for mount in new.mounts() {
             match find(old, &mount.name) {

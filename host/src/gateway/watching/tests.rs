@@ -15,7 +15,7 @@ fn enter(subscriber: &Subscriber, uri: &str) -> Result<bool, NotWatched> {
 }
 
 fn there(n: u8) -> Seen {
-    Seen::There([n; 16])
+    Seen::There(blake3::Hash::from_bytes([n; 32]))
 }
 
 #[tokio::test]

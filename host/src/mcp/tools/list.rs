@@ -19,9 +19,6 @@ const LIMITS: (usize, usize) = (50, 200);
 /// Characters of a page, after which it ends: entries may be long.
 const PAGE: usize = 60_000;
 
-/// Characters of a description.
-const DESCRIPTION: usize = 160;
-
 /// Pages of the catalog that are looked at for one page of the tool, when they are empty.
 const ROUNDS: usize = 4;
 
@@ -83,8 +80,8 @@ pub(super) async fn run(handler: &Handler, asked: &Asked, mut given: Arguments) 
         None => cursor::Mark { only, ..cursor::Mark::default() },
     };
     let page = match templates {
-        true => page::<Template>(handler, asked, kind, start, limit, template).await,
-        false => page::<Resource>(handler, asked, kind, start, limit, resource).await,
+        true => page::<Template>(handler, asked, kind, start, limit, Entry::of_template).await,
+        false => page::<Resource>(handler, asked, kind, start, limit, Entry::of).await,
     };
     Ok(answer(page, templates))
 }
@@ -136,25 +133,6 @@ async fn page<T: Listed>(
         }
     }
     page
-}
-
-fn resource(given: Resource, mount: &MountName) -> Entry {
-    let mut entry = Entry::of(given, mount);
-    entry.description = entry.description.map(|text| text::excerpt(&text, DESCRIPTION));
-    entry
-}
-
-fn template(given: Template, mount: &MountName) -> Entry {
-    Entry {
-        uri: given.template,
-        is_template: true,
-        name: given.name,
-        title: given.title,
-        description: given.description.map(|text| text::excerpt(&text, DESCRIPTION)),
-        mime_type: given.mime_type,
-        size: None,
-        mount: mount.clone(),
-    }
 }
 
 fn answer(page: Page, templates: bool) -> Answered {

@@ -21,9 +21,6 @@ const QUERY: usize = 256;
 /// Words of a query.
 const WORDS: usize = 16;
 
-/// Characters of a description.
-const DESCRIPTION: usize = 160;
-
 /// What it is, for a client.
 pub(super) fn definition() -> Tool {
     let input = json!({
@@ -102,8 +99,7 @@ fn answer(found: Found) -> Answered {
     let mut matches: Vec<Value> = Vec::new();
     let mut links = Vec::new();
     for Match { resource, mount, place, snippet, .. } in found.matches {
-        let mut entry = Entry::of(resource, &mount);
-        entry.description = entry.description.map(|text| text::excerpt(&text, DESCRIPTION));
+        let entry = Entry::of(resource, &mount);
         lines.push(format!("{}\n  in its {}: {snippet}", entry.line(), place.as_str()));
         let mut one = entry.json();
         put(&mut one, "matchedIn", place.as_str());

@@ -125,7 +125,7 @@ fn a_tree_that_is_too_large_is_said_to_be() {
     for n in 0..10 {
         fixture.write(&format!("d/{n}"), "");
     }
-    let told = |files, time| revision::of_list(&fixture.files.tree, revision::Bounds { files, time });
+    let told = |files, time| belljar_tree::of_list(&fixture.files.tree, Bounds { files, time }, |_| true);
     assert!(told(10, Duration::from_secs(60)).is_ok());
     let Err(Error::Failed(why)) = told(9, Duration::from_secs(60)) else { panic!("told") };
     assert!(why.contains("more than 9 files"), "{why}");

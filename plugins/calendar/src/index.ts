@@ -1,0 +1,6 @@
+// What the component exports.
+import { component } from "@belljar/guest/component";
+
+import { Calendars } from "./provider.js";
+
+export const { resourceProvider, completion, revisions } = component(new Calendars());

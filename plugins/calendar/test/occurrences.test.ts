@@ -1,0 +1,53 @@
+// That a rule says the same wherever one begins to ask: against the library's own steps from the very beginning.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import ICAL from "ical.js";
+
+import { understand } from "../src/event.js";
+import { between } from "../src/occurrences.js";
+import { split } from "../src/source.js";
+import { setting } from "../src/zones.js";
+import { calendar, event } from "./calendars.js";
+
+const DAY = 86_400_000;
+const UTC = setting(undefined);
+
+for (const [start, rule] of [
+  ["20160104T093000Z", "FREQ=DAILY"],
+  ["20160104T093000Z", "FREQ=DAILY;INTERVAL=3"],
+  ["20160104T093000Z", "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,TH"],
+  ["20160104T093000Z", "FREQ=WEEKLY;BYDAY=SA,SU;WKST=SU"],
+  ["20160112T093000Z", "FREQ=MONTHLY;BYDAY=2TU"],
+  ["20160129T093000Z", "FREQ=MONTHLY;BYDAY=-1FR"],
+  ["20160115T093000Z", "FREQ=MONTHLY;INTERVAL=5"],
+  ["20160131T093000Z", "FREQ=MONTHLY;BYMONTHDAY=31"],
+  ["20160128T093000Z", "FREQ=MONTHLY;BYMONTHDAY=-1"],
+  ["20160104T093000Z", "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1"],
+  ["20160229T093000Z", "FREQ=YEARLY"],
+  ["20160310T093000Z", "FREQ=YEARLY;INTERVAL=2"],
+  ["20160327T093000Z", "FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU"],
+  ["20160104T093000Z", "FREQ=DAILY;COUNT=400"],
+  ["20160104T093000Z", "FREQ=WEEKLY;UNTIL=20201231T000000Z"],
+  ["20240104T093000Z", "FREQ=HOURLY;INTERVAL=36"],
+] as const) {
+  test(`${rule} from ${start}`, () => {
+    const parts = split(calendar(event("a", `DTSTART:${start}`, "DTEND:" + start.replace("T09", "T10"), `RRULE:${rule}`)));
+    const { series, problems } = understand(parts, UTC, () => true);
+    assert.deepEqual(problems, []);
+    const base = series.get("a")?.base;
+    assert.ok(base);
+    const all: number[] = [base.start.toUnixTime() * 1000];
+    const iterator = ICAL.Recur.fromString(rule).iterator(base.start);
+    const end = Date.UTC(2028, 0, 1);
+    for (let time = iterator.next(); time && time.toUnixTime() * 1000 < end; time = iterator.next()) {
+      all.push(time.toUnixTime() * 1000);
+    }
+    const expected = [...new Set(all)];
+    for (let from = Date.UTC(2016, 0, 1); from < end - 40 * DAY; from += 97 * DAY) {
+      const found = between(series.get("a")!, from, from + 40 * DAY, UTC).map(({ start }) => start);
+      const wanted: number[] = expected.filter((time) => time < from + 40 * DAY && time + base.duration > from);
+      assert.deepEqual(found.sort((a, b) => a - b), wanted, new Date(from).toISOString());
+    }
+  });
+}

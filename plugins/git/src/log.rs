@@ -1,0 +1,138 @@
+//! The log: commits from the newest on, all of them or those that changed a path. A page ends with the commits that come
+//! next, so that going on costs the same however far it has gone.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::time::Instant;
+
+use belljar_guest::Result;
+use gix_hash::ObjectId;
+use serde_json::{Value as Json, json};
+
+use crate::objects::Object;
+use crate::repository::{Repository, commit};
+use crate::tree;
+
+/// How many commits one page looks at when it looks for a path.
+const SEARCHED: usize = 5_000;
+
+/// A page of the log.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Page {
+    pub(crate) commits: Vec<Json>,
+    /// What comes next; empty at the end.
+    pub(crate) next: Vec<ObjectId>,
+    /// The search ended before the page was full.
+    pub(crate) unfinished: bool,
+}
+
+/// Commits that are to come, the newest first.
+struct Queue<'a> {
+    repository: &'a Repository,
+    heap: BinaryHeap<(i64, Reverse<usize>, ObjectId)>,
+    objects: HashMap<ObjectId, Object>,
+    seen: HashSet<ObjectId>,
+}
+
+impl Queue<'_> {
+    fn push(&mut self, id: ObjectId) -> Result<()> {
+        if self.seen.insert(id) {
+            let object = self.repository.objects.get(&id)?;
+            let seconds =
+                commit(&id, &object)?.committer().ok().and_then(|who| who.time().ok()).map_or(0, |time| time.seconds);
+            // Of the same second, those first that were found first.
+            self.heap.push((seconds, Reverse(self.seen.len()), id));
+            self.objects.insert(id, object);
+        }
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Option<(ObjectId, Object)> {
+        let (_, _, id) = self.heap.pop()?;
+        self.objects.remove(&id).map(|object| (id, object))
+    }
+}
+
+/// At most `limit` commits that are `from` and before, or those of them that changed `path`, until it takes too long.
+pub(crate) fn page(
+    repository: &Repository,
+    from: &[ObjectId],
+    path: Option<&str>,
+    limit: usize,
+    until: Instant,
+) -> Result<Page> {
+    let mut queue = Queue { repository, heap: BinaryHeap::new(), objects: HashMap::new(), seen: HashSet::new() };
+    for id in from {
+        queue.push(*id)?;
+    }
+    let mut page = Page { commits: Vec::new(), next: Vec::new(), unfinished: false };
+    let (mut searched, mut found) = (0, Found::default());
+    while page.commits.len() < limit {
+        searched += 1;
+        if searched > SEARCHED || Instant::now() > until {
+            page.unfinished = !queue.heap.is_empty();
+            break;
+        }
+        let Some((id, object)) = queue.pop() else { break };
+        let read = commit(&id, &object)?;
+        let mut parents = repository.parents_in(&id, &read);
+        let mut is_shown = true;
+        if let Some(path) = path {
+            let own = found.at(repository, &id, path)?;
+            let mut same = None;
+            for parent in &parents {
+                if found.at(repository, parent, path)? == own {
+                    same = Some(*parent);
+                    break;
+                }
+            }
+            // As Git does: where one parent has it already, the others have nothing to do with it.
+            is_shown = if parents.is_empty() { own.is_some() } else { same.is_none() };
+            parents = same.map_or(parents, |same| vec![same]);
+        }
+        if is_shown {
+            page.commits.push(describe(&id, &object)?);
+        }
+        for parent in parents {
+            queue.push(parent)?;
+        }
+    }
+    while let Some((id, _)) = queue.pop() {
+        page.next.push(id);
+    }
+    Ok(page)
+}
+
+/// What commits have at a path: each is looked at as somebody's parent, and for itself.
+#[derive(Default)]
+struct Found(HashMap<ObjectId, Option<(u16, ObjectId)>>);
+
+impl Found {
+    fn at(&mut self, repository: &Repository, id: &ObjectId, path: &str) -> Result<Option<(u16, ObjectId)>> {
+        if let Some(found) = self.0.get(id) {
+            return Ok(*found);
+        }
+        let tree = repository.tree_of(*id)?;
+        let found = tree::find(&repository.objects, &tree, path)?.map(|entry| (entry.mode.value(), entry.id));
+        self.0.insert(*id, found);
+        Ok(found)
+    }
+}
+
+/// A commit in short.
+pub(crate) fn describe(id: &ObjectId, object: &Object) -> Result<Json> {
+    let read = commit(id, object)?;
+    let message = String::from_utf8_lossy(read.message);
+    let subject: Vec<&str> = message.trim_start().lines().take_while(|line| !line.trim().is_empty()).collect();
+    let author = read.author().ok();
+    let time = read.committer().ok().and_then(|who| who.time().ok());
+    Ok(json!({
+        "id": id.to_string(),
+        "date": time.map(|time| time.format_or_unix(gix_date::time::format::ISO8601_STRICT)),
+        "author": author.map(|author| String::from_utf8_lossy(author.name).trim().to_owned()),
+        "email": author.map(|author| String::from_utf8_lossy(author.email).trim().to_owned()),
+        "subject": subject.join(" "),
+        "parents": read.parents().map(|parent| parent.to_string()).collect::<Vec<_>>(),
+        "read": format!("commits/{id}"),
+    }))
+}

@@ -1,0 +1,9 @@
+"""What the component exports."""
+
+from belljar_guest import component
+
+from mail_provider.provider import Mail
+
+ResourceProvider = component.resource_provider(Mail)
+Completion = component.completion(Mail)
+Revisions = component.revisions(Mail)

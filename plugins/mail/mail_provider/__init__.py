@@ -1,0 +1,1 @@
+"""Mailboxes as resources: mbox files and Maildirs of a granted directory."""

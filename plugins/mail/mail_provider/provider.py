@@ -1,0 +1,282 @@
+"""The provider: which references there are, and what is read by each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import islice
+
+from belljar_guest import (
+    Annotations,
+    Argument,
+    Completion,
+    Contents,
+    Info,
+    Invalid,
+    NotFound,
+    Page,
+    Provider,
+    Resource,
+    Revisions,
+    Suggestions,
+    Template,
+    decode,
+    encode_path,
+    encode_segment,
+    split,
+)
+
+from . import message
+from .entry import Entry
+from .folders import Folder, Folders
+from .search import Query, Search
+
+#: How many of a mailbox's newest messages are listed, unless RECENT says otherwise.
+RECENT = 20
+#: How many entries a page of a mailbox has, or an answer to a search.
+PAGE = 50
+#: How many mailboxes are on a page of the list: each is opened for its newest messages.
+FOLDERS = 10
+
+
+class Mail(Provider, Completion, Revisions):
+    """The mailboxes of a directory. A new one is made for each call."""
+
+    def __init__(self, root: str = "/mail", environment: Mapping[str, str] = os.environ) -> None:
+        self.folders = Folders(root)
+        self.environment = environment
+
+    def describe(self) -> Info:
+        return Info(
+            title=self.environment.get("TITLE") or "Mail",
+            version="0.1.0",
+            description="Mailboxes: messages as text, their attachments, threads and searches. Reads mbox files and Maildirs.",
+        )
+
+    def list_resources(self, cursor: str | None) -> Page:
+        folders = self.folders.all()
+        names = [folder.name for folder in folders]
+        start = 0
+        if cursor is not None:
+            after = decode(cursor)
+            if after not in names:
+                raise Invalid(f'the cursor "{cursor}" is not one of this provider\'s')
+            start = names.index(after) + 1
+        here = folders[start : start + FOLDERS]
+        resources = [resource for folder in here for resource in self._listed(folder)]
+        more = start + FOLDERS < len(folders)
+        return Page(resources, encode_path(here[-1].name) if more else None)
+
+    def list_templates(self) -> list[Template]:
+        return [
+            Template(
+                "folders/{+folder}{?before}",
+                name="folder",
+                description=f"The newest {PAGE} messages of a mailbox, newest first; before: those that came before this position, as the answer says for the next page.",
+                mime_type="application/json",
+            ),
+            Template(
+                "messages/{+folder}/{id}{?view,part}",
+                name="message",
+                description="A message as text. view=headers: all of its headers; view=source: as it is stored; part=N: an attachment, by the number that the message shows.",
+            ),
+            Template(
+                "threads/{+folder}/{id}",
+                name="thread",
+                description="The messages of the conversation that a message belongs to, oldest first.",
+                mime_type="application/json",
+            ),
+            Template(
+                "search/{+folder}{?text,from,to,subject,since,until,before}",
+                name="search",
+                description="The newest messages of a mailbox that match all of these, in whatever case: text in the subject or the body, from and to in names or addresses, since and until as 2026-11-20 or with a time.",
+                mime_type="application/json",
+            ),
+        ]
+
+    def read(self, reference: str) -> Contents:
+        path, query = split(reference)
+        family, _, rest = path.partition("/")
+        if path == "":
+            return self._overview(reference)
+        if family == "folders" and rest:
+            return self._folder(reference, _path(rest), query)
+        if family == "search" and rest:
+            return self._search(reference, _path(rest), query)
+        folder, _, id = rest.rpartition("/")
+        if family == "messages" and folder and id:
+            return self._message(reference, _path(folder), decode(id), query)
+        if family == "threads" and folder and id:
+            return self._thread(reference, _path(folder), decode(id))
+        raise NotFound
+
+    def complete(self, template: str, argument: Argument, resolved: Mapping[str, str]) -> Suggestions:
+        if argument.name == "folder":
+            names = [folder.name for folder in self.folders.all() if folder.name.startswith(argument.value)]
+            return Suggestions(names[:100], len(names))
+        if argument.name == "view":
+            return Suggestions([view for view in ("headers", "source") if view.startswith(argument.value)])
+        return Suggestions()
+
+    def catalog_revision(self) -> str:
+        said = "\n".join(f"{one.name} {self.folders.open(one.name).revision()}" for one in self.folders.all())
+        return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:32]
+
+    def resource_revision(self, reference: str) -> str:
+        path, _ = split(reference)
+        family, _, rest = path.partition("/")
+        if path == "":
+            return self.catalog_revision()
+        if family in ("folders", "search"):
+            return self.folders.open(_path(rest)).revision()
+        if family == "threads":
+            return self.folders.open(_path(rest.rpartition("/")[0])).revision()
+        if family == "messages":
+            # What was received stays as it is.
+            folder, _, id = rest.rpartition("/")
+            if self.folders.open(_path(folder)).find(decode(id)):
+                return "received"
+        raise NotFound
+
+    def _recent(self) -> int:
+        said = self.environment.get("RECENT", "")
+        return min(int(said), 1000) if said.isascii() and said.isdecimal() and len(said) < 9 else RECENT
+
+    def _listed(self, folder: Folder) -> Iterator[Resource]:
+        yield Resource(
+            f"folders/{encode_path(folder.name)}",
+            name=folder.name.rpartition("/")[2],
+            title=folder.name,
+            description="A mailbox: its newest messages.",
+            mime_type="application/json",
+            annotations=Annotations(last_modified=datetime.fromtimestamp(int(folder.modified), UTC), priority=0.8),
+        )
+        for entry in islice(self.folders.open(folder.name).newest(None), self._recent()):
+            said = message.summary(entry.head)
+            yield Resource(
+                _reference("messages", folder.name, entry),
+                name=entry.id,
+                title=said.subject,
+                description=f"From {said.sender}, {_shown(said.date)}",
+                mime_type="text/plain",
+                annotations=Annotations(last_modified=said.date),
+            )
+
+    def _overview(self, reference: str) -> Contents:
+        folders = self.folders.all()
+        lines = [f"# {self.describe().title}", "", "| mailbox | kind | size | changed |", "|---|---|---|---|"]
+        for one in folders:
+            name = one.name.replace("|", "\\|")
+            changed = _shown(datetime.fromtimestamp(int(one.modified), UTC))
+            lines.append(f"| [{name}](folders/{encode_path(one.name)}) | {one.kind} | {_size(one.size)} | {changed} |")
+        return Contents(reference, "\n".join(lines) + "\n", "text/markdown")
+
+    def _folder(self, reference: str, name: str, query: Mapping[str, str]) -> Contents:
+        entries = list(islice(self.folders.open(name).newest(query.get("before")), PAGE + 1))
+        answer: dict[str, object] = {"folder": name, "messages": [_row(name, entry) for entry in entries[:PAGE]]}
+        if len(entries) > PAGE:
+            before = encode_segment(entries[PAGE - 1].position)
+            answer["next"] = f"folders/{encode_path(name)}?before={before}"
+        return _json(reference, answer)
+
+    def _search(self, reference: str, name: str, query: Mapping[str, str]) -> Contents:
+        search = Search(Query.of(query), time.monotonic)
+        found = search.run(self.folders.open(name).newest(query.get("before")), PAGE)
+        answer: dict[str, object] = {"folder": name, "messages": [_row(name, entry) for entry in found]}
+        if search.stopped_at is not None:
+            asked = {**query, "before": search.stopped_at}
+            again = "&".join(f"{key}={encode_segment(value)}" for key, value in asked.items())
+            answer["stopped"] = f"{search.why}: what is older was not looked at"
+            answer["next"] = f"search/{encode_path(name)}?{again}"
+        return _json(reference, answer)
+
+    def _message(self, reference: str, name: str, id: str, query: Mapping[str, str]) -> Contents:
+        entry = self._entry(name, id)
+        if "part" in query:
+            number = query["part"]
+            if not (number.isascii() and number.isdecimal() and len(number) < 9):
+                raise Invalid(f'"part" is the number of an attachment, not "{number}"')
+            found = message.part(entry.source(), int(number))
+            if found is None:
+                raise NotFound
+            return Contents(reference, found[1], found[0])
+        match query.get("view", ""):
+            case "source":
+                return Contents.from_bytes(reference, entry.source(), "message/rfc822")
+            case "headers":
+                headers = message.text(entry.source(), entry.size).headers
+                return _json(reference, [{"name": key, "value": value} for key, value in headers])
+            case "" | "text":
+                return Contents(reference, _text(message.text(entry.source(), entry.size), name, entry), "text/plain")
+            case other:
+                raise Invalid(f'"view" is "text", "headers" or "source", not "{other}"')
+
+    def _thread(self, reference: str, name: str, id: str) -> Contents:
+        entry = self._entry(name, id)
+        said = message.summary(entry.head)
+        root = said.answers[0] if said.answers else said.message_id
+        entries: Iterable[Entry] = [entry]
+        if root is not None:
+            entries = islice(self.folders.open(name).mentions(root.encode("ascii", "replace")), 200)
+        rows = sorted((_row(name, one) for one in entries), key=lambda row: str(row["date"] or ""))
+        return _json(reference, {"folder": name, "subject": said.subject, "messages": rows})
+
+    def _entry(self, name: str, id: str) -> Entry:
+        entry = self.folders.open(name).find(id)
+        if entry is None:
+            raise NotFound
+        return entry
+
+
+def _path(encoded: str) -> str:
+    return "/".join(decode(part) for part in encoded.split("/"))
+
+
+def _reference(family: str, folder: str, entry: Entry) -> str:
+    return f"{family}/{encode_path(folder)}/{encode_segment(entry.id)}"
+
+
+def _row(folder: str, entry: Entry) -> dict[str, object]:
+    said = message.summary(entry.head)
+    return {
+        "reference": _reference("messages", folder, entry),
+        "subject": said.subject,
+        "from": said.sender,
+        "to": said.to,
+        # In one zone, so that they compare as texts.
+        "date": said.date.astimezone(UTC).isoformat().replace("+00:00", "Z") if said.date else None,
+        "size": entry.size,
+    }
+
+
+def _text(read: message.Text, folder: str, entry: Entry) -> str:
+    said = read.summary
+    lines = [f"Subject: {said.subject}", f"From: {said.sender}", f"To: {said.to}", f"Date: {_shown(said.date)}"]
+    reference = _reference("messages", folder, entry)
+    for one in read.attachments:
+        lines.append(f"Attachment: {one.name} ({one.mime_type}), {reference}?part={one.number}")
+    if read.cut:
+        lines.append(f"Note: only the beginning of its {_size(entry.size)} was read")
+    return "\n".join(lines) + "\n\n" + read.body + "\n"
+
+
+def _shown(date: datetime | None) -> str:
+    return date.isoformat(" ", "minutes") if date else "no date"
+
+
+def _size(size: int | None) -> str:
+    if size is None:
+        return ""
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size} {unit}"
+        size //= 1024
+    return f"{size} GiB"
+
+
+def _json(reference: str, value: object) -> Contents:
+    return Contents(reference, json.dumps(value, ensure_ascii=False, indent=1), "application/json")

@@ -1,0 +1,209 @@
+//! PDF documents in granted directories: the text of their pages, outline, facts, images and attached files.
+//!
+//! This module is the provider itself, and the only one that knows of resources and the list. `query` knows what a
+//! reference asks for and `read` puts the answer together; `document` opens a file, `text` and `images` look at pages,
+//! `info` at everything else. Parsing is `hayro`'s work.
+
+mod document;
+mod images;
+mod info;
+mod query;
+mod read;
+mod strings;
+mod text;
+
+use std::fmt::Write as _;
+
+use belljar_guest::{
+    Annotations, Argument, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result, Revisions,
+    Suggestions, Template, reference,
+};
+use belljar_tree::{Bounds, Kind, LONGEST_REFERENCE, Meta, Step, Tree, Walk, name};
+
+use document::Document;
+use query::{Place, Query, is_served};
+
+/// The provider.
+#[derive(Debug)]
+pub struct Documents {
+    tree: Tree,
+    passwords: Vec<String>,
+}
+
+/// How many documents a page of the list holds.
+const PAGE: usize = 1000;
+
+const PAGES: &str = "{+path}/pages/{pages}{?order}";
+const INFO: &str = "{+path}/info{?format}";
+const IMAGES: &str = "{+path}/pages/{page}/images";
+const IMAGE: &str = "{+path}/pages/{page}/images/{image}";
+const ATTACHMENT: &str = "{+path}/attachments/{name}";
+
+impl Provider for Documents {
+    fn open() -> Result<Self> {
+        let passwords = std::env::var("PASSWORD").unwrap_or_default();
+        let passwords = passwords.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        Ok(Documents { tree: Tree::open_granted()?, passwords })
+    }
+
+    fn describe() -> Info {
+        Info::new(std::env::var("TITLE").unwrap_or_else(|_| "PDF documents".to_owned()))
+            .version(env!("CARGO_PKG_VERSION"))
+            .description("The text, outline, images and attachments of PDF documents")
+    }
+
+    fn list_resources(&self, cursor: Option<&str>) -> Result<Page> {
+        let start = cursor.map(reference::decode).transpose()?.unwrap_or_default();
+        self.page(start, PAGE)
+    }
+
+    fn list_templates(&self) -> Result<Vec<Template>> {
+        Ok(vec![
+            Template::new(PAGES).name("pages").title("Text of pages").mime_type("text/plain").description(
+                "The text of pages of the document at {path}: {pages} is a page or a range (3, 3-7, 3-), counted from 1. With \
+                 {order}=position from the top of the page to the bottom, where the document's own order is odd",
+            ),
+            Template::new(INFO).name("info").title("Facts and outline").description(
+                "Title, author, dates and number of pages of the document at {path}, its outline with pages, its attached \
+                 files; {format} is markdown or json",
+            ),
+            Template::new(IMAGES).name("images").title("Images of a page").mime_type("text/markdown").description(
+                "Which images page {page} of the document at {path} has, with their sizes",
+            ),
+            Template::new(IMAGE).name("image").title("An image of a page").description(
+                "Image {image} of page {page}, counted from 1: JPEG as it is in the document, everything else as PNG",
+            ),
+            Template::new(ATTACHMENT).name("attachment").title("An attached file").description(
+                "The file {name} that is attached to the document at {path}",
+            ),
+        ])
+    }
+
+    fn read(&self, reference: &str) -> Result<Reading> {
+        let (path, query) = reference::split(reference);
+        if path.is_empty() {
+            return Ok(self.index(reference)?.into());
+        }
+        // What is not there is not found, whatever else is wrong.
+        let place = Place::find(&self.tree, path)?;
+        let query = Query::parse(query)?;
+        Ok(read::read(&self.tree, reference, &place, &self.passwords, query)?.into())
+    }
+}
+
+impl Completion for Documents {
+    fn complete(&self, template: &str, argument: &Argument, resolved: &[Argument]) -> Result<Suggestions> {
+        if ![PAGES, INFO, IMAGES, IMAGE, ATTACHMENT].contains(&template) {
+            return Err(Error::invalid(format_args!("no template \"{template}\"")));
+        }
+        let value = argument.value.as_str();
+        let known =
+            |name: &str| resolved.iter().find(|argument| argument.name == name).map(|found| found.value.as_str());
+        // What cannot be opened has nothing to suggest.
+        let document = || {
+            let place = Place::find(&self.tree, &reference::encode(known("path").unwrap_or_default())).ok()?;
+            Document::open(&self.tree, &place, &self.passwords).ok()
+        };
+        let numbers = |count: usize| (1..=count).map(|number| number.to_string());
+        Ok(match argument.name.as_str() {
+            "path" => belljar_tree::complete(&self.tree, value, is_served)?,
+            "pages" if template == PAGES => {
+                let count = document().map_or(0, |document| document.len());
+                let all = (count > 1).then(|| format!("1-{count}"));
+                Suggestions::starting_with(value, numbers(count).chain(all))
+            }
+            "page" if [IMAGES, IMAGE].contains(&template) => {
+                Suggestions::starting_with(value, numbers(document().map_or(0, |document| document.len())))
+            }
+            "image" if template == IMAGE => {
+                let page = known("page").and_then(|page| page.parse::<usize>().ok()).unwrap_or_default();
+                let count =
+                    document().and_then(|document| document.pdf.pages().get(page.checked_sub(1)?).map(images::count));
+                Suggestions::starting_with(value, numbers(count.unwrap_or_default()))
+            }
+            "name" if template == ATTACHMENT => {
+                let names = document().map(|document| info::attachment_names(&document));
+                Suggestions::starting_with(value, names.unwrap_or_default())
+            }
+            "order" if template == PAGES => Suggestions::starting_with(value, ["written", "position"]),
+            "format" if template == INFO => Suggestions::starting_with(value, ["markdown", "json"]),
+            other => return Err(Error::invalid(format_args!("no variable \"{other}\" in \"{template}\""))),
+        })
+    }
+}
+
+impl Revisions for Documents {
+    fn catalog_revision(&self) -> Result<String> {
+        belljar_tree::of_list(&self.tree, Bounds::default(), is_served)
+    }
+
+    fn resource_revision(&self, reference: &str) -> Result<String> {
+        let (path, _) = reference::split(reference);
+        if path.is_empty() {
+            return self.catalog_revision();
+        }
+        Ok(Place::find(&self.tree, path)?.meta.revision())
+    }
+}
+
+impl Documents {
+    /// The page of at most `size` documents that come after `start`.
+    fn page(&self, start: String, size: usize) -> Result<Page> {
+        let mut walk = Walk::new(&self.tree, start, size).only(is_served);
+        let mut resources: Vec<Resource> = Vec::new();
+        loop {
+            let path = match walk.next()? {
+                Step::File(path) => path,
+                Step::Paused(position) => return Ok(Page::new(resources).next_cursor(reference::encode(&position))),
+                Step::End => return Ok(Page::new(resources)),
+            };
+            if resources.len() == size {
+                let last = resources.last().map(|last| last.reference.clone()).unwrap_or_default();
+                return Ok(Page::new(resources).next_cursor(last));
+            }
+            // It may be gone by now, or a link that leads elsewhere.
+            match self.tree.meta(&path) {
+                Ok(meta) if meta.kind == Kind::File => resources.extend(resource(&path, &meta)),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+
+    /// All documents, with links.
+    fn index(&self, reference: &str) -> Result<Contents> {
+        let page = self.page(String::new(), PAGE)?;
+        let mut text = "# PDF documents\n\n".to_owned();
+        for resource in &page.resources {
+            let title = info::inline(resource.title.as_ref().unwrap_or(&resource.name));
+            let link = resource.reference.replace('(', "%28").replace(')', "%29");
+            let _ = writeln!(text, "- [{title}]({link}): [facts and outline]({link}/info)");
+        }
+        if page.resources.is_empty() {
+            text.push_str("(none: files are served whose names end in .pdf)\n");
+        }
+        if page.next_cursor.is_some() {
+            text.push_str("\nThere are more; the list of resources has them all.\n");
+        }
+        Ok(Contents::text(reference, text).mime_type("text/markdown"))
+    }
+}
+
+/// The list's entry for a document. None for a path that is too long to be asked for.
+fn resource(path: &str, meta: &Meta) -> Option<Resource> {
+    let mut resource = Resource::new(reference::encode(path))
+        .name(name(path))
+        .title(path)
+        .mime_type("text/plain")
+        .description(format!(
+            "PDF document of {} bytes: reads as the text of its first pages; /info has facts and the outline, /pages/21-40 \
+             other pages",
+            meta.size
+        ));
+    resource.annotations = meta.last_modified().map(|time| Annotations::new().last_modified(time));
+    (resource.reference.len() <= LONGEST_REFERENCE).then_some(resource)
+}
+
+belljar_guest::export!(Documents: Completion, Revisions);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Keys of rows as text, and back. A key is one value, or several with commas between them; each is written plainly where
+//! that is unambiguous, and otherwise as SQL writes it: `'a,b'`, `x'00ff'`. `rowid=7` is the row with that number.
+
+use belljar_guest::{Error, Result};
+use rusqlite::types::{Value, ValueRef};
+
+use crate::schema::Affinity;
+
+/// What a key's text says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Key {
+    /// The number that SQLite itself gives a row.
+    Rowid(i64),
+    /// A value for each column of the primary key.
+    Values(Vec<Value>),
+}
+
+const ROWID: &str = "rowid=";
+
+impl Key {
+    /// Reads a key of columns with these affinities.
+    pub(crate) fn parse(text: &str, columns: &[Affinity]) -> Result<Key> {
+        if let Some(number) = text.strip_prefix(ROWID).and_then(|number| number.parse().ok()) {
+            return Ok(Key::Rowid(number));
+        }
+        let wrong = |why: &str| Error::invalid(format_args!("the key \"{text}\" {why}"));
+        // A single text may hold commas.
+        let tokens = match columns {
+            [_] if !is_quoted(text) => vec![text],
+            _ => split(text).ok_or_else(|| wrong("has a quote that does not end"))?,
+        };
+        if tokens.len() != columns.len() {
+            return Err(wrong(&format!("has {} values: the primary key has {}", tokens.len(), columns.len())));
+        }
+        let values = tokens.iter().zip(columns).map(|(token, affinity)| value(token, *affinity));
+        values.collect::<Option<_>>().map(Key::Values).ok_or_else(|| wrong("has a value that is none"))
+    }
+
+    /// Writes a key. None when one of its values is NULL, which names no row.
+    pub(crate) fn write(values: &[(ValueRef<'_>, Affinity)]) -> Option<String> {
+        let alone = values.len() == 1;
+        let texts: Option<Vec<String>> =
+            values.iter().map(|(value, affinity)| plain(*value, *affinity, alone)).collect();
+        texts.map(|texts| texts.join(","))
+    }
+
+    /// Writes the key of the row with this number.
+    pub(crate) fn write_rowid(rowid: i64) -> String {
+        format!("{ROWID}{rowid}")
+    }
+}
+
+fn is_quoted(token: &str) -> bool {
+    token.starts_with('\'') || token.starts_with("x'")
+}
+
+/// Splits at the commas that are in no quotes.
+fn split(text: &str) -> Option<Vec<&str>> {
+    let mut tokens = Vec::new();
+    let (mut start, mut quoted) = (0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            '\'' => quoted = !quoted,
+            ',' if !quoted => {
+                tokens.push(text.get(start..at)?);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    tokens.push(text.get(start..)?);
+    (!quoted).then_some(tokens)
+}
+
+fn value(token: &str, affinity: Affinity) -> Option<Value> {
+    let inner = |from: usize| token.get(from..).and_then(|rest| rest.strip_suffix('\''));
+    if let Some(hex) = token.strip_prefix("x'").and(inner(2)) {
+        let digits: Option<Vec<u8>> =
+            hex.chars().map(|digit| digit.to_digit(16).and_then(|d| u8::try_from(d).ok())).collect();
+        let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+        let bytes = digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit));
+        return Some(Value::Blob(bytes.collect()));
+    }
+    if token.starts_with('\'') {
+        return (token.len() > 1).then(|| inner(1)).flatten().map(|text| Value::Text(text.replace("''", "'")));
+    }
+    Some(if affinity == Affinity::Text { Value::Text(token.to_owned()) } else { guess(token) })
+}
+
+fn guess(token: &str) -> Value {
+    // Only what numbers are written with here: `inf` and `1e5` may be names.
+    match (token.parse::<i64>(), token.parse::<f64>()) {
+        (Ok(number), _) if number.to_string() == token => Value::Integer(number),
+        (_, Ok(number)) if number.is_finite() && real(number) == token => Value::Real(number),
+        _ => Value::Text(token.to_owned()),
+    }
+}
+
+fn real(number: f64) -> String {
+    format!("{number:?}")
+}
+
+fn plain(value: ValueRef<'_>, affinity: Affinity, alone: bool) -> Option<String> {
+    match value {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(real(number)),
+        ValueRef::Blob(bytes) => {
+            Some(format!("x'{}'", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
+        }
+        ValueRef::Text(bytes) => {
+            // What is not UTF-8 no reference can carry.
+            let text = std::str::from_utf8(bytes).ok()?;
+            let comma = if alone { is_quoted(text) } else { text.contains([',', '\'']) };
+            let odd = text.is_empty() || matches!(text, "." | "..") || text.starts_with(ROWID) || comma;
+            let number = affinity != Affinity::Text && !matches!(guess(text), Value::Text(_));
+            Some(if odd || number { format!("'{}'", text.replace('\'', "''")) } else { text.to_owned() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(values: &[(Value, Affinity)]) -> String {
+        let refs: Vec<_> = values.iter().map(|(value, affinity)| (ValueRef::from(value), *affinity)).collect();
+        let text = Key::write(&refs).unwrap();
+        let affinities: Vec<_> = values.iter().map(|(_, affinity)| *affinity).collect();
+        let expected: Vec<Value> = values.iter().map(|(value, _)| value.clone()).collect();
+        assert_eq!(Key::parse(&text, &affinities), Ok(Key::Values(expected)), "{text}");
+        text
+    }
+
+    #[test]
+    fn what_is_written_is_read_as_the_same_value() {
+        use Affinity::{Blob, Integer, Text};
+        let text = |text: &str| Value::Text(text.to_owned());
+        assert_eq!(round(&[(Value::Integer(-7), Integer)]), "-7");
+        assert_eq!(round(&[(text("a, b's"), Text)]), "a, b's");
+        assert_eq!(round(&[(text("007"), Text)]), "007");
+        assert_eq!(round(&[(text("7"), Text)]), "7");
+        assert_eq!(round(&[(text("7"), Blob)]), "'7'");
+        assert_eq!(round(&[(text("1.5"), Blob)]), "'1.5'");
+        assert_eq!(round(&[(text("x'y"), Text)]), "'x''y'");
+        for odd in ["", ".", "..", "'", "''", "'a'", "x'00'", "rowid=5", "a/b?c#d%2e", "ü,ü", "1e5", "inf", "NaN"] {
+            for affinity in [Text, Blob] {
+                round(&[(text(odd), affinity)]);
+                round(&[(text(odd), affinity), (Value::Real(0.1), Blob), (Value::Integer(i64::MIN), Integer)]);
+            }
+        }
+        assert_eq!(round(&[(Value::Blob(vec![0, 171]), Blob), (text("a,b"), Text)]), "x'00ab','a,b'");
+        assert_eq!(round(&[(Value::Real(1e300), Blob)]), "1e300");
+    }
+
+    #[test]
+    fn what_is_no_key_says_why() {
+        for wrong in ["a", "a,b,c", "'a,b", "x'0',b", "x'zz',b"] {
+            let parsed = Key::parse(wrong, &[Affinity::Text, Affinity::Text]);
+            assert!(matches!(parsed, Err(Error::Invalid(_))), "{wrong}: {parsed:?}");
+        }
+        assert_eq!(Key::parse("rowid=12", &[Affinity::Text]), Ok(Key::Rowid(12)));
+        assert_eq!(Key::write(&[(ValueRef::Null, Affinity::Text)]), None);
+    }
+}

@@ -1,0 +1,102 @@
+//! Values as JSON, with their types kept: what JSON has no way to say is an object that says its type.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rusqlite::types::ValueRef;
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::{Value as Json, json};
+
+/// The largest number that every reader of JSON takes for what it is.
+const EXACT: u64 = (1 << 53) - 1;
+
+/// A row: names and values in the order of its columns, which JSON's own objects do not keep here.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row(pub(crate) Vec<(String, Json)>);
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// How much of a value is given where it is one of many.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) text: usize,
+    pub(crate) blob: usize,
+}
+
+/// In a page of rows.
+pub(crate) const IN_PAGE: Room = Room { text: 4 * 1024, blob: 256 };
+
+/// In a row that was asked for alone.
+pub(crate) const IN_ROW: Room = Room { text: 64 * 1024, blob: 4 * 1024 };
+
+/// A value as JSON. Text that has no room is cut, a blob that has none is left out; both say how large they are.
+pub(crate) fn json(value: ValueRef<'_>, room: Room) -> Json {
+    match value {
+        ValueRef::Null => Json::Null,
+        ValueRef::Integer(number) if number.unsigned_abs() <= EXACT => json!(number),
+        ValueRef::Integer(number) => json!({ "integer": number.to_string() }),
+        ValueRef::Real(number) if number.is_finite() => json!(number),
+        ValueRef::Real(number) => json!({ "real": if number > 0.0 { "Infinity" } else { "-Infinity" } }),
+        ValueRef::Text(bytes) => text(bytes, room.text),
+        ValueRef::Blob(bytes) if bytes.len() <= room.blob => {
+            json!({ "blob": STANDARD.encode(bytes), "size": bytes.len() })
+        }
+        ValueRef::Blob(bytes) => json!({ "blob": null, "size": bytes.len() }),
+    }
+}
+
+fn text(bytes: &[u8], room: usize) -> Json {
+    let given = bytes.get(..room).unwrap_or(bytes);
+    match std::str::from_utf8(bytes) {
+        Ok(whole) if given.len() == bytes.len() => json!(whole),
+        Ok(whole) => {
+            let end = (0..=room).rev().find(|end| whole.is_char_boundary(*end)).unwrap_or(0);
+            json!({ "text": whole.get(..end), "size": bytes.len(), "cut": true })
+        }
+        // A text column may hold any bytes.
+        Err(_) => {
+            let cut = given.len() < bytes.len();
+            json!({ "text": String::from_utf8_lossy(given), "bytes": STANDARD.encode(given), "size": bytes.len(), "cut": cut })
+        }
+    }
+}
+
+/// A large value that is not given here, but where `reference` says.
+pub(crate) fn elsewhere(kind: &str, size: i64, reference: Option<&str>) -> Json {
+    json!({ kind: null, "size": size, "read": reference })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_kept() {
+        let of = |value| json(value, IN_PAGE).to_string();
+        assert_eq!(of(ValueRef::Null), "null");
+        assert_eq!(of(ValueRef::Integer(-9_007_199_254_740_991)), "-9007199254740991");
+        assert_eq!(of(ValueRef::Integer(i64::MIN)), r#"{"integer":"-9223372036854775808"}"#);
+        assert_eq!(of(ValueRef::Integer(9_007_199_254_740_992)), r#"{"integer":"9007199254740992"}"#);
+        assert_eq!(of(ValueRef::Real(1.0)), "1.0");
+        assert_eq!(of(ValueRef::Real(f64::NEG_INFINITY)), r#"{"real":"-Infinity"}"#);
+        assert_eq!(of(ValueRef::Text("a\"b\0ü".as_bytes())), r#""a\"b\u0000ü""#);
+        assert_eq!(of(ValueRef::Blob(&[0, 255])), r#"{"blob":"AP8=","size":2}"#);
+    }
+
+    #[test]
+    fn what_has_no_room_says_so() {
+        let room = Room { text: 3, blob: 1 };
+        assert_eq!(json(ValueRef::Text("aüü".as_bytes()), room), json!({ "text": "aü", "size": 5, "cut": true }));
+        assert_eq!(json(ValueRef::Text("üü".as_bytes()), room), json!({ "text": "ü", "size": 4, "cut": true }));
+        assert_eq!(json(ValueRef::Blob(b"ab"), room), json!({ "blob": null, "size": 2 }));
+        let odd = json(ValueRef::Text(b"a\xFF"), room);
+        assert_eq!(odd, json!({ "text": "a\u{fffd}", "bytes": "Yf8=", "size": 2, "cut": false }));
+    }
+}

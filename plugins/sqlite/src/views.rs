@@ -1,0 +1,192 @@
+//! Statements that the operator names: what the setting `VIEWS` says, what parameters they take, and what they give.
+
+use std::collections::BTreeMap;
+
+use belljar_guest::{Error, Result};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Statement};
+
+use crate::rows;
+use crate::snapshot::error;
+use crate::value::{self, IN_PAGE, Row};
+
+/// A statement with a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct View {
+    pub(crate) name: String,
+    pub(crate) sql: String,
+}
+
+/// What a view gave.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Given {
+    pub(crate) rows: Vec<Row>,
+    /// There is more.
+    pub(crate) cut: bool,
+}
+
+/// Reads the setting: each view begins on a line of its own with `name = SELECT` (or `WITH`, `VALUES`), and ends where the
+/// next one begins.
+pub(crate) fn parse(setting: &str) -> Result<Vec<View>> {
+    let mut views: Vec<View> = Vec::new();
+    for line in setting.lines() {
+        match (begins(line), views.last_mut()) {
+            (Some((name, sql)), _) => {
+                if views.iter().any(|view| view.name == name) {
+                    return Err(Error::failed(format_args!("VIEWS names \"{name}\" twice")));
+                }
+                views.push(View { name: name.to_owned(), sql: sql.to_owned() });
+            }
+            (None, Some(view)) => {
+                view.sql.push('\n');
+                view.sql.push_str(line);
+            }
+            (None, None) if line.trim().is_empty() || line.trim_start().starts_with("--") => {}
+            (None, None) => {
+                return Err(Error::failed(format_args!(
+                    "VIEWS has the line \"{line}\": expected a name, \"=\" and a SELECT, as in  late = SELECT * FROM orders"
+                )));
+            }
+        }
+    }
+    for view in &mut views {
+        view.sql.truncate(view.sql.trim_end().trim_end_matches(';').trim_end().len());
+    }
+    views.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(views)
+}
+
+fn begins(line: &str) -> Option<(&str, &str)> {
+    let (name, sql) = line.split_once('=')?;
+    let (name, sql) = (name.trim(), sql.trim_start());
+    let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    let word: String = sql.chars().take_while(char::is_ascii_alphabetic).collect();
+    let selects = ["SELECT", "WITH", "VALUES"].iter().any(|known| word.eq_ignore_ascii_case(known));
+    (plain && selects).then_some((name, sql))
+}
+
+impl View {
+    /// The names of its parameters, in their order.
+    pub(crate) fn parameters(&self, connection: &Connection) -> Result<Vec<String>> {
+        let statement = self.prepare(connection)?;
+        (1..=statement.parameter_count())
+            .map(|index| {
+                let name = statement.parameter_name(index).map(|name| name.trim_start_matches([':', '@', '$']));
+                match name.filter(|name| !name.starts_with('?')) {
+                    None => Err(self.wrong("has a parameter without a name; write :name for each")),
+                    Some("limit") => Err(self.wrong("has a parameter \"limit\", which each view has anyhow")),
+                    Some(name) if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => {
+                        Err(self.wrong("has a parameter whose name is not made of letters, digits and _"))
+                    }
+                    Some(name) => Ok(name.to_owned()),
+                }
+            })
+            .collect()
+    }
+
+    /// Runs it.
+    pub(crate) fn run(&self, connection: &Connection, given: &BTreeMap<String, String>, limit: usize) -> Result<Given> {
+        let names = self.parameters(connection)?;
+        if let Some(unknown) = given.keys().find(|name| !names.contains(name)) {
+            return Err(Error::invalid(format_args!("the view \"{}\" takes no \"{unknown}\"", self.name)));
+        }
+        let mut statement = self.prepare(connection)?;
+        for (index, name) in names.iter().enumerate() {
+            let text = given.get(name).ok_or_else(|| {
+                Error::invalid(format_args!("the view \"{}\" needs \"{name}\": add ?{name}=...", self.name))
+            })?;
+            statement.raw_bind_parameter(index + 1, bound(text)).map_err(error)?;
+        }
+        let columns = distinct(statement.column_names());
+        let mut found = statement.raw_query();
+        let mut given = Given { rows: Vec::new(), cut: false };
+        let mut bytes = 0;
+        let mut full = false;
+        while let Some(row) = found.next().map_err(error)? {
+            if given.rows.len() == limit || full {
+                given.cut = true;
+                break;
+            }
+            let mut fields = Vec::with_capacity(columns.len());
+            for (index, column) in columns.iter().enumerate() {
+                fields.push((column.clone(), value::json(row.get_ref(index).map_err(error)?, IN_PAGE)));
+            }
+            let row = Row(fields);
+            full = rows::is_full(&row, &mut bytes);
+            given.rows.push(row);
+        }
+        Ok(given)
+    }
+
+    fn prepare<'a>(&self, connection: &'a Connection) -> Result<Statement<'a>> {
+        let statement = connection.prepare(&self.sql).map_err(|cause| match error(cause) {
+            Error::Failed(why) => self.wrong(&format!("is no statement that works here: {why}")),
+            other => other,
+        })?;
+        if !statement.readonly() || statement.column_count() == 0 {
+            return Err(Error::denied(format_args!("the view \"{}\" does something else than read", self.name)));
+        }
+        Ok(statement)
+    }
+
+    fn wrong(&self, why: &str) -> Error {
+        Error::failed(format_args!("the view \"{}\" {why}", self.name))
+    }
+}
+
+/// A parameter's value: a number when it is written as one, since text is no number where no column says so.
+fn bound(text: &str) -> Value {
+    match (text.parse::<i64>(), text.parse::<f64>()) {
+        (Ok(number), _) if number.to_string() == text => Value::Integer(number),
+        (_, Ok(number)) if number.is_finite() && format!("{number:?}") == text => Value::Real(number),
+        _ => Value::Text(text.to_owned()),
+    }
+}
+
+/// Names of columns, each of which is there once.
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in names {
+        let mut own = name.to_owned();
+        let mut count = 1;
+        while all.contains(&own) {
+            count += 1;
+            own = format!("{name}:{count}");
+        }
+        all.push(own);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_goes_on_until_the_next_one_begins() {
+        let views = parse("\n-- what is late\nlate = select *\n  from orders\n  where a\n = 1;\n\nby-day=WITH x AS (SELECT 1)\nSELECT * FROM x").unwrap();
+        let of = |name: &str, sql: &str| View { name: name.into(), sql: sql.into() };
+        let expected = [
+            of("by-day", "WITH x AS (SELECT 1)\nSELECT * FROM x"),
+            of("late", "select *\n  from orders\n  where a\n = 1"),
+        ];
+        assert_eq!(views, expected);
+        assert_eq!(parse(""), Ok(Vec::new()));
+        assert!(parse("DROP TABLE x").is_err());
+        assert!(parse("a = SELECT 1\na = SELECT 2").is_err());
+    }
+
+    #[test]
+    fn columns_of_one_name_are_told_apart() {
+        assert_eq!(distinct(["a", "a", "b", "a"].into_iter()), ["a", "a:2", "b", "a:3"]);
+    }
+
+    #[test]
+    fn what_is_written_as_a_number_is_bound_as_one() {
+        assert_eq!(bound("7"), Value::Integer(7));
+        assert_eq!(bound("1.5"), Value::Real(1.5));
+        for text in ["007", "", "1e3", "NaN", " 7"] {
+            assert_eq!(bound(text), Value::Text(text.to_owned()));
+        }
+    }
+}

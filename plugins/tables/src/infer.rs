@@ -1,0 +1,242 @@
+//! Types of columns, by what is in them. A decimal is no double: what is told here is what the text says.
+
+use std::collections::BTreeMap;
+
+use jiff::civil::{Date, DateTime, Time};
+
+use crate::cell::{Cell, Value};
+
+/// The type of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Type {
+    Boolean,
+    Integer,
+    Decimal,
+    Date,
+    DateTime,
+    Time,
+    Text,
+    Error,
+}
+
+/// How many examples a column gets, and how long one is.
+const EXAMPLES: usize = 3;
+const LONGEST_EXAMPLE: usize = 60;
+
+/// What was seen of a column.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    kinds: BTreeMap<Type, u64>,
+    pub(crate) empty: u64,
+    pub(crate) examples: Vec<String>,
+    /// The most digits after the point.
+    scale: usize,
+    pub(crate) longest: usize,
+    pub(crate) formulas: u64,
+}
+
+impl Type {
+    fn name(self) -> &'static str {
+        match self {
+            Type::Boolean => "boolean",
+            Type::Integer => "integer",
+            Type::Decimal => "decimal",
+            Type::Date => "date",
+            Type::DateTime => "date-time",
+            Type::Time => "time",
+            Type::Text => "text",
+            Type::Error => "error",
+        }
+    }
+
+    /// The type of a value; none for an empty one.
+    pub(crate) fn of(value: &Value) -> Option<Type> {
+        Some(match value {
+            Value::Empty => return None,
+            Value::Boolean(_) => Type::Boolean,
+            Value::Number(text) if text.contains(['.', 'e']) => Type::Decimal,
+            Value::Number(_) => Type::Integer,
+            Value::Moment(text) => moment(text).unwrap_or(Type::Text),
+            Value::Error(_) => Type::Error,
+            Value::Text(text) => of_text(text),
+        })
+    }
+}
+
+fn of_text(text: &str) -> Type {
+    if ["true", "false"].iter().any(|word| word.eq_ignore_ascii_case(text)) {
+        return Type::Boolean;
+    }
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+    let is_number = digits(whole)
+        && digits(fraction)
+        && digits(exponent)
+        && !exponent.is_empty()
+        && !(whole.is_empty() && fraction.is_empty());
+    // What begins with a zero is a key, and not a number.
+    if is_number && (whole.len() < 2 || !whole.starts_with('0')) {
+        return if unsigned.bytes().all(|byte| byte.is_ascii_digit()) { Type::Integer } else { Type::Decimal };
+    }
+    moment(text).unwrap_or(Type::Text)
+}
+
+/// Dates and times in ISO 8601. The library understands more, which other programs would not.
+fn moment(text: &str) -> Option<Type> {
+    let bytes = text.as_bytes();
+    let is = |at: usize, byte: u8| bytes.get(at) == Some(&byte);
+    if !(5..=40).contains(&bytes.len()) || !bytes.first().is_some_and(u8::is_ascii_digit) {
+        return None;
+    }
+    if is(4, b'-') && is(7, b'-') {
+        if bytes.len() == 10 {
+            return text.parse::<Date>().ok().map(|_| Type::Date);
+        }
+        // The zone is not looked up: it is an offset, or none.
+        let spaced = text.replacen(' ', "T", 1);
+        let local = spaced.trim_end_matches('Z').trim_end_matches("UTC").trim_end();
+        let local = local
+            .get(11..)
+            .and_then(|rest| rest.find(['+', '-']))
+            .map_or(local, |at| local.get(..11 + at).unwrap_or(local));
+        return (is(10, b'T') || is(10, b' ')).then(|| local.parse::<DateTime>().ok())?.map(|_| Type::DateTime);
+    }
+    (is(2, b':') && bytes.len() <= 18).then(|| text.parse::<Time>().ok())?.map(|_| Type::Time)
+}
+
+impl Seen {
+    /// Looks at a cell; `None` where the row is too short.
+    pub(crate) fn look(&mut self, cell: Option<&Cell>) {
+        let Some(cell) = cell else {
+            self.empty += 1;
+            return;
+        };
+        self.formulas += u64::from(cell.formula.is_some());
+        let Some(kind) = Type::of(&cell.value) else {
+            self.empty += 1;
+            return;
+        };
+        *self.kinds.entry(kind).or_default() += 1;
+        let text = cell.value.as_text();
+        self.longest = self.longest.max(text.len() + usize::try_from(cell.cut).unwrap_or(usize::MAX));
+        if kind == Type::Decimal {
+            let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+            self.scale = self.scale.max(fraction.bytes().take_while(u8::is_ascii_digit).count());
+        }
+        if self.examples.len() < EXAMPLES {
+            let mut example: String = text.chars().take(LONGEST_EXAMPLE).collect();
+            if example.len() < text.len() || cell.cut > 0 {
+                example.push_str(" ...");
+            }
+            if !self.examples.contains(&example) {
+                self.examples.push(example);
+            }
+        }
+    }
+
+    /// The one type that all values are of, or what there is of each.
+    pub(crate) fn type_name(&self) -> String {
+        let kinds: Vec<Type> = self.kinds.keys().copied().filter(|kind| *kind != Type::Error).collect();
+        match kinds.as_slice() {
+            [] if self.kinds.is_empty() => "empty".to_owned(),
+            [] => "error".to_owned(),
+            [kind] => kind.name().to_owned(),
+            [Type::Integer, Type::Decimal] => Type::Decimal.name().to_owned(),
+            [Type::Date, Type::DateTime] => Type::DateTime.name().to_owned(),
+            _ => {
+                let counts = self.kinds.iter().map(|(kind, count)| format!("{count} {}", kind.name()));
+                format!("mixed ({})", counts.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+
+    /// How many digits after the point a decimal has.
+    pub(crate) fn scale(&self) -> Option<usize> {
+        self.kinds.contains_key(&Type::Decimal).then_some(self.scale)
+    }
+
+    /// How many errors there are among the values.
+    pub(crate) fn errors(&self) -> u64 {
+        self.kinds.get(&Type::Error).copied().unwrap_or_default()
+    }
+}
+
+/// Whether the first of these rows looks like names of columns: texts, among which years may be.
+pub(crate) fn has_header(rows: &[Vec<String>]) -> bool {
+    let Some(first) = rows.first() else { return false };
+    let is_year = |text: &str| text.len() == 4 && (text.starts_with("19") || text.starts_with("20"));
+    let named = first.iter().filter(|text| !text.trim().is_empty());
+    let (mut texts, mut values) = (0, 0);
+    for text in named {
+        match of_text(text.trim()) {
+            Type::Text => texts += 1,
+            Type::Integer if is_year(text.trim()) => {}
+            _ => values += 1,
+        }
+    }
+    texts > values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> &'static str {
+        of_text(text).name()
+    }
+
+    #[test]
+    fn types_are_what_the_text_says() {
+        for (text, name) in [
+            ("1", "integer"),
+            ("-99999999999999999999", "integer"),
+            ("0.10", "decimal"),
+            ("1e5", "decimal"),
+            ("007", "text"),
+            ("1,5", "text"),
+            ("-", "text"),
+            (".", "text"),
+            ("2026-11-21", "date"),
+            ("2026-02-30", "text"),
+            ("20261121", "integer"),
+            ("2026-11-21T10:00:00Z", "date-time"),
+            ("2026-11-21 10:00:00.123+01:00", "date-time"),
+            ("2026-11-21 10:00", "date-time"),
+            ("2026-11-21 nonsense", "text"),
+            ("10:15:00", "time"),
+            ("25:15:00", "text"),
+            ("TRUE", "boolean"),
+            ("=1+1", "text"),
+        ] {
+            assert_eq!(of(text), name, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_column_has_one_type_or_says_what_it_has() {
+        let seen = |values: &[&str]| {
+            let mut seen = Seen::default();
+            values.iter().for_each(|text| seen.look(Some(&Value::of_text((*text).into()).into())));
+            seen
+        };
+        let decimal = seen(&["1", "2.50", ""]);
+        assert_eq!((decimal.type_name().as_str(), decimal.scale(), decimal.empty), ("decimal", Some(2), 1));
+        assert_eq!(seen(&["1", "x", "2"]).type_name(), "mixed (2 integer, 1 text)");
+        assert_eq!(seen(&["2026-11-21", "2026-11-21T10:00:00"]).type_name(), "date-time");
+        assert_eq!(seen(&["", ""]).type_name(), "empty");
+        assert_eq!(seen(&["a", "a", "b", "c", "d"]).examples, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_header_is_of_names() {
+        let row = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        assert!(has_header(&[row(&["id", "name"]), row(&["1", "x"])]));
+        assert!(has_header(&[row(&["country", "2020", "2021"])]));
+        assert!(!has_header(&[row(&["1", "x"]), row(&["2", "y"])]));
+        assert!(!has_header(&[row(&["2026-11-21", "1.5", "note"])]));
+        assert!(!has_header(&[]));
+    }
+}

@@ -1,0 +1,272 @@
+//! What a reference asks for, behind the `?`.
+
+use belljar_guest::{Error, Result, reference};
+
+use crate::column;
+
+/// How many rows whoever does not say gets, and how many there are at most.
+pub(crate) const ROWS: u64 = 100;
+pub(crate) const MOST_ROWS: u64 = 1000;
+
+/// What is asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Query {
+    pub(crate) rows: Option<(u64, u64)>,
+    /// Where the first row begins, as an earlier reading told.
+    pub(crate) from: Option<String>,
+    pub(crate) range: Option<Range>,
+    pub(crate) columns: Option<String>,
+    pub(crate) format: Format,
+    pub(crate) header: Option<bool>,
+    pub(crate) delimiter: Option<u8>,
+    /// Quotes are characters like any other.
+    pub(crate) is_unquoted: bool,
+    pub(crate) encoding: Option<&'static encoding_rs::Encoding>,
+    /// All of it but where to begin, encoded: what a link to the next rows repeats.
+    kept: String,
+}
+
+/// How the answer is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Format {
+    #[default]
+    Markdown,
+    Json,
+}
+
+/// A rectangle of cells, counted from 0, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) rows: (u32, u32),
+    pub(crate) columns: (usize, usize),
+}
+
+/// The rows that a spreadsheet can have.
+const MOST_SHEET_ROWS: u32 = 1_048_576;
+
+const PARAMETERS: &str = "rows, columns, range, format, header, delimiter, quote, encoding";
+
+impl Query {
+    /// Parses what is behind the `?`.
+    pub(crate) fn parse(query: &str) -> Result<Query> {
+        let mut wanted = Query::default();
+        for (key, encoded) in reference::pairs(query) {
+            let value = reference::decode(encoded)?;
+            // A client that fills in a form may leave a part empty.
+            if value.is_empty() {
+                continue;
+            }
+            let key = reference::decode(key)?;
+            match key.as_str() {
+                "rows" => wanted.rows = Some(rows(&value)?),
+                "from" => wanted.from = Some(value),
+                "range" => wanted.range = Some(Range::parse(&value).ok_or_else(|| not_a_range(&value))?),
+                "columns" => wanted.columns = Some(value),
+                "format" => wanted.format = format(&value)?,
+                "header" => wanted.header = header(&value)?,
+                "delimiter" => wanted.delimiter = Some(delimiter(&value)?),
+                "quote" => {
+                    wanted.is_unquoted = match value.as_str() {
+                        "none" => true,
+                        "double" => false,
+                        other => {
+                            return Err(Error::invalid(format_args!("quote \"{other}\": expected double or none")));
+                        }
+                    }
+                }
+                "encoding" => wanted.encoding = Some(encoding(&value)?),
+                other => {
+                    return Err(Error::invalid(format_args!("no parameter \"{other}\": there are {PARAMETERS}")));
+                }
+            }
+            if !matches!(key.as_str(), "rows" | "from" | "range") {
+                wanted.kept.push_str(&format!("&{key}={encoded}"));
+            }
+        }
+        if wanted.range.is_some() && (wanted.rows.is_some() || wanted.columns.is_some()) {
+            return Err(Error::invalid("a range says which rows and columns: leave out \"rows\" and \"columns\""));
+        }
+        Ok(wanted)
+    }
+
+    /// The first row and the last one that this may give.
+    pub(crate) fn bounds(&self) -> (u64, u64) {
+        let (first, last) = self.rows.unwrap_or((1, ROWS));
+        (first, last.min(first.saturating_add(MOST_ROWS - 1)))
+    }
+
+    /// The query that goes on with other rows.
+    pub(crate) fn with_rows(&self, first: u64, last: u64, from: Option<&str>) -> String {
+        let from = from.map(|from| format!("&from={from}")).unwrap_or_default();
+        format!("?rows={first}-{last}{from}{}", self.kept)
+    }
+
+    /// The query that shows another rectangle.
+    pub(crate) fn with_range(&self, range: Range) -> String {
+        format!("?range={range}{}", self.kept)
+    }
+
+    /// The query that shows other columns of the same rows.
+    pub(crate) fn with_columns(&self, columns: &str) -> String {
+        let kept: String = self
+            .kept
+            .split('&')
+            .filter(|pair| !pair.is_empty() && !pair.starts_with("columns="))
+            .map(|pair| format!("&{pair}"))
+            .collect();
+        let (first, last) = self.bounds();
+        format!("?rows={first}-{last}&columns={columns}{kept}")
+    }
+}
+
+impl Range {
+    /// `B2:D10`, `B2`, `B:D`, `2:10`.
+    fn parse(text: &str) -> Option<Range> {
+        let text = text.replace('$', "");
+        let (first, last) = text.split_once(':').unwrap_or((&text, &text));
+        let ((first_column, first_row), (last_column, last_row)) = (corner(first)?, corner(last)?);
+        let columns = (first_column.unwrap_or(0), last_column.unwrap_or(column::MOST - 1));
+        let rows = (first_row.unwrap_or(0), last_row.unwrap_or(MOST_SHEET_ROWS - 1));
+        (columns.0 <= columns.1 && rows.0 <= rows.1).then_some(Range { rows, columns })
+    }
+}
+
+impl std::fmt::Display for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let corner = |row: u32, at: usize| format!("{}{}", column::letters(at), row + 1);
+        write!(f, "{}:{}", corner(self.rows.0, self.columns.0), corner(self.rows.1, self.columns.1))
+    }
+}
+
+/// The column and the row of `B2`, `B` or `2`, counted from 0.
+fn corner(text: &str) -> Option<(Option<usize>, Option<u32>)> {
+    let letters = text.trim_end_matches(|c: char| c.is_ascii_digit());
+    let digits = text.get(letters.len()..)?;
+    let at = match letters {
+        "" => None,
+        letters if letters.bytes().all(|byte| byte.is_ascii_alphabetic()) => Some(column::index(letters)?),
+        _ => return None,
+    };
+    let row = match digits {
+        "" => None,
+        digits => Some(digits.parse::<u32>().ok().filter(|row| (1..=MOST_SHEET_ROWS).contains(row))? - 1),
+    };
+    (at.is_some() || row.is_some()).then_some((at, row))
+}
+
+fn not_a_range(text: &str) -> Error {
+    Error::invalid(format_args!("\"{text}\" is no range: expected one such as A1:D20, B:D or 2:10"))
+}
+
+/// `101-200`, `101-`, `7`.
+fn rows(text: &str) -> Result<(u64, u64)> {
+    let number = |text: &str| text.trim().parse::<u64>().ok().filter(|row| *row > 0);
+    let parsed = match text.split_once('-') {
+        Some((first, last)) if last.trim().is_empty() => {
+            number(first).map(|first| (first, first.saturating_add(ROWS - 1)))
+        }
+        Some((first, last)) => number(first).zip(number(last)).filter(|(first, last)| first <= last),
+        None => number(text).map(|row| (row, row)),
+    };
+    parsed.ok_or_else(|| {
+        Error::invalid(format_args!(
+            "rows \"{text}\": expected such as 1-100, 101- or 7, counted from 1 without the header"
+        ))
+    })
+}
+
+fn format(text: &str) -> Result<Format> {
+    match text {
+        "markdown" | "md" => Ok(Format::Markdown),
+        "json" => Ok(Format::Json),
+        other => Err(Error::invalid(format_args!("format \"{other}\": expected markdown or json"))),
+    }
+}
+
+fn header(text: &str) -> Result<Option<bool>> {
+    match text {
+        "yes" => Ok(Some(true)),
+        "no" => Ok(Some(false)),
+        "auto" => Ok(None),
+        other => Err(Error::invalid(format_args!("header \"{other}\": expected yes, no or auto"))),
+    }
+}
+
+fn delimiter(text: &str) -> Result<u8> {
+    match (text, text.as_bytes()) {
+        ("comma", _) => Ok(b','),
+        ("semicolon", _) => Ok(b';'),
+        ("tab", _) => Ok(b'\t'),
+        ("pipe", _) => Ok(b'|'),
+        ("space", _) => Ok(b' '),
+        (_, [byte]) if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !matches!(byte, b'"' | b'\r' | b'\n') => {
+            Ok(*byte)
+        }
+        _ => Err(Error::invalid(format_args!(
+            "delimiter \"{text}\": expected comma, semicolon, tab, pipe, space or one character that is none of a word"
+        ))),
+    }
+}
+
+fn encoding(text: &str) -> Result<&'static encoding_rs::Encoding> {
+    // What is read as bytes has to be ASCII where it is; the others would be cut in the middle of characters.
+    let known = encoding_rs::Encoding::for_label(text.as_bytes()).filter(|known| {
+        known.is_single_byte() || [encoding_rs::UTF_8, encoding_rs::UTF_16LE, encoding_rs::UTF_16BE].contains(known)
+    });
+    known.ok_or_else(|| {
+        Error::invalid(format_args!(
+            "encoding \"{text}\": expected utf-8, utf-16le, utf-16be, or one of a byte for each character such as \
+             windows-1252, iso-8859-2 or koi8-r"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_links_to_the_next_ones() {
+        let of = |query| Query::parse(query).unwrap().bounds();
+        assert_eq!(of(""), (1, 100));
+        assert_eq!(of("rows=101-250"), (101, 250));
+        assert_eq!(of("rows=7"), (7, 7));
+        assert_eq!(of("rows=7-"), (7, 106));
+        assert_eq!(of("rows=1-5000"), (1, 1000));
+        let query = Query::parse("rows=1-5&columns=a%2Cb&format=json&from=1-2").unwrap();
+        assert_eq!(query.with_rows(6, 10, Some("77-ff")), "?rows=6-10&from=77-ff&columns=a%2Cb&format=json");
+        assert_eq!(query.with_columns("3-4"), "?rows=1-5&columns=3-4&format=json");
+    }
+
+    #[test]
+    fn ranges_are_as_in_a_spreadsheet() {
+        let of = |text| Range::parse(text).map(|range| range.to_string());
+        assert_eq!(of("b2:D10").as_deref(), Some("B2:D10"));
+        assert_eq!(of("$B$2").as_deref(), Some("B2:B2"));
+        assert_eq!(of("B:D").as_deref(), Some("B1:D1048576"));
+        assert_eq!(of("2:3").as_deref(), Some("A2:XFD3"));
+        for wrong in ["", ":", "B2:A1", "B0", "XFE1", "A1048577", "A1:B2:C3", "1A", "ä1"] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_is_expected() {
+        for (query, expected) in [
+            ("rows=0", "such as 1-100"),
+            ("rows=5-1", "such as 1-100"),
+            ("range=1A", "A1:D20"),
+            ("format=xml", "markdown or json"),
+            ("header=maybe", "yes, no or auto"),
+            ("delimiter=xx", "semicolon"),
+            ("encoding=utf-32", "windows-1252"),
+            ("encoding=shift_jis", "windows-1252"),
+            ("limit=5", "rows, columns, range"),
+            ("range=A1&rows=5", "leave out"),
+        ] {
+            let Err(Error::Invalid(why)) = Query::parse(query) else { panic!("{query}") };
+            assert!(why.contains(expected), "{query}: {why}");
+        }
+        assert_eq!(Query::parse("rows=&format="), Ok(Query::default()));
+    }
+}

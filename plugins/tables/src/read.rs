@@ -1,0 +1,268 @@
+//! What a reference reads as.
+
+use std::fmt::Write as _;
+
+use belljar_guest::{Contents, Error, Result, reference};
+use belljar_tree::{Tree, name};
+
+use crate::cell::Cell;
+use crate::column::{self, Selection};
+use crate::place::{Place, SCHEMA};
+use crate::query::{Format, Query, Range};
+use crate::render::{self, inline};
+use crate::schema::Schema;
+use crate::source::Kind;
+use crate::source::book::Book;
+use crate::source::columnar::Columnar;
+use crate::source::delimited::Delimited;
+use crate::source::sheet::Sheet;
+use crate::table::{self, Header, Source, Start, Wanted};
+
+const MARKDOWN: &str = "text/markdown";
+const JSON: &str = "application/json";
+
+/// How many columns are shown to whoever names none, and how many at most.
+const COLUMNS: usize = 50;
+const MOST_COLUMNS: usize = 200;
+
+/// After how many bytes a text is cut: in a table, among a few cells, and for a cell that was asked for alone.
+const LONGEST: [usize; 3] = [1000, 16 * 1024, 1024 * 1024];
+
+/// Reads what is at a place.
+pub(crate) fn read(tree: &Tree, reference: &str, place: &Place, query: &Query) -> Result<Contents> {
+    let kind = Kind::of(&mut tree.open(&place.path)?, name(&place.path))?;
+    let inside: Vec<&str> = place.inside.iter().map(String::as_str).collect();
+    match (kind, inside.as_slice()) {
+        (Kind::Delimited | Kind::Parquet, _) if query.range.is_some() => {
+            Err(Error::invalid("only sheets of workbooks have ranges: choose with \"rows\" and \"columns\""))
+        }
+        (Kind::Delimited, inside @ ([] | [SCHEMA])) => {
+            let mut source = Delimited::new(tree, &place.path, place.meta.size, query)?;
+            let facts = vec![
+                format!("{}-separated", source.dialect.delimiter_name()),
+                source.dialect.encoding.name().to_owned(),
+            ];
+            table_or_schema(&mut source, reference, &place.path, query, inside, facts)
+        }
+        (Kind::Parquet, inside @ ([] | [SCHEMA])) => {
+            let mut source = Columnar::open(tree.open(&place.path)?, &place.path, place.meta.size)?;
+            table_or_schema(&mut source, reference, &place.path, query, inside, vec!["Parquet".to_owned()])
+        }
+        (Kind::Book(_), inside @ ([] | [_] | [_, SCHEMA])) => {
+            let mut book = open_book(tree, place, kind)?;
+            let Some((sheet, inside)) = inside.split_first() else { return overview(&book, reference, place, query) };
+            let sheet = find_sheet(&book, sheet)?;
+            let is_hidden = book.sheets.iter().any(|other| other.name == sheet && other.is_hidden);
+            let title = format!("{}: {sheet}{}", place.path, if is_hidden { " (hidden)" } else { "" });
+            let mut source = Sheet::new(&mut book, &sheet, query);
+            match (inside, query.range) {
+                ([], Some(range)) => rectangle(&mut source, reference, &title, query, range),
+                (inside, _) => table_or_schema(&mut source, reference, &title, query, inside, Vec::new()),
+            }
+        }
+        _ => Err(Error::NotFound),
+    }
+}
+
+/// The workbook at a place.
+pub(crate) fn open_book(tree: &Tree, place: &Place, kind: Kind) -> Result<Book> {
+    let Kind::Book(format) = kind else { return Err(Error::NotFound) };
+    Book::open(format, &|| tree.open(&place.path), &place.path, place.meta.size)
+}
+
+/// The names of a table's columns.
+pub(crate) fn columns(tree: &Tree, place: &Place) -> Result<Vec<String>> {
+    let kind = Kind::of(&mut tree.open(&place.path)?, name(&place.path))?;
+    let query = Query::default();
+    let Header { names, width } = match (kind, place.inside.first()) {
+        (Kind::Delimited, _) => Delimited::new(tree, &place.path, place.meta.size, &query)?.header()?,
+        (Kind::Parquet, _) => Columnar::open(tree.open(&place.path)?, &place.path, place.meta.size)?.header()?,
+        (Kind::Book(_), Some(sheet)) => {
+            let mut book = open_book(tree, place, kind)?;
+            let sheet = find_sheet(&book, sheet)?;
+            Sheet::new(&mut book, &sheet, &query).header()?
+        }
+        (Kind::Book(_), None) => Header::default(),
+    };
+    Ok(column::names(&names, width))
+}
+
+/// The sheet of this name, whatever the case.
+fn find_sheet(book: &Book, name: &str) -> Result<String> {
+    let exact = book.sheets.iter().find(|sheet| sheet.name == name);
+    let alike = || book.sheets.iter().find(|sheet| sheet.name.to_lowercase() == name.to_lowercase());
+    exact.or_else(alike).map(|sheet| sheet.name.clone()).ok_or(Error::NotFound)
+}
+
+fn table_or_schema(
+    source: &mut dyn Source,
+    reference: &str,
+    title: &str,
+    query: &Query,
+    inside: &[&str],
+    facts: Vec<String>,
+) -> Result<Contents> {
+    if inside.is_empty() {
+        return rows(source, reference, title, query);
+    }
+    let schema = Schema::of(source, title, facts)?;
+    Ok(match query.format {
+        Format::Markdown => Contents::text(reference, schema.markdown()).mime_type(MARKDOWN),
+        Format::Json => json(reference, schema.json())?,
+    })
+}
+
+fn json(reference: &str, text: Option<String>) -> Result<Contents> {
+    let text = text.ok_or_else(|| Error::failed("the table could not be written as JSON"))?;
+    Ok(Contents::text(reference, text).mime_type(JSON))
+}
+
+fn longest(cells: usize) -> usize {
+    let [many, few, one] = LONGEST;
+    match cells {
+        0..=1 => one,
+        2..=12 => few,
+        _ => many,
+    }
+}
+
+/// Rows below the header.
+fn rows(source: &mut dyn Source, reference: &str, title: &str, query: &Query) -> Result<Contents> {
+    let Header { names: header, width } = source.header()?;
+    let names = column::names(&header, width);
+    let most = if query.columns.is_some() { MOST_COLUMNS } else { COLUMNS };
+    let Selection { columns, is_cut } = column::select(query.columns.as_deref(), &names, most)?;
+    let (first, last) = query.bounds();
+    let asked = usize::try_from(last - first + 1).unwrap_or(usize::MAX).saturating_mul(columns.len());
+    let start = Start { row: first, from: query.from.clone() };
+    let wanted = Wanted { start, last, columns: &columns, longest: longest(asked) };
+    let piece = table::read(source, &wanted)?;
+    let mut notes = piece.end.notes;
+    if source.rows_can_be_ragged() {
+        let expected = if header.is_empty() { names.len() } else { header.len() };
+        let (fewer, more): (Vec<_>, Vec<_>) =
+            piece.rows.iter().filter(|row| row.width != expected).partition(|row| row.width < expected);
+        if !fewer.is_empty() {
+            notes.push(format!("{} of these rows have fewer than {expected} cells", fewer.len()));
+        }
+        if let Some(row) = more.first() {
+            notes.push(format!(
+                "{} of these rows have more than {expected} cells, such as row {} with {}: columns={}-{} shows those",
+                more.len(),
+                row.number,
+                row.width,
+                expected + 1,
+                row.width
+            ));
+        }
+    }
+    // As many again, from where this ended.
+    let next_rows = piece
+        .end
+        .next
+        .as_ref()
+        .map(|next| query.with_rows(next.row, next.row.saturating_add(last - first), next.from.as_deref()));
+    let next_columns = (is_cut && query.columns.is_none())
+        .then(|| query.with_columns(&format!("{}-{}", COLUMNS + 1, (COLUMNS * 2).min(names.len()))));
+    let sheet = render::Sheet {
+        title,
+        columns: &columns,
+        names: &names,
+        rows: &piece.rows,
+        total: piece.end.total,
+        is_range: false,
+        next_rows: next_rows.as_deref(),
+        next_columns: next_columns.as_deref(),
+        notes: &notes,
+    };
+    written(reference, &sheet, query)
+}
+
+/// The cells of a rectangle.
+fn rectangle(source: &mut Sheet<'_>, reference: &str, title: &str, query: &Query, range: Range) -> Result<Contents> {
+    /// A rectangle without an end has as many rows as people look at.
+    const ROWS: u32 = 1000;
+    let wide = range.columns.1.min(range.columns.0.saturating_add(MOST_COLUMNS - 1));
+    let last = range.rows.1.min(range.rows.0.saturating_add(ROWS - 1));
+    let mut columns: Vec<usize> = (range.columns.0..=wide).collect();
+    let asked = usize::try_from(last - range.rows.0 + 1).unwrap_or(usize::MAX).saturating_mul(columns.len());
+    let row = u64::from(range.rows.0) + 1;
+    let wanted = Wanted {
+        start: Start { row, from: None },
+        last: u64::from(last) + 1,
+        columns: &columns,
+        longest: longest(asked),
+    };
+    let mut piece = table::read(source, &wanted)?;
+    let used = |row: &table::Row| row.cells.iter().rposition(Option::is_some).map_or(0, |at| at + 1);
+    // What is empty to the right of all is not there.
+    let widest = piece.rows.iter().map(used).max().unwrap_or_default().max(1);
+    columns.truncate(widest);
+    for row in &mut piece.rows {
+        row.cells.truncate(widest);
+    }
+    piece.rows.retain(|row| row.cells.iter().flatten().any(|cell| *cell != Cell::default()));
+    let next =
+        piece.end.next.as_ref().and_then(|next| u32::try_from(next.row - 1).ok()).filter(|row| *row <= range.rows.1);
+    let next_rows = next.map(|row| query.with_range(Range { rows: (row, range.rows.1), ..range }));
+    let mut notes = piece.end.notes;
+    if wide < range.columns.1 && widest == MOST_COLUMNS {
+        let rest = Range { columns: (wide + 1, range.columns.1), ..range };
+        notes.push(format!("at most {MOST_COLUMNS} columns are shown; the others are the range {rest}"));
+    }
+    let names: Vec<String> = (0..=wide).map(column::letters).collect();
+    let sheet = render::Sheet {
+        title: &format!("{title}, {range}"),
+        columns: &columns,
+        names: &names,
+        rows: &piece.rows,
+        total: table::Total::Unknown,
+        is_range: true,
+        next_rows: next_rows.as_deref(),
+        next_columns: None,
+        notes: &notes,
+    };
+    written(reference, &sheet, query)
+}
+
+fn written(reference: &str, sheet: &render::Sheet<'_>, query: &Query) -> Result<Contents> {
+    match query.format {
+        Format::Markdown => Ok(Contents::text(reference, sheet.markdown()).mime_type(MARKDOWN)),
+        Format::Json => json(reference, sheet.json()),
+    }
+}
+
+/// A workbook: its sheets, with links.
+fn overview(book: &Book, reference: &str, place: &Place, query: &Query) -> Result<Contents> {
+    if query.format == Format::Json {
+        let sheets: Vec<serde_json::Value> = book
+            .sheets
+            .iter()
+            .map(|sheet| serde_json::json!({ "name": sheet.name, "hidden": sheet.is_hidden }))
+            .collect();
+        let document = serde_json::json!({ "workbook": place.path, "sheets": sheets });
+        return json(reference, Some(document.to_string()));
+    }
+    let mut text = format!("# {}\n\n", inline(&place.path));
+    // Relative to `a/book.xlsx`, a sheet is `book.xlsx/name`.
+    let base = if reference.split('?').next().is_some_and(|path| path.ends_with('/')) {
+        String::new()
+    } else {
+        format!("{}/", link(name(&place.path)))
+    };
+    for sheet in &book.sheets {
+        let hidden = if sheet.is_hidden { " (hidden)" } else { "" };
+        let target = link(&sheet.name);
+        let _ =
+            writeln!(text, "- [{}]({base}{target}){hidden}: [schema]({base}{target}/{SCHEMA})", inline(&sheet.name));
+    }
+    if book.sheets.is_empty() {
+        text.push_str("(no sheets with cells)\n");
+    }
+    Ok(Contents::text(reference, text).mime_type(MARKDOWN))
+}
+
+/// A name as the target of a link: round brackets would end it.
+pub(crate) fn link(name: &str) -> String {
+    reference::encode_segment(name).replace('(', "%28").replace(')', "%29")
+}

@@ -1,0 +1,395 @@
+//! CSV and its relatives, as a stream: a cell of any length, and a quote that is never closed, cost no more memory than
+//! what is shown of them.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{Read as _, Seek as _, SeekFrom};
+
+use belljar_guest::Result;
+use belljar_tree::{File, Tree};
+use csv_core::{ReadFieldResult, ReadRecordResult};
+
+use crate::cell::{Cell, Value};
+use crate::column;
+use crate::dialect::{Dialect, HEAD};
+use crate::infer;
+use crate::query::Query;
+use crate::source::feed::{Budget, Feed};
+use crate::table::{End, Header, Places, Row, Source, Start, Total, Wanted};
+
+/// A row that is longer has a quote in it that is never closed.
+const LONGEST_ROW: u64 = 16 * 1024 * 1024;
+
+/// How much after what was asked for is still counted.
+const COUNTED: u64 = 16 * 1024 * 1024;
+
+/// How much of a cell is parsed at once.
+const SCRATCH: usize = 8 * 1024;
+
+/// The longest name of a column.
+const LONGEST_NAME: usize = 200;
+
+/// By how many bytes before it a place in a file is known again.
+const MARKED: u64 = 64;
+
+/// A text file that holds a table.
+#[derive(Debug)]
+pub(crate) struct Delimited<'t> {
+    tree: &'t Tree,
+    path: &'t str,
+    size: u64,
+    pub(crate) dialect: Dialect,
+    header: Option<bool>,
+    known: Option<(Header, Position)>,
+}
+
+/// A place in the file where a row begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Position {
+    row: u64,
+    offset: u64,
+}
+
+/// A row as it was parsed.
+#[derive(Debug, Default)]
+struct Record {
+    /// Those that were wanted, in the order of the file, with how many bytes of each are missing.
+    cells: Vec<(usize, Vec<u8>, u64)>,
+    width: usize,
+    /// The file ended within its last cell.
+    is_unclosed: bool,
+}
+
+/// What came of parsing a row.
+enum Step {
+    Record(Record),
+    /// It is longer than a row can be.
+    Endless,
+    /// The budget is used up.
+    Spent,
+    End,
+}
+
+impl<'t> Delimited<'t> {
+    pub(crate) fn new(tree: &'t Tree, path: &'t str, size: u64, query: &Query) -> Result<Self> {
+        let mut head = Vec::new();
+        tree.open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
+        let dialect = Dialect::of(&head, path, query);
+        Ok(Delimited { tree, path, size, dialect, header: query.header, known: None })
+    }
+
+    fn parse(&self, from: u64) -> Result<Parser> {
+        let feed = Feed::new(self.tree.open(self.path)?, &self.dialect, from)?;
+        Ok(Parser {
+            feed,
+            parser: self.dialect.parser(),
+            budget: Budget::new(),
+            scratch: vec![0; SCRATCH],
+            ends: vec![0; 256],
+        })
+    }
+
+    /// The header, and where the first row of data begins.
+    fn beginning(&mut self) -> Result<(Header, Position)> {
+        if let Some(known) = &self.known {
+            return Ok(known.clone());
+        }
+        let mut parser = self.parse(self.dialect.start)?;
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let mut after_first = self.dialect.start;
+        let mut read = 0;
+        // Some rows tell what a header is not; one that is huge is not looked at twice.
+        while rows.len() < 20 && read < HEAD as u64 {
+            let Step::Record(record) = parser.record(&Places::first(column::MOST), LONGEST_NAME)? else { break };
+            read = parser.feed.offset().saturating_sub(self.dialect.start);
+            if rows.is_empty() {
+                after_first = parser.feed.offset();
+            }
+            let text = |(_, bytes, cut): &(usize, Vec<u8>, u64)| self.dialect.decode(bytes, *cut > 0);
+            rows.push(record.cells.iter().map(text).collect());
+        }
+        let width = rows.iter().map(Vec::len).max().unwrap_or_default();
+        let has_header = self.header.unwrap_or_else(|| infer::has_header(&rows));
+        let names = rows.into_iter().next().filter(|_| has_header);
+        let first = match names.is_some() {
+            // Places in what is decoded are none in the file: the header is a row to be left out.
+            true if self.dialect.is_wide() => Position { row: 0, offset: self.dialect.start },
+            true => Position { row: 1, offset: after_first },
+            false => Position { row: 1, offset: self.dialect.start },
+        };
+        let known = (Header { names: names.unwrap_or_default(), width }, first);
+        self.known = Some(known.clone());
+        Ok(known)
+    }
+
+    /// Where to begin: at the place that an earlier reading told, if it is still that, and else at the first row.
+    fn position(&mut self, start: &Start) -> Result<Position> {
+        let (_, first) = self.beginning()?;
+        let told = start.from.as_deref().and_then(|from| {
+            let (row, rest) = from.split_once('-')?;
+            let (offset, mark) = rest.split_once('-')?;
+            Some((Position { row: row.parse().ok()?, offset: offset.parse().ok()? }, mark))
+        });
+        Ok(match told {
+            Some((position, mark))
+                if (2..=start.row).contains(&position.row)
+                    && position.offset <= self.size
+                    && self.mark(position)? == mark =>
+            {
+                position
+            }
+            _ => first,
+        })
+    }
+
+    /// By what a place is known again: a file that was only written to at its end has the same.
+    fn mark(&self, position: Position) -> Result<String> {
+        let mut file: File = self.tree.open(self.path)?;
+        let from = position.offset.saturating_sub(MARKED);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(position.offset - from).read_to_end(&mut bytes)?;
+        let mut hasher = DefaultHasher::new();
+        let dialect = self.dialect;
+        (position.row, position.offset, dialect.delimiter, dialect.quotes, self.header, bytes).hash(&mut hasher);
+        Ok(format!("{:016x}", hasher.finish()))
+    }
+
+    fn start_at(&self, position: Position) -> Result<Start> {
+        let from = match self.dialect.is_wide() {
+            true => None,
+            false => Some(format!("{}-{}-{}", position.row, position.offset, self.mark(position)?)),
+        };
+        Ok(Start { row: position.row, from })
+    }
+
+    fn endless(&self, row: u64, offset: u64) -> String {
+        format!(
+            "row {row}, which begins at byte {offset}, has no end within {} MiB: a quote in it is probably never closed. \
+             With quote=none, quotes are characters like any other",
+            LONGEST_ROW / (1024 * 1024)
+        )
+    }
+}
+
+impl Source for Delimited<'_> {
+    fn header(&mut self) -> Result<Header> {
+        Ok(self.beginning()?.0)
+    }
+
+    fn rows_can_be_ragged(&self) -> bool {
+        true
+    }
+
+    fn scan(&mut self, wanted: &Wanted<'_>, each: &mut dyn FnMut(Row) -> bool) -> Result<End> {
+        let began = self.position(&wanted.start)?;
+        let mut parser = self.parse(began.offset)?;
+        let mut here = began;
+        let mut end = End { total: Total::Unknown, next: None, notes: Vec::new() };
+        // What comes before.
+        while here.row < wanted.start.row {
+            match parser.skip()? {
+                Step::Record(_) => {}
+                Step::Endless => {
+                    end.notes.push(self.endless(here.row, here.offset));
+                    return Ok(end);
+                }
+                Step::Spent => {
+                    end.notes.push(format!(
+                        "stopped at row {} on the way to row {}: that is as far as one reading goes, and the next one goes on from there",
+                        here.row, wanted.start.row
+                    ));
+                    end.total = self.estimate(here);
+                    end.next = Some(Start { row: wanted.start.row, ..self.start_at(here)? });
+                    return Ok(end);
+                }
+                Step::End => {
+                    end.total = Total::Exactly(here.row.saturating_sub(1));
+                    return Ok(end);
+                }
+            }
+            here = Position { row: here.row + 1, offset: parser.feed.offset() };
+        }
+        let places = Places::of(wanted.columns);
+        loop {
+            match parser.record(&places, wanted.longest)? {
+                Step::Record(record) => {
+                    if record.is_unclosed {
+                        end.notes.push(format!(
+                            "the last cell of row {} goes on to the end of the file: a quote in it is probably never closed. \
+                             With quote=none, quotes are characters like any other",
+                            here.row
+                        ));
+                    }
+                    let row = self.row(here.row, record, &places);
+                    here = Position { row: here.row + 1, offset: parser.feed.offset() };
+                    if !each(row) {
+                        break;
+                    }
+                }
+                Step::Endless => {
+                    end.notes.push(self.endless(here.row, here.offset));
+                    return Ok(end);
+                }
+                Step::Spent => break,
+                Step::End => {
+                    end.total = Total::Exactly(here.row.saturating_sub(1));
+                    return Ok(end);
+                }
+            }
+        }
+        self.count(&mut parser, here, &mut end)?;
+        Ok(end)
+    }
+}
+
+impl Delimited<'_> {
+    fn row(&self, number: u64, record: Record, places: &Places) -> Row {
+        let mut cells: Vec<Option<Cell>> = vec![None; places.count()];
+        for (at, bytes, cut) in record.cells {
+            let text = self.dialect.decode(&bytes, cut > 0);
+            let value = if cut > 0 { Value::Text(text) } else { Value::of_text(text) };
+            let cell = Cell { value, cut, formula: None };
+            for place in places.at(at) {
+                if let Some(slot) = cells.get_mut(*place) {
+                    *slot = Some(cell.clone());
+                }
+            }
+        }
+        Row { number, cells, width: record.width }
+    }
+
+    /// How many rows there are, from here on: counted where that costs little.
+    fn count(&mut self, parser: &mut Parser, mut here: Position, end: &mut End) -> Result<()> {
+        let next = here;
+        let rest = if self.dialect.is_wide() { self.size } else { self.size.saturating_sub(here.offset) };
+        let mut total = self.estimate(here);
+        if rest <= COUNTED {
+            total = loop {
+                match parser.skip()? {
+                    Step::Record(_) => here = Position { row: here.row + 1, offset: parser.feed.offset() },
+                    Step::End => break Total::Exactly(here.row.saturating_sub(1)),
+                    Step::Endless | Step::Spent => break self.estimate(here),
+                }
+            };
+        }
+        end.total = total;
+        if total != Total::Exactly(next.row.saturating_sub(1)) {
+            end.next = Some(self.start_at(next)?);
+        }
+        Ok(())
+    }
+
+    /// How many rows there are, if the rest is like what was seen.
+    fn estimate(&self, here: Position) -> Total {
+        let (rows, bytes) =
+            (u128::from(here.row.saturating_sub(1)), u128::from(here.offset.saturating_sub(self.dialect.start)));
+        if bytes == 0 || self.dialect.is_wide() {
+            return Total::Unknown;
+        }
+        let all = u128::from(self.size.saturating_sub(self.dialect.start)) * rows / bytes;
+        u64::try_from(all).map_or(Total::Unknown, |all| Total::About(rounded(all)))
+    }
+}
+
+/// Two digits of it: the others would be made up.
+fn rounded(number: u64) -> u64 {
+    let unit = 10_u64.pow(number.checked_ilog10().unwrap_or_default().saturating_sub(1));
+    number / unit * unit
+}
+
+/// A file that is being parsed.
+struct Parser {
+    feed: Feed,
+    parser: csv_core::Reader,
+    budget: Budget,
+    /// Room for what is parsed, made once: rows are many, and most are short.
+    scratch: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Parser {
+    /// The next row, and of the cells that are wanted so many bytes. Those behind the last of these are only counted.
+    fn record(&mut self, places: &Places, longest: usize) -> Result<Step> {
+        let mut record = Record::default();
+        let (mut cell, mut cut, mut length, mut has_lines) = (Vec::new(), 0_u64, 0_u64, false);
+        loop {
+            let input = self.feed.next()?;
+            let at_end = input.is_empty();
+            let (result, read, written) = self.parser.read_field(input, &mut self.scratch);
+            self.feed.use_up(read);
+            length += read as u64;
+            let part = self.scratch.get(..written).unwrap_or_default();
+            has_lines |= part.contains(&b'\n');
+            let keep = part.get(..longest.saturating_sub(cell.len()).min(written)).unwrap_or_default();
+            let is_wanted = !places.at(record.width).is_empty();
+            if is_wanted {
+                cell.extend_from_slice(keep);
+                cut += (written - keep.len()) as u64;
+            }
+            match result {
+                ReadFieldResult::Field { record_end } => {
+                    if is_wanted {
+                        record.cells.push((record.width, std::mem::take(&mut cell), std::mem::take(&mut cut)));
+                    }
+                    record.width += 1;
+                    if record_end {
+                        // What is outside of quotes has no line ends, and what is inside ends with one.
+                        record.is_unclosed = at_end && has_lines && self.feed.last != Some(b'"');
+                        return Ok(if self.budget.take(length) { Step::Record(record) } else { Step::Spent });
+                    }
+                    has_lines = false;
+                    if record.width >= places.end() {
+                        return self.rest(record, length);
+                    }
+                }
+                ReadFieldResult::InputEmpty | ReadFieldResult::OutputFull => {
+                    if length > LONGEST_ROW {
+                        return Ok(Step::Endless);
+                    }
+                }
+                ReadFieldResult::End => return Ok(Step::End),
+            }
+        }
+    }
+
+    /// Counts the cells that are left of a row.
+    fn rest(&mut self, mut record: Record, mut length: u64) -> Result<Step> {
+        loop {
+            let input = self.feed.next()?;
+            let at_end = input.is_empty();
+            let (result, read, written, cells) = self.parser.read_record(input, &mut self.scratch, &mut self.ends);
+            self.feed.use_up(read);
+            length += read as u64;
+            record.width += cells;
+            match result {
+                ReadRecordResult::Record => {
+                    let has_lines = self.scratch.get(..written).is_some_and(|part| part.contains(&b'\n'));
+                    record.is_unclosed = at_end && has_lines && self.feed.last != Some(b'"');
+                    return Ok(if self.budget.take(length) { Step::Record(record) } else { Step::Spent });
+                }
+                ReadRecordResult::End => return Ok(Step::End),
+                _ if length > LONGEST_ROW => return Ok(Step::Endless),
+                _ => {}
+            }
+        }
+    }
+
+    /// Leaves out the next row.
+    fn skip(&mut self) -> Result<Step> {
+        let mut length = 0_u64;
+        loop {
+            let (result, read, ..) = self.parser.read_record(self.feed.next()?, &mut self.scratch, &mut self.ends);
+            self.feed.use_up(read);
+            length += read as u64;
+            match result {
+                ReadRecordResult::Record if self.budget.take(length) => {
+                    return Ok(Step::Record(Record::default()));
+                }
+                ReadRecordResult::Record => return Ok(Step::Spent),
+                ReadRecordResult::End => return Ok(Step::End),
+                _ if length > LONGEST_ROW => return Ok(Step::Endless),
+                _ => {}
+            }
+        }
+    }
+}

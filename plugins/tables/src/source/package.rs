@@ -1,0 +1,98 @@
+//! What is in a packed workbook, by its table of contents: told before anything is unpacked, so that one that unpacks to
+//! more than there is room for is refused with a reason.
+
+use std::collections::HashMap;
+use std::io::{BufReader, Read as _};
+
+use belljar_guest::{Error, Result};
+use belljar_tree::File;
+use quick_xml::Reader;
+use quick_xml::events::Event;
+use zip::ZipArchive;
+
+/// What is unpacked as a whole: texts, styles, and the content of an OpenDocument file.
+const LARGEST_WHOLE: u64 = 16 * 1024 * 1024;
+
+/// Nobody packs a table so much tighter than this by honest means.
+const TIGHTEST: u64 = 250;
+const SUSPICIOUS: u64 = 32 * 1024 * 1024;
+
+/// The list of sheets is small.
+const LARGEST_LIST: u64 = 1024 * 1024;
+
+/// A packed workbook.
+pub(crate) struct Package {
+    archive: ZipArchive<BufReader<File>>,
+    sizes: HashMap<String, u64>,
+}
+
+/// A sheet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sheet {
+    pub(crate) name: String,
+    pub(crate) is_hidden: bool,
+}
+
+impl std::fmt::Debug for Package {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Package").field("sizes", &self.sizes).finish_non_exhaustive()
+    }
+}
+
+impl Package {
+    /// Opens one, and fails where it unpacks to too much.
+    pub(crate) fn open(file: File, name: &str) -> Result<Self> {
+        let broken = |error| Error::failed(format_args!("\"{name}\" is a damaged workbook: {error}"));
+        let mut archive = ZipArchive::new(BufReader::new(file)).map_err(broken)?;
+        let mut sizes = HashMap::new();
+        for at in 0..archive.len() {
+            let entry = archive.by_index_raw(at).map_err(broken)?;
+            let (size, packed) = (entry.size(), entry.compressed_size().max(1));
+            let part = entry.name().map_err(broken)?.into_owned();
+            if size > SUSPICIOUS && size / packed > TIGHTEST {
+                return Err(Error::failed(format_args!(
+                    "\"{name}\" is refused: \"{part}\" in it unpacks to {size} bytes, {} times what it is packed in",
+                    size / packed
+                )));
+            }
+            let whole = ["sharedStrings.xml", "styles.xml", "content.xml"];
+            if size > LARGEST_WHOLE && whole.iter().any(|end| part.ends_with(end)) {
+                return Err(Error::failed(format_args!(
+                    "\"{name}\" is too large for this provider: \"{part}\" in it has {size} bytes, and at most {LARGEST_WHOLE} \
+                     fit. As CSV or Parquet it can be of any size"
+                )));
+            }
+            sizes.insert(part, size);
+        }
+        Ok(Package { archive, sizes })
+    }
+
+    /// The size of what the sheets take together: what reading one of them to its end may cost.
+    pub(crate) fn sheets_size(&self) -> u64 {
+        let sheets = self.sizes.iter().filter(|(name, _)| name.contains("worksheets/"));
+        sheets.map(|(_, size)| *size).sum()
+    }
+
+    /// The sheets of an Excel workbook, without opening any.
+    pub(crate) fn sheets(&mut self) -> Option<Vec<Sheet>> {
+        let name = self.sizes.keys().find(|name| name.ends_with("xl/workbook.xml"))?.clone();
+        let mut xml = String::new();
+        self.archive.by_name(&name).ok()?.take(LARGEST_LIST).read_to_string(&mut xml).ok()?;
+        let mut reader = Reader::from_str(&xml);
+        let mut sheets = Vec::new();
+        loop {
+            match reader.read_event().ok()? {
+                Event::Start(element) | Event::Empty(element) if element.local_name().as_ref() == "sheet" => {
+                    let attribute = |key: &str| {
+                        let found = element.try_get_attribute(key).ok()??;
+                        found.normalized_value(quick_xml::XmlVersion::Implicit1_0).ok().map(|value| value.into_owned())
+                    };
+                    let is_hidden = attribute("state").is_some_and(|state| state != "visible");
+                    sheets.extend(attribute("name").map(|name| Sheet { name, is_hidden }));
+                }
+                Event::Eof => return Some(sheets),
+                _ => {}
+            }
+        }
+    }
+}

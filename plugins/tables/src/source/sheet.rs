@@ -1,0 +1,174 @@
+//! A sheet of a workbook as a table: rows below a header, or the cells of a rectangle.
+
+use belljar_guest::Result;
+
+use crate::cell::Cell;
+use crate::column;
+use crate::infer;
+use crate::query::{Query, Range};
+use crate::source::book::{Book, Ended, Placed};
+use crate::table::{End, Header, Places, Row, Source, Start, Total, Wanted};
+
+/// How many rows tell whether there is a header.
+const HEAD: usize = 20;
+
+/// How many merged cells are told of.
+const MERGED: usize = 20;
+
+/// A sheet.
+#[derive(Debug)]
+pub(crate) struct Sheet<'b> {
+    book: &'b mut Book,
+    name: &'b str,
+    header: Option<bool>,
+    range: Option<Range>,
+    known: Option<(Header, u32)>,
+}
+
+impl<'b> Sheet<'b> {
+    pub(crate) fn new(book: &'b mut Book, name: &'b str, query: &Query) -> Self {
+        Sheet { book, name, header: query.header, range: query.range, known: None }
+    }
+
+    /// The header, and the row of the sheet that is the first of the data.
+    fn beginning(&mut self) -> Result<(Header, u32)> {
+        if let Some(known) = &self.known {
+            return Ok(known.clone());
+        }
+        if let Some(range) = self.range {
+            let width = range.columns.1 + 1;
+            let known = (Header { names: Vec::new(), width }, range.rows.0);
+            self.known = Some(known.clone());
+            return Ok(known);
+        }
+        let mut rows: Vec<(u32, Vec<String>)> = Vec::new();
+        let mut width = 0;
+        self.book.cells(self.name, 0, &mut |cell: Placed| {
+            if rows.last().is_none_or(|(row, _)| *row != cell.row) {
+                if rows.len() == HEAD {
+                    return false;
+                }
+                rows.push((cell.row, Vec::new()));
+            }
+            if let Some((_, texts)) = rows.last_mut().filter(|_| cell.column < column::MOST) {
+                texts.resize(texts.len().max(cell.column + 1), String::new());
+                if let Some(slot) = texts.get_mut(cell.column) {
+                    *slot = cell.value.as_text().chars().take(200).collect();
+                }
+                width = width.max(texts.len());
+            }
+            true
+        })?;
+        if let Some((_, last)) = self.book.dimensions(self.name) {
+            width = width.max(last as usize + 1).min(column::MOST);
+        }
+        let first = rows.first().map_or(0, |(row, _)| *row);
+        let rows: Vec<Vec<String>> = rows.into_iter().map(|(_, texts)| texts).collect();
+        let has_header = self.header.unwrap_or_else(|| infer::has_header(&rows));
+        let names = rows.into_iter().next().filter(|_| has_header);
+        let first = if names.is_some() { first + 1 } else { first };
+        let known = (Header { names: names.unwrap_or_default(), width }, first);
+        self.known = Some(known.clone());
+        Ok(known)
+    }
+
+    fn merged(&mut self, rows: (u32, u32)) -> Option<String> {
+        let regions = self.book.merged(self.name)?;
+        let shown = regions.iter().filter(|(start, end)| start.0 <= rows.1 && end.0 >= rows.0);
+        let names: Vec<String> = shown
+            .map(|(start, end)| {
+                Range { rows: (start.0, end.0), columns: (start.1 as usize, end.1 as usize) }.to_string()
+            })
+            .collect();
+        let more = names.len().saturating_sub(MERGED);
+        let listed = names.get(..names.len().min(MERGED))?.join(", ");
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!listed.is_empty()).then(|| format!("merged cells, whose value is in the first one: {listed}{more}"))
+    }
+}
+
+/// What is being put together of a row.
+struct Begun {
+    row: u32,
+    cells: Vec<Option<Cell>>,
+    width: usize,
+}
+
+impl Source for Sheet<'_> {
+    fn header(&mut self) -> Result<Header> {
+        Ok(self.beginning()?.0)
+    }
+
+    fn scan(&mut self, wanted: &Wanted<'_>, each: &mut dyn FnMut(Row) -> bool) -> Result<End> {
+        let (_, base) = self.beginning()?;
+        // In a rectangle, rows have the numbers that the sheet shows.
+        let offset = if self.range.is_some() { 0 } else { base };
+        let row_of =
+            |number: u64| u32::try_from(number - 1).ok().and_then(|row| row.checked_add(offset)).unwrap_or(u32::MAX);
+        let number_of = |row: u32| u64::from(row.saturating_sub(offset)) + 1;
+        let first = row_of(wanted.start.row.max(1));
+        let is_small = self.book.is_small();
+        let places = Places::of(wanted.columns);
+        let (mut begun, mut next, mut last): (Option<Begun>, Option<u32>, Option<u32>) = (None, None, None);
+        let (mut is_full, mut disorder, mut shown) = (false, 0_u64, (first, first));
+        let mut finish = |begun: Begun| {
+            shown.1 = begun.row;
+            each(Row { number: number_of(begun.row), cells: begun.cells, width: begun.width })
+        };
+        let ended = self.book.cells(self.name, first, &mut |cell: Placed| {
+            last = last.max(Some(cell.row));
+            if is_full {
+                return is_small;
+            }
+            match &begun {
+                Some(row) if row.row == cell.row => {}
+                Some(row) if row.row > cell.row => {
+                    disorder += 1;
+                    return true;
+                }
+                _ => {
+                    if let Some(row) = begun.take()
+                        && !finish(row)
+                    {
+                        is_full = true;
+                    }
+                    if is_full || number_of(cell.row) > wanted.last {
+                        (is_full, next) = (true, Some(cell.row));
+                        return is_small;
+                    }
+                    begun = Some(Begun { row: cell.row, cells: vec![None; wanted.columns.len()], width: 0 });
+                }
+            }
+            let Some(row) = &mut begun else { return true };
+            row.width = row.width.max(cell.column + 1);
+            for place in places.at(cell.column) {
+                let Some(slot) = row.cells.get_mut(*place) else { continue };
+                let mut value = cell.value.clone();
+                let cut = value.cut(wanted.longest);
+                *slot = Some(Cell { value, cut, formula: cell.formula.clone() });
+            }
+            true
+        })?;
+        if let Some(row) = begun.take() {
+            finish(row);
+        }
+        let mut end = End { total: Total::Unknown, next: None, notes: Vec::new() };
+        end.next = next.map(|row| Start { row: number_of(row), from: None });
+        if self.range.is_none() {
+            end.total = match (ended, last, self.book.dimensions(self.name)) {
+                (Ended::Complete, Some(last), _) => Total::Exactly(number_of(last)),
+                (Ended::Complete, None, _) if wanted.start.row <= 1 => Total::Exactly(0),
+                (_, _, Some((last, _))) if last >= base => Total::About(number_of(last)),
+                _ => Total::Unknown,
+            };
+        }
+        if ended == Ended::Spent {
+            end.notes.push("stopped before all was seen: more is there than one reading may go through".to_owned());
+        }
+        if disorder > 0 {
+            end.notes.push(format!("{disorder} cells are left out: the file has them after rows that come later"));
+        }
+        end.notes.extend(self.merged(shown));
+        Ok(end)
+    }
+}

@@ -1,0 +1,130 @@
+/* my-provider: what it lists, and what each reference reads as. Replace it with your own. */
+#include "belljar.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "provider.h"
+
+enum { PAGE = 10 };
+
+const char *data_directory = "/data";
+
+static const struct {
+    const char *name;
+    int days;
+} MONTHS[12] = {
+    {"January", 31}, {"February", 28}, {"March", 31},      {"April", 30},   {"May", 31},      {"June", 30},
+    {"July", 31},    {"August", 31},   {"September", 30}, {"October", 31}, {"November", 30}, {"December", 31},
+};
+
+/* A picture of one pixel. */
+static const unsigned char DOT[] = {
+    0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52, 0x00, 0x00, 0x00,
+    0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x06, 0x00, 0x00, 0x00, 0x1f, 0x15, 0xc4, 0x89, 0x00, 0x00, 0x00, 0x0d, 0x49,
+    0x44, 0x41, 0x54, 0x78, 0xda, 0x63, 0x64, 0xf8, 0xcf, 0x50, 0x0f, 0x00, 0x03, 0x86, 0x01, 0x80, 0x5a, 0x34, 0x7d,
+    0x6b, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
+};
+
+/* The media type that a name tells, or NULL. */
+static const char *type_of(const char *name) {
+    const char *dot = strrchr(name, '.');
+    if (dot == NULL) return NULL;
+    return strcmp(dot, ".md") == 0 ? "text/markdown" : strcmp(dot, ".txt") == 0 ? "text/plain" : NULL;
+}
+
+belljar_info provider_describe(void) {
+    return (belljar_info){
+        .title = "my-provider",
+        .version = "0.1.0",
+        .description = "A greeting, a picture, the months of the year, and the files of a directory.",
+    };
+}
+
+belljar_status provider_list(const char *cursor, belljar_page *page) {
+    belljar_status status = belljar_page_start(page, cursor, PAGE);
+    if (status != BELLJAR_OK) return status;
+
+    belljar_page_add(page, &(belljar_resource){.reference = "hello.txt", .mime_type = "text/plain"});
+    belljar_page_add(page, &(belljar_resource){.reference = "dot.png", .mime_type = "image/png"});
+    for (int month = 1; month <= 12; month++)
+        belljar_page_add(page, &(belljar_resource){
+            .reference = belljar_format("months/%d", month),
+            .name = MONTHS[month - 1].name,
+            .mime_type = "application/json",
+        });
+
+    if (belljar_is_directory(data_directory)) {
+        belljar_file *files;
+        size_t length;
+        status = belljar_list_files(data_directory, &files, &length);
+        if (status != BELLJAR_OK) return status;
+        for (size_t i = 0; i < length; i++)
+            belljar_page_add(page, &(belljar_resource){
+                .reference = belljar_format("files/%s", belljar_encode(files[i].name)),
+                .name = files[i].name,
+                .mime_type = type_of(files[i].name),
+                .size = BELLJAR_SOME(files[i].size),
+            });
+    }
+    return belljar_page_end(page);
+}
+
+belljar_status provider_templates(belljar_templates *templates) {
+    belljar_template_add(templates, &(belljar_template){
+        .pattern = "months/{month}",
+        .name = "month",
+        .description = "A month by its number, from 1 to 12: its name and how many days it has",
+        .mime_type = "application/json",
+    });
+    belljar_template_add(templates, &(belljar_template){
+        .pattern = "files/{name}",
+        .name = "file",
+        .description = "A file of the granted directory, by its name",
+    });
+    return BELLJAR_OK;
+}
+
+static belljar_status read_month(const char *reference, const char *text, belljar_reading *reading) {
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || text[digits] != '\0')
+        return belljar_fail(BELLJAR_INVALID, "a month is a number from 1 to 12, not \"%s\"", text);
+    long month = strtol(text, NULL, 10);
+    if (month < 1 || month > 12) return BELLJAR_NOT_FOUND;
+    belljar_add_text(reading, reference, "application/json",
+                     belljar_format("{\"month\":%ld,\"name\":\"%s\",\"days\":%d}", month, MONTHS[month - 1].name,
+                                    MONTHS[month - 1].days));
+    return BELLJAR_OK;
+}
+
+static belljar_status read_file(const char *reference, const char *segment, belljar_reading *reading) {
+    const char *name = belljar_decode(segment);
+    if (name == NULL) return BELLJAR_INVALID;
+    if (!belljar_is_directory(data_directory))
+        return belljar_fail(BELLJAR_DENIED, "this needs the directory \"%s\", which was not granted", data_directory);
+    if (strchr(name, '/') != NULL) return BELLJAR_NOT_FOUND;
+
+    char *bytes;
+    size_t length;
+    belljar_status status = belljar_read_file(belljar_format("%s/%s", data_directory, name), &bytes, &length);
+    if (status != BELLJAR_OK) return status;
+    const char *type = "application/octet-stream";
+    if (belljar_is_utf8(bytes, length)) type = type_of(name) != NULL ? type_of(name) : "text/plain";
+    belljar_add_file(reading, reference, type, bytes, length);
+    return BELLJAR_OK;
+}
+
+belljar_status provider_read(const char *reference, belljar_reading *reading) {
+    const char *rest;
+    if (strcmp(reference, "hello.txt") == 0) {
+        belljar_add_text(reading, reference, "text/plain", "Hello from my-provider.\n");
+        return BELLJAR_OK;
+    }
+    if (strcmp(reference, "dot.png") == 0) {
+        belljar_add_blob(reading, reference, "image/png", DOT, sizeof DOT);
+        return BELLJAR_OK;
+    }
+    if ((rest = belljar_after(reference, "months/")) != NULL) return read_month(reference, rest, reading);
+    if ((rest = belljar_after(reference, "files/")) != NULL) return read_file(reference, rest, reading);
+    return BELLJAR_NOT_FOUND;
+}

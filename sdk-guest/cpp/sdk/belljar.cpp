@@ -1,0 +1,206 @@
+/* What belljar.hpp promises, by the C SDK beside it: the functions that belljar.h wants are written here, once, and call
+ * the provider that belljar::open makes. */
+#include "belljar.hpp"
+
+#include "belljar.h"
+
+#include <utility>
+
+namespace belljar {
+namespace {
+
+/* NULL is "none" on the other side, which copies what it is given. */
+const char *or_null(const Text &text) { return text ? text->c_str() : nullptr; }
+
+Text text_of(const char *string) { return string != nullptr ? Text(string) : std::nullopt; }
+
+std::unexpected<Error> last(belljar_status status) {
+    return fail(static_cast<Kind>(status), status == BELLJAR_NOT_FOUND ? "" : belljar_reason());
+}
+
+belljar_status told(const Error &error) {
+    return belljar_fail(static_cast<belljar_status>(error.kind), "%s", error.reason.c_str());
+}
+
+/* Annotations, icons and further data in the other side's shape, for as long as an entry is being added. */
+struct Extras {
+    belljar_annotations annotations = {};
+    std::vector<belljar_icon> icons;
+    std::vector<belljar_meta> meta;
+
+    template <class Entry, class To> Extras(const Entry &from, To &to) {
+        if (from.annotations) {
+            const Annotations &given = *from.annotations;
+            annotations = {given.for_user, given.for_assistant, {}, or_null(given.last_modified)};
+            if (given.priority) annotations.priority = BELLJAR_SOME(*given.priority);
+            to.annotations = &annotations;
+        }
+        for (const Icon &icon : from.icons) {
+            std::string sizes;
+            for (const std::string &size : icon.sizes) sizes += (sizes.empty() ? "" : " ") + size;
+            icons.push_back({icon.src.c_str(), or_null(icon.mime_type), belljar_format("%s", sizes.c_str())});
+        }
+        for (const Meta &entry : from.meta) meta.push_back({entry.key.c_str(), entry.json.c_str()});
+        to.icons = icons.data();
+        to.icons_length = icons.size();
+        to.meta = meta.data();
+        to.meta_length = meta.size();
+        to.name = or_null(from.name);
+        to.title = or_null(from.title);
+        to.description = or_null(from.description);
+        to.mime_type = or_null(from.mime_type);
+    }
+};
+
+} // namespace
+
+Result<std::size_t> offset_of(const Text &cursor) {
+    belljar_page page = {};
+    belljar_status status = belljar_page_start(&page, or_null(cursor), 1);
+    if (status != BELLJAR_OK) return last(status);
+    return page.skip;
+}
+
+std::unexpected<Error> not_ours(const std::string &cursor) {
+    return invalid("the cursor \"" + cursor + "\" is not one of this provider's");
+}
+
+Contents Contents::text(std::string reference, std::string mime_type, std::string body) {
+    return {std::move(reference), std::move(mime_type), std::move(body), true};
+}
+
+Contents Contents::blob(std::string reference, std::string mime_type, std::string body) {
+    return {std::move(reference), std::move(mime_type), std::move(body), false};
+}
+
+Contents Contents::bytes(std::string reference, std::string mime_type, std::string body) {
+    bool is_text = is_utf8(body);
+    return {std::move(reference), std::move(mime_type), std::move(body), is_text};
+}
+
+Result<Suggestions> Provider::complete(const std::string &, const Argument &, const std::vector<Argument> &) {
+    return Suggestions{};
+}
+
+Result<std::string> Provider::catalog_revision() { return failed("catalog_revision is not written"); }
+
+Result<std::string> Provider::resource_revision(const std::string &) {
+    return failed("resource_revision is not written");
+}
+
+std::string encode(const std::string &segment) { return belljar_encode(segment.c_str()); }
+
+Result<std::string> decode(const std::string &segment) {
+    const char *decoded = belljar_decode(segment.c_str());
+    if (decoded == nullptr) return last(BELLJAR_INVALID);
+    return decoded;
+}
+
+Text query(const std::string &reference, const std::string &name) {
+    return text_of(belljar_query(reference.c_str(), name.c_str()));
+}
+
+bool is_utf8(std::string_view bytes) { return belljar_is_utf8(bytes.data(), bytes.size()); }
+
+bool is_directory(const std::string &path) { return belljar_is_directory(path.c_str()); }
+
+Result<std::vector<File>> list_files(const std::string &directory) {
+    belljar_file *files = nullptr;
+    std::size_t length = 0;
+    belljar_status status = belljar_list_files(directory.c_str(), &files, &length);
+    if (status != BELLJAR_OK) return last(status);
+    std::vector<File> found;
+    for (std::size_t i = 0; i < length; i++) found.push_back({files[i].name, files[i].size});
+    return found;
+}
+
+Result<std::string> read_file(const std::string &path) {
+    char *bytes = nullptr;
+    std::size_t length = 0;
+    belljar_status status = belljar_read_file(path.c_str(), &bytes, &length);
+    if (status != BELLJAR_OK) return last(status);
+    return std::string(bytes, length);
+}
+
+} // namespace belljar
+
+/* ---- What belljar.h wants ------------------------------------------------------------------------------------- */
+
+using namespace belljar;
+
+extern "C" {
+
+belljar_info provider_describe(void) {
+    /* Static, because the pointers go on to be used. */
+    static Info info;
+    info = belljar::open()->describe();
+    return {or_null(info.title), or_null(info.version), or_null(info.description)};
+}
+
+belljar_status provider_list(const char *cursor, belljar_page *page) {
+    auto listed = belljar::open()->list(text_of(cursor));
+    if (!listed) return told(listed.error());
+    for (Resource &from : listed->resources) {
+        belljar_resource to = {};
+        Extras extras(from, to);
+        to.reference = from.reference.c_str();
+        if (from.size) to.size = BELLJAR_SOME(*from.size);
+        belljar_page_add(page, &to);
+        from = {}; /* it was copied: hold a long page once, not twice */
+    }
+    if (listed->next_cursor) page->next_cursor = belljar_format("%s", listed->next_cursor->c_str());
+    return BELLJAR_OK;
+}
+
+belljar_status provider_templates(belljar_templates *templates) {
+    auto listed = belljar::open()->templates();
+    if (!listed) return told(listed.error());
+    for (const Template &from : *listed) {
+        belljar_template to = {};
+        Extras extras(from, to);
+        to.pattern = from.pattern.c_str();
+        belljar_template_add(templates, &to);
+    }
+    return BELLJAR_OK;
+}
+
+belljar_status provider_read(const char *reference, belljar_reading *reading) {
+    auto read = belljar::open()->read(reference);
+    if (!read) return told(read.error());
+    for (Contents &from : read->contents) {
+        if (from.is_text)
+            belljar_add_string(reading, from.reference.c_str(), or_null(from.mime_type), from.body.data(), from.body.size());
+        else
+            belljar_add_blob(reading, from.reference.c_str(), or_null(from.mime_type), from.body.data(), from.body.size());
+        std::string().swap(from.body);
+    }
+    reading->fresh_for_ms = read->fresh_for_ms;
+    return BELLJAR_OK;
+}
+
+belljar_status provider_complete(const char *pattern, const belljar_argument *argument,
+                                 const belljar_argument *resolved, size_t resolved_length,
+                                 belljar_suggestions *suggestions) {
+    std::vector<Argument> others;
+    for (std::size_t i = 0; i < resolved_length; i++) others.push_back({resolved[i].name, resolved[i].value});
+    auto suggested = belljar::open()->complete(pattern, {argument->name, argument->value}, others);
+    if (!suggested) return told(suggested.error());
+    for (const std::string &value : suggested->values) belljar_suggest(suggestions, value.c_str());
+    if (suggested->total) suggestions->total = BELLJAR_SOME(*suggested->total);
+    return BELLJAR_OK;
+}
+
+belljar_status provider_catalog_revision(const char **revision) {
+    auto found = belljar::open()->catalog_revision();
+    if (!found) return told(found.error());
+    *revision = belljar_format("%s", found->c_str());
+    return BELLJAR_OK;
+}
+
+belljar_status provider_resource_revision(const char *reference, const char **revision) {
+    auto found = belljar::open()->resource_revision(reference);
+    if (!found) return told(found.error());
+    *revision = belljar_format("%s", found->c_str());
+    return BELLJAR_OK;
+}
+}

@@ -1,0 +1,38 @@
+// Package export_belljar_provider_completion is what the generated code calls, by the provider that was given to
+// belljar.Serve.
+package export_belljar_provider_completion
+
+import (
+	witTypes "go.bytecodealliance.org/pkg/wit/types"
+
+	"my-provider/belljar"
+	"my-provider/build/_bindings/exports/glue"
+	generated "my-provider/build/_bindings/imports/belljar_provider_completion"
+)
+
+// Complete suggests values.
+func Complete(template string, argument generated.Argument, resolved []generated.Argument) witTypes.Result[generated.Suggestions, generated.ProviderError] {
+	return glue.Result(func() (generated.Suggestions, error) {
+		completer, ok := glue.Provider().(belljar.Completer)
+		if !ok {
+			return generated.Suggestions{}, belljar.Failed("this provider has no method Complete")
+		}
+		others := make([]belljar.Argument, 0, len(resolved))
+		for _, other := range resolved {
+			others = append(others, belljar.Argument(other))
+		}
+		suggestions, err := completer.Complete(template, belljar.Argument(argument), others)
+		if err != nil {
+			return generated.Suggestions{}, err
+		}
+		values := make([]string, 0, len(suggestions.Values))
+		for _, value := range suggestions.Values {
+			values = append(values, glue.String(value))
+		}
+		total := witTypes.None[uint32]()
+		if suggestions.Total != nil {
+			total = witTypes.Some(*suggestions.Total)
+		}
+		return generated.Suggestions{Values: values, Total: total}, nil
+	})
+}

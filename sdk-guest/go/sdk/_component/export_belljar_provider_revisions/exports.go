@@ -1,0 +1,40 @@
+// Package export_belljar_provider_revisions is what the generated code calls, by the provider that was given to
+// belljar.Serve.
+package export_belljar_provider_revisions
+
+import (
+	witTypes "go.bytecodealliance.org/pkg/wit/types"
+
+	"my-provider/belljar"
+	"my-provider/build/_bindings/exports/glue"
+	"my-provider/build/_bindings/imports/belljar_provider_types"
+)
+
+type result = witTypes.Result[string, belljar_provider_types.ProviderError]
+
+// CatalogRevision is the revision of the list.
+func CatalogRevision() result {
+	return revision(belljar.Reviser.CatalogRevision)
+}
+
+// ResourceRevisions are the revisions of resources, one for each reference, in order.
+func ResourceRevisions(references []string) []result {
+	results := make([]result, 0, len(references))
+	for _, reference := range references {
+		results = append(results, revision(func(reviser belljar.Reviser) (string, error) {
+			return reviser.ResourceRevision(reference)
+		}))
+	}
+	return results
+}
+
+func revision(of func(belljar.Reviser) (string, error)) result {
+	return glue.Result(func() (string, error) {
+		reviser, ok := glue.Provider().(belljar.Reviser)
+		if !ok {
+			return "", belljar.Failed("this provider has no methods CatalogRevision and ResourceRevision")
+		}
+		revision, err := of(reviser)
+		return glue.String(revision), err
+	})
+}

@@ -1,0 +1,89 @@
+package belljar
+
+import (
+	"iter"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// PageOf is the page of at most size entries at a cursor, which is the number of entries before it. The entries have to
+// come in the same order in each call, and are asked for no further than needed. A cursor that no page gave is invalid.
+func PageOf(entries iter.Seq[Resource], cursor *string, size int) (Page, error) {
+	var page Page
+	skip := 0
+	if cursor != nil {
+		number, err := strconv.ParseUint(*cursor, 10, 31)
+		// "020" and "+20" were never given: what PageOf did not write is not understood by accident.
+		if err != nil || strconv.FormatUint(number, 10) != *cursor {
+			return page, notMine(*cursor)
+		}
+		skip = int(number)
+	}
+	seen := 0
+	for entry := range entries {
+		if seen >= skip {
+			if len(page.Resources) >= max(size, 1) {
+				page.NextCursor = new(strconv.Itoa(seen))
+				return page, nil
+			}
+			page.Resources = append(page.Resources, entry)
+		}
+		seen++
+	}
+	if seen < skip {
+		return Page{}, notMine(*cursor)
+	}
+	return page, nil
+}
+
+func notMine(cursor string) error {
+	// As it is: %q would write characters in a way of Go's own.
+	return Invalid("the cursor \"%s\" is not one of this provider's", cursor)
+}
+
+// Text is a reading of one text.
+func Text(reference, mimeType, text string) Reading {
+	return Reading{Contents: []Contents{{Reference: reference, MimeType: mimeType, Body: []byte(text)}}}
+}
+
+// Blob is a reading of bytes that are not text.
+func Blob(reference, mimeType string, bytes []byte) Reading {
+	return Reading{Contents: []Contents{{Reference: reference, MimeType: mimeType, Body: bytes, IsBlob: true}}}
+}
+
+// Bytes is a reading of text when the bytes are UTF-8, and of a blob otherwise.
+func Bytes(reference, mimeType string, bytes []byte) Reading {
+	body := Contents{Reference: reference, MimeType: mimeType, Body: bytes, IsBlob: !utf8.Valid(bytes)}
+	return Reading{Contents: []Contents{body}}
+}
+
+// Encode percent-encodes one segment of a reference. A / in it becomes %2F.
+func Encode(segment string) string {
+	// A colon may stand in a segment, but not in the first one of a relative reference.
+	return strings.ReplaceAll(url.PathEscape(segment), ":", "%3A")
+}
+
+// Decode percent-decodes a segment, once. It is invalid if that is not UTF-8.
+func Decode(segment string) (string, error) {
+	decoded, err := url.PathUnescape(segment)
+	if err != nil || !utf8.ValidString(decoded) {
+		return "", Invalid("\"%s\" is not UTF-8 once decoded", segment)
+	}
+	return decoded, nil
+}
+
+// Query is the decoded value of a name in the query of a reference such as "search?q=bell"; false if it is absent.
+func Query(reference, name string) (string, bool) {
+	_, query, _ := strings.Cut(reference, "?")
+	for pair := range strings.SplitSeq(query, "&") {
+		key, value, _ := strings.Cut(pair, "=")
+		if decoded, err := url.PathUnescape(key); pair == "" || err != nil || decoded != name {
+			continue
+		}
+		decoded, err := Decode(value)
+		return decoded, err == nil
+	}
+	return "", false
+}

@@ -1,0 +1,6 @@
+// Settings in Node, for unit tests. The same function as environment.wasi.js.
+
+/** The value of a setting, or undefined when there is none. */
+export function get(name) {
+  return process.env[name];
+}

@@ -1,0 +1,119 @@
+// Granted directories, through wasi:filesystem. The same functions as files.node.js.
+import preopens from "wasi:filesystem/preopens@0.2.12";
+
+import { Denied, Failed, NotFound, Unavailable } from "./errors.js";
+import { compareText } from "./text.js";
+
+const FOLLOW = { symlinkFollow: true };
+const CHUNK = 1 << 20;
+const KINDS = { "regular-file": "file", directory: "directory", "symbolic-link": "link" };
+
+/** The guest paths that were granted. */
+export function granted() {
+  return preopens.getDirectories().map(([, path]) => path);
+}
+
+/** What is at a path, following links: kind, size and the time of the last change. */
+export function stat(path) {
+  const [directory, rest] = locate(path);
+  const { type, size, dataModificationTimestamp: time } = attempt(path, () => directory.statAt(FOLLOW, rest));
+  const modified = time ? new Date(time.seconds * 1000 + Math.trunc(time.nanoseconds / 1e6)) : undefined;
+  return { kind: KINDS[type] ?? "other", size, modified };
+}
+
+/** What is directly in a directory, sorted by name. Links are not followed. */
+export function list(path) {
+  const [directory, rest] = locate(path);
+  const opened = attempt(path, () => directory.openAt(FOLLOW, rest, { directory: true }, { read: true }));
+  const stream = attempt(path, () => opened.readDirectory());
+  const entries = [];
+  for (;;) {
+    let entry;
+    try {
+      entry = stream.readDirectoryEntry();
+    } catch (error) {
+      // A name that is not UTF-8: nothing could ask for it.
+      if (code(error) === "illegal-byte-sequence") continue;
+      throw failure(path, error);
+    }
+    if (!entry) break;
+    entries.push({ name: entry.name, kind: KINDS[entry.type] ?? "other" });
+  }
+  return entries.sort((a, b) => compareText(a.name, b.name));
+}
+
+/** The bytes of a file, or some of them: at most `length`, from `offset` on. */
+export function read(path, { offset = 0, length = Number.MAX_SAFE_INTEGER } = {}) {
+  const [directory, rest] = locate(path);
+  // Asked before it is opened: a pipe would wait for ever.
+  if (stat(path).kind !== "file") throw new NotFound();
+  const file = attempt(path, () => directory.openAt(FOLLOW, rest, {}, { read: true }));
+  const pieces = [];
+  let total = 0;
+  for (let ended = false; !ended && total < length; ) {
+    const [piece, end] = attempt(path, () => file.read(Math.min(CHUNK, length - total), offset + total));
+    pieces.push(piece);
+    total += piece.length;
+    ended = end;
+  }
+  return joined(pieces, total);
+}
+
+function joined(pieces, total) {
+  if (pieces.length === 1) return pieces[0];
+  const bytes = new Uint8Array(total);
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
+}
+
+/** The granted directory that a path is in, and the way from there. The longest guest path wins. */
+function locate(path) {
+  let found;
+  for (const [directory, guest] of preopens.getDirectories()) {
+    const base = guest.endsWith("/") ? guest : `${guest}/`;
+    if (path !== guest && !path.startsWith(base)) continue;
+    if (!found || guest.length > found[2]) found = [directory, path.slice(base.length) || ".", guest.length];
+  }
+  if (!found) throw new Denied(`this needs ${JSON.stringify(path)}, which was not granted`);
+  return found;
+}
+
+function attempt(path, call) {
+  try {
+    return call();
+  } catch (error) {
+    throw failure(path, error);
+  }
+}
+
+/** How the engine tells an error of WASI differs: as the value itself, or as `payload` of an Error. */
+function code(error) {
+  return error?.payload ?? error;
+}
+
+function failure(path, error) {
+  const name = code(error);
+  const message = `${JSON.stringify(path)}: ${typeof name === "string" ? name : (error?.message ?? error)}`;
+  switch (name) {
+    // Whatever is below a file is as absent as anything else.
+    case "no-entry":
+    case "not-directory":
+    case "illegal-byte-sequence":
+    case "name-too-long":
+      return new NotFound(message);
+    case "access":
+    case "not-permitted":
+      return new Denied(message);
+    case "busy":
+    case "would-block":
+    case "interrupted":
+    case "in-progress":
+      return new Unavailable(message);
+    default:
+      return new Failed(message, { cause: error });
+  }
+}

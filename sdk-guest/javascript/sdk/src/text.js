@@ -1,0 +1,61 @@
+// UTF-8, for an engine that has no TextDecoder and no TextEncoder. Both ways go through functions that the engine has
+// built in, since a loop over the bytes of a large file would use up the fuel of a call.
+
+// How much is decoded at once: what is made on the way takes several times as much memory.
+const CHUNK = 1 << 16;
+
+/** The text that bytes are, or undefined when they are not UTF-8. */
+export function decodeUtf8(bytes) {
+  try {
+    if (globalThis.TextDecoder) return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    const pieces = [];
+    for (let at = 0, end; at < bytes.length; at = end) {
+      end = Math.min(at + CHUNK, bytes.length);
+      // Not within a character, as far as there is one.
+      while (end < bytes.length && end > at + CHUNK - 4 && (bytes[end] & 0xc0) === 0x80) end -= 1;
+      const chunk = bytes.slice(at, end);
+      // One character for each byte. The long way round is the only one that has no loop in JavaScript.
+      const binary = atob(chunk.toBase64());
+      pieces.push(isAscii(chunk) ? binary : decodeURIComponent(escape(binary)));
+    }
+    return pieces.join("");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Asks four bytes at a time, and eight times in a turn: a turn is what costs. */
+function isAscii(chunk) {
+  const words = new Int32Array(chunk.buffer, 0, chunk.length >> 2);
+  const turns = words.length & ~7;
+  let all = 0;
+  for (let at = 0; at < turns; at += 8) {
+    all |= words[at] | words[at + 1] | words[at + 2] | words[at + 3];
+    all |= words[at + 4] | words[at + 5] | words[at + 6] | words[at + 7];
+  }
+  for (let at = turns << 2; at < chunk.length; at += 1) all |= chunk[at] >> 7 ? 0x80 : 0;
+  return (all & 0x80808080) === 0;
+}
+
+/** The bytes of a text. */
+export function encodeUtf8(text) {
+  if (globalThis.TextEncoder) return new TextEncoder().encode(text);
+  const binary = unescape(encodeURIComponent(text.toWellFormed()));
+  const bytes = new Uint8Array(binary.length);
+  for (let at = 0; at < binary.length; at += 1) bytes[at] = binary.charCodeAt(at);
+  return bytes;
+}
+
+/** In the order of their UTF-8 bytes, which is that of code points and not of UTF-16 units. */
+export function compareText(a, b) {
+  const end = Math.min(a.length, b.length);
+  for (let at = 0; at < end; at += 1) {
+    const one = a.charCodeAt(at);
+    const other = b.charCodeAt(at);
+    if (one === other) continue;
+    // Surrogates stand for what comes after all other units.
+    const [oneHigh, otherHigh] = [one >= 0xd800 && one < 0xe000, other >= 0xd800 && other < 0xe000];
+    return oneHigh === otherHigh ? one - other : oneHigh ? 1 : -1;
+  }
+  return a.length - b.length;
+}

@@ -1,0 +1,37 @@
+"""Write belljar resource providers in Python.
+
+Nothing here needs belljar: a provider runs in any Python 3.11 as it does in a component. What turns it into one is in
+``belljar_guest.component``.
+"""
+
+from .errors import Denied, Failed, Invalid, NotFound, ProviderError, Unavailable
+from .model import Annotations, Argument, Contents, Icon, Info, Json, Page, Reading, Resource, Suggestions, Template
+from .provider import Completion, Provider, Revisions
+from .reference import decode, encode_path, encode_segment, split
+
+__all__ = [
+    "Annotations",
+    "Argument",
+    "Completion",
+    "Contents",
+    "Denied",
+    "Failed",
+    "Icon",
+    "Info",
+    "Invalid",
+    "Json",
+    "NotFound",
+    "Page",
+    "Provider",
+    "ProviderError",
+    "Reading",
+    "Resource",
+    "Revisions",
+    "Suggestions",
+    "Template",
+    "Unavailable",
+    "decode",
+    "encode_path",
+    "encode_segment",
+    "split",
+]

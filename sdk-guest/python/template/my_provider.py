@@ -1,0 +1,122 @@
+"""What this provider serves. Everything here is an example: replace it."""
+
+import json
+from base64 import b64decode
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from belljar_guest import (
+    Annotations,
+    Contents,
+    Denied,
+    Info,
+    Invalid,
+    NotFound,
+    Page,
+    Provider,
+    Resource,
+    Template,
+    decode,
+    encode_segment,
+)
+
+MONTHS = [
+    ("January", 31),
+    ("February", 28),
+    ("March", 31),
+    ("April", 30),
+    ("May", 31),
+    ("June", 30),
+    ("July", 31),
+    ("August", 31),
+    ("September", 30),
+    ("October", 31),
+    ("November", 30),
+    ("December", 31),
+]
+
+# A picture of one dot.
+DOT = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+class MyProvider(Provider):
+    """A new one is made for each call; the tests give it a directory of their own."""
+
+    def __init__(self, data: Path = Path("/data")) -> None:
+        self.data = data
+
+    def describe(self) -> Info:
+        return Info(
+            title="my-provider",
+            version="0.1.0",
+            description="A greeting, a picture, the months of a year, and the files of a directory.",
+        )
+
+    def list_resources(self, cursor: str | None) -> Page:
+        return Page.of(self._resources(), cursor, 10)
+
+    def list_templates(self) -> list[Template]:
+        return [
+            Template(
+                "months/{month}",
+                name="month",
+                description="A month of the year by its number, from 1 to 12.",
+                mime_type="application/json",
+            ),
+            Template("files/{name}", name="file", description="A file of the directory by its name."),
+        ]
+
+    def read(self, reference: str) -> Contents:
+        match reference.split("/"):
+            case ["hello.txt"]:
+                return Contents(reference, "Hello from my-provider.\n", "text/plain")
+            case ["dot.png"]:
+                return Contents(reference, DOT, "image/png")
+            case ["months", number]:
+                return self._month(reference, decode(number))
+            case ["files", name]:
+                return self._file(reference, decode(name))
+            case _:
+                raise NotFound
+
+    # A generator, so that a page makes no more entries than it shows.
+    def _resources(self) -> Iterator[Resource]:
+        yield Resource("hello.txt", mime_type="text/plain")
+        yield Resource("dot.png", mime_type="image/png")
+        for number, (name, _) in enumerate(MONTHS, 1):
+            yield Resource(f"months/{number}", name, mime_type="application/json")
+        if not self.data.is_dir():
+            return
+        for path in sorted(self.data.iterdir(), key=lambda path: path.name):
+            if path.is_symlink() or not path.is_file():
+                continue
+            found = path.stat()
+            modified = Annotations(last_modified=datetime.fromtimestamp(int(found.st_mtime), UTC))
+            reference = f"files/{encode_segment(path.name)}"
+            yield Resource(
+                reference, path.name, mime_type=mime_type(path.name), size=found.st_size, annotations=modified
+            )
+
+    def _month(self, reference: str, number: str) -> Contents:
+        if not (number.isascii() and number.isdecimal()):
+            raise Invalid(f'a month is a number from 1 to 12, not "{number}"')
+        if len(number) > 2 or not 1 <= int(number) <= 12:
+            raise NotFound
+        name, days = MONTHS[int(number) - 1]
+        month = {"month": int(number), "name": name, "days": days}
+        return Contents(reference, json.dumps(month, separators=(",", ":")), "application/json")
+
+    def _file(self, reference: str, name: str) -> Contents:
+        if not self.data.is_dir():
+            raise Denied('this needs the directory "/data", which was not granted')
+        path = self.data / name
+        if "/" in name or not path.is_file():
+            raise NotFound
+        return Contents.from_bytes(reference, path.read_bytes(), mime_type(name))
+
+
+def mime_type(name: str) -> str:
+    return "text/markdown" if name.endswith(".md") else "text/plain"

@@ -1,0 +1,67 @@
+"""The provider as plain Python: no belljar, no component."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+from belljar_guest import Denied, Invalid, NotFound
+
+from my_provider import MyProvider
+
+PICTURE = b"\x89PNG\r\n\x1a\n"
+
+
+class ProviderTest(unittest.TestCase):
+    def setUp(self) -> None:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.data = Path(directory.name)
+        (self.data / "plan b.md").write_text("# Plan B\n")
+        (self.data / "picture").write_bytes(PICTURE)
+        (self.data / "folder").mkdir()
+        self.provider = MyProvider(self.data)
+        self.without_grant = MyProvider(self.data / "nowhere")
+
+    def listed(self, provider: MyProvider) -> list[str]:
+        references: list[str] = []
+        cursor = None
+        while True:
+            page = provider.list_resources(cursor)
+            references += [resource.reference for resource in page.resources]
+            cursor = page.next_cursor
+            if cursor is None:
+                return references
+
+    def test_lists_page_by_page(self) -> None:
+        first = self.provider.list_resources(None)
+        self.assertEqual((len(first.resources), first.next_cursor), (10, "10"))
+        self.assertEqual(len(self.listed(self.without_grant)), 14)
+        self.assertEqual(self.listed(self.provider)[14:], ["files/picture", "files/plan%20b.md"])
+        for cursor in ["x", "", "-1", "999"]:
+            with self.assertRaisesRegex(Invalid, f'the cursor "{cursor}" is not one'):
+                self.provider.list_resources(cursor)
+
+    def test_all_that_is_listed_can_be_read(self) -> None:
+        for reference in self.listed(self.provider):
+            self.assertEqual(self.provider.read(reference).reference, reference)
+
+    def test_reads_text_bytes_and_json(self) -> None:
+        self.assertEqual(self.provider.read("hello.txt").body, "Hello from my-provider.\n")
+        self.assertEqual(self.provider.read("months/2").body, '{"month":2,"name":"February","days":28}')
+        self.assertEqual(self.provider.read("files/plan%20b.md").mime_type, "text/markdown")
+        self.assertEqual(self.provider.read("files/picture").body, PICTURE)
+
+    def test_tells_what_is_wrong(self) -> None:
+        for reference in ["", "nothing", "months/13", "months/0", "months/1/2", "files/nope.md", "files/folder"]:
+            with self.assertRaises(NotFound, msg=reference):
+                self.provider.read(reference)
+        with self.assertRaises(NotFound):
+            self.provider.read("files/folder%2F..%2Fpicture")
+        with self.assertRaisesRegex(Invalid, 'a month is a number from 1 to 12, not "x"'):
+            self.provider.read("months/x")
+        with self.assertRaisesRegex(Denied, 'this needs the directory "/data"'):
+            self.without_grant.read("files/plan%20b.md")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,81 @@
+//! A provider is plain Rust: it is tested without belljar, on a directory made for the test.
+
+use belljar_guest::Body;
+
+use super::*;
+
+/// A provider that was granted a directory with these files.
+fn with_files(files: &[(&str, &[u8])]) -> (tempfile::TempDir, MyProvider) {
+    let dir = tempfile::tempdir().unwrap();
+    files.iter().for_each(|(name, bytes)| fs::write(dir.path().join(name), bytes).unwrap());
+    let provider = MyProvider { data: dir.path().into() };
+    (dir, provider)
+}
+
+fn without_files() -> MyProvider {
+    MyProvider { data: "/nonexistent".into() }
+}
+
+fn text(provider: &MyProvider, reference: &str) -> String {
+    match &provider.read(reference).unwrap().contents[0].body {
+        Body::Text(text) => text.clone(),
+        Body::Blob(_) => panic!("{reference} is not text"),
+    }
+}
+
+/// Every page, from the first on.
+fn list(provider: &MyProvider) -> Vec<Vec<String>> {
+    let (mut pages, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = provider.list_resources(cursor.as_deref()).unwrap();
+        pages.push(page.resources.into_iter().map(|one| one.reference).collect());
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return pages;
+        }
+    }
+}
+
+#[test]
+fn everything_is_listed_once_in_pages_of_ten() {
+    let pages = list(&without_files());
+    assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [10, 4]);
+    let all = pages.concat();
+    assert_eq!((all[0].as_str(), all[1].as_str(), all[13].as_str()), ("hello.txt", "dot.png", "months/12"));
+    let (_dir, provider) = with_files(&[("b.md", b""), ("a b.txt", b"")]);
+    assert_eq!(list(&provider).concat()[14..], ["files/a%20b.txt", "files/b.md"]);
+    for cursor in ["x", "", "-1", "99"] {
+        let why = Error::invalid(format_args!("the cursor \"{cursor}\" is not one of this provider's"));
+        assert_eq!(provider.list_resources(Some(cursor)), Err(why));
+    }
+}
+
+#[test]
+fn what_is_listed_can_be_read() {
+    let (_dir, provider) = with_files(&[("a b.txt", b"hi")]);
+    for reference in list(&provider).concat() {
+        assert!(provider.read(&reference).is_ok(), "{reference}");
+    }
+}
+
+#[test]
+fn months_are_told() {
+    let provider = without_files();
+    assert_eq!(text(&provider, "months/2"), r#"{"month":2,"name":"February","days":28}"#);
+    assert_eq!(provider.read("months/13"), Err(Error::NotFound));
+    assert_eq!(provider.read("months/0"), Err(Error::NotFound));
+    assert_eq!(provider.read("months/x"), Err(Error::invalid("a month is a number from 1 to 12, not \"x\"")));
+}
+
+#[test]
+fn files_are_text_where_they_can_be() {
+    let (_dir, provider) = with_files(&[("a.md", b"# A"), ("c.bin", b"\xff\0")]);
+    assert_eq!(text(&provider, "files/a.md"), "# A");
+    let blob = provider.read("files/c.bin").unwrap().contents.remove(0);
+    assert_eq!(blob, Contents::blob("files/c.bin", *b"\xff\0").mime_type("application/octet-stream"));
+    for absent in ["files/", "files/b.md", "files/..%2Fa.md", "nothing", ""] {
+        assert_eq!(provider.read(absent), Err(Error::NotFound), "{absent}");
+    }
+    let denied = Error::denied("this needs the directory \"/data\", which was not granted");
+    assert_eq!(without_files().read("files/a.md"), Err(denied));
+}

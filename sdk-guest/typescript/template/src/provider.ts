@@ -1,0 +1,102 @@
+// What this provider serves. Everything here is an example: replace it.
+import type { Provider, Reading, Resource } from "@belljar/guest";
+import { Denied, Invalid, NotFound, blob, decode, encodeSegment, fromBytes, json, page, text } from "@belljar/guest";
+import * as files from "@belljar/guest/files";
+
+const DIRECTORY = "/data";
+
+const MONTHS: [name: string, days: number][] = [
+  ["January", 31],
+  ["February", 28],
+  ["March", 31],
+  ["April", 30],
+  ["May", 31],
+  ["June", 30],
+  ["July", 31],
+  ["August", 31],
+  ["September", 30],
+  ["October", 31],
+  ["November", 30],
+  ["December", 31],
+];
+
+// A picture of one dot.
+const DOT = Uint8Array.from(
+  (
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154" +
+    "78da6364f8cf500f00038601805a347d6b0000000049454e44ae426082"
+  ).match(/../g) ?? [],
+  (byte) => parseInt(byte, 16),
+);
+
+export const provider = {
+  describe() {
+    return {
+      title: "my-provider",
+      version: "0.1.0",
+      description: "A greeting, a picture, the months of a year, and the files of a directory.",
+    };
+  },
+
+  listResources(cursor?: string) {
+    return page(resources(), cursor, 10);
+  },
+
+  listTemplates() {
+    return [
+      {
+        template: "months/{month}",
+        name: "month",
+        description: "A month of the year by its number, from 1 to 12.",
+        mimeType: "application/json",
+      },
+      { template: "files/{name}", name: "file", description: "A file of the directory by its name." },
+    ];
+  },
+
+  read(reference: string): Reading {
+    if (reference === "hello.txt") return text(reference, "Hello from my-provider.\n");
+    if (reference === "dot.png") return blob(reference, DOT, { mimeType: "image/png" });
+    const [family, name, ...more] = reference.split("/");
+    if (more.length === 0 && name !== undefined) {
+      if (family === "months") return month(reference, decode(name));
+      if (family === "files") return file(reference, decode(name));
+    }
+    throw new NotFound();
+  },
+} satisfies Provider;
+
+// A generator, so that a page makes no more entries than it shows.
+function* resources(): Generator<Resource> {
+  yield { reference: "hello.txt", name: "hello.txt", mimeType: "text/plain" };
+  yield { reference: "dot.png", name: "dot.png", mimeType: "image/png" };
+  for (const [index, [name]] of MONTHS.entries()) {
+    yield { reference: `months/${index + 1}`, name, mimeType: "application/json" };
+  }
+  if (!files.granted().includes(DIRECTORY)) return;
+  for (const { name, kind } of files.list(DIRECTORY)) {
+    if (kind !== "file") continue;
+    const { size, modified } = files.stat(`${DIRECTORY}/${name}`);
+    const reference = `files/${encodeSegment(name)}`;
+    yield { reference, name, mimeType: mimeType(name), size, annotations: { lastModified: modified } };
+  }
+}
+
+function month(reference: string, number: string): Reading {
+  if (!/^[0-9]+$/.test(number)) throw new Invalid(`a month is a number from 1 to 12, not "${number}"`);
+  const found = MONTHS[Number(number) - 1];
+  if (!found) throw new NotFound();
+  return json(reference, { month: Number(number), name: found[0], days: found[1] });
+}
+
+function file(reference: string, name: string): Reading {
+  if (!files.granted().includes(DIRECTORY)) {
+    throw new Denied(`this needs the directory "${DIRECTORY}", which was not granted`);
+  }
+  if (name === "" || name.includes("/")) throw new NotFound();
+  return fromBytes(reference, files.read(`${DIRECTORY}/${name}`), { mimeType: mimeType(name) });
+}
+
+function mimeType(name: string): string {
+  return name.endsWith(".md") ? "text/markdown" : "text/plain";
+}

@@ -1,0 +1,238 @@
+//! Write belljar resource providers in Zig.
+//!
+//! A provider is a file, src/provider.zig, with these public functions, of which each may return any error:
+//!
+//!     fn describe(call: *Call) !Info
+//!     fn list(call: *Call, cursor: ?[]const u8) !Page
+//!     fn templates(call: *Call) ![]const Template
+//!     fn read(call: *Call, reference: []const u8) !Reading
+//!
+//! and, for the worlds that have them,
+//!
+//!     fn complete(call: *Call, template: []const u8, argument: Argument, resolved: []const Argument) !Suggestions
+//!     fn catalogRevision(call: *Call) ![]const u8
+//!     fn resourceRevision(call: *Call, reference: []const u8) ![]const u8
+//!
+//! Each call runs in a fresh sandbox: what it leaves in memory is not there in the next one. Errors are told by what they
+//! are: `error.NotFound`, `error.Invalid`, `error.Denied`, `error.Unavailable`, and any other as failed. `call.fail` adds
+//! the reason that people read.
+const std = @import("std");
+const Allocator = std.mem.Allocator;
+
+pub const c = @import("c.zig");
+
+/// What provider functions fail with, though they may fail with others too.
+pub const Error = error{
+    /// No such resource, or none that this caller may know of.
+    NotFound,
+    /// The reference, cursor or argument is malformed.
+    Invalid,
+    /// Refused, or something that it needs was not granted.
+    Denied,
+    /// Something that it depends on is down or busy; may succeed later.
+    Unavailable,
+    /// Anything else.
+    Failed,
+    OutOfMemory,
+};
+
+/// One call: its memory, and why it failed.
+pub const Call = struct {
+    arena: std.heap.ArenaAllocator,
+    reason: []const u8 = "",
+
+    pub fn init(gpa: Allocator) Call {
+        return .{ .arena = .init(gpa) };
+    }
+
+    pub fn deinit(call: *Call) void {
+        call.arena.deinit();
+    }
+
+    /// Memory that lives until the call is over. Nothing in it has to be freed.
+    pub fn allocator(call: *Call) Allocator {
+        return call.arena.allocator();
+    }
+
+    /// Text that lives until the call is over.
+    pub fn print(call: *Call, comptime format: []const u8, args: anytype) error{OutOfMemory}![]const u8 {
+        return std.fmt.allocPrint(call.allocator(), format, args);
+    }
+
+    /// `return call.fail(error.Invalid, "no such zone: {s}", .{zone});`
+    pub fn fail(call: *Call, err: Error, comptime format: []const u8, args: anytype) Error {
+        call.reason = try call.print(format, args);
+        return err;
+    }
+
+    fn last(call: *Call, status: c.Status) Error {
+        call.reason = try call.print("{s}", .{std.mem.span(c.belljar_reason())});
+        return switch (status) {
+            .not_found => error.NotFound,
+            .invalid => error.Invalid,
+            .denied => error.Denied,
+            .unavailable => error.Unavailable,
+            else => error.Failed,
+        };
+    }
+
+    fn sentinel(call: *Call, text: []const u8) error{OutOfMemory}![:0]const u8 {
+        return call.allocator().dupeSentinel(u8, text, 0);
+    }
+};
+
+/// What a provider says of itself.
+pub const Info = struct {
+    title: ?[]const u8 = null,
+    version: ?[]const u8 = null,
+    description: ?[]const u8 = null,
+};
+
+/// Hints about how a client may use a resource.
+pub const Annotations = struct {
+    for_user: bool = false,
+    for_assistant: bool = false,
+    /// From 0.0 (optional) to 1.0 (as good as required).
+    priority: ?f64 = null,
+    /// RFC 3339: 2026-07-28T09:30:00Z
+    last_modified: ?[]const u8 = null,
+};
+
+/// A picture: a `data:` or `https:` URI. `sizes` are words such as "48x48 96x96".
+pub const Icon = struct { src: []const u8, mime_type: ?[]const u8 = null, sizes: ?[]const u8 = null };
+
+/// Further data: `json` is the JSON text of one value.
+pub const Meta = struct { key: []const u8, json: []const u8 };
+
+/// One entry of the list. Without a name, the reference is the name.
+pub const Resource = struct {
+    /// Relative to the mount and percent-encoded: see `encode`.
+    reference: []const u8,
+    name: ?[]const u8 = null,
+    title: ?[]const u8 = null,
+    description: ?[]const u8 = null,
+    mime_type: ?[]const u8 = null,
+    /// In bytes.
+    size: ?u64 = null,
+    annotations: ?Annotations = null,
+    icons: []const Icon = &.{},
+    meta: []const Meta = &.{},
+};
+
+/// A family of resources: an RFC 6570 template such as `cities/{name}`.
+pub const Template = struct {
+    template: []const u8,
+    name: ?[]const u8 = null,
+    title: ?[]const u8 = null,
+    description: ?[]const u8 = null,
+    mime_type: ?[]const u8 = null,
+    annotations: ?Annotations = null,
+    icons: []const Icon = &.{},
+    meta: []const Meta = &.{},
+};
+
+/// One page of the list.
+pub const Page = struct {
+    resources: []const Resource,
+    next_cursor: ?[]const u8 = null,
+
+    /// The page of at most `size` entries at `cursor`, which is the number of entries before it. The entries have to
+    /// come in the same order in each call.
+    pub fn of(call: *Call, entries: []const Resource, cursor: ?[]const u8, size: usize) Error!Page {
+        var skip: usize = 0;
+        if (cursor) |text| {
+            skip = std.fmt.parseUnsigned(u31, text, 10) catch return foreign(call, text);
+            // "020" and "1_0" were never given: what this did not write is not understood by accident.
+            if (!std.mem.eql(u8, try call.print("{d}", .{skip}), text)) return foreign(call, text);
+            if (skip > entries.len) return foreign(call, text);
+        }
+        const end = @min(entries.len, skip + @max(size, 1));
+        return .{
+            .resources = entries[skip..end],
+            .next_cursor = if (end < entries.len) try call.print("{d}", .{end}) else null,
+        };
+    }
+
+    fn foreign(call: *Call, cursor: []const u8) Error {
+        return call.fail(error.Invalid, "the cursor \"{s}\" is not one of this provider's", .{cursor});
+    }
+};
+
+/// One content of a reading.
+pub const Contents = struct {
+    /// What was asked for, or something below it.
+    reference: []const u8,
+    mime_type: ?[]const u8 = null,
+    body: Body,
+};
+
+pub const Body = union(enum) {
+    text: []const u8,
+    /// Bytes that are not text.
+    blob: []const u8,
+
+    /// Text when the bytes are UTF-8, a blob otherwise.
+    pub fn of(bytes: []const u8) Body {
+        return if (std.unicode.utf8ValidateSlice(bytes)) .{ .text = bytes } else .{ .blob = bytes };
+    }
+};
+
+/// What reading a resource gave: at least one content.
+pub const Reading = struct {
+    contents: []const Contents,
+    /// How long the host may serve it again without asking; 0: not at all.
+    fresh_for_ms: u32 = 0,
+
+    /// A reading of one content.
+    pub fn one(call: *Call, contents: Contents) error{OutOfMemory}!Reading {
+        return .{ .contents = try call.allocator().dupe(Contents, &.{contents}) };
+    }
+};
+
+/// A variable of a template and its value, not percent-encoded and possibly only begun.
+pub const Argument = struct { name: []const u8, value: []const u8 };
+
+/// What a value could become, best first. `total` is how many there are in all, when `values` does not hold them.
+pub const Suggestions = struct { values: []const []const u8, total: ?u32 = null };
+
+/// Percent-encodes one segment of a path; a `/` becomes `%2F`.
+pub fn encode(call: *Call, segment: []const u8) Error![]const u8 {
+    return std.mem.span(c.belljar_encode(try call.sentinel(segment)));
+}
+
+/// Percent-decodes once. Invalid when that is not UTF-8.
+pub fn decode(call: *Call, segment: []const u8) Error![]const u8 {
+    return std.mem.span(c.belljar_decode(try call.sentinel(segment)) orelse return call.last(.invalid));
+}
+
+/// The decoded value of `name` in the query of a reference such as `search?q=bell`.
+pub fn query(call: *Call, reference: []const u8, name: []const u8) Error!?[]const u8 {
+    return std.mem.span(c.belljar_query(try call.sentinel(reference), try call.sentinel(name)) orelse return null);
+}
+
+/// Whether a directory was granted (or is below one that was).
+pub fn isDirectory(call: *Call, path: []const u8) Error!bool {
+    return c.belljar_is_directory(try call.sentinel(path));
+}
+
+/// A regular file of a directory.
+pub const File = struct { name: []const u8, size: u64 };
+
+/// The regular files of a directory, by the bytes of their names.
+pub fn listFiles(call: *Call, directory: []const u8) Error![]const File {
+    var found: [*]const c.File = undefined;
+    var length: usize = 0;
+    const status = c.belljar_list_files(try call.sentinel(directory), &found, &length);
+    if (status != .ok) return call.last(status);
+    const files = try call.allocator().alloc(File, length);
+    for (files, 0..) |*file, i| file.* = .{ .name = std.mem.span(found[i].name), .size = found[i].size };
+    return files;
+}
+
+/// Reads a regular file whole. Not found when it is absent, or a directory.
+pub fn readFile(call: *Call, path: []const u8) Error![]const u8 {
+    var bytes: [*]const u8 = undefined;
+    var length: usize = 0;
+    const status = c.belljar_read_file(try call.sentinel(path), &bytes, &length);
+    return if (status == .ok) bytes[0..length] else call.last(status);
+}

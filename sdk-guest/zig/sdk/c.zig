@@ -1,0 +1,73 @@
+//! belljar.h, as far as belljar.zig and component.zig use it.
+
+pub const String = ?[*:0]const u8;
+
+pub const Status = enum(c_uint) { ok, not_found, invalid, denied, unavailable, failed, _ };
+
+pub const Size = extern struct { some: bool = false, value: u64 = 0 };
+pub const Priority = extern struct { some: bool = false, value: f64 = 0 };
+pub const Info = extern struct { title: String = null, version: String = null, description: String = null };
+pub const Annotations = extern struct {
+    for_user: bool = false,
+    for_assistant: bool = false,
+    priority: Priority = .{},
+    last_modified: String = null,
+};
+pub const Icon = extern struct { src: String, mime_type: String, sizes: String };
+pub const Meta = extern struct { key: String, json: String };
+pub const Resource = extern struct {
+    reference: String,
+    name: String = null,
+    title: String = null,
+    description: String = null,
+    mime_type: String = null,
+    size: Size = .{},
+    annotations: ?*const Annotations = null,
+    icons: ?[*]const Icon = null,
+    icons_length: usize = 0,
+    meta: ?[*]const Meta = null,
+    meta_length: usize = 0,
+};
+pub const Template = extern struct {
+    pattern: String,
+    name: String = null,
+    title: String = null,
+    description: String = null,
+    mime_type: String = null,
+    annotations: ?*const Annotations = null,
+    icons: ?[*]const Icon = null,
+    icons_length: usize = 0,
+    meta: ?[*]const Meta = null,
+    meta_length: usize = 0,
+};
+pub const Argument = extern struct { name: [*:0]const u8, value: [*:0]const u8 };
+pub const File = extern struct { name: [*:0]const u8, size: u64 };
+
+/// Filled by belljar.c; only what is set directly is known here.
+pub const Page = extern struct {
+    resources: ?*anyopaque,
+    length: usize,
+    next_cursor: String,
+    capacity: usize,
+    skip: usize,
+    limit: usize,
+    seen: usize,
+    more: bool,
+};
+pub const Templates = opaque {};
+pub const Reading = extern struct { contents: ?*anyopaque, length: usize, capacity: usize, fresh_for_ms: u32 };
+pub const Suggestions = extern struct { values: ?*anyopaque, length: usize, capacity: usize, total: Size };
+
+pub extern fn belljar_fail(status: Status, format: [*:0]const u8, ...) Status;
+pub extern fn belljar_reason() [*:0]const u8;
+pub extern fn belljar_page_add(page: *Page, entry: *const Resource) bool;
+pub extern fn belljar_template_add(templates: *Templates, entry: *const Template) void;
+pub extern fn belljar_add_string(*Reading, reference: String, mime_type: String, text: [*]const u8, length: usize) void;
+pub extern fn belljar_add_blob(*Reading, reference: String, mime_type: String, bytes: [*]const u8, length: usize) void;
+pub extern fn belljar_suggest(suggestions: *Suggestions, value: String) void;
+pub extern fn belljar_encode(segment: [*:0]const u8) [*:0]const u8;
+pub extern fn belljar_decode(segment: [*:0]const u8) ?[*:0]const u8;
+pub extern fn belljar_query(reference: [*:0]const u8, name: [*:0]const u8) ?[*:0]const u8;
+pub extern fn belljar_is_directory(path: [*:0]const u8) bool;
+pub extern fn belljar_list_files(directory: [*:0]const u8, files: *[*]const File, length: *usize) Status;
+pub extern fn belljar_read_file(path: [*:0]const u8, bytes: *[*]const u8, length: *usize) Status;

@@ -1,0 +1,125 @@
+//! What the language of a provider costs: the same provider in each, as `belljar new` makes it, through the real binary. Size,
+//! the first compilation, a start with the compiled code in the cache, a read in a fresh sandbox, memory.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a bench ends at the first surprise, and prints"
+)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use belljar_benches::{Samples, process_cpu};
+use belljar_tests::{Client, Era, Site, Stdio, places, process};
+use serde_json::Value;
+
+const ROUNDS: usize = 15;
+
+/// Reads of a round.
+const READS: u32 = 50;
+
+/// Starts with compiled code in the cache.
+const STARTS: usize = 5;
+
+/// A provider, served.
+struct Served {
+    lang: String,
+    site: Site,
+    client: Client<Stdio>,
+    size: f64,
+    code: f64,
+    compiled: f64,
+    start: Samples,
+    read: Samples,
+}
+
+fn main() {
+    let mut all: Vec<Served> = components().into_iter().map(|(lang, component)| served(lang, &component)).collect();
+    for _ in 0..STARTS {
+        for one in &mut all {
+            one.start.add(start(&one.site), 1);
+        }
+    }
+    for one in &mut all {
+        (0..READS).for_each(|_| read(&mut one.client));
+    }
+    for _ in 0..ROUNDS {
+        for one in &mut all {
+            let id = one.client.wire().process.id();
+            let before = process_cpu(id);
+            (0..READS).for_each(|_| read(&mut one.client));
+            one.read.add(process_cpu(id) - before, READS);
+        }
+    }
+    all.sort_by(|a, b| a.read.median().total_cmp(&b.read.median()));
+    println!(
+        "\nA provider in each language: the template of `belljar new`, a read of a short text over stdio in a fresh sandbox\n"
+    );
+    println!(
+        "| language | component, KiB | compiled, KiB | first compile, ms | start from the cache, ms | a read, processor us | the guest's memory, MiB | fuel of a read | belljar's RSS, MiB |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for mut one in all {
+        let (memory, fuel) = used(&one.site);
+        #[expect(clippy::cast_precision_loss, reason = "to be read by people")]
+        let rss = one.client.wire().process.memory() as f64 / f64::from(1 << 20);
+        println!(
+            "| {} | {:.0} | {:.0} | {:.0} | {:.1} | {:.0} | {memory:.1} | {fuel} | {rss:.0} |",
+            one.lang,
+            one.size / 1024.0,
+            one.code / 1024.0,
+            one.compiled,
+            one.start.median() / 1000.0,
+            one.read.median(),
+        );
+    }
+}
+
+/// What `cargo xtask languages` has built.
+fn components() -> Vec<(String, PathBuf)> {
+    let folder = fs::read_dir(places::target().join("languages")).expect("`cargo xtask languages` was run");
+    let paths = folder.map(|entry| entry.expect("an entry").path());
+    let mut all: Vec<(String, PathBuf)> = paths
+        .filter(|path| path.extension().is_some_and(|end| end == "wasm"))
+        .map(|path| (path.file_stem().expect("a stem").to_string_lossy().into_owned(), path))
+        .collect();
+    all.sort();
+    all
+}
+
+fn served(lang: String, component: &PathBuf) -> Served {
+    let site = Site::new();
+    site.drop_in("shelf.wasm", fs::read(component).expect("a component"));
+    site.config("audit = \"audit.jsonl\"\n[mounts.shelf]\n");
+    let compile =
+        process::run(site.command(site.arguments(&["check", "--compile", "--json"])), Duration::from_secs(600));
+    let compiled: Value = serde_json::from_slice(&compile.stdout).expect("what was compiled");
+    let figure = |key: &str| compiled[0][key].as_f64().expect("a figure");
+    let (size, code, compiled) = (figure("size"), figure("code"), figure("milliseconds"));
+    let client = site.stdio(Era::Modern);
+    Served { lang, site, client, size, code, compiled, start: Samples::default(), read: Samples::default() }
+}
+
+fn read(client: &mut Client<Stdio>) {
+    client.read("belljar://shelf/hello.txt").expect("a reading");
+}
+
+/// Wall time from the start of the process to the first answer, in nanoseconds.
+fn start(site: &Site) -> u64 {
+    let began = Instant::now();
+    let mut client = site.stdio(Era::Modern);
+    read(&mut client);
+    let took = began.elapsed();
+    client.close();
+    u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The memory, in MiB, and the fuel of reads, as the records say.
+fn used(site: &Site) -> (f64, u64) {
+    let records = site.audit();
+    let last = records.iter().rev().find(|record| record["operation"] == "read").expect("a record");
+    let memory = last["usage"]["memory"].as_f64().expect("memory") / f64::from(1 << 20);
+    (memory, last["usage"]["fuel"].as_u64().expect("fuel"))
+}
