@@ -53,7 +53,8 @@ pub(crate) fn hung_reads(id: &'static str, attack: &'static str, at_once: usize)
     let mounted = Arc::clone(&hung);
     imp(id, attack)
         .needs(Hung::is_impossible())
-        .time(700)
+        // Long enough for all of them to get there on a busy machine.
+        .time(2_000)
         .config(&format!("fs = {{ \"/d\" = \"{}\" }}", id.to_lowercase()))
         .limits("concurrency = 8\nqueue = \"300ms\"")
         .way(Way::Stdio)

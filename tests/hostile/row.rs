@@ -126,7 +126,7 @@ fn row(id: &'static str, attack: &'static str, guest: Guest) -> Row {
         way: Way::Shared,
         shell: "",
         // Where it is not the time that must end a call, it must not on a busy machine either.
-        time: Duration::from_secs(30),
+        time: Duration::from_secs(60),
         keeps: 16 << 20,
         // A call's memory, its answer as it is encoded, and the allocator's own: R5 for one call.
         peak: 160 << 20,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use belljar_tests::{Era, Line, Process, Server, Site, places};
 use serde_json::{Value, json};
 
-use crate::expect::{Answer, is_busy};
+use crate::expect::{Answer, is_busy, kind};
 use crate::oracle::{Canaries, Fared, Holdings};
 use crate::row::{Guest, Row, Way};
 
@@ -87,13 +87,29 @@ impl Stage {
         if let Peer::None = stage.peer {
             return Ok(stage);
         }
-        // Everything is loaded, and every thread that stays has been started, when the witnesses have answered a few times.
+        stage.wait_until_loaded()?;
+        // Every thread that stays has been started when the witnesses have answered a few times.
         stage.alone = stage.witness(&AtomicBool::new(true), 100);
         if let Some(why) = stage.alone.wrong.first() {
             return Err(format!("before the attack: {why}"));
         }
         stage.before = Holdings::of(stage.process());
         Ok(stage)
+    }
+
+    /// Waits for the components of all rows. What nobody serves is said not to be there only when all of them are loaded.
+    fn wait_until_loaded(&self) -> Result<(), String> {
+        let mut read = self.reader();
+        let began = Instant::now();
+        loop {
+            let answer = read("belljar://nobody/x");
+            let kind = answer.as_ref().map(|(answer, _)| answer.as_ref().map_or_else(kind, |_| "answered"));
+            match kind {
+                Some("not-found") => return Ok(()),
+                None | Some("unavailable") if began.elapsed() < START => {}
+                _ => return Err(format!("not all is loaded after {:?}: {answer:?}", began.elapsed())),
+            }
+        }
     }
 
     /// A command that runs belljar here, with the guards of this run off.
