@@ -256,22 +256,22 @@ impl Sandbox {
         };
         let running = self.ticker.run();
         let engine = self.engine.clone();
-        let long = lane::Long::default();
-        let flag = Arc::clone(&long);
+        let progress = Arc::<lane::Progress>::default();
+        let own = Arc::clone(&progress);
         if mounted.held.may_stall() && Guard::Apart.is_on() {
             let (name, deadline, late) = (mounted.name.clone(), permit.deadline(), permit.out_of_time());
             let call = async move || {
                 let _running = running;
-                call::run(&engine, &mounted, &permit, &operation, flag).await
+                call::run(&engine, &mounted, &permit, &operation, &own).await
             };
             return lane::apart::run(&name, deadline, late, call).await;
         }
         let is_quick = permit.is_quick();
-        let call = async move {
+        let call: lane::Call = Box::pin(async move {
             let _running = running;
-            call::run(&engine, &mounted, &permit, &operation, flag).await
-        };
-        self.lanes.run(call, is_quick, long).await
+            call::run(&engine, &mounted, &permit, &operation, &own).await
+        });
+        self.lanes.run(call, is_quick, progress).await
     }
 
     /// How many mounts are loaded, those included that only a call still uses.
