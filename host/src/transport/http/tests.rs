@@ -28,14 +28,14 @@ impl Compile for NoCompiler {
 }
 
 /// A server without mounts, in this process.
-struct Served {
-    address: SocketAddr,
+pub(super) struct Served {
+    pub(super) address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Served {
-    fn start(bounds: Bounds) -> Self {
+    pub(super) fn start(bounds: Bounds) -> Self {
         let (tell, address) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -80,6 +80,13 @@ impl Served {
             "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {length}\r\n{headers}\r\n{body}",
             self.address
         )
+    }
+
+    /// The whole answer to a request that asks for its connection to be closed.
+    pub(super) fn exchange(&self, request: &[u8]) -> String {
+        let mut stream = self.connect();
+        stream.write_all(request).unwrap();
+        rest(&mut stream)
     }
 
     /// The status and the whole answer to a request whose connection is closed afterwards.
