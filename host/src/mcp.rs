@@ -313,3 +313,6 @@ impl ServerHandler for Handler {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -146,7 +146,8 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             state >> 33
         };
-        let letters = ['a', 'b', '"', '\\', '\n', '\u{1}', '\u{1f}', ' ', '!', '#', '[', ']', '\u{7f}', 'é', '€', '\u{1f600}'];
+        let letters =
+            ['a', 'b', '"', '\\', '\n', '\u{1}', '\u{1f}', ' ', '!', '#', '[', ']', '\u{7f}', 'é', '€', '\u{1f600}'];
         for round in 0..2000 {
             // Some rounds have few special letters, some many, and some are longer than is looked at together.
             let rare = [1, 3, 40, 500][round % 4];

@@ -8,8 +8,9 @@
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientRequest, ErrorCode, ErrorData, ListResourceTemplatesRequest, ListResourcesRequest, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequestParams, RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
+    ClientRequest, ErrorCode, ErrorData, InitializeRequestParams, ListResourceTemplatesRequest, ListResourcesRequest,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, RequestId, RequestMetaObject,
+    ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::service::{Peer, RequestContext, RunningService, Service};
 use rmcp::transport::Transport;
@@ -99,7 +100,12 @@ pub struct Nobody {
 impl Nobody {
     /// Only a running service has a peer, so there is one that is never asked anything.
     pub fn new(handler: Handler) -> Self {
-        let running = rmcp::service::serve_directly(handler, Silence, None);
+        Self::with(handler, None)
+    }
+
+    /// One that is said to have greeted like this.
+    pub(super) fn with(handler: Handler, greeting: Option<InitializeRequestParams>) -> Self {
+        let running = rmcp::service::serve_directly(handler, Silence, greeting);
         Self { peer: running.peer().clone(), _running: running }
     }
 
@@ -115,10 +121,7 @@ struct Silence;
 impl Transport<RoleServer> for Silence {
     type Error = std::convert::Infallible;
 
-    fn send(
-        &mut self,
-        _: ServerJsonRpcMessage,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+    fn send(&mut self, _: ServerJsonRpcMessage) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         std::future::ready(Ok(()))
     }
 

@@ -2,30 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::pin::Pin;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::admission::Admission;
-use crate::admission::budget::Budget;
-use crate::audit::Sink;
-use crate::catalog::Catalog;
-use crate::config::Watch;
-use crate::gateway::Gateway;
-use crate::gateway::consent::Consents;
-use crate::gateway::watching::Watching;
-use crate::mcp::cursor::Cursors;
-use crate::sandbox::{Compile, NotCompiled, Options, Sandbox};
-
-struct NoCompiler;
-
-impl Compile for NoCompiler {
-    fn compile(&self, _: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>> {
-        Box::pin(async { Err(NotCompiled::once("nothing is compiled here".to_owned())) })
-    }
-}
+use crate::mcp::tests::handler;
 
 /// A server without mounts, in this process.
 pub(super) struct Served {
@@ -41,22 +23,7 @@ impl Served {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async move {
-                let compiler = Arc::new(NoCompiler);
-                let sandbox =
-                    Sandbox::new(Options { calls: 1, cache: None, descriptors: 8, key: [0; 32], compiler }).unwrap();
-                let catalog = Arc::new(Catalog::new(Budget::new(1 << 30)));
-                catalog.settle();
-                let time = Duration::from_secs(1);
-                let gateway = Gateway::new(
-                    catalog,
-                    Arc::new(sandbox),
-                    Admission::new(1, Budget::new(1 << 30)),
-                    Sink::off(),
-                    Consents::new(&[0; 32], None),
-                    Watching::new(Watch::default(), None),
-                    time,
-                );
-                let handler = Handler::new(Arc::new(gateway), Arc::new(Cursors::new(&[0; 32])), "http");
+                let handler = handler("http");
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 tell.send(listener.local_addr().unwrap()).unwrap();
                 let stop = async {

@@ -98,7 +98,9 @@ fn main() {
                 });
                 let samples = Samples(each.collect());
                 println!("| {name} | {:.2}x |", samples.median());
-                record.row(&group, name, "x", &samples.0).note("the most it held beyond what it held before, over the size");
+                record
+                    .row(&group, name, "x", &samples.0)
+                    .note("the most it held beyond what it held before, over the size");
             }
         }
     }

@@ -149,14 +149,62 @@ fn all() -> (Vec<Asked>, Vec<Asked>) {
         Asked::ordinary(&message("server/discover", json!({}))),
     ];
     for (name, values) in [
-        ("Host", &[&["127.0.0.1"], &["127.0.0.1:1"], &["evil.example"], &["LOCALHOST:PORT"], &["[::1]:PORT"], &[""]] as &[&[&str]]),
+        (
+            "Host",
+            &[&["127.0.0.1"], &["127.0.0.1:1"], &["evil.example"], &["LOCALHOST:PORT"], &["[::1]:PORT"], &[""]]
+                as &[&[&str]],
+        ),
         ("Host", &[&[], &["OWN", "OWN"], &["OWN", "evil.example"], &["OWN."], &["x@OWN"]]),
         ("Origin", &[&["http://OWN"], &["http://localhost:PORT"], &["http://evil.example"], &["null"], &[""]]),
-        ("Content-Type", &[&["application/json; charset=utf-8"], &["Application/JSON"], &["text/plain"], &[], &["application/json", "text/plain"]]),
-        ("Accept", &[&[], &["*/*"], &["application/json"], &["text/event-stream"], &["application/json;q=0, text/event-stream"]]),
-        ("Accept", &[&["application/json", "text/event-stream"], &["application/json,text/event-stream"], &["application/json, text/event-stream", "text/html"]]),
-        ("MCP-Protocol-Version", &[&[], &["2025-11-25"], &["2027-01-01"], &["x"], &["2026-07-28", "2026-07-28"], &["2026-07-28", "2025-11-25"]]),
-        ("Mcp-Method", &[&[], &["resources/list"], &["Resources/Read"], &["resources/read", "resources/read"], &["resources/read", "ping"]]),
+        (
+            "Content-Type",
+            &[
+                &["application/json; charset=utf-8"],
+                &["Application/JSON"],
+                &["text/plain"],
+                &[],
+                &["application/json", "text/plain"],
+            ],
+        ),
+        (
+            "Accept",
+            &[
+                &[],
+                &["*/*"],
+                &["application/json"],
+                &["text/event-stream"],
+                &["application/json;q=0, text/event-stream"],
+            ],
+        ),
+        (
+            "Accept",
+            &[
+                &["application/json", "text/event-stream"],
+                &["application/json,text/event-stream"],
+                &["application/json, text/event-stream", "text/html"],
+            ],
+        ),
+        (
+            "MCP-Protocol-Version",
+            &[
+                &[],
+                &["2025-11-25"],
+                &["2027-01-01"],
+                &["x"],
+                &["2026-07-28", "2026-07-28"],
+                &["2026-07-28", "2025-11-25"],
+            ],
+        ),
+        (
+            "Mcp-Method",
+            &[
+                &[],
+                &["resources/list"],
+                &["Resources/Read"],
+                &["resources/read", "resources/read"],
+                &["resources/read", "ping"],
+            ],
+        ),
     ] {
         long.extend(values.iter().map(|values| asked.with(name, values)));
     }
