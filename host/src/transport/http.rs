@@ -5,6 +5,7 @@
 //! stop that lets answers finish.
 
 mod answer;
+mod calm;
 mod house;
 mod session;
 mod short;
@@ -29,6 +30,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::answer::{Answer, Untaken};
+use self::calm::Calm;
 use self::house::{Guest, House, Stage};
 use self::session::InFlight;
 use self::short::Own;
@@ -177,7 +179,7 @@ pub async fn serve(
         let write = Guard::Untaken.is_on().then_some(bounds.write);
         let connection = graceful
             .watch(builder.serve_connection(TokioIo::new(Wire::new(stream, write, Arc::clone(&entry.guest))), service));
-        tokio::spawn(async move {
+        tokio::spawn(Calm::new(async move {
             let mut connection = std::pin::pin!(connection);
             tokio::select! {
                 biased;
@@ -192,7 +194,7 @@ pub async fn serve(
                     entry.guest.is_cut();
                 }
             }
-        });
+        }));
     }
     drop(listener);
     handler.close();
