@@ -67,7 +67,8 @@ impl<F: Future> Calm<F> {
     /// Once more where it wakes itself, and then it is the runtime's turn: it may want to let others go first.
     fn poll_twice(&mut self, bell: &Bell, waker: &Waker) -> Poll<F::Output> {
         for is_last in [false, true] {
-            bell.rung.store(false, Ordering::SeqCst);
+            // Taken, not overwritten: what the one who rang did before is seen.
+            bell.rung.swap(false, Ordering::SeqCst);
             bell.polled.store(true, Ordering::SeqCst);
             let polled = self.inner.as_mut().poll(&mut Context::from_waker(waker));
             bell.polled.store(false, Ordering::SeqCst);
