@@ -148,12 +148,9 @@ fn all() -> (Vec<Asked>, Vec<Asked>) {
         Asked::ordinary(&message("tools/list", json!({}))),
         Asked::ordinary(&message("server/discover", json!({}))),
     ];
-    for (name, values) in [
-        (
-            "Host",
-            &[&["127.0.0.1"], &["127.0.0.1:1"], &["evil.example"], &["LOCALHOST:PORT"], &["[::1]:PORT"], &[""]]
-                as &[&[&str]],
-        ),
+    // Each of these differs from an ordinary one in one header.
+    let varied: [(&str, &[&[&str]]); 8] = [
+        ("Host", &[&["127.0.0.1"], &["127.0.0.1:1"], &["evil.example"], &["LOCALHOST:PORT"], &["[::1]:PORT"], &[""]]),
         ("Host", &[&[], &["OWN", "OWN"], &["OWN", "evil.example"], &["OWN."], &["x@OWN"]]),
         ("Origin", &[&["http://OWN"], &["http://localhost:PORT"], &["http://evil.example"], &["null"], &[""]]),
         (
@@ -205,10 +202,10 @@ fn all() -> (Vec<Asked>, Vec<Asked>) {
                 &["resources/read", "ping"],
             ],
         ),
-    ] {
+    ];
+    for (name, values) in varied {
         long.extend(values.iter().map(|values| asked.with(name, values)));
     }
-    // Each of these differs from an ordinary one in one thing; "resources/list" is another method of the same body.
     (short, long)
 }
 
