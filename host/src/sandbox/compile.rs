@@ -178,9 +178,16 @@ impl Cache {
         // Constant-time, by blake3's own comparison.
         if hasher.finalize() != blake3::Hash::from_bytes(stored) && Guard::Cache.is_on() {
             tracing::warn!(%digest, "compiled code in the cache is damaged or was not made by this belljar; compiling again");
+            self.forget(digest);
             return None;
         }
         Some(file)
+    }
+
+    /// Removes the component's code, so that nobody looks at it once more.
+    pub(super) fn forget(&self, digest: &Digest) {
+        // Where it cannot be removed, it is looked at once more.
+        let _ = self.dir.remove_file(self.names(digest).0);
     }
 
     /// Keeps `code`, atomically.
