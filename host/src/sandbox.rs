@@ -202,12 +202,7 @@ impl Sandbox {
         self.mounts.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
-    async fn compile(
-        &self,
-        name: &MountName,
-        wasm: Arc<[u8]>,
-        digest: &Digest,
-    ) -> Result<Component, String> {
+    async fn compile(&self, name: &MountName, wasm: Arc<[u8]>, digest: &Digest) -> Result<Component, String> {
         if let Some(why) = self.cache.as_ref().and_then(|cache| cache.refusal(digest)) {
             return Err(why);
         }

@@ -117,7 +117,7 @@ struct Seen {
 }
 
 /// What was found in a file, with the bytes where it was just read.
-type Found = Result<(Facts, Option<Arc<[u8]>>), String>;
+type Found = Result<(Facts, Option<Vec<u8>>), String>;
 
 /// What came of compiling: nothing, when the file is another one by now.
 type Worked = Option<Result<Loaded, String>>;
@@ -373,7 +373,7 @@ impl Loader {
                     None => {
                         let read = spawn_blocking(move || Source::read(&dir, &plan.file, plan.limits.component));
                         match read.await {
-                            Ok(Ok(source)) if source.digest == digest => source.bytes,
+                            Ok(Ok(source)) if source.digest == digest => source.bytes.into(),
                             _ => return (digest, None),
                         }
                     }

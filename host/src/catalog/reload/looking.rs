@@ -39,11 +39,11 @@ pub(super) type Cached = Option<Result<Arc<Loaded>, String>>;
 
 /// What is being looked at.
 pub(super) struct Looking {
-    pub(super) dir: Arc<Dir>,
-    pub(super) sandbox: Arc<Sandbox>,
-    pub(super) config: Arc<Config>,
+    dir: Arc<Dir>,
+    sandbox: Arc<Sandbox>,
+    config: Arc<Config>,
     /// What is loaded already, or is known not to load.
-    pub(super) settled: HashSet<Digest>,
+    settled: HashSet<Digest>,
     plans: Mutex<vec::IntoIter<Plan>>,
     /// A component that is mounted more than once is loaded once.
     loads: Mutex<HashMap<Digest, Arc<OnceLock<Cached>>>>,
@@ -66,8 +66,9 @@ impl Looking {
         let threads = if is_first { Handle::current().metrics().num_workers().min(MOST) } else { super::LOADING };
         // What is found waits here for its turn, with its bytes.
         let (found, all) = channel(threads);
+        let files = self.plans.lock().unwrap_or_else(PoisonError::into_inner).len();
         let own = Arc::new(self);
-        for _ in 0..threads {
+        for _ in 0..threads.min(files) {
             let (own, found) = (Arc::clone(&own), found.clone());
             spawn_blocking(move || own.work(&found));
         }
@@ -89,6 +90,7 @@ impl Looking {
 
     fn look(&self, plan: &Plan) -> (Option<Stamp>, Found, Cached) {
         let (stamp, found) = read(&self.dir, &plan.file, plan.limits.component);
+        // Not before it is known that these are the bytes which may use the mount's grants.
         let cached = match &found {
             Ok((facts, _)) if self.may_load(plan, &facts.digest) => self.load(&plan.name, &facts.digest),
             _ => None,

@@ -89,7 +89,7 @@ impl Loader {
                     next.quarantined.extend(self.state.quarantined.iter().find(held_back).cloned());
                 }
                 let kept: usize = next.waiting.iter().flat_map(|one| &one.bytes).map(|bytes| bytes.len()).sum();
-                let bytes = bytes.filter(|bytes| kept + bytes.len() <= KEPT);
+                let bytes = bytes.filter(|bytes| kept + bytes.len() <= KEPT).map(Into::into);
                 next.waiting.push(Waiting { plan, facts, bytes });
             }
         }

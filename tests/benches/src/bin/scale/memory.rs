@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use belljar_benches::Record;
 use belljar_tests::{Client, Era, Stdio};
 
 use crate::site;
@@ -18,37 +19,43 @@ fn resident(client: &mut Client<Stdio>) -> Resident {
     }))
 }
 
-/// Prints what a host holds without mounts, and what each of 100 and of 1,000 different components adds: loaded, listed, and read from.
-pub(crate) fn idle() {
-    println!("\nMemory at rest, MiB for the host without a mount, KiB for each mount\n");
-    println!("| | resident | of it its own | of it of files |\n|---|---|---|---|");
-    let mut base = None;
-    for count in [0, 1, 100, site::MANY] {
-        let site = site::warm(count);
-        let mut client = site.stdio(Era::Modern);
-        // What belongs to nobody is answered when everything is loaded.
-        client.read("belljar://nobody/").expect_err("there is no such mount");
-        let mut show = |what: &str, now: Resident| {
-            let Resident(base) = *base.get_or_insert(now);
-            let divisor = if count == 0 { 1024.0 } else { f64::from(u32::try_from(count).expect("a small number")) };
-            let cells = now.0.iter().zip(base).map(|(now, base)| match count {
-                0 => format!("{:.1}", now / divisor),
-                _ => format!("{:.0}", (now - base) / divisor),
-            });
-            println!("| {what} | {} |", cells.collect::<Vec<_>>().join(" | "));
-        };
-        let label = |what: &str| format!("{count} components, {what}");
-        let loaded = resident(&mut client);
-        show(&label("loaded"), loaded);
-        if count > 0 {
-            client.uris();
-            let listed = resident(&mut client);
-            show(&label("and listed"), listed);
-            for number in 0..count {
-                client.read(&format!("belljar://{}/text/1024", site::name(number))).expect("a reading");
+/// What a host holds with so many different components: loaded, listed, and read from each.
+fn stages(count: usize) -> Vec<(&'static str, Resident)> {
+    let site = site::warm(count);
+    let mut client = site.stdio(Era::Modern);
+    // What belongs to nobody is answered when everything is loaded.
+    client.read("belljar://nobody/").expect_err("there is no such mount");
+    let mut all = vec![("loaded", resident(&mut client))];
+    if count > 0 {
+        client.uris();
+        all.push(("and listed", resident(&mut client)));
+        for number in 0..count {
+            client.read(&format!("belljar://{}/text/1024", site::name(number))).expect("a reading");
+        }
+        all.push(("and read from", resident(&mut client)));
+    }
+    all
+}
+
+/// Prints what a host holds without mounts, and what each of 1, 100 and 1,000 different components adds.
+pub(crate) fn idle(record: &mut Record) {
+    let Resident(idle) = stages(0)[0].1;
+    println!("\nMemory at rest\n\n| | resident | of it its own | of it of files |\n|---|---|---|---|");
+    println!("| a host without mounts, MiB | {} |", cells(idle.map(|kib| kib / 1024.0), 1));
+    record.row("memory, idle", "a host without mounts", "MiB", &[idle[0] / 1024.0]);
+    for count in [1, 100, site::MANY] {
+        for (stage, Resident(now)) in stages(count) {
+            #[expect(clippy::cast_precision_loss, reason = "a count")]
+            let each = [0, 1, 2].map(|at| (now[at] - idle[at]) / count as f64);
+            println!("| each of {count} components, {stage}, KiB | {} |", cells(each, 0));
+            if count == site::MANY && stage == "and read from" {
+                record.row("memory, idle", "each mounted component", "MiB", &[each[0] / 1024.0]);
+                record.note("of 1,000 different ones; each was loaded, listed and read from");
             }
-            let read = resident(&mut client);
-            show(&label("and read from"), read);
         }
     }
+}
+
+fn cells(figures: [f64; 3], digits: usize) -> String {
+    figures.map(|figure| format!("{figure:.digits$}")).join(" | ")
 }

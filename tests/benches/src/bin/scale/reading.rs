@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_benches::{Samples, process_cpu, row};
+use belljar_benches::{Record, Samples, process_cpu, row};
 use belljar_tests::{Client, Era, Site, Stdio};
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ fn read(client: &mut Client<Stdio>, number: usize) {
 }
 
 /// Prints what reads and pages cost, the cases in turn, round by round.
-pub(crate) fn measure(rounds: usize) {
+pub(crate) fn measure(record: &mut Record, rounds: usize) {
     let mut all = [(1, 1000), (100, 1000), (MANY, 1000)].map(|(mounts, resources)| serve(mounts, resources));
     let mut one: [Samples; 3] = Default::default();
     let mut around: [Samples; 3] = Default::default();
@@ -93,16 +93,21 @@ pub(crate) fn measure(rounds: usize) {
         }
     }
     let tables = [
-        ("A read of 1 KiB, always of the same mount", &one, 0),
-        ("A read of 1 KiB, each of another mount than the last", &around, 0),
-        ("The first page of the list, 1,000 entries", &first, 0),
-        ("The second page", &second, 1),
+        ("reading at scale", "A read of 1 KiB, always of the same mount", &one, 0),
+        ("reading at scale, around", "A read of 1 KiB, each of another mount than the last", &around, 0),
+        ("listing at scale, first page", "The first page of the list, 1,000 entries", &first, 0),
+        ("listing at scale, second page", "The second page of the list", &second, 1),
     ];
-    for (title, samples, base) in tables {
+    for (group, title, samples, base) in tables {
         println!("\n{title}\n\n| | us CPU of the server, median | middle half | ratio |\n|---|---|---|---|");
         for (served, own) in all.iter().zip(samples).skip(base) {
-            let label = format!("{} different components, {} resources", served.mounts, served.mounts * 1000);
-            println!("{}", row(&label, own, &samples[base]));
+            let label = match served.mounts {
+                1 => "1 mount",
+                MANY => "1,000 mounts, 1,000,000 resources",
+                _ => "100 mounts",
+            };
+            println!("{}", row(label, own, &samples[base]));
+            record.row(group, label, "us", &own.0).note(title);
         }
     }
 }

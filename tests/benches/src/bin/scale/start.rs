@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use belljar_benches::{Samples, process_cpu};
+use belljar_benches::{Record, Samples, process_cpu};
 use belljar_tests::{Client, Era, Site, Stdio};
 
 use crate::site;
@@ -20,6 +20,14 @@ struct Started {
     cpu: u64,
     /// The same with processes that it started and that have ended, in hundredths of a second.
     ticks: u64,
+}
+
+fn label(count: usize) -> String {
+    match count {
+        1 => "1 component".to_owned(),
+        1000 => "1,000 components".to_owned(),
+        _ => format!("{count} components"),
+    }
 }
 
 fn nanos(since: Instant) -> u64 {
@@ -44,7 +52,7 @@ fn start(site: &Site, count: usize) -> Started {
 }
 
 /// Starts with compiled code in the cache.
-pub(crate) fn warm(rounds: usize) {
+pub(crate) fn warm(record: &mut Record, rounds: usize) {
     let sites = [1, 100, site::MANY].map(|count| (count, site::warm(count)));
     let mut all: Vec<[Samples; 3]> = sites.iter().map(|_| <[Samples; 3]>::default()).collect();
     for round in 0..=rounds {
@@ -75,11 +83,15 @@ pub(crate) fn warm(rounds: usize) {
             cpu.median() / 1000.0,
             each.map_or("-".to_owned(), |each| format!("{each:.0}")),
         );
+        let ms = |samples: &Samples| samples.0.iter().map(|us| us / 1000.0).collect::<Vec<_>>();
+        record.row("start, warm cache", &label(*count), "ms", &ms(listed));
+        record.note("wall time, from the start of the process until all are listed");
+        record.row("start, warm cache, processor time", &label(*count), "ms", &ms(cpu));
     }
 }
 
 /// Starts with nothing compiled, once each: they take what compiling takes.
-pub(crate) fn cold() {
+pub(crate) fn cold(record: &mut Record) {
     println!("\nStarts with nothing compiled\n");
     println!("| components | until all are listed, s | processor time, compilers included, s |\n|---|---|---|");
     for count in [1, 10, 100] {
@@ -87,5 +99,6 @@ pub(crate) fn cold() {
         #[expect(clippy::cast_precision_loss, reason = "seconds")]
         let (listed, ticks) = (started.listed as f64 / 1e9, started.ticks as f64 / 100.0);
         println!("| {count} | {listed:.2} | {ticks:.2} |");
+        record.row("start, nothing compiled", &label(count), "s", &[listed]).note("wall time; compiling takes it");
     }
 }
