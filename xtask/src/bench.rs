@@ -6,7 +6,7 @@ use crate::shell::{self, Shell};
 use crate::{build, languages, setup, tools};
 
 /// The programs, in the order in which they are run; each prints its tables.
-const PROGRAMS: [&str; 6] = ["floor", "ends", "fair", "seam", "live", "languages"];
+const PROGRAMS: [&str; 7] = ["floor", "ends", "fair", "seam", "live", "scale", "languages"];
 
 /// Builds everything and runs the benches, one after the other.
 pub(crate) fn run(shell: &Shell) -> Result<()> {
