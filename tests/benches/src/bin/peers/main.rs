@@ -1,0 +1,102 @@
+//! The one table: what a request costs belljar, and what it costs everything that a user would pick instead.
+//!
+//! Processor time of the server, with all that it started, over requests; every server of a group in every round, in turns.
+//! `peers [ROUNDS] [PART OF A TITLE]` measures the groups whose title has that part.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a bench ends at the first surprise, and prints"
+)]
+
+mod asker;
+mod cases;
+mod servers;
+mod versions;
+
+use std::time::Duration;
+
+use belljar_benches::{Record, tree};
+use belljar_figures::tables;
+
+use crate::asker::Askers;
+use crate::cases::{CASES, Case};
+use crate::servers::{Kind, Place};
+
+/// How long a server gets to finish what it does after its last answer, before it is looked at.
+const SETTLE: Duration = Duration::from_millis(2);
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let rounds: usize = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(11);
+    let wanted = arguments.next().unwrap_or_default();
+    let place = Place::new();
+    let mut record = Record::new();
+    for kind in Kind::ALL {
+        if let Some(why) = place.lacks(kind) {
+            println!("\n**MISSING: {}: {why}**", kind.name());
+            record.missing(&format!("{}: {why}", kind.name()));
+        }
+    }
+    let mut askers = Askers::new(place);
+    for case in CASES.iter().filter(|case| case.title().contains(&wanted)) {
+        measure(case, rounds, &mut askers, &mut record);
+        println!("\n{}", tables::group(&record, &case.title()));
+    }
+    println!("\n{}", tables::servers(&record));
+    for missing in &record.missing {
+        println!("**MISSING: {missing}**");
+    }
+    versions::add(&mut record, &askers.place);
+    askers.judge();
+    record.hand_over().expect("a file that can be written");
+}
+
+/// Measures one group, and adds a row for each server that has what is asked for.
+fn measure(case: &Case, rounds: usize, askers: &mut Askers, record: &mut Record) {
+    let mut all: Vec<(Kind, Vec<f64>)> = Vec::new();
+    for kind in case.kinds() {
+        if askers.place.lacks(kind).is_none() {
+            askers.prepare(kind, case);
+            askers.ask(kind, case, case.warm());
+            all.push((kind, Vec::new()));
+        }
+    }
+    let spent = |askers: &Askers, kind| tree::ticks(askers.pid(kind, case));
+    let before: Vec<u64> = all.iter().map(|(kind, _)| spent(askers, *kind)).collect();
+    for round in 0..rounds {
+        for turn in 0..all.len() {
+            // Nobody is always the first, nor always after the same one.
+            let at = (turn + round) % all.len();
+            let (kind, figures) = &mut all[at];
+            let pid = askers.pid(*kind, case);
+            let begin = tree::Moment::of(pid);
+            askers.ask(*kind, case, case.operations);
+            std::thread::sleep(SETTLE);
+            let used = tree::Moment::of(pid).since(&begin);
+            #[expect(clippy::cast_precision_loss, reason = "microseconds of nanoseconds")]
+            figures.push(used as f64 / 1000.0 / f64::from(case.operations));
+        }
+    }
+    for ((kind, figures), before) in all.iter().zip(before) {
+        let counted = figures.iter().sum::<f64>() * f64::from(case.operations) / 1e6;
+        tell_what_was_not_counted(
+            kind.name(),
+            counted,
+            Duration::from_nanos(spent(askers, *kind) - before).as_secs_f64(),
+        );
+        let note = [kind.note(), case.note(*kind)].into_iter().flatten().collect::<Vec<_>>().join("; ");
+        record.row(&case.title(), kind.name(), "us", figures);
+        if !note.is_empty() {
+            record.note(&note);
+        }
+    }
+}
+
+/// Both in seconds. What a server does between its turns, and what a thread did that ended, is not in its rows.
+fn tell_what_was_not_counted(name: &str, counted: f64, all: f64) {
+    if all > counted * 1.1 + 0.05 {
+        println!("\n{name} used {all:.2} s in all, and {counted:.2} s in its rounds: the rest is in no row.");
+    }
+}
