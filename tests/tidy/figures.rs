@@ -7,9 +7,6 @@ use belljar_tests::places;
 
 use crate::none;
 
-/// The pages with figures, and what of a run stands in them.
-const PAGES: [(&str, fn(&Run) -> String); 2] = [("docs/performance.md", tables::page), ("README.md", tables::summary)];
-
 /// What is wrong with the figures in `text`.
 fn violation(path: &str, text: &str, generated: &str) -> Option<String> {
     match tables::between_marks(text, generated) {
@@ -23,7 +20,8 @@ fn violation(path: &str, text: &str, generated: &str) -> Option<String> {
 
 /// Rows whose figures are not those of their rounds.
 fn miscounted(run: &Run) -> Vec<String> {
-    let wrong = |row: &&Row| **row != Row { note: row.note.clone(), ..Row::new(&row.group, &row.row, &row.unit, &row.rounds) };
+    let wrong =
+        |row: &&Row| **row != Row { note: row.note.clone(), ..Row::new(&row.group, &row.row, &row.unit, &row.rounds) };
     run.record.rows.iter().filter(wrong).map(|row| format!("docs/bench.json: {}, {}", row.group, row.row)).collect()
 }
 
@@ -36,7 +34,7 @@ fn the_documents_say_what_was_measured() {
     let run = published();
     assert!(run.record.rows.len() > 20, "a run has figures");
     let text = |page: &str| fs::read_to_string(places::repository().join(page)).unwrap();
-    none(PAGES.iter().filter_map(|(page, part)| violation(page, &text(page), &part(&run))));
+    none(tables::PAGES.iter().filter_map(|(page, part)| violation(page, &text(page), &part(&run))));
 }
 
 #[test]

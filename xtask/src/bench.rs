@@ -18,9 +18,6 @@ const USAGE: &str = "cargo xtask bench [--rounds N] [--only PROGRAM,...] [--publ
 /// The programs, in the order in which they are run; each prints its tables.
 const PROGRAMS: [&str; 6] = ["floor", "peers", "fair", "seam", "live", "languages"];
 
-/// The pages with figures, and what of a run stands in them.
-const PAGES: [(&str, fn(&Run) -> String); 2] = [("docs/performance.md", tables::page), ("README.md", tables::summary)];
-
 /// What is asked of a run.
 #[derive(Debug, Default, PartialEq)]
 struct Asked {
@@ -131,10 +128,10 @@ fn publish(shell: &Shell, run: &Run) -> Result<()> {
     let docs = shell.root.join("docs");
     let plot = shell.target.join("release/plot");
     shell::run(shell.program(&plot).arg(docs.join("bench.json")).arg(docs.join("bench.svg")))?;
-    for (page, part) in PAGES {
+    for (page, part) in tables::PAGES {
         replace(&shell.root.join(page), &part(run))?;
     }
-    println!("written: docs/bench.json, docs/bench.svg, {}", PAGES.map(|(page, _)| page).join(", "));
+    println!("written: docs/bench.json, docs/bench.svg, {}", tables::PAGES.map(|(page, _)| page).join(", "));
     Ok(())
 }
 
