@@ -1,7 +1,8 @@
 """FastMCP as fast as it goes, and no sandbox: static resources, bodies that are made once, stateless HTTP, one JSON answer for
 each request, no log of requests.
 
-`server.py stdio FILE` serves stdio, `server.py http FILE PORT` HTTP; `server.py ... list` lists a hundred resources.
+`server.py stdio FILE` serves stdio, `server.py http FILE PORT` HTTP; with `list` at the end it has a hundred resources and no
+others, with `sessions` it has sessions, which cost less than a new one for each request where clients are of the older era.
 """
 
 import sys
@@ -41,6 +42,6 @@ else:
         port=int(rest[0]),
         show_banner=False,
         log_level="warning",
-        stateless_http=True,
+        stateless_http="sessions" not in rest,
         json_response=True,
     )

@@ -6,13 +6,13 @@ use belljar_tests::{Client, Era, Http, Kept, Server, Stdio};
 use serde_json::{Value, json};
 
 use crate::cases::{Case, Transport, What};
-use crate::servers::{Kind, Place};
+use crate::servers::{Kind, Place, Variant};
 
 /// Servers that run, and whoever asks them.
 pub(crate) struct Askers {
     pub(crate) place: Place,
-    http: BTreeMap<(Kind, bool), Server>,
-    stdio: BTreeMap<(Kind, bool, bool), Client<Stdio>>,
+    http: BTreeMap<(Kind, Variant), Server>,
+    stdio: BTreeMap<(Kind, Variant, bool), Client<Stdio>>,
     /// What is asked over HTTP, by the title of the group.
     crowds: BTreeMap<(Kind, String), Vec<Asker>>,
 }
@@ -46,18 +46,18 @@ impl Askers {
     /// Makes sure that the server runs, connects, and looks at one answer closely.
     pub(crate) fn prepare(&mut self, kind: Kind, case: &Case) {
         let (method, params) = self.asked(kind, case);
-        let own = kind.has_own_lister(case.what);
+        let variant = kind.variant(case);
         if transport(kind, case) == Transport::Stdio {
             let (era, place) = (case.era(kind), &self.place);
             let client = self
                 .stdio
-                .entry((kind, own, case.is_older))
-                .or_insert_with(|| Client::start(place.stdio(kind, case.what), era));
+                .entry((kind, variant, case.is_older))
+                .or_insert_with(|| Client::start(place.stdio(kind, variant), era));
             check(kind, case.what, &client.request(&method, params).expect("an answer"));
             return;
         }
         let place = &self.place;
-        let server = self.http.entry((kind, own)).or_insert_with(|| place.http(kind, case.what));
+        let server = self.http.entry((kind, variant)).or_insert_with(|| place.http(kind, variant));
         let crowd = (0..case.clients).map(|_| asker(server, kind, case, &method, &params)).collect();
         self.crowds.insert((kind, case.title()), crowd);
     }
@@ -77,8 +77,8 @@ impl Askers {
             });
         }
         let (method, params) = self.asked(kind, case);
-        let own = kind.has_own_lister(case.what);
-        let client = self.stdio.get_mut(&(kind, own, case.is_older)).expect("it was prepared");
+        let variant = kind.variant(case);
+        let client = self.stdio.get_mut(&(kind, variant, case.is_older)).expect("it was prepared");
         for _ in 0..each {
             let sent: Vec<u64> = (0..case.clients).map(|_| client.send(&method, params.clone())).collect();
             sent.into_iter().for_each(|id| drop(client.wait(id).expect("an answer")));
@@ -87,11 +87,11 @@ impl Askers {
 
     /// The process that answers.
     pub(crate) fn pid(&self, kind: Kind, case: &Case) -> u32 {
-        let own = kind.has_own_lister(case.what);
+        let variant = kind.variant(case);
         let process = match transport(kind, case) {
-            Transport::Http => self.http.get(&(kind, own)).map(|server| server.process.id()),
+            Transport::Http => self.http.get(&(kind, variant)).map(|server| server.process.id()),
             Transport::Stdio => {
-                self.stdio.get(&(kind, own, case.is_older)).map(|client| client.wire_ref().process.id())
+                self.stdio.get(&(kind, variant, case.is_older)).map(|client| client.wire_ref().process.id())
             }
         };
         process.expect("it was prepared")

@@ -8,7 +8,7 @@ use belljar_benches::names;
 use belljar_tests::{Era, Process, Server, Site, places};
 use serde_json::{Value, json};
 
-use crate::cases::What;
+use crate::cases::{Case, Transport, What};
 
 /// A server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +19,14 @@ pub(crate) enum Kind {
     Sdk,
     Everything,
     Filesystem,
+}
+
+/// One of the processes of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Variant {
+    Usual,
+    Lister,
+    Sessions,
 }
 
 /// Where they run, and the file that they serve.
@@ -61,7 +69,9 @@ impl Kind {
         let note = match self {
             Kind::Belljar => "a fresh sandbox for every read, no answer kept, every call on record",
             Kind::Native => "the same SDK with its answers built in, no sandbox, no limits, no record",
-            Kind::FastMcp => "static resources made once, stateless HTTP with JSON answers, no log of requests",
+            Kind::FastMcp => {
+                "static resources made once, stateless HTTP (in the older era with sessions, which cost less) with JSON answers, no log of requests"
+            }
             Kind::Sdk => "a server of ours on the SDK's low-level class, bodies made once, JSON answers",
             Kind::Everything => {
                 "speaks 2025-11-25 at most; over HTTP it has sessions and event streams only, and keeps each answer to be sent again"
@@ -92,9 +102,14 @@ impl Kind {
         }
     }
 
-    /// The process that answers `what` is another one than the one that answers the rest.
-    pub(crate) fn has_own_lister(self, what: What) -> bool {
-        what == What::List && matches!(self, Kind::Belljar | Kind::FastMcp)
+    /// Which of its processes answers in a group: it may need other settings, or other resources.
+    pub(crate) fn variant(self, case: &Case) -> Variant {
+        match self {
+            Kind::Belljar | Kind::FastMcp if case.what == What::List => Variant::Lister,
+            // In the older era a session for each client costs it less than a new one for each request.
+            Kind::FastMcp if case.is_older && case.transport == Transport::Http => Variant::Sessions,
+            _ => Variant::Usual,
+        }
     }
 }
 
@@ -131,12 +146,12 @@ impl Place {
     }
 
     /// Starts a server on stdio.
-    pub(crate) fn stdio(&self, kind: Kind, what: What) -> Command {
-        let site = if kind.has_own_lister(what) { &self.lister } else { &self.site };
+    pub(crate) fn stdio(&self, kind: Kind, variant: Variant) -> Command {
+        let site = if variant == Variant::Lister { &self.lister } else { &self.site };
         match kind {
             Kind::Belljar => site.command(site.arguments(&["serve"])),
             Kind::Native => self.native(),
-            Kind::FastMcp => self.python(what, &["stdio".to_owned(), self.file()]),
+            Kind::FastMcp => self.python(variant, &["stdio".to_owned(), self.file()]),
             Kind::Sdk => self.node("server.mjs", &["stdio".to_owned(), self.file()]),
             Kind::Everything => self.node(&published("server-everything"), &["stdio".to_owned()]),
             Kind::Filesystem => {
@@ -147,8 +162,8 @@ impl Place {
     }
 
     /// Starts a server on HTTP.
-    pub(crate) fn http(&self, kind: Kind, what: What) -> Server {
-        let site = if kind.has_own_lister(what) { &self.lister } else { &self.site };
+    pub(crate) fn http(&self, kind: Kind, variant: Variant) -> Server {
+        let site = if variant == Variant::Lister { &self.lister } else { &self.site };
         match kind {
             Kind::Belljar => site.http(),
             Kind::Native => {
@@ -161,7 +176,7 @@ impl Place {
             Kind::FastMcp => {
                 let address = free();
                 let arguments = ["http".to_owned(), self.file(), address.port().to_string()];
-                listening(self.python(what, &arguments), address)
+                listening(self.python(variant, &arguments), address)
             }
             Kind::Everything => {
                 let address = free();
@@ -189,11 +204,17 @@ impl Place {
         command
     }
 
-    fn python(&self, what: What, arguments: &[String]) -> Command {
+    fn python(&self, variant: Variant, arguments: &[String]) -> Command {
         let mut command = self.plain(python());
         command.arg(peers().join("py/server.py")).args(arguments);
-        if what == What::List {
-            command.arg("list");
+        match variant {
+            Variant::Usual => {}
+            Variant::Lister => {
+                command.arg("list");
+            }
+            Variant::Sessions => {
+                command.arg("sessions");
+            }
         }
         command
     }
