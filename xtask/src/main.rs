@@ -34,7 +34,7 @@ cargo xtask <verb>
   languages  a provider in each language, as `belljar new` makes it: built and tested; installs what that takes
   bench   what a read costs, in ratios: against the bare engine, and against what a user would pick instead
           [--rounds N] [--only PROGRAM,...]  target/bench.json has the figures
-          --publish: instead of that, write what was measured into docs/ and the README as well
+          --publish: a whole run, whose figures are written into docs/ and the README as well
           --redraw: measure nothing, write docs/ and the README anew from docs/bench.json
   lint    formatting, clippy, documentation
   fuzz    what takes hostile bytes, under libFuzzer: [--target NAME] [--seconds N] [--keep]
