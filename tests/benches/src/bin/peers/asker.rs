@@ -45,7 +45,6 @@ impl Askers {
 
     /// Makes sure that the server runs, connects, and looks at one answer closely.
     pub(crate) fn prepare(&mut self, kind: Kind, case: &Case) {
-        let (method, params) = self.asked(kind, case);
         let variant = kind.variant(case);
         if transport(kind, case) == Transport::Stdio {
             let (era, place) = (case.era(kind), &self.place);
@@ -53,12 +52,17 @@ impl Askers {
                 .stdio
                 .entry((kind, variant, case.is_older))
                 .or_insert_with(|| Client::start(place.stdio(kind, variant), era));
+            let (method, params) = asked(place, kind, case, 0);
             check(kind, case.what, &client.request(&method, params).expect("an answer"));
             return;
         }
         let place = &self.place;
         let server = self.http.entry((kind, variant)).or_insert_with(|| place.http(kind, variant));
-        let crowd = (0..case.clients).map(|_| asker(server, kind, case, &method, &params)).collect();
+        let crowd = (0..case.clients).map(|number| {
+            let (method, params) = asked(place, kind, case, number);
+            asker(server, kind, case, &method, &params)
+        });
+        let crowd = crowd.collect();
         self.crowds.insert((kind, case.title()), crowd);
     }
 
@@ -76,11 +80,11 @@ impl Askers {
                 }
             });
         }
-        let (method, params) = self.asked(kind, case);
+        let questions: Vec<_> = (0..case.clients).map(|number| asked(&self.place, kind, case, number)).collect();
         let variant = kind.variant(case);
         let client = self.stdio.get_mut(&(kind, variant, case.is_older)).expect("it was prepared");
         for _ in 0..each {
-            let sent: Vec<u64> = (0..case.clients).map(|_| client.send(&method, params.clone())).collect();
+            let sent: Vec<u64> = questions.iter().map(|(method, params)| client.send(method, params.clone())).collect();
             sent.into_iter().for_each(|id| drop(client.wait(id).expect("an answer")));
         }
     }
@@ -106,21 +110,29 @@ impl Askers {
         assert!(others.is_empty(), "{} reads ran no guest, the first: {}", others.len(), others[0]);
         println!("\n{} reads of belljar are on record, each of them a run of the guest.", reads.len());
     }
+}
 
-    fn asked(&self, kind: Kind, case: &Case) -> (String, Value) {
-        let mut asked = kind.asked(case.what).expect("it has that");
-        let params = if kind == Kind::Filesystem { self.place.tool_call() } else { asked["params"].take() };
-        (asked["method"].as_str().expect("a method").to_owned(), params)
-    }
+/// The method and the parameters of what a client asks.
+fn asked(place: &Place, kind: Kind, case: &Case, client: u32) -> (String, Value) {
+    let mut asked = kind.asked(case.what, client).expect("it has that");
+    let params = if kind == Kind::Filesystem { place.tool_call() } else { asked["params"].take() };
+    (asked["method"].as_str().expect("a method").to_owned(), params)
 }
 
 /// A client that has greeted, and looked at one answer.
 fn asker(server: &Server, kind: Kind, case: &Case, method: &str, params: &Value) -> Asker {
     let era: Era = case.era(kind);
-    let mut client: Client<Http> = server.client(era);
+    let mut client: Client<Http> = Client::connect_silently(server.wire(era), era);
+    let mut kept = Kept::to(server);
+    let (greeting, said) = era.greeting();
+    client.request(greeting, said).expect("a greeting");
+    if era == Era::Older {
+        // Not by the client, which is stricter than FastMCP: that calls an empty answer JSON.
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(kept.exchange(&server.request(client.wire(), &initialized)).status, 202);
+    }
     check(kind, case.what, &client.request(method, params.clone()).expect("an answer"));
     let request = server.request(client.wire(), &era.message(1_000_000, method, params.clone()));
-    let mut kept = Kept::to(server);
     let least = kept.exchange(&request).body.len();
     // The same question has the same answer, but for a number or a time within it.
     Asker { kept, request, least: least - 16 }

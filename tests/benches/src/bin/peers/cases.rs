@@ -103,7 +103,7 @@ impl Case {
     /// The servers that have what is asked for, belljar first.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
         let case = *self;
-        Kind::ALL.into_iter().filter(move |kind| kind.asked(case.what).is_some())
+        Kind::ALL.into_iter().filter(move |kind| kind.asked(case.what, 0).is_some())
     }
 
     /// The era in which `kind` is asked.

@@ -1,7 +1,8 @@
 //! The one table: what a request costs belljar, and what it costs everything that a user would pick instead.
 //!
 //! Processor time of the server, with all that it started, over requests; every server of a group in every round, in turns.
-//! `peers [ROUNDS] [PART OF A TITLE]` measures the groups whose title has that part.
+//! `peers [ROUNDS] [PART OF A TITLE]` measures the groups whose title has that part. Less than five rounds are a trial: it warms
+//! up a tenth as long, and its figures mean little.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -14,7 +15,7 @@ mod cases;
 mod servers;
 mod versions;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use belljar_benches::{Record, tree};
 use belljar_figures::tables;
@@ -58,11 +59,12 @@ fn measure(case: &Case, rounds: usize, askers: &mut Askers, record: &mut Record)
     for kind in case.kinds() {
         if askers.place.lacks(kind).is_none() {
             askers.prepare(kind, case);
-            askers.ask(kind, case, case.warm());
+            askers.ask(kind, case, if rounds < 5 { case.warm() / 10 } else { case.warm() });
             all.push((kind, Vec::new()));
         }
     }
     let spent = |askers: &Askers, kind| tree::ticks(askers.pid(kind, case));
+    let began = Instant::now();
     let before: Vec<u64> = all.iter().map(|(kind, _)| spent(askers, *kind)).collect();
     for round in 0..rounds {
         for turn in 0..all.len() {
@@ -80,22 +82,19 @@ fn measure(case: &Case, rounds: usize, askers: &mut Askers, record: &mut Record)
     }
     for ((kind, figures), before) in all.iter().zip(before) {
         let counted = figures.iter().sum::<f64>() * f64::from(case.operations) / 1e6;
-        tell_what_was_not_counted(
-            kind.name(),
-            counted,
-            Duration::from_nanos(spent(askers, *kind) - before).as_secs_f64(),
-        );
+        let all = Duration::from_nanos(spent(askers, *kind).saturating_sub(before)).as_secs_f64();
+        // What a server does between its turns, and what a thread did that ended, is not in its row.
+        if all > counted * 1.1 + 0.05 {
+            let took = began.elapsed().as_secs();
+            println!(
+                "\n{} used {all:.2} s in {took} s, and {counted:.2} s of that in its turns: the rest is in no row.",
+                kind.name()
+            );
+        }
         let note = [kind.note(), case.note(*kind)].into_iter().flatten().collect::<Vec<_>>().join("; ");
         record.row(&case.title(), kind.name(), "us", figures);
         if !note.is_empty() {
             record.note(&note);
         }
-    }
-}
-
-/// Both in seconds. What a server does between its turns, and what a thread did that ended, is not in its rows.
-fn tell_what_was_not_counted(name: &str, counted: f64, all: f64) {
-    if all > counted * 1.1 + 0.05 {
-        println!("\n{name} used {all:.2} s in all, and {counted:.2} s in its rounds: the rest is in no row.");
     }
 }

@@ -83,8 +83,12 @@ impl Kind {
         Some(note.to_owned())
     }
 
-    /// What it is asked for `what`; nothing where it has no such thing.
-    pub(crate) fn asked(self, what: What) -> Option<Value> {
+    /// What the client with the number `client` asks it for `what`; nothing where it has no such thing.
+    ///
+    /// belljar answers those who ask for the same at the same time by one run of the guest. So each client asks for a resource
+    /// of its own, which has as many zeros before its size.
+    pub(crate) fn asked(self, what: What, client: u32) -> Option<Value> {
+        let zeros = "0".repeat(usize::try_from(client).unwrap_or_default());
         let read = |uri: String| Some(json!({ "method": "resources/read", "params": { "uri": uri } }));
         let list = json!({ "method": "resources/list", "params": {} });
         match (self, what) {
@@ -93,8 +97,8 @@ impl Kind {
             (Kind::Everything, What::Text(1024)) => read("demo://resource/static/document/extension.md".to_owned()),
             (Kind::Everything, What::List) | (_, What::List) => Some(list),
             (Kind::Everything, _) => None,
-            (Kind::Belljar | Kind::Native, What::Text(size)) => read(format!("belljar://sized/text/{size}")),
-            (Kind::Belljar | Kind::Native, What::Blob(size)) => read(format!("belljar://sized/blob/{size}")),
+            (Kind::Belljar | Kind::Native, What::Text(size)) => read(format!("belljar://sized/text/{zeros}{size}")),
+            (Kind::Belljar | Kind::Native, What::Blob(size)) => read(format!("belljar://sized/blob/{zeros}{size}")),
             (Kind::Belljar | Kind::Native, What::File) => read("belljar://files/page.txt".to_owned()),
             (Kind::FastMcp | Kind::Sdk, What::Text(size)) => read(format!("bench://text/{size}")),
             (Kind::FastMcp | Kind::Sdk, What::Blob(size)) => read(format!("bench://blob/{size}")),
@@ -138,11 +142,12 @@ impl Place {
     /// Why a server cannot be measured, if it cannot.
     pub(crate) fn lacks(&self, kind: Kind) -> Option<String> {
         let needs = match kind {
-            Kind::Belljar | Kind::Native => return None,
+            Kind::Belljar => return None,
+            Kind::Native => native(),
             Kind::FastMcp => python(),
             Kind::Sdk | Kind::Everything | Kind::Filesystem => node(),
         };
-        (!needs.exists()).then(|| "not installed; \"cargo xtask bench\" says why".to_owned())
+        (!needs.exists()).then(|| "not there; \"cargo xtask bench\" brings it, or says why it cannot".to_owned())
     }
 
     /// Starts a server on stdio.
@@ -198,8 +203,7 @@ impl Place {
     }
 
     fn native(&self) -> Command {
-        let program = std::env::current_exe().expect("our own path").with_file_name("native");
-        let mut command = Command::new(program);
+        let mut command = Command::new(native());
         command.arg("--file").arg(&self.file);
         command
     }
@@ -236,6 +240,11 @@ impl Place {
 /// The folder with what describes them.
 pub(crate) fn peers() -> PathBuf {
     places::repository().join("tests/benches/peers")
+}
+
+/// The server without a sandbox, which was built with this program.
+fn native() -> PathBuf {
+    std::env::current_exe().expect("our own path").with_file_name("native")
 }
 
 /// The interpreter with FastMCP.
