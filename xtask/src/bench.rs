@@ -34,7 +34,7 @@ pub(crate) fn run(shell: &Shell, arguments: impl Iterator<Item = String>) -> Res
     let asked = parse(arguments)?;
     let published = shell.root.join("docs/bench.json");
     if asked.is_redrawn {
-        build_benches(shell)?;
+        build_benches(shell, &["--bin", "plot"])?;
         return publish(shell, &read(&published).context("docs/bench.json")?);
     }
     setup::wasm_target(shell)?;
@@ -74,12 +74,12 @@ fn prepare(shell: &Shell, asked: &Asked) -> Result<Vec<Missing>> {
     if is_asked("languages") {
         languages::run(shell)?;
     }
-    build_benches(shell)?;
+    build_benches(shell, &[])?;
     Ok(missing)
 }
 
-fn build_benches(shell: &Shell) -> Result<()> {
-    shell::run(&mut shell.cargo(["build", "--release", "--package", "belljar-benches"]))
+fn build_benches(shell: &Shell, which: &[&str]) -> Result<()> {
+    shell::run(shell.cargo(["build", "--release", "--package", "belljar-benches"]).args(which))
 }
 
 /// Runs the programs, and collects what they hand over.
