@@ -83,6 +83,25 @@ pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
     Ok(missing)
 }
 
+/// Installs the servers that belljar is compared with. What cannot be installed is told, and in CI it is a failure.
+pub(crate) fn peers(shell: &Shell) -> Result<Vec<Missing>> {
+    let place = shell.root.join("tests/benches/peers");
+    let mut missing = Vec::new();
+    for (family, needs) in [("python", "python3"), ("node", "npm")] {
+        let installed = match family {
+            _ if !shell::exists(needs) => Err(anyhow::anyhow!("{needs} is not installed")),
+            "python" => environment(&place.join("py/requirements.txt"), &shell.target.join("peers/py"), "FastMCP"),
+            _ => packages(&place.join("node"), "the servers for Node"),
+        };
+        let Err(error) = installed else { continue };
+        if shell.ci {
+            return Err(error.context(format!("the {family} servers are missing, and CI skips nothing")));
+        }
+        missing.push(Missing { family, reason: format!("{error:#}") });
+    }
+    Ok(missing)
+}
+
 /// One virtual environment for each major version of the SDK: they cannot live in one.
 fn python(shell: &Shell) -> Result<()> {
     for major in ["1", "2"] {
@@ -104,13 +123,17 @@ pub(crate) fn environment(pins: &PathBuf, place: &Path, what: &str) -> Result<()
 }
 
 fn node(shell: &Shell) -> Result<()> {
-    let directory = shell.root.join("tests/e2e/clients/node");
+    packages(&shell.root.join("tests/e2e/clients/node"), "the TypeScript clients and the conformance suites")
+}
+
+/// Installs what the `package.json` in `directory` names, there.
+fn packages(directory: &Path, what: &str) -> Result<()> {
     let pins = [directory.join("package.json"), directory.join("package-lock.json")];
     let place = directory.join("node_modules");
-    install(&[&pins[0], &pins[1]], &place, "the TypeScript clients and the conformance suites", || {
+    install(&[&pins[0], &pins[1]], &place, what, || {
         // No package's install script runs: nothing here needs one, and they are other people's programs.
         let mut npm = Command::new("npm");
-        npm.current_dir(&directory).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
+        npm.current_dir(directory).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
         shell::run_quietly(&mut npm)
     })
 }

@@ -3,6 +3,9 @@
 //! Machines are shared and noisy. So two things are always compared in one run, round by round, by processor time and
 //! by the median; no figure is asserted.
 
+pub mod plot;
+pub mod tree;
+
 use std::pin::Pin;
 use std::sync::Arc;
 

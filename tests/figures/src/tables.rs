@@ -9,6 +9,12 @@ use crate::{Record, Row, Run, Spread};
 pub const MARKS: [&str; 2] =
     ["<!-- figures: `cargo xtask bench --publish` writes from here -->", "<!-- figures: to here -->"];
 
+/// Writes the figures of a run that belong into a page.
+pub type Part = fn(&Run) -> String;
+
+/// The pages with figures, from the repository's root, and what of a run stands in them.
+pub const PAGES: [(&str, Part); 2] = [("docs/performance.md", page), ("README.md", summary)];
+
 /// A figure with as many digits as it deserves.
 pub fn number(value: f64) -> String {
     let digits = match value.abs() {

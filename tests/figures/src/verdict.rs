@@ -10,6 +10,8 @@ pub mod names {
     pub const NATIVE: &str = "rmcp, no sandbox";
     /// FastMCP.
     pub const FASTMCP: &str = "FastMCP";
+    /// A server on the SDK for TypeScript.
+    pub const SDK: &str = "TypeScript SDK";
     /// The reference server for Node.
     pub const EVERYTHING: &str = "server-everything";
     /// The reference server for files, on stdio: it has nothing else.
