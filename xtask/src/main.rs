@@ -9,6 +9,7 @@ mod build;
 mod demo;
 mod fuzz;
 mod hostile;
+mod instructions;
 mod languages;
 mod lint;
 mod report;
@@ -33,6 +34,7 @@ cargo xtask <verb>
   build   target/release/belljar, target/plugins/*.wasm, target/guests/*.wasm
   languages  a provider in each language, as `belljar new` makes it: built and tested; installs what that takes
   bench   what a read costs, in ratios: against the bare engine, and against rmcp without a sandbox
+  instructions  what the hot paths cost, counted under valgrind, against the committed figures: [--accept]
   lint    formatting, clippy, documentation
   fuzz    what takes hostile bytes, under libFuzzer: [--target NAME] [--seconds N] [--keep]
   soak    many reads, a fifth of them hostile, watched from outside: [--reads N] [--svg FILE]
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         "build" => setup::wasm_target(&shell).and_then(|()| build::run(&shell)),
         "languages" => languages(&shell),
         "bench" => bench::run(&shell),
+        "instructions" => instructions(&shell),
         "fuzz" => fuzz::run(&shell, env::args().skip(2)),
         "soak" => soak::run(&shell, env::args().skip(2)),
         "lint" => setup::wasm_target(&shell).and_then(|()| setup::lints(&shell)).and_then(|()| lint::run(&shell)),
@@ -75,6 +78,18 @@ fn languages(shell: &Shell) -> anyhow::Result<()> {
     tools::run(shell)?;
     build::run(shell)?;
     languages::run(shell).map(|took| println!("\n{took}"))
+}
+
+fn instructions(shell: &Shell) -> anyhow::Result<()> {
+    let arguments = || env::args().skip(2);
+    if arguments().all(|argument| argument == "--accept") {
+        if let Some(missing) = setup::valgrind(shell)? {
+            anyhow::bail!("{missing}");
+        }
+        setup::wasm_target(shell)?;
+        build::run(shell)?;
+    }
+    instructions::run(shell, arguments())
 }
 
 fn fail(error: &anyhow::Error) -> ExitCode {
