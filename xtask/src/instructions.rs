@@ -18,14 +18,15 @@ use crate::shell::{self, Shell};
 /// How to take what was found for what is expected from then on.
 pub(crate) const ACCEPT: &str = "cargo xtask instructions --accept";
 
-const USAGE: &str = "cargo xtask instructions [--accept]
+const USAGE: &str = "cargo xtask instructions [--accept | --prove]
 
 Runs each hot path (the sandbox, the gateway, stdio, HTTP, routing, a page of a list) a few times under valgrind's
 callgrind, and compares with tests/instructions/counts.toml: instructions in the program and the guest, instructions in the
 C library, allocations, bytes allocated. Counts do not depend on how busy the machine is. More than a path's tolerance is a
 failure, and so is less: then the figure is to be accepted, so that nobody can lose again what was gained.
 
-  --accept  what was found is what is expected from now on; tolerances stay";
+  --accept  what was found is what is expected from now on; tolerances stay
+  --prove   has each path waste the copy of one kilobyte, and fails unless each is found out";
 
 /// What stands in the program's name for code that was made while it ran: the guest's.
 const MADE: &str = "???";
@@ -35,6 +36,7 @@ pub(crate) fn run(shell: &Shell, arguments: impl Iterator<Item = String>) -> Res
     match arguments.collect::<Vec<_>>().iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => check(shell).map(|told| println!("\n{told}")),
         ["--accept"] => accept(shell),
+        ["--prove"] => prove(shell).map(|told| println!("\n{told}")),
         ["--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())
@@ -46,7 +48,7 @@ pub(crate) fn run(shell: &Shell, arguments: impl Iterator<Item = String>) -> Res
 /// Counts and judges what was built. Says how many figures were found to be right.
 pub(crate) fn check(shell: &Shell) -> Result<String> {
     let expected = read(&file(shell))?;
-    let found = count(shell)?;
+    let found = count(shell, Waste::None)?;
     let judged = judge::judge(&expected, &found);
     println!("{}", judged.table);
     if judged.wrong.is_empty() {
@@ -60,7 +62,7 @@ pub(crate) fn check(shell: &Shell) -> Result<String> {
 }
 
 fn accept(shell: &Shell) -> Result<()> {
-    let found = count(shell)?;
+    let found = count(shell, Waste::None)?;
     let path = file(shell);
     let before = read(&path).unwrap_or_default();
     println!("{}", judge::judge(&before, &found).table);
@@ -68,6 +70,19 @@ fn accept(shell: &Shell) -> Result<()> {
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     println!("written: {}", path.display());
     Ok(())
+}
+
+/// Has every path waste a little, and sees that each is found out.
+pub(crate) fn prove(shell: &Shell) -> Result<String> {
+    let expected = read(&file(shell))?;
+    let found = count(shell, Waste::Planted)?;
+    let judged = judge::judge(&expected, &found);
+    let is_told = |name: &str| judged.wrong.iter().any(|wrong| wrong.starts_with(&format!("{name}: ")));
+    let missed: Vec<_> = found.iter().filter(|(name, _)| !is_told(name)).map(|(name, _)| name.as_str()).collect();
+    if !missed.is_empty() {
+        bail!("the copy of a kilobyte was not found out in: {}", missed.join("; "));
+    }
+    Ok(format!("the copy of a kilobyte was found out in each of {} paths", found.len()))
 }
 
 fn file(shell: &Shell) -> PathBuf {
@@ -83,8 +98,16 @@ fn read(path: &Path) -> Result<Counts> {
     toml::from_str(&text).with_context(|| path.display().to_string())
 }
 
+/// What is added to each path.
+#[derive(Clone, Copy, PartialEq)]
+enum Waste {
+    None,
+    /// The copy of a kilobyte.
+    Planted,
+}
+
 /// Builds the program, runs it under valgrind, and takes the median of each figure of each path, in the program's order.
-fn count(shell: &Shell) -> Result<Vec<(String, Figures)>> {
+fn count(shell: &Shell, waste: Waste) -> Result<Vec<(String, Figures)>> {
     shell::run(&mut shell.cargo(["build", "--release", "--quiet", "--package", "belljar-instructions"]))?;
     let program = shell.target.join("release/instructions");
     let dumps = dumps(shell);
@@ -98,6 +121,7 @@ fn count(shell: &Shell) -> Result<Vec<(String, Figures)>> {
     valgrind.args(["--separate-threads=yes", "--compress-strings=no", "--compress-pos=no"]);
     valgrind.arg(format!("--callgrind-out-file={}", dumps.join("counted").display()));
     valgrind.arg(&program).arg(shell.target.join("guests/guest_sized.wasm"));
+    valgrind.args((waste == Waste::Planted).then_some("planted"));
     // What is set here could choose another allocator, or other ways to copy.
     valgrind.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     let output = valgrind.current_dir(&dumps).stdin(Stdio::null()).output().context("cannot start valgrind")?;

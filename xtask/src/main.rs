@@ -34,7 +34,7 @@ cargo xtask <verb>
   build   target/release/belljar, target/plugins/*.wasm, target/guests/*.wasm
   languages  a provider in each language, as `belljar new` makes it: built and tested; installs what that takes
   bench   what a read costs, in ratios: against the bare engine, and against rmcp without a sandbox
-  instructions  what the hot paths cost, counted under valgrind, against the committed figures: [--accept]
+  instructions  what the hot paths cost, counted under valgrind, against the committed figures: [--accept | --prove]
   lint    formatting, clippy, documentation
   fuzz    what takes hostile bytes, under libFuzzer: [--target NAME] [--seconds N] [--keep]
   soak    many reads, a fifth of them hostile, watched from outside: [--reads N] [--svg FILE]
@@ -82,7 +82,7 @@ fn languages(shell: &Shell) -> anyhow::Result<()> {
 
 fn instructions(shell: &Shell) -> anyhow::Result<()> {
     let arguments = || env::args().skip(2);
-    if arguments().all(|argument| argument == "--accept") {
+    if arguments().all(|argument| matches!(argument.as_str(), "--accept" | "--prove")) {
         if let Some(missing) = setup::valgrind(shell)? {
             anyhow::bail!("{missing}");
         }

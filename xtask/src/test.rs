@@ -42,7 +42,10 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
     }
     lint::steps(shell, &mut report);
     match setup::valgrind(shell) {
-        Ok(None) => report.noted_step("instruction counts", || instructions::check(shell)),
+        Ok(None) => {
+            report.noted_step("instruction counts", || instructions::check(shell));
+            report.noted_step("instruction counts can fail", || instructions::prove(shell));
+        }
         Ok(Some(reason)) if !shell.ci => report.skip("instruction counts", reason),
         Ok(Some(reason)) => report.step("instruction counts", || bail!("{reason}, and CI skips nothing")),
         Err(error) => report.step("instruction counts", || Err(error)),
