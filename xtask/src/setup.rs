@@ -61,6 +61,30 @@ pub(crate) fn deny(shell: &Shell) -> Result<Option<PathBuf>> {
     Ok(program.is_file().then_some(program))
 }
 
+/// Why instructions cannot be counted here, if they cannot. Where valgrind is missing, CI installs it.
+pub(crate) fn valgrind(shell: &Shell) -> Result<Option<&'static str>> {
+    const PROGRAM: &str = "valgrind";
+    if !cfg!(target_arch = "x86_64") {
+        return Ok(Some("the expected figures are those of x86-64"));
+    }
+    if shell::exists(PROGRAM) {
+        return Ok(None);
+    }
+    if !shell.ci {
+        return Ok(Some("valgrind is not installed: `apt-get install valgrind`, or as your system does it; CI does"));
+    }
+    println!("installing {PROGRAM}");
+    let is_root = shell::capture(Command::new("id").arg("-u"))?.trim() == "0";
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });
+        command.args(if is_root { [].as_slice() } else { &["--non-interactive", "apt-get"] }).arg("--quiet");
+        shell::run_quietly(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    apt(&["update"])?;
+    apt(&["install", "--yes", "--no-install-recommends", PROGRAM])?;
+    Ok(None)
+}
+
 /// Installs the clients. A family that cannot be installed is told, and in CI it is a failure.
 pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
     let mut missing = Vec::new();
