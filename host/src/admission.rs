@@ -67,7 +67,7 @@ impl Gate {
 
     /// Takes note of how a call ended that was let in: what fails again and again is asked less often.
     pub fn ended(&self, operation: &Operation, error: Option<&ReadError>) {
-        if let Some(pause) = self.breaker.ended(operation, error, Instant::now()) {
+        if let Some(pause) = self.breaker.ended(operation, error, Instant::now) {
             tracing::warn!(
                 mount = %self.mount.name,
                 "{} failed again; not asked for {}",
@@ -154,10 +154,10 @@ impl Permit {
         self.mount.pace(self.is_read).computed.is_quick()
     }
 
-    /// Draws processor time on the mount's account.
-    pub fn spent(&self, time: Duration) {
+    /// Draws processor time, spent until `now`, on the mount's account.
+    pub fn spent(&self, now: Instant, time: Duration) {
         self.computed.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.mount.share.draw(Instant::now(), time);
+        self.mount.share.draw(now, time);
     }
 
     /// What the call's linear memory is drawn from.
@@ -395,7 +395,7 @@ mod tests {
         assert!(!gate.mount.pace(true).held.is_quick(), "it held its turn for long");
         let permit = admission.admit(&gate, &READ, None).await.unwrap();
         assert!(permit.is_quick(), "whoever only waits computes little");
-        permit.spent(Duration::from_millis(250));
+        permit.spent(Instant::now(), Duration::from_millis(250));
         drop(permit);
         let mut calls = 0;
         while !admission.admit(&gate, &READ, None).await.unwrap().is_quick() {
@@ -409,7 +409,7 @@ mod tests {
         let admission = admission(1);
         let gate = gate(1);
         let permit = admission.admit(&gate, &READ, None).await.unwrap();
-        permit.spent(share::WINDOW + Duration::from_millis(20));
+        permit.spent(Instant::now(), share::WINDOW + Duration::from_millis(20));
         drop(permit);
         let began = Instant::now();
         assert!(admission.admit(&gate, &READ, None).await.is_ok());

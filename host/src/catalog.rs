@@ -117,8 +117,7 @@ impl Snapshot {
 
     /// The longest base that `uri` begins with, and the rest of `uri`.
     fn place<'u>(&self, uri: &'u str) -> Option<(Place, &'u str)> {
-        // A base ends in `/` or `:`, so only the places behind those can be where one ends.
-        uri.bytes().enumerate().rev().filter(|(_, b)| matches!(b, b'/' | b':')).find_map(|(at, _)| {
+        ends(uri).rev().find_map(|at| {
             let (base, reference) = uri.split_at_checked(at + 1)?;
             Some((*self.bases.get(base)?, reference))
         })
@@ -130,11 +129,15 @@ impl Snapshot {
         let one_sided = |a: &Self, b: &Self| -> Vec<String> {
             a.bases.keys().filter(|base| !b.bases.contains_key(*base)).cloned().collect()
         };
-        let changed = [one_sided(self, before), one_sided(before, self)].concat();
-        for mount in &self.mounts {
-            if changed.iter().any(|base| *base != mount.base && base.starts_with(&mount.base)) {
-                mount.lists.0.clear();
-                mount.lists.1.clear();
+        for changed in [one_sided(self, before), one_sided(before, self)].concat() {
+            for at in ends(&changed).filter(|at| at + 1 < changed.len()) {
+                let around = changed.get(..=at).and_then(|base| self.bases.get(base));
+                if let Some(Place::Mount(at)) = around
+                    && let Some(mount) = self.mounts.get(*at)
+                {
+                    mount.lists.0.clear();
+                    mount.lists.1.clear();
+                }
             }
         }
     }
@@ -174,6 +177,11 @@ impl Snapshot {
     pub fn is_compiling(&self, uri: &str) -> bool {
         self.compiling.iter().any(|one| uri.starts_with(&one.base))
     }
+}
+
+/// The last bytes of what may be a base at the start of `uri`: a base ends in `/` or `:`.
+fn ends(uri: &str) -> impl DoubleEndedIterator<Item = usize> + '_ {
+    uri.bytes().enumerate().filter(|(_, b)| matches!(b, b'/' | b':')).map(|(at, _)| at)
 }
 
 /// The current snapshot.
@@ -272,6 +280,32 @@ mod tests {
             ("ace".into(), "ce".into(), "ce".into(), String::new())
         );
         assert_eq!(snapshot.from(None).len(), 3);
+    }
+
+    #[test]
+    fn lists_are_forgotten_where_another_base_comes_or_goes_inside() {
+        let catalog = Catalog::new(Budget::new(1 << 30));
+        let bases = [("a", "x://h/"), ("b", "x://h/b/"), ("c", "x://h/b/c/"), ("d", "x://j/"), ("e", "x://i/")];
+        let [a, b, c, d, e] = bases.map(|(name, base)| Arc::new(mount::tests::mount(name, base)));
+        let forgotten = |served: &[&Arc<Mount>]| -> String {
+            for mount in [&a, &b, &c, &d, &e] {
+                mount.lists.0.put(kept::Kept::new(catalog.shelves(), None));
+                mount.lists.1.put(kept::Kept::new(catalog.shelves(), None));
+            }
+            catalog.publish(Snapshot::new(served.iter().map(|mount| Arc::clone(mount)).collect(), Vec::new()));
+            let is_forgotten = |mount: &&&Arc<Mount>| {
+                let kept = (mount.lists.0.current().is_some(), mount.lists.1.current().is_some());
+                assert_eq!(kept.0, kept.1, "{}", mount.name);
+                !kept.0
+            };
+            served.iter().filter(is_forgotten).map(|mount| mount.name.as_str()).collect()
+        };
+        assert_eq!(forgotten(&[&a, &d, &e]), "");
+        assert_eq!(forgotten(&[&a, &b, &d, &e]), "a", "one came inside");
+        assert_eq!(forgotten(&[&a, &b, &c, &d, &e]), "ab", "one came inside of both");
+        assert_eq!(forgotten(&[&a, &b, &c, &e]), "", "one that holds none of the others went");
+        assert_eq!(forgotten(&[&a, &c, &e]), "a", "one went, and what is inside of it stays");
+        assert_eq!(forgotten(&[&a, &e]), "a");
     }
 
     #[tokio::test]

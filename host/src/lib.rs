@@ -14,8 +14,13 @@
 //!    grants    what the store was given; each decision goes onto the trail       grants/{fs,env,http}.rs
 //!  sandbox     -> Outcome { result, usage, trail }
 //!  gateway     checks what the guest gave, makes names absolute, records          gateway/check.rs
-//!  mcp         -> wire types, by move; failures through one table                mcp/{wire,fault}.rs
+//!  mcp         -> the bytes of the answer, or wire types; failures through one   mcp/{line,wire,fault}.rs
+//!                 table
 //! ```
+//!
+//! Plain requests, which nearly all are, go from the transport to the handler without rmcp's tasks and channels between
+//! (`mcp/plain.rs`, `transport/http/short.rs`, `transport/stdio/short.rs`); what is not plain goes through rmcp. Both meet in
+//! `mcp.rs`.
 //!
 //! What is fresh, or being read for somebody else, is served from `gateway/answers.rs`. Who is told of changes stands in
 //! `gateway/watching.rs`, and what is watched is looked at by `gateway/rounds.rs`, by calls like any other.

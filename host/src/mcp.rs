@@ -6,8 +6,11 @@
 mod completion;
 mod consent;
 pub mod cursor;
+mod escape;
 pub mod fault;
+mod line;
 pub mod outbox;
+pub mod plain;
 pub mod subscriptions;
 pub mod tools;
 pub mod wire;
@@ -135,6 +138,22 @@ impl Handler {
             done = AssertUnwindSafe(work).catch_unwind() => done.unwrap_or_else(|_| Err(fault::panicked())),
         }
     }
+
+    /// `resources/read`, but for the wire types.
+    async fn read(
+        &self,
+        request: &ReadResourceRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Read, ErrorData> {
+        let asked = self.asked(context);
+        self.run(context, async {
+            let (state, answers) = (request.request_state.as_deref(), request.input_responses.as_ref());
+            let asking = consent::asking(&asked, state, answers, context)?;
+            let read = self.gateway.read_asking(&asked.caller, &request.uri, asking, self.outbox.room());
+            read.await.map_err(fault::to_error)
+        })
+        .await
+    }
 }
 
 impl ServerHandler for Handler {
@@ -182,17 +201,11 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let asked = self.asked(&context);
-        self.run(&context, async {
-            let (state, answers) = (request.request_state.as_deref(), request.input_responses.as_ref());
-            let asking = consent::asking(&asked, state, answers, &context)?;
-            let read = self.gateway.read_asking(&asked.caller, &request.uri, asking, self.outbox.room());
-            Ok(match read.await.map_err(fault::to_error)? {
-                Read::Given(reading, mount) => wire::reading(reading, &mount, asked.is_modern).into(),
-                Read::Asks(question) => consent::question(question).into(),
-            })
+        let is_modern = self.asked(&context).is_modern;
+        Ok(match self.read(&request, &context).await? {
+            Read::Given(reading, mount) => wire::reading(reading, &mount, is_modern).into(),
+            Read::Asks(question) => consent::question(question).into(),
         })
-        .await
     }
 
     async fn complete(
@@ -300,3 +313,6 @@ impl ServerHandler for Handler {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

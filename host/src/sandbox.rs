@@ -23,7 +23,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use cap_std::fs::Dir;
 use wasmtime::Engine;
-use wasmtime::component::Linker;
+use wasmtime::component::{Component, Linker};
 
 use crate::admission::Permit;
 use crate::grants::{self, Held};
@@ -157,17 +157,29 @@ impl Sandbox {
     /// Says why it cannot be mounted; sanitised.
     pub async fn load(&self, name: &MountName, wasm: Arc<[u8]>, digest: &Digest, held: Held) -> Result<Loaded, String> {
         let component = match self.cached(digest) {
-            Ok(Some(component)) => component,
-            Ok(None) => self.compile(name, wasm, digest).await?,
-            Err(error) => {
-                tracing::warn!(mount = %name, "compiled code in the cache does not load: {error:#}; compiling again");
-                self.compile(name, wasm, digest).await?
-            }
+            Some(component) => component,
+            None => self.compile(name, wasm, digest).await?,
         };
+        self.link(name, &component, held)
+    }
+
+    /// The same for a component whose compiled code is in the cache; nothing, where it has to be compiled. Blocks for as
+    /// long as reading takes.
+    ///
+    /// # Errors
+    /// As [`Sandbox::load`].
+    pub fn load_cached(&self, name: &MountName, digest: &Digest, held: Held) -> Result<Option<Loaded>, String> {
+        match self.cached(digest) {
+            Some(component) => self.link(name, &component, held).map(Some),
+            None => self.cache.as_ref().and_then(|cache| cache.refusal(digest)).map_or(Ok(None), Err),
+        }
+    }
+
+    fn link(&self, name: &MountName, component: &Component, held: Held) -> Result<Loaded, String> {
         let refused = |error: wasmtime::Error| {
             format!("it does not fit the interface: {}", text::excerpt(&format!("{error:#}"), 400))
         };
-        let pre = self.linker.instantiate_pre(&component).map_err(refused)?;
+        let pre = self.linker.instantiate_pre(component).map_err(refused)?;
         let ready = bindings::Ready::new(pre).map_err(refused)?;
         Ok(self.put(name, Arc::new(ready), held))
     }
@@ -190,12 +202,7 @@ impl Sandbox {
         self.mounts.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
-    async fn compile(
-        &self,
-        name: &MountName,
-        wasm: Arc<[u8]>,
-        digest: &Digest,
-    ) -> Result<wasmtime::component::Component, String> {
+    async fn compile(&self, name: &MountName, wasm: Arc<[u8]>, digest: &Digest) -> Result<Component, String> {
         if let Some(why) = self.cache.as_ref().and_then(|cache| cache.refusal(digest)) {
             return Err(why);
         }
@@ -219,11 +226,7 @@ impl Sandbox {
             tracing::warn!("cannot keep compiled code: {error}; it will be compiled again at the next start");
         }
         // From the cache it is mapped, and shared with the kernel's; without one it is copied.
-        let loaded = match self.cached(digest) {
-            Ok(Some(component)) => Ok(component),
-            Ok(None) => compile::load_fresh(&self.engine, &code),
-            Err(error) => Err(error),
-        };
+        let loaded = self.cached(digest).map_or_else(|| compile::load_fresh(&self.engine, &code), Ok);
         loaded
             .map_err(|error| format!("its compiled code does not load: {}", text::excerpt(&format!("{error:#}"), 300)))
     }
@@ -245,8 +248,13 @@ impl Sandbox {
         }
     }
 
-    fn cached(&self, digest: &Digest) -> wasmtime::Result<Option<wasmtime::component::Component>> {
-        self.cache.as_ref().map_or(Ok(None), |cache| cache.load(&self.engine, digest))
+    fn cached(&self, digest: &Digest) -> Option<Component> {
+        let cache = self.cache.as_ref()?;
+        cache.load(&self.engine, digest).unwrap_or_else(|error| {
+            tracing::warn!(%digest, "compiled code in the cache does not load: {error:#}; compiling again");
+            cache.forget(digest);
+            None
+        })
     }
 
     /// Runs one operation in a fresh instance. Dropping the future stops the guest and frees everything it had.
@@ -256,22 +264,22 @@ impl Sandbox {
         };
         let running = self.ticker.run();
         let engine = self.engine.clone();
-        let long = lane::Long::default();
-        let flag = Arc::clone(&long);
+        let progress = Arc::<lane::Progress>::default();
+        let own = Arc::clone(&progress);
         if mounted.held.may_stall() && Guard::Apart.is_on() {
             let (name, deadline, late) = (mounted.name.clone(), permit.deadline(), permit.out_of_time());
             let call = async move || {
                 let _running = running;
-                call::run(&engine, &mounted, &permit, &operation, flag).await
+                call::run(&engine, &mounted, &permit, &operation, &own).await
             };
             return lane::apart::run(&name, deadline, late, call).await;
         }
         let is_quick = permit.is_quick();
-        let call = async move {
+        let call: lane::Call = Box::pin(async move {
             let _running = running;
-            call::run(&engine, &mounted, &permit, &operation, flag).await
-        };
-        self.lanes.run(call, is_quick, long).await
+            call::run(&engine, &mounted, &permit, &operation, &own).await
+        });
+        self.lanes.run(call, is_quick, progress).await
     }
 
     /// How many mounts are loaded, those included that only a call still uses.

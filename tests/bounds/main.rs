@@ -34,6 +34,7 @@ mod isolation;
 mod limits;
 mod listing;
 mod logs;
+mod many;
 mod network;
 mod new;
 mod origins;

@@ -151,6 +151,11 @@ impl<W: Wire> Client<W> {
         self.era
     }
 
+    /// The wire beneath, to look at.
+    pub fn wire_ref(&self) -> &W {
+        &self.wire
+    }
+
     /// The wire beneath.
     pub fn wire(&mut self) -> &mut W {
         &mut self.wire

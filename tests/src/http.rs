@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio as Pipe};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -42,6 +43,13 @@ pub struct Http {
     pub status: u16,
 }
 
+/// A connection that is kept from one exchange to the next, whatever comes as an answer: for whoever asks the same many times.
+#[derive(Debug)]
+pub struct Kept {
+    address: SocketAddr,
+    connection: Option<BufReader<TcpStream>>,
+}
+
 /// An HTTP answer.
 #[derive(Clone, Debug)]
 pub struct Response {
@@ -67,6 +75,19 @@ impl Server {
             let (address, _) = url.split_once("/mcp")?;
             address.parse().ok()
         });
+        Server { process, address }
+    }
+
+    /// Waits until a process that was started accepts connections at `address`.
+    pub fn at(process: Process, address: SocketAddr) -> Server {
+        let deadline = Instant::now() + START;
+        while TcpStream::connect(address).is_err() {
+            if let Some(status) = process.ended() {
+                panic!("ended with {status} before it listened:\n{}", process.stderr());
+            }
+            assert!(Instant::now() < deadline, "nobody listens at {address}:\n{}", process.stderr());
+            thread::sleep(Duration::from_millis(10));
+        }
         Server { process, address }
     }
 
@@ -137,6 +158,37 @@ impl Server {
     pub fn stop(self) -> Ended {
         self.process.terminate();
         self.process.wait(process::END)
+    }
+}
+
+impl Kept {
+    /// A connection to `server`, opened by the first exchange.
+    pub fn to(server: &Server) -> Kept {
+        Kept { address: server.address, connection: None }
+    }
+
+    /// Sends `request`, whole as [`Server::request`] gives it, and reads the answer to its end, a stream of events as well.
+    /// A connection that the server closed meanwhile is opened anew, once.
+    pub fn exchange(&mut self, request: &[u8]) -> Response {
+        loop {
+            let was_kept = self.connection.is_some();
+            let address = self.address;
+            let connection = self.connection.get_or_insert_with(|| connect(address));
+            let written = connection.get_mut().write_all(request);
+            match written.and_then(|()| read_head(connection)) {
+                Ok(response) => {
+                    let body = read_body(connection, &response).expect("a whole body");
+                    if response.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
+                        self.connection = None;
+                    }
+                    return Response { body, ..response };
+                }
+                Err(error) => {
+                    self.connection = None;
+                    assert!(was_kept, "no HTTP answer: {error}");
+                }
+            }
+        }
     }
 }
 

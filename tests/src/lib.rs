@@ -59,7 +59,7 @@ pub mod watch;
 
 pub use client::{Client, Era, RpcError, Wire};
 pub use events::Events;
-pub use http::{Http, Response, Server};
+pub use http::{Http, Kept, Response, Server};
 pub use line::Line;
 pub use process::{Ended, Process};
 pub use site::Site;

@@ -10,6 +10,7 @@
 
 mod components;
 mod dependencies;
+mod figures;
 mod guide;
 mod interface;
 mod machine;

@@ -9,6 +9,7 @@ mod build;
 mod demo;
 mod fuzz;
 mod hostile;
+mod instructions;
 mod languages;
 mod lint;
 mod report;
@@ -32,7 +33,11 @@ cargo xtask <verb>
   hostile run the hostile table, and write what it found into docs/containment.md
   build   target/release/belljar, target/plugins/*.wasm, target/guests/*.wasm
   languages  a provider in each language, as `belljar new` makes it: built and tested; installs what that takes
-  bench   what a read costs, in ratios: against the bare engine, and against rmcp without a sandbox
+  bench   what a read costs, in ratios: against the bare engine, and against what a user would pick instead
+          [--rounds N] [--only PROGRAM,...]  target/bench.json has the figures
+          --publish: a whole run, whose figures are written into docs/ and the README as well
+          --redraw: measure nothing, write docs/ and the README anew from docs/bench.json
+  instructions  what the hot paths cost, counted under valgrind, against the committed figures: [--accept | --prove]
   lint    formatting, clippy, documentation
   fuzz    what takes hostile bytes, under libFuzzer: [--target NAME] [--seconds N] [--keep]
   soak    many reads, a fifth of them hostile, watched from outside: [--reads N] [--svg FILE]
@@ -51,7 +56,8 @@ fn main() -> ExitCode {
         "hostile" => setup::wasm_target(&shell).and_then(|()| hostile::run(&shell)),
         "build" => setup::wasm_target(&shell).and_then(|()| build::run(&shell)),
         "languages" => languages(&shell),
-        "bench" => bench::run(&shell),
+        "bench" => bench::run(&shell, env::args().skip(2)),
+        "instructions" => instructions(&shell),
         "fuzz" => fuzz::run(&shell, env::args().skip(2)),
         "soak" => soak::run(&shell, env::args().skip(2)),
         "lint" => setup::wasm_target(&shell).and_then(|()| setup::lints(&shell)).and_then(|()| lint::run(&shell)),
@@ -75,6 +81,18 @@ fn languages(shell: &Shell) -> anyhow::Result<()> {
     tools::run(shell)?;
     build::run(shell)?;
     languages::run(shell).map(|took| println!("\n{took}"))
+}
+
+fn instructions(shell: &Shell) -> anyhow::Result<()> {
+    let arguments = || env::args().skip(2);
+    if arguments().all(|argument| matches!(argument.as_str(), "--accept" | "--prove")) {
+        if let Some(missing) = setup::valgrind(shell)? {
+            anyhow::bail!("{missing}");
+        }
+        setup::wasm_target(shell)?;
+        build::run(shell)?;
+    }
+    instructions::run(shell, arguments())
 }
 
 fn fail(error: &anyhow::Error) -> ExitCode {

@@ -61,6 +61,30 @@ pub(crate) fn deny(shell: &Shell) -> Result<Option<PathBuf>> {
     Ok(program.is_file().then_some(program))
 }
 
+/// Why instructions cannot be counted here, if they cannot. Where valgrind is missing, CI installs it.
+pub(crate) fn valgrind(shell: &Shell) -> Result<Option<&'static str>> {
+    const PROGRAM: &str = "valgrind";
+    if !cfg!(target_arch = "x86_64") {
+        return Ok(Some("the expected figures are those of x86-64"));
+    }
+    if shell::exists(PROGRAM) {
+        return Ok(None);
+    }
+    if !shell.ci {
+        return Ok(Some("valgrind is not installed: `apt-get install valgrind`, or as your system does it; CI does"));
+    }
+    println!("installing {PROGRAM}");
+    let is_root = shell::capture(Command::new("id").arg("-u"))?.trim() == "0";
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });
+        command.args(if is_root { [].as_slice() } else { &["--non-interactive", "apt-get"] }).arg("--quiet");
+        shell::run_quietly(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    apt(&["update"])?;
+    apt(&["install", "--yes", "--no-install-recommends", PROGRAM])?;
+    Ok(None)
+}
+
 /// Installs the clients. A family that cannot be installed is told, and in CI it is a failure.
 pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
     let mut missing = Vec::new();
@@ -79,6 +103,25 @@ pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
             bail!("the {family} clients are missing, and CI skips nothing: {reason}");
         }
         missing.push(Missing { family, reason });
+    }
+    Ok(missing)
+}
+
+/// Installs the servers that belljar is compared with. What cannot be installed is told, and in CI it is a failure.
+pub(crate) fn peers(shell: &Shell) -> Result<Vec<Missing>> {
+    let place = shell.root.join("tests/benches/peers");
+    let mut missing = Vec::new();
+    for (family, needs) in [("python", "python3"), ("node", "npm")] {
+        let installed = match family {
+            _ if !shell::exists(needs) => Err(anyhow::anyhow!("{needs} is not installed")),
+            "python" => environment(&place.join("py/requirements.txt"), &shell.target.join("peers/py"), "FastMCP"),
+            _ => packages(&place.join("node"), "the servers for Node"),
+        };
+        let Err(error) = installed else { continue };
+        if shell.ci {
+            return Err(error.context(format!("the {family} servers are missing, and CI skips nothing")));
+        }
+        missing.push(Missing { family, reason: format!("{error:#}") });
     }
     Ok(missing)
 }
@@ -104,13 +147,17 @@ pub(crate) fn environment(pins: &PathBuf, place: &Path, what: &str) -> Result<()
 }
 
 fn node(shell: &Shell) -> Result<()> {
-    let directory = shell.root.join("tests/e2e/clients/node");
+    packages(&shell.root.join("tests/e2e/clients/node"), "the TypeScript clients and the conformance suites")
+}
+
+/// Installs what the `package.json` in `directory` names, there.
+fn packages(directory: &Path, what: &str) -> Result<()> {
     let pins = [directory.join("package.json"), directory.join("package-lock.json")];
     let place = directory.join("node_modules");
-    install(&[&pins[0], &pins[1]], &place, "the TypeScript clients and the conformance suites", || {
+    install(&[&pins[0], &pins[1]], &place, what, || {
         // No package's install script runs: nothing here needs one, and they are other people's programs.
         let mut npm = Command::new("npm");
-        npm.current_dir(&directory).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
+        npm.current_dir(directory).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
         shell::run_quietly(&mut npm)
     })
 }

@@ -9,7 +9,7 @@ use crate::build::Part;
 use crate::report::Report;
 use crate::setup::{self, Missing};
 use crate::shell::Shell;
-use crate::{build, languages, lint, tools};
+use crate::{build, instructions, languages, lint, tools};
 
 /// A family of tests that needs a kernel with Landlock.
 const LANDLOCK: &str = "landlock";
@@ -41,6 +41,15 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
         return report.finish();
     }
     lint::steps(shell, &mut report);
+    match setup::valgrind(shell) {
+        Ok(None) => {
+            report.noted_step("instruction counts", || instructions::check(shell));
+            report.noted_step("instruction counts can fail", || instructions::prove(shell));
+        }
+        Ok(Some(reason)) if !shell.ci => report.skip("instruction counts", reason),
+        Ok(Some(reason)) => report.step("instruction counts", || bail!("{reason}, and CI skips nothing")),
+        Err(error) => report.step("instruction counts", || Err(error)),
+    }
     let mut skipped: Vec<_> = missing.iter().map(|missing| missing.family).collect();
     // What no set-up can bring: a kernel's feature. Whoever lacks it says so.
     let asked = std::env::var("BELLJAR_SKIP").unwrap_or_default();

@@ -73,7 +73,12 @@ impl Breaker {
     }
 
     /// Takes note of how a call ended. Says, where a pause begins, how long it is.
-    pub(super) fn ended(&self, operation: &Operation, error: Option<&ReadError>, now: Instant) -> Option<Duration> {
+    pub(super) fn ended(
+        &self,
+        operation: &Operation,
+        error: Option<&ReadError>,
+        now: impl FnOnce() -> Instant,
+    ) -> Option<Duration> {
         // What was refused before it ran, or withdrawn, says nothing about the provider.
         if matches!(
             error,
@@ -85,6 +90,7 @@ impl Breaker {
         if crash.is_none() && self.count.load(Ordering::Relaxed) == 0 {
             return None;
         }
+        let now = now();
         let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = match crash {
             None => {
@@ -141,10 +147,10 @@ mod tests {
     fn pauses_double_one_caller_tries_and_success_ends_it() {
         let (breaker, now) = (Breaker::default(), Instant::now());
         let bad = read("bad");
-        assert_eq!(breaker.ended(&bad, Some(&trap()), now), None);
-        assert_eq!(breaker.ended(&bad, Some(&trap()), now), None);
+        assert_eq!(breaker.ended(&bad, Some(&trap()), || now), None);
+        assert_eq!(breaker.ended(&bad, Some(&trap()), || now), None);
         assert!(breaker.check(&bad, now, TIME).is_ok(), "two failures are nothing unusual");
-        assert_eq!(breaker.ended(&bad, Some(&trap()), now), Some(FIRST));
+        assert_eq!(breaker.ended(&bad, Some(&trap()), || now), Some(FIRST));
         let refused = breaker.check(&bad, now, TIME).unwrap_err().to_string();
         assert!(
             refused.contains("trapped: unreachable; so it was 3 times in a row, and it is not asked again for 1s"),
@@ -154,10 +160,10 @@ mod tests {
         let now = now + FIRST;
         assert!(breaker.check(&bad, now, TIME).is_ok(), "one tries");
         assert!(breaker.check(&bad, now, TIME).is_err(), "the others wait for what becomes of it");
-        assert_eq!(breaker.ended(&bad, Some(&trap()), now), Some(FIRST * 2));
+        assert_eq!(breaker.ended(&bad, Some(&trap()), || now), Some(FIRST * 2));
         let now = now + FIRST * 2;
         assert!(breaker.check(&bad, now, TIME).is_ok());
-        assert_eq!(breaker.ended(&bad, None, now), None);
+        assert_eq!(breaker.ended(&bad, None, || now), None);
         assert!(breaker.check(&bad, now, TIME).is_ok());
         assert_eq!(breaker.count.load(Ordering::Relaxed), 0);
     }
@@ -166,15 +172,15 @@ mod tests {
     fn an_answer_that_says_no_is_no_crash_and_memory_is_bounded() {
         let (breaker, now) = (Breaker::default(), Instant::now());
         for _ in 0..10 {
-            assert_eq!(breaker.ended(&read("absent"), Some(&ReadError::NotFound), now), None);
+            assert_eq!(breaker.ended(&read("absent"), Some(&ReadError::NotFound), || now), None);
         }
         for n in 0..10 * REMEMBERED {
-            breaker.ended(&read(&n.to_string()), Some(&trap()), now);
+            breaker.ended(&read(&n.to_string()), Some(&trap()), || now);
         }
         assert_eq!(breaker.count.load(Ordering::Relaxed), REMEMBERED);
         let mut pause = None;
         for _ in 0..80 {
-            pause = breaker.ended(&read("x"), Some(&trap()), now);
+            pause = breaker.ended(&read("x"), Some(&trap()), || now);
         }
         assert_eq!(pause, Some(LONGEST));
     }

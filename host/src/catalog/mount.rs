@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 
@@ -127,7 +126,7 @@ pub(super) const BEING_WRITTEN: &str = "it is being written";
 /// A component file that was read.
 pub struct Source {
     /// The bytes.
-    pub bytes: Arc<[u8]>,
+    pub bytes: Vec<u8>,
     /// Their digest.
     pub digest: Digest,
     /// Something the operator should know about the file.
@@ -214,7 +213,7 @@ impl Source {
                 meta.len().div_ceil(1 << 20)
             ));
         }
-        let bytes = read_capped(&mut opened, cap).map_err(|error| fail(&error))?;
+        let bytes = read_capped(&mut opened, meta.len(), cap).map_err(|error| fail(&error))?;
         let stamp = Stamp::of(&meta);
         // When another file takes its place meanwhile, its entry changes; what was read of it is whole all the same.
         let after = opened.metadata().map(|meta| Stamp::of(&meta)).map_err(|error| fail(&error))?;
@@ -228,7 +227,7 @@ impl Source {
         } else {
             None
         };
-        Ok(Self { digest: Digest::of(&bytes), bytes: bytes.into(), warning, stamp })
+        Ok(Self { digest: Digest::of(&bytes), bytes, warning, stamp })
     }
 }
 

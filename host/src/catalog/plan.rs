@@ -87,11 +87,15 @@ pub(super) fn plan(mut files: Vec<String>, config: &Config) -> (Vec<Plan>, Vec<R
     let mut refused = Vec::new();
     let mut plans: BTreeMap<MountName, Plan> = BTreeMap::new();
     let base = |name: &MountName| format!("belljar://{name}/");
+    let mut stems: BTreeMap<MountName, &String> = BTreeMap::new();
+    for file in &files {
+        if let Some(name) = file.strip_suffix(".wasm").and_then(|stem| MountName::from_stem(stem).ok()) {
+            stems.entry(name).or_insert(file);
+        }
+    }
     for (name, mount) in &config.mounts {
         // A mount without a file of its own takes the file whose stem makes its name.
-        let own = files.iter().find(|file| {
-            file.strip_suffix(".wasm").and_then(|stem| MountName::from_stem(stem).ok()).as_ref() == Some(name)
-        });
+        let own = stems.get(name).copied();
         let file = mount.component.clone().or_else(|| own.cloned()).unwrap_or_else(|| format!("{name}.wasm"));
         if !present.contains(file.as_str()) {
             refused.push(Refused {

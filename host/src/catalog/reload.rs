@@ -4,26 +4,26 @@
 //! same mount. Where something cannot be served, what was served goes on, as far as the configuration still allows it: a
 //! broken file takes nothing down. What takes long to compile is swapped in when it is ready.
 
+mod looking;
 mod making;
 mod pace;
 mod told;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use cap_std::fs::Dir;
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
-use super::mount::{Stamp, look};
+use super::mount::Stamp;
 use super::plan::{Plan, files, plan};
 use super::{Catalog, Compiling, Mount, Quarantined, Refused, Snapshot, Source};
 use crate::config::Config;
 use crate::model::{Digest, MountName};
 use crate::sandbox::{Loaded, Sandbox};
+use looking::{Looked, Looking};
 pub use making::Within;
 use making::load_bare;
 pub use pace::Pace;
@@ -117,7 +117,7 @@ struct Seen {
 }
 
 /// What was found in a file, with the bytes where it was just read.
-type Found = Result<(Facts, Option<Arc<[u8]>>), String>;
+type Found = Result<(Facts, Option<Vec<u8>>), String>;
 
 /// What came of compiling: nothing, when the file is another one by now.
 type Worked = Option<Result<Loaded, String>>;
@@ -263,33 +263,23 @@ impl Loader {
         }
         self.seen.retain(|file, _| stamps.contains_key(file));
         for (plan, found) in known {
-            self.place(&mut next, &loaded, plan, found).await;
+            self.place(&mut next, &loaded, plan, found, None);
         }
-        let mut waiting = others.into_iter();
-        let mut looking = FuturesUnordered::new();
-        loop {
-            while looking.len() < LOADING
-                && let Some(plan) = waiting.next()
-            {
-                let dir = Arc::clone(&self.dir);
-                looking.push(async move {
-                    let (file, cap) = (plan.file.clone(), plan.limits.component);
-                    let read = spawn_blocking(move || read(&dir, &file, cap));
-                    (plan, read.await.unwrap_or_else(|error| (None, Err(error.to_string()))))
-                });
-            }
-            let Some((plan, (stamp, found))) = looking.next().await else { break };
+        let believed = self.failed.iter().filter(|(_, (_, until))| until.is_none_or(|until| until > Instant::now()));
+        let settled = loaded.keys().chain(believed.map(|(digest, _)| digest)).copied().collect();
+        let looking = Looking::new((&self.dir, &self.sandbox, &config), settled, others);
+        let mut looking = looking.start(!self.is_settled);
+        while let Some(Looked { plan, stamp, found, cached }) = looking.recv().await {
             if let Some(stamp) = stamp {
                 let facts = found.as_ref().map(|(facts, _)| facts.clone()).map_err(Clone::clone);
                 self.seen.insert(plan.file.clone(), Seen { stamp, cap: plan.limits.component, facts });
             }
-            self.place(&mut next, &loaded, plan, found).await;
+            self.place(&mut next, &loaded, plan, found, cached);
             // At the start there is nothing yet that all this would take the place of.
             if !self.is_settled && self.published.elapsed() >= RENEW {
                 self.show(&next);
             }
         }
-        drop(looking);
         self.failed.retain(|digest, _| {
             next.waiting.iter().any(|one| one.facts.digest == *digest)
                 || self.seen.values().any(|seen| seen.facts.as_ref().is_ok_and(|facts| facts.digest == *digest))
@@ -358,7 +348,9 @@ impl Loader {
         if !self.is_settled && self.state.waiting.is_empty() && !is_looked_at_again {
             self.is_settled = true;
             self.catalog.settle();
-            self.sandbox.tidy();
+            // It looks at every entry of the cache; nobody has to wait for that.
+            let sandbox = Arc::clone(&self.sandbox);
+            spawn_blocking(move || sandbox.tidy());
         }
     }
 
@@ -381,7 +373,7 @@ impl Loader {
                     None => {
                         let read = spawn_blocking(move || Source::read(&dir, &plan.file, plan.limits.component));
                         match read.await {
-                            Ok(Ok(source)) if source.digest == digest => source.bytes,
+                            Ok(Ok(source)) if source.digest == digest => source.bytes.into(),
                             _ => return (digest, None),
                         }
                     }
@@ -441,22 +433,4 @@ impl Loader {
         tell(&old, &snapshot, self.is_settled);
         self.catalog.publish(snapshot);
     }
-}
-
-/// Reads a file; what was read is known by its stamp, unless it may be changing at this very time.
-fn read(dir: &Dir, file: &str, cap: u64) -> (Option<Stamp>, Found) {
-    let (at, before) = (SystemTime::now(), Stamp::read(dir, file));
-    let found = look(dir, file, cap).map(|(source, profile)| {
-        let facts = Facts {
-            digest: source.digest,
-            uses: profile.kinds(),
-            completes: profile.optional().contains(&"completion"),
-            revises: profile.optional().contains(&"revisions"),
-            warning: source.warning,
-        };
-        (source.stamp(), facts, source.bytes)
-    });
-    let is_same = found.as_ref().map_or(true, |(stamp, ..)| Some(*stamp) == before);
-    let stamp = before.filter(|stamp| is_same && stamp.is_settled(at));
-    (stamp, found.map(|(_, facts, bytes)| (facts, Some(bytes))))
 }

@@ -160,7 +160,7 @@ pub(super) fn child() -> ExitCode {
     if let Err(error) = limited {
         return fail(&format!("the compiler process cannot be limited: {error}"));
     }
-    let wasm = match read_capped(std::io::stdin().lock().by_ref(), COMPONENT) {
+    let wasm = match read_capped(std::io::stdin().lock().by_ref(), 0, COMPONENT) {
         Ok(wasm) => wasm,
         Err(error) => return fail(&error.to_string()),
     };

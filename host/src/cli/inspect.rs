@@ -62,7 +62,7 @@ pub(super) fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
         return Err(Failure::Failed(format!("\"{shown}\" is not a regular file")));
     }
     #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
-    let bytes = File::open(path).and_then(|file| read_capped(file, MAX)).map_err(|error| fail(&error))?;
+    let bytes = File::open(path).and_then(|file| read_capped(file, meta.len(), MAX)).map_err(|error| fail(&error))?;
     Ok((shown, bytes))
 }
 

@@ -128,23 +128,42 @@ pub(super) fn templates(
 
 /// What a read gave. Private, unless the operator says otherwise of its mount.
 pub(super) fn reading(reading: Reading, mount: &Mount, is_modern: bool) -> ReadResourceResult {
+    let (mut out, contents) = apart(reading, mount, is_modern);
+    let whole = |(mut given, body): (ResourceContents, Body)| {
+        match (&mut given, body) {
+            (ResourceContents::TextResourceContents { text, .. }, Body::Text(body)) => *text = body,
+            (ResourceContents::BlobResourceContents { blob, .. }, Body::Blob(body)) => *blob = STANDARD.encode(body),
+            _ => {}
+        }
+        given
+    };
+    out.contents = contents.into_iter().map(whole).collect();
+    out
+}
+
+/// The same with the bodies beside what they belong to: no contents in the result, and nothing in each of these.
+pub(super) fn apart(
+    reading: Reading,
+    mount: &Mount,
+    is_modern: bool,
+) -> (ReadResourceResult, Vec<(ResourceContents, Body)>) {
     let digest = mount.digest.to_string();
     let contents = reading.contents.into_iter().map(|given| {
         let mut meta = meta(given.meta, &mount.name);
         meta.0.insert(DIGEST.to_owned(), digest.clone().into());
         let (uri, mime_type, meta) = (given.reference, given.mime_type, Some(meta));
-        match given.body {
-            Body::Text(text) => ResourceContents::TextResourceContents { uri, mime_type, text, meta },
-            Body::Blob(bytes) => {
-                ResourceContents::BlobResourceContents { uri, mime_type, blob: STANDARD.encode(bytes), meta }
-            }
-        }
+        let empty = match given.body {
+            Body::Text(_) => ResourceContents::TextResourceContents { uri, mime_type, text: String::new(), meta },
+            Body::Blob(_) => ResourceContents::BlobResourceContents { uri, mime_type, blob: String::new(), meta },
+        };
+        (empty, given.body)
     });
-    let mut out = ReadResourceResult::new(contents.collect());
+    let contents = contents.collect();
+    let mut out = ReadResourceResult::new(Vec::new());
     if is_modern {
         let fresh = reading.fresh_for.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let scope = if mount.cache.public { CacheScope::Public } else { CacheScope::Private };
         (out.ttl_ms, out.cache_scope) = (Some(fresh), Some(scope));
     }
-    out
+    (out, contents)
 }

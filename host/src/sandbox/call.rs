@@ -4,14 +4,14 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Engine, Error, Store, Trap, UpdateDeadline};
 
-use super::lane::Long;
+use super::lane::Progress;
 use super::output::Output;
 use super::state::State;
 use super::{Mounted, mask};
@@ -38,26 +38,9 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What one step of a call takes of a processor. The clock on the wall is cheap, and right for steps of a short call; a
-/// long one yields to others in the middle of its steps, and asks the kernel.
-enum Clock {
-    Wall(std::time::Instant),
-    Thread(Duration),
-}
 
-impl Clock {
-    fn start(is_long: bool) -> Self {
-        if is_long { Self::Thread(thread_time()) } else { Self::Wall(std::time::Instant::now()) }
-    }
-
-    fn stop(self) -> Duration {
-        match self {
-            Self::Wall(start) => start.elapsed(),
-            Self::Thread(start) => thread_time().saturating_sub(start),
-        }
-    }
-}
-
+/// What this thread took of a processor so far. The clock on the wall is cheaper, and right for steps of a short call; a long
+/// one yields to others in the middle of its steps.
 fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
@@ -81,7 +64,7 @@ pub(super) async fn run(
     mounted: &Mounted,
     permit: &Permit,
     operation: &Operation,
-    long: Long,
+    progress: &Arc<Progress>,
 ) -> Outcome {
     let started = Instant::now();
     let own = permit.limits();
@@ -91,17 +74,14 @@ pub(super) async fn run(
     let deadline = permit.deadline();
     let scope = Scope { mount: &mounted.name, limits, deadline, consent: permit.consent(), trail: &trail };
     let mut store = new_store(engine, mounted, &scope, permit.memory(), &output);
-    let flag = Arc::clone(&long);
-    let since = std::time::Instant::now();
-    // When the call began, as if it had computed all the time.
-    let began = Arc::new(AtomicU64::new(0));
-    let computing = Arc::clone(&began);
+    let own = Arc::clone(progress);
     store.epoch_deadline_callback(move |_| {
-        if Instant::now() >= deadline && Guard::Time.is_on() {
+        let now = Instant::now();
+        if now >= deadline && Guard::Time.is_on() {
             return Err(OutOfTime.into());
         }
-        if nanos(since.elapsed()).saturating_sub(computing.load(Ordering::Relaxed)) >= nanos(LONG) {
-            flag.store(true, Ordering::Relaxed);
+        if nanos(now - started).saturating_sub(own.began.load(Ordering::Relaxed)) >= nanos(LONG) {
+            own.is_long.store(true, Ordering::Relaxed);
         }
         // tokio's own yield goes to the back of the queue; wasmtime's built-in one is run again at once.
         Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
@@ -112,12 +92,14 @@ pub(super) async fn run(
     let ended = {
         let mut call = pin!(mounted.ready.run(&mut store, operation));
         let metered = poll_fn(|cx| {
-            began.store(nanos(since.elapsed().saturating_sub(cpu)), Ordering::Relaxed);
-            let clock = Clock::start(long.load(Ordering::Relaxed));
+            let before = Instant::now();
+            progress.began.store(nanos((before - started).saturating_sub(cpu)), Ordering::Relaxed);
+            let own_before = progress.is_long.load(Ordering::Relaxed).then(thread_time);
             let polled = call.as_mut().poll(cx);
-            let spent = clock.stop();
+            let now = Instant::now();
+            let spent = own_before.map_or(now - before, |own| thread_time().saturating_sub(own));
             cpu += spent;
-            permit.spent(spent);
+            permit.spent(now, spent);
             polled
         });
         if Guard::Time.is_on() { timeout_at(deadline, metered).await } else { Ok(metered.await) }
@@ -138,7 +120,7 @@ pub(super) async fn run(
         mask::result(&mut result, redactor);
     }
     let bytes = result.as_ref().map_or(0, |answer| size(answer) as u64);
-    for mut line in mounted.said.pass(output.lines(), std::time::Instant::now()) {
+    for mut line in mounted.said.pass(output.lines()) {
         redactor.inspect(|redactor| redactor.mask(&mut line));
         tracing::info!(target: "belljar::guest", mount = %mounted.name, "{line}");
     }

@@ -59,6 +59,9 @@ pub fn compile(wasm: &[u8]) -> Result<Vec<u8>, String> {
 /// For how long an entry is kept that no start asks for.
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// How often it is noted that an entry is in use: a start that asks for a thousand should not write as often.
+const NOTED: Duration = Duration::from_secs(24 * 3600);
+
 /// For how long a file may be on its way into the cache.
 const ARRIVING: Duration = Duration::from_secs(3600);
 
@@ -102,7 +105,7 @@ impl Cache {
     pub(super) fn refusal(&self, digest: &Digest) -> Option<String> {
         let file = self.dir.open(self.refusal_name(digest)).ok()?;
         note_use(&file);
-        let bytes = read_capped(file, 4 << 10).ok()?;
+        let bytes = read_capped(file, 1 << 10, 4 << 10).ok()?;
         let (mac, why) = bytes.split_at_checked(32)?;
         let mac: [u8; 32] = mac.try_into().ok()?;
         (self.refusal_mac(digest, why) == blake3::Hash::from_bytes(mac))
@@ -172,15 +175,22 @@ impl Cache {
         let (code, mac) = self.names(digest);
         let (mac, mut file) = (self.dir.open(&mac).ok()?, self.dir.open(&code).ok()?);
         [&mac, &file].into_iter().for_each(note_use);
-        let stored: [u8; 32] = read_capped(mac, 32).ok()?.try_into().ok()?;
+        let stored: [u8; 32] = read_capped(mac, 32, 32).ok()?.try_into().ok()?;
         let mut hasher = self.hasher(digest);
         hasher.update_reader(&mut file).ok()?;
         // Constant-time, by blake3's own comparison.
         if hasher.finalize() != blake3::Hash::from_bytes(stored) && Guard::Cache.is_on() {
             tracing::warn!(%digest, "compiled code in the cache is damaged or was not made by this belljar; compiling again");
+            self.forget(digest);
             return None;
         }
         Some(file)
+    }
+
+    /// Removes the component's code, so that nobody looks at it once more.
+    pub(super) fn forget(&self, digest: &Digest) {
+        // Where it cannot be removed, it is looked at once more.
+        let _ = self.dir.remove_file(self.names(digest).0);
     }
 
     /// Keeps `code`, atomically.
@@ -231,12 +241,15 @@ pub(super) fn load_fresh(engine: &Engine, code: &[u8]) -> wasmtime::Result<Compo
     }
 }
 
-/// Reads at most `cap` bytes.
+/// Reads at most `cap` bytes. `expected`: about how many there will be, so that room is made once.
 ///
 /// # Errors
 /// When there are more, or reading fails.
-pub fn read_capped(source: impl Read, cap: u64) -> std::io::Result<Vec<u8>> {
+pub fn read_capped(source: impl Read, expected: u64, cap: u64) -> std::io::Result<Vec<u8>> {
+    // One byte more than is expected, so that the end is seen in the same room.
+    let room = usize::try_from(expected.min(cap).saturating_add(1)).unwrap_or_default();
     let mut bytes = Vec::new();
+    bytes.try_reserve_exact(room)?;
     source.take(cap.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > cap {
         return Err(std::io::Error::other(format!("larger than {}", crate::model::error::show_bytes(cap))));
@@ -244,9 +257,14 @@ pub fn read_capped(source: impl Read, cap: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Notes that an entry of the cache is in use.
+/// Notes that an entry of the cache is in use, unless that was noted lately.
 fn note_use(file: &File) {
     use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
+    let noted = file.metadata().and_then(|meta| meta.modified());
+    // A time in the future is no time at which it was noted.
+    if noted.is_ok_and(|at| at.into_std().elapsed().is_ok_and(|age| age < NOTED)) {
+        return;
+    }
     let at = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
     // Where it cannot be noted, the entry is removed one day, and made again.
     let _ = futimens(file, &Timestamps { last_access: at(UTIME_OMIT), last_modification: at(UTIME_NOW) });
@@ -286,6 +304,39 @@ mod tests {
         std::fs::rename(&path, temp.path().join(cache.names(&other).0)).unwrap();
         std::fs::copy(temp.path().join(cache.names(&digest).1), temp.path().join(cache.names(&other).1)).unwrap();
         assert!(cache.load(&engine, &other).unwrap().is_none(), "another component's code under this name");
+    }
+
+    #[test]
+    fn what_is_damaged_is_looked_at_once() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
+        let engine = engine::host(1).unwrap();
+        let wasm = wat::parse_str("(component)").unwrap();
+        let (digest, mut code) = (Digest::of(&wasm), compile(&wasm).unwrap());
+        let cache = Cache::new(dir, [7; 32], &engine);
+        cache.store(&digest, &code).unwrap();
+        code[100] ^= 1;
+        std::fs::write(temp.path().join(cache.names(&digest).0), &code).unwrap();
+        assert!(cache.knows(&digest));
+        assert!(cache.load(&engine, &digest).unwrap().is_none());
+        assert!(!cache.knows(&digest), "it has to be compiled");
+        code[100] ^= 1;
+        cache.store(&digest, &code).unwrap();
+        assert!(cache.load(&engine, &digest).unwrap().is_some());
+    }
+
+    #[test]
+    fn that_an_entry_is_used_is_noted_once_a_day() {
+        let temp = tempfile::NamedTempFile::new().unwrap();
+        let (now, hour) = (SystemTime::now(), Duration::from_secs(3600));
+        let noted = |at| {
+            temp.as_file().set_modified(at).unwrap();
+            note_use(&File::from_std(temp.reopen().unwrap()));
+            temp.as_file().metadata().unwrap().modified().unwrap() != at
+        };
+        assert!(!noted(now - hour));
+        assert!(noted(now - 25 * hour));
+        assert!(noted(now + 25 * hour), "a clock that was wrong");
     }
 
     #[test]

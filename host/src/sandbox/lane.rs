@@ -8,13 +8,12 @@ pub(super) mod apart;
 
 use std::any::Any;
 use std::future::poll_fn;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
 
-use futures_util::FutureExt;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
@@ -25,11 +24,30 @@ use crate::model::{Guard, Outcome, ReadError};
 /// took three and four times as long (`cargo xtask bench`, fair).
 const NICE: i32 = 19;
 
-/// A call under way, with everything it needs.
-type Call = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+/// A call under way, with everything it needs. On the heap from the beginning: what waits for it is moved more than once,
+/// and would take it along.
+pub(super) type Call = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// Set when a call has computed for longer than a tick of the epoch.
-pub(super) type Long = Arc<AtomicBool>;
+/// A panic of ours under a guest's call ends that call.
+struct Caught(Call);
+
+impl Future for Caught {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let polled = catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx)));
+        polled.unwrap_or_else(|panic| Poll::Ready(panicked(panic.as_ref())))
+    }
+}
+
+/// How a call gets on, as it is told from inside of it and looked at from outside.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// Whether it has computed for longer than a tick of the epoch.
+    pub(super) is_long: AtomicBool,
+    /// When it began, as if it had computed all the time: nanoseconds after it did.
+    pub(super) began: AtomicU64,
+}
 
 /// The lanes of one sandbox.
 pub(super) struct Lanes {
@@ -45,23 +63,17 @@ impl Lanes {
     }
 
     /// Runs `call`: from here on when it is expected to be short, else in the slow lane. Dropping the future stops it.
-    pub(super) async fn run<F>(&self, call: F, is_quick: bool, long: Long) -> Outcome
-    where
-        F: Future<Output = Outcome> + Send + 'static,
-    {
-        // A panic of ours under a guest's call ends that call.
-        let call = AssertUnwindSafe(call).catch_unwind();
-        let call: Call = Box::pin(call.map(|ended| ended.unwrap_or_else(|panic| panicked(panic.as_ref()))));
-        let mut front = Front { call: Some(call), lanes: self };
+    pub(super) async fn run(&self, call: Call, is_quick: bool, progress: Arc<Progress>) -> Outcome {
+        let mut front = Front { call: Some(Caught(call)), lanes: self };
         if is_quick || !Guard::Lane.is_on() {
             let polled = poll_fn(|cx| {
                 let Some(call) = front.call.as_mut() else { return Poll::Ready(None) };
-                match call.as_mut().poll(cx) {
+                match Pin::new(call).poll(cx) {
                     Poll::Ready(outcome) => {
                         front.call = None;
                         Poll::Ready(Some(outcome))
                     }
-                    Poll::Pending if long.load(Ordering::Relaxed) && Guard::Lane.is_on() => Poll::Ready(None),
+                    Poll::Pending if progress.is_long.load(Ordering::Relaxed) && Guard::Lane.is_on() => Poll::Ready(None),
                     Poll::Pending => Poll::Pending,
                 }
             });
@@ -85,7 +97,7 @@ impl Drop for Lanes {
 
 /// A call on the front.
 struct Front<'a> {
-    call: Option<Call>,
+    call: Option<Caught>,
     lanes: &'a Lanes,
 }
 
@@ -151,22 +163,22 @@ mod tests {
     async fn a_call_moves_when_it_is_long_and_only_then() {
         let lanes = Lanes::start().unwrap();
         let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let long = Long::default();
-        let (own, marks) = (Arc::clone(&long), Arc::clone(&seen));
-        let call = async move {
+        let progress = Arc::<Progress>::default();
+        let (own, marks) = (Arc::clone(&progress), Arc::clone(&seen));
+        let call = Box::pin(async move {
             marks.lock().unwrap().push(nice());
             tokio::time::sleep(Duration::from_millis(1)).await;
             marks.lock().unwrap().push(nice());
-            own.store(true, Ordering::Relaxed);
+            own.is_long.store(true, Ordering::Relaxed);
             tokio::task::yield_now().await;
             marks.lock().unwrap().push(nice());
             answer()
-        };
-        assert!(matches!(lanes.run(call, true, long).await.result, Err(ReadError::NotFound)));
+        });
+        assert!(matches!(lanes.run(call, true, progress).await.result, Err(ReadError::NotFound)));
         let front = nice();
         assert_eq!(*seen.lock().unwrap(), [front, front, NICE.max(front)]);
-        let call = async { Outcome::failed(ReadError::Provider(nice().to_string())) };
-        let outcome = lanes.run(call, false, Long::default()).await;
+        let call = Box::pin(async { Outcome::failed(ReadError::Provider(nice().to_string())) });
+        let outcome = lanes.run(call, false, Arc::default()).await;
         assert!(matches!(outcome.result, Err(ReadError::Provider(at)) if at == NICE.max(front).to_string()));
     }
 
@@ -174,11 +186,11 @@ mod tests {
     async fn a_panic_is_an_answer_in_both_lanes() {
         let lanes = Lanes::start().unwrap();
         for is_quick in [true, false] {
-            let call = async { panic!("planted") };
-            let outcome = lanes.run(call, is_quick, Long::default()).await;
+            let call = Box::pin(async { panic!("planted") });
+            let outcome = lanes.run(call, is_quick, Arc::default()).await;
             assert!(matches!(outcome.result, Err(ReadError::Internal(why)) if why.contains("planted")));
         }
-        let fine = lanes.run(async { answer() }, false, Long::default()).await;
+        let fine = lanes.run(Box::pin(async { answer() }), false, Arc::default()).await;
         assert!(matches!(fine.result, Err(ReadError::NotFound)));
     }
 
@@ -188,13 +200,13 @@ mod tests {
         for is_quick in [true, false] {
             let held = Arc::new(());
             let inner = Arc::clone(&held);
-            let call = async move {
+            let call = Box::pin(async move {
                 let _inner = inner;
                 loop {
                     tokio::task::yield_now().await;
                 }
-            };
-            let run = lanes.run(call, is_quick, Long::default());
+            });
+            let run = lanes.run(call, is_quick, Arc::default());
             assert!(tokio::time::timeout(Duration::from_millis(20), run).await.is_err());
             let gone = async {
                 while Arc::strong_count(&held) > 1 {

@@ -40,10 +40,11 @@ struct Written {
 
 impl Rate {
     /// Those of `lines` that may still be written; where a new window begins, what the last one had no room for is told.
-    pub(super) fn pass(&self, mut lines: Vec<String>, now: Instant) -> Vec<String> {
-        if lines.is_empty() || !Guard::Output.is_on() {
-            return lines;
-        }
+    pub(super) fn pass(&self, lines: Vec<String>) -> Vec<String> {
+        if lines.is_empty() || !Guard::Output.is_on() { lines } else { self.pass_at(lines, Instant::now()) }
+    }
+
+    fn pass_at(&self, mut lines: Vec<String>, now: Instant) -> Vec<String> {
         let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if written.since.is_none_or(|since| now.saturating_duration_since(since) >= WINDOW) {
             if written.dropped > 0 {
@@ -161,10 +162,10 @@ mod tests {
     fn a_mount_that_talks_all_the_time_is_heard_now_and_then() {
         let (rate, now) = (Rate::default(), Instant::now());
         let lines = |n: usize| vec!["line".to_owned(); n];
-        assert_eq!(rate.pass(lines(RATE - 1), now).len(), RATE - 1);
-        assert_eq!(rate.pass(lines(10), now).len(), 1);
-        assert_eq!(rate.pass(lines(10), now).len(), 0);
-        let later = rate.pass(lines(1), now + WINDOW);
+        assert_eq!(rate.pass_at(lines(RATE - 1), now).len(), RATE - 1);
+        assert_eq!(rate.pass_at(lines(10), now).len(), 1);
+        assert_eq!(rate.pass_at(lines(10), now).len(), 0);
+        let later = rate.pass_at(lines(1), now + WINDOW);
         assert_eq!(later, ["(19 lines of earlier calls were dropped)", "line"]);
     }
 

@@ -5,8 +5,10 @@
 //! stop that lets answers finish.
 
 mod answer;
+mod calm;
 mod house;
 mod session;
+mod short;
 mod wire;
 
 use std::convert::Infallible;
@@ -28,11 +30,14 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::answer::{Answer, Untaken};
+use self::calm::Calm;
 use self::house::{Guest, House, Stage};
 use self::session::InFlight;
+use self::short::Own;
 use self::wire::Wire;
 use super::{DRAIN, MAX_MESSAGE, message};
 use crate::mcp::Handler;
+use crate::mcp::plain::{Nobody, Plain};
 use crate::mcp::subscriptions::Ready;
 use crate::model::Guard;
 
@@ -58,6 +63,9 @@ pub struct Bounds {
     pub untaken: usize,
     /// How long answers under way may take after a stop was asked for.
     pub drain: Duration,
+    /// Whether plain requests go the short way: without it rmcp serves everything, and says the same at several times the
+    /// cost.
+    pub short: bool,
 }
 
 impl Default for Bounds {
@@ -71,6 +79,7 @@ impl Default for Bounds {
             write: Duration::from_secs(10),
             untaken: 256 << 20,
             drain: DRAIN,
+            short: true,
         }
     }
 }
@@ -85,6 +94,9 @@ struct Front {
     sessions: Arc<LocalSessionManager>,
     untaken: Arc<Untaken>,
     in_flight: InFlight,
+    own: Own,
+    nobody: Nobody,
+    cancel: CancellationToken,
 }
 
 /// Serves on `listener` until `stop`, then lets answers under way finish.
@@ -114,10 +126,19 @@ pub async fn serve(
     sessions.session_config.completed_cache_ttl = Duration::ZERO;
     let sessions = Arc::new(sessions);
     let untaken = Arc::new(Untaken::new(bounds.untaken, Arc::clone(handler.budget()), bounds.write));
-    let own = handler.clone();
-    let inner = StreamableHttpService::new(move || Ok(own.for_session()), Arc::clone(&sessions), config);
-    let front =
-        Arc::new(Front { inner, handler: handler.clone(), bounds, sessions, untaken, in_flight: InFlight::default() });
+    let each = handler.clone();
+    let inner = StreamableHttpService::new(move || Ok(each.for_session()), Arc::clone(&sessions), config);
+    let front = Arc::new(Front {
+        inner,
+        handler: handler.clone(),
+        bounds,
+        sessions,
+        untaken,
+        in_flight: InFlight::default(),
+        own: Own::new(own),
+        nobody: Nobody::new(handler.clone()),
+        cancel: cancel.clone(),
+    });
     let house = House::new(bounds.connections, house::PATIENCE);
     let graceful = GracefulShutdown::new();
     let mut builder = hyper::server::conn::http1::Builder::new();
@@ -158,9 +179,10 @@ pub async fn serve(
         let write = Guard::Untaken.is_on().then_some(bounds.write);
         let connection = graceful
             .watch(builder.serve_connection(TokioIo::new(Wire::new(stream, write, Arc::clone(&entry.guest))), service));
-        tokio::spawn(async move {
+        tokio::spawn(Calm::new(async move {
             let mut connection = std::pin::pin!(connection);
             tokio::select! {
+                biased;
                 ended = connection.as_mut() => {
                     if let Err(error) = ended {
                         tracing::debug!("connection: {error}");
@@ -172,7 +194,7 @@ pub async fn serve(
                     entry.guest.is_cut();
                 }
             }
-        });
+        }));
     }
     drop(listener);
     handler.close();
@@ -199,6 +221,11 @@ impl Front {
             (Bytes::new(), None)
         };
         guest.is_at(Stage::Served);
+        if self.bounds.short
+            && let Some(plain) = self.own.plain(&parts, &message)
+        {
+            return self.plain(&guest, plain).await;
+        }
         let is_json = parts
             .headers
             .get(header::CONTENT_TYPE)
@@ -236,6 +263,14 @@ impl Front {
         let id = left.id();
         let untaken = Arc::clone(&self.untaken);
         response.map(|body| Answer::stream(body, untaken, guest, id, left))
+    }
+
+    /// Answers a request that goes the short way.
+    async fn plain(&self, guest: &Arc<Guest>, plain: Plain) -> Response<Body> {
+        let id = plain.id().clone();
+        let answer = self.handler.answer(plain, self.nobody.peer(), self.cancel.child_token()).await;
+        // Whatever it says: rmcp's other statuses are for what is none of a plain request's troubles.
+        json(StatusCode::OK, Answer::given(answer.into(), Arc::clone(&self.untaken), Arc::clone(guest), || Some(id)))
     }
 
     async fn whole(
@@ -277,7 +312,7 @@ impl Front {
         if let Err((code, why, id)) = message::check_cursor(&body) {
             return Err(refuse(StatusCode::OK, code, why, id));
         }
-        let held = match session.zip(message::id(&body)) {
+        let held = match session.and_then(|session| Some((session, message::id(&body)?))) {
             None => None,
             Some((session, id)) => match self.in_flight.hold(session, id) {
                 Ok(held) => Some(held),
@@ -323,7 +358,11 @@ fn unreadable(body: &Bytes) -> Response<Body> {
 
 fn refuse(status: StatusCode, code: ErrorCode, why: String, id: Option<RequestId>) -> Response<Body> {
     let body = serde_json::to_vec(&JsonRpcError::new(id, ErrorData::new(code, why, None))).unwrap_or_default();
-    let mut response = Response::new(Body::from(body));
+    json(status, Body::from(body))
+}
+
+fn json(status: StatusCode, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

@@ -3,20 +3,25 @@
 //! rmcp's own line transport ignores a line that is too long or is not JSON, and the client waits for ever; this one
 //! answers. Nothing but messages is ever written to standard output.
 
-use std::collections::HashSet;
-use std::sync::{Arc, PoisonError};
+mod short;
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use rmcp::RoleServer;
 use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcError, JsonRpcNotification, RequestId};
-use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::service::{Peer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
+use self::short::Short;
 use super::message::Refused;
 use super::{DRAIN, MAX_MESSAGE, message};
 use crate::mcp::outbox::Outbox;
+use crate::mcp::plain::Plain;
 use crate::mcp::subscriptions::Door;
 use crate::mcp::{Handler, fault};
 use crate::model::Guard;
@@ -29,6 +34,8 @@ pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(
     let (input, output) = rmcp::transport::io::stdio_pipes();
     let lines = Lines::new(input, output, Arc::clone(handler.outbox()));
     let (pending, ended) = (Arc::clone(&lines.pending), Arc::clone(&lines.ended));
+    let peer = Arc::new(OnceLock::new());
+    let lines = Short::new(lines, handler.clone(), Arc::clone(&peer));
     let served = async {
         let service = match rmcp::serve_server(Door::new(handler.clone()), lines).await {
             Ok(service) => service,
@@ -36,6 +43,7 @@ pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(
             Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(format!("the connection could not be opened: {error}")),
         };
+        let _ = peer.set(service.peer().clone());
         service.waiting().await.map(|_| ()).map_err(|error| format!("the connection failed: {error}"))
     };
     tokio::select! {
@@ -74,8 +82,9 @@ const FAREWELL: std::time::Duration = std::time::Duration::from_millis(1500);
 /// What a connection still owes its client.
 #[derive(Default)]
 struct Pending {
-    /// Requests that were read, and neither answered nor withdrawn.
-    ids: std::sync::Mutex<HashSet<RequestId>>,
+    /// Requests that were read, and neither answered nor withdrawn; each with what withdraws it, for those that are not
+    /// rmcp's.
+    ids: std::sync::Mutex<HashMap<RequestId, CancellationToken>>,
     changed: Notify,
 }
 
@@ -93,23 +102,29 @@ enum Turned {
 const MAX_PENDING: usize = 512;
 
 impl Pending {
-    fn with<T>(&self, work: impl FnOnce(&mut HashSet<RequestId>) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<RequestId, CancellationToken>) -> T) -> T {
         work(&mut self.ids.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Counts a request, if it may be begun.
-    fn add(&self, id: &RequestId) -> Result<(), Turned> {
+    /// Counts a request, if it may be begun; gives what withdraws it.
+    fn add(&self, id: &RequestId) -> Result<CancellationToken, Turned> {
         self.with(|ids| match ids.len() {
             MAX_PENDING.. if Guard::Pending.is_on() => Err(Turned::TooMany),
-            _ if !ids.insert(id.clone()) && Guard::Pending.is_on() => Err(Turned::Taken),
-            _ => Ok(()),
+            _ if ids.contains_key(id) && Guard::Pending.is_on() => Err(Turned::Taken),
+            _ => {
+                let withdrawn = CancellationToken::new();
+                ids.insert(id.clone(), withdrawn.clone());
+                Ok(withdrawn)
+            }
         })
     }
 
-    fn remove(&self, id: &RequestId) {
-        if self.with(|ids| ids.remove(id)) {
+    fn remove(&self, id: &RequestId) -> Option<CancellationToken> {
+        let removed = self.with(|ids| ids.remove(id));
+        if removed.is_some() {
             self.changed.notify_waiters();
         }
+        removed
     }
 
     /// Waits until every request is answered.
@@ -128,6 +143,16 @@ impl Pending {
 enum Line {
     Whole,
     TooLong,
+    End,
+}
+
+/// What is to be done next.
+enum Came {
+    /// Something for rmcp.
+    Message(Box<RxJsonRpcMessage<RoleServer>>),
+    /// A request that goes the short way, and what withdraws it.
+    Plain(Plain, CancellationToken),
+    /// Nothing any more.
     End,
 }
 
@@ -178,27 +203,33 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
     /// What a request is answered that is not begun, and with which id.
     fn begin(&self, message: &RxJsonRpcMessage<RoleServer>) -> Result<(), (Option<RequestId>, ErrorData)> {
         match message {
-            RxJsonRpcMessage::<RoleServer>::Request(request) => {
-                self.pending.add(&request.id).map_err(|turned| match turned {
-                    Turned::TooMany => {
-                        let why = format!("{MAX_PENDING} requests are pending already");
-                        (Some(request.id.clone()), fault::busy(&why))
-                    }
-                    // Not with that id: it would be taken for the answer to the first one.
-                    Turned::Taken => {
-                        (None, ErrorData::new(ErrorCode::INVALID_REQUEST, message::is_taken(&request.id), None))
-                    }
-                })
-            }
+            RxJsonRpcMessage::<RoleServer>::Request(request) => self.begin_request(&request.id).map(|_| ()),
             RxJsonRpcMessage::<RoleServer>::Notification(JsonRpcNotification {
                 notification: ClientNotification::CancelledNotification(withdrawn),
                 ..
             }) => {
-                withdrawn.params.request_id.iter().for_each(|id| self.pending.remove(id));
+                // What is rmcp's is withdrawn by rmcp.
+                let all = withdrawn.params.request_id.iter().filter_map(|id| self.pending.remove(id));
+                all.for_each(|withdrawn| withdrawn.cancel());
                 Ok(())
             }
             _ => Ok(()),
         }
+    }
+
+    /// Counts a request; gives what withdraws it.
+    ///
+    /// # Errors
+    /// As [`Lines::begin`].
+    fn begin_request(&self, id: &RequestId) -> Result<CancellationToken, (Option<RequestId>, ErrorData)> {
+        self.pending.add(id).map_err(|turned| match turned {
+            Turned::TooMany => {
+                let why = format!("{MAX_PENDING} requests are pending already");
+                (Some(id.clone()), fault::busy(&why))
+            }
+            // Not with that id: it would be taken for the answer to the first one.
+            Turned::Taken => (None, ErrorData::new(ErrorCode::INVALID_REQUEST, message::is_taken(id), None)),
+        })
     }
 
     /// Answers in rmcp's place.
@@ -229,6 +260,60 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         }
         Ok(())
     }
+    /// What is to be done next. With a `peer`, plain requests go the short way. May be dropped at any await and called again.
+    async fn next(&mut self, peer: Option<&Peer<RoleServer>>) -> Came
+    where
+        W: Send + 'static,
+    {
+        loop {
+            self.outbox.room().await;
+            if let Err(error) = self.replied().await {
+                tracing::debug!("standard output: {error}");
+                return Came::End;
+            }
+            let refused = match self.read_line().await {
+                Ok(Line::Whole) => {
+                    let plain = peer.and_then(|peer| {
+                        Plain::read(&self.line).filter(|plain| plain.is_whole() || plain.is_of_session(peer))
+                    });
+                    let begun = match plain {
+                        Some(plain) => {
+                            self.line.clear();
+                            self.begin_request(plain.id()).map(|withdrawn| Came::Plain(plain, withdrawn))
+                        }
+                        None => {
+                            let parsed = parse(&self.line);
+                            self.line.clear();
+                            match parsed {
+                                Ok(Some(message)) => self.begin(&message).map(|()| Came::Message(Box::new(message))),
+                                Ok(None) => continue,
+                                Err((code, why, id)) => Err((id, ErrorData::new(code, why, None))),
+                            }
+                        }
+                    };
+                    match begun {
+                        Ok(came) => return came,
+                        Err(refused) => refused,
+                    }
+                }
+                Ok(Line::TooLong) => {
+                    let why = format!("a message has at most {MAX_MESSAGE} bytes");
+                    (None, ErrorData::new(ErrorCode::INVALID_REQUEST, why, None))
+                }
+                Ok(Line::End) => {
+                    self.ended.notify_one();
+                    return Came::End;
+                }
+                Err(error) => {
+                    tracing::debug!("standard input: {error}");
+                    self.ended.notify_one();
+                    return Came::End;
+                }
+            };
+            let (id, error) = refused;
+            self.answer(id, error);
+        }
+    }
 }
 
 /// Writes a line whole: the lock is held until its end.
@@ -236,6 +321,15 @@ async fn write_line<W: AsyncWrite + Unpin>(output: &Mutex<W>, line: &[u8]) -> st
     let mut output = output.lock().await;
     output.write_all(line).await?;
     output.flush().await
+}
+
+/// Writes an answer, which is counted until it is taken.
+async fn say<W: AsyncWrite + Unpin>(output: &Mutex<W>, outbox: &Outbox, mut line: Vec<u8>) -> std::io::Result<()> {
+    line.push(b'\n');
+    outbox.put(line.len());
+    let written = write_line(output, &line).await;
+    outbox.take(line.len());
+    written
 }
 
 /// Reads one line as a message, or says how to answer it; `None`: nothing to do.
@@ -271,12 +365,9 @@ where
                 TxJsonRpcMessage::<RoleServer>::Error(error) => error.id.clone(),
                 _ => None,
             };
-            let mut line = serde_json::to_vec(&message)?;
+            let line = serde_json::to_vec(&message)?;
             drop(message);
-            line.push(b'\n');
-            outbox.put(line.len());
-            let written = write_line(&output, &line).await;
-            outbox.take(line.len());
+            let written = say(&output, &outbox, line).await;
             if let Some(id) = answered {
                 pending.remove(&id);
             }
@@ -285,43 +376,10 @@ where
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        loop {
-            self.outbox.room().await;
-            if let Err(error) = self.replied().await {
-                tracing::debug!("standard output: {error}");
-                return None;
-            }
-            let refused = match self.read_line().await {
-                Ok(Line::Whole) => {
-                    let parsed = parse(&self.line);
-                    self.line.clear();
-                    match parsed {
-                        Ok(Some(message)) => match self.begin(&message) {
-                            Ok(()) => return Some(message),
-                            Err((id, error)) => {
-                                self.answer(id, error);
-                                continue;
-                            }
-                        },
-                        Ok(None) => continue,
-                        Err(refused) => refused,
-                    }
-                }
-                Ok(Line::TooLong) => {
-                    (ErrorCode::INVALID_REQUEST, format!("a message has at most {MAX_MESSAGE} bytes"), None)
-                }
-                Ok(Line::End) => {
-                    self.ended.notify_one();
-                    return None;
-                }
-                Err(error) => {
-                    tracing::debug!("standard input: {error}");
-                    self.ended.notify_one();
-                    return None;
-                }
-            };
-            let (code, why, id) = refused;
-            self.answer(id, ErrorData::new(code, why, None));
+        match self.next(None).await {
+            Came::Message(message) => Some(*message),
+            // Without a peer, none does.
+            Came::Plain(..) | Came::End => None,
         }
     }
 

@@ -3,10 +3,14 @@
 //! Machines are shared and noisy. So two things are always compared in one run, round by round, by processor time and
 //! by the median; no figure is asserted.
 
+pub mod plot;
+pub mod tree;
+
 use std::pin::Pin;
 use std::sync::Arc;
 
 use belljar::sandbox::{Compile, NotCompiled, compile};
+pub use belljar_figures::{Record, verdict::names};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Compiles in this process: a bench trusts what it measures.
@@ -42,16 +46,7 @@ impl Samples {
 
     /// The sample below which `share` of all lie.
     pub fn quantile(&self, share: f64) -> f64 {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        #[expect(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "an index"
-        )]
-        let at = (share * (sorted.len().saturating_sub(1)) as f64).round() as usize;
-        sorted.get(at).copied().unwrap_or(f64::NAN)
+        belljar_figures::quantile(&self.0, share)
     }
 
     /// The median.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::looking::Cached;
 use super::{Facts, Found, KEPT, Loader, State, Waiting};
 use crate::catalog::mount::BEING_WRITTEN;
 use crate::catalog::plan::Plan;
@@ -30,13 +31,24 @@ pub(super) async fn load_bare(
     ambient: &Ambient,
     (name, bytes, digest): (&MountName, Arc<[u8]>, &Digest),
 ) -> Result<Loaded, String> {
-    let nothing = Requested::default().configure(ambient)?;
-    sandbox.load(name, bytes, digest, nothing).await
+    sandbox.load(name, bytes, digest, nothing(ambient)?).await
+}
+
+/// The grants of nobody.
+pub(super) fn nothing(ambient: &Ambient) -> Result<Held, String> {
+    Requested::default().configure(ambient)
 }
 
 impl Loader {
     /// Decides what is served for `plan`.
-    pub(super) async fn place(&self, next: &mut State, loaded: &HashMap<Digest, Arc<Mount>>, plan: Plan, found: Found) {
+    pub(super) fn place(
+        &self,
+        next: &mut State,
+        loaded: &HashMap<Digest, Arc<Mount>>,
+        plan: Plan,
+        found: Found,
+        cached: Cached,
+    ) {
         let old = self.state.served.get(&plan.name);
         let (facts, bytes) = match found {
             Ok(found) => found,
@@ -66,22 +78,20 @@ impl Loader {
             next.may_change |= until.is_some();
             return self.refuse(next, old, &plan, &why.clone());
         }
-        let given = bytes.clone();
-        let Some(bytes) = bytes.filter(|_| self.sandbox.knows(&facts.digest)) else {
-            // Until it is compiled, what was there goes on.
-            if !self.keep(next, old, &plan) {
-                // It comes out of quarantine when there is something that can be served.
-                let held_back = |one: &&Quarantined| one.name == plan.name && one.base == plan.base;
-                next.quarantined.extend(self.state.quarantined.iter().find(held_back).cloned());
+        match cached {
+            Some(Ok(loaded)) => self.make(next, old, &plan, &facts, &loaded),
+            Some(Err(why)) => self.refuse(next, old, &plan, &why),
+            None => {
+                // Until it is compiled, what was there goes on.
+                if !self.keep(next, old, &plan) {
+                    // It comes out of quarantine when there is something that can be served.
+                    let held_back = |one: &&Quarantined| one.name == plan.name && one.base == plan.base;
+                    next.quarantined.extend(self.state.quarantined.iter().find(held_back).cloned());
+                }
+                let kept: usize = next.waiting.iter().flat_map(|one| &one.bytes).map(|bytes| bytes.len()).sum();
+                let bytes = bytes.filter(|bytes| kept + bytes.len() <= KEPT).map(Into::into);
+                next.waiting.push(Waiting { plan, facts, bytes });
             }
-            let kept: usize = next.waiting.iter().flat_map(|one| &one.bytes).map(|bytes| bytes.len()).sum();
-            let bytes = given.filter(|bytes| kept + bytes.len() <= KEPT);
-            next.waiting.push(Waiting { plan, facts, bytes });
-            return;
-        };
-        match load_bare(&self.sandbox, &self.config.ambient, (&plan.name, bytes, &facts.digest)).await {
-            Ok(loaded) => self.make(next, old, &plan, &facts, &loaded),
-            Err(why) => self.refuse(next, old, &plan, &why),
         }
     }
 

@@ -16,7 +16,7 @@ pub(super) fn tell(old: &Snapshot, new: &Snapshot, is_settled: bool) {
                 Some(before) if before != mount.digest => {
                     tracing::info!(mount = %mount.name, "exchanged: {before} before, {} now", mount.digest);
                 }
-                Some(_) if !old.mounts().iter().any(|before| Arc::ptr_eq(before, mount)) => {
+                Some(_) if !old.find(&mount.name).is_some_and(|before| Arc::ptr_eq(before, mount)) => {
                     tracing::info!(mount = %mount.name, "served as the configuration says now");
                 }
                 Some(_) => {}
@@ -29,7 +29,7 @@ pub(super) fn tell(old: &Snapshot, new: &Snapshot, is_settled: bool) {
     for one in new.quarantined().iter().filter(|one| !old.quarantined().contains(one)) {
         tracing::error!(mount = %one.name, "in quarantine: {}", one.reason());
     }
-    for refused in new.refused().iter().filter(|refused| !old.refused().contains(refused)) {
+    for refused in new.refused().iter().filter(|refused| old.refused().binary_search(refused).is_err()) {
         let goes_on = new.mounts().iter().any(|mount| mount.name.as_str() == refused.name);
         let what = if goes_on { "is not taken over" } else { "is not served" };
         tracing::warn!("\"{}\" {what}: {}", refused.name, refused.reason);

@@ -111,7 +111,7 @@ impl Answer {
         Body::new(Self { inner, untaken, guest, id, current, counted: None, over: false, left })
     }
 
-    /// A body that is there already. Says no when it does not fit: then there is the one that `busy` makes.
+    /// A body that is there already.
     pub(super) async fn whole(
         inner: Body,
         untaken: Arc<Untaken>,
@@ -119,7 +119,17 @@ impl Answer {
         id: impl FnOnce() -> Option<RequestId>,
     ) -> Body {
         // Bodies of one frame do not fail.
-        let mut current = inner.collect().await.map(|all| all.to_bytes()).unwrap_or_default();
+        let bytes = inner.collect().await.map(|all| all.to_bytes()).unwrap_or_default();
+        Self::given(bytes, untaken, guest, id)
+    }
+
+    /// The answer in `current`. When it does not fit, there is the one that `busy` makes.
+    pub(super) fn given(
+        mut current: Bytes,
+        untaken: Arc<Untaken>,
+        guest: Arc<Guest>,
+        id: impl FnOnce() -> Option<RequestId>,
+    ) -> Body {
         let counted = untaken.count(current.len()).unwrap_or_else(|Full| {
             current = busy(id()).into();
             None

@@ -3,11 +3,13 @@
 //! A client that connects and says nothing, or takes its answer drop by drop, costs nobody else their place.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::model::Guard;
@@ -50,7 +52,7 @@ struct Guests {
 pub(super) struct Guest {
     stage: Mutex<(Stage, Instant)>,
     /// By when what is being written must have been taken.
-    due: watch::Sender<Option<Instant>>,
+    due: Mutex<Option<Instant>>,
     cut: CancellationToken,
 }
 
@@ -81,7 +83,7 @@ impl House {
         guests.next += 1;
         let guest = Arc::new(Guest {
             stage: Mutex::new((Stage::Silent, Instant::now())),
-            due: watch::Sender::new(None),
+            due: Mutex::default(),
             cut: CancellationToken::new(),
         });
         guests.inside.insert(number, Arc::clone(&guest));
@@ -126,7 +128,7 @@ impl Guest {
 
     /// Says by when what is being written must have been taken.
     pub(super) fn is_due(&self, by: Option<Instant>) {
-        self.due.send_if_modified(|due| std::mem::replace(due, by) != by);
+        *self.due.lock().unwrap_or_else(PoisonError::into_inner) = by;
     }
 
     /// It ends before its client has taken everything: nothing is kept for it any more.
@@ -139,26 +141,23 @@ impl Guest {
         self.cut.is_cancelled()
     }
 
-    /// Waits until the connection has to end: it gives way, or takes too long for its answer.
+    /// Waits until the connection has to end: it gives way, or takes too long for its answer. To be polled by the task that
+    /// serves the connection, after it: what is [due](Self::is_due) is said from there, and looked at here, without a wake
+    /// for each answer.
     pub(super) async fn over(&self) {
-        let mut due = self.due.subscribe();
-        let late = async {
-            loop {
-                let by = *due.borrow_and_update();
-                let late = async {
-                    match by {
-                        Some(by) => sleep_until(by).await,
-                        None => std::future::pending().await,
-                    }
-                };
-                tokio::select! {
-                    () = late => return,
-                    // The sender is ours.
-                    _ = due.changed() => {}
+        let mut late: Option<Pin<Box<Sleep>>> = None;
+        let late = poll_fn(|cx| match *self.due.lock().unwrap_or_else(PoisonError::into_inner) {
+            // A timer that has begun is kept: nearly every answer is taken before its time.
+            None => Poll::Pending,
+            Some(by) => {
+                let late = late.get_or_insert_with(|| Box::pin(sleep_until(by)));
+                if late.deadline() != by {
+                    late.as_mut().reset(by);
                 }
+                late.as_mut().poll(cx)
             }
-        };
-        tokio::select! { () = self.cut.cancelled() => {}, () = late => {} }
+        });
+        tokio::select! { biased; () = self.cut.cancelled() => {}, () = late => {} }
     }
 }
 
@@ -201,15 +200,19 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_taken_in_time_ends_the_connection() {
         let entry = House::new(1, PATIENCE).enter().unwrap();
-        let guest = Arc::clone(&entry.guest);
-        let over = tokio::spawn(async move { guest.over().await });
+        let guest = &entry.guest;
         let soon = || Some(Instant::now() + Duration::from_millis(100));
-        entry.guest.is_due(soon());
-        tokio::task::yield_now().await;
-        entry.guest.is_due(None);
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        assert!(!over.is_finished(), "it was taken");
-        entry.guest.is_due(soon());
-        over.await.unwrap();
+        let taken = async {
+            guest.is_due(soon());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            guest.is_due(None);
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            guest.is_due(soon());
+            std::future::pending::<()>().await;
+        };
+        let began = Instant::now();
+        // One task, as for a connection.
+        tokio::select! { biased; () = taken => {}, () = guest.over() => {} }
+        assert!(began.elapsed() >= Duration::from_millis(450), "the first was taken");
     }
 }

@@ -2,61 +2,28 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::pin::Pin;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::admission::Admission;
-use crate::admission::budget::Budget;
-use crate::audit::Sink;
-use crate::catalog::Catalog;
-use crate::config::Watch;
-use crate::gateway::Gateway;
-use crate::gateway::consent::Consents;
-use crate::gateway::watching::Watching;
-use crate::mcp::cursor::Cursors;
-use crate::sandbox::{Compile, NotCompiled, Options, Sandbox};
-
-struct NoCompiler;
-
-impl Compile for NoCompiler {
-    fn compile(&self, _: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>> {
-        Box::pin(async { Err(NotCompiled::once("nothing is compiled here".to_owned())) })
-    }
-}
+use crate::mcp::tests::handler;
 
 /// A server without mounts, in this process.
-struct Served {
-    address: SocketAddr,
+pub(super) struct Served {
+    pub(super) address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Served {
-    fn start(bounds: Bounds) -> Self {
+    pub(super) fn start(bounds: Bounds) -> Self {
         let (tell, address) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async move {
-                let compiler = Arc::new(NoCompiler);
-                let sandbox =
-                    Sandbox::new(Options { calls: 1, cache: None, descriptors: 8, key: [0; 32], compiler }).unwrap();
-                let catalog = Arc::new(Catalog::new(Budget::new(1 << 30)));
-                catalog.settle();
-                let time = Duration::from_secs(1);
-                let gateway = Gateway::new(
-                    catalog,
-                    Arc::new(sandbox),
-                    Admission::new(1, Budget::new(1 << 30)),
-                    Sink::off(),
-                    Consents::new(&[0; 32], None),
-                    Watching::new(Watch::default(), None),
-                    time,
-                );
-                let handler = Handler::new(Arc::new(gateway), Arc::new(Cursors::new(&[0; 32])), "http");
+                let handler = handler("http");
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 tell.send(listener.local_addr().unwrap()).unwrap();
                 let stop = async {
@@ -80,6 +47,13 @@ impl Served {
             "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {length}\r\n{headers}\r\n{body}",
             self.address
         )
+    }
+
+    /// The whole answer to a request that asks for its connection to be closed.
+    pub(super) fn exchange(&self, request: &[u8]) -> String {
+        let mut stream = self.connect();
+        stream.write_all(request).unwrap();
+        rest(&mut stream)
     }
 
     /// The status and the whole answer to a request whose connection is closed afterwards.

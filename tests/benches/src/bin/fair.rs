@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use belljar_benches::{Samples, process_cpu};
+use belljar_benches::{Record, Samples, process_cpu};
 use belljar_tests::{Client, Era, Http, Server, Site};
 use serde_json::json;
 
@@ -126,14 +126,19 @@ fn main() {
         println!(
             "\n| short reads over HTTP, medians of {rounds} rounds | alone | with {CROWD} mounts that spin in 250 ms calls | ratio |\n|---|---|---|---|"
         );
-        for (name, alone, crowd) in [
-            ("latency, median, us", &alone.median, &crowd.median),
-            ("latency, p99, us", &alone.p99, &crowd.p99),
-            ("reads a second", &alone.rate, &crowd.rate),
+        let mut record = Record::new();
+        for (name, unit, alone, crowd) in [
+            ("latency, median, us", "us", &alone.median, &crowd.median),
+            ("latency, p99, us", "us", &alone.p99, &crowd.p99),
+            ("reads a second", "reads/s", &alone.rate, &crowd.rate),
         ] {
+            let group = format!("short reads over HTTP, {name}");
+            record.row(&group, "alone", unit, &alone.0);
+            record.row(&group, &format!("beside {CROWD} mounts that compute without end"), unit, &crowd.0);
             let (alone, crowd) = (alone.median(), crowd.median());
             println!("| {name} | {alone:.0} | {crowd:.0} | {:.2}x |", crowd / alone);
         }
+        record.hand_over().expect("a file that can be written");
         println!(
             "\n{} calls spun; a list over all mounts beside them: median {:.0} us, p99 {:.0} us; {:.0} us CPU a read alone",
             spun.load(Ordering::Relaxed),

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use belljar_benches::{Samples, process_cpu};
+use belljar_benches::{Record, Samples, process_cpu};
 use belljar_tests::{Client, Era, Site, Stdio, places, process};
 use serde_json::Value;
 
@@ -61,8 +61,16 @@ fn main() {
         "| language | component, KiB | compiled, KiB | first compile, ms | start from the cache, ms | a read, processor us | the guest's memory, MiB | fuel of a read | belljar's RSS, MiB |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
+    let mut record = Record::new();
     for mut one in all {
         let (memory, fuel) = used(&one.site);
+        record.row("a provider in each language, a read over stdio in a fresh sandbox", &one.lang, "us", &one.read.0);
+        record.note(&format!(
+            "component {:.0} KiB, first compile {:.0} ms, start from the cache {:.1} ms, {memory:.1} MiB in the guest",
+            one.size / 1024.0,
+            one.compiled,
+            one.start.median() / 1000.0
+        ));
         #[expect(clippy::cast_precision_loss, reason = "to be read by people")]
         let rss = one.client.wire().process.memory() as f64 / f64::from(1 << 20);
         println!(
@@ -75,6 +83,7 @@ fn main() {
             one.read.median(),
         );
     }
+    record.hand_over().expect("a file that can be written");
 }
 
 /// What `cargo xtask languages` has built.

@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use belljar_benches::{Samples, process_cpu, row};
+use belljar_benches::{Record, Samples, process_cpu, row};
 use belljar_tests::{Client, Era, Site, Stdio};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn cost(samples: &mut Samples, client: &mut Client<Stdio>, times: u32, mut work:
     samples.add(process_cpu(id) - before, times);
 }
 
-fn served_again() {
+fn served_again(record: &mut Record) {
     let start = |cache: &str| {
         let site = Site::new();
         site.mount_as("guest_imp", "imp.wasm");
@@ -45,6 +45,8 @@ fn served_again() {
     println!("| | median us | middle half | ratio |\n|---|---|---|---|");
     println!("{}", row("a run of the guest", &fresh, &fresh));
     println!("{}", row("served again", &cached, &fresh));
+    let group = "a read of 1 KiB over stdio, which its provider allows to be served again";
+    record.row(group, "a run of the guest", "us", &fresh.0).row(group, "served again", "us", &cached.0);
 }
 
 /// A site with so many mounts that list so many resources each.
@@ -80,7 +82,7 @@ fn page(client: &mut Client<Stdio>, cursor: &Value) -> Value {
     client.request("resources/list", params).expect("a page")
 }
 
-fn pages(title: &str, cases: &[(usize, usize)]) {
+fn pages(record: &mut Record, title: &str, cases: &[(usize, usize)]) {
     println!("\n{title}\n");
     println!(
         "| mounts x resources | first walk, ms | memory for each resource, bytes | first page, us | next page, us | ratio |\n|---|---|---|---|---|---|"
@@ -105,9 +107,12 @@ fn pages(title: &str, cases: &[(usize, usize)]) {
                 cost(&mut at_next, &mut client, 5, |client| drop(page(client, &next)));
             }
         }
+        let name = format!("{mounts} x {resources}");
+        record.row(title, &name, "us", &at_first.0);
+        record.note(&format!("first walk {} ms", walked.as_millis()));
         let ratio = at_first.median() / *base.get_or_insert_with(|| at_first.median());
         println!(
-            "| {mounts} x {resources} | {} | {} | {:.0} | {} | {ratio:.2}x |",
+            "| {name} | {} | {} | {:.0} | {} | {ratio:.2}x |",
             walked.as_millis(),
             memory / u64::try_from(count).unwrap_or(1).max(1),
             at_first.median(),
@@ -116,7 +121,7 @@ fn pages(title: &str, cases: &[(usize, usize)]) {
     }
 }
 
-fn watched() {
+fn watched(record: &mut Record) {
     const STREAMS: usize = 10;
     const URIS: usize = 1000;
     let site = Site::new();
@@ -156,10 +161,11 @@ fn watched() {
     #[expect(clippy::cast_precision_loss, reason = "a count")]
     let each = round * 1000.0 / (STREAMS * URIS) as f64;
     println!("| {:.2}% | {:.2}% | {round:.2} | {each:.2} |", idle * 100.0, busy * 100.0);
+    record.row("a look at 10,000 watched resources of one mount that tells revisions", "each of them", "us", &[each]);
     drop(streams);
 }
 
-fn shared() {
+fn shared(record: &mut Record) {
     const READERS: usize = 64;
     let site = Site::new();
     site.mount_as("guest_imp", "imp.wasm");
@@ -182,15 +188,20 @@ fn shared() {
     println!("| | median us | middle half | ratio |\n|---|---|---|---|");
     println!("{}", row("different ones", &different, &different));
     println!("{}", row("the same one", &same, &different));
+    let group = "64 readers at once, of a resource that takes 10 ms to make, all together";
+    record.row(group, "of different ones", "us", &different.0).row(group, "of the same one", "us", &same.0);
 }
 
 fn main() {
-    served_again();
+    let mut record = Record::new();
+    served_again(&mut record);
     pages(
+        &mut record,
         "A page of the list, of at most 1,000 entries, over stdio: how it grows with the list",
         &[(1, 1000), (1, 10), (1, 10_000), (1, 100_000), (1, 1_000_000)],
     );
-    pages("The same, how it grows with the mounts", &[(1, 1000), (100, 1000), (1000, 1000)]);
-    watched();
-    shared();
+    pages(&mut record, "A page of the list, how it grows with the mounts", &[(1, 1000), (100, 1000), (1000, 1000)]);
+    watched(&mut record);
+    shared(&mut record);
+    record.hand_over().expect("a file that can be written");
 }

@@ -1,8 +1,10 @@
 //! A server with the same answers and no sandbox: rmcp alone. The native ceiling that belljar is compared with.
 //!
-//! `native` serves stdio, `native --http` serves HTTP on a free loopback port and says which on standard error.
+//! `native` serves stdio, `native --http` serves HTTP on a free loopback port and says which on standard error. With `--file
+//! FILE` it reads that file anew for each `belljar://files/page.txt`.
 #![expect(clippy::expect_used, clippy::print_stderr, reason = "a bench ends at the first surprise, and says its port")]
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -16,7 +18,9 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rmcp::{RoleServer, ServerHandler};
 
 #[derive(Clone)]
-struct Native;
+struct Native {
+    file: Option<PathBuf>,
+}
 
 impl ServerHandler for Native {
     fn get_info(&self) -> ServerConfig {
@@ -28,7 +32,10 @@ impl ServerHandler for Native {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(vec![Resource::new("belljar://sized/text/1024", "text")]))
+        // As many, and of the same form, as `guest_sized` lists with `SIZED_COUNT=100`.
+        let names = (1..=100).map(|n| format!("n/{n:06}"));
+        let all = names.map(|name| Resource::new(format!("belljar://sized/{name}"), name));
+        Ok(ListResourcesResult::with_all_items(all.collect()))
     }
 
     async fn read_resource(
@@ -37,6 +44,12 @@ impl ServerHandler for Native {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let missing = || ErrorData::resource_not_found("resource not found", None);
+        if let Some(file) = self.file.as_ref().filter(|_| request.uri == "belljar://files/page.txt") {
+            // Without a hop to another thread: a small file is in memory.
+            let text = std::fs::read_to_string(file).map_err(|_| missing())?;
+            let contents = ResourceContents::text(text, request.uri);
+            return Ok(ReadResourceResult::new(vec![contents]).into());
+        }
         let (kind, bytes) =
             request.uri.strip_prefix("belljar://sized/").and_then(|r| r.split_once('/')).ok_or_else(missing)?;
         let bytes: usize = bytes.parse().map_err(|_| missing())?;
@@ -52,13 +65,16 @@ impl ServerHandler for Native {
 
 #[tokio::main]
 async fn main() {
-    if std::env::args().nth(1).as_deref() != Some("--http") {
-        let service = rmcp::serve_server(Native, rmcp::transport::io::stdio_pipes()).await.expect("a client");
+    let mut file = std::env::args_os().skip_while(|argument| argument != "--file");
+    let native = Native { file: file.nth(1).map(PathBuf::from) };
+    if !std::env::args().any(|argument| argument == "--http") {
+        let service = rmcp::serve_server(native, rmcp::transport::io::stdio_pipes()).await.expect("a client");
         let _ = service.waiting().await;
         return;
     }
     let config = StreamableHttpServerConfig::default().with_json_response(true);
-    let service = StreamableHttpService::new(|| Ok(Native), Arc::new(LocalSessionManager::default()), config);
+    let service =
+        StreamableHttpService::new(move || Ok(native.clone()), Arc::new(LocalSessionManager::default()), config);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     eprintln!("listening on http://{}/mcp", listener.local_addr().expect("an address"));
     axum::serve(listener, axum::Router::new().route_service("/mcp", service)).await.expect("it serves");

@@ -1,4 +1,5 @@
 //! Answers with as many bytes as the reference says: `text/1024`, `blob/1048576`. For measuring what the host adds.
+//! `lines/1000` computes so many lines of text, as providers do that make text out of figures.
 //!
 //! Lists three of these, or, when `SIZED_COUNT` is set, that many of its own: `n/000001`, `n/000002`, and so on. Nothing of
 //! it ever changes, and its revisions say so.
@@ -46,11 +47,16 @@ impl Provider for Measured {
         Ok(match kind {
             "text" => Contents::text(reference, "x".repeat(number)).mime_type("text/plain"),
             "blob" => Contents::blob(reference, vec![0xA5; number]).mime_type("application/octet-stream"),
+            "lines" => Contents::text(reference, lines(number)).mime_type("text/plain"),
             "n" if self.lists(number) => Contents::text(reference, number.to_string()).mime_type("text/plain"),
             _ => return Err(Error::NotFound),
         }
         .into())
     }
+}
+
+fn lines(number: usize) -> String {
+    (1..=number).map(|n| format!("{n}: {} {:#x}\n", n * n, n * 31)).collect()
 }
 
 impl Measured {
@@ -83,6 +89,9 @@ mod tests {
         let three = Measured { count: None };
         let reading = three.read("text/10").unwrap();
         assert!(matches!(&reading.contents[0].body, belljar_guest::Body::Text(text) if text.len() == 10));
+        let reading = three.read("lines/2").unwrap();
+        let lines = "1: 1 0x1f\n2: 4 0x3e\n";
+        assert!(matches!(&reading.contents[0].body, belljar_guest::Body::Text(text) if text == lines));
         assert!(three.read("text/x").is_err() && three.read("n/000001").is_err());
         assert_eq!(three.list_resources(None).unwrap().resources.len(), 3);
     }

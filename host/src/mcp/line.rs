@@ -1,0 +1,144 @@
+//! The answer to a read as the bytes that are sent, written once: bodies go from where the sandbox put them into their
+//! place in the message, text escaped and blobs in base64 on the way. Everything around them is rmcp's own types, written
+//! by the JSON library, with a hole where a body belongs.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::model::{RequestId, ResourceContents, ServerJsonRpcMessage, ServerResult};
+use serde::Serialize;
+
+use super::escape::escape;
+use super::wire;
+use crate::catalog::Mount;
+use crate::model::{Body, Reading};
+
+/// Where the contents of a result belong.
+const CONTENTS: &[u8] = b"\"contents\":[]";
+
+/// Where text belongs.
+const TEXT: &[u8] = b"\"text\":\"\"";
+
+/// Where a blob belongs.
+const BLOB: &[u8] = b"\"blob\":\"\"";
+
+/// Bytes of a blob that are encoded together, and what they become: they stay near.
+const PART: usize = 3 << 10;
+
+/// The whole message that answers request `id` with `reading`, without a line break. `is_modern`: as [`wire::reading`].
+pub(super) fn reading(id: RequestId, reading: Reading, mount: &Mount, is_modern: bool) -> Vec<u8> {
+    let (mut result, contents) = wire::apart(reading, mount, is_modern);
+    if !is_modern {
+        // As rmcp does: older peers do not know it.
+        result.result_type = None;
+    }
+    let around = json(&ServerJsonRpcMessage::response(ServerResult::ReadResourceResult(result), id));
+    let (head, tail) = apart(&around, CONTENTS);
+    let mut out = Vec::with_capacity(around.len() + contents.iter().map(|(_, body)| room(body)).sum::<usize>());
+    out.extend_from_slice(head);
+    for (at, (given, body)) in contents.into_iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        one(&mut out, &given, body);
+    }
+    out.extend_from_slice(tail);
+    out
+}
+
+/// Appends one piece of contents.
+fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body) {
+    let around = json(given);
+    let hole = if matches!(body, Body::Text(_)) { TEXT } else { BLOB };
+    let (head, tail) = apart(&around, hole);
+    out.extend_from_slice(head);
+    match &body {
+        Body::Text(text) => escape(out, text),
+        Body::Blob(bytes) => encode(out, bytes),
+    }
+    out.extend_from_slice(tail);
+}
+
+/// Appends `bytes` in base64.
+fn encode(out: &mut Vec<u8>, bytes: &[u8]) {
+    let mut encoded = [0; PART / 3 * 4];
+    for part in bytes.chunks(PART) {
+        // There is room for every part.
+        let len = STANDARD.encode_slice(part, &mut encoded).unwrap_or_default();
+        out.extend_from_slice(encoded.get(..len).unwrap_or_default());
+    }
+}
+
+/// Bytes that a piece of contents takes at the least; text with many escapes takes more.
+fn room(body: &Body) -> usize {
+    const AROUND: usize = 512;
+    AROUND
+        + match body {
+            Body::Text(text) => text.len() + text.len() / 16,
+            Body::Blob(bytes) => bytes.len().div_ceil(3) * 4,
+        }
+}
+
+fn json(of: &impl Serialize) -> Vec<u8> {
+    // Strings, numbers and what was JSON before: that cannot fail.
+    serde_json::to_vec(of).unwrap_or_default()
+}
+
+/// What comes before and after that which belongs into the first `hole`. Nothing that comes before it in `json` can look
+/// like one: a quote within a string has a backslash before it.
+fn apart<'a>(json: &'a [u8], hole: &[u8]) -> (&'a [u8], &'a [u8]) {
+    // Into the brackets, or between the quotes.
+    let at = memchr::memmem::find(json, hole).map_or(json.len(), |at| at + hole.len() - 1);
+    json.split_at(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::model::{Contents, Limits, MountName};
+
+    /// What rmcp makes of the same.
+    fn by_rmcp(id: RequestId, given: Reading, mount: &Mount, is_modern: bool) -> Value {
+        let mut result = ServerResult::ReadResourceResult(wire::reading(given, mount, is_modern));
+        if !is_modern {
+            result.strip_result_type_for_legacy_peer();
+        }
+        serde_json::to_value(ServerJsonRpcMessage::response(result, id)).unwrap()
+    }
+
+    #[test]
+    fn an_answer_is_what_rmcp_would_have_said() {
+        let holes = String::from_utf8([CONTENTS, TEXT, BLOB].concat()).unwrap();
+        let all: Vec<char> = ('\u{0}'..='\u{17f}').chain(['\u{2028}', '\u{1f600}']).collect();
+        let texts = [String::new(), "x".to_owned(), holes.clone(), all.iter().cycle().take(5000).collect()];
+        let bytes: Vec<u8> = (0..=255).cycle().take(3 * PART + 1).collect();
+        let blobs = [0, 1, 2, 3, PART - 1, PART, PART + 1, bytes.len()].map(|len| bytes[..len].to_vec());
+        let bodies: Vec<Body> = texts.into_iter().map(Body::Text).chain(blobs.into_iter().map(Body::Blob)).collect();
+        let contents = |body: &Body| {
+            let meta = vec![
+                ("a".to_owned(), format!("[{{{holes}}}]")),
+                (holes.clone(), "null".to_owned()),
+                ("\"text\":\"".to_owned(), "1".to_owned()),
+            ];
+            let reference = format!("belljar://m/{holes}\\\"text\":\"");
+            Contents { reference, mime_type: Some("text/plain".to_owned()), body: body.clone(), meta }
+        };
+        let mount = Mount::plain(MountName::new("m").unwrap(), "belljar://m/", Limits::default());
+        for id in [RequestId::Number(-7), RequestId::String(holes.as_str().into()), RequestId::String("\\\"".into())] {
+            for is_modern in [true, false] {
+                for fresh_for in [None, Some(Duration::from_millis(1500))] {
+                    let each = bodies.iter().map(|body| vec![contents(body)]);
+                    for contents in each.chain([bodies.iter().map(contents).collect()]) {
+                        let given = Reading { contents, fresh_for };
+                        let own = reading(id.clone(), given.clone(), &mount, is_modern);
+                        let own: Value = serde_json::from_slice(&own).unwrap();
+                        assert_eq!(own, by_rmcp(id.clone(), given, &mount, is_modern));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What the figures are judged by: each aim, what was measured, and whether it is met.
+
+use crate::{Record, Spread, of};
+
+/// The names of rows that aims are about.
+pub mod names {
+    /// belljar: a fresh sandbox, every limit, a record.
+    pub const BELLJAR: &str = "belljar";
+    /// The same SDK without a sandbox.
+    pub const NATIVE: &str = "rmcp, no sandbox";
+    /// FastMCP.
+    pub const FASTMCP: &str = "FastMCP";
+    /// A server on the SDK for TypeScript.
+    pub const SDK: &str = "TypeScript SDK";
+    /// The reference server for Node.
+    pub const EVERYTHING: &str = "server-everything";
+    /// The reference server for files, on stdio: it has nothing else.
+    pub const FILESYSTEM: &str = "server-filesystem, on stdio";
+}
+
+/// The bound of an aim.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// One aim.
+struct Aim {
+    what: &'static str,
+    unit: &'static str,
+    bound: Bound,
+    /// The same bound, for more than is asked.
+    stretch: Option<f64>,
+    measured: fn(&Record) -> Option<Spread>,
+}
+
+/// What came of one aim.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// What is judged.
+    pub what: &'static str,
+    /// The bound, for people.
+    pub aim: String,
+    /// What was measured, for people; empty where nothing was.
+    pub measured: String,
+    /// `met`, `met, the stretch too`, `missed`, `no data`.
+    pub word: &'static str,
+}
+
+fn ratio(record: &Record, group: &str, row: &str, base: &str) -> Option<Spread> {
+    Some(record.find(group, row)?.over(record.find(group, base)?))
+}
+
+fn value(record: &Record, group: &str, row: &str) -> Option<Spread> {
+    Some(record.find(group, row)?.spread())
+}
+
+/// The group of everything that runs in one process.
+const INSIDE: &str = "one process, 1 KiB text";
+
+/// How much more a fresh sandbox costs with the engine's own settings than with ours, over a call on a live instance.
+fn stock(record: &Record) -> Option<Spread> {
+    let [live, fresh, stock] = ["live instance", "Sandbox::call", "stock pooling"].map(|row| record.find(INSIDE, row));
+    let (live, fresh, stock) = (live?, fresh?, stock?);
+    let times = |live: f64, fresh: f64, stock: f64| (stock - live) / (fresh - live);
+    let rounds = live.rounds.iter().zip(&fresh.rounds).zip(&stock.rounds);
+    let rounds: Vec<f64> = rounds.map(|((live, fresh), stock)| times(*live, *fresh, *stock)).collect();
+    Some(of(&rounds, times(live.spread().value, fresh.spread().value, stock.spread().value)))
+}
+
+const AIMS: [Aim; 17] = {
+    use Bound::{AtLeast, AtMost};
+    use names::{BELLJAR, EVERYTHING, FASTMCP, FILESYSTEM, NATIVE};
+    const fn aim(what: &'static str, unit: &'static str, bound: Bound, measured: fn(&Record) -> Option<Spread>) -> Aim {
+        Aim { what, unit, bound, stretch: None, measured }
+    }
+    const fn stretched(mut aim: Aim, stretch: f64) -> Aim {
+        aim.stretch = Some(stretch);
+        aim
+    }
+    [
+        aim("`sandbox::call` of a 1 KiB read over the bare tuned engine", "x", AtMost(1.15), |r| {
+            ratio(r, INSIDE, "Sandbox::call", "bare engine")
+        }),
+        aim("a fresh sandbox over a call on a live instance, 1 KiB", "us", AtMost(10.0), |r| {
+            Some(r.find(INSIDE, "Sandbox::call")?.above(r.find(INSIDE, "live instance")?))
+        }),
+        aim("the same with stock pooling settings, over ours", "x", AtLeast(4.0), stock),
+        stretched(
+            aim("HTTP read 1 KiB, belljar over bare rmcp with no sandbox at all", "x", AtMost(1.3), |r| {
+                ratio(r, "HTTP, 1 KiB text", BELLJAR, NATIVE)
+            }),
+            1.15,
+        ),
+        aim("stdio read 1 KiB, belljar over bare rmcp", "x", AtMost(2.5), |r| {
+            ratio(r, "stdio, 1 KiB text", BELLJAR, NATIVE)
+        }),
+        stretched(
+            aim("HTTP read 1 KiB, FastMCP over belljar", "x", AtLeast(13.0), |r| {
+                ratio(r, "HTTP, 1 KiB text", FASTMCP, BELLJAR)
+            }),
+            15.0,
+        ),
+        stretched(
+            aim("HTTP read 1 KiB, server-everything over belljar (warm)", "x", AtLeast(6.0), |r| {
+                ratio(r, "HTTP, 1 KiB text", EVERYTHING, BELLJAR)
+            }),
+            8.0,
+        ),
+        aim("4 KiB file through `files` over HTTP, over server-filesystem on stdio", "x", AtMost(1.0), |r| {
+            ratio(r, "HTTP, 4 KiB file", BELLJAR, FILESYSTEM)
+        }),
+        aim("1 MiB text over HTTP, belljar over bare rmcp", "x", AtMost(1.3), |r| {
+            ratio(r, "HTTP, 1 MiB text", BELLJAR, NATIVE)
+        }),
+        aim("all limits, metering and audit on against off, a 1 ms read", "x", AtMost(1.05), |r| {
+            ratio(r, "limits and records, a read of 1 ms", "on", "off")
+        }),
+        aim("100 cached Rust components ready and listed", "ms", AtMost(100.0), |r| {
+            value(r, "start, warm cache", "100 components")
+        }),
+        aim("1,000 cached Rust components ready and listed", "ms", AtMost(1000.0), |r| {
+            value(r, "start, warm cache", "1,000 components")
+        }),
+        aim("RSS per idle mounted Rust component", "MiB", AtMost(0.6), |r| {
+            value(r, "memory, idle", "each mounted component")
+        }),
+        aim("RSS of an idle host", "MiB", AtMost(40.0), |r| value(r, "memory, idle", "a host without mounts")),
+        aim("read cost at 1,000 mounts and 1,000,000 listed resources over 1 mount", "x", AtMost(1.1), |r| {
+            ratio(r, "reading at scale", "1,000 mounts, 1,000,000 resources", "1 mount")
+        }),
+        aim("(beside the aims) stdio read 1 KiB, FastMCP over belljar", "x", AtLeast(1.0), |r| {
+            ratio(r, "stdio, 1 KiB text", FASTMCP, BELLJAR)
+        }),
+        aim("(beside the aims) stdio read 1 KiB, server-everything over belljar", "x", AtLeast(1.0), |r| {
+            ratio(r, "stdio, 1 KiB text", EVERYTHING, BELLJAR)
+        }),
+    ]
+};
+
+/// The verdict on every aim, in the order of the issue.
+pub fn verdicts(record: &Record) -> Vec<Verdict> {
+    AIMS.iter().map(|aim| judge(aim, (aim.measured)(record))).collect()
+}
+
+fn judge(aim: &Aim, measured: Option<Spread>) -> Verdict {
+    let unit = if aim.unit == "x" { "x".to_owned() } else { format!(" {}", aim.unit) };
+    let is_met = |spread: Spread, than: f64| match aim.bound {
+        Bound::AtMost(_) => spread.value <= than,
+        Bound::AtLeast(_) => spread.value >= than,
+    };
+    let (sign, bound) = match aim.bound {
+        Bound::AtMost(most) => ("<=", most),
+        Bound::AtLeast(least) => (">=", least),
+    };
+    let stretch = aim.stretch.map(|stretch| format!(", stretch {stretch}{unit}")).unwrap_or_default();
+    let word = match measured {
+        // What is no number is neither above nor below.
+        None => "no data",
+        Some(spread) if !spread.value.is_finite() => "no data",
+        Some(spread) if aim.stretch.is_some_and(|stretch| is_met(spread, stretch)) => "met, the stretch too",
+        Some(spread) if is_met(spread, bound) => "met",
+        Some(_) => "missed",
+    };
+    Verdict {
+        what: aim.what,
+        aim: format!("{sign} {bound}{unit}{stretch}"),
+        measured: measured.map_or(String::new(), |spread| shown(spread, &unit)),
+        word,
+    }
+}
+
+/// A figure with its spread; a single measurement has none.
+fn shown(spread: Spread, unit: &str) -> String {
+    let Spread { value, low, high } = spread;
+    let digits = match value.abs() {
+        ..10.0 => 2,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    #[expect(clippy::float_cmp, reason = "one value, taken twice")]
+    if low == high || !low.is_finite() {
+        return format!("{value:.digits$}{unit}");
+    }
+    format!("{value:.digits$}{unit} ({low:.digits$} - {high:.digits$})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(rows: &[(&str, &str, &[f64])], what: &str) -> (String, &'static str) {
+        let mut record = Record::new();
+        for (group, row, rounds) in rows {
+            record.row(group, row, "us", rounds);
+        }
+        let all = verdicts(&record);
+        let verdict = all.into_iter().find(|verdict| verdict.what.starts_with(what)).expect("an aim");
+        (verdict.measured, verdict.word)
+    }
+
+    #[test]
+    fn bounds_from_both_sides() {
+        let http = |ours: f64, theirs: f64, peer: f64| {
+            vec![
+                ("HTTP, 1 KiB text", names::BELLJAR, vec![ours]),
+                ("HTTP, 1 KiB text", names::NATIVE, vec![theirs]),
+                ("HTTP, 1 KiB text", names::FASTMCP, vec![peer]),
+            ]
+        };
+        let word = |rows: &[(&'static str, &'static str, Vec<f64>)], what| {
+            let rows: Vec<_> = rows.iter().map(|(group, row, rounds)| (*group, *row, rounds.as_slice())).collect();
+            word(&rows, what).1
+        };
+        let over = "HTTP read 1 KiB, belljar over bare rmcp";
+        assert_eq!(word(&http(131.0, 100.0, 0.0), over), "missed");
+        assert_eq!(word(&http(130.0, 100.0, 0.0), over), "met");
+        assert_eq!(word(&http(115.0, 100.0, 0.0), over), "met, the stretch too");
+        let peer = "HTTP read 1 KiB, FastMCP over belljar";
+        assert_eq!(word(&http(100.0, 1.0, 1299.0), peer), "missed");
+        assert_eq!(word(&http(100.0, 1.0, 1300.0), peer), "met");
+        assert_eq!(word(&http(100.0, 1.0, 1500.0), peer), "met, the stretch too");
+        assert_eq!(word(&[], peer), "no data");
+        assert_eq!(word(&http(0.0, 1.0, 0.0), peer), "no data", "0 / 0");
+    }
+
+    #[test]
+    fn spread_is_round_by_round() {
+        // Each round is twice as slow as the one before, in both rows: the ratio stays.
+        let rows: [(&str, &str, &[f64]); 2] = [
+            ("HTTP, 1 MiB text", names::BELLJAR, &[120.0, 240.0, 480.0]),
+            ("HTTP, 1 MiB text", names::NATIVE, &[100.0, 200.0, 400.0]),
+        ];
+        assert_eq!(word(&rows, "1 MiB text over HTTP"), ("1.20x".to_owned(), "met"));
+    }
+
+    #[test]
+    fn sandboxes_are_compared_over_a_live_call() {
+        let rows: [(&str, &str, &[f64]); 3] =
+            [(INSIDE, "live instance", &[2.0]), (INSIDE, "Sandbox::call", &[11.0]), (INSIDE, "stock pooling", &[47.0])];
+        assert_eq!(word(&rows, "a fresh sandbox over"), ("9.00 us".to_owned(), "met"));
+        assert_eq!(word(&rows, "the same with stock"), ("5.00x".to_owned(), "met"));
+    }
+}

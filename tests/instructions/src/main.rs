@@ -1,0 +1,162 @@
+//! Runs each hot path a few times, and has what it costs counted: by callgrind, where valgrind runs this program, in
+//! instructions; and by its own allocator, in allocations. `cargo xtask instructions` runs it and judges the figures.
+//!
+//! Only the thread is counted on which everything is asked and answered: the epoch's thread and the writer of records go by
+//! the clock. Each path is counted alone, many times, right after two runs of it that are not: so that the threads which
+//! go by the clock are in the same state each time; and what they disturb all the same, the median passes over.
+//!
+//! Prints a line a path: its name, its allocations, the bytes of these. The command line names a component, `guest_sized`,
+//! and may say `planted`: then each path wastes the copy of a kilobyte, and whoever judges the figures must see it.
+#![recursion_limit = "256"]
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "it ends at the first surprise, and prints")]
+
+mod count;
+mod parts;
+mod vdso;
+mod wires;
+
+use std::ffi::CString;
+use std::hint::black_box;
+
+use belljar::model::{Caller, Operation, Resource};
+use count::Allocated;
+use parts::Parts;
+use wires::{Http, Stdio};
+
+#[global_allocator]
+static COUNTED: count::Counted = count::Counted;
+
+/// Runs that warm a path up.
+const WARM: usize = 40;
+
+/// Runs right before one that is counted.
+const BEFORE: usize = 2;
+
+/// Runs that are counted.
+const TIMES: usize = 21;
+
+/// URIs that are routed in one run: where each stands in a table of hashes is another one in each process.
+const ROUTED: usize = 200;
+
+/// What is wasted where that was asked for.
+const WASTE: usize = 1024;
+
+/// Counts paths.
+struct Counter {
+    /// What each run that is counted copies for nothing.
+    waste: Option<Vec<u8>>,
+}
+
+impl Counter {
+    /// Counts `path`.
+    async fn measure(&self, name: &str, mut path: impl AsyncFnMut()) {
+        for _ in 0..WARM {
+            path().await;
+        }
+        let title = CString::new(name).expect("a name");
+        let mut all = Vec::with_capacity(TIMES);
+        for _ in 0..TIMES {
+            for _ in 0..BEFORE {
+                path().await;
+            }
+            let before = count::allocated();
+            count::zero();
+            path().await;
+            drop(black_box(self.waste.clone()));
+            count::dump(&title);
+            let after = count::allocated();
+            all.push(Allocated { times: after.times - before.times, bytes: after.bytes - before.bytes });
+        }
+        let times = median(all.iter().map(|one| one.times));
+        let bytes = median(all.iter().map(|one| one.bytes));
+        println!("{name}\t{times}\t{bytes}");
+    }
+}
+
+fn median(all: impl Iterator<Item = u64>) -> u64 {
+    let mut all: Vec<_> = all.collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or_default()
+}
+
+/// Work that is none of belljar's: what it costs says how this machine's C library and valgrind count.
+fn yardstick() {
+    let mut kept = Vec::with_capacity(8);
+    for size in [1usize, 24, 100, 600, 1024, 4096, 16 << 10, 100 << 10] {
+        let one = black_box(vec![size as u8; size]);
+        kept.push(black_box(one.clone()));
+    }
+    let text = serde_json::to_string(&black_box([("belljar", 1.5), ("a list", 2.25)])).expect("text");
+    let value: serde_json::Value = serde_json::from_str(black_box(&text)).expect("the same");
+    assert!(black_box(value).is_array() && kept.len() == 8);
+}
+
+async fn sandbox(parts: &Parts) {
+    let operation = Operation::Read { reference: "text/1024".to_owned() };
+    let permit = parts.admission.admit(&parts.gate, &operation, None).await.expect("a permit");
+    let outcome = parts.sandbox.call(parts.sized, permit, operation).await;
+    assert!(outcome.result.is_ok());
+}
+
+async fn all(counter: &Counter, parts: &Parts) {
+    let caller = Caller { transport: "cli", client: None };
+    let small = "belljar://sized/text/1024";
+    counter.measure("yardstick", async || yardstick()).await;
+
+    let uris: Vec<String> =
+        (0..ROUTED).map(|n| format!("belljar://idle-{:04}/a/b", n * parts::IDLE / ROUTED)).collect();
+    counter
+        .measure("route at 1,000 mounts, 200 times", async || {
+            for uri in &uris {
+                assert!(black_box(parts.snapshot.route(black_box(uri))).is_some());
+            }
+        })
+        .await;
+    counter.measure("sandbox, 1 KiB", async || sandbox(parts).await).await;
+    counter
+        .measure("gateway, 1 KiB", async || {
+            assert!(parts.gateway.read(&caller, small).await.is_ok());
+        })
+        .await;
+
+    let mut stdio = Stdio::reading(&parts.handler, small, 1024).await;
+    counter.measure("stdio, 1 KiB", async || stdio.read().await).await;
+    let mut http = Http::reading(&parts.handler, small, 1024).await;
+    counter.measure("http, 1 KiB", async || http.read().await).await;
+
+    let first = parts.gateway.list::<Resource>(&caller, None, Some(&parts.long)).await;
+    let next = first.next.expect("a second page");
+    counter
+        .measure("a page of 1,000", async || {
+            let page = parts.gateway.list::<Resource>(&caller, Some(next.clone()), Some(&parts.long)).await;
+            assert_eq!(page.entries.len(), 1000);
+        })
+        .await;
+    for (name, uri, bytes) in [
+        ("stdio, 1 MiB of text", "belljar://sized/text/1048576", 1 << 20),
+        ("stdio, 1 MiB in base64", "belljar://sized/blob/1048576", 1398104),
+    ] {
+        let mut stdio = Stdio::reading(&parts.handler, uri, bytes).await;
+        counter.measure(name, async || stdio.read().await).await;
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args_os().skip(1);
+    let component = arguments.next().expect("the path of guest_sized.wasm");
+    let wasm = std::fs::read(component).expect("a component that was built");
+    let waste = arguments.any(|argument| argument == "planted").then(|| vec![7; WASTE]);
+    if !count::is_counted() {
+        println!("valgrind does not run this; see `cargo xtask instructions --help`");
+        std::process::exit(3);
+    }
+    vdso::fill();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let parts = parts::parts(&wasm).await;
+        count::start();
+        all(&Counter { waste }, &parts).await;
+    });
+    // What is counted is counted by now: nothing has to be taken apart.
+    std::process::exit(0);
+}

@@ -1,0 +1,120 @@
+//! A client of each transport, as thin as can be: the same bytes every time, and the answer's.
+
+use std::sync::Arc;
+
+use belljar::mcp::Handler;
+use belljar::mcp::subscriptions::Door;
+use belljar::transport::http::{self, Bounds, PATH};
+use belljar::transport::stdio::Lines;
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What a pipe holds.
+const PIPE: usize = 64 << 10;
+
+/// The revision that the requests are of: each says all that there is to know of its client.
+const REVISION: &str = "2026-07-28";
+
+fn read(uri: &str) -> String {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": REVISION,
+        "io.modelcontextprotocol/clientInfo": { "name": "counter", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "_meta": meta, "uri": uri });
+    json!({ "jsonrpc": "2.0", "id": 7, "method": "resources/read", "params": params }).to_string()
+}
+
+/// Whether an answer has that many bytes of text or more in it, and is an answer.
+fn is_reading(answer: &[u8], bytes: usize) -> bool {
+    let text = String::from_utf8_lossy(answer);
+    text.contains("\"id\":7") && text.contains("\"contents\"") && answer.len() > bytes
+}
+
+/// A connection over a pair of pipes.
+pub(crate) struct Stdio {
+    requests: DuplexStream,
+    answers: BufReader<DuplexStream>,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Stdio {
+    /// Serves `handler` on the other end, to a client who reads `uri` again and again, of at least `bytes`.
+    pub(crate) async fn reading(handler: &Handler, uri: &str, bytes: usize) -> Self {
+        let (requests, input) = duplex(PIPE);
+        let (output, answers) = duplex(PIPE);
+        let handler = handler.clone();
+        let lines = Lines::new(input, output, Arc::clone(handler.outbox()));
+        tokio::spawn(async move {
+            let service = rmcp::serve_server(Door::new(handler), lines).await.expect("a first message");
+            let _ = service.waiting().await;
+        });
+        let request = format!("{}\n", read(uri)).into_bytes();
+        let mut stdio =
+            Self { requests, answers: BufReader::with_capacity(PIPE, answers), request, answer: Vec::new() };
+        stdio.read().await;
+        assert!(is_reading(&stdio.answer, bytes), "{}", String::from_utf8_lossy(&stdio.answer));
+        stdio
+    }
+
+    /// From the bytes of a request to the bytes of its answer.
+    pub(crate) async fn read(&mut self) {
+        self.requests.write_all(&self.request).await.expect("a server that reads");
+        self.answer.clear();
+        self.answers.read_until(b'\n', &mut self.answer).await.expect("a server that answers");
+    }
+}
+
+/// A connection over loopback.
+pub(crate) struct Http {
+    stream: TcpStream,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Http {
+    /// As [`Stdio::reading`].
+    pub(crate) async fn reading(handler: &Handler, uri: &str, bytes: usize) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        tokio::spawn(http::serve(handler.clone(), listener, Bounds::default(), std::future::pending()));
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        stream.set_nodelay(true).expect("a socket");
+        let body = read(uri);
+        let head = [
+            format!("POST {PATH} HTTP/1.1"),
+            format!("host: {address}"),
+            format!("content-length: {}", body.len()),
+            "content-type: application/json".to_owned(),
+            "accept: application/json, text/event-stream".to_owned(),
+            format!("mcp-protocol-version: {REVISION}"),
+            "mcp-method: resources/read".to_owned(),
+            format!("mcp-name: {uri}"),
+        ];
+        let request = format!("{}\r\n\r\n{body}", head.join("\r\n")).into_bytes();
+        stream.write_all(&request).await.expect("a server that reads");
+        // How long the answer is says the first one; the others are as long.
+        let mut answer = Vec::with_capacity(bytes + PIPE);
+        while !is_whole(&answer) {
+            assert!(stream.read_buf(&mut answer).await.expect("a server that answers") > 0, "it closed");
+        }
+        assert!(is_reading(&answer, bytes), "{}", String::from_utf8_lossy(&answer));
+        Self { stream, request, answer }
+    }
+
+    /// From the bytes of a request to the bytes of its answer.
+    pub(crate) async fn read(&mut self) {
+        self.stream.write_all(&self.request).await.expect("a server that reads");
+        self.stream.read_exact(&mut self.answer).await.expect("a server that answers");
+        assert!(self.answer.starts_with(b"HTTP/1.1 200"));
+    }
+}
+
+fn is_whole(answer: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(answer);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.to_ascii_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    body.len() >= length.unwrap_or(usize::MAX)
+}

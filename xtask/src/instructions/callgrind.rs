@@ -1,0 +1,97 @@
+//! Reads what callgrind writes: who spent how many instructions, summed by whose code it was.
+
+/// What one thread spent from one mark to the next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Dump {
+    /// What the program called it.
+    pub(super) title: String,
+    /// The thread's number; the first is 1.
+    pub(super) thread: u32,
+    /// Instructions of the program and of what it loaded as a guest.
+    pub(super) program: u64,
+    /// Instructions of the libraries that the machine brings.
+    pub(super) library: u64,
+}
+
+/// Takes a dump apart; none where the program did not ask for it. `is_program`: whether an object is the program's.
+pub(super) fn parse(text: &str, is_program: impl Fn(&str) -> bool) -> Option<Dump> {
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+    let title = field("desc: Trigger: Client Request: ")?.to_owned();
+    let thread = field("thread: ")?.trim().parse().ok()?;
+    let mut dump = Dump { title, thread, program: 0, library: 0 };
+    let (mut is_own, mut is_call) = (false, false);
+    for line in text.lines() {
+        if let Some(object) = line.strip_prefix("ob=") {
+            is_own = is_program(object);
+        } else if line.starts_with("calls=") {
+            // The next line has what was called cost: that stands where the called one spent it.
+            is_call = true;
+        } else if line.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-' | '*')) {
+            let cost = line.split_whitespace().nth(1).and_then(|cost| cost.parse::<u64>().ok()).unwrap_or_default();
+            match (std::mem::take(&mut is_call), is_own) {
+                (true, _) => {}
+                (false, true) => dump.program += cost,
+                (false, false) => dump.library += cost,
+            }
+        }
+    }
+    Some(dump)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUMP: &str = "# callgrind format
+version: 1
+creator: callgrind-3.19.0
+pid: 21028
+part: 2
+thread: 1
+
+desc: Timerange: Basic block 187 - 330
+desc: Trigger: Client Request: stdio, 1 KiB
+
+positions: line
+events: Ir
+summary: 1291
+
+ob=/build/instructions
+fl=a.rs
+fn=read
+10 20
+11 3
+cob=/lib/libc.so.6
+cfn=malloc
+calls=2 3280
+12 1000
+
+ob=???
+fl=???
+fn=0x0000000012345678
+0 200
+
+ob=/lib/libc.so.6
+fl=malloc.c
+fn=malloc
+3281 1000
+fn=free
+3300 68
+
+totals: 1291
+";
+
+    #[test]
+    fn what_is_called_is_counted_once_and_where_it_was_spent() {
+        let dump = parse(DUMP, |object| matches!(object, "/build/instructions" | "???")).unwrap();
+        assert_eq!(dump, Dump { title: "stdio, 1 KiB".to_owned(), thread: 1, program: 223, library: 1068 });
+        assert_eq!(dump.program + dump.library, 1291);
+    }
+
+    #[test]
+    fn what_the_program_did_not_ask_for_is_none() {
+        let ended = DUMP.replace("Client Request: stdio, 1 KiB", "Program termination");
+        assert_eq!(parse(&ended, |_| true), None);
+        assert_eq!(parse("", |_| true), None);
+    }
+}
