@@ -38,7 +38,6 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-
 /// What this thread took of a processor so far. The clock on the wall is cheaper, and right for steps of a short call; a long
 /// one yields to others in the middle of its steps.
 fn thread_time() -> Duration {

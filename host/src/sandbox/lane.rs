@@ -73,7 +73,9 @@ impl Lanes {
                         front.call = None;
                         Poll::Ready(Some(outcome))
                     }
-                    Poll::Pending if progress.is_long.load(Ordering::Relaxed) && Guard::Lane.is_on() => Poll::Ready(None),
+                    Poll::Pending if progress.is_long.load(Ordering::Relaxed) && Guard::Lane.is_on() => {
+                        Poll::Ready(None)
+                    }
                     Poll::Pending => Poll::Pending,
                 }
             });

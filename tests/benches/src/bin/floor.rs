@@ -290,7 +290,9 @@ fn steps(record: &mut Record, on: &Runtime, bare: &Bare, rounds: u32) {
         record.row(GROUP, name, "us on the wall", &samples.0);
     }
     record.row(GROUP, "what a caller waits for with an instance made ahead", "us on the wall", &spare.0);
-    record.note("instead of all of the above; the processor does the same work, and a slot of the pool is taken for each mount");
+    record.note(
+        "instead of all of the above; the processor does the same work, and a slot of the pool is taken for each mount",
+    );
 }
 
 fn nanos(time: Duration) -> u64 {
