@@ -142,7 +142,7 @@ impl Handler {
         let mut context = RequestContext::new(id.clone(), peer);
         (context.ct, context.meta) = (withdrawn, meta);
         let is_modern = self.asked(&context).is_modern;
-        let page = |cursor| Some(PaginatedRequestParams::default().with_cursor(cursor));
+        let page = |cursor| PaginatedRequestParams::default().with_cursor(cursor);
         let answer = match what {
             What::Read(uri) => match self.read(&ReadResourceRequestParams::new(uri), &context).await {
                 Ok(Read::Given(reading, mount)) => return line::reading(id, reading, &mount, is_modern),
@@ -150,13 +150,11 @@ impl Handler {
                 Err(error) => Err(if is_modern { modern(error) } else { error }),
             },
             What::List(cursor) => {
-                let mut request = ListResourcesRequest::default();
-                request.params = page(cursor);
+                let request = ListResourcesRequest::with_param(page(cursor));
                 self.handle_request(ClientRequest::ListResourcesRequest(request), context).await
             }
             What::ListTemplates(cursor) => {
-                let mut request = ListResourceTemplatesRequest::default();
-                request.params = page(cursor);
+                let request = ListResourceTemplatesRequest::with_param(page(cursor));
                 self.handle_request(ClientRequest::ListResourceTemplatesRequest(request), context).await
             }
         };
