@@ -16,6 +16,7 @@ pub mod tools;
 pub mod wire;
 
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -115,11 +116,12 @@ impl Handler {
 
 impl Handler {
     /// Runs a request: begins it when its client has taken what it asked for before, ends it when the client withdraws it,
-    /// answers it when it panics.
+    /// answers it when it panics. The work lies on the heap: rmcp, and whoever waits for it, move what they wait for a dozen
+    /// times, and each would copy all that the work may ever hold.
     async fn run<T>(
         &self,
         context: &RequestContext<RoleServer>,
-        work: impl Future<Output = Result<T, ErrorData>>,
+        work: Pin<Box<impl Future<Output = Result<T, ErrorData>>>>,
     ) -> Result<T, ErrorData> {
         let work = async {
             self.outbox.room().await;
@@ -146,13 +148,13 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Read, ErrorData> {
         let asked = self.asked(context);
-        self.run(context, async {
+        let work = async {
             let (state, answers) = (request.request_state.as_deref(), request.input_responses.as_ref());
             let asking = consent::asking(&asked, state, answers, context)?;
             let read = self.gateway.read_asking(&asked.caller, &request.uri, asking, self.outbox.room());
             read.await.map_err(fault::to_error)
-        })
-        .await
+        };
+        self.run(context, Box::pin(work)).await
     }
 }
 
@@ -176,11 +178,11 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let asked = self.asked(&context);
-        self.run(&context, async {
+        let work = async {
             let (listing, next) = self.list::<Resource>(&asked.caller, request, cursor::Kind::Resources).await?;
             Ok(wire::resources(listing, next, asked.is_modern))
-        })
-        .await
+        };
+        self.run(&context, Box::pin(work)).await
     }
 
     async fn list_resource_templates(
@@ -189,11 +191,11 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let asked = self.asked(&context);
-        self.run(&context, async {
+        let work = async {
             let (listing, next) = self.list::<Template>(&asked.caller, request, cursor::Kind::Templates).await?;
             Ok(wire::templates(listing, next, asked.is_modern))
-        })
-        .await
+        };
+        self.run(&context, Box::pin(work)).await
     }
 
     async fn read_resource(
@@ -214,7 +216,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let asked = self.asked(&context);
-        self.run(&context, completion::complete(&self.gateway, &asked.caller, request)).await
+        self.run(&context, Box::pin(completion::complete(&self.gateway, &asked.caller, request))).await
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -230,7 +232,7 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.run(&context, self.subscribe_to(request.uri, &context.peer)).await
+        self.run(&context, Box::pin(self.subscribe_to(request.uri, &context.peer))).await
     }
 
     async fn unsubscribe(
@@ -262,7 +264,7 @@ impl ServerHandler for Handler {
             return Err(fault::method_not_found("tools/call"));
         }
         let asked = self.asked(&context);
-        self.run(&context, tools::call(self, &asked, request, &context)).await
+        self.run(&context, Box::pin(tools::call(self, &asked, request, &context))).await
     }
 
     // Not advertised, so not there: rmcp's default would answer this with an empty result.

@@ -151,11 +151,11 @@ impl Handler {
             },
             What::List(cursor) => {
                 let request = ListResourcesRequest::with_param(page(cursor));
-                self.handle_request(ClientRequest::ListResourcesRequest(request), context).await
+                Box::pin(self.handle_request(ClientRequest::ListResourcesRequest(request), context)).await
             }
             What::ListTemplates(cursor) => {
                 let request = ListResourceTemplatesRequest::with_param(page(cursor));
-                self.handle_request(ClientRequest::ListResourceTemplatesRequest(request), context).await
+                Box::pin(self.handle_request(ClientRequest::ListResourceTemplatesRequest(request), context)).await
             }
         };
         let message = match answer {

@@ -78,7 +78,7 @@ impl Service<RoleServer> for Door {
         if let ClientRequest::SubscriptionsListenRequest(listen) = &request
             && self.0.asked(&context).is_modern
         {
-            let listening = self.0.run(&context, self.0.prepare(&listen.params.notifications)).await?;
+            let listening = self.0.run(&context, Box::pin(self.0.prepare(&listen.params.notifications))).await?;
             context.extensions.insert(listening);
         }
         self.0.handle_request(request, context).await
@@ -156,7 +156,7 @@ impl Handler {
                 let ready = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Ready>()).cloned();
                 // However that ends, and also when it is withdrawn.
                 let _said = ready.map(|Ready(said)| said.drop_guard());
-                self.run(context.request_context(), self.prepare(context.requested())).await?
+                self.run(context.request_context(), Box::pin(self.prepare(context.requested()))).await?
             }
         };
         let sink = context.sink();

@@ -241,7 +241,8 @@ impl Front {
         ready.iter().for_each(|ready| drop(request.extensions_mut().insert(ready.clone())));
         // Until the response is there, a client that goes away drops this future, and `held` with it.
         let mut left = session::Left::new(&self, held);
-        let response = self.inner.handle(request).await;
+        // On the heap, as the work of a handler is: the connection moves what it waits for.
+        let response = Box::pin(self.inner.handle(request)).await;
         // rmcp says 415 in plain text to JSON that it cannot read.
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
             left.stays();
