@@ -5,9 +5,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,9 +75,8 @@ static int is_outside(void) {
     return size > 0 && verb < line + size && !strcmp(verb, "outside");
 }
 
-static void probe(void) {
-    static atomic_flag done = ATOMIC_FLAG_INIT;
-    if (atomic_flag_test_and_set(&done) || is_outside()) return;
+static void attempt(void) {
+    if (is_outside()) return;
     const char *wanted = getenv("WALL_PROBE");
     char *lines = wanted ? strdup(wanted) : NULL, *rest = lines, *line;
     while (rest && (line = strsep(&rest, "\n"))) {
@@ -88,6 +87,12 @@ static void probe(void) {
         dprintf(2, "probe: %s %s = %d\n", line, what, error);
     }
     free(lines);
+}
+
+/* Whoever comes meanwhile waits until all is tried, so that the process cannot answer, and end, before that. */
+static void probe(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, attempt);
 }
 
 ssize_t read(int fd, void *buffer, size_t size) {

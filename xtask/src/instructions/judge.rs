@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 const YARDSTICK: &str = "yardstick";
 
 /// By how much in percent a figure may be off, where nobody has written another one.
-const TOLERANCE: f64 = 2.0;
+const TOLERANCE: f64 = 3.0;
 
 const HEADER: &str = "\
-# What one run of each hot path costs. `cargo xtask test` fails where it costs more, or less.
+# What one run of each hot path costs. `cargo xtask test` fails where it costs more, and says where it costs less.
 # `cargo xtask instructions --accept` writes the figures; the tolerances are for people to write.
 #
 # program      instructions in belljar, the engine and the guest
@@ -75,8 +75,10 @@ impl Counts {
 pub(super) struct Judged {
     /// Every figure, for people.
     pub(super) table: String,
-    /// What is not as expected, a line each.
+    /// What is dearer than expected, or cannot be compared, a line each.
     pub(super) wrong: Vec<String>,
+    /// What is cheaper than expected, a line each: not wrong, but the next one could lose it again unseen.
+    pub(super) cheaper: Vec<String>,
     /// How many figures were looked at.
     pub(super) figures: usize,
 }
@@ -86,7 +88,7 @@ pub(super) struct Judged {
 /// The C library is the machine's. Where the yardstick, which is none of belljar's work, costs something else in it than where
 /// the figures were accepted, that part of every path is measured by the yardstick, and less strictly by as much.
 pub(super) fn judge(expected: &Counts, found: &[(String, Figures)]) -> Judged {
-    let mut judged = Judged { table: String::new(), wrong: Vec::new(), figures: 0 };
+    let mut judged = Judged { table: String::new(), wrong: Vec::new(), cheaper: Vec::new(), figures: 0 };
     let yard = found.iter().find(|(name, _)| name == YARDSTICK).zip(expected.of(YARDSTICK));
     let scale = yard.map_or(1.0, |((_, found), expected)| ratio(found.library, expected.figures.library));
     let _ = writeln!(judged.table, "{:<26} {:<36} {:>12} {:>12}  ratio", "path", "figure", "expected", "found");
@@ -107,14 +109,12 @@ pub(super) fn judge(expected: &Counts, found: &[(String, Figures)]) -> Judged {
             judged.figures += 1;
             let times = ratio(now, then) / scale;
             let _ = writeln!(judged.table, "{name:<26} {what:<36} {then:>12} {now:>12}  {times:.4}x");
-            let verdict = match (times - 1.0) * 100.0 {
-                more if more > by => "dearer than it was",
-                less if less < -by => "cheaper than it was: accept it, so that it stays so",
-                _ => continue,
-            };
-            judged.wrong.push(format!(
-                "{name}: {now} {what}, where {then} are expected: {times:.3}x, with {by:.1} % allowed; {verdict}"
-            ));
+            let told = format!("{name}: {now} {what}, where {then} are expected: {times:.3}x, with {by:.1} % allowed");
+            match (times - 1.0) * 100.0 {
+                more if more > by => judged.wrong.push(told),
+                less if less < -by => judged.cheaper.push(told),
+                _ => {}
+            }
         }
     }
     let is_found = |expected: &&Expected| found.iter().any(|(name, _)| *name == expected.name);
@@ -147,34 +147,35 @@ mod tests {
         vec![(YARDSTICK.to_owned(), yard), ("read".to_owned(), read)]
     }
 
+    fn judged(read: Figures, yard: Figures) -> Judged {
+        judge(&Counts::default().accepting(&found(READ, YARD)), &found(read, yard))
+    }
+
     fn wrong(read: Figures, yard: Figures) -> Vec<String> {
-        let expected = Counts::default().accepting(&found(READ, YARD));
-        judge(&expected, &found(read, yard)).wrong
+        judged(read, yard).wrong
     }
 
     #[test]
     fn what_is_as_expected_or_nearly_so_is_right() {
         assert_eq!(wrong(READ, YARD), Vec::<String>::new());
-        assert_eq!(
-            wrong(Figures { program: 50_900, library: 9_850, bytes: 20_300, ..READ }, YARD),
-            Vec::<String>::new()
-        );
+        let nearly = judged(Figures { program: 50_900, library: 9_850, bytes: 20_300, ..READ }, YARD);
+        assert!(nearly.wrong.is_empty() && nearly.cheaper.is_empty());
     }
 
     #[test]
-    fn each_figure_is_found_out_when_it_grows_and_when_it_shrinks() {
+    fn each_figure_is_found_out_when_it_grows_and_told_when_it_shrinks() {
         for (read, named) in [
             (
-                Figures { program: 51_100, ..READ },
-                "51100 instructions in the program, where 50000 are expected: 1.022x",
+                Figures { program: 51_600, ..READ },
+                "51600 instructions in the program, where 50000 are expected: 1.032x",
             ),
-            (Figures { library: 10_300, ..READ }, "10300 instructions in the C library"),
+            (Figures { library: 10_400, ..READ }, "10400 instructions in the C library"),
             // One clone of a kilobyte.
             (Figures { allocations: 81, ..READ }, "81 allocations, where 80"),
             (Figures { bytes: 21_024, ..READ }, "21024 bytes allocated"),
         ] {
             let told = wrong(read, YARD);
-            assert!(told.len() == 1 && told[0].contains(named) && told[0].ends_with("dearer than it was"), "{told:?}");
+            assert!(told.len() == 1 && told[0].contains(named), "{told:?}");
         }
         for read in [
             Figures { program: 48_000, ..READ },
@@ -182,8 +183,8 @@ mod tests {
             Figures { allocations: 79, ..READ },
             Figures { bytes: 19_000, ..READ },
         ] {
-            let told = wrong(read, YARD);
-            assert!(told.len() == 1 && told[0].contains("cheaper than it was: accept it"), "{told:?}");
+            let Judged { wrong, cheaper, .. } = judged(read, YARD);
+            assert!(wrong.is_empty() && cheaper.len() == 1, "{cheaper:?}");
         }
     }
 
