@@ -91,11 +91,8 @@ impl Handler {
         let client = context
             .client_info()
             .map(|client| text::excerpt(&format!("{} {}", client.name, client.version), 120).into());
-        let since = |first: ProtocolVersion| {
-            context.protocol_version().is_some_and(|version| version.as_str() >= first.as_str())
-        };
-        let (is_modern, knows_links) = (since(ProtocolVersion::V_2026_07_28), since(ProtocolVersion::V_2025_06_18));
-        Asked { caller: Caller { transport: self.transport, client }, is_modern, knows_links }
+        let knows_links = is_since(context, &ProtocolVersion::V_2025_06_18);
+        Asked { caller: Caller { transport: self.transport, client }, is_modern: is_modern(context), knows_links }
     }
 
     async fn list<T: Listed>(
@@ -112,6 +109,16 @@ impl Handler {
         let next = listing.next.take().map(|position| self.cursors.seal(kind, &position));
         Ok((listing, next))
     }
+}
+
+/// Whether a request is of this revision or a later one.
+fn is_since(context: &RequestContext<RoleServer>, first: &ProtocolVersion) -> bool {
+    context.protocol_version().is_some_and(|version| version.as_str() >= first.as_str())
+}
+
+/// Whether a request is of the era in which each stands for itself.
+fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    is_since(context, &ProtocolVersion::V_2026_07_28)
 }
 
 impl Handler {
@@ -203,7 +210,7 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let is_modern = self.asked(&context).is_modern;
+        let is_modern = is_modern(&context);
         Ok(match self.read(&request, &context).await? {
             Read::Given(reading, mount) => wire::reading(reading, &mount, is_modern).into(),
             Read::Asks(question) => consent::question(question).into(),
@@ -250,7 +257,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         match self.has_tools {
-            true => Ok(tools::all(self.asked(&context).is_modern)),
+            true => Ok(tools::all(is_modern(&context))),
             false => Err(fault::method_not_found("tools/list")),
         }
     }
@@ -284,7 +291,7 @@ impl ServerHandler for Handler {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let is_modern = self.asked(&context).is_modern;
+        let is_modern = is_modern(&context);
         Err(match request.method.as_str() {
             "resources/read" => fault::invalid_params("resources/read", "{ \"uri\": \"...\" }"),
             method @ ("resources/list" | "resources/templates/list") => {

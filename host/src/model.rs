@@ -90,11 +90,8 @@ impl Digest {
 
     /// 64 hexadecimal digits, without a prefix.
     pub fn hex(&self) -> String {
-        use fmt::Write as _;
-        self.0.iter().fold(String::with_capacity(64), |mut s, b| {
-            let _ = write!(s, "{b:02x}");
-            s
-        })
+        let digit = |value: u8| char::from(if value < 10 { b'0' + value } else { b'a' + value - 10 });
+        self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
     }
 }
 

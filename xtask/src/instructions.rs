@@ -172,11 +172,7 @@ mod tests {
     #[test]
     fn a_path_has_the_median_of_what_was_counted() {
         let dump = |program, library| Dump { title: "a, b".to_owned(), thread: 1, program, library };
-        let counted = [(
-            "a, b".to_owned(),
-            vec![dump(101, 7), dump(100, 5), dump(102, 6)],
-        )]
-        .into();
+        let counted = [("a, b".to_owned(), vec![dump(101, 7), dump(100, 5), dump(102, 6)])].into();
         let (name, found) = figures("a, b\t12\t345", &counted).unwrap();
         assert_eq!(name, "a, b");
         assert_eq!(found, Figures { program: 101, library: 6, allocations: 12, bytes: 345 });

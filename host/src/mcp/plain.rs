@@ -141,7 +141,7 @@ impl Handler {
         let Plain { id, what, meta } = plain;
         let mut context = RequestContext::new(id.clone(), peer);
         (context.ct, context.meta) = (withdrawn, meta);
-        let is_modern = self.asked(&context).is_modern;
+        let is_modern = super::is_modern(&context);
         let page = |cursor| PaginatedRequestParams::default().with_cursor(cursor);
         let answer = match what {
             What::Read(uri) => match self.read(&ReadResourceRequestParams::new(uri), &context).await {

@@ -76,7 +76,7 @@ impl Service<RoleServer> for Door {
         mut context: RequestContext<RoleServer>,
     ) -> Result<ServerResult, ErrorData> {
         if let ClientRequest::SubscriptionsListenRequest(listen) = &request
-            && self.0.asked(&context).is_modern
+            && super::is_modern(&context)
         {
             let listening = self.0.run(&context, Box::pin(self.0.prepare(&listen.params.notifications))).await?;
             context.extensions.insert(listening);

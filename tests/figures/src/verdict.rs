@@ -69,7 +69,7 @@ fn stock(record: &Record) -> Option<Spread> {
     Some(of(&rounds, times(live.spread().value, fresh.spread().value, stock.spread().value)))
 }
 
-const AIMS: [Aim; 17] = {
+const AIMS: [Aim; 19] = {
     use Bound::{AtLeast, AtMost};
     use names::{BELLJAR, EVERYTHING, FASTMCP, FILESYSTEM, NATIVE};
     const fn aim(what: &'static str, unit: &'static str, bound: Bound, measured: fn(&Record) -> Option<Spread>) -> Aim {
@@ -114,8 +114,14 @@ const AIMS: [Aim; 17] = {
         aim("1 MiB text over HTTP, belljar over bare rmcp", "x", AtMost(1.3), |r| {
             ratio(r, "HTTP, 1 MiB text", BELLJAR, NATIVE)
         }),
-        aim("all limits, metering and audit on against off, a 1 ms read", "x", AtMost(1.05), |r| {
-            ratio(r, "limits and records, a read of 1 ms", "on", "off")
+        aim("all limits, metering and audit on against off, a 1 ms read of many small calls", "x", AtMost(1.05), |r| {
+            ratio(r, "limits and records, a read of 1 ms: many small calls", "on", "off")
+        }),
+        aim("the same, a 1 ms read that is one loop", "x", AtMost(1.05), |r| {
+            ratio(r, "limits and records, a read of 1 ms: a loop", "on", "off")
+        }),
+        aim("the same, a 1 ms read of a large body", "x", AtMost(1.05), |r| {
+            ratio(r, "limits and records, a read of 1 ms: a large body", "on", "off")
         }),
         aim("100 cached Rust components ready and listed", "ms", AtMost(100.0), |r| {
             value(r, "start, warm cache", "100 components")

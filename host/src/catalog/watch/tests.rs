@@ -91,6 +91,28 @@ async fn what_is_below_is_watched_where_it_is_asked_for_and_links_are_not_follow
 }
 
 #[tokio::test]
+async fn who_writes_on_and_on_is_told_of_at_once_only_where_that_is_asked_for() {
+    use std::io::Write as _;
+    for order in [[Reach::Flat, Reach::Deep], [Reach::Deep, Reach::Flat]] {
+        let temp = tempfile::tempdir().unwrap();
+        let mut log = File::create(temp.path().join("log")).unwrap();
+        let watcher = Watcher::start().unwrap();
+        let flat = watcher.watch(temp.path(), Reach::Flat).unwrap();
+        log.write_all(b"a line\n").unwrap();
+        assert!(is_quiet(&flat).await);
+        drop(log);
+        assert!(is_told(&flat).await, "it was closed");
+        settle(&flat).await;
+        // Two that share a directory are both told.
+        let both = order.map(|reach| watcher.watch(temp.path(), reach).unwrap());
+        let mut log = File::options().append(true).open(temp.path().join("log")).unwrap();
+        log.write_all(b"a line\n").unwrap();
+        let deep = both.iter().zip(order).find(|(_, reach)| *reach == Reach::Deep).unwrap().0;
+        assert!(is_told(deep).await, "{order:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_directory_that_is_made_anew_or_exchanged_is_watched_again() {
     let temp = tempfile::tempdir().unwrap();
     let (dir, link) = (temp.path().join("dir"), temp.path().join("link"));

@@ -1,5 +1,6 @@
 //! Answers with as many bytes as the reference says: `text/1024`, `blob/1048576`. For measuring what the host adds.
-//! `lines/1000` computes so many lines of text, as providers do that make text out of figures.
+//! `lines/1000` computes so many lines of text, as providers do that make text out of figures; `sum/1000` the checksum of so
+//! many numbers, in one loop.
 //!
 //! Lists three of these, or, when `SIZED_COUNT` is set, that many of its own: `n/000001`, `n/000002`, and so on. Nothing of
 //! it ever changes, and its revisions say so.
@@ -48,6 +49,7 @@ impl Provider for Measured {
             "text" => Contents::text(reference, "x".repeat(number)).mime_type("text/plain"),
             "blob" => Contents::blob(reference, vec![0xA5; number]).mime_type("application/octet-stream"),
             "lines" => Contents::text(reference, lines(number)).mime_type("text/plain"),
+            "sum" => Contents::text(reference, format!("{:x}", sum(number))).mime_type("text/plain"),
             "n" if self.lists(number) => Contents::text(reference, number.to_string()).mime_type("text/plain"),
             _ => return Err(Error::NotFound),
         }
@@ -57,6 +59,11 @@ impl Provider for Measured {
 
 fn lines(number: usize) -> String {
     (1..=number).map(|n| format!("{n}: {} {:#x}\n", n * n, n * 31)).collect()
+}
+
+/// FNV-1a.
+fn sum(number: usize) -> u64 {
+    (0..number as u64).fold(0xcbf2_9ce4_8422_2325, |hash, n| (hash ^ (n & 0xff)).wrapping_mul(0x100_0000_01b3))
 }
 
 impl Measured {
@@ -92,6 +99,8 @@ mod tests {
         let reading = three.read("lines/2").unwrap();
         let lines = "1: 1 0x1f\n2: 4 0x3e\n";
         assert!(matches!(&reading.contents[0].body, belljar_guest::Body::Text(text) if text == lines));
+        let reading = three.read("sum/1").unwrap();
+        assert!(matches!(&reading.contents[0].body, belljar_guest::Body::Text(text) if text == "af63bd4c8601b7df"));
         assert!(three.read("text/x").is_err() && three.read("n/000001").is_err());
         assert_eq!(three.list_resources(None).unwrap().resources.len(), 3);
     }
