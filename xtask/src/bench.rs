@@ -15,8 +15,11 @@ use crate::{build, languages, setup, tools};
 
 const USAGE: &str = "cargo xtask bench [--rounds N] [--only PROGRAM,...] [--publish | --redraw]";
 
+/// The program that measures what is in its own process as well.
+const FLOOR: &str = "floor";
+
 /// The programs, in the order in which they are run; each prints its tables.
-const PROGRAMS: [&str; 8] = ["floor", "peers", "big", "fair", "seam", "live", "scale", "languages"];
+const PROGRAMS: [&str; 8] = [FLOOR, "peers", "big", "fair", "seam", "live", "scale", "languages"];
 
 /// What is asked of a run.
 #[derive(Debug, Default, PartialEq)]
@@ -75,6 +78,10 @@ fn prepare(shell: &Shell, asked: &Asked) -> Result<Vec<Missing>> {
         languages::run(shell)?;
     }
     build_benches(shell, &[])?;
+    // What is measured is built as it is installed, and what it is compared with likewise.
+    let programs = ["belljar", "native", FLOOR].map(|name| ["--bin", name]);
+    let mut command = shell.cargo(["build", "--profile", "dist", "--package", "belljar", "--package", "belljar-benches"]);
+    shell::run(command.args(programs.as_flattened()))?;
     Ok(missing)
 }
 
@@ -97,8 +104,10 @@ fn measure(shell: &Shell, asked: &Asked) -> Result<Run> {
         let file = folder.join(program).with_extension("json");
         // What an earlier run left must not be taken for this one's.
         let _ = fs::remove_file(&file);
-        let mut command = shell.program(&shell.target.join("release").join(program));
+        let profile = if *program == FLOOR { "dist" } else { "release" };
+        let mut command = shell.program(&shell.target.join(profile).join(program));
         command.args(asked.rounds.map(|rounds| rounds.to_string())).env(FILE, &file);
+        command.env("BELLJAR_TEST_HOST", shell.target.join("dist/belljar"));
         shell::run(&mut command)?;
         // Not every program has figures for the table.
         if file.is_file() {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use belljar_benches::{Record, Samples, process_cpu, row};
 use belljar_tests::process::Process;
-use belljar_tests::{Client, Era, Server, Site, Stdio, Wire};
+use belljar_tests::{Client, Era, Server, Site, Stdio, Wire, places};
 
 const MIB: u64 = 1 << 20;
 
@@ -65,7 +65,7 @@ fn held(process: &Process) -> (u64, u64) {
 
 fn main() {
     let rounds: u32 = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(15);
-    let native = std::env::current_exe().expect("our own path").with_file_name("native");
+    let native = places::host().with_file_name("native");
     let site = Site::new();
     site.mount_as("guest_sized", "sized.wasm");
     // Records are kept, as an operator would.

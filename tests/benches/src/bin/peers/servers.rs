@@ -244,7 +244,7 @@ pub(crate) fn peers() -> PathBuf {
 
 /// The server without a sandbox, which was built with this program.
 fn native() -> PathBuf {
-    std::env::current_exe().expect("our own path").with_file_name("native")
+    places::host().with_file_name("native")
 }
 
 /// The interpreter with FastMCP.
