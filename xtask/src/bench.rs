@@ -80,7 +80,8 @@ fn prepare(shell: &Shell, asked: &Asked) -> Result<Vec<Missing>> {
     build_benches(shell, &[])?;
     // What is measured is built as it is installed, and what it is compared with likewise.
     let programs = ["belljar", "native", FLOOR].map(|name| ["--bin", name]);
-    let mut command = shell.cargo(["build", "--profile", "dist", "--package", "belljar", "--package", "belljar-benches"]);
+    let mut command =
+        shell.cargo(["build", "--profile", "dist", "--package", "belljar", "--package", "belljar-benches"]);
     shell::run(command.args(programs.as_flattened()))?;
     Ok(missing)
 }
