@@ -1,6 +1,7 @@
 //! Subscriptions: who watches something is told when it changes, once for each change, over both wires and in both eras;
 //! who does not is not.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use belljar_tests::http::Http;
@@ -323,9 +324,14 @@ fn a_subscription_that_is_withdrawn_is_told_nothing_more() {
     };
     let first = open(&mut client, "notes:///a.md");
     let second = open(&mut client, "notes:///b.md");
-    for name in ["a", "b"] {
-        site.write(format!("notes/{name}.md"), "# changed");
-    }
+    // In one step: a file that is cut and then written has changed twice.
+    let change = |text| {
+        for name in ["a", "b"] {
+            site.write("next", text);
+            fs::rename(site.path("next"), site.path(format!("notes/{name}.md"))).unwrap();
+        }
+    };
+    change("# changed");
     let mut told: Vec<u64> = (0..2)
         .map(|_| {
             let told = client.told(SOON).unwrap();
@@ -336,9 +342,7 @@ fn a_subscription_that_is_withdrawn_is_told_nothing_more() {
     assert_eq!(told, [first, second]);
     client.cancel(first);
     client.ping();
-    for name in ["a", "b"] {
-        site.write(format!("notes/{name}.md"), "# changed again");
-    }
+    change("# changed again");
     let told = client.told(SOON).unwrap();
     assert_eq!(told["params"]["uri"], "notes:///b.md", "{told}");
     assert_eq!(client.told(QUIET), None);
