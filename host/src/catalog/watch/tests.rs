@@ -36,7 +36,11 @@ async fn a_change_is_told_once_and_reading_is_none() {
     let changes: [(&str, &dyn Fn()); 7] = [
         ("create", &|| drop(File::create(path("a")).unwrap())),
         ("write", &|| fs::write(path("a"), "text").unwrap()),
-        ("touch", &|| File::open(path("a")).unwrap().set_modified(std::time::SystemTime::now()).unwrap()),
+        ("touch", &|| {
+            let now = std::time::SystemTime::now();
+            let times = fs::FileTimes::new().set_accessed(now).set_modified(now);
+            File::open(path("a")).unwrap().set_times(times).unwrap();
+        }),
         ("rename", &|| fs::rename(path("a"), path("b")).unwrap()),
         ("link", &|| symlink("b", path("c")).unwrap()),
         ("many", &|| (0..100).for_each(|n| fs::write(path("b"), n.to_string()).unwrap())),
