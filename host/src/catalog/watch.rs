@@ -36,12 +36,9 @@ const WALK: Duration = Duration::from_millis(250);
 /// Bytes of events that are read at once.
 const BUFFER: usize = 64 << 10;
 
-/// What counts as a change where files are read while they are being written. Opening and reading does not.
-const WRITES: WatchFlags = CHANGES.union(WatchFlags::MODIFY);
-
-/// What counts as a change where only whole files are of use: one that is open and being written, as a record of calls may be for
-/// ever, is told of when it is closed.
+/// What counts as a change. Opening and reading does not.
 const CHANGES: WatchFlags = WatchFlags::CREATE
+    .union(WatchFlags::MODIFY)
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::MOVED_FROM)
@@ -50,9 +47,7 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE_SELF)
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR)
-    .union(WatchFlags::EXCL_UNLINK)
-    // A directory that two roots share is watched for what either wants.
-    .union(WatchFlags::MASK_ADD);
+    .union(WatchFlags::EXCL_UNLINK);
 
 /// After these the directories are not those that they were.
 const RESHAPED: ReadFlags = ReadFlags::CREATE.union(ReadFlags::MOVED_FROM).union(ReadFlags::MOVED_TO);
@@ -63,9 +58,9 @@ const LOST: ReadFlags = ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF).union
 /// How much of a directory is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// What lies in it, once it was written and closed.
+    /// What lies in it.
     Flat,
-    /// What lies in it and in every directory below, [`DIRECTORIES`] at most, with each write.
+    /// What lies in it and in every directory below, [`DIRECTORIES`] at most.
     Deep,
 }
 
@@ -363,12 +358,11 @@ fn walk(queue: &OwnedFd, dir: &Path, reach: Reach) -> Result<Walked, String> {
         })
     };
     let identity = identity(dir).map_err(|error| error.to_string())?;
-    let (changes, mut waiting) = match reach {
-        Reach::Flat => (CHANGES, Vec::new()),
-        Reach::Deep => (WRITES, vec![dir.to_owned()]),
-    };
-    let mut watches = HashSet::from([add(dir, changes)?]);
-    let mut is_whole = true;
+    let mut watches = HashSet::from([add(dir, CHANGES)?]);
+    let (mut waiting, mut is_whole) = (Vec::new(), true);
+    if reach == Reach::Deep {
+        waiting.push(dir.to_owned());
+    }
     while let Some(parent) = waiting.pop() {
         #[expect(clippy::disallowed_methods, reason = "a directory of the operator's that is watched")]
         let Ok(entries) = std::fs::read_dir(&parent) else { continue };
@@ -379,7 +373,7 @@ fn walk(queue: &OwnedFd, dir: &Path, reach: Reach) -> Result<Walked, String> {
             }
             let path = entry.path();
             // The watch first: what appears before the directory is read is found, and what appears after it is told.
-            match add(&path, changes | WatchFlags::DONT_FOLLOW) {
+            match add(&path, CHANGES | WatchFlags::DONT_FOLLOW) {
                 // A file system that holds itself (a bind mount) is walked once.
                 Ok(watch) => {
                     if watches.insert(watch) {

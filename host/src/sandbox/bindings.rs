@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use wasmtime::Store;
-use wasmtime::component::{ComponentExportIndex, InstancePre};
+use wasmtime::component::InstancePre;
 
 use super::state::State;
 use crate::model::{
@@ -30,7 +30,6 @@ const WORDS: usize = 1024;
 pub(super) struct Ready {
     pre: InstancePre<State>,
     provider: provider::GuestIndices,
-    read: ComponentExportIndex,
     completion: Option<completion::GuestIndices>,
     revisions: Option<revisions::GuestIndices>,
 }
@@ -47,11 +46,7 @@ impl Ready {
         let exports = |interface| pre.component().get_export_index(None, named(interface)).is_some();
         let completion = exports("completion").then(|| completion::GuestIndices::new(&pre)).transpose()?;
         let revisions = exports("revisions").then(|| revisions::GuestIndices::new(&pre)).transpose()?;
-        let provider = provider::GuestIndices::new(&pre)?;
-        let interface = pre.component().get_export_index(None, named("resource-provider"));
-        let read = pre.component().get_export_index(interface.as_ref(), "read");
-        let read = read.ok_or_else(|| wasmtime::format_err!("\"read\" is not exported"))?;
-        Ok(Self { provider, read, completion, revisions, pre })
+        Ok(Self { provider: provider::GuestIndices::new(&pre)?, completion, revisions, pre })
     }
 
     /// Instantiates and runs one export. The outer error is a trap or a limit, the inner one the provider's.
@@ -85,16 +80,7 @@ impl Ready {
                 let given = guest.call_resource_revisions(store, references).await?;
                 Ok(Answer::Revisions(given.into_iter().map(|one| one.map_err(Into::into)).collect()))
             }
-            // The types of all functions of an interface are compared when it is described, once; a read compares its own.
-            Operation::Read { reference } => {
-                let read = instance.get_typed_func::<(&str,), (Result<provider::Reading, wit::ProviderError>,)>(
-                    &mut *store,
-                    self.read,
-                )?;
-                let (given,) = read.call_async(store, (reference,)).await?;
-                given.map(|reading| Answer::Reading(reading.into())).map_err(Into::into)
-            }
-            Operation::Describe | Operation::List { .. } | Operation::Templates => {
+            Operation::Describe | Operation::List { .. } | Operation::Templates | Operation::Read { .. } => {
                 let guest = self.provider.load(&mut *store, &instance)?;
                 mandatory(&guest, store, operation).await?
             }
@@ -119,6 +105,9 @@ async fn mandatory(
             .await?
             .map(|all| Answer::Templates(all.into_iter().map(Into::into).collect()))
             .map_err(Into::into),
+        Operation::Read { reference } => {
+            guest.call_read(store, reference).await?.map(|reading| Answer::Reading(reading.into())).map_err(Into::into)
+        }
         _ => Ok(Answer::Description(guest.call_describe(store).await?.into())),
     })
 }

@@ -224,7 +224,7 @@ fn keep(record: &mut Record, group: &str, lines: &[Line<'_>]) {
     }
 }
 
-/// What each layer adds to the one below, round by round.
+/// What each layer adds to the one below, round by round; the rounds of the servers come after those of this process.
 fn increments(record: &mut Record, group: &str, lines: &[Line<'_>]) {
     let of = |name: &str| lines.iter().find(|line| line.name == name).map(|line| line.samples.0.as_slice());
     let nothing: &[f64] = &[];
