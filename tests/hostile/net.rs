@@ -1,9 +1,10 @@
-//! The network: no provider reaches anybody in this version, whatever it asks for and however it spells it.
+//! The network without a grant: a provider reaches nobody, whatever it asks for and however it spells it. What granted
+//! mounts may do is in `egress` and `upstreams`.
 
 use crate::row::{Row, Stops, Way, imp};
 use crate::tools::{lines_begin, path, shown};
 
-const NONE: Stops = Stops::Structure("no code that connects or resolves is linked");
+const NONE: Stops = Stops::Structure("no rule of the mount fits; a request is judged before a name is looked up, and sockets and look-ups are refused always");
 
 /// A row about the imp that asks for each of these, and is refused.
 fn refused(id: &'static str, attack: &'static str, asked: &[(&str, &str)]) -> Row {

@@ -37,6 +37,8 @@ pub(crate) struct Row {
     pub(crate) peak: u64,
     /// Whether it measures: nothing else runs beside it then.
     pub(crate) measures: bool,
+    /// Why the witness may be slow beside this row; rows of [`JUDGED`] classes without such a reason are judged by it.
+    pub(crate) slow_witness: Option<&'static str>,
     /// Why this machine cannot show it; such a row is skipped, and says so.
     pub(crate) needs: Option<&'static str>,
     pub(crate) script: Script,
@@ -95,6 +97,9 @@ pub(crate) enum Script {
     Act(Box<dyn Fn(&Scene<'_>) -> String + Send + Sync>),
 }
 
+/// The classes whose rows are about what a mount does to others: how the witness fares beside them is judged.
+const JUDGED: [&str; 2] = ["RES-", "XPL-"];
+
 /// A row about the imp.
 pub(crate) fn imp(id: &'static str, attack: &'static str) -> Row {
     row(id, attack, Guest::Built("guest_imp"))
@@ -131,6 +136,7 @@ fn row(id: &'static str, attack: &'static str, guest: Guest) -> Row {
         // A call's memory, its answer as it is encoded, and the allocator's own: R5 for one call.
         peak: 160 << 20,
         measures: false,
+        slow_witness: None,
         needs: None,
         script: Script::Reads(Vec::new()),
     }
@@ -203,6 +209,16 @@ impl Row {
     /// Bytes of resident memory that the attack may take at the most.
     pub(crate) fn peak(self, mib: u64) -> Row {
         Row { peak: mib << 20, ..self }
+    }
+
+    /// The witness may be slow beside it, for this reason.
+    pub(crate) fn slow_witness(self, why: &'static str) -> Row {
+        Row { slow_witness: Some(why), ..self }
+    }
+
+    /// Whether the row is judged by how fast the witness is answered beside it.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.slow_witness.is_none() && JUDGED.iter().any(|class| self.id.starts_with(class))
     }
 
     /// Nothing else runs beside it.

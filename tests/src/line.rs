@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio as Pipe};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -61,8 +62,11 @@ impl Line {
         let stdout = process.child().stdout.take().expect("piped above");
         let shared = Arc::new(Shared::default());
         shared.lock().secrets = secrets.iter().map(|secret| secret.as_bytes().to_vec()).collect();
-        let listener = Arc::clone(&shared);
-        thread::spawn(move || listener.listen(stdout));
+        let judge = Arc::clone(&shared);
+        let (arrived, lines) = mpsc::channel();
+        // Judging a long line takes a while: the time of the next one's arrival is taken by a thread that does nothing else.
+        thread::spawn(move || receive(stdout, &arrived));
+        thread::spawn(move || judge.judge(&lines));
         Line { process, stdin: Mutex::new(stdin), last_id: AtomicU64::new(0), era, shared }
     }
 
@@ -154,41 +158,37 @@ impl Shared {
         }
     }
 
-    fn listen(&self, stdout: ChildStdout) {
-        let mut stream = BufReader::with_capacity(64 << 10, stdout);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let read = stream.read_until(b'\n', &mut line);
-            let whole = line.pop() == Some(b'\n');
-            let mut inbox = match read {
-                Ok(1..) if whole => {
-                    let judged = check_line(&line);
-                    let mut inbox = self.lock();
-                    inbox.take(&line, judged);
-                    inbox
-                }
-                Ok(1..) => {
-                    let mut inbox = self.lock();
-                    inbox.violations.push("the stream ends within a line".to_owned());
-                    inbox
-                }
-                _ => self.lock(),
-            };
-            inbox.ended |= !whole;
-            let over = inbox.ended;
-            drop(inbox);
-            self.arrived.notify_all();
-            if over {
-                return;
+    /// Judges each line that arrives, until the stream ends.
+    fn judge(&self, lines: &Receiver<(Vec<u8>, Instant)>) {
+        for (mut line, arrived) in lines {
+            if line.pop() == Some(b'\n') {
+                let judged = check_line(&line);
+                self.lock().take(&line, judged, arrived);
+            } else {
+                self.lock().violations.push("the stream ends within a line".to_owned());
             }
+            self.arrived.notify_all();
+        }
+        self.lock().ended = true;
+        self.arrived.notify_all();
+    }
+}
+
+/// Passes on each line with the time of its arrival. Returns at the end of the stream.
+fn receive(stdout: ChildStdout, lines: &Sender<(Vec<u8>, Instant)>) {
+    let mut stream = BufReader::with_capacity(64 << 10, stdout);
+    loop {
+        let mut line = Vec::new();
+        let is_read = stream.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0);
+        if !is_read || lines.send((line, Instant::now())).is_err() {
+            return;
         }
     }
 }
 
 impl Inbox {
     /// Puts a line where it belongs.
-    fn take(&mut self, line: &[u8], judged: Result<Value, String>) {
+    fn take(&mut self, line: &[u8], judged: Result<Value, String>, arrived: Instant) {
         if let Some(secret) = self.secrets.iter().find(|secret| line.windows(secret.len()).any(|part| part == **secret))
         {
             self.violations.push(format!("a secret on stdout: {:?}", String::from_utf8_lossy(secret)));
@@ -204,10 +204,10 @@ impl Inbox {
         if !self.answered.insert(id) {
             return self.violations.push(format!("a second answer to id {id}"));
         }
-        if self.cancelled.get(&id).is_some_and(|at| at.elapsed() > CROSSING) {
+        if self.cancelled.get(&id).is_some_and(|at| arrived.saturating_duration_since(*at) > CROSSING) {
             self.violations.push(format!("an answer to id {id}, which was cancelled before"));
         }
-        self.answers.insert(id, (message, sent.elapsed()));
+        self.answers.insert(id, (message, arrived.saturating_duration_since(sent)));
     }
 }
 
@@ -221,7 +221,7 @@ mod tests {
         inbox.sent.insert(1, Instant::now());
         let mut take = |line: &str| {
             let before = inbox.violations.len();
-            inbox.take(line.as_bytes(), check_line(line.as_bytes()));
+            inbox.take(line.as_bytes(), check_line(line.as_bytes()), Instant::now());
             inbox.violations.len() - before
         };
         assert_eq!(take(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), 0);
@@ -239,7 +239,7 @@ mod tests {
         let long_ago = Instant::now().checked_sub(CROSSING * 2).expect("the machine runs for longer");
         inbox.sent.insert(1, long_ago);
         inbox.cancelled.insert(1, long_ago);
-        inbox.take(line, check_line(line));
+        inbox.take(line, check_line(line), Instant::now());
         assert_eq!(inbox.violations.len(), 1);
     }
 }

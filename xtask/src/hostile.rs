@@ -67,7 +67,7 @@ fn table(found: &Value) -> String {
             outcome(Some(&row)),
             outcome(beside),
             row["seconds"].as_f64().map_or_else(String::new, |seconds| format!("{seconds:.1} s")),
-            row["witness"].as_f64().map_or_else(String::new, |ratio| format!("{ratio:.1}x")),
+            witness(&row),
             row["peak"].as_u64().map_or_else(String::new, |bytes| format!("+{} MiB", bytes >> 20)),
             text(&row["saw"]),
             text(&row["stops"]),
@@ -79,6 +79,17 @@ fn table(found: &Value) -> String {
         lines += &format!("| {} | {} |\n", text(&row["id"]), text(&row["why"]));
     }
     lines
+}
+
+/// How the witness fared: its slow reads against the same alone, and, where that is judged or excused, in milliseconds.
+fn witness(row: &Value) -> String {
+    let Some(ratio) = row["witness"].as_f64() else { return String::new() };
+    let time = row["witness_ms"].as_f64().map_or_else(String::new, |ms| format!(" ({ms:.1} ms)"));
+    match row["slow_witness"].as_str() {
+        Some(why) => format!("{ratio:.1}x{time}, not judged: {why}"),
+        None if row["witness_judged"] == true => format!("{ratio:.1}x{time}"),
+        None => format!("{ratio:.1}x"),
+    }
 }
 
 fn outcome(row: Option<&Value>) -> String {
@@ -107,13 +118,15 @@ mod tests {
         let old = format!("before\n{}\nold\n{}\nafter\n", MARKS.0, MARKS.1);
         let found = json!({
             "alone": [{ "id": "CPU-01", "attack": "a|b", "contained": true, "seconds": 0.51, "saw": "limit time",
-                "stops": "belljar: time", "witness": 1.24, "peak": 3 << 20 }],
+                "stops": "belljar: time", "witness": 1.24, "peak": 3 << 20 },
+                { "id": "XPL-01", "attack": "a", "contained": true, "witness": 2.0, "witness_ms": 3.21, "witness_judged": true }],
             "together": [{ "id": "CPU-01", "contained": false }],
             "absent": [{ "id": "NET-21", "why": "needs HTTP grants" }],
         });
         let new = with_table(&old, &table(&found)).unwrap();
         let row = "| CPU-01 | a\\|b | contained | **RED** | 0.5 s | 1.2x | +3 MiB | limit time | belljar: time |\n";
         assert!(new.starts_with("before\n<!-- table") && new.contains(row), "{new}");
+        assert!(new.contains("| 2.0x (3.2 ms) |"), "{new}");
         assert!(new.ends_with(&format!("| NET-21 | needs HTTP grants |\n{}\nafter\n", MARKS.1)), "{new}");
         assert!(!new.contains("old"));
         assert!(with_table("no marks", "").is_err());
