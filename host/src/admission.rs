@@ -2,6 +2,7 @@
 //! nothing.
 
 mod breaker;
+pub mod account;
 pub mod budget;
 mod share;
 
@@ -160,7 +161,7 @@ impl Permit {
         self.mount.share.draw(now, time);
     }
 
-    /// What the call's linear memory is drawn from.
+    /// What the memory of the call is drawn from.
     pub fn memory(&self) -> Allowance {
         Allowance::new(&self.budget, &self.mount.memory)
     }

@@ -14,6 +14,7 @@ mod list;
 mod live;
 mod new;
 mod open;
+mod open_files;
 mod outside;
 mod pins;
 mod read;
@@ -295,6 +296,10 @@ pub fn main() -> ExitCode {
         let _ = writeln!(std::io::stderr().lock(), "belljar: {why}");
         return ExitCode::from(2);
     }
+    // Before any wall is raised, and before anything is opened. Our own child processes need few.
+    if !matches!(command.verb, Verb::Compile | Verb::Outside { .. }) {
+        open_files::raise();
+    }
     let result = match command.verb {
         Verb::Compile => return compiler::child(),
         Verb::Outside { at } => return outside::child(&at),
@@ -351,10 +356,16 @@ fn start_log(default: &str) {
     let _ = log.try_init();
 }
 
-/// Writes to standard output; a reader that went away is not a failure.
+/// Writes to standard output.
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// How writing to standard output ended. A reader that has seen enough and went away, as `head` does, is not a failure: the
+/// command ends as if all had been taken.
+fn written(result: std::io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }

@@ -63,7 +63,8 @@ struct Asked {
 impl Handler {
     /// A handler of connections over `transport` (`stdio` or `http`).
     pub fn new(gateway: Arc<Gateway>, cursors: Arc<Cursors>, transport: &'static str) -> Self {
-        Self { gateway, cursors, transport, outbox: Arc::default(), has_tools: true, session: Session::default() }
+        let outbox = Arc::new(Outbox::of(gateway.budget()));
+        Self { gateway, cursors, transport, outbox, has_tools: true, session: Session::default() }
     }
 
     /// With tools for models, or without.

@@ -9,7 +9,9 @@ mod bindings;
 mod call;
 mod compile;
 mod component;
+mod descriptors;
 mod engine;
+mod host_memory;
 mod lane;
 mod mask;
 mod meter;
@@ -38,8 +40,7 @@ pub struct Options {
     pub calls: u32,
     /// Where compiled code is kept; a directory that only this user can read and write. None: it is compiled anew each time.
     pub cache: Option<Dir>,
-    /// File descriptors that one call may hold; [`Limits::handles`](crate::model::Limits::handles) where that is less. All
-    /// calls together must leave the process enough to serve with.
+    /// File descriptors that all calls together may hold: the process needs some to serve with.
     pub descriptors: usize,
     /// What authenticates the cache.
     pub key: [u8; 32],
@@ -95,8 +96,8 @@ struct Mounted {
     name: MountName,
     ready: Arc<bindings::Ready>,
     held: Held,
-    /// Handles that a call may have, where descriptors are behind them.
-    handles: usize,
+    /// What its handles are drawn from, where descriptors are behind them.
+    descriptors: Option<Arc<descriptors::Descriptors>>,
     /// What it put into the log lately.
     said: output::Rate,
 }
@@ -108,7 +109,7 @@ pub struct Sandbox {
     lanes: lane::Lanes,
     ticker: engine::Ticker,
     cache: Option<compile::Cache>,
-    descriptors: usize,
+    descriptors: Arc<descriptors::Descriptors>,
     compiler: Arc<dyn Compile>,
     mounts: Arc<Mounts>,
     next: AtomicU64,
@@ -130,8 +131,9 @@ impl Sandbox {
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker).map_err(failed)?;
         wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker).map_err(failed)?;
-        // Grants replace some of these definitions by stricter ones.
+        // What the host keeps is charged to the call, and grants are stricter than what they replace.
         linker.allow_shadowing(true);
+        host_memory::link(&mut linker).map_err(failed)?;
         grants::link(&mut linker).map_err(failed)?;
         linker.allow_shadowing(false);
         let ticker =
@@ -144,7 +146,7 @@ impl Sandbox {
             lanes,
             ticker,
             cache,
-            descriptors: options.descriptors,
+            descriptors: descriptors::Descriptors::new(options.descriptors, options.calls),
             compiler: options.compiler,
             mounts: Arc::default(),
             next: AtomicU64::new(1),
@@ -192,8 +194,8 @@ impl Sandbox {
 
     fn put(&self, name: &MountName, ready: Arc<bindings::Ready>, held: Held) -> Loaded {
         let id = MountId(self.next.fetch_add(1, Ordering::Relaxed));
-        let handles = if held.has_files() { self.descriptors } else { usize::MAX };
-        let mounted = Arc::new(Mounted { name: name.clone(), ready, held, handles, said: output::Rate::default() });
+        let descriptors = held.has_files().then(|| Arc::clone(&self.descriptors));
+        let mounted = Arc::new(Mounted { name: name.clone(), ready, held, descriptors, said: output::Rate::default() });
         self.mounts.write().unwrap_or_else(PoisonError::into_inner).insert(id, mounted);
         Loaded { id, all: Arc::downgrade(&self.mounts) }
     }

@@ -118,8 +118,10 @@ impl Build {
             }
             "p3" => !self.has("wasmtime-wasi", "p3") && !self.has("wasmtime-wasi-http", "p3"),
             "read-only" => self.said("FsPerms::ReadOnly") > 0 && self.said("FsPerms::ReadWrite") == 0,
-            "no-requests" => {
-                !self.has("wasmtime-wasi-http", "default-send-request") && self.said("fn send_request") == 1
+            "own-streams" => {
+                self.said("streams::add_to_linker::<_, Io>") == 1
+                    && self.said("host_memory::link(") == 1
+                    && self.said("Bytes::from_owner(Charged") > 0
             }
             "no-sockets" => self.said("\"create-tcp-socket\"") == 1 && self.said("\"create-udp-socket\"") == 1,
             "own-output" => {

@@ -7,6 +7,7 @@
 mod bench;
 mod build;
 mod demo;
+mod engine;
 mod fuzz;
 mod hostile;
 mod instructions;

@@ -9,7 +9,7 @@ use crate::build::Part;
 use crate::report::Report;
 use crate::setup::{self, Missing};
 use crate::shell::Shell;
-use crate::{build, instructions, languages, lint, tools};
+use crate::{build, engine, instructions, languages, lint, tools};
 
 /// A family of tests that needs a kernel with Landlock.
 const LANDLOCK: &str = "landlock";
@@ -18,6 +18,7 @@ const LANDLOCK: &str = "landlock";
 pub(crate) fn run(shell: &Shell) -> Result<()> {
     let mut report = Report::new("test");
     let mut missing = Vec::new();
+    report.noted_step("the engine's newest release", || Ok(engine::newer(shell)));
     report.step("set-up", || {
         setup::wasm_target(shell)?;
         setup::lints(shell)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::model::Guard;
 use crate::model::error::show_bytes;
 
-/// Bytes of linear memory that a call gets whatever the others hold, so that small providers go on while large ones fill
+/// Bytes that a call gets whatever the others hold, so that small providers go on while large ones fill
 /// the budget. Twice what a Rust provider with an answer of 1 MiB uses.
 const ALWAYS: u64 = 4 << 20;
 
@@ -39,6 +39,14 @@ impl Budget {
         Held { budget: Arc::clone(self), bytes }
     }
 
+    /// Takes `bytes`, where they are there.
+    fn try_take(&self, bytes: u64) -> bool {
+        let fits = |used: u64| {
+            Some(used.saturating_add(bytes)).filter(|wanted| *wanted <= self.cap || !Guard::Budget.is_on())
+        };
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+
     /// Why a call has to wait, in words for the caller.
     pub fn explain(&self) -> String {
         format!(
@@ -61,6 +69,27 @@ impl Held {
         self.budget.used.fetch_add(bytes, Ordering::Relaxed);
         self.bytes += bytes;
     }
+
+    /// Counts `bytes` more that are about to exist; false, where they do not fit.
+    pub fn try_add(&mut self, bytes: u64) -> bool {
+        let is_there = self.budget.try_take(bytes);
+        if is_there {
+            self.bytes += bytes;
+        }
+        is_there
+    }
+
+    /// Gives back `bytes` that are gone.
+    pub fn give(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// See [`Budget::explain`].
+    pub fn explain(&self) -> String {
+        self.budget.explain()
+    }
 }
 
 impl Drop for Held {
@@ -80,7 +109,7 @@ impl Part {
     }
 }
 
-/// The linear memory of one call, drawn from the budget as it grows.
+/// The memory of one call, drawn from the budget as it grows.
 pub struct Allowance {
     held: Held,
     part: Arc<Part>,
@@ -177,5 +206,16 @@ mod tests {
         assert!(budget.is_spent());
         drop(held);
         assert!(!budget.is_spent());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_begun() {
+        let budget = Budget::new(10);
+        let mut held = budget.hold(4);
+        assert!(held.try_add(6) && !held.try_add(1));
+        held.give(3);
+        assert!(held.try_add(3) && budget.is_spent());
+        drop(held);
+        assert_eq!(budget.used.load(Ordering::Relaxed), 0);
     }
 }

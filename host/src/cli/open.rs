@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::SignalKind;
 
 use super::compiler::Subprocess;
 use super::live::Live;
 use super::pins::{self, Pinning};
-use super::{Failure, Where, store};
+use super::{Failure, Where, open_files, store};
 use crate::admission::Admission;
 use crate::admission::budget::Budget;
 use crate::audit::Sink;
@@ -125,17 +124,18 @@ pub(super) fn plugins(config: &Config) -> Result<Dir, Failure> {
     Ok(dir)
 }
 
-/// Asks for as many file descriptors as the system gives, and says how many each of `calls` calls may hold so that a
-/// quarter is left for connections, pipes and belljar's own files.
+/// How many files all calls together may hold open: a quarter of what the process may is left for connections, pipes and
+/// belljar's own files.
 fn descriptors(calls: u32) -> usize {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let most = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
-    let share = most.unwrap_or(u64::MAX) / 4 * 3 / u64::from(calls);
-    if share < 64 {
-        tracing::warn!("only {share} open files for each call; raise the limit (ulimit -n), or lower \"calls\"");
+    let most = open_files::most();
+    let all = most / 4 * 3;
+    if all / u64::from(calls) < 64 {
+        tracing::warn!(
+            "{calls} calls at once share {all} open files; to allow more, {}",
+            crate::model::error::MORE_OPEN_FILES
+        );
     }
-    usize::try_from(share).unwrap_or(usize::MAX).max(8)
+    usize::try_from(all).unwrap_or(usize::MAX)
 }
 
 /// Makes the sandbox that `config` describes.

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 use super::change::{self, Change};
 use super::pins::{self, Pinning};
 use super::trust::Candidate;
-use super::{Failure, Where, open};
+use super::{Failure, Where, open, open_files};
 use crate::config::lock::{Lock, Pins};
 use crate::config::{Ask, Config, Given};
 use crate::gateway::consent::Keeper;
@@ -116,6 +116,7 @@ impl Outside {
         let fail =
             |why: String| Failure::Failed(format!("cannot start the process that stays outside of the wall: {why}"));
         let mut child = command.spawn().map_err(|error| fail(error.to_string()))?;
+        open_files::give_back(Some(child.id()));
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(fail("it has no pipes".to_owned()));
         };

@@ -87,6 +87,17 @@ fn bytes(contents: &Contents) -> &[u8] {
 fn write_out(all: &[Contents]) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let to_terminal = out.is_terminal();
+    let binary = all.iter().find(|contents| matches!(contents.body, Body::Blob(_)));
+    if let Some(contents) = binary.filter(|_| to_terminal) {
+        return Err(Failure::Failed(format!(
+            "the resource is {} bytes of binary data; use --output FILE",
+            bytes(contents).len()
+        )));
+    }
+    super::written(write_to(&mut out, all, to_terminal).and_then(|()| out.flush()))
+}
+
+fn write_to(out: &mut impl Write, all: &[Contents], to_terminal: bool) -> std::io::Result<()> {
     for contents in all {
         if all.len() > 1 {
             writeln!(out, "==> {} <==", contents.reference)?;
@@ -99,19 +110,10 @@ fn write_out(all: &[Contents]) -> Result<(), Failure> {
                     writeln!(out, "{kept}")?;
                 }
             }
-            Body::Blob(bytes) if to_terminal => {
-                return Err(Failure::Failed(format!(
-                    "the resource is {} bytes of binary data; use --output FILE",
-                    bytes.len()
-                )));
-            }
             _ => out.write_all(bytes(contents))?,
         }
     }
-    match out.flush() {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 fn to_json(contents: &Contents) -> Value {

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use toml_edit::TableLike;
 use wasmtime::component::Linker;
 use wasmtime_wasi::WasiCtxBuilder;
+use wasmtime_wasi_http::p2::DEFAULT_OUTGOING_BODY_CHUNK_SIZE;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
 use wasmtime_wasi_http::{
     DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks,
@@ -46,6 +47,9 @@ pub use dial::{Network, Settings};
 
 /// Headers that carry credentials: a provider sets them only where a grant says so.
 const CREDENTIALS: [HeaderName; 2] = [AUTHORIZATION, COOKIE];
+
+/// Bytes that one write into a body may always have: what a guest's library writes at once.
+const LEAST_CHUNK: usize = 4096;
 
 /// The kind.
 pub struct Http;
@@ -364,6 +368,12 @@ impl WasiHttpHooks for Call {
                 Box::new(plan.run(request, options.unwrap_or_default(), told))
             }
         }
+    }
+
+    // What waits in a body is charged to the call; beyond what the call may send, nothing needs to wait.
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        let most = usize::try_from(self.traffic.upload).unwrap_or(usize::MAX);
+        most.clamp(LEAST_CHUNK, DEFAULT_OUTGOING_BODY_CHUNK_SIZE)
     }
 
     // The library's own would write an upstream's words into the log.

@@ -2,6 +2,8 @@
 //! place in the message, text escaped and blobs in base64 on the way. Everything around them is rmcp's own types, written
 //! by the JSON library, with a hole where a body belongs.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{RequestId, ResourceContents, ServerJsonRpcMessage, ServerResult};
@@ -9,6 +11,7 @@ use serde::Serialize;
 
 use super::escape::escape;
 use super::wire;
+use crate::admission::budget::{Budget, Held};
 use crate::catalog::Mount;
 use crate::model::{Body, Reading};
 
@@ -24,8 +27,21 @@ const BLOB: &[u8] = b"\"blob\":\"\"";
 /// Bytes of a blob that are encoded together, and what they become: they stay near.
 const PART: usize = 3 << 10;
 
-/// The whole message that answers request `id` with `reading`, without a line break. `is_modern`: as [`wire::reading`].
-pub(super) fn reading(id: RequestId, reading: Reading, mount: &Mount, is_modern: bool) -> Vec<u8> {
+/// Bytes of text that are escaped together before the memory for more is asked for.
+const STEP: usize = 256 << 10;
+
+/// The whole message that answers request `id` with `reading`, without a line break. `is_modern`: as [`wire::reading`]. What
+/// is large is counted in `budget` as it grows: six times what the provider gave, where every letter is escaped.
+///
+/// # Errors
+/// Why there is no memory for it now, in words for the caller.
+pub(super) fn reading(
+    id: RequestId,
+    reading: Reading,
+    mount: &Mount,
+    is_modern: bool,
+    budget: &Arc<Budget>,
+) -> Result<Vec<u8>, String> {
     let (mut result, contents) = wire::apart(reading, mount, is_modern);
     if !is_modern {
         // As rmcp does: older peers do not know it.
@@ -33,29 +49,67 @@ pub(super) fn reading(id: RequestId, reading: Reading, mount: &Mount, is_modern:
     }
     let around = json(&ServerJsonRpcMessage::response(ServerResult::ReadResourceResult(result), id));
     let (head, tail) = apart(&around, CONTENTS);
-    let mut out = Vec::with_capacity(around.len() + contents.iter().map(|(_, body)| room(body)).sum::<usize>());
+    let most = around.len() + contents.iter().map(|(_, body)| room(body)).sum::<usize>();
+    let mut counted = Counted::new(budget, most)?;
+    let mut out = Vec::with_capacity(most);
     out.extend_from_slice(head);
     for (at, (given, body)) in contents.into_iter().enumerate() {
         if at > 0 {
             out.push(b',');
         }
-        one(&mut out, &given, body);
+        one(&mut out, &given, body, &mut counted)?;
     }
     out.extend_from_slice(tail);
-    out
+    Ok(out)
+}
+
+/// The memory of a large answer while it is written; of a small one, nothing.
+struct Counted {
+    held: Option<Held>,
+    bytes: usize,
+}
+
+impl Counted {
+    fn new(budget: &Arc<Budget>, bytes: usize) -> Result<Self, String> {
+        let mut counted = Self { held: (bytes > STEP).then(|| budget.hold(0)), bytes: 0 };
+        counted.has(bytes)?;
+        Ok(counted)
+    }
+
+    /// The answer has so many bytes now.
+    fn has(&mut self, bytes: usize) -> Result<(), String> {
+        let more = bytes.saturating_sub(self.bytes);
+        if let Some(held) = self.held.as_mut().filter(|_| more > 0) {
+            if !held.try_add(more as u64) {
+                return Err(held.explain());
+            }
+            self.bytes = bytes;
+        }
+        Ok(())
+    }
 }
 
 /// Appends one piece of contents.
-fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body) {
+fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body, counted: &mut Counted) -> Result<(), String> {
     let around = json(given);
     let hole = if matches!(body, Body::Text(_)) { TEXT } else { BLOB };
     let (head, tail) = apart(&around, hole);
     out.extend_from_slice(head);
     match &body {
-        Body::Text(text) => escape(out, text),
+        Body::Text(text) => {
+            let mut rest = text.as_str();
+            while rest.len() > STEP {
+                let (now, later) = rest.split_at(rest.floor_char_boundary(STEP));
+                escape(out, now);
+                counted.has(out.len())?;
+                rest = later;
+            }
+            escape(out, rest);
+        }
         Body::Blob(bytes) => encode(out, bytes),
     }
     out.extend_from_slice(tail);
+    Ok(())
 }
 
 /// Appends `bytes` in base64.
@@ -127,18 +181,39 @@ mod tests {
             Contents { reference, mime_type: Some("text/plain".to_owned()), body: body.clone(), meta }
         };
         let mount = Mount::plain(MountName::new("m").unwrap(), "belljar://m/", Limits::default());
+        let budget = Budget::new(1 << 30);
         for id in [RequestId::Number(-7), RequestId::String(holes.as_str().into()), RequestId::String("\\\"".into())] {
             for is_modern in [true, false] {
                 for fresh_for in [None, Some(Duration::from_millis(1500))] {
                     let each = bodies.iter().map(|body| vec![contents(body)]);
                     for contents in each.chain([bodies.iter().map(contents).collect()]) {
                         let given = Reading { contents, fresh_for };
-                        let own = reading(id.clone(), given.clone(), &mount, is_modern);
+                        let own = reading(id.clone(), given.clone(), &mount, is_modern, &budget).unwrap();
                         let own: Value = serde_json::from_slice(&own).unwrap();
                         assert_eq!(own, by_rmcp(id.clone(), given, &mount, is_modern));
                     }
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_answer_grows_only_into_memory_that_is_there() {
+        let mount = Mount::plain(MountName::new("m").unwrap(), "belljar://m/", Limits::default());
+        let given = |body: &str| {
+            let reference = "belljar://m/x".to_owned();
+            let body = Body::Text(body.to_owned());
+            Reading { contents: vec![Contents { reference, mime_type: None, body, meta: Vec::new() }], fresh_for: None }
+        };
+        let budget = Budget::new(3 << 20);
+        let say = |body: &str| reading(RequestId::Number(1), given(body), &mount, true, &budget);
+        assert!(say(&"x".repeat(1 << 20)).is_ok());
+        let why = say(&"\u{1}".repeat(1 << 20)).unwrap_err();
+        assert!(why.contains("of 3MiB"), "{why}");
+        assert!(say(&"x".repeat(4 << 20)).is_err());
+        let all = budget.hold(3 << 20);
+        assert!(say(&"\u{1}".repeat(1 << 10)).is_ok(), "a small answer is always there");
+        drop(all);
+        assert!(say(&"é".repeat(1 << 20)).is_ok(), "everything was given back");
     }
 }

@@ -17,7 +17,7 @@ use rmcp::transport::Transport;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{Handler, consent, line};
+use super::{Handler, consent, fault, line};
 use crate::gateway::Read;
 
 /// A request that reads or lists.
@@ -145,7 +145,12 @@ impl Handler {
         let page = |cursor| PaginatedRequestParams::default().with_cursor(cursor);
         let answer = match what {
             What::Read(uri) => match self.read(&ReadResourceRequestParams::new(uri), &context).await {
-                Ok(Read::Given(reading, mount)) => return line::reading(id, reading, &mount, is_modern),
+                Ok(Read::Given(reading, mount)) => {
+                    match line::reading(id.clone(), reading, &mount, is_modern, self.budget()) {
+                        Ok(line) => return line,
+                        Err(why) => Err(fault::busy(&why)),
+                    }
+                }
                 Ok(Read::Asks(question)) => Ok(ServerResult::InputRequiredResult(consent::question(question))),
                 Err(error) => Err(if is_modern { modern(error) } else { error }),
             },

@@ -45,6 +45,8 @@ pub enum Bound {
     Result,
     /// Open handles: files, streams, timers.
     Handles,
+    /// The same, where the process may not have as many files open as the limit says.
+    OpenFiles,
     /// Bytes of one request for random numbers.
     Random,
     /// Bytes of native stack.
@@ -69,6 +71,7 @@ impl Bound {
             Self::Memory => "memory",
             Self::Result => "result",
             Self::Handles => "handles",
+            Self::OpenFiles => "open-files",
             Self::Random => "random",
             Self::Stack => "stack",
             Self::Instances => "instances",
@@ -87,7 +90,7 @@ impl Bound {
             Self::Memory | Self::Result | Self::Random | Self::Stack | Self::Upload | Self::Download => {
                 show_bytes(amount)
             }
-            Self::Fuel | Self::Handles | Self::Instances | Self::Requests => amount.to_string(),
+            Self::Fuel | Self::Handles | Self::OpenFiles | Self::Instances | Self::Requests => amount.to_string(),
         }
     }
 
@@ -102,10 +105,13 @@ impl Bound {
             Self::Random => Some(limits::MAX_RANDOM),
             Self::Requests => Some(limits::MAX_REQUESTS),
             Self::Upload | Self::Download => Some(limits::MAX_TRAFFIC),
-            Self::Stack | Self::Instances => None,
+            Self::Stack | Self::Instances | Self::OpenFiles => None,
         }
     }
 }
+
+/// What the operator does about too few open files.
+pub const MORE_OPEN_FILES: &str = "raise the limit on open files of the process (\"ulimit -Hn\", or LimitNOFILE= of a service), or set a smaller  calls  at the top of the configuration";
 
 /// `amount` bytes as people write it: the largest binary unit that loses nothing, else one decimal.
 pub fn show_bytes(amount: u64) -> String {
@@ -276,6 +282,7 @@ impl ReadError {
         }
         let mount = mount.map_or("NAME", MountName::as_str);
         match self {
+            Self::Exhausted(Limit { bound: Bound::OpenFiles, .. }) => Some(format!("to allow more, {MORE_OPEN_FILES}")),
             Self::Exhausted(limit) => {
                 let max = limit.bound.max()?;
                 if limit.used > max || limit.cap >= max {
@@ -301,7 +308,7 @@ impl ReadError {
 fn raised(limit: &Limit, max: u64) -> String {
     let wanted = limit.used.max(limit.cap).saturating_mul(2).min(max);
     match limit.bound {
-        Bound::Fuel | Bound::Handles | Bound::Instances | Bound::Requests => wanted.to_string(),
+        Bound::Fuel | Bound::Handles | Bound::OpenFiles | Bound::Instances | Bound::Requests => wanted.to_string(),
         // A mount has two thirds of a listing's time.
         Bound::ListTime => format!("\"{}s\"", (wanted / 2 * 3).div_ceil(1000)),
         Bound::Time => format!("\"{}s\"", wanted.div_ceil(1000)),

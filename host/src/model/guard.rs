@@ -30,6 +30,8 @@ guards! {
     Time = "time",
     /// The sum over linear memories and tables.
     Memory = "memory",
+    /// What the host keeps for a call: charged to the call's memory, texts cut off, requests counted.
+    HostMemory = "host-memory",
     /// Bytes of an answer, before and after it is copied out of the guest.
     Result = "result",
     /// Handles of a call.

@@ -11,12 +11,13 @@ use tokio::time::{Instant, timeout_at};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Engine, Error, Store, Trap, UpdateDeadline};
 
+use super::descriptors::Reserved;
 use super::lane::Progress;
 use super::output::Output;
 use super::state::State;
 use super::{Mounted, mask};
 use crate::admission::Permit;
-use crate::admission::budget::Allowance;
+use crate::admission::account::Account;
 use crate::grants::{Scope, SharedTrail};
 use crate::model::error::{Bound, Limit};
 use crate::model::limits::{CORE_INSTANCES, WASM_STACK};
@@ -67,12 +68,16 @@ pub(super) async fn run(
 ) -> Outcome {
     let started = Instant::now();
     let own = permit.limits();
-    let limits = &Limits { handles: own.handles.min(mounted.handles), ..own.clone() };
+    // Files are the process's, and other calls need some too.
+    let files = mounted.descriptors.as_ref().map(|descriptors| descriptors.reserve(own.handles));
+    let handles = files.as_ref().map_or(own.handles, Reserved::count);
+    let bound = if handles < own.handles { Bound::OpenFiles } else { Bound::Handles };
+    let limits = &Limits { handles, ..own.clone() };
     let trail = SharedTrail::default();
     let output = Output::new(limits.output);
     let deadline = permit.deadline();
     let scope = Scope { mount: &mounted.name, limits, deadline, consent: permit.consent(), trail: &trail };
-    let mut store = new_store(engine, mounted, &scope, permit.memory(), &output);
+    let mut store = new_store(engine, mounted, &scope, Account::new(limits.memory, permit.memory()), &output);
     let own = Arc::clone(progress);
     store.epoch_deadline_callback(move |_| {
         let now = Instant::now();
@@ -105,12 +110,12 @@ pub(super) async fn run(
     };
 
     let used_fuel = limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default());
-    let memory = store.data().meter.peak();
+    let memory = store.data().account.peak();
     let mut result = match ended {
         Ok(Ok(Ok(answer))) => weigh(answer, limits.result),
         // A provider that was cut off says so in words of its own; the trail of limits knows better.
         Ok(Ok(Err(error))) => Err(store.data().traffic().map_or(error, ReadError::Exhausted)),
-        Ok(Err(error)) => Err(classify(&error, &store, limits, permit, used_fuel)),
+        Ok(Err(error)) => Err(classify(&error, &store, (limits, bound), permit, used_fuel)),
         Err(_) => Err(ReadError::Exhausted(permit.out_of_time())),
     };
     drop(store);
@@ -134,11 +139,11 @@ fn new_store(
     engine: &Engine,
     mounted: &Mounted,
     scope: &Scope<'_>,
-    allowance: Allowance,
+    account: Account,
     output: &Output,
 ) -> Store<State> {
     let limits = scope.limits;
-    let mut store = Store::new(engine, State::new(allowance, &mounted.held, scope, output));
+    let mut store = Store::new(engine, State::new(account, &mounted.held, scope, output));
     store.limiter(|state| &mut state.meter);
     // Cannot fail: the engine counts fuel. Were it to fail, the guest would have none.
     let _ = store.set_fuel(if Guard::Fuel.is_on() { limits.fuel } else { u64::MAX });
@@ -153,7 +158,13 @@ fn new_store(
 }
 
 /// What stopped the call. wasmtime says some of it only in text ("private types"), which the tests pin.
-fn classify(error: &Error, store: &Store<State>, limits: &Limits, permit: &Permit, fuel: u64) -> ReadError {
+fn classify(
+    error: &Error,
+    store: &Store<State>,
+    (limits, handle_bound): (&Limits, Bound),
+    permit: &Permit,
+    fuel: u64,
+) -> ReadError {
     let exhausted = |bound, used: u64, cap: u64| ReadError::Exhausted(Limit { bound, used, cap });
     if error.downcast_ref::<OutOfTime>().is_some() {
         return ReadError::Exhausted(permit.out_of_time());
@@ -164,8 +175,8 @@ fn classify(error: &Error, store: &Store<State>, limits: &Limits, permit: &Permi
         Some(Trap::StackOverflow) => return exhausted(Bound::Stack, WASM_STACK as u64, WASM_STACK as u64),
         _ => {}
     }
-    // A guest that was refused memory traps in a way of its own language; the meter knows better.
-    if let Some(refused) = store.data().meter.refused() {
+    // A guest that was refused memory traps in a way of its own language; the account knows better.
+    if let Some(refused) = store.data().account.refused() {
         return refused;
     }
     if let Some(limit) = store.data().traffic() {
@@ -173,12 +184,12 @@ fn classify(error: &Error, store: &Store<State>, limits: &Limits, permit: &Permi
     }
     let handles = limits.handles as u64;
     if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
-        return exhausted(Bound::Handles, handles, handles);
+        return exhausted(handle_bound, handles, handles);
     }
     let chain = error.chain().map(ToString::to_string).collect::<Vec<_>>();
     let says = |words: &str| chain.iter().any(|link| link.contains(words));
     if says("store handle limit exceeded") || says("resource table has no free keys") {
-        return exhausted(Bound::Handles, handles, handles);
+        return exhausted(handle_bound, handles, handles);
     }
     if says("fuel allocated for hostcalls has been exhausted") {
         return exhausted(Bound::Result, limits.result.saturating_add(1), limits.result);

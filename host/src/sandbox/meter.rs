@@ -2,62 +2,35 @@
 
 use wasmtime::ResourceLimiter;
 
-use crate::admission::budget::Allowance;
-use crate::model::error::{Bound, Limit};
+use crate::admission::account::Account;
 use crate::model::limits::{CORE_INSTANCES, MEMORIES, TABLES};
-use crate::model::{Guard, ReadError};
 
 /// Bytes that an element of a table takes in the host.
 const TABLE_ELEMENT: u64 = 8;
 
-/// One sum over everything that grows, with its cap.
+/// Draws everything that grows from the account of the call. A guest that could not grow ends as it likes, mostly with a
+/// trap of its own language; the account knows why.
 pub(super) struct Meter {
-    cap: u64,
-    peak: u64,
+    account: Account,
     /// The last growth that was allowed, to be undone when the allocator then refuses it.
     last: u64,
-    /// The largest total that was asked for and refused.
-    refused: Option<u64>,
-    /// What is in use, drawn from what all calls have together.
-    allowance: Allowance,
-    /// Whether it was that which refused.
-    is_short: bool,
 }
 
 impl Meter {
-    pub(super) fn new(cap: u64, allowance: Allowance) -> Self {
-        Self { cap, peak: 0, last: 0, refused: None, allowance, is_short: false }
-    }
-
-    /// The most that was in use at once, in bytes.
-    pub(super) fn peak(&self) -> u64 {
-        self.peak
-    }
-
-    /// Why, if something was refused. A guest that could not grow ends as it likes, mostly with a trap of its own
-    /// language, so that the trap's code says nothing.
-    pub(super) fn refused(&self) -> Option<ReadError> {
-        let own = self.refused.map(|used| ReadError::Exhausted(Limit { bound: Bound::Memory, used, cap: self.cap }));
-        own.or_else(|| self.is_short.then(|| ReadError::Busy(self.allowance.explain())))
+    pub(super) fn new(account: Account) -> Self {
+        Self { account, last: 0 }
     }
 
     fn grow(&mut self, by: u64) -> bool {
-        let wanted = self.allowance.bytes().saturating_add(by);
-        if wanted > self.cap && Guard::Memory.is_on() {
-            self.refused = self.refused.max(Some(wanted));
-            return false;
+        let is_allowed = self.account.take(by);
+        if is_allowed {
+            self.last = by;
         }
-        if !self.allowance.grow(by) {
-            self.is_short = true;
-            return false;
-        }
-        self.last = by;
-        self.peak = self.peak.max(wanted);
-        true
+        is_allowed
     }
 
     fn undo(&mut self) {
-        self.allowance.shrink(self.last);
+        self.account.give(self.last);
         self.last = 0;
     }
 }
@@ -103,41 +76,34 @@ impl ResourceLimiter for Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::budget::Budget;
+    use crate::admission::budget::{Allowance, Budget};
+    use crate::model::ReadError;
+    use crate::model::error::{Bound, Limit};
 
-    const MIB: u64 = 1 << 20;
-
-    fn meter(cap: u64, total: u64) -> Meter {
-        Meter::new(cap, Allowance::of(&Budget::new(total)))
+    fn meter(cap: u64) -> (Meter, Account) {
+        let account = Account::new(cap, Allowance::of(&Budget::new(64 << 20)));
+        (Meter::new(account.clone()), account)
     }
 
     #[test]
     fn sums_over_memories_and_tables() {
-        let mut meter = meter(1000, 64 * MIB);
+        let (mut meter, account) = meter(1000);
         assert!(meter.memory_growing(0, 400, None).unwrap());
         assert!(meter.memory_growing(0, 400, None).unwrap());
         assert!(meter.table_growing(0, 25, None).unwrap());
-        assert_eq!(meter.peak(), 1000);
+        assert_eq!(account.peak(), 1000);
         assert!(!meter.table_growing(25, 26, None).unwrap());
-        assert_eq!(meter.refused(), Some(ReadError::Exhausted(Limit { bound: Bound::Memory, used: 1008, cap: 1000 })));
+        assert_eq!(account.refused(), Some(ReadError::Exhausted(Limit { bound: Bound::Memory, used: 1008, cap: 1000 })));
     }
 
     #[test]
     fn what_the_allocator_refuses_is_not_counted() {
-        let mut meter = meter(1000, 64 * MIB);
+        let (mut meter, account) = meter(1000);
         assert!(meter.memory_growing(0, 900, None).unwrap());
         meter.memory_grow_failed(wasmtime::format_err!("no")).unwrap();
         assert!(meter.memory_growing(0, 900, None).unwrap());
-        assert_eq!(meter.refused(), None);
+        assert_eq!(account.refused(), None);
         assert!(!meter.memory_growing(0, 10, Some(5)).unwrap());
-        assert_eq!(meter.refused(), None, "its own maximum is not our limit");
-    }
-
-    #[test]
-    fn what_all_calls_have_together_is_a_bound_of_its_own() {
-        let mut meter = meter(64 * MIB, 16 * MIB);
-        assert!(meter.memory_growing(0, 8 << 20, None).unwrap());
-        assert!(!meter.memory_growing(8 << 20, 9 << 20, None).unwrap());
-        assert!(matches!(meter.refused(), Some(ReadError::Busy(why)) if why.contains("of 16MiB")));
+        assert_eq!(account.refused(), None, "its own maximum is not our limit");
     }
 }

@@ -4,14 +4,12 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
+use super::host_memory::{HostMemory, HttpHost, IoHost};
 use super::meter::Meter;
 use super::output::Output;
-use crate::admission::budget::Allowance;
+use crate::admission::account::Account;
 use crate::grants::{Held, Opened, Scope, View};
 use crate::model::{Guard, Limit};
-
-/// Bytes of the headers of one request or answer, as `wasi:http` counts them.
-const HEADERS: usize = 64 << 10;
 
 /// The data of a store.
 pub(super) struct State {
@@ -20,10 +18,15 @@ pub(super) struct State {
     http: WasiHttpCtx,
     opened: Opened,
     pub(super) meter: Meter,
+    /// What the host keeps for the call.
+    pub(super) host_memory: HostMemory,
+    pub(super) account: Account,
+    /// Bytes of one request for random numbers.
+    pub(super) most_random: u64,
 }
 
 impl State {
-    pub(super) fn new(allowance: Allowance, held: &Held, scope: &Scope<'_>, output: &Output) -> Self {
+    pub(super) fn new(account: Account, held: &Held, scope: &Scope<'_>, output: &Output) -> Self {
         let limits = scope.limits;
         // Arguments, environment, working directory and stdin are empty, clocks and random numbers real, sockets closed:
         // the builder's defaults. Grants add to that.
@@ -38,8 +41,9 @@ impl State {
             table.set_max_capacity(limits.handles);
         }
         let mut http = WasiHttpCtx::new();
-        http.set_field_size_limit(HEADERS);
-        Self { wasi: wasi.build(), table, http, opened, meter: Meter::new(limits.memory, allowance) }
+        http.set_field_size_limit(super::host_memory::FIELDS);
+        let host_memory = HostMemory::new(account.clone(), limits.traffic.requests);
+        Self { wasi: wasi.build(), table, http, opened, meter: Meter::new(account.clone()), host_memory, account, most_random: limits.random }
     }
 }
 
@@ -47,6 +51,17 @@ impl State {
     /// The limit on the network that the call reached, if it did.
     pub(super) fn traffic(&self) -> Option<Limit> {
         self.opened.http.refused()
+    }
+
+    /// What the host functions of `wasi:http` work on.
+    pub(super) fn http_host(&mut self) -> HttpHost<'_> {
+        let http = WasiHttpCtxView { hooks: &mut self.opened.http, table: &mut self.table, ctx: &mut self.http };
+        HttpHost { http, memory: &mut self.host_memory }
+    }
+
+    /// What the host functions of `wasi:io` work on.
+    pub(super) fn io_host(&mut self) -> IoHost<'_> {
+        IoHost { table: &mut self.table, memory: &mut self.host_memory }
     }
 }
 

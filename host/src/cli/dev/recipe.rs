@@ -11,6 +11,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::cli::open_files;
+
 /// How long a build may take to end once it was asked to.
 const END: Duration = Duration::from_secs(2);
 
@@ -123,6 +125,7 @@ async fn run(command: &[String], dir: &Path, stop: &CancellationToken) -> Result
         }
         _ => format!("cannot run \"{program}\": {error}"),
     })?;
+    open_files::give_back(child.id());
     let status = tokio::select! {
         status = child.wait() => status,
         () = stop.cancelled() => end(&mut child).await,

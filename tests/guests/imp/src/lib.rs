@@ -10,6 +10,8 @@ mod burn;
 mod fetch;
 #[cfg(target_os = "wasi")]
 mod files;
+#[cfg(target_os = "wasi")]
+mod keep;
 mod listing;
 #[cfg(target_os = "wasi")]
 mod network;
@@ -119,6 +121,7 @@ fn deed(verb: &str, argument: &str) -> Result<String> {
         "alter" => files::alter,
         "hoard" => files::hoard,
         "gorge" => files::gorge,
+        "keep" => keep::keep,
         "lists" => files::lists,
         "entries" => files::entries,
         "fields" => network::fields,
