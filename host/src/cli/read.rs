@@ -94,9 +94,7 @@ fn write_out(all: &[Contents]) -> Result<(), Failure> {
         match &contents.body {
             Body::Text(text) if to_terminal => {
                 for line in text.lines() {
-                    let kept: String =
-                        line.chars().map(|c| if c == '\t' { ' ' } else { c }).filter(|c| text::is_shown(*c)).collect();
-                    writeln!(out, "{kept}")?;
+                    writeln!(out, "{}", text::line(line))?;
                 }
             }
             Body::Blob(bytes) if to_terminal => {

@@ -25,47 +25,51 @@ const BLOB: &[u8] = b"\"blob\":\"\"";
 const PART: usize = 3 << 10;
 
 /// The whole message that answers request `id` with `reading`, without a line break. `is_modern`: as [`wire::reading`].
-pub(super) fn reading(id: RequestId, reading: Reading, mount: &Mount, is_modern: bool) -> Vec<u8> {
+///
+/// # Errors
+/// Says why it cannot be written; for the log.
+pub(super) fn reading(id: RequestId, reading: Reading, mount: &Mount, is_modern: bool) -> Result<Vec<u8>, String> {
     let (mut result, contents) = wire::apart(reading, mount, is_modern);
     if !is_modern {
         // As rmcp does: older peers do not know it.
         result.result_type = None;
     }
-    let around = json(&ServerJsonRpcMessage::response(ServerResult::ReadResourceResult(result), id));
-    let (head, tail) = apart(&around, CONTENTS);
+    let around = json(&ServerJsonRpcMessage::response(ServerResult::ReadResourceResult(result), id))?;
+    let (head, tail) = apart(&around, CONTENTS)?;
     let mut out = Vec::with_capacity(around.len() + contents.iter().map(|(_, body)| room(body)).sum::<usize>());
     out.extend_from_slice(head);
     for (at, (given, body)) in contents.into_iter().enumerate() {
         if at > 0 {
             out.push(b',');
         }
-        one(&mut out, &given, body);
+        one(&mut out, &given, body)?;
     }
     out.extend_from_slice(tail);
-    out
+    Ok(out)
 }
 
 /// Appends one piece of contents.
-fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body) {
-    let around = json(given);
+fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body) -> Result<(), String> {
+    let around = json(given)?;
     let hole = if matches!(body, Body::Text(_)) { TEXT } else { BLOB };
-    let (head, tail) = apart(&around, hole);
+    let (head, tail) = apart(&around, hole)?;
     out.extend_from_slice(head);
     match &body {
         Body::Text(text) => escape(out, text),
-        Body::Blob(bytes) => encode(out, bytes),
+        Body::Blob(bytes) => encode(out, bytes)?,
     }
     out.extend_from_slice(tail);
+    Ok(())
 }
 
 /// Appends `bytes` in base64.
-fn encode(out: &mut Vec<u8>, bytes: &[u8]) {
+fn encode(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), String> {
     let mut encoded = [0; PART / 3 * 4];
     for part in bytes.chunks(PART) {
-        // There is room for every part.
-        let len = STANDARD.encode_slice(part, &mut encoded).unwrap_or_default();
-        out.extend_from_slice(encoded.get(..len).unwrap_or_default());
+        let len = STANDARD.encode_slice(part, &mut encoded).map_err(|why| format!("a blob cannot be encoded: {why}"))?;
+        out.extend_from_slice(encoded.get(..len).ok_or("a part of a blob has more letters than there is room for")?);
     }
+    Ok(())
 }
 
 /// Bytes that a piece of contents takes at the least; text with many escapes takes more.
@@ -78,17 +82,19 @@ fn room(body: &Body) -> usize {
         }
 }
 
-fn json(of: &impl Serialize) -> Vec<u8> {
-    // Strings, numbers and what was JSON before: that cannot fail.
-    serde_json::to_vec(of).unwrap_or_default()
+fn json(of: &impl Serialize) -> Result<Vec<u8>, String> {
+    serde_json::to_vec(of).map_err(|why| format!("an answer cannot be written: {why}"))
 }
 
 /// What comes before and after that which belongs into the first `hole`. Nothing that comes before it in `json` can look
 /// like one: a quote within a string has a backslash before it.
-fn apart<'a>(json: &'a [u8], hole: &[u8]) -> (&'a [u8], &'a [u8]) {
+///
+/// # Errors
+/// When there is none.
+fn apart<'a>(json: &'a [u8], hole: &[u8]) -> Result<(&'a [u8], &'a [u8]), String> {
     // Into the brackets, or between the quotes.
-    let at = memchr::memmem::find(json, hole).map_or(json.len(), |at| at + hole.len() - 1);
-    json.split_at(at)
+    let at = memchr::memmem::find(json, hole).ok_or("an answer has no place for its contents")? + hole.len() - 1;
+    Ok(json.split_at(at))
 }
 
 #[cfg(test)]
@@ -133,7 +139,7 @@ mod tests {
                     let each = bodies.iter().map(|body| vec![contents(body)]);
                     for contents in each.chain([bodies.iter().map(contents).collect()]) {
                         let given = Reading { contents, fresh_for };
-                        let own = reading(id.clone(), given.clone(), &mount, is_modern);
+                        let own = reading(id.clone(), given.clone(), &mount, is_modern).unwrap();
                         let own: Value = serde_json::from_slice(&own).unwrap();
                         assert_eq!(own, by_rmcp(id.clone(), given, &mount, is_modern));
                     }
