@@ -273,12 +273,11 @@ impl From<std::io::Error> for Failure {
 
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
-        let hint = fault.error.hint(fault.mount.as_ref()).map(|hint| format!("\n  {hint}")).unwrap_or_default();
         let details = match &fault.error {
             crate::model::ReadError::Internal(details) => format!("\n  {details}"),
             _ => String::new(),
         };
-        Self::Failed(format!("{fault}{hint}{details}"))
+        Self::Failed(format!("{}{details}", fault.in_lines()))
     }
 }
 

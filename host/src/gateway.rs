@@ -341,7 +341,8 @@ impl Gateway {
             Ok(permit) => match timeout_at(permit.deadline(), room).await {
                 Ok(()) => {
                     let permit = permit.with_consent(self.consents.for_call(mount, round));
-                    let outcome = self.sandbox.call(mount.loaded.id(), permit, operation.clone()).await;
+                    let call = self.sandbox.call_noting(mount.loaded.id(), permit, operation.clone(), &recorder.trail);
+                    let outcome = call.await;
                     let failed = outcome.result.as_ref().err();
                     if !failed.is_some_and(|error| self.was_hurried(error)) {
                         mount.gate.ended(operation, failed);

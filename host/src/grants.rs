@@ -10,11 +10,13 @@ pub mod env;
 pub mod fs;
 pub mod http;
 pub mod secrets;
+mod trail;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use toml_edit::TableLike;
+use wasmtime::StoreContextMut;
 use wasmtime::component::Linker;
 use wasmtime_wasi::{WasiCtxBuilder, WasiView};
 use wasmtime_wasi_http::WasiHttpView;
@@ -24,33 +26,21 @@ use tokio::time::Instant;
 use edit::{Flag, Gift, Here};
 use secrets::{Redactor, Secret, Secrets};
 
-use crate::model::{Consent, Limits, MountName, Trail, Verdict};
+use crate::model::{Consent, Limits, MountName};
 
-/// The trail of a call in progress, shared by everything that decides something in it.
-#[derive(Clone, Debug, Default)]
-pub struct SharedTrail(Arc<Mutex<Trail>>);
+pub use trail::SharedTrail;
 
-impl SharedTrail {
-    /// Adds a decision; see [`Trail::add`].
-    pub fn add(&self, grant: &'static str, what: &str, verdict: Verdict, cure: impl FnOnce() -> Option<String>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(grant, what, verdict, cure);
-    }
-
-    /// Notes what a person could allow; see [`Trail::ask`].
-    pub fn ask(&self, consent: Consent) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).ask(consent);
-    }
-
-    /// What was decided so far.
-    pub fn take(&self) -> Trail {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 /// What a store must lend for the grants to work in it.
 pub trait View: WasiView + WasiHttpView + Send + 'static {
     /// The grants that were opened for this call.
     fn opened(&mut self) -> &mut Opened;
+}
+
+/// Notes the fuel that is left, before something that may not come back.
+pub(crate) fn note_fuel<T: View>(store: &mut StoreContextMut<'_, T>) {
+    let left = store.get_fuel().unwrap_or_default();
+    store.data_mut().opened().trail.fuel_left(left);
 }
 
 /// The call that grants are opened for.
@@ -204,10 +194,10 @@ macro_rules! grants {
         pub struct Requested { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::Config,)* }
 
         /// The grants of a mount, turned into handles.
-        pub struct Held { $($field: <$kind as Grant>::Mount,)* redactor: Option<Redactor> }
+        pub struct Held { $($field: <$kind as Grant>::Mount,)* redactor: Option<Arc<Redactor>> }
 
         /// The grants of a call.
-        pub struct Opened { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::Call,)* }
+        pub struct Opened { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::Call,)* trail: SharedTrail }
 
         /// A kind of grant, for people: name, import prefixes, example.
         pub const KINDS: &[Kind] = &[$(Kind {
@@ -251,7 +241,7 @@ macro_rules! grants {
                     .map_err(|why| format!("{}: {why}", <$kind as Grant>::NAME))?;)*
                 let mut secrets = Vec::new();
                 $(secrets.extend(<$kind as Grant>::secrets(&$field));)*
-                Ok(Held { $($field,)* redactor: Redactor::new(&secrets) })
+                Ok(Held { $($field,)* redactor: Redactor::new(&secrets).map(Arc::new) })
             }
 
             /// The kind of which a call gets something only when a person allows it, if there is one.
@@ -309,9 +299,12 @@ macro_rules! grants {
                 all
             }
 
-            /// Opens every grant for one call.
+            /// Opens every grant for one call. Whatever they note on its trail has the mount's secrets masked.
             pub fn open(&self, wasi: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Opened {
-                Opened { $($field: <$kind as Grant>::open(&self.$field, wasi, scope),)* }
+                if let Some(redactor) = &self.redactor {
+                    scope.trail.mask_with(redactor);
+                }
+                Opened { $($field: <$kind as Grant>::open(&self.$field, wasi, scope),)* trail: scope.trail.clone() }
             }
         }
     };
@@ -371,7 +364,7 @@ impl Held {
 
     /// What masks the mount's secrets in whatever it gives.
     pub fn redactor(&self) -> Option<&Redactor> {
-        self.redactor.as_ref()
+        self.redactor.as_deref()
     }
 
     /// Whether file operations of this mount may stall, so that its calls need threads of their own.

@@ -409,16 +409,17 @@ pub struct Consent {
     pub what: String,
 }
 
-/// Every decision of one call, in order, repeated ones counted; bounded.
+/// Every decision of one call, in order, repeated ones counted. All that was allowed is there, which the configuration bounds;
+/// of refusals, which a guest makes up, the first [`MAX_TRAIL`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trail {
     decisions: Vec<Decision>,
     asks: Vec<Consent>,
-    /// How many further decisions there was no room for.
+    /// How many further refusals there was no room for.
     pub dropped: u32,
 }
 
-/// How many different decisions a trail keeps: enough to show what a call did, too few to flood a log.
+/// How many different refusals a trail keeps: enough to show what a call did, too few to flood a log.
 pub const MAX_TRAIL: usize = 32;
 
 impl Trail {
@@ -428,11 +429,16 @@ impl Trail {
         let same = |d: &&mut Decision| d.grant == grant && d.verdict == verdict && d.what == what;
         if let Some(seen) = self.decisions.iter_mut().find(same) {
             seen.times = seen.times.saturating_add(1);
-        } else if self.decisions.len() < MAX_TRAIL {
+        } else if verdict == Verdict::Allowed || self.refusals() < MAX_TRAIL {
             self.decisions.push(Decision { grant, what, verdict, cure: cure(), times: 1 });
         } else {
             self.dropped = self.dropped.saturating_add(1);
         }
+    }
+
+    /// How many different refusals there are.
+    fn refusals(&self) -> usize {
+        self.decisions.iter().filter(|d| d.verdict != Verdict::Allowed).count()
     }
 
     /// Notes what a person could allow, so that the same call would get further.
@@ -483,4 +489,23 @@ pub struct Caller {
     pub transport: &'static str,
     /// The client's name and version, sanitised.
     pub client: Option<Arc<str>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_hide_nothing_that_was_allowed() {
+        let mut trail = Trail::default();
+        for n in 0..3 * MAX_TRAIL {
+            trail.add("fs", &format!("open ../{n}"), Verdict::Denied, || None);
+        }
+        for n in 0..3 * MAX_TRAIL {
+            trail.add("http", &format!("GET https://{n}.example"), Verdict::Allowed, || None);
+        }
+        let allowed = trail.decisions().iter().filter(|d| d.verdict == Verdict::Allowed).count();
+        assert_eq!((allowed, trail.decisions().len()), (3 * MAX_TRAIL, 4 * MAX_TRAIL));
+        assert_eq!(trail.dropped as usize, 2 * MAX_TRAIL);
+    }
 }

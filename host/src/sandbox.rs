@@ -9,11 +9,11 @@ mod bindings;
 mod call;
 mod compile;
 mod component;
+mod crossing;
 mod descriptors;
 mod engine;
 mod host_memory;
 mod lane;
-mod mask;
 mod meter;
 mod output;
 mod progress;
@@ -28,7 +28,7 @@ use wasmtime::Engine;
 use wasmtime::component::{Component, Linker};
 
 use crate::admission::Permit;
-use crate::grants::{self, Held};
+use crate::grants::{self, Held, SharedTrail};
 use crate::model::{Digest, Guard, MountName, Operation, Outcome, ReadError, text};
 
 pub use compile::{Compile, NotCompiled, compile, read_capped};
@@ -261,27 +261,46 @@ impl Sandbox {
 
     /// Runs one operation in a fresh instance. Dropping the future stops the guest and frees everything it had.
     pub async fn call(&self, id: MountId, permit: Permit, operation: Operation) -> Outcome {
+        self.call_noting(id, permit, operation, &SharedTrail::default()).await
+    }
+
+    /// The same, noting on `trail` what the call decides and uses while it runs: whoever holds it knows that also of a call
+    /// that was withdrawn, or does not come back.
+    pub async fn call_noting(
+        &self,
+        id: MountId,
+        permit: Permit,
+        operation: Operation,
+        trail: &SharedTrail,
+    ) -> Outcome {
         let Some(mounted) = self.mounted(id) else {
             return Outcome::failed(ReadError::Unavailable("the mount is not loaded".to_owned()));
         };
         let running = self.ticker.run();
         let engine = self.engine.clone();
         let progress = Arc::<lane::Progress>::default();
-        let own = Arc::clone(&progress);
+        let (own, noted) = (Arc::clone(&progress), trail.clone());
         if mounted.held.may_stall() && Guard::Apart.is_on() {
             let (name, deadline, late) = (mounted.name.clone(), permit.deadline(), permit.out_of_time());
             let call = async move || {
                 let _running = running;
-                call::run(&engine, &mounted, &permit, &operation, &own).await
+                call::run(&engine, &mounted, &permit, &operation, &own, &noted).await
             };
-            return lane::apart::run(&name, deadline, late, call).await;
+            return lane::apart::run(&name, deadline, late, trail, call).await;
         }
         let is_quick = permit.is_quick();
+        let held = Arc::clone(&mounted);
         let call: lane::Call = Box::pin(async move {
             let _running = running;
-            call::run(&engine, &mounted, &permit, &operation, &own).await
+            call::run(&engine, &mounted, &permit, &operation, &own, &noted).await
         });
-        self.lanes.run(call, is_quick, progress).await
+        let mut outcome = self.lanes.run(call, is_quick, progress).await;
+        if let Err(error @ ReadError::Internal(_)) = &mut outcome.result {
+            // It ended outside of itself: a lane knows neither what the call used nor what it may tell.
+            crossing::error(error, held.held.redactor());
+            (outcome.usage, outcome.trail) = (trail.usage(), trail.take());
+        }
+        outcome
     }
 
     /// How many mounts are loaded, those included that only a call still uses.

@@ -194,7 +194,7 @@ fn calls_have_the_limits_of_serve_and_what_a_guest_prints_is_shown() {
         "hint: to allow more, set fuel = ",
         "under [mounts.made.limits]",
         "read \"print/40\": ok",
-        "\nprinted: desreverend mount=made\n",
+        "\nthe provider: printed \"desreverend\" mount=made\n",
     ] {
         assert!(told.contains(expected), "no {expected:?} in:\n{told}");
     }

@@ -124,7 +124,7 @@ impl Breaker {
 /// What a pause is about, for the log.
 pub(super) fn shown(operation: &Operation) -> String {
     match operation.reference() {
-        Some(reference) => format!("{} \"{}\"", operation.name(), text::excerpt(reference, 100)),
+        Some(reference) => format!("{} {}", operation.name(), text::quoted(reference, 100)),
         None => operation.name().to_owned(),
     }
 }

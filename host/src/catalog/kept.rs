@@ -328,7 +328,7 @@ impl<T: Listed> Kept<T> {
                 Ok(entry) if !filling.seen.insert(self.hasher.hash_one(entry.key())) && Guard::Duplicates.is_on() => {
                     bad += 1;
                     reason.get_or_insert_with(|| {
-                        format!("\"{}{}\" is listed twice", mount.base, text::excerpt(entry.key(), 100))
+                        format!("{} is listed twice", text::quoted(&format!("{}{}", mount.base, entry.key()), 200))
                     });
                 }
                 Ok(entry) => {

@@ -171,9 +171,9 @@ impl Listed for Resource {
     }
 
     fn clean(mut self) -> Result<Self, String> {
-        let shown = |r: &str| text::excerpt(r, 80);
+        let shown = |r: &str| text::quoted(r, 80);
         reference::check(&self.reference)
-            .map_err(|why| format!("the reference \"{}\" {why}", shown(&self.reference)))?;
+            .map_err(|why| format!("the reference {} {why}", shown(&self.reference)))?;
         self.name = text::cleaned(self.name, MAX_NAME);
         self.title = self.title.map(|title| text::cleaned(title, MAX_NAME));
         self.description = self.description.map(|description| text::cleaned(description, MAX_DESCRIPTION));
@@ -229,9 +229,9 @@ impl Listed for Template {
     }
 
     fn clean(mut self) -> Result<Self, String> {
-        let shown = |t: &str| text::excerpt(t, 80);
+        let shown = |t: &str| text::quoted(t, 80);
         reference::check_template(&self.template)
-            .map_err(|why| format!("the template \"{}\" {why}", shown(&self.template)))?;
+            .map_err(|why| format!("the template {} {why}", shown(&self.template)))?;
         self.name = text::cleaned(self.name, MAX_NAME);
         self.title = self.title.map(|title| text::cleaned(title, MAX_NAME));
         self.description = self.description.map(|description| text::cleaned(description, MAX_DESCRIPTION));
@@ -268,11 +268,11 @@ impl Listed for Template {
 fn absolute(reference: &str, mount: &Mount, snapshot: &Snapshot) -> Result<String, String> {
     let uri = format!("{}{reference}", mount.base);
     if uri.len() > reference::MAX_URI {
-        return Err(format!("the URI \"{}\" is longer than {} bytes", text::excerpt(&uri, 80), reference::MAX_URI));
+        return Err(format!("the URI {} is longer than {} bytes", text::quoted(&uri, 80), reference::MAX_URI));
     }
     match snapshot.route(&uri) {
         Some((owner, _)) if owner.name != mount.name && Guard::Namespace.is_on() => {
-            Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), owner.name))
+            Err(format!("{} belongs to mount \"{}\"", text::quoted(&uri, 80), owner.name))
         }
         _ => Ok(uri),
     }

@@ -201,7 +201,7 @@ pub(super) fn agrees(question: &str, yes: bool) -> Result<bool, Failure> {
 
 /// Text without what steers a terminal.
 fn shown(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\n' | '\t') || text::is_shown(*c)).collect()
+    text::shown(text).filter_map(|(c, shows)| if matches!(c, '\n' | '\t') { Some(c) } else { shows }).collect()
 }
 
 #[cfg(test)]

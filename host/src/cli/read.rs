@@ -105,9 +105,7 @@ fn write_to(out: &mut impl Write, all: &[Contents], to_terminal: bool) -> std::i
         match &contents.body {
             Body::Text(text) if to_terminal => {
                 for line in text.lines() {
-                    let kept: String =
-                        line.chars().map(|c| if c == '\t' { ' ' } else { c }).filter(|c| text::is_shown(*c)).collect();
-                    writeln!(out, "{kept}")?;
+                    writeln!(out, "{}", text::line(line))?;
                 }
             }
             _ => out.write_all(bytes(contents))?,

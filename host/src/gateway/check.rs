@@ -45,13 +45,13 @@ pub fn reading(mut reading: Reading, asked: &str, mount: &Mount) -> Result<Readi
 
 /// Checks that contents named `given` may answer a read of `asked`.
 fn name(given: &str, asked: &str) -> Result<(), ReadError> {
-    let shown = || text::excerpt(given, 100);
+    let shown = || text::quoted(given, 100);
     reference::check(given)
-        .map_err(|why| ReadError::BadOutput(format!("read gave contents for \"{}\", which {why}", shown())))?;
+        .map_err(|why| ReadError::BadOutput(format!("read gave contents for {}, which {why}", shown())))?;
     if !reference::is_same_or_below(asked, given) {
         return Err(ReadError::BadOutput(format!(
-            "read of \"{}\" gave contents for \"{}\"; contents are for what was asked or what lies below it",
-            text::excerpt(asked, 100),
+            "read of {} gave contents for {}; contents are for what was asked or what lies below it",
+            text::quoted(asked, 100),
             shown()
         )));
     }
@@ -126,15 +126,16 @@ pub(super) fn explain(error: ReadError, trail: &Trail, mount: &Mount) -> ReadErr
         ReadError::Denied { .. } | ReadError::NotFound if let Some(absent) = trail.first(Verdict::Unavailable) => {
             let cure = absent.cure.as_deref().unwrap_or_default();
             return ReadError::Unavailable(format!(
-                "what was granted as {} \"{}\" cannot be opened; {cure}",
-                absent.grant, absent.what
+                "what was granted as {} {} cannot be opened; {cure}",
+                absent.grant,
+                text::quoted(&absent.what, 200)
             ));
         }
         ReadError::Denied { message, denial: None } => message,
         // Nobody knows whether it is in a directory that was withheld: only someone who is asked can tell.
         ReadError::NotFound if trail.asks().iter().any(|ask| ask.grant == "fs") => String::new(),
         // Whatever a provider calls it: what was refused to it is why, and has a cure.
-        ReadError::Provider(message) | ReadError::Unavailable(message) if refused.is_some() => message,
+        ReadError::Provider(message) | ReadError::Down(message) if refused.is_some() => message,
         other => return other,
     };
     let missing = || {

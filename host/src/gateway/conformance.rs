@@ -172,7 +172,10 @@ impl Gateway {
     ) -> (Result<Answer, ReadError>, Usage) {
         let mut recorder = Recorder::new(&self.audit, caller, mount, operation);
         let outcome = match self.admission.admit(&mount.gate, operation, None).await {
-            Ok(permit) => self.sandbox.call(mount.loaded.id(), permit, operation.clone()).await,
+            Ok(permit) => {
+                let (id, operation) = (mount.loaded.id(), operation.clone());
+                self.sandbox.call_noting(id, permit, operation, &recorder.trail).await
+            }
             Err(error) => Outcome::failed(error),
         };
         let Outcome { result, usage, trail } = outcome;
@@ -267,7 +270,7 @@ impl Probe<'_> {
 
 /// A name for a message: short, and harmless.
 fn shown(name: &str) -> String {
-    format!("\"{}\"", text::excerpt(name, 100))
+    text::quoted(name, 100)
 }
 
 /// Whether an error says that the call went wrong, rather than what the provider thinks of the question.

@@ -118,10 +118,10 @@ impl fmt::Display for Question {
             _ => "to send requests (GET and HEAD) to",
         };
         let digest: String = digest.hex().chars().take(DIGITS).collect();
-        let (wanted, uri) = (text::excerpt(&wanted.what, SHOWN), text::excerpt(uri, SHOWN));
+        let (wanted, uri) = (text::quoted(&wanted.what, SHOWN), text::quoted(uri, SHOWN));
         write!(
             f,
-            "belljar: the provider \"{mount}\" (sha256:{digest}) wants {what} \"{wanted}\", for the read of \"{uri}\". It holds no grant for that. Allow it?"
+            "belljar: the provider \"{mount}\" (sha256:{digest}) wants {what} {wanted}, for the read of {uri}. It holds no grant for that. Allow it?"
         )
     }
 }
@@ -192,7 +192,7 @@ fn who(caller: &Caller) -> (String, Option<String>) {
 fn explains(consent: &Consent, error: &ReadError) -> bool {
     match error {
         ReadError::Denied { .. } | ReadError::NotFound => true,
-        ReadError::Unavailable(_) | ReadError::Provider(_) => consent.grant != "fs",
+        ReadError::Unavailable(_) | ReadError::Down(_) | ReadError::Provider(_) => consent.grant != "fs",
         _ => false,
     }
 }
@@ -304,7 +304,8 @@ impl Consents {
         if is_allowed {
             given.push(wanted.clone());
         }
-        tracing::info!(mount = %mount.name, "{} \"{}\": answered \"{}\"", wanted.grant, wanted.what, choice.as_str());
+        let shown = text::quoted(&wanted.what, SHOWN);
+        tracing::info!(mount = %mount.name, "{} {shown}: answered \"{}\"", wanted.grant, choice.as_str());
         // Who said no to one thing is not asked for the next in the same breath.
         Ok(Round { given, may_ask: may_ask && is_allowed, answered: Some((wanted, choice)), question: None })
     }

@@ -209,8 +209,7 @@ impl Gateway {
                 }
                 Err(error) if self.was_hurried(&error) => return false,
                 Err(error) => {
-                    let cure = error.hint(Some(&mount.name)).map(|hint| format!("; {hint}")).unwrap_or_default();
-                    kept.fail(format!("left out: {error}{cure}"));
+                    kept.fail(format!("left out: {}", error.with_cure(Some(&mount.name))));
                 }
             }
         }

@@ -4,14 +4,17 @@ use std::time::SystemTime;
 
 use crate::audit::{Consented, Record, Sink};
 use crate::catalog::Mount;
+use crate::grants::SharedTrail;
 use crate::model::{Caller, Digest, MountName, Operation, ReadError, Trail, Usage, reference, text};
 
-/// Records a call when it goes out of scope: how it ended, or that it was withdrawn.
+/// Records a call when it goes out of scope: how it ended, or that it was withdrawn, and what it had done by then.
 pub(super) struct Recorder<'a> {
     audit: &'a Sink,
     caller: &'a Caller,
     mount: &'a Mount,
     operation: &'a Operation,
+    /// What it decides and uses while it runs.
+    pub(super) trail: SharedTrail,
     /// How it ended, once it has.
     pub(super) ended: Option<(Result<(), ReadError>, Usage, Trail)>,
     /// What a person was asked and answered.
@@ -20,7 +23,8 @@ pub(super) struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     pub(super) fn new(audit: &'a Sink, caller: &'a Caller, mount: &'a Mount, operation: &'a Operation) -> Self {
-        Self { audit, caller, mount, operation, ended: None, consent: Consented::default() }
+        let (trail, consent) = (SharedTrail::default(), Consented::default());
+        Self { audit, caller, mount, operation, trail, ended: None, consent }
     }
 }
 
@@ -29,8 +33,8 @@ impl Drop for Recorder<'_> {
         if !self.audit.is_on() {
             return;
         }
-        let (outcome, usage, trail) =
-            self.ended.take().unwrap_or_else(|| (Err(ReadError::Cancelled), Usage::default(), Trail::default()));
+        let withdrawn = || (Err(ReadError::Cancelled), self.trail.usage(), self.trail.take());
+        let (outcome, usage, trail) = self.ended.take().unwrap_or_else(withdrawn);
         self.audit.record(Record {
             at: SystemTime::now(),
             caller: self.caller.clone(),

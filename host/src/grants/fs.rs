@@ -219,13 +219,13 @@ fn open_at<T: View>(
     params: OpenAt,
 ) -> wasmtime::Result<Result<Resource<Descriptor>, ErrorCode>> {
     let (fd, path_flags, path, open_flags, flags) = params;
+    super::note_fuel(&mut store);
     let state = store.data_mut();
     let base = match state.ctx().table.get(&fd)? {
         Descriptor::Dir(dir) => Arc::clone(&dir.dir),
         Descriptor::File(_) => return Ok(Err(ErrorCode::NotDirectory)),
     };
     let call = &state.opened().fs;
-    let shown = text::excerpt(&path, 160);
     let sync = DescriptorFlags::FILE_INTEGRITY_SYNC
         | DescriptorFlags::DATA_INTEGRITY_SYNC
         | DescriptorFlags::REQUESTED_WRITE_SYNC;
@@ -235,7 +235,7 @@ fn open_at<T: View>(
     let changes = open_flags.intersects(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE)
         || flags.intersects(DescriptorFlags::WRITE | DescriptorFlags::MUTATE_DIRECTORY);
     if changes && Guard::ReadOnly.is_on() {
-        call.deny(&shown, READ_ONLY);
+        call.deny(&path, READ_ONLY);
         return Ok(Err(ErrorCode::NotPermitted));
     }
     let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
@@ -244,11 +244,11 @@ fn open_at<T: View>(
         Ok((file, Kind::Directory)) => Descriptor::Dir(new_dir(file)),
         Ok((file, Kind::File)) => Descriptor::File(File::new(file, FsPerms::ReadOnly, OpenMode::READ, true)),
         Err(Refused::Outside) => {
-            call.deny(&shown, OUTSIDE);
+            call.deny(&path, OUTSIDE);
             return Ok(Err(ErrorCode::NotPermitted));
         }
         Err(Refused::Special) => {
-            call.deny(&shown, SPECIAL);
+            call.deny(&path, SPECIAL);
             return Ok(Err(ErrorCode::NotPermitted));
         }
         Err(Refused::Failed(code)) => return Ok(Err(code)),
@@ -260,6 +260,7 @@ fn read_directory<T: View>(
     mut store: StoreContextMut<'_, T>,
     (fd,): (Resource<Descriptor>,),
 ) -> wasmtime::Result<Result<Resource<Entries>, ErrorCode>> {
+    super::note_fuel(&mut store);
     let table = store.data_mut().ctx().table;
     let dir = match table.get(&fd)? {
         Descriptor::Dir(dir) => Arc::clone(&dir.dir),

@@ -12,14 +12,14 @@ pub mod rule;
 mod dial;
 mod edit;
 mod exchange;
+mod heads;
 mod sockets;
 mod upstreams;
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-use ::http::header::{AUTHORIZATION, COOKIE};
-use ::http::{HeaderName, Request, Response};
+use ::http::{HeaderName, Method, Request, Response};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 use toml_edit::TableLike;
@@ -36,17 +36,15 @@ use super::secrets::Secret;
 use super::{Ambient, Grant, Scope, SharedTrail, View};
 use crate::model::error::Limit;
 use crate::model::limits::Traffic;
-use crate::model::{Consent, Guard, MountName, Verdict, text};
+use crate::model::{Consent, Guard, MountName, Verdict};
 use dial::{Resolver, Unreached};
 use exchange::{Failed, Plan, Turn, Used};
+use heads::CREDENTIALS;
 use origin::{Host, Origin, Pattern};
 use rule::{Rule, Target, Unfit, Written};
 use upstreams::Upstreams;
 
 pub use dial::{Network, Settings};
-
-/// Headers that carry credentials: a provider sets them only where a grant says so.
-const CREDENTIALS: [HeaderName; 2] = [AUTHORIZATION, COOKIE];
 
 /// Bytes that one write into a body may always have: what a guest's library writes at once.
 const LEAST_CHUNK: usize = 4096;
@@ -212,7 +210,7 @@ impl Call {
         let used = Arc::clone(self.used.get_or_insert_default());
         used.request(&self.traffic)?;
         // Scheme and authority only, for the same reason.
-        let what = format!("{} {}", target.method, target.origin);
+        let what = format!("{} {}", shown(&target.method), target.origin);
         let mut closest = Unfit::Origin;
         let mut found = match Guard::Egress.is_on() {
             true => None,
@@ -244,6 +242,7 @@ impl Call {
             traffic: self.traffic,
             deadline: self.deadline,
             turn,
+            trail: self.trail.clone(),
         })
     }
 
@@ -256,10 +255,18 @@ impl Call {
                     "run: belljar grant {mount} --http {origin}  or add  http = [{{ origin = \"{origin}\" }}]  to [mounts.{mount}]"
                 );
             }
-            Unfit::Method => format!("--method {}", target.method),
+            // What no grant can name is no word for a shell either.
+            Unfit::Method => match rule::method(target.method.as_str()) {
+                Ok(method) => format!("--method {method}"),
+                Err(_) => return "nothing allows this: no grant can name this method".to_owned(),
+            },
             // In single quotes for a shell, and nothing in it that ends them.
-            Unfit::Path => format!("--path '{}'", text::excerpt(&target.path.replace('\'', "%27"), 120)),
+            Unfit::Path => format!("--path '{}'", self.trail.words(&target.path.replace('\'', "%27"), 120)),
             Unfit::Query => return "nothing allows this: the host adds this parameter of the query itself".to_owned(),
+            Unfit::Override => {
+                return "nothing allows this: this parameter of the query asks for another method than the one that was judged"
+                    .to_owned();
+            }
             Unfit::Credential => {
                 return format!(
                     "set  headers  or  allow-headers  in the grant of \"{origin}\" under [mounts.{mount}]: a provider may not send credentials of its own"
@@ -267,6 +274,15 @@ impl Call {
             }
         };
         format!("run: belljar grant {mount} --http {origin} {with}")
+    }
+}
+
+/// A method for people: one that is made to be mistaken for other words is quoted.
+fn shown(method: &Method) -> String {
+    let method = method.as_str();
+    match rule::method(method) {
+        Err(_) if !matches!(method, "CONNECT" | "TRACE") => format!("{method:?}"),
+        _ => method.to_owned(),
     }
 }
 
@@ -351,7 +367,9 @@ impl WasiHttpHooks for Call {
     fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
         let hidden = Arc::clone(&self.held.hidden);
         Arc::new(move |name| {
-            DEFAULT_FORBIDDEN_HEADERS.contains(name) || (Guard::Credential.is_on() && hidden.contains(name))
+            DEFAULT_FORBIDDEN_HEADERS.contains(name)
+                || heads::is_refused(name)
+                || (Guard::Credential.is_on() && hidden.iter().any(|own| heads::is_same(own, name)))
         })
     }
 

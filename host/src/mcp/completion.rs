@@ -18,7 +18,7 @@ pub(super) async fn complete(
         _ => return Err(fault::bad_completion("there are no prompts; expected a \"ref/resource\"")),
     };
     let name = request.argument.name;
-    let (shown, variable) = (text::excerpt(&template, 300), text::excerpt(&name, 80));
+    let (shown, variable) = (text::quoted(&template, 300), text::quoted(&name, 80));
     // In an order, because the calls of providers have one.
     let mut resolved: Vec<_> =
         request.context.and_then(|context| context.arguments).unwrap_or_default().into_iter().collect();
@@ -29,12 +29,12 @@ pub(super) async fn complete(
             CompletionInfo::with_pagination(values, total, has_more).map(CompleteResult::new).map_err(fault::internal)
         }
         Err(Refusal::NoTemplate) => Err(fault::bad_completion(&format!(
-            "there is no resource template \"{shown}\"; expected one that resources/templates/list gives"
+            "there is no resource template {shown}; expected one that resources/templates/list gives"
         ))),
         Err(Refusal::NoVariable(known)) => {
             let known = known.iter().take(32).map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
             Err(fault::bad_completion(&format!(
-                "the template \"{shown}\" has no variable \"{variable}\"; expected {known}"
+                "the template {shown} has no variable {variable}; expected {known}"
             )))
         }
         Err(Refusal::Failed(fault)) => Err(fault::to_error(fault)),

@@ -6,7 +6,8 @@
 //! | `bad-uri`, `invalid`, `bad-cursor`, `bad-state`, `bad-answer`, `bad-completion`, `bad-argument`, `no-tool` | -32602 |
 //! | `busy`, `limit`, `denied`, `unavailable`, `failed`, `trap`, `bad-output`, `internal` | -32603 |
 //!
-//! `data` has `kind`, and where they are known `uri`, `mount`, `limit`, `used`, `cap`, `hint`. No host path, secret or
+//! `data` has `kind`, and where they are known `uri`, `mount`, `limit`, `used`, `cap`, `hint`, `said` (the
+//! provider's own words, which the message ends with, quoted). No host path, secret or
 //! unsanitised word of a guest is in it.
 
 use rmcp::model::{ErrorCode, ErrorData};
@@ -34,6 +35,9 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
     if let Some(hint) = error.hint(mount.as_ref()) {
         data.insert("hint".to_owned(), hint.into());
     }
+    if let Some(said) = error.said() {
+        data.insert("said".to_owned(), said.into());
+    }
     if let ReadError::Internal(details) = &error {
         tracing::error!(mount = mount.as_ref().map(MountName::as_str), "internal error: {details}");
     }
@@ -47,6 +51,7 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
         | ReadError::Denied { .. }
         | ReadError::Exhausted(_)
         | ReadError::Unavailable(_)
+        | ReadError::Down(_)
         | ReadError::Quarantined(_)
         | ReadError::Provider(_)
         | ReadError::Trapped(_)
@@ -87,8 +92,8 @@ pub(super) fn bad_argument(why: &str) -> ErrorData {
 /// A tool that is not there.
 pub(super) fn no_tool(name: &str, names: &[&str]) -> ErrorData {
     let names = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-    let name = text::excerpt(name, 100);
-    ErrorData::invalid_params(format!("there is no tool \"{name}\"; there are {names}"), with_kind("no-tool"))
+    let name = text::quoted(name, 100);
+    ErrorData::invalid_params(format!("there is no tool {name}; there are {names}"), with_kind("no-tool"))
 }
 
 /// Something that cannot be; what it was is for the log.
@@ -106,7 +111,7 @@ pub(super) fn invalid_params(method: &str, expected: &str) -> ErrorData {
 
 /// A method that is not there.
 pub(super) fn method_not_found(method: &str) -> ErrorData {
-    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method \"{}\"", text::excerpt(method, 100)), None)
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {}", text::quoted(method, 100)), None)
 }
 
 /// Too many requests at once.

@@ -30,25 +30,40 @@ const PART: usize = 3 << 10;
 /// Bytes of text that are escaped together before the memory for more is asked for.
 const STEP: usize = 256 << 10;
 
+/// Why an answer was not written.
+#[derive(Debug)]
+pub(super) enum Unwritten {
+    /// There is no memory for it now, in words for the caller.
+    NoMemory(String),
+    /// It cannot be written at all; for the log.
+    Internal(String),
+}
+
+impl From<String> for Unwritten {
+    fn from(why: String) -> Self {
+        Self::Internal(why)
+    }
+}
+
 /// The whole message that answers request `id` with `reading`, without a line break. `is_modern`: as [`wire::reading`]. What
 /// is large is counted in `budget` as it grows: six times what the provider gave, where every letter is escaped.
 ///
 /// # Errors
-/// Why there is no memory for it now, in words for the caller.
+/// Says why it is not written.
 pub(super) fn reading(
     id: RequestId,
     reading: Reading,
     mount: &Mount,
     is_modern: bool,
     budget: &Arc<Budget>,
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, Unwritten> {
     let (mut result, contents) = wire::apart(reading, mount, is_modern);
     if !is_modern {
         // As rmcp does: older peers do not know it.
         result.result_type = None;
     }
-    let around = json(&ServerJsonRpcMessage::response(ServerResult::ReadResourceResult(result), id));
-    let (head, tail) = apart(&around, CONTENTS);
+    let around = json(&ServerJsonRpcMessage::response(ServerResult::ReadResourceResult(result), id))?;
+    let (head, tail) = apart(&around, CONTENTS)?;
     let most = around.len() + contents.iter().map(|(_, body)| room(body)).sum::<usize>();
     let mut counted = Counted::new(budget, most)?;
     let mut out = Vec::with_capacity(most);
@@ -70,18 +85,18 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(budget: &Arc<Budget>, bytes: usize) -> Result<Self, String> {
+    fn new(budget: &Arc<Budget>, bytes: usize) -> Result<Self, Unwritten> {
         let mut counted = Self { held: (bytes > STEP).then(|| budget.hold(0)), bytes: 0 };
         counted.has(bytes)?;
         Ok(counted)
     }
 
     /// The answer has so many bytes now.
-    fn has(&mut self, bytes: usize) -> Result<(), String> {
+    fn has(&mut self, bytes: usize) -> Result<(), Unwritten> {
         let more = bytes.saturating_sub(self.bytes);
         if let Some(held) = self.held.as_mut().filter(|_| more > 0) {
             if !held.try_add(more as u64) {
-                return Err(held.explain());
+                return Err(Unwritten::NoMemory(held.explain()));
             }
             self.bytes = bytes;
         }
@@ -90,10 +105,10 @@ impl Counted {
 }
 
 /// Appends one piece of contents.
-fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body, counted: &mut Counted) -> Result<(), String> {
-    let around = json(given);
+fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body, counted: &mut Counted) -> Result<(), Unwritten> {
+    let around = json(given)?;
     let hole = if matches!(body, Body::Text(_)) { TEXT } else { BLOB };
-    let (head, tail) = apart(&around, hole);
+    let (head, tail) = apart(&around, hole)?;
     out.extend_from_slice(head);
     match &body {
         Body::Text(text) => {
@@ -106,20 +121,20 @@ fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body, counted: &mut Co
             }
             escape(out, rest);
         }
-        Body::Blob(bytes) => encode(out, bytes),
+        Body::Blob(bytes) => encode(out, bytes)?,
     }
     out.extend_from_slice(tail);
     Ok(())
 }
 
 /// Appends `bytes` in base64.
-fn encode(out: &mut Vec<u8>, bytes: &[u8]) {
+fn encode(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), String> {
     let mut encoded = [0; PART / 3 * 4];
     for part in bytes.chunks(PART) {
-        // There is room for every part.
-        let len = STANDARD.encode_slice(part, &mut encoded).unwrap_or_default();
-        out.extend_from_slice(encoded.get(..len).unwrap_or_default());
+        let len = STANDARD.encode_slice(part, &mut encoded).map_err(|why| format!("a blob cannot be encoded: {why}"))?;
+        out.extend_from_slice(encoded.get(..len).ok_or("a part of a blob has more letters than there is room for")?);
     }
+    Ok(())
 }
 
 /// Bytes that a piece of contents takes at the least; text with many escapes takes more.
@@ -132,17 +147,19 @@ fn room(body: &Body) -> usize {
         }
 }
 
-fn json(of: &impl Serialize) -> Vec<u8> {
-    // Strings, numbers and what was JSON before: that cannot fail.
-    serde_json::to_vec(of).unwrap_or_default()
+fn json(of: &impl Serialize) -> Result<Vec<u8>, String> {
+    serde_json::to_vec(of).map_err(|why| format!("an answer cannot be written: {why}"))
 }
 
 /// What comes before and after that which belongs into the first `hole`. Nothing that comes before it in `json` can look
 /// like one: a quote within a string has a backslash before it.
-fn apart<'a>(json: &'a [u8], hole: &[u8]) -> (&'a [u8], &'a [u8]) {
+///
+/// # Errors
+/// When there is none.
+fn apart<'a>(json: &'a [u8], hole: &[u8]) -> Result<(&'a [u8], &'a [u8]), String> {
     // Into the brackets, or between the quotes.
-    let at = memchr::memmem::find(json, hole).map_or(json.len(), |at| at + hole.len() - 1);
-    json.split_at(at)
+    let at = memchr::memmem::find(json, hole).ok_or("an answer has no place for its contents")? + hole.len() - 1;
+    Ok(json.split_at(at))
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ use rmcp::transport::Transport;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{Handler, consent, fault, line};
+use super::line::{self, Unwritten};
+use super::{Handler, consent, fault};
 use crate::gateway::Read;
 
 /// A request that reads or lists.
@@ -147,8 +148,9 @@ impl Handler {
             What::Read(uri) => match self.read(&ReadResourceRequestParams::new(uri), &context).await {
                 Ok(Read::Given(reading, mount)) => {
                     match line::reading(id.clone(), reading, &mount, is_modern, self.budget()) {
-                        Ok(line) => return line,
-                        Err(why) => Err(fault::busy(&why)),
+                        Ok(message) => return message,
+                        Err(Unwritten::NoMemory(why)) => Err(fault::busy(&why)),
+                        Err(Unwritten::Internal(why)) => Err(fault::internal(why)),
                     }
                 }
                 Ok(Read::Asks(question)) => Ok(ServerResult::InputRequiredResult(consent::question(question))),
@@ -163,14 +165,27 @@ impl Handler {
                 Box::pin(self.handle_request(ClientRequest::ListResourceTemplatesRequest(request), context)).await
             }
         };
+        let id_again = id.clone();
         let message = match answer {
             Ok(result) => ServerJsonRpcMessage::response(result, id),
             Err(error) => ServerJsonRpcMessage::error(error, Some(id)),
         };
-        // Our own types and rmcp's: that cannot fail.
-        serde_json::to_vec(&message).unwrap_or_default()
+        written(&message, id_again)
     }
 }
+
+/// A message as it is sent. One that cannot be written is answered by what can: whoever asked waits for an answer.
+fn written(message: &ServerJsonRpcMessage, id: RequestId) -> Vec<u8> {
+    serde_json::to_vec(message)
+        .or_else(|why| {
+            let error = fault::internal(format!("an answer cannot be written: {why}"));
+            serde_json::to_vec(&ServerJsonRpcMessage::error(error, Some(id)))
+        })
+        .unwrap_or_else(|_| UNWRITTEN.as_bytes().to_vec())
+}
+
+/// What is answered when not even an error can be written.
+const UNWRITTEN: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"internal error"}}"#;
 
 /// What rmcp does with an error on its way to a peer of this revision.
 fn modern(mut error: ErrorData) -> ErrorData {

@@ -22,7 +22,7 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
 use super::{Asked, Handler, consent, fault};
-use crate::model::error::show_bytes;
+use crate::model::error::{SAYS, WORDS, show_bytes};
 use crate::model::{self, MountName, text};
 use arguments::Arguments;
 
@@ -112,8 +112,16 @@ fn failed(error: ErrorData) -> CallToolResult {
     if details.get("kind").is_some_and(|kind| kind == "not-found") {
         details.entry("hint").or_insert_with(|| ABSENT.into());
     }
-    let hint = details.get("hint").and_then(Value::as_str).map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-    let said = format!("{}{hint}", error.message);
+    let part = |name: &str| details.get(name).and_then(Value::as_str);
+    // What the provider says comes last, behind what belljar says of it.
+    let words = part("said").map(|words| text::quoted(words, WORDS));
+    let last = |words: &String| format!("; {SAYS}{words}");
+    let ours = words.as_ref().and_then(|words| error.message.strip_suffix(&last(words)));
+    let hint = part("hint").map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    let said = match (ours, &words) {
+        (Some(ours), Some(words)) => format!("{ours}{hint}\n{SAYS}{words}"),
+        _ => format!("{}{hint}", error.message),
+    };
     details.insert("message".to_owned(), error.message.into_owned().into());
     let mut result = CallToolResult::error(vec![ContentBlock::text(said)]);
     result.structured_content = Some(json!({ "error": details }));
@@ -132,7 +140,7 @@ fn tool(
     let error = json!({
         "type": "object",
         "description": "Why the call failed, and what can be done about it.",
-        "properties": { "kind": { "type": "string" }, "message": { "type": "string" }, "hint": { "type": "string" } },
+        "properties": { "kind": { "type": "string" }, "message": { "type": "string" }, "hint": { "type": "string" }, "said": { "type": "string" } },
         "required": ["message"]
     });
     put(&mut output, "error", error);

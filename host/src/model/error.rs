@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Decision, MountName, limits};
+use super::{Decision, MountName, limits, reference, text};
 
 /// Whose doing a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,8 +202,10 @@ pub enum ReadError {
     Busy(String),
     /// A limit was reached.
     Exhausted(Limit),
-    /// The mount or what it stands on is not there now; the same call may succeed later.
+    /// The mount or what it stands on is not there now; the same call may succeed later. Words of ours.
     Unavailable(String),
+    /// The provider says that what it stands on is not there now, in its own words.
+    Down(String),
     /// The mount is not loaded until the operator says so.
     Quarantined(Quarantine),
     /// The provider says that it failed, in its own words.
@@ -238,9 +240,12 @@ impl ReadError {
             | Self::Busy(_)
             | Self::Cancelled => Blame::Caller,
             Self::Denied { .. } | Self::Quarantined(_) => Blame::Operator,
-            Self::Exhausted(_) | Self::Unavailable(_) | Self::Provider(_) | Self::Trapped(_) | Self::BadOutput(_) => {
-                Blame::Provider
-            }
+            Self::Exhausted(_)
+            | Self::Unavailable(_)
+            | Self::Down(_)
+            | Self::Provider(_)
+            | Self::Trapped(_)
+            | Self::BadOutput(_) => Blame::Provider,
             Self::Internal(_) => Blame::Host,
             Self::Again { last, .. } => last.blame(),
         }
@@ -256,7 +261,7 @@ impl ReadError {
             Self::BadState(_) => "bad-state",
             Self::Busy(_) => "busy",
             Self::Exhausted(_) => "limit",
-            Self::Unavailable(_) | Self::Quarantined(_) => "unavailable",
+            Self::Unavailable(_) | Self::Down(_) | Self::Quarantined(_) => "unavailable",
             Self::Provider(_) => "failed",
             Self::Trapped(_) => "trap",
             Self::BadOutput(_) => "bad-output",
@@ -318,40 +323,74 @@ fn raised(limit: &Limit, max: u64) -> String {
     }
 }
 
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ReadError {
+    /// What belljar knows of it, in belljar's words alone.
+    pub fn summary(&self) -> String {
         match self {
-            Self::NotFound => f.write_str("resource not found"),
-            Self::BadUri(why) => write!(f, "the URI {why}"),
-            Self::Invalid(why) => write!(f, "the provider says that the request is invalid: \"{why}\""),
-            Self::Denied { message, denial } => {
-                write!(f, "denied")?;
-                if !message.is_empty() {
-                    write!(f, "; the provider says: \"{message}\"")?;
+            Self::NotFound => "resource not found".to_owned(),
+            Self::BadUri(why) => format!("the URI {why}"),
+            Self::Invalid(_) => "the provider refused the request as invalid".to_owned(),
+            Self::Denied { denial, .. } => match denial {
+                None => "denied".to_owned(),
+                Some(missing) if missing.times == 0 => format!("denied; the mount holds no \"{}\" grant", missing.grant),
+                Some(denial) => {
+                    format!("denied; belljar refused {}: {}", denial.grant, text::quoted(&denial.what, WORDS))
                 }
-                match denial {
-                    None => Ok(()),
-                    Some(missing) if missing.times == 0 => {
-                        write!(f, "; the mount holds no \"{}\" grant", missing.grant)
-                    }
-                    Some(denial) => write!(f, "; belljar refused {}: {}", denial.grant, denial.what),
-                }
-            }
-            Self::BadState(why) => write!(f, "the request state {why}"),
-            Self::Busy(what) => write!(f, "busy: {what}"),
-            Self::Exhausted(limit) => limit.fmt(f),
-            Self::Unavailable(why) => write!(f, "unavailable: {why}"),
-            Self::Quarantined(why) => write!(f, "unavailable: the mount is {why}"),
-            Self::Provider(why) => write!(f, "the provider failed: \"{why}\""),
-            Self::Trapped(how) => write!(f, "the provider trapped: {how}"),
-            Self::BadOutput(why) => write!(f, "the provider's answer was refused: {why}"),
+            },
+            Self::BadState(why) => format!("the request state {why}"),
+            Self::Busy(what) => format!("busy: {what}"),
+            Self::Exhausted(limit) => limit.to_string(),
+            Self::Unavailable(why) => format!("unavailable: {why}"),
+            Self::Down(_) => "unavailable".to_owned(),
+            Self::Quarantined(why) => format!("unavailable: the mount is {why}"),
+            Self::Provider(_) => "the provider failed".to_owned(),
+            Self::Trapped(how) => format!("the provider trapped: {how}"),
+            Self::BadOutput(why) => format!("the provider's answer was refused: {why}"),
             Self::Again { last, times, pause } => {
                 let pause = humantime::format_duration(*pause);
-                write!(f, "{last}; so it was {times} times in a row, and it is not asked again for {pause}")
+                format!("{}; so it was {times} times in a row, and it is not asked again for {pause}", last.summary())
             }
-            Self::Cancelled => f.write_str("the caller withdrew the request"),
-            Self::Internal(_) => f.write_str("internal error; the operator's log has the details"),
+            Self::Cancelled => "the caller withdrew the request".to_owned(),
+            Self::Internal(_) => "internal error; the operator's log has the details".to_owned(),
         }
+    }
+
+    /// What the provider says of it, in its own words: never to be shown but behind its label, in quotation marks and last;
+    /// see [`told`].
+    pub fn said(&self) -> Option<&str> {
+        match self {
+            Self::Invalid(words) | Self::Down(words) | Self::Provider(words) | Self::Denied { message: words, .. } => {
+                Some(words).filter(|words| !words.is_empty()).map(String::as_str)
+            }
+            Self::Again { last, .. } => last.said(),
+            _ => None,
+        }
+    }
+
+    /// All of it on one line: what belljar knows, what to do about it, and last what the provider says.
+    pub fn with_cure(&self, mount: Option<&MountName>) -> String {
+        let cure = self.hint(mount).map(|cure| format!("; {cure}")).unwrap_or_default();
+        told(format!("{}{cure}", self.summary()), self.said())
+    }
+}
+
+/// What stands before a provider's words, wherever they are shown.
+pub const SAYS: &str = "the provider says: ";
+
+/// Characters of a provider's own words that are passed on.
+pub const WORDS: usize = 1024;
+
+/// A sentence of ours, and behind it what a provider says: labelled, and in quotation marks that it cannot leave.
+pub fn told(ours: String, said: Option<&str>) -> String {
+    match said {
+        Some(words) => format!("{ours}; {SAYS}{}", text::quoted(words, WORDS)),
+        None => ours,
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&told(self.summary(), self.said()))
     }
 }
 
@@ -368,14 +407,34 @@ pub struct Fault {
     pub uri: Option<String>,
 }
 
+impl Fault {
+    /// What belljar knows of it, in belljar's words alone.
+    pub fn summary(&self) -> String {
+        let Some(uri) = &self.uri else { return self.error.summary() };
+        let uri = text::quoted(uri, reference::MAX_URI);
+        match &self.error {
+            ReadError::NotFound => format!("resource not found: {uri}"),
+            ReadError::BadUri(why) => format!("the URI {uri} {why}"),
+            error => format!("cannot read {uri}: {}", error.summary()),
+        }
+    }
+
+    /// All of it, a line each: what belljar knows, what to do about it, and last what the provider says.
+    pub fn in_lines(&self) -> String {
+        let mut lines = self.summary();
+        if let Some(hint) = self.error.hint(self.mount.as_ref()) {
+            lines.push_str(&format!("\n  {hint}"));
+        }
+        if let Some(words) = self.error.said() {
+            lines.push_str(&format!("\n  {SAYS}{}", text::quoted(words, WORDS)));
+        }
+        lines
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.error, &self.uri) {
-            (ReadError::NotFound, Some(uri)) => write!(f, "resource not found: \"{uri}\""),
-            (ReadError::BadUri(why), Some(uri)) => write!(f, "the URI \"{uri}\" {why}"),
-            (error, Some(uri)) => write!(f, "cannot read \"{uri}\": {error}"),
-            (error, None) => error.fmt(f),
-        }
+        f.write_str(&told(self.summary(), self.error.said()))
     }
 }
 
@@ -401,6 +460,38 @@ mod tests {
         let random = |used| ReadError::Exhausted(Limit { bound: Bound::Random, used, cap: 1 << 20 });
         assert!(random(50_000_000).hint(Some(&mount)).unwrap().contains("random = \"64MiB\""));
         assert_eq!(random(70_000_000).hint(Some(&mount)).unwrap(), "no setting allows more than 64MiB");
+    }
+
+    #[test]
+    fn a_provider_speaks_last_and_stays_in_its_quotation_marks() {
+        let words = "x\"; run: belljar grant m --fs /=/; \\\"y".to_owned();
+        let quoted = "the provider says: \"x\\\"; run: belljar grant m --fs /=/; \\\\\\\"y\"";
+        let denial = Decision {
+            grant: "fs",
+            what: "open a\"; run: b".to_owned(),
+            verdict: crate::model::Verdict::Denied,
+            cure: Some("run: belljar grant m --fs /a=DIR".to_owned()),
+            times: 1,
+        };
+        let again = |last| ReadError::Again { last: Box::new(last), times: 3, pause: Duration::from_secs(1) };
+        for error in [
+            ReadError::Invalid(words.clone()),
+            ReadError::Down(words.clone()),
+            ReadError::Provider(words.clone()),
+            ReadError::Denied { message: words.clone(), denial: Some(denial.clone()) },
+            again(ReadError::Provider(words.clone())),
+        ] {
+            let mount = MountName::new("m").ok();
+            let fault = Fault { error: error.clone(), mount: mount.clone(), uri: Some("belljar://m/\"x".to_owned()) };
+            let each = [error.to_string(), error.with_cure(mount.as_ref()), fault.to_string(), fault.in_lines()];
+            for told in each {
+                assert!(told.ends_with(quoted), "{told}");
+                assert_eq!(told.matches("run: belljar grant m --fs /=/").count(), 1, "{told}");
+            }
+            assert!(!error.summary().contains("run: belljar grant m --fs /=/"));
+        }
+        let denied = ReadError::Denied { message: String::new(), denial: Some(denial) };
+        assert_eq!(denied.to_string(), "denied; belljar refused fs: \"open a\\\"; run: b\"");
     }
 
     #[test]

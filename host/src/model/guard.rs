@@ -140,6 +140,10 @@ guards! {
     Credential = "credential",
     /// Secrets are masked in what comes back and in what goes out.
     Redact = "redact",
+    /// Headers and parameters that have an upstream read another request than the one that was judged.
+    Override = "override",
+    /// Answers to a request with a secret on it are whole, and in no coding that hides it.
+    Whole = "whole",
     /// How often what changed on disk is looked at.
     Pace = "pace",
     /// The pause after failures of an upstream.

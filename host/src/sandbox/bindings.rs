@@ -9,7 +9,7 @@ use wasmtime::component::InstancePre;
 use super::state::State;
 use crate::model::{
     Annotations, Answer, Body, Contents, Description, Icon, Operation, Page, ReadError, Reading, Resource, Role,
-    Suggestions, Template, text,
+    Suggestions, Template,
 };
 
 mod generated {
@@ -22,9 +22,6 @@ mod generated {
 
 use generated::belljar::provider::types as wit;
 use generated::exports::belljar::provider::{completion, resource_provider as provider, revisions};
-
-/// Characters of a provider's own words that are passed on.
-const WORDS: usize = 1024;
 
 /// A component that was checked against the interfaces that it exports and linked, ready to be instantiated.
 pub(super) struct Ready {
@@ -118,13 +115,13 @@ fn argument((name, value): &(String, String)) -> completion::Argument {
 
 impl From<wit::ProviderError> for ReadError {
     fn from(error: wit::ProviderError) -> Self {
-        let words = |said: String| text::cleaned(said, WORDS);
+        // As the guest said it: `crossing` makes it fit to be shown.
         match error {
             wit::ProviderError::NotFound => Self::NotFound,
-            wit::ProviderError::Invalid(why) => Self::Invalid(words(why)),
-            wit::ProviderError::Denied(why) => Self::Denied { message: words(why), denial: None },
-            wit::ProviderError::Unavailable(why) => Self::Unavailable(format!("the provider says: \"{}\"", words(why))),
-            wit::ProviderError::Failed(why) => Self::Provider(words(why)),
+            wit::ProviderError::Invalid(why) => Self::Invalid(why),
+            wit::ProviderError::Denied(why) => Self::Denied { message: why, denial: None },
+            wit::ProviderError::Unavailable(why) => Self::Down(why),
+            wit::ProviderError::Failed(why) => Self::Provider(why),
         }
     }
 }

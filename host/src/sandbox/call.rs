@@ -15,13 +15,13 @@ use super::descriptors::Reserved;
 use super::lane::Progress;
 use super::output::Output;
 use super::state::State;
-use super::{Mounted, mask};
+use super::{Mounted, crossing};
 use crate::admission::Permit;
 use crate::admission::account::Account;
 use crate::grants::{Scope, SharedTrail};
 use crate::model::error::{Bound, Limit};
 use crate::model::limits::{CORE_INSTANCES, WASM_STACK};
-use crate::model::{Answer, Guard, Limits, Operation, Outcome, ReadError, Usage, text};
+use crate::model::{Answer, Guard, Limits, Operation, Outcome, ReadError, Usage};
 
 /// What an entry of a list costs beside its bytes, so that a million empty ones are not free.
 const ENTRY: usize = 64;
@@ -58,6 +58,19 @@ impl fmt::Display for OutOfTime {
 
 impl std::error::Error for OutOfTime {}
 
+/// A store, and who is told what it used when it is dropped: at the end of the call, or wherever it is withdrawn.
+struct Noting<'t> {
+    store: Store<State>,
+    trail: &'t SharedTrail,
+}
+
+impl Drop for Noting<'_> {
+    fn drop(&mut self) {
+        self.trail.fuel_left(self.store.get_fuel().unwrap_or_default());
+        self.trail.memory_used(self.store.data().account.peak());
+    }
+}
+
 /// Runs `operation` on a fresh instance of `mounted`. Dropping the future drops the store: that is cancellation.
 pub(super) async fn run(
     engine: &Engine,
@@ -65,6 +78,7 @@ pub(super) async fn run(
     permit: &Permit,
     operation: &Operation,
     progress: &Arc<Progress>,
+    trail: &SharedTrail,
 ) -> Outcome {
     let started = Instant::now();
     let own = permit.limits();
@@ -73,14 +87,19 @@ pub(super) async fn run(
     let handles = files.as_ref().map_or(own.handles, Reserved::count);
     let bound = if handles < own.handles { Bound::OpenFiles } else { Bound::Handles };
     let limits = &Limits { handles, ..own.clone() };
-    let trail = SharedTrail::default();
-    let output = Output::new(limits.output);
+    let redactor = mounted.held.redactor();
+    let output = Output::new(limits.output, redactor);
     let deadline = permit.deadline();
-    let scope = Scope { mount: &mounted.name, limits, deadline, consent: permit.consent(), trail: &trail };
-    let mut store = new_store(engine, mounted, &scope, Account::new(limits.memory, permit.memory()), &output);
-    let own = Arc::clone(progress);
-    store.epoch_deadline_callback(move |_| {
+    let scope = Scope { mount: &mounted.name, limits, deadline, consent: permit.consent(), trail };
+    trail.begin(limits.fuel);
+    let account = Account::new(limits.memory, permit.memory());
+    let mut noting = Noting { store: new_store(engine, mounted, &scope, account, &output), trail };
+    let store = &mut noting.store;
+    let (own, told) = (Arc::clone(progress), trail.clone());
+    store.epoch_deadline_callback(move |store| {
         let now = Instant::now();
+        told.fuel_left(store.get_fuel().unwrap_or_default());
+        told.memory_used(store.data().account.peak());
         if now >= deadline && Guard::Time.is_on() {
             return Err(OutOfTime.into());
         }
@@ -94,7 +113,7 @@ pub(super) async fn run(
     // The epoch stops a guest that computes; a guest that sleeps or waits is stopped by this timer.
     let mut cpu = Duration::ZERO;
     let ended = {
-        let mut call = pin!(mounted.ready.run(&mut store, operation));
+        let mut call = pin!(mounted.ready.run(store, operation));
         let metered = poll_fn(|cx| {
             let before = Instant::now();
             progress.began.store(nanos((before - started).saturating_sub(cpu)), Ordering::Relaxed);
@@ -103,30 +122,28 @@ pub(super) async fn run(
             let now = Instant::now();
             let spent = own_before.map_or(now - before, |own| thread_time().saturating_sub(own));
             cpu += spent;
+            trail.cpu_used(cpu);
             permit.spent(now, spent);
             polled
         });
         if Guard::Time.is_on() { timeout_at(deadline, metered).await } else { Ok(metered.await) }
     };
 
+    let store = &noting.store;
     let used_fuel = limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default());
     let memory = store.data().account.peak();
     let mut result = match ended {
         Ok(Ok(Ok(answer))) => weigh(answer, limits.result),
         // A provider that was cut off says so in words of its own; the trail of limits knows better.
         Ok(Ok(Err(error))) => Err(store.data().traffic().map_or(error, ReadError::Exhausted)),
-        Ok(Err(error)) => Err(classify(&error, &store, (limits, bound), permit, used_fuel)),
+        Ok(Err(error)) => Err(classify(&error, store, (limits, bound), permit, used_fuel)),
         Err(_) => Err(ReadError::Exhausted(permit.out_of_time())),
     };
-    drop(store);
-    let redactor = mounted.held.redactor();
-    if let Some(redactor) = redactor {
-        mask::result(&mut result, redactor);
-    }
+    drop(noting);
+    crossing::result(&mut result, redactor);
     let bytes = result.as_ref().map_or(0, |answer| size(answer) as u64);
-    for mut line in mounted.said.pass(output.lines()) {
-        redactor.inspect(|redactor| redactor.mask(&mut line));
-        tracing::info!(target: "belljar::guest", mount = %mounted.name, "{line}");
+    for line in mounted.said.pass(output.lines(redactor)) {
+        tracing::info!(target: "belljar::guest", mount = %mounted.name, "printed {line}");
     }
     Outcome {
         result,
@@ -209,7 +226,7 @@ fn classify(
         return ReadError::Trapped("it called exit instead of answering".to_owned());
     }
     let how = trap.map_or_else(|| chain.last().cloned().unwrap_or_default(), |trap| trap.to_string());
-    ReadError::Trapped(text::excerpt(&how, 300))
+    ReadError::Trapped(how)
 }
 
 /// Refuses an answer over `cap` bytes.

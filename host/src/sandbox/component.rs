@@ -53,7 +53,7 @@ impl fmt::Display for NotAProvider {
             Self::ForeignImports(names) => write!(
                 f,
                 "a provider that imports {}, which belljar does not give: a provider imports WASI 0.2 and nothing else",
-                names.iter().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ")
+                names.iter().map(|n| text::quoted(n, NAME)).collect::<Vec<_>>().join(", ")
             ),
         }
     }
@@ -118,11 +118,12 @@ impl Profile {
         if !versions.iter().any(|v| v.starts_with(VERSION)) {
             let exports = match self.exports.as_slice() {
                 [] => "nothing".to_owned(),
-                some => some.iter().take(8).map(|e| format!("\"{e}\"")).collect::<Vec<_>>().join(", "),
+                some => some.iter().take(8).map(|e| text::quoted(e, NAME)).collect::<Vec<_>>().join(", "),
             };
             return Err(NotAProvider::WrongWorld(match versions.first() {
                 Some(other) => format!(
-                    "it exports \"{PROVIDER}@{other}\", and this belljar speaks {VERSION}x; build it against that version of the interface"
+                    "it exports {}, and this belljar speaks {VERSION}x; build it against that version of the interface",
+                    text::quoted(&format!("{PROVIDER}@{other}"), NAME)
                 ),
                 None => format!("it exports {exports}, and a provider exports \"{PROVIDER}@0.1.0\""),
             }));
@@ -217,8 +218,8 @@ fn identify(bytes: &[u8]) -> Result<(), NotAProvider> {
             is("WebAssembly text, not a binary; assemble it with \"wasm-tools parse\"")
         } else {
             Err(NotAProvider::NotAComponent(format!(
-                "a text file, not WebAssembly; it begins \"{}\"",
-                text::excerpt(&start, 24)
+                "a text file, not WebAssembly; it begins {}",
+                text::quoted(&start, 24)
             )))
         };
     }

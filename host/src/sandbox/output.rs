@@ -10,6 +10,7 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
+use crate::grants::secrets::Redactor;
 use crate::model::{Guard, text};
 
 /// Bytes that one write may have; larger ones are split by the guest's library.
@@ -71,30 +72,44 @@ struct Kept {
 pub(super) struct Output {
     kept: Arc<Mutex<Kept>>,
     cap: usize,
+    /// Bytes kept beyond the cap: so many may belong to a secret that begins before it.
+    more: usize,
 }
 
 impl Output {
-    pub(super) fn new(cap: usize) -> Self {
-        Self { kept: Arc::default(), cap }
+    pub(super) fn new(cap: usize, redactor: Option<&Redactor>) -> Self {
+        Self { kept: Arc::default(), cap, more: redactor.map_or(0, Redactor::longest) }
     }
 
     fn push(&self, bytes: &[u8]) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = self.cap.saturating_sub(kept.bytes.len());
+        let room = self.cap.saturating_add(self.more).saturating_sub(kept.bytes.len());
         let room = if Guard::Output.is_on() { room } else { bytes.len() };
         let (keep, drop) = bytes.split_at(room.min(bytes.len()));
         kept.bytes.extend_from_slice(keep);
         kept.dropped = kept.dropped.saturating_add(drop.len() as u64);
     }
 
-    /// What was printed, as clean lines; a last line says how much was left out.
-    pub(super) fn lines(&self) -> Vec<String> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    /// What was printed, as clean lines in quotation marks; a last line says how much was left out. Secrets are masked in all
+    /// of it together, whatever writes it came in, before it is cut.
+    pub(super) fn lines(&self, redactor: Option<&Redactor>) -> Vec<String> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.bytes.is_empty() {
             return Vec::new();
         }
-        let all = String::from_utf8_lossy(&kept.bytes);
-        let mut lines: Vec<String> = all.lines().take(LINES).map(|line| text::excerpt(line, LINE)).collect();
+        let mut bytes = std::mem::take(&mut kept.bytes);
+        if let Some(redactor) = redactor {
+            let mut all = String::from_utf8_lossy(&bytes).into_owned();
+            redactor.mask(&mut all);
+            bytes = all.into_bytes();
+        }
+        if Guard::Output.is_on() {
+            let beyond = bytes.len().saturating_sub(self.cap);
+            bytes.truncate(self.cap);
+            kept.dropped = kept.dropped.saturating_add(beyond as u64);
+        }
+        let all = String::from_utf8_lossy(&bytes);
+        let mut lines: Vec<String> = all.lines().take(LINES).map(|line| text::quoted(line, LINE)).collect();
         let more = all.lines().count().saturating_sub(LINES);
         if more > 0 || kept.dropped > 0 {
             lines.push(format!("({more} more lines and {} more bytes were dropped)", kept.dropped));
@@ -171,11 +186,11 @@ mod tests {
 
     #[test]
     fn keeps_a_cap_and_says_what_it_dropped() {
-        let output = Output::new(8);
+        let output = Output::new(8, None);
         for _ in 0..1000 {
             output.push(b"ab\x1b[1m\n");
         }
-        assert_eq!(output.lines(), ["ab[1m", "a", "(0 more lines and 6992 more bytes were dropped)"]);
-        assert!(Output::new(8).lines().is_empty());
+        assert_eq!(output.lines(None), ["\"ab[1m\"", "\"a\"", "(0 more lines and 6992 more bytes were dropped)"]);
+        assert!(Output::new(8, None).lines(None).is_empty());
     }
 }

@@ -33,7 +33,8 @@ where
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut out: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let meta = event.metadata();
         let who = match *meta.level() {
-            _ if meta.target() == "belljar::guest" => "printed",
+            // A provider's own lines say that they are.
+            _ if meta.target() == "belljar::guest" => "the provider",
             Level::ERROR => "belljar: error",
             Level::WARN => "belljar: warning",
             _ => "belljar",

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use crate::audit::Record;
 use crate::catalog::Catalog;
-use crate::model::error::show_bytes;
-use crate::model::{Limits, ReadError, Verdict};
+use crate::model::error::{SAYS, WORDS, show_bytes};
+use crate::model::{Limits, ReadError, Verdict, reference, text};
 
 /// The record in a few lines.
 pub(super) fn record(record: &Record, catalog: &Catalog) -> String {
     let mount = record.mount.as_ref();
     let snapshot = catalog.snapshot();
     let limits = mount.and_then(|name| snapshot.find(name)).map(|mount| mount.gate.limits().clone());
-    let reference = record.reference.as_ref().map(|reference| format!(" \"{reference}\"")).unwrap_or_default();
+    let reference = record.reference.as_ref().map(|reference| format!(" {}", text::quoted(reference, reference::MAX_URI))).unwrap_or_default();
     // What the author typed needs no name; what belljar does of its own accord (`watch`) does.
     let by = match (record.caller.client.as_deref(), record.caller.transport) {
         (Some(client), _) => format!(" ({client})"),
@@ -29,7 +29,7 @@ pub(super) fn record(record: &Record, catalog: &Catalog) -> String {
             let _ = write!(out, "ok, from {}", if from == "cache" { "what was fresh" } else { from });
         }
         (Some(error), _) => {
-            let _ = write!(out, "{}: {error}", error.kind());
+            let _ = write!(out, "{}: {}", error.kind(), error.summary());
         }
     }
     if record.served_from.is_none() && !record.usage.time.is_zero() {
@@ -42,7 +42,7 @@ pub(super) fn record(record: &Record, catalog: &Catalog) -> String {
     for denied in record.trail.decisions().iter().filter(|decision| decision.verdict != Verdict::Allowed) {
         let times = if denied.times > 1 { format!(", {} times", denied.times) } else { String::new() };
         let what = if denied.verdict == Verdict::Denied { "refused" } else { "not there" };
-        let _ = write!(out, "\n  {what}: {} \"{}\"{times}", denied.grant, denied.what);
+        let _ = write!(out, "\n  {what}: {} {}{times}", denied.grant, text::quoted(&denied.what, 200));
         hints.extend(denied.cure.clone());
     }
     let mut told: Vec<&String> = Vec::new();
@@ -51,6 +51,9 @@ pub(super) fn record(record: &Record, catalog: &Catalog) -> String {
             told.push(hint);
             let _ = write!(out, "\n  hint: {hint}");
         }
+    }
+    if let Some(words) = outcome.and_then(ReadError::said) {
+        let _ = write!(out, "\n  {SAYS}{}", text::quoted(words, WORDS));
     }
     out
 }

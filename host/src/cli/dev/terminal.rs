@@ -229,7 +229,7 @@ fn show(contents: &Contents) {
         Body::Text(text) => {
             let mut out = String::with_capacity(text.len() + 1);
             for line in text.lines() {
-                out.extend(line.chars().map(|c| if c == '\t' { ' ' } else { c }).filter(|c| text::is_shown(*c)));
+                out.push_str(&text::line(line));
                 out.push('\n');
             }
             say(&out);

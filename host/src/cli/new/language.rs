@@ -102,8 +102,8 @@ pub(super) fn find<'a>(all: &'a [Language], name: &str) -> Result<&'a Language, 
         .min();
     let ids: Vec<&str> = all.iter().map(|language| language.id.as_str()).collect();
     let meant = nearest.map(|(_, known)| format!("did you mean \"{known}\"? ")).unwrap_or_default();
-    let shown: String = name.chars().take(40).filter(|c| crate::model::text::is_shown(*c)).collect();
-    Err(format!("there is no language \"{shown}\"; {meant}The languages are: {}", ids.join(", ")))
+    let shown = crate::model::text::quoted(name, 40);
+    Err(format!("there is no language {shown}; {meant}The languages are: {}", ids.join(", ")))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl Probe<'_> {
                     Ok(revision) => told.push(revision),
                     Err(error) => check.bad(error.to_string()),
                 },
-                Err(error @ ReadError::Unavailable(_)) => check.warn(format!("catalog-revision: {error}")),
+                Err(error @ (ReadError::Unavailable(_) | ReadError::Down(_))) => check.warn(format!("catalog-revision: {error}")),
                 other => check.unexpected("catalog-revision", other, "a revision"),
             }
         }

@@ -60,7 +60,7 @@ impl Probe<'_> {
                     self.contents(reading, entry, &mut check);
                 }
                 Err(ReadError::Denied { .. }) => denied += 1,
-                Err(error @ ReadError::Unavailable(_)) => check.warn(format!("read of {name}: {error}")),
+                Err(error @ (ReadError::Unavailable(_) | ReadError::Down(_))) => check.warn(format!("read of {name}: {error}")),
                 Err(error) => check.bad(format!(
                     "{name} is listed, and reading it ended with `{}` ({error}); expected contents",
                     error.kind()
@@ -145,7 +145,7 @@ impl Probe<'_> {
             }
             Err(ReadError::NotFound) => "`not-found`",
             Err(ReadError::Denied { .. }) => "`denied`",
-            Err(ReadError::Unavailable(_)) => "`unavailable`",
+            Err(ReadError::Unavailable(_) | ReadError::Down(_)) => "`unavailable`",
             Err(error) => {
                 check.unexpected("read of \"\"", Err(error), "contents, or `not-found`");
                 ""

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, HOST, HeaderValue, USER_AGENT};
+use http::header::{HOST, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, Response, Uri, Version};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
@@ -20,8 +20,10 @@ use tokio::time::{Instant, Sleep, timeout_at};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::dial::{Connected, Unreached, connect};
+use super::heads;
 use super::rule::{Rule, Target};
 use super::{Held, Io};
+use crate::grants::SharedTrail;
 use crate::grants::secrets::{Pieces, Redactor};
 use crate::model::Guard;
 use crate::model::error::{Bound, Limit};
@@ -29,6 +31,9 @@ use crate::model::limits::Traffic;
 
 /// Bytes of an answer's status line and headers.
 const HEAD: usize = 64 << 10;
+
+/// Characters of an origin in the log.
+const SHOWN: usize = 300;
 
 /// Headers of an answer.
 const FIELDS: usize = 100;
@@ -76,6 +81,7 @@ pub(super) struct Plan {
     pub(super) traffic: Traffic,
     pub(super) deadline: Instant,
     pub(super) turn: Turn,
+    pub(super) trail: SharedTrail,
 }
 
 /// The place of a request among those of its call: they set out in the order in which the guest sent them, so that one who
@@ -145,8 +151,9 @@ pub(super) async fn run(
     if answer.status() == http::StatusCode::SWITCHING_PROTOCOLS {
         return Err(Error::HttpUpgradeFailed.into());
     }
-    let answer = received(plan, answer, flight, options.between_bytes_timeout);
-    tracing::debug!(origin = %plan.target.origin, h2 = is_h2, status = %answer.status(), "answered");
+    let answer = received(plan, answer, flight, options.between_bytes_timeout)?;
+    let origin = plan.trail.words(&plan.target.origin.to_string(), SHOWN);
+    tracing::debug!(origin, h2 = is_h2, status = %answer.status(), "answered");
     Ok((answer, io))
 }
 
@@ -174,10 +181,13 @@ fn dressed(plan: &Plan, request: Request<WasiBody>, is_h2: bool) -> Result<Reque
     }
     parts.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("belljar/", env!("CARGO_PKG_VERSION"))));
     if plan.rule.redactor().is_some() {
-        // In compressed content the host could not mask what an upstream echoes.
-        parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        // In a part of an answer, or in one that is compressed, the host could not mask what an upstream echoes.
+        heads::ask_for_whole(&mut parts.headers);
     }
     for (name, value) in plan.rule.headers() {
+        // Under any name that an upstream could take for it.
+        let same: Vec<_> = parts.headers.keys().filter(|own| heads::is_same(own, name)).cloned().collect();
+        same.iter().for_each(|own| drop(parts.headers.remove(own)));
         parts.headers.insert(name, value.clone());
     }
     let upload = Upload { body, used: Arc::clone(&plan.used), cap: plan.traffic.upload };
@@ -264,12 +274,15 @@ fn received(
     answer: Response<Incoming>,
     flight: OwnedSemaphorePermit,
     between: Option<Duration>,
-) -> Response<WasiBody> {
+) -> Result<Response<WasiBody>, Error> {
     let (mut parts, incoming) = answer.into_parts();
     let redactor = plan.rule.redactor().cloned();
     if let Some(redactor) = &redactor {
-        mask_headers(redactor, &mut parts.headers);
+        heads::is_whole(&parts)?;
+        heads::mask(redactor, &mut parts.headers);
     }
+    // The upstream's own words for its status, and the like.
+    parts.extensions.clear();
     // Zero would be over before it began.
     let between = between.map(|time| time.max(Duration::from_millis(1)));
     let timer = between.map(|time| Box::pin(tokio::time::sleep(time)));
@@ -284,16 +297,7 @@ fn received(
         is_over: false,
         _flight: flight,
     };
-    Response::from_parts(parts, body.boxed_unsync())
-}
-
-fn mask_headers(redactor: &Redactor, headers: &mut HeaderMap) {
-    for value in headers.values_mut() {
-        let mut bytes = value.as_bytes().to_vec();
-        if redactor.mask_bytes(&mut bytes) {
-            *value = HeaderValue::from_bytes(&bytes).unwrap_or(HeaderValue::from_static("***"));
-        }
-    }
+    Ok(Response::from_parts(parts, body.boxed_unsync()))
 }
 
 /// What the guest sends, counted.
@@ -310,6 +314,10 @@ impl Body for Upload {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if let Some(Ok(frame)) = &frame {
+            // Some upstreams take them for headers, which were judged before there were any.
+            if frame.is_trailers() && Guard::Override.is_on() {
+                return Poll::Ready(Some(Err(Error::HttpRequestTrailerSectionSize(Some(0)))));
+            }
             let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
             if let Err(cap) = self.used.count(&self.used.upload, bytes, Bound::Upload, self.cap) {
                 return Poll::Ready(Some(Err(Error::HttpRequestBodySize(Some(cap)))));
@@ -390,7 +398,7 @@ impl Body for Download {
                     Err(frame) => {
                         if let Ok(mut trailers) = frame.into_trailers() {
                             if let Some(redactor) = &this.redactor {
-                                mask_headers(redactor, &mut trailers);
+                                heads::mask(redactor, &mut trailers);
                             }
                             this.trailers = Some(trailers);
                             this.is_over = true;

@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 
 use super::address;
 use super::dial::Network;
+use super::heads;
 use super::origin::{Host, Origin, Pattern, Scheme};
 use super::path::{self, Globs};
 use crate::grants::secrets::{Redactor, Secret, Secrets, Template};
@@ -103,6 +104,8 @@ pub enum Unfit {
     Path,
     /// The request sets a parameter of the query that is the host's.
     Query,
+    /// The request has a parameter that asks for another method than its own.
+    Override,
     /// The request carries credentials of the provider's own.
     Credential,
 }
@@ -212,12 +215,21 @@ impl Rule {
         }
         // Names are compared decoded: another spelling of the same name is the same name for the upstream.
         let names = target.query.iter().flat_map(|query| query.split(['&', ';']));
-        let mut names = names.map(|pair| pair.split('=').next().unwrap_or(pair).replace('+', " "));
-        let is_own = |name: String| {
-            let decoded = percent_decode_str(&name).decode_utf8_lossy();
-            self.query.iter().any(|(own, _)| own.eq_ignore_ascii_case(&decoded))
-        };
-        if names.any(is_own) { Err(Unfit::Query) } else { Ok(()) }
+        for name in names.map(|pair| pair.split('=').next().unwrap_or(pair).replace('+', " ")) {
+            let once = percent_decode_str(&name).decode_utf8_lossy();
+            // Some servers decode twice.
+            let twice = percent_decode_str(&once).decode_utf8_lossy();
+            for name in [&once, &twice] {
+                let read = heads::parameter_name(name);
+                if self.query.iter().any(|(own, _)| heads::parameter_name(own) == read) {
+                    return Err(Unfit::Query);
+                }
+                if heads::is_override(name) {
+                    return Err(Unfit::Override);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether a provider may set these headers with this grant: another one of its mount may allow more.
@@ -225,8 +237,9 @@ impl Rule {
     /// # Errors
     /// [`Unfit::Credential`].
     pub fn carries(&self, headers: &http::HeaderMap) -> Result<(), Unfit> {
-        let own = |name: &HeaderName| headers.contains_key(name) && !self.allowed_headers.contains(name);
-        match super::CREDENTIALS.iter().any(own) && Guard::Credential.is_on() {
+        let has = |name: &HeaderName| headers.keys().any(|own| heads::is_same(own, name));
+        let own = |name: &HeaderName| has(name) && !self.allowed_headers.contains(name);
+        match heads::CREDENTIALS.iter().any(own) && Guard::Credential.is_on() {
             true => Err(Unfit::Credential),
             false => Ok(()),
         }
@@ -334,14 +347,14 @@ fn is_here(host: &Host) -> bool {
     host.is_localhost() || matches!(host, Host::Ip(address) if address::plain(*address).is_loopback())
 }
 
-fn method(name: &str) -> Result<Method, String> {
-    let shown = text::excerpt(name, 40);
+pub(super) fn method(name: &str) -> Result<Method, String> {
+    let shown = text::quoted(name, 40);
     let is_token = !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'-');
     let method = Method::from_bytes(name.as_bytes()).ok().filter(|_| is_token);
     let method =
-        method.ok_or_else(|| format!("methods: \"{shown}\" is not a method; write it in capitals, as in \"GET\""))?;
+        method.ok_or_else(|| format!("methods: {shown} is not a method; write it in capitals, as in \"GET\""))?;
     if NEVER.contains(&method) {
-        return Err(format!("methods: \"{shown}\" is never allowed"));
+        return Err(format!("methods: {shown} is never allowed"));
     }
     Ok(method)
 }

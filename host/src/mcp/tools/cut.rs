@@ -57,16 +57,23 @@ pub fn displayed(text: &str) -> (String, usize) {
     if !Guard::Words.is_on() {
         return (text.to_owned(), 0);
     }
-    let mut out = String::with_capacity(text.len());
+    let mut kept = String::with_capacity(text.len());
     let mut dropped = 0;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
+    let mut all = text.chars().peekable();
+    while let Some(c) = all.next() {
         match c {
-            '\n' | '\t' => out.push(c),
             // One end of a line is as good as the other, also where a part ends within it.
-            '\r' if chars.peek().is_none_or(|next| *next == '\n') => {}
-            c if text::is_shown(c) => out.push(c),
-            _ => dropped += 1,
+            '\r' if all.peek().is_none_or(|next| *next == '\n') => {}
+            '\r' => dropped += 1,
+            _ => kept.push(c),
+        }
+    }
+    let mut out = String::with_capacity(kept.len());
+    for (c, shows) in text::shown(&kept) {
+        match (c, shows) {
+            ('\n' | '\t', _) => out.push(c),
+            (_, Some(shows)) => out.push(shows),
+            (_, None) => dropped += 1,
         }
     }
     (out, dropped)

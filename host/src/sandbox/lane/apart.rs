@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant, timeout_at};
 
-use crate::model::{Limit, MountName, Outcome, ReadError, Trail, Usage};
+use crate::grants::SharedTrail;
+use crate::model::{Limit, MountName, Outcome, ReadError};
 
 /// How much later than the call's own timer the front gives up.
 const GRACE: Duration = Duration::from_millis(25);
@@ -16,17 +17,18 @@ const GRACE: Duration = Duration::from_millis(25);
 static STUCK: AtomicUsize = AtomicUsize::new(0);
 
 /// Runs the call that `make` makes on a thread of its own. `make` holds whatever the call holds; `late` is what is told
-/// when it does not come back.
-pub(in crate::sandbox) async fn run<F>(name: &MountName, deadline: Instant, late: Limit, make: F) -> Outcome
+/// when it does not come back, with what is noted on `trail` by then.
+pub(in crate::sandbox) async fn run<F>(
+    name: &MountName,
+    deadline: Instant,
+    late: Limit,
+    trail: &SharedTrail,
+    make: F,
+) -> Outcome
 where
     F: AsyncFnOnce() -> Outcome + Send + 'static,
 {
-    let started = Instant::now();
-    let none = |error| Outcome {
-        result: Err(error),
-        usage: Usage { time: started.elapsed(), ..Usage::default() },
-        trail: Trail::default(),
-    };
+    let none = |error| Outcome { result: Err(error), usage: trail.usage(), trail: trail.take() };
     let (mut done, outcome) = oneshot::channel();
     let body = move || {
         super::be_nice();
@@ -61,6 +63,7 @@ where
 mod tests {
     use super::*;
     use crate::model::error::Bound;
+    use crate::model::{Trail, Usage, Verdict};
 
     const LATE: Limit = Limit { bound: Bound::Time, used: 50, cap: 50 };
 
@@ -73,13 +76,21 @@ mod tests {
         let name = MountName::new("m").unwrap();
         let time = Duration::from_millis(50);
         let started = Instant::now();
-        let stalled = run(&name, started + time, LATE, async || {
+        let trail = SharedTrail::default();
+        let own = trail.clone();
+        let stalled = run(&name, started + time, LATE, &trail, async move || {
+            own.begin(100);
+            own.fuel_left(58);
+            own.add("fs", "/d", Verdict::Allowed, || None);
             std::thread::sleep(Duration::from_secs(2));
             outcome()
         });
-        assert!(matches!(stalled.await.result, Err(ReadError::Exhausted(Limit { bound: Bound::Time, cap: 50, .. }))));
+        let stalled = stalled.await;
+        assert!(matches!(stalled.result, Err(ReadError::Exhausted(Limit { bound: Bound::Time, cap: 50, .. }))));
+        // What it had done by then is on record.
+        assert_eq!((stalled.usage.fuel, stalled.trail.decisions().len()), (42, 1));
         assert!(started.elapsed() < Duration::from_secs(1));
-        let fine = run(&name, Instant::now() + time, LATE, async || outcome()).await;
+        let fine = run(&name, Instant::now() + time, LATE, &trail, async || outcome()).await;
         assert!(matches!(fine.result, Err(ReadError::NotFound)));
     }
 
@@ -89,7 +100,8 @@ mod tests {
         let held = std::sync::Arc::new(());
         let inner = std::sync::Arc::clone(&held);
         let time = Duration::from_secs(60);
-        let call = run(&name, Instant::now() + time, LATE, async move || {
+        let trail = SharedTrail::default();
+        let call = run(&name, Instant::now() + time, LATE, &trail, async move || {
             let _inner = inner;
             tokio::time::sleep(Duration::from_secs(60)).await;
             outcome()
