@@ -11,8 +11,11 @@ pub mod fs;
 pub mod http;
 pub mod secrets;
 
+use std::future::poll_fn;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 use toml_edit::TableLike;
 use wasmtime::component::Linker;
@@ -24,7 +27,7 @@ use tokio::time::Instant;
 use edit::{Flag, Gift, Here};
 use secrets::{Redactor, Secret, Secrets};
 
-use crate::model::{Consent, Limits, MountName, Trail, Verdict};
+use crate::model::{Consent, Guard, Limits, MountName, Trail, Verdict};
 
 /// The trail of a call in progress, shared by everything that decides something in it.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +50,43 @@ impl SharedTrail {
     }
 }
 
+/// Whether a call runs on a thread of its own, where it may wait for the kernel: for a drive that does not answer, say. On
+/// any other thread it would hold up everything else that the thread polls.
+#[derive(Clone, Debug, Default)]
+pub struct OwnThread(Arc<AtomicU8>);
+
+impl OwnThread {
+    const WANTED: u8 = 1;
+    const GIVEN: u8 = 2;
+
+    /// Whether the call may wait for the kernel here.
+    pub fn may_wait(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::GIVEN || !Guard::Apart.is_on()
+    }
+
+    /// Whether the call waits for such a thread: it goes on when it is polled there.
+    pub fn is_wanted(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::WANTED
+    }
+
+    /// Says that the call is polled by a thread of its own from now on.
+    pub fn give(&self) {
+        self.0.store(Self::GIVEN, Ordering::Relaxed);
+    }
+
+    /// Asks for such a thread, and goes on there. Whoever polls the call moves it, and polls it again.
+    pub async fn given(&self) {
+        poll_fn(|_| match self.may_wait() {
+            true => Poll::Ready(()),
+            false => {
+                self.0.store(Self::WANTED, Ordering::Relaxed);
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+}
+
 /// What a store must lend for the grants to work in it.
 pub trait View: WasiView + WasiHttpView + Send + 'static {
     /// The grants that were opened for this call.
@@ -66,6 +106,8 @@ pub struct Scope<'a> {
     pub consent: &'a [Consent],
     /// Where decisions are noted.
     pub trail: &'a SharedTrail,
+    /// Whether it runs on a thread of its own.
+    pub thread: &'a OwnThread,
 }
 
 /// What a grant may know when it is configured.
@@ -374,7 +416,7 @@ impl Held {
         self.redactor.as_ref()
     }
 
-    /// Whether file operations of this mount may stall, so that its calls need threads of their own.
+    /// Whether file operations of this mount may stall, so that its next call needs a thread of its own from the beginning.
     pub fn may_stall(&self) -> bool {
         self.fs.may_stall()
     }

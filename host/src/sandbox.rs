@@ -268,6 +268,7 @@ impl Sandbox {
         let own = Arc::clone(&progress);
         if mounted.held.may_stall() && Guard::Apart.is_on() {
             let (name, deadline, late) = (mounted.name.clone(), permit.deadline(), permit.out_of_time());
+            own.thread.give();
             let call = async move || {
                 let _running = running;
                 call::run(&engine, &mounted, &permit, &operation, &own).await
@@ -275,11 +276,13 @@ impl Sandbox {
             return lane::apart::run(&name, deadline, late, call).await;
         }
         let is_quick = permit.is_quick();
+        let (own_mount, deadline, limit) = (Arc::clone(&mounted), permit.deadline(), permit.out_of_time());
+        let late = move || lane::Late { mount: own_mount.name.clone(), deadline, limit };
         let call: lane::Call = Box::pin(async move {
             let _running = running;
             call::run(&engine, &mounted, &permit, &operation, &own).await
         });
-        self.lanes.run(call, is_quick, progress).await
+        self.lanes.run(call, is_quick, progress, late).await
     }
 
     /// How many mounts are loaded, those included that only a call still uses.

@@ -71,7 +71,7 @@ pub(super) async fn run(
     let trail = SharedTrail::default();
     let output = Output::new(limits.output);
     let deadline = permit.deadline();
-    let scope = Scope { mount: &mounted.name, limits, deadline, consent: permit.consent(), trail: &trail };
+    let scope = Scope { mount: &mounted.name, limits, deadline, consent: permit.consent(), trail: &trail, thread: &progress.thread };
     let mut store = new_store(engine, mounted, &scope, permit.memory(), &output);
     let own = Arc::clone(progress);
     store.epoch_deadline_callback(move |_| {
@@ -93,7 +93,9 @@ pub(super) async fn run(
         let metered = poll_fn(|cx| {
             let before = Instant::now();
             progress.began.store(nanos((before - started).saturating_sub(cpu)), Ordering::Relaxed);
-            let own_before = progress.is_long.load(Ordering::Relaxed).then(thread_time);
+            // What waits for a drive on a thread of its own computes nothing.
+            let is_measured = progress.is_long.load(Ordering::Relaxed) || progress.thread.may_wait();
+            let own_before = is_measured.then(thread_time);
             let polled = call.as_mut().poll(cx);
             let now = Instant::now();
             let spent = own_before.map_or(now - before, |own| thread_time().saturating_sub(own));
