@@ -12,8 +12,11 @@ pub mod http;
 pub mod secrets;
 mod trail;
 
+use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::Poll;
 
 use toml_edit::TableLike;
 use wasmtime::StoreContextMut;
@@ -26,15 +29,60 @@ use tokio::time::Instant;
 use edit::{Flag, Gift, Here};
 use secrets::{Redactor, Secret, Secrets};
 
-use crate::model::{Consent, Limits, MountName};
+use crate::model::{Consent, Guard, Limits, MountName};
 
 pub use trail::SharedTrail;
 
+/// Whether a call runs on a thread of its own, where it may wait for the kernel: for a drive that does not answer, say. On
+/// any other thread it would hold up everything else that the thread polls.
+#[derive(Clone, Debug, Default)]
+pub struct OwnThread(Arc<AtomicU8>);
+
+impl OwnThread {
+    const WANTED: u8 = 1;
+    const GIVEN: u8 = 2;
+
+    /// Whether the call may wait for the kernel here.
+    pub fn may_wait(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::GIVEN || !Guard::Apart.is_on()
+    }
+
+    /// Whether the call waits for such a thread: it goes on when it is polled there.
+    pub fn is_wanted(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::WANTED
+    }
+
+    /// Says that the call is polled by a thread of its own from now on.
+    pub fn give(&self) {
+        self.0.store(Self::GIVEN, Ordering::Relaxed);
+    }
+
+    /// Asks for such a thread, and goes on there. Whoever polls the call moves it, and polls it again.
+    pub async fn given(&self) {
+        poll_fn(|_| match self.may_wait() {
+            true => Poll::Ready(()),
+            false => {
+                self.0.store(Self::WANTED, Ordering::Relaxed);
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+}
 
 /// What a store must lend for the grants to work in it.
 pub trait View: WasiView + WasiHttpView + Send + 'static {
     /// The grants that were opened for this call.
     fn opened(&mut self) -> &mut Opened;
+
+    /// Charges to the call that the host keeps `bytes` for the handle with this number.
+    ///
+    /// # Errors
+    /// When the call has no memory for them; it ends with that.
+    fn keeps(&mut self, handle: u32, bytes: u64) -> wasmtime::Result<()>;
+
+    /// Gives back what was charged for a handle that is gone.
+    fn keeps_no_more(&mut self, handle: u32);
 }
 
 /// Notes the fuel that is left, before something that may not come back.
@@ -56,6 +104,8 @@ pub struct Scope<'a> {
     pub consent: &'a [Consent],
     /// Where decisions are noted.
     pub trail: &'a SharedTrail,
+    /// Whether it runs on a thread of its own.
+    pub thread: &'a OwnThread,
 }
 
 /// What a grant may know when it is configured.
@@ -367,7 +417,7 @@ impl Held {
         self.redactor.as_deref()
     }
 
-    /// Whether file operations of this mount may stall, so that its calls need threads of their own.
+    /// Whether file operations of this mount may stall, so that its next call needs a thread of its own from the beginning.
     pub fn may_stall(&self) -> bool {
         self.fs.may_stall()
     }

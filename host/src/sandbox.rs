@@ -282,6 +282,7 @@ impl Sandbox {
         let (own, noted) = (Arc::clone(&progress), trail.clone());
         if mounted.held.may_stall() && Guard::Apart.is_on() {
             let (name, deadline, late) = (mounted.name.clone(), permit.deadline(), permit.out_of_time());
+            own.thread.give();
             let call = async move || {
                 let _running = running;
                 call::run(&engine, &mounted, &permit, &operation, &own, &noted).await
@@ -289,15 +290,17 @@ impl Sandbox {
             return lane::apart::run(&name, deadline, late, trail, call).await;
         }
         let is_quick = permit.is_quick();
-        let held = Arc::clone(&mounted);
+        let own_mount = Arc::clone(&mounted);
+        let (deadline, limit) = (permit.deadline(), permit.out_of_time());
+        let late = || lane::Late { mount: own_mount.name.clone(), deadline, limit, trail: trail.clone() };
         let call: lane::Call = Box::pin(async move {
             let _running = running;
             call::run(&engine, &mounted, &permit, &operation, &own, &noted).await
         });
-        let mut outcome = self.lanes.run(call, is_quick, progress).await;
+        let mut outcome = self.lanes.run(call, is_quick, progress, late).await;
         if let Err(error @ ReadError::Internal(_)) = &mut outcome.result {
             // It ended outside of itself: a lane knows neither what the call used nor what it may tell.
-            crossing::error(error, held.held.redactor());
+            crossing::error(error, own_mount.held.redactor());
             (outcome.usage, outcome.trail) = (trail.usage(), trail.take());
         }
         outcome

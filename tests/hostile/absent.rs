@@ -5,9 +5,9 @@ use crate::row::Row;
 /// How many rows each class of the table of promises has.
 const CLASSES: &[(&str, usize)] = &[
     ("CPU", 12),
-    ("BLK", 11),
+    ("BLK", 12),
     ("MEM", 21),
-    ("FS", 19),
+    ("FS", 23),
     ("NET", 22),
     ("SEC", 7),
     ("CAT", 13),

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::expect::{Expect, limit, text};
-use crate::hung::{self, Ending, Hung};
+use crate::hung::{self, Ending, Hung, Stalls};
 use crate::row::{Row, Stops, Way, imp};
 use crate::scene::Scene;
+use crate::tools::{check, path, shown, within};
 
 pub(crate) fn rows() -> Vec<Row> {
     vec![
@@ -37,6 +38,8 @@ pub(crate) fn rows() -> Vec<Row> {
             .read("stdin", Expect::Text("0 bytes"))
             .stopped(Stops::Structure("a call has an empty standard input of its own; the host's is never handed on")),
         hung_reads("BLK-10", "a granted directory lies on a drive that no longer answers", 1),
+        stalls_later("a drive is mounted below a granted directory after the start, and never answers", "blk-12/drive", below),
+        stalls_later("a drive is mounted over a granted directory after the start, and never answers", "blk-12", over),
         imp("BLK-11", "a provider calls exit in the middle of a read")
             .read("exit/0", Expect::Kind(&["trap"]))
             .read("exit/3", Expect::Kind(&["trap"]))
@@ -45,6 +48,111 @@ pub(crate) fn rows() -> Vec<Row> {
                 "exit is an error of the call that made it; no code of the host's ends the process for it",
             )),
     ]
+}
+
+/// Functions that reach a drive by a path, each with the path: the drive itself, what lies on it, and ways around.
+const INTO: &[(&str, &str)] = &[
+    ("stat", "drive"),
+    ("stat", "drive/"),
+    ("stat", "drive/x"),
+    ("stat-link", "drive/x"),
+    ("stat", "drive/../drive/x"),
+    ("hash", "drive/x"),
+    ("hash-link", "drive"),
+    ("readlink", "drive/x"),
+    ("open", "drive/x"),
+    ("open-dir", "drive"),
+    ("stat", "to-drive/x"),
+    ("readlink", "to-drive/x"),
+    ("fd-stat", "drive"),
+    ("fd-hash", "drive/."),
+    ("fd-entries", "drive"),
+    ("fd-sync", "drive"),
+];
+
+/// A drive is mounted while belljar serves, at this place in the site, and never answers anything.
+fn stalls_later(attack: &'static str, at: &'static str, act: fn(&Scene<'_>, &Hung) -> String) -> Row {
+    let hung = Hung::default();
+    imp("BLK-12", attack)
+        .needs(Hung::is_impossible())
+        .time(2_000)
+        .config("fs = { \"/d\" = \"blk-12\" }")
+        .limits("concurrency = 4\nqueue = \"300ms\"")
+        .way(Way::Stdio)
+        .prepare(|site| {
+            site.write("blk-12/file.txt", "inside");
+            std::fs::create_dir(site.path("blk-12/drive")).expect("a directory");
+            std::os::unix::fs::symlink("drive", site.path("blk-12/to-drive")).expect("a link");
+        })
+        .act(move |scene| {
+            let file = scene.read("raw/file%252Etxt");
+            assert_eq!(text(&file), Some("/d: read \"inside\""), "{}", shown(&file));
+            let _ending = Ending(&hung);
+            hung.mount(&scene.site().path(at), Stalls::Everything);
+            let saw = act(scene, &hung);
+            hung.give_up();
+            saw
+        })
+        .stopped_by(&["apart"])
+}
+
+/// What the drive holds up ends by the deadline, and nothing else is held up: another mount's files, and the same mount's.
+fn held_up(scene: &Scene<'_>, calls: &[(&str, &str)]) -> usize {
+    let mut ended = 0;
+    for calls in calls.chunks(2) {
+        let ids: Vec<u64> =
+            calls.iter().map(|(function, at)| scene.begin(&format!("call/{function}%2F{}", path(at)))).collect();
+        let known = scene.read_uri("belljar://witness-files/known.txt");
+        assert_eq!(text(&known), Some("known to the byte"), "{}", shown(&known));
+        for (id, (function, at)) in ids.into_iter().zip(calls) {
+            match &scene.wait(id) {
+                Ok(said) => {
+                    let said = said["contents"][0]["text"].as_str().unwrap_or_default();
+                    assert!(said.contains("refused: "), "{function} {at}: {said}");
+                }
+                late => {
+                    let judged = Expect::Limit(&["time"]).judge(late, &scene.name(""));
+                    ended += usize::from(judged.is_ok());
+                    judged.unwrap_or_else(|why| panic!("{function} {at}: {why}"));
+                }
+            }
+        }
+    }
+    ended
+}
+
+/// Each function that takes a path, into a drive below the granted directory.
+fn below(scene: &Scene<'_>, hung: &Hung) -> String {
+    let ended = held_up(scene, INTO);
+    let stuck = hung.waiting();
+    assert!(ended > 0 && stuck > 0, "nothing came to the drive");
+    // Its own turns come back when the drive does.
+    hung.give_up();
+    let mut file = scene.read("raw/file%252Etxt");
+    within(Duration::from_secs(10), || {
+        file = scene.read("raw/file%252Etxt");
+        file.is_ok()
+    });
+    assert_eq!(text(&file), Some("/d: read \"inside\""), "{}", shown(&file));
+    format!("{ended} of {} ended by the limit on time, {stuck} hung", INTO.len())
+}
+
+/// The granted directory itself, which is looked at outside of calls as well: by `check`, and when the configuration is read
+/// again.
+fn over(scene: &Scene<'_>, hung: &Hung) -> String {
+    // Handles are believed for a second; from then on the drive is what lies there.
+    let reached = within(Duration::from_secs(10), || {
+        held_up(scene, &[("stat", "file.txt"), ("open", "file.txt")]);
+        hung.waiting() > 0
+    });
+    assert!(reached, "nothing came to the drive");
+    let checked = check(scene);
+    let refused = checked["refused"].to_string();
+    assert!(refused.contains("does not answer"), "{refused}");
+    let config = std::fs::read_to_string(scene.site().path("belljar.toml")).expect("the configuration");
+    scene.site().config(&format!("{config}\n[mounts.witness-files.limits]\ntime = \"9s\"\n"));
+    held_up(scene, &[("stat", "file.txt")]);
+    format!("{} hung; check says that it does not answer", hung.waiting())
 }
 
 /// A mount on a file system that never answers, read so often at once.
@@ -61,7 +169,7 @@ pub(crate) fn hung_reads(id: &'static str, attack: &'static str, at_once: usize)
         .prepare(move |site| {
             let directory = site.path(id.to_lowercase());
             std::fs::create_dir(&directory).expect("a new directory");
-            mounted.mount(&directory);
+            mounted.mount(&directory, Stalls::Reads);
         })
         .act(move |scene| {
             let _ending = Ending(&hung);

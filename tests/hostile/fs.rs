@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 use belljar_tests::Site;
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, makedev, mknodat, renameat_with};
+use rustix::mount::mount_bind;
 
 use crate::expect::{Expect, kind, text, that};
+use crate::hung::{self, Ending, Hung};
 use crate::row::{Guest, Row, Stops, Way, imp};
 use crate::scene::Scene;
 use crate::tools::{check, has_lines, line, lines_begin, listed, path, refusal, run, shown, within};
@@ -128,7 +130,7 @@ pub(crate) fn rows() -> Vec<Row> {
             .read("alter/file%252Etxt", nothing_done())
             .read("alter/sub", nothing_done())
             .read("raw/file%252Etxt", lines_begin(&["/d: read \"inside\""]))
-            .stopped(Stops::Wasmtime("descriptors of read-only directories change nothing")),
+            .stopped(Stops::Structure("no code of belljar's changes a granted file")),
         granted("FS-10", "a file in a granted directory has another name outside of it", |site, dir| {
             let outside = site.write("elsewhere/file", "linked");
             fs::hard_link(outside, dir.join("linked")).expect("a hard link");
@@ -163,7 +165,7 @@ pub(crate) fn rows() -> Vec<Row> {
         granted("FS-15", "a granted directory is removed, replaced by a link, and put back", |_, _| {})
             .way(Way::Stdio)
             .act(replaced)
-            .stopped(Stops::Structure("each call opens the path anew, without following links")),
+            .stopped(Stops::Structure("each call looks at the path anew, without following links")),
         granted("FS-16", "a file of 10 GiB is read at once, and behind its end", |_, dir| {
             let file = fs::File::create(dir.join("sparse")).expect("a file");
             file.set_len(10 << 30).expect("a sparse file");
@@ -177,7 +179,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 _ => Err(shown(answer)),
             }),
         )
-        .stopped(Stops::Wasmtime("a read gives 64 KiB at most")),
+        .stopped(Stops::Structure("a read gives 64 KiB at most")),
         imp("FS-17", "file names that are no UTF-8")
             .mount("files", Guest::Built("files"))
             .config("fs = { \"/\" = \"granted-fs-17\" }")
@@ -237,12 +239,168 @@ pub(crate) fn rows() -> Vec<Row> {
             }));
         }
     }
+    rows.extend([on_record(), link_targets(), no_flushes(), kernel_mounts()]);
     rows.extend([
         no_writing("FS-08", "a file is moved from a read-only directory into a writable one"),
         no_writing("FS-09", "a file is moved between two writable directories"),
         no_writing("FS-13", "a provider fills the disk"),
     ]);
     rows
+}
+
+/// Every function that refuses says so in the record, with what was wanted and what helps; so many of them do not fill it.
+fn on_record() -> Row {
+    granted("FS-20", "a provider tries functions that are refused, and hopes that nobody notices", |site, dir| {
+        symlink("../canary", dir.join("out")).expect("a link");
+        symlink(site.path("canary"), dir.join("absolute")).expect("a link");
+    })
+    .way(Way::Stdio)
+    .act(|scene| {
+        let calls = format!("calls/{}", path("out/secret.txt"));
+        let said = scene.read(&calls);
+        let said = text(&said).unwrap_or_else(|| panic!("{}", shown(&said))).to_owned();
+        assert!(said.lines().all(|line| line.contains("/d: refused: ")), "{said}");
+        for function in ["fd-set-times", "fd-set-size", "fd-write", "fd-write-stream", "fd-append"] {
+            let said = scene.read(&format!("call/{function}%2Ffile%252Etxt"));
+            assert_eq!(text(&said), Some("/d: refused: not-permitted"), "{function}: {}", shown(&said));
+        }
+        let said = scene.read("call/readlink%2Fabsolute");
+        assert_eq!(text(&said), Some("/d: refused: not-permitted"), "{}", shown(&said));
+        let records = || fs::read_to_string(scene.site().path("audit.jsonl")).unwrap_or_default();
+        let wanted = [
+            "open out/secret.txt",
+            "stat out/secret.txt",
+            "read the link out/secret.txt",
+            "create the directory out/secret.txt",
+            "remove the directory out/secret.txt",
+            "remove the file out/secret.txt",
+            "rename out/secret.txt",
+            "link out/secret.txt",
+            "create the link out/secret.txt",
+            "set the times of out/secret.txt",
+            "set the times of what it has opened",
+            "set the size of what it has opened",
+            "write to what it has opened",
+            "read the link absolute",
+        ];
+        let missing = || wanted.iter().find(|wanted| !records().contains(&format!("\"{wanted}\"")));
+        within(Duration::from_secs(10), || missing().is_none());
+        assert_eq!(missing(), None, "{}", records());
+        assert!(!records().contains(&scene.site().path("canary").display().to_string()), "a host path");
+        format!("{} refusals on record", wanted.len())
+    })
+    .stopped(Stops::Structure("every function of the filesystem is belljar's own, and those that refuse note it"))
+}
+
+/// Where links lead is told of those only that stay below.
+fn link_targets() -> Row {
+    let told = |name: &'static str, target: &'static str| (name, format!("/d: leads to {target:?}"));
+    granted("FS-21", "what links say spells paths of the host", |site, dir| {
+        fs::create_dir_all(dir.join("a/b")).expect("directories");
+        let host = dir.file_name().expect("a name").to_string_lossy().into_owned();
+        for (name, target) in [
+            ("fine", "sub/inner.txt".to_owned()),
+            ("dangling", "sub/not-yet".to_owned()),
+            ("a/up", "../sub/inner.txt".to_owned()),
+            ("a/dangling-up", "../sub/not-yet".to_owned()),
+            ("a/b/around", "../../a/./b/../b".to_owned()),
+            ("a/b/top", "../..".to_owned()),
+            ("absolute", site.path("canary/secret.txt").display().to_string()),
+            ("relative", "../canary/secret.txt".to_owned()),
+            ("a/relative", "../../canary".to_owned()),
+            ("by-its-name", format!("../{host}/file.txt")),
+            ("far", format!("{}home/somebody/secret", "../".repeat(20))),
+            ("a/missing", "not-there/../../../home/somebody".to_owned()),
+            ("slashes", "//etc//passwd".to_owned()),
+            ("up", "..".to_owned()),
+        ] {
+            symlink(target, dir.join(name)).expect("a link");
+        }
+    })
+    .act(move |scene| {
+        for (name, wanted) in [
+            told("fine", "sub/inner.txt"),
+            told("dangling", "sub/not-yet"),
+            told("a/up", "../sub/inner.txt"),
+            told("a/dangling-up", "../sub/not-yet"),
+            told("a/b/around", "../../a/./b/../b"),
+            told("a/b/top", "../.."),
+        ] {
+            let said = scene.read(&format!("link/{}", path(name)));
+            assert_eq!(text(&said), Some(wanted.as_str()), "{name}: {}", shown(&said));
+        }
+        // From a directory that was opened inside, a link may lead up to what was granted.
+        let said = scene.read(&format!("call/readlink-inside%2F{}", path("a/up")));
+        assert_eq!(text(&said), Some("/d: leads to \"../sub/inner.txt\""), "{}", shown(&said));
+        let refused = ["absolute", "relative", "a/relative", "by-its-name", "far", "a/missing", "slashes", "up"];
+        for name in refused {
+            let said = scene.read(&format!("link/{}", path(name)));
+            assert_eq!(text(&said), Some("/d: refused: not-permitted"), "{name}: {}", shown(&said));
+        }
+        let said = scene.read("link/file%252Etxt");
+        assert_eq!(text(&said), Some("/d: refused: invalid"), "{}", shown(&said));
+        format!("{} told, {} refused", 6, refused.len())
+    })
+    .settings(ONE_WALL)
+    .stopped_by(&["beneath"])
+}
+
+/// Syncing what was only read does nothing.
+fn no_flushes() -> Row {
+    let hung = std::sync::Arc::new(Hung::default());
+    let mounted = std::sync::Arc::clone(&hung);
+    imp("FS-22", "a provider has the disk flushed again and again, by a directory that it may only read")
+        .needs(Hung::is_impossible())
+        .config("fs = { \"/d\" = \"granted-fs-22\" }")
+        .way(Way::Stdio)
+        .prepare(move |site| {
+            let directory = site.path("granted-fs-22");
+            fs::create_dir(&directory).expect("a directory");
+            mounted.mount(&directory, hung::Stalls::Reads);
+        })
+        .act(move |scene| {
+            let _ending = Ending(&hung);
+            for function in ["fd-syncs", "fd-sync", "fd-sync-data", "fd-advise"] {
+                let said = scene.read(&format!("call/{function}%2Fstuck0"));
+                assert_eq!(text(&said), Some("/d: done"), "{function}: {}", shown(&said));
+            }
+            assert_eq!((hung.flushes(), hung.waiting()), (0, 0), "flushes, and reads ahead");
+            "800 and more, none came to the disk".to_owned()
+        })
+        .stopped(Stops::Structure("sync, sync-data and advise do nothing"))
+}
+
+/// `/proc` is not granted by mounting it inside what is.
+fn kernel_mounts() -> Row {
+    granted("FS-23", "/proc is mounted below a granted directory", |_, dir| {
+        fs::create_dir(dir.join("kernel")).expect("a directory");
+    })
+    .needs(Hung::is_impossible())
+    .act(|scene| {
+        let dir = scene.site().path("granted-fs-23");
+        let _unmount = Unmount(dir.join("kernel"));
+        mount_bind("/proc", dir.join("kernel")).expect("a mount");
+        for file in ["self/environ", "version", "", "self", "self/root/etc/passwd"] {
+            let at = path(format!("kernel/{file}"));
+            for reference in [format!("raw/{at}"), format!("stat/{at}"), format!("entries/{at}")] {
+                let said = scene.read(&reference);
+                let refused = text(&said).is_some_and(|said| said.starts_with("/d: refused: "));
+                assert!(refused, "{reference}: {}", shown(&said));
+            }
+        }
+        "refused, by every path into it".to_owned()
+    })
+    .settings(ONE_WALL)
+    .stopped_by(&["place"])
+}
+
+/// Unmounts when the row is over, however that ends.
+struct Unmount(std::path::PathBuf);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH).ok();
+    }
 }
 
 /// No way to change anything was found.

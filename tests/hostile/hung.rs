@@ -1,15 +1,15 @@
-//! A file system that never answers a read, as a network drive does whose server is gone: made by the test itself, where
-//! the machine lets it mount one.
+//! A file system that never answers, as a network drive does whose server is gone: made by the test itself, where the
+//! machine lets it mount one.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, LockOwner,
-    OpenFlags, ReplyAttr, ReplyData, ReplyEntry, Request,
+    OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEntry, ReplyOpen, ReplyStatfs, Request,
 };
 
 /// What each of its files begins with; a number follows.
@@ -28,19 +28,42 @@ pub(crate) struct Hung {
 /// Ends it when the row is over, however that ends.
 pub(crate) struct Ending<'a>(pub(crate) &'a Hung);
 
-struct NeverReads(Arc<Waiting>);
+/// What it never answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stalls {
+    /// Reads of files; what there is, it says.
+    Reads,
+    /// Anything.
+    Everything,
+}
 
-/// Reads without an answer.
+struct NeverAnswers(Arc<Waiting>, Stalls);
+
+/// Gives an error to what waits for an answer.
+type Release = Box<dyn FnOnce() + Send>;
+
+/// Requests without an answer.
 #[derive(Default)]
 struct Waiting {
-    replies: Mutex<Vec<ReplyData>>,
-    /// From here on each gets an error: a process that is killed cannot end while a read of it hangs.
+    replies: Mutex<Vec<Release>>,
+    /// How often it was asked to write to its disk what nobody changed.
+    flushes: AtomicUsize,
+    /// From here on each gets an error: a process that is killed cannot end while a request of it hangs.
     is_over: AtomicBool,
 }
 
 impl Waiting {
-    fn lock(&self) -> MutexGuard<'_, Vec<ReplyData>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Release>> {
         self.replies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self, release: impl FnOnce() + Send + 'static) {
+        let mut waiting = self.lock();
+        if self.is_over.load(Ordering::Relaxed) {
+            release();
+        } else {
+            waiting.push(Box::new(release));
+        }
     }
 }
 
@@ -53,30 +76,40 @@ impl Hung {
     }
 
     /// Mounts it at `directory`.
-    pub(crate) fn mount(&self, directory: &Path) {
-        let system = NeverReads(Arc::clone(&self.waiting));
+    pub(crate) fn mount(&self, directory: &Path, stalls: Stalls) {
+        let system = NeverAnswers(Arc::clone(&self.waiting), stalls);
         self.waiting.is_over.store(false, Ordering::Relaxed);
         let session = fuser::spawn_mount(system, directory, &Config::default());
         let session = session.unwrap_or_else(|error| panic!("cannot mount at {}: {error}", directory.display()));
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some((directory.to_owned(), session));
     }
 
-    /// How many reads wait for an answer.
+    /// How often it was asked to write to its disk.
+    pub(crate) fn flushes(&self) -> usize {
+        self.waiting.flushes.load(Ordering::Relaxed)
+    }
+
+    /// How many requests wait for an answer.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.lock().len()
     }
 
     /// Answers all that wait, with an error.
     pub(crate) fn release(&self) {
-        for reply in self.waiting.lock().drain(..) {
-            reply.error(Errno::EIO);
+        for release in self.waiting.lock().drain(..) {
+            release();
         }
+    }
+
+    /// From here on it answers everything, with an error.
+    pub(crate) fn give_up(&self) {
+        self.waiting.is_over.store(true, Ordering::Relaxed);
+        self.release();
     }
 
     /// Answers all that wait, and unmounts.
     fn end(&self) {
-        self.waiting.is_over.store(true, Ordering::Relaxed);
-        self.release();
+        self.give_up();
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((directory, session)) = session {
             // belljar may still have it open: it goes from sight now, and is gone when belljar is.
@@ -114,8 +147,11 @@ fn about(ino: INodeNo) -> FileAttr {
     }
 }
 
-impl Filesystem for NeverReads {
+impl Filesystem for NeverAnswers {
     fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if self.1 == Stalls::Everything {
+            return self.0.wait(move || reply.error(Errno::EIO));
+        }
         let number = name.to_str().and_then(|name| name.strip_prefix(FILE)?.parse::<u64>().ok());
         match number {
             Some(number) => reply.entry(&KNOWN, &about(INodeNo(2 + number)), Generation(0)),
@@ -124,7 +160,40 @@ impl Filesystem for NeverReads {
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&KNOWN, &about(ino));
+        match self.1 {
+            Stalls::Everything => self.0.wait(move || reply.error(Errno::EIO)),
+            Stalls::Reads => reply.attr(&KNOWN, &about(ino)),
+        }
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        match self.1 {
+            Stalls::Everything => self.0.wait(move || reply.error(Errno::EIO)),
+            Stalls::Reads => reply.opened(FileHandle(0), fuser::FopenFlags::empty()),
+        }
+    }
+
+    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        match self.1 {
+            Stalls::Everything => self.0.wait(move || reply.error(Errno::EIO)),
+            Stalls::Reads => reply.opened(FileHandle(0), fuser::FopenFlags::empty()),
+        }
+    }
+
+    fn readdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: u64, reply: ReplyDirectory) {
+        self.0.wait(move || reply.error(Errno::EIO));
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        match self.1 {
+            Stalls::Everything => self.0.wait(move || reply.error(Errno::EIO)),
+            Stalls::Reads => reply.statfs(0, 0, 0, 0, 0, 512, 255, 0),
+        }
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: fuser::ReplyEmpty) {
+        self.0.flushes.fetch_add(1, Ordering::Relaxed);
+        reply.ok();
     }
 
     fn read(
@@ -138,11 +207,6 @@ impl Filesystem for NeverReads {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let mut waiting = self.0.lock();
-        if self.0.is_over.load(Ordering::Relaxed) {
-            reply.error(Errno::EIO);
-        } else {
-            waiting.push(reply);
-        }
+        self.0.wait(move || reply.error(Errno::EIO));
     }
 }

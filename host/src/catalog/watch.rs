@@ -17,8 +17,11 @@ use std::time::{Duration, Instant};
 use futures_util::future::{pending, select_all};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, makedev, openat2, statx};
 use rustix::io::Errno;
 use tokio::sync::Notify;
+
+use crate::grants::fs::{Stalled, stalling_below, within};
 
 /// Directories that one deep watch may have. Each costs about a kilobyte of the kernel's memory, and the first look at all of
 /// them some ten milliseconds.
@@ -64,8 +67,8 @@ pub enum Reach {
     Deep,
 }
 
-/// Watches directories, with a thread of its own, so that a file system that hangs holds up nothing else. One for a
-/// process: the kernel gives each user only so many.
+/// Watches directories. One for a process: the kernel gives each user only so many. Its thread waits for no file system: a
+/// look at a directory that may take its time has a thread of its own, so that a drive that hangs holds up nothing else.
 #[derive(Clone)]
 pub struct Watcher(Arc<Inner>);
 
@@ -100,9 +103,32 @@ struct Root {
     watches: HashSet<i32>,
     /// Whether its directories have to be looked at again.
     is_stale: bool,
+    /// Whether a thread looks at them now. There is one at a time, however long it takes.
+    is_looked_at: bool,
     walked: Instant,
-    /// Whether all its directories are watched.
-    is_whole: bool,
+    /// Why not all its directories are watched.
+    gap: Option<Gap>,
+}
+
+/// What is not watched of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gap {
+    /// There are more than [`DIRECTORIES`].
+    TooMany,
+    /// A drive that may stall is mounted there.
+    Drive,
+    /// The kernel lets something not be watched.
+    Refused,
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooMany => write!(f, "there are more than {DIRECTORIES} directories in it"),
+            Self::Drive => f.write_str("a drive that may not answer is mounted in it"),
+            Self::Refused => f.write_str("some directories in it cannot be watched"),
+        }
+    }
 }
 
 /// A directory, whatever its name: device and inode.
@@ -112,7 +138,7 @@ type Identity = (u64, u64);
 struct Walked {
     identity: Identity,
     watches: HashSet<i32>,
-    is_whole: bool,
+    gap: Option<Gap>,
 }
 
 /// Waits until something changed in one of these; for ever, where there are none.
@@ -147,19 +173,21 @@ impl Watcher {
     }
 
     /// Watches `dir`. It may be a link; links inside are not followed. Looks at every directory that is to be watched, so
-    /// it blocks for as long as the file system takes.
+    /// it blocks for as long as the file system takes, but not for long where that does not answer.
     ///
     /// # Errors
     /// When it is no directory that can be read, or there are more directories than may be watched: whoever wants to know
     /// of changes has to look from time to time.
     pub fn watch(&self, dir: &Path, reach: Reach) -> Result<Watched, String> {
         let fail = |why: &dyn fmt::Display| format!("\"{}\" cannot be watched: {why}", dir.display());
-        let walked = walk(&self.0.queue, dir, reach).map_err(|why| fail(&why))?;
+        let (own, path) = (self.clone(), dir.to_owned());
+        let walked = within(dir, move || walk(&own.0.queue, &path, reach));
+        let walked = walked.map_err(|Stalled| fail(&Stalled::WHY))?.map_err(|why| fail(&why))?;
         let changed = Arc::<Notify>::default();
         let mut watches = lock(&self.0.watches);
         let id = watches.next;
         watches.next += 1;
-        let is_whole = walked.is_whole;
+        let gap = walked.gap;
         let root = Root {
             path: dir.to_owned(),
             reach,
@@ -167,17 +195,18 @@ impl Watcher {
             identity: None,
             watches: HashSet::new(),
             is_stale: false,
+            is_looked_at: false,
             walked: Instant::now(),
-            is_whole,
+            gap,
         };
         watches.roots.insert(id, root);
         watches.put(&self.0.queue, id, Some(walked));
         drop(watches);
         // Dropped, it takes back what was watched in vain.
         let watched = Watched { watcher: self.clone(), id, changed };
-        match is_whole {
-            true => Ok(watched),
-            false => Err(fail(&format!("there are more than {DIRECTORIES} directories in it"))),
+        match gap {
+            None => Ok(watched),
+            Some(gap) => Err(fail(&gap)),
         }
     }
 }
@@ -190,7 +219,7 @@ impl Watched {
 
     /// Whether all of it is watched. A tree may grow beyond [`DIRECTORIES`] while it is watched.
     pub fn is_whole(&self) -> bool {
-        lock(&self.watcher.0.watches).roots.get(&self.id).is_some_and(|root| root.is_whole)
+        lock(&self.watcher.0.watches).roots.get(&self.id).is_some_and(|root| root.gap.is_none())
     }
 }
 
@@ -213,7 +242,7 @@ impl Watches {
             }
             return;
         };
-        root.is_whole = walked.as_ref().is_none_or(|walked| walked.is_whole);
+        root.gap = walked.as_ref().and_then(|walked| walked.gap);
         root.identity = walked.map(|walked| walked.identity);
         let old = std::mem::replace(&mut root.watches, new.clone());
         for watch in new.difference(&old) {
@@ -259,7 +288,7 @@ impl Watches {
 
     /// When a root that has to be looked at again may be.
     fn due(&self) -> Option<Instant> {
-        self.roots.values().filter(|root| root.is_stale).map(|root| root.walked + WALK).min()
+        self.roots.values().filter(|root| root.is_stale && !root.is_looked_at).map(|root| root.walked + WALK).min()
     }
 }
 
@@ -310,36 +339,67 @@ fn drain(inner: &Inner, buffer: &mut [MaybeUninit<u8>]) {
 }
 
 /// Looks at the roots that changed, and where `is_all`, whether the others are still what they were.
-fn look(Inner { queue, watches }: &Inner, is_all: bool) {
+fn look(inner: &Arc<Inner>, is_all: bool) {
     let now = Instant::now();
-    let of = |(id, root): (&u64, &Root)| (*id, root.path.clone(), root.reach, root.identity, root.is_stale);
+    let of = |(id, root): (&u64, &Root)| (*id, root.path.clone(), root.identity, root.is_stale);
     let is_due = |root: &Root| if root.is_stale { root.walked + WALK <= now } else { is_all };
-    let roots: Vec<_> = lock(watches).roots.iter().filter(|(_, root)| is_due(root)).map(of).collect();
-    for (id, path, reach, old, is_stale) in roots {
-        if !is_stale && identity(&path).ok() == old {
+    let is_due = |root: &Root| !root.is_looked_at && is_due(root);
+    let roots: Vec<_> = lock(&inner.watches).roots.iter().filter(|(_, root)| is_due(root)).map(of).collect();
+    for (id, path, old, is_stale) in roots {
+        if !is_stale && is_known(&path, old) {
             continue;
         }
-        if let Some(root) = lock(watches).roots.get_mut(&id) {
-            root.is_stale = false;
+        if let Some(root) = lock(&inner.watches).roots.get_mut(&id) {
+            root.is_looked_at = true;
         }
-        let walked = walk(queue, &path, reach).ok();
-        let mut watches = lock(watches);
-        let (is_there, is_whole) = (walked.is_some(), walked.as_ref().is_none_or(|walked| walked.is_whole));
-        if let Some(root) = watches.roots.get_mut(&id) {
-            if root.is_whole && !is_whole {
-                tracing::warn!(
-                    "more than {DIRECTORIES} directories in \"{}\": not all of them are watched",
-                    path.display()
-                );
+        let own = Arc::clone(inner);
+        let looked = std::thread::Builder::new().name("belljar-look".to_owned()).spawn(move || look_at(&own, id));
+        if let Err(error) = looked {
+            tracing::warn!("cannot start a thread to look at a directory: {error}");
+            if let Some(root) = lock(&inner.watches).roots.get_mut(&id) {
+                root.is_looked_at = false;
+            }
+        }
+    }
+}
+
+/// Looks at one root, for as long as that takes.
+fn look_at(Inner { queue, watches }: &Inner, id: u64) {
+    let of = |root: &mut Root| (root.path.clone(), root.reach, root.identity, std::mem::take(&mut root.is_stale));
+    let Some((path, reach, old, is_stale)) = lock(watches).roots.get_mut(&id).map(of) else { return };
+    let is_same = !is_stale && identity(&path).ok() == old;
+    let walked = if is_same { None } else { Some(walk(queue, &path, reach).ok()) };
+    let mut watches = lock(watches);
+    if let Some(root) = watches.roots.get_mut(&id) {
+        root.is_looked_at = false;
+        if let Some(walked) = &walked {
+            let gap = walked.as_ref().and_then(|walked| walked.gap);
+            if let Some(gap) = gap.filter(|_| root.gap.is_none()) {
+                tracing::warn!("not all of \"{}\" is watched: {gap}", path.display());
             }
             root.walked = Instant::now();
             // What happened before the new watches stood is told now. That it is still gone is told once.
-            if is_there || old.is_some() {
+            if walked.is_some() || old.is_some() {
                 root.changed.notify_one();
             }
         }
+    }
+    if let Some(walked) = walked {
         watches.put(queue, id, walked);
     }
+}
+
+/// Whether the kernel knows from its own memory that `path` leads to what it led to. Waits for no file system.
+fn is_known(path: &Path, old: Option<Identity>) -> bool {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED) {
+        Ok(dir) => dir,
+        Err(Errno::NOENT) => return old.is_none(),
+        Err(_) => return false,
+    };
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let Ok(stat) = statx(&dir, c"", flags, StatxFlags::INO) else { return false };
+    old == Some((makedev(stat.stx_dev_major, stat.stx_dev_minor), stat.stx_ino))
 }
 
 fn identity(dir: &Path) -> io::Result<Identity> {
@@ -359,9 +419,13 @@ fn walk(queue: &OwnedFd, dir: &Path, reach: Reach) -> Result<Walked, String> {
     };
     let identity = identity(dir).map_err(|error| error.to_string())?;
     let mut watches = HashSet::from([add(dir, CHANGES)?]);
-    let (mut waiting, mut is_whole) = (Vec::new(), true);
+    let (mut waiting, mut gap) = (Vec::new(), None);
+    let mut drives = Vec::new();
     if reach == Reach::Deep {
-        waiting.push(dir.to_owned());
+        #[expect(clippy::disallowed_methods, reason = "a directory of the operator's that is watched")]
+        let dir = std::fs::canonicalize(dir).map_err(|error| error.to_string())?;
+        drives = stalling_below(&dir);
+        waiting.push(dir);
     }
     while let Some(parent) = waiting.pop() {
         #[expect(clippy::disallowed_methods, reason = "a directory of the operator's that is watched")]
@@ -369,9 +433,13 @@ fn walk(queue: &OwnedFd, dir: &Path, reach: Reach) -> Result<Walked, String> {
         let is_dir = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
         for entry in entries.flatten().filter(is_dir) {
             if watches.len() >= DIRECTORIES {
-                return Ok(Walked { identity, watches, is_whole: false });
+                return Ok(Walked { identity, watches, gap: Some(Gap::TooMany) });
             }
             let path = entry.path();
+            if drives.contains(&path) {
+                gap = gap.or(Some(Gap::Drive));
+                continue;
+            }
             // The watch first: what appears before the directory is read is found, and what appears after it is told.
             match add(&path, CHANGES | WatchFlags::DONT_FOLLOW) {
                 // A file system that holds itself (a bind mount) is walked once.
@@ -381,11 +449,12 @@ fn walk(queue: &OwnedFd, dir: &Path, reach: Reach) -> Result<Walked, String> {
                     }
                 }
                 // It may have gone meanwhile, and then that is told.
-                Err(_) => is_whole &= !path.is_dir(),
+                Err(_) if path.is_dir() => gap = gap.or(Some(Gap::Refused)),
+                Err(_) => {}
             }
         }
     }
-    Ok(Walked { identity, watches, is_whole })
+    Ok(Walked { identity, watches, gap })
 }
 
 #[cfg(test)]

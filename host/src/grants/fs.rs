@@ -1,34 +1,37 @@
 //! `fs`: directories, read-only.
 //!
-//! A path becomes a handle when the mount is configured. During a call every path is resolved by the kernel below such
-//! a handle (`openat2` with `RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS`), and only regular files and directories are
-//! opened: what a path leads to is looked at through `O_PATH` first, so that no FIFO or device is ever touched.
+//! A path becomes a handle when the mount is configured. During a call the kernel resolves every path below such a handle
+//! (`resolve`), and only regular files and directories are opened. All functions of `wasi:filesystem` are belljar's own
+//! (`functions`, `changes`). What may wait for a drive runs on a thread of the call's own ([`super::OwnThread`]); what is
+//! looked at outside of calls has a thread and a time limit (`patience`).
 
-mod beneath;
+mod changes;
 mod config;
+mod descriptor;
 mod entries;
+mod functions;
+mod hard_links;
 mod links;
+mod mounts;
+mod patience;
 mod place;
+mod record;
+mod resolve;
+mod stream;
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use toml_edit::{Item, TableLike};
-use wasmtime::StoreContextMut;
-use wasmtime::component::{Linker, Resource, ResourceType};
-use wasmtime_wasi::filesystem::{Descriptor, Dir, File};
-use wasmtime_wasi::p2::bindings::filesystem::types::{
-    DescriptorFlags, DirectoryEntry, ErrorCode, OpenFlags, PathFlags,
-};
-use wasmtime_wasi::{FsPerms, OpenMode, WasiCtxBuilder};
+use wasmtime::component::Linker;
+use wasmtime_wasi::WasiCtxBuilder;
 
 use super::edit::{self, Flag, Gift, Here};
-use super::{Ambient, Grant, Scope, SharedTrail, View, wasi};
-use crate::model::{Consent, Guard, MountName, Verdict, text};
-use beneath::{Kind, Refused};
+use super::{Ambient, Grant, Scope, View};
+use crate::model::{Consent, Verdict, text};
 pub use config::Config;
-use entries::Entries;
+pub use patience::{Stalled, within};
+pub use record::Call;
 
 /// The kind.
 pub struct Fs;
@@ -39,33 +42,20 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Whether any of the directories lies on a file system that can stall (network, FUSE, unknown).
+    /// Whether a call needs a thread of its own from the beginning, because one of the directories lies on a file system that
+    /// can stall (network, FUSE, unknown), or has to be looked for. Waits for nothing.
     pub fn may_stall(&self) -> bool {
-        self.places.iter().any(place::Place::may_stall)
+        // Each of them is looked at.
+        self.places.iter().fold(false, |may, place| place.needs_thread() || may)
     }
 }
 
-/// What a call holds.
-pub struct Call {
-    dirs: Vec<(Arc<str>, std::fs::File)>,
-    cross_mounts: bool,
-    mount: MountName,
-    trail: SharedTrail,
+/// What is mounted below `dir` and is on no local file system, so that it may stall. `dir` has no symbolic link in it.
+pub fn stalling_below(dir: &Path) -> Vec<PathBuf> {
+    mounts::stalling_below(dir)
 }
 
-impl Call {
-    fn deny(&self, what: &str, cure: &str) {
-        self.trail.add(Fs::NAME, &format!("open {what}"), Verdict::Denied, || {
-            Some(cure.replace("NAME", self.mount.as_str()))
-        });
-    }
-}
-
-const ABSENT: &str = "put the granted directory back, or grant another; a new one in its place is read after a restart (unless wall = \"off\")";
 const WITHHELD: &str = "a person allows it for each read: use a client that can be asked (MCP 2026-07-28, elicitation), or take  ask = true  from it in fs of [mounts.NAME]";
-const READ_ONLY: &str = "nothing allows this: filesystem grants are read-only";
-const SPECIAL: &str = "nothing allows this: only regular files and directories can be opened";
-const OUTSIDE: &str = "the path leads out of the granted directory; grant the directory that it leads to: add  fs = { \"/other\" = \"DIR\" }  to [mounts.NAME], or run: belljar grant NAME --fs /other=DIR";
 
 impl Grant for Fs {
     const NAME: &'static str = "fs";
@@ -83,20 +73,7 @@ impl Grant for Fs {
     type Call = Call;
 
     fn link<T: View>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-        linker
-            .instance(&wasi("filesystem/preopens"))?
-            .func_wrap("get-directories", |store, (): ()| Ok((directories(store)?,)))?;
-        let mut types = linker.instance(&wasi("filesystem/types"))?;
-        types.func_wrap("[method]descriptor.open-at", |store, params| Ok((open_at(store, params)?,)))?;
-        types.resource("directory-entry-stream", ResourceType::host::<Entries>(), |mut store, rep| {
-            store.data_mut().ctx().table.delete(Resource::<Entries>::new_own(rep))?;
-            Ok(())
-        })?;
-        types.func_wrap("[method]descriptor.read-directory", |store, params| Ok((read_directory(store, params)?,)))?;
-        types.func_wrap("[method]directory-entry-stream.read-directory-entry", |store, params| {
-            Ok((next_entry(store, params)?,))
-        })?;
-        Ok(())
+        functions::link(linker)
     }
 
     fn configure(config: &Config, ambient: &Ambient) -> Result<Mount, String> {
@@ -156,23 +133,11 @@ impl Grant for Fs {
     }
 
     fn warnings(mount: &Mount) -> Vec<String> {
-        let linked = mount.places.iter().filter_map(|place| Some((place.guest(), links::find(&place.handle()?)?)));
-        let open = mount.places.iter().filter_map(|place| {
-            let mode = place.handle()?.metadata().ok()?.permissions().mode();
-            Some(format!(
-                "anyone on this machine can change what lies in \"{}\", and so what clients read of it; take away its write permission for others",
-                (mode & 0o002 != 0).then(|| place.guest())?
-            ))
-        });
-        let linked = linked
-            .map(|(guest, file)| {
-                format!("\"{guest}\" holds hard links, the first is \"{file}\": what they lead to can be read even if it lies elsewhere too")
-            });
-        open.chain(linked).collect()
+        mount.places.iter().flat_map(warnings).collect()
     }
 
     fn open(mount: &Mount, _: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Call {
-        let mut dirs = Vec::new();
+        let mut roots = Vec::new();
         for place in &mount.places {
             let consent = Consent { grant: Self::NAME, what: place.guest().to_string() };
             if place.asks() && !scope.consent.contains(&consent) {
@@ -182,101 +147,40 @@ impl Grant for Fs {
                 scope.trail.ask(consent);
                 continue;
             }
-            match place.handle() {
-                Some(dir) => dirs.push((place.guest(), dir)),
+            match place.root(scope.thread.may_wait()) {
+                Ok(root) => roots.push(root),
                 // The guest sees no such directory; the trail says why.
-                None => scope.trail.add(Self::NAME, &place.guest(), Verdict::Unavailable, || Some(ABSENT.to_owned())),
+                Err(absent) => {
+                    let cure = || Some(absent.cure().to_owned());
+                    scope.trail.add(Self::NAME, &place.guest(), Verdict::Unavailable, cure);
+                }
             }
         }
-        let cross_mounts = mount.places.iter().any(place::Place::crosses_mounts);
-        Call { dirs, cross_mounts, mount: scope.mount.clone(), trail: scope.trail.clone() }
+        Call::new(roots, scope.mount.clone(), scope.trail.clone(), scope.thread.clone())
     }
 }
 
-fn new_dir(dir: std::fs::File) -> Dir {
-    // Operations run on the thread that polls the call: cheap, and safe because nothing that can stall is opened on
-    // the front (a mount that may stall has threads of its own).
-    Dir::new(dir, FsPerms::ReadOnly, OpenMode::READ, true)
-}
-
-fn directories<T: View>(mut store: StoreContextMut<'_, T>) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
-    let state = store.data_mut();
-    let mut dirs = Vec::new();
-    for (guest, dir) in &state.opened().fs.dirs {
-        dirs.push((guest.to_string(), new_dir(dir.try_clone()?)));
-    }
-    for (guest, _) in &dirs {
-        state.opened().fs.trail.add(Fs::NAME, guest, Verdict::Allowed, || None);
-    }
-    let table = state.ctx().table;
-    dirs.into_iter().map(|(guest, dir)| Ok((table.push(Descriptor::Dir(dir))?, guest))).collect()
-}
-
-type OpenAt = (Resource<Descriptor>, PathFlags, String, OpenFlags, DescriptorFlags);
-
-fn open_at<T: View>(
-    mut store: StoreContextMut<'_, T>,
-    params: OpenAt,
-) -> wasmtime::Result<Result<Resource<Descriptor>, ErrorCode>> {
-    let (fd, path_flags, path, open_flags, flags) = params;
-    super::note_fuel(&mut store);
-    let state = store.data_mut();
-    let base = match state.ctx().table.get(&fd)? {
-        Descriptor::Dir(dir) => Arc::clone(&dir.dir),
-        Descriptor::File(_) => return Ok(Err(ErrorCode::NotDirectory)),
+/// What the operator should know about one directory.
+fn warnings(place: &place::Place) -> Vec<String> {
+    let Ok(root) = place.root(false) else { return Vec::new() };
+    let guest = place.guest();
+    let own = root.clone();
+    let look = move || {
+        let mode = own.dir().metadata().map_or(0, |meta| meta.permissions().mode());
+        (mode & 0o002 != 0, hard_links::find(own.dir()))
     };
-    let call = &state.opened().fs;
-    let sync = DescriptorFlags::FILE_INTEGRITY_SYNC
-        | DescriptorFlags::DATA_INTEGRITY_SYNC
-        | DescriptorFlags::REQUESTED_WRITE_SYNC;
-    if flags.intersects(sync) {
-        return Ok(Err(ErrorCode::Unsupported));
-    }
-    let changes = open_flags.intersects(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE)
-        || flags.intersects(DescriptorFlags::WRITE | DescriptorFlags::MUTATE_DIRECTORY);
-    if changes && Guard::ReadOnly.is_on() {
-        call.deny(&path, READ_ONLY);
-        return Ok(Err(ErrorCode::NotPermitted));
-    }
-    let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
-    let want_dir = open_flags.contains(OpenFlags::DIRECTORY);
-    let opened = match beneath::open(&base, &path, follow, want_dir, call.cross_mounts) {
-        Ok((file, Kind::Directory)) => Descriptor::Dir(new_dir(file)),
-        Ok((file, Kind::File)) => Descriptor::File(File::new(file, FsPerms::ReadOnly, OpenMode::READ, true)),
-        Err(Refused::Outside) => {
-            call.deny(&path, OUTSIDE);
-            return Ok(Err(ErrorCode::NotPermitted));
-        }
-        Err(Refused::Special) => {
-            call.deny(&path, SPECIAL);
-            return Ok(Err(ErrorCode::NotPermitted));
-        }
-        Err(Refused::Failed(code)) => return Ok(Err(code)),
+    let Ok((is_open, linked)) = within(root.host(), look) else {
+        return vec![format!("\"{guest}\" could not be looked through in time: its drive does not answer, or is slow")];
     };
-    Ok(Ok(state.ctx().table.push(opened)?))
-}
-
-fn read_directory<T: View>(
-    mut store: StoreContextMut<'_, T>,
-    (fd,): (Resource<Descriptor>,),
-) -> wasmtime::Result<Result<Resource<Entries>, ErrorCode>> {
-    super::note_fuel(&mut store);
-    let table = store.data_mut().ctx().table;
-    let dir = match table.get(&fd)? {
-        Descriptor::Dir(dir) => Arc::clone(&dir.dir),
-        Descriptor::File(_) => return Ok(Err(ErrorCode::NotDirectory)),
-    };
-    match Entries::open(&dir) {
-        Ok(entries) => Ok(Ok(table.push(entries)?)),
-        Err(code) => Ok(Err(code)),
-    }
-}
-
-fn next_entry<T: View>(
-    mut store: StoreContextMut<'_, T>,
-    (stream,): (Resource<Entries>,),
-) -> wasmtime::Result<Result<Option<DirectoryEntry>, ErrorCode>> {
-    Ok(store.data_mut().ctx().table.get_mut(&stream)?.next().transpose())
+    let open = is_open.then(|| {
+        format!(
+            "anyone on this machine can change what lies in \"{guest}\", and so what clients read of it; take away its write permission for others"
+        )
+    });
+    let linked = linked.map(|file| {
+        format!("\"{guest}\" holds hard links, the first is \"{file}\": what they lead to can be read even if it lies elsewhere too")
+    });
+    open.into_iter().chain(linked).collect()
 }
 
 #[cfg(test)]

@@ -90,7 +90,14 @@ pub(super) async fn run(
     let redactor = mounted.held.redactor();
     let output = Output::new(limits.output, redactor);
     let deadline = permit.deadline();
-    let scope = Scope { mount: &mounted.name, limits, deadline, consent: permit.consent(), trail };
+    let scope = Scope {
+        mount: &mounted.name,
+        limits,
+        deadline,
+        consent: permit.consent(),
+        trail,
+        thread: &progress.thread,
+    };
     trail.begin(limits.fuel);
     let account = Account::new(limits.memory, permit.memory());
     let mut noting = Noting { store: new_store(engine, mounted, &scope, account, &output), trail };
@@ -117,7 +124,9 @@ pub(super) async fn run(
         let metered = poll_fn(|cx| {
             let before = Instant::now();
             progress.began.store(nanos((before - started).saturating_sub(cpu)), Ordering::Relaxed);
-            let own_before = progress.is_long.load(Ordering::Relaxed).then(thread_time);
+            // What waits for a drive on a thread of its own computes nothing.
+            let is_measured = progress.is_long.load(Ordering::Relaxed) || progress.thread.may_wait();
+            let own_before = is_measured.then(thread_time);
             let polled = call.as_mut().poll(cx);
             let now = Instant::now();
             let spent = own_before.map_or(now - before, |own| thread_time().saturating_sub(own));

@@ -45,7 +45,7 @@ pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
 
 /// The memory of the call is used up; the account has the limit, and the call ends with it.
 #[derive(Clone, Copy, Debug)]
-struct Refused;
+pub(super) struct Refused;
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,13 +118,19 @@ impl HostMemory {
         Ok(())
     }
 
+    /// Pays for a handle of a grant's, and for what is kept behind it.
+    pub(super) fn keeps(&mut self, handle: u32, bytes: u64) -> Result<(), Refused> {
+        self.made(Resource::<()>::new_own(handle))?;
+        self.set(handle, bytes)
+    }
+
     /// What is charged to a handle.
     fn of(&self, handle: u32) -> u64 {
         self.bytes.get(&handle).copied().unwrap_or_default()
     }
 
     /// Gives back what a handle was charged: it is dropped.
-    fn dropped(&mut self, handle: u32) {
+    pub(super) fn dropped(&mut self, handle: u32) {
         if !self.bytes.is_empty()
             && let Some(bytes) = self.bytes.remove(&handle)
         {

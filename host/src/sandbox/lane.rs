@@ -2,7 +2,8 @@
 //! computing after a millisecond or two goes on in the slow lane: a few threads that yield to everything else on the
 //! machine, where long calls take turns. So short calls, timers and the protocol never wait behind a long one.
 //!
-//! Calls whose file operations may stall have a thread each: see [`apart`].
+//! Calls whose file operations may stall have a thread each: see [`apart`]. A call that comes upon such a file on its way moves
+//! to one from either lane.
 
 pub(super) mod apart;
 
@@ -16,8 +17,10 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
-use crate::model::{Guard, Outcome, ReadError};
+use crate::grants::{OwnThread, SharedTrail};
+use crate::model::{Guard, Limit, MountName, Outcome, ReadError};
 
 /// How much the threads of the slow lane yield to others (`nice`): the most. A thread of the front that wakes must get the
 /// processor at once; at 10 and at 5 it waited for a tick of the kernel's one time in a hundred, and the slowest short reads
@@ -47,6 +50,16 @@ pub(super) struct Progress {
     pub(super) is_long: AtomicBool,
     /// When it began, as if it had computed all the time: nanoseconds after it did.
     pub(super) began: AtomicU64,
+    /// Whether it has a thread of its own, or wants one.
+    pub(super) thread: OwnThread,
+}
+
+/// What is told when a call does not come back from a thread of its own.
+pub(super) struct Late {
+    pub(super) mount: MountName,
+    pub(super) deadline: Instant,
+    pub(super) limit: Limit,
+    pub(super) trail: SharedTrail,
 }
 
 /// The lanes of one sandbox.
@@ -62,8 +75,15 @@ impl Lanes {
         Ok(Self { slow: Some(slow) })
     }
 
-    /// Runs `call`: from here on when it is expected to be short, else in the slow lane. Dropping the future stops it.
-    pub(super) async fn run(&self, call: Call, is_quick: bool, progress: Arc<Progress>) -> Outcome {
+    /// Runs `call`: from here on when it is expected to be short, else in the slow lane. Dropping the future stops it. `late`
+    /// is what a call needs that goes on on a thread of its own.
+    pub(super) async fn run(
+        &self,
+        call: Call,
+        is_quick: bool,
+        progress: Arc<Progress>,
+        late: impl FnOnce() -> Late,
+    ) -> Outcome {
         let mut front = Front { call: Some(Caught(call)), lanes: self };
         if is_quick || !Guard::Lane.is_on() {
             let polled = poll_fn(|cx| {
@@ -76,6 +96,7 @@ impl Lanes {
                     Poll::Pending if progress.is_long.load(Ordering::Relaxed) && Guard::Lane.is_on() => {
                         Poll::Ready(None)
                     }
+                    Poll::Pending if progress.thread.is_wanted() => Poll::Ready(None),
                     Poll::Pending => Poll::Pending,
                 }
             });
@@ -83,9 +104,44 @@ impl Lanes {
                 return outcome;
             }
         }
-        let (Some(slow), Some(call)) = (&self.slow, front.call.take()) else { return internal("the lane is closed") };
-        Elsewhere(slow.spawn(call)).join().await.unwrap_or_else(|_| internal("the call was stopped"))
+        let (Some(slow), Some(mut call)) = (&self.slow, front.call.take()) else {
+            return internal("the lane is closed");
+        };
+        if !progress.thread.is_wanted() {
+            let own = Arc::clone(&progress);
+            match Elsewhere(slow.spawn(until_moved(call, own))).join().await {
+                Ok(Moved::Ended(outcome)) => return *outcome,
+                Ok(Moved::WantsThread(moved)) => call = moved,
+                Err(_) => return internal("the call was stopped"),
+            }
+        }
+        progress.thread.give();
+        let Late { mount, deadline, limit, trail } = late();
+        apart::run(&mount, deadline, limit, &trail, async move || call.await).await
     }
+}
+
+/// What became of a call in the slow lane.
+enum Moved {
+    Ended(Box<Outcome>),
+    WantsThread(Caught),
+}
+
+/// Runs a call until it ends, or wants a thread of its own.
+async fn until_moved(call: Caught, progress: Arc<Progress>) -> Moved {
+    let mut call = Some(call);
+    poll_fn(|cx| {
+        let Some(mut running) = call.take() else { return Poll::Pending };
+        match Pin::new(&mut running).poll(cx) {
+            Poll::Ready(outcome) => Poll::Ready(Moved::Ended(Box::new(outcome))),
+            Poll::Pending if progress.thread.is_wanted() => Poll::Ready(Moved::WantsThread(running)),
+            Poll::Pending => {
+                call = Some(running);
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }
 
 impl Drop for Lanes {
@@ -114,10 +170,10 @@ impl Drop for Front<'_> {
 }
 
 /// A call in the slow lane; it ends with its caller.
-struct Elsewhere(JoinHandle<Outcome>);
+struct Elsewhere(JoinHandle<Moved>);
 
 impl Elsewhere {
-    async fn join(mut self) -> Result<Outcome, tokio::task::JoinError> {
+    async fn join(mut self) -> Result<Moved, tokio::task::JoinError> {
         (&mut self.0).await
     }
 }
@@ -157,6 +213,12 @@ mod tests {
         Outcome::failed(ReadError::NotFound)
     }
 
+    fn late() -> Late {
+        let mount = MountName::new("m").unwrap();
+        let limit = Limit { bound: crate::model::error::Bound::Time, used: 50, cap: 50 };
+        Late { mount, deadline: Instant::now() + Duration::from_secs(60), limit, trail: SharedTrail::default() }
+    }
+
     fn nice() -> i32 {
         rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap()
     }
@@ -176,12 +238,37 @@ mod tests {
             marks.lock().unwrap().push(nice());
             answer()
         });
-        assert!(matches!(lanes.run(call, true, progress).await.result, Err(ReadError::NotFound)));
+        assert!(matches!(lanes.run(call, true, progress, late).await.result, Err(ReadError::NotFound)));
         let front = nice();
         assert_eq!(*seen.lock().unwrap(), [front, front, NICE.max(front)]);
         let call = Box::pin(async { Outcome::failed(ReadError::Provider(nice().to_string())) });
-        let outcome = lanes.run(call, false, Arc::default()).await;
+        let outcome = lanes.run(call, false, Arc::default(), late).await;
         assert!(matches!(outcome.result, Err(ReadError::Provider(at)) if at == NICE.max(front).to_string()));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_wants_a_thread_of_its_own_gets_it_in_both_lanes() {
+        let lanes = Lanes::start().unwrap();
+        for is_quick in [true, false] {
+            let progress = Arc::<Progress>::default();
+            let own = progress.thread.clone();
+            let call = Box::pin(async move {
+                let thread = || std::thread::current().name().unwrap_or_default().to_owned();
+                let before = thread();
+                tokio::task::yield_now().await;
+                own.given().await;
+                // It waits here, and holds up nobody.
+                std::thread::sleep(Duration::from_millis(5));
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                Outcome::failed(ReadError::Provider(format!("{} {}", before == "call-m", thread())))
+            });
+            let outcome = lanes.run(call, is_quick, progress, late).await;
+            assert!(
+                matches!(&outcome.result, Err(ReadError::Provider(said)) if said == "false call-m"),
+                "{:?}",
+                outcome.result
+            );
+        }
     }
 
     #[tokio::test]
@@ -189,10 +276,10 @@ mod tests {
         let lanes = Lanes::start().unwrap();
         for is_quick in [true, false] {
             let call = Box::pin(async { panic!("planted") });
-            let outcome = lanes.run(call, is_quick, Arc::default()).await;
+            let outcome = lanes.run(call, is_quick, Arc::default(), late).await;
             assert!(matches!(outcome.result, Err(ReadError::Internal(why)) if why.contains("planted")));
         }
-        let fine = lanes.run(Box::pin(async { answer() }), false, Arc::default()).await;
+        let fine = lanes.run(Box::pin(async { answer() }), false, Arc::default(), late).await;
         assert!(matches!(fine.result, Err(ReadError::NotFound)));
     }
 
@@ -208,7 +295,7 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             });
-            let run = lanes.run(call, is_quick, Arc::default());
+            let run = lanes.run(call, is_quick, Arc::default(), late);
             assert!(tokio::time::timeout(Duration::from_millis(20), run).await.is_err());
             let gone = async {
                 while Arc::strong_count(&held) > 1 {

@@ -81,4 +81,12 @@ impl View for State {
     fn opened(&mut self) -> &mut Opened {
         &mut self.opened
     }
+
+    fn keeps(&mut self, handle: u32, bytes: u64) -> wasmtime::Result<()> {
+        Ok(self.host_memory.keeps(handle, bytes)?)
+    }
+
+    fn keeps_no_more(&mut self, handle: u32) {
+        self.host_memory.dropped(handle);
+    }
 }

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 
-use rustix::fs::{Dir, FileType, Mode, OFlags, openat};
-use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, ErrorCode};
+use rustix::fs::{Dir, Mode, OFlags, openat};
+use rustix::io::Errno;
+use wasmtime_wasi::p2::bindings::filesystem::types::{DirectoryEntry, ErrorCode};
 
-use super::beneath::code;
+use super::descriptor::type_of;
+use super::resolve::code;
 
 /// An open directory stream.
 pub(super) struct Entries(Dir);
@@ -13,9 +15,14 @@ pub(super) struct Entries(Dir);
 impl Entries {
     /// Starts at the first entry, whatever was read through `dir` before.
     pub(super) fn open(dir: &File) -> Result<Self, ErrorCode> {
-        // A description of its own: two streams over one directory do not disturb each other.
-        let own =
-            openat(dir, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(code)?;
+        // A description of its own: two streams over one directory do not disturb each other. Reading leaves no trace where
+        // the kernel allows that, which it does to the owner.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let own = match openat(dir, c".", flags | OFlags::NOATIME, Mode::empty()) {
+            Err(Errno::PERM) => openat(dir, c".", flags, Mode::empty()),
+            opened => opened,
+        };
+        let own = own.map_err(code)?;
         Ok(Self(Dir::new(own).map_err(code)?))
     }
 }
@@ -35,16 +42,7 @@ impl Iterator for Entries {
                 // The guest sees that there is something it cannot name, and may go on.
                 Err(_) => return Some(Err(ErrorCode::IllegalByteSequence)),
             };
-            let type_ = match entry.file_type() {
-                FileType::RegularFile => DescriptorType::RegularFile,
-                FileType::Directory => DescriptorType::Directory,
-                FileType::Symlink => DescriptorType::SymbolicLink,
-                FileType::Fifo => DescriptorType::Fifo,
-                FileType::Socket => DescriptorType::Socket,
-                FileType::CharacterDevice => DescriptorType::CharacterDevice,
-                FileType::BlockDevice => DescriptorType::BlockDevice,
-                FileType::Unknown => DescriptorType::Unknown,
-            };
+            let type_ = type_of(entry.file_type());
             return Some(Ok(DirectoryEntry { type_, name }));
         }
     }

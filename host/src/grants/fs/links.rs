@@ -1,60 +1,57 @@
-//! Hard links: a file in a granted directory that has another name elsewhere can be read, and no open can tell. So the
-//! operator is told, by `belljar check`.
+//! Where a symbolic link leads, for guests: told only if it stays below the granted directory. What the link says is text of
+//! the host's, and may spell its paths.
 
-use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Component, Path};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
+use rustix::fs::{FileType, readlinkat};
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-use crate::model::text;
+use super::descriptor::Dir;
+use super::resolve::{Refused, Resolver};
 
-/// Entries that are looked at: a check is no search.
-const ENTRIES: usize = 50_000;
-
-/// Directories within directories.
-const DEPTH: usize = 64;
-
-/// The path of a regular file below `dir` that has more than one name.
-pub(super) fn find(dir: &File) -> Option<String> {
-    below(dir.as_fd(), "", DEPTH, &mut ENTRIES.clone())
+/// The target of the link at `path` below `dir`, which is relative and stays below the granted directory.
+pub(super) fn read(dir: &Dir, path: &str, may_wait: bool) -> Result<String, Refused> {
+    let resolver = Resolver { root: &dir.root, base: &dir.file, may_wait };
+    let (link, stat) = resolver.look(path, false, false)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+        return Err(Refused::Failed(ErrorCode::Invalid));
+    }
+    let target = readlinkat(&link, c"", Vec::new())?;
+    let target = target.into_string().map_err(|_| Refused::Failed(ErrorCode::IllegalByteSequence))?;
+    if !stays_below(dir, path, &target, may_wait)? {
+        return Err(Refused::Outside);
+    }
+    Ok(target)
 }
 
-fn below(dir: BorrowedFd<'_>, path: &str, depth: usize, left: &mut usize) -> Option<String> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut inner = Vec::new();
-    for entry in Dir::read_from(dir).ok()?.flatten() {
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        *left = left.checked_sub(1)?;
-        let Ok(stat) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile if stat.st_nlink > 1 => {
-                return Some(text::excerpt(&format!("{path}{}", name.to_string_lossy()), 200));
-            }
-            FileType::Directory if depth > 0 => inner.push(name.to_owned()),
-            _ => {}
+/// Whether `target`, as the link at `path` has it, names nothing but what lies below the granted directory.
+fn stays_below(dir: &Dir, path: &str, target: &str, may_wait: bool) -> Result<bool, Refused> {
+    let mut climbs = false;
+    for component in Path::new(target).components() {
+        match component {
+            Component::Normal(_) | Component::CurDir => {}
+            Component::ParentDir => climbs = true,
+            Component::RootDir | Component::Prefix(_) => return Ok(false),
         }
     }
-    inner.into_iter().find_map(|name| {
-        let dir = openat(dir, &name, flags, Mode::empty()).ok()?;
-        below(dir.as_fd(), &format!("{path}{}/", name.to_string_lossy()), depth - 1, left)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_with_another_name_is_found() {
-        let temp = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(temp.path().join("a/b")).unwrap();
-        std::fs::write(temp.path().join("a/b/file"), "x").unwrap();
-        let dir = File::open(temp.path()).unwrap();
-        assert_eq!(find(&dir), None);
-        std::fs::hard_link(temp.path().join("a/b/file"), temp.path().join("a/b/other")).unwrap();
-        assert!(find(&dir).is_some_and(|path| path.starts_with("a/b/")));
+    if !climbs {
+        return Ok(!target.is_empty());
     }
+    // The kernel says where "up" leads, because directories on the way may be links themselves. It walks from the granted
+    // directory, so that a link may lead above the one that the guest has opened.
+    let parent = path.trim_end_matches('/').rsplit_once('/').map_or("", |(parent, _)| parent);
+    let parent = if parent.is_empty() { "." } else { parent };
+    let Some(parent) = dir.from_root(parent) else { return Ok(false) };
+    let resolver = Resolver { root: &dir.root, base: dir.root.dir(), may_wait };
+    let leads = |target: &str| match resolver.look(&format!("{parent}/{target}"), false, false) {
+        Ok(_) => Ok(true),
+        Err(Refused::NeedsThread) => Err(Refused::NeedsThread),
+        Err(_) => Ok(false),
+    };
+    // What it names need not be there, but the directory that it would lie in is.
+    let holder = match target.trim_end_matches('/').rsplit_once('/') {
+        Some((holder, name)) if name != ".." => holder,
+        _ => target,
+    };
+    leads(holder)
 }

@@ -1,54 +1,140 @@
-//! One granted directory: which path, which handle, and what kind of file system it lies on.
+//! One granted directory: which path, which handle, and whether its file system may stall.
 
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::fstatfs;
 use rustix::io::Errno;
 
 use super::super::Ambient;
-use super::beneath;
+use super::mounts::{Identity, Kind};
+use super::patience::{Stalled, within};
+use super::resolve;
 use crate::model::{Guard, text};
 
-/// For how long a handle is used before the path is opened anew, so that a directory that was replaced or
-/// remounted is found again. Far below what a person notices, and far above what opening costs.
-const REOPEN_AFTER: Duration = Duration::from_secs(1);
-
-/// File systems that answer without asking another machine or program (`statfs(2)` magic numbers): ext2-4, xfs, btrfs,
-/// tmpfs, overlayfs, f2fs, zfs, bcachefs, squashfs, erofs, ramfs, FAT, exFAT, NTFS3, ISO 9660, UDF.
-const LOCAL: &[u64] = &[
-    0xEF53,
-    0x5846_5342,
-    0x9123_683E,
-    0x0102_1994,
-    0x794C_7630,
-    0xF2F5_2010,
-    0x2FC1_2FC1,
-    0xCA45_1A4E,
-    0x7371_7368,
-    0xE0F5_E1E2,
-    0x8584_58F6,
-    0x4D44,
-    0x2011_BAB0,
-    0x7366_746E,
-    0x9660,
-    0x1501_3346,
-];
+/// For how long a handle is used before the path is looked at anew, so that a directory that was replaced or
+/// remounted is found again. Far below what a person notices, and far above what a look costs.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
 
 /// Where the kernel and devices are reached, not data.
 const FORBIDDEN: &[&str] = &["/proc", "/sys", "/dev"];
+
+/// A granted directory as it lay at its path at one time.
+#[derive(Debug)]
+pub(super) struct Root {
+    guest: Arc<str>,
+    host: Arc<Path>,
+    dir: Arc<File>,
+    identity: Identity,
+    kind: Kind,
+    /// The user that belljar runs as.
+    user: u32,
+}
+
+impl Root {
+    /// Takes what `look` is a handle of. Waits for the drive, if it may stall.
+    fn new(guest: &Arc<str>, host: &Arc<Path>, look: &File, identity: Identity, kind: Kind) -> Result<Self, Errno> {
+        Ok(Self {
+            guest: Arc::clone(guest),
+            host: Arc::clone(host),
+            dir: Arc::new(resolve::read_dir(look)?),
+            identity,
+            kind,
+            user: rustix::process::geteuid().as_raw(),
+        })
+    }
+
+    /// What lies at the path now. Waits for the drive.
+    fn open(guest: &Arc<str>, host: &Arc<Path>) -> Result<Self, Errno> {
+        let look = resolve::canonical(host)?;
+        let identity = Identity::of(&look)?;
+        Self::new(guest, host, &look, identity, identity.kind())
+    }
+
+    /// The path that the guest sees.
+    pub(super) fn guest(&self) -> &str {
+        &self.guest
+    }
+
+    /// Where it lies: absolute, without symbolic links.
+    pub(super) fn host(&self) -> &Path {
+        &self.host
+    }
+
+    /// The directory, opened for reading.
+    pub(super) fn dir(&self) -> &Arc<File> {
+        &self.dir
+    }
+
+    pub(super) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    pub(super) fn user(&self) -> u32 {
+        self.user
+    }
+
+    /// Whether it lies on a file system that can stall (network, FUSE, unknown).
+    pub(super) fn may_stall(&self) -> bool {
+        self.kind != Kind::Local
+    }
+}
+
+/// Why there is no directory at a path that was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absent {
+    /// Nothing lies there.
+    Gone,
+    /// Something else does: a file, or a symbolic link.
+    Other,
+    /// This user may not open it, or the second wall keeps a new directory shut.
+    Shut,
+    /// The drive says no.
+    Broken,
+}
+
+impl Absent {
+    fn of(errno: Errno) -> Self {
+        match errno {
+            Errno::NOENT => Self::Gone,
+            Errno::NOTDIR | Errno::LOOP => Self::Other,
+            Errno::ACCESS | Errno::PERM => Self::Shut,
+            _ => Self::Broken,
+        }
+    }
+
+    /// Why, and what helps.
+    pub(super) fn cure(self) -> &'static str {
+        match self {
+            Self::Gone => {
+                "the directory is no longer there; put it back, or grant another; a new one in its place is read after a restart (unless wall = \"off\")"
+            }
+            Self::Other => {
+                "a link or a file lies where the directory was; put the directory back, or grant another; a new one in its place is read after a restart (unless wall = \"off\")"
+            }
+            Self::Shut => {
+                "permission denied on the host; let the user that runs belljar read the directory; one that is new in its place is read after a restart (unless wall = \"off\")"
+            }
+            Self::Broken => "its drive fails; mount it again, or grant another directory",
+        }
+    }
+}
+
+/// What was seen at the path last.
+struct Seen {
+    at: Instant,
+    root: Result<Arc<Root>, Absent>,
+}
 
 /// One granted directory.
 pub(super) struct Place {
     guest: Arc<str>,
     /// Absolute, without symbolic links.
-    host: PathBuf,
-    handle: Mutex<(Instant, Option<File>)>,
+    host: Arc<Path>,
+    /// Nobody waits for a drive while holding this.
+    seen: Mutex<Seen>,
     ask: bool,
-    may_stall: bool,
-    crosses_mounts: bool,
 }
 
 impl Place {
@@ -56,22 +142,18 @@ impl Place {
     pub(super) fn open(guest: &str, host: &Path, ask: bool, ambient: &Ambient) -> Result<Self, String> {
         check_guest(guest)?;
         let asked = shown(host);
-        let host = find(host, ambient)?;
-        let dir = beneath::open_canonical(&host).map_err(|errno| match errno {
-            Errno::NOSYS => "filesystem grants need the openat2 system call (Linux 5.6 or newer)".to_owned(),
-            Errno::NOTDIR => format!("\"{asked}\" is not a directory; grant the directory that holds it"),
-            errno => format!("cannot open the directory \"{asked}\": {}", plain(&errno.into())),
-        })?;
-        let (inner_stalls, crosses_mounts) = inner_mounts(&host);
-        let may_stall = inner_stalls || !is_local(&dir);
-        Ok(Self {
-            guest: guest.into(),
-            host,
-            handle: Mutex::new((Instant::now(), Some(dir))),
-            ask,
-            may_stall,
-            crosses_mounts,
-        })
+        let found: Arc<Path> = find(host, ambient)?.into();
+        let guest: Arc<str> = guest.into();
+        let own = (Arc::clone(&guest), Arc::clone(&found));
+        let root = match within(&found, move || Root::open(&own.0, &own.1)) {
+            Ok(opened) => opened.map_err(|errno| refusal(&asked, errno, resolve::is_blocked(errno)))?,
+            Err(Stalled) => return Err(format!("cannot open the directory \"{asked}\": {}", Stalled::WHY)),
+        };
+        if root.kind == Kind::Kernel && Guard::Place.is_on() {
+            return Err(format!("\"{asked}\" lies on a file system of the kernel's, which is not data and is never granted"));
+        }
+        let seen = Mutex::new(Seen { at: Instant::now(), root: Ok(Arc::new(root)) });
+        Ok(Self { guest, host: found, seen, ask })
     }
 
     pub(super) fn guest(&self) -> Arc<str> {
@@ -82,34 +164,82 @@ impl Place {
         self.ask
     }
 
-    pub(super) fn may_stall(&self) -> bool {
-        self.may_stall
-    }
-
-    pub(super) fn crosses_mounts(&self) -> bool {
-        self.crosses_mounts
-    }
-
-    /// A handle of the directory that lies at the path now, or did within the last second.
-    pub(super) fn handle(&self) -> Option<File> {
-        let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
-        // Where it may stall, an open that never returns must not take the lock's other users with it: there the handle
-        // of the start is kept.
-        if !self.may_stall && (handle.1.is_none() || handle.0.elapsed() >= REOPEN_AFTER) {
-            *handle = (Instant::now(), beneath::open_canonical(&self.host).ok());
+    /// Whether a call of this mount needs a thread of its own from the beginning: the directory's file system may stall, or
+    /// only a look that may wait can tell what lies at the path now. Waits for nothing.
+    pub(super) fn needs_thread(&self) -> bool {
+        let mut seen = self.seen();
+        if seen.at.elapsed() < LOOK_AFTER {
+            return seen.root.as_ref().is_ok_and(|root| root.may_stall());
         }
-        handle.1.as_ref()?.try_clone().ok()
+        let root = match resolve::canonical_cached(&self.host) {
+            Ok(look) => {
+                let Ok(identity) = Identity::of(&look) else { return true };
+                match &seen.root {
+                    Ok(known) if known.identity == identity => Ok(Arc::clone(known)),
+                    // A new one. Where it is local, opening it waits for nothing.
+                    _ if identity.kind() == Kind::Local => {
+                        let root = Root::new(&self.guest, &self.host, &look, identity, Kind::Local);
+                        root.map(Arc::new).map_err(Absent::of)
+                    }
+                    _ => return true,
+                }
+            }
+            Err(Errno::NOENT) => Err(Absent::Gone),
+            Err(Errno::NOTDIR | Errno::LOOP) => Err(Absent::Other),
+            Err(_) => return true,
+        };
+        let needs_thread = root.as_ref().is_ok_and(|root| root.may_stall());
+        *seen = Seen { at: Instant::now(), root };
+        needs_thread
+    }
+
+    /// The directory that lies at the path now, or did within the last second. `may_wait`: whether this thread may wait for
+    /// the drive; where not, it is what [`Place::needs_thread`] has seen.
+    pub(super) fn root(&self, may_wait: bool) -> Result<Arc<Root>, Absent> {
+        {
+            let seen = self.seen();
+            if !may_wait || (seen.at.elapsed() < LOOK_AFTER && seen.root.is_ok()) {
+                return seen.root.clone();
+            }
+        }
+        let opened = Root::open(&self.guest, &self.host).map(Arc::new).map_err(Absent::of);
+        *self.seen() = Seen { at: Instant::now(), root: opened.clone() };
+        opened
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The path of a granted directory without symbolic links, if it may be granted.
+/// Why the directory `asked` cannot be opened. `is_blocked`: something forbids the system call itself.
+pub(super) fn refusal(asked: &str, errno: Errno, is_blocked: bool) -> String {
+    match errno {
+        Errno::NOSYS => "filesystem grants need the system call openat2, which this system does not offer; use Linux 5.6 or newer, and a container runtime that knows the call".to_owned(),
+        Errno::PERM if is_blocked => "filesystem grants need the system call openat2, and something forbids it here (EPERM), as old container runtimes do; use a newer one (Docker 20.10 or later), or allow openat2 in its seccomp profile".to_owned(),
+        Errno::NOTDIR => format!("\"{asked}\" is not a directory; grant the directory that holds it"),
+        errno => format!("cannot open the directory \"{asked}\": {}", plain(&errno.into())),
+    }
+}
+
+/// The path of a granted directory without symbolic links, if it may be granted. Waits for its drive, but not for long.
 pub(super) fn find(host: &Path, ambient: &Ambient) -> Result<PathBuf, String> {
     let path = ambient.absolute(host)?;
-    #[expect(clippy::disallowed_methods, reason = "a grant is configured here: the operator's path becomes a handle")]
-    let found = std::fs::canonicalize(&path)
-        .map_err(|error| format!("cannot open the directory \"{}\": {}", shown(host), plain(&error)))?;
-    check_host(&found, ambient)?;
-    Ok(found)
+    let asked = shown(host);
+    let (own, reserved) = (path.clone(), ambient.reserved.clone());
+    let look = move || {
+        let fail = |error| format!("cannot open the directory \"{asked}\": {}", plain(&error));
+        #[expect(clippy::disallowed_methods, reason = "a grant is configured here: the operator's path becomes a handle")]
+        let found = std::fs::canonicalize(&own).map_err(fail)?;
+        // What comes after this asks the drive again, and must not wait for it then.
+        let _ = found.is_dir();
+        check_host(&found, &reserved)?;
+        Ok(found)
+    };
+    match within(&path, look) {
+        Ok(found) => found,
+        Err(Stalled) => Err(format!("cannot open the directory \"{}\": {}", shown(host), Stalled::WHY)),
+    }
 }
 
 /// A path of the operator's, fit for a terminal.
@@ -141,7 +271,7 @@ fn check_guest(guest: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn check_host(host: &Path, ambient: &Ambient) -> Result<(), String> {
+fn check_host(host: &Path, reserved: &[PathBuf]) -> Result<(), String> {
     let shown = shown(host);
     if !Guard::Place.is_on() {
         return Ok(());
@@ -152,7 +282,7 @@ fn check_host(host: &Path, ambient: &Ambient) -> Result<(), String> {
     if let Some(kernel) = FORBIDDEN.iter().find(|kernel| host.starts_with(kernel)) {
         return Err(format!("\"{shown}\" lies in {kernel}, which is not data and is never granted"));
     }
-    for own in &ambient.reserved {
+    for own in reserved {
         let real = real(own);
         if real.starts_with(host) || host.starts_with(&real) {
             return Err(format!(
@@ -173,33 +303,4 @@ fn real(path: &Path) -> PathBuf {
         }
     }
     path.to_owned()
-}
-
-fn is_local(dir: &File) -> bool {
-    fstatfs(dir).is_ok_and(|fs| {
-        #[expect(clippy::cast_sign_loss, reason = "magic numbers are 32 bits wide whatever the field's type")]
-        let magic = (fs.f_type as u64) & 0xFFFF_FFFF;
-        LOCAL.contains(&magic)
-    })
-}
-
-/// Whether a mount below `host` may stall, and whether there is any.
-fn inner_mounts(host: &Path) -> (bool, bool) {
-    #[expect(clippy::disallowed_methods, reason = "a grant is configured here; the kernel's own list of mounts")]
-    let Ok(list) = std::fs::read_to_string("/proc/self/mountinfo") else {
-        // Not knowing, enter none.
-        return (false, false);
-    };
-    let (mut stalls, mut any) = (false, false);
-    for line in list.lines() {
-        // proc(5): ... (5) mount point ...; octal escapes for white space and backslash.
-        let Some(point) = line.split(' ').nth(4) else { continue };
-        let point = point.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\");
-        let point = Path::new(&point);
-        if point != host && point.starts_with(host) {
-            any = true;
-            stalls |= !beneath::open_canonical(point).is_ok_and(|dir| is_local(&dir));
-        }
-    }
-    (stalls, any)
 }

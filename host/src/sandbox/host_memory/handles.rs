@@ -1,16 +1,14 @@
-//! Handles of the other interfaces: timers, standard streams, streams of files, networks. And random bytes.
+//! Handles of the other interfaces: timers, standard streams, networks. And random bytes. The handles of files are paid for
+//! where they are made, in [`crate::grants::fs`].
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::cli::WasiCliView;
 use wasmtime_wasi::clocks::WasiClocksView;
-use wasmtime_wasi::filesystem::{Descriptor, WasiFilesystemView};
 use wasmtime_wasi::p2::bindings::cli::{stderr, stdin, stdout};
 use wasmtime_wasi::p2::bindings::clocks::monotonic_clock;
-use wasmtime_wasi::p2::bindings::filesystem::types::{ErrorCode, Host as _, HostDescriptor};
 use wasmtime_wasi::p2::bindings::random::{insecure, random};
 use wasmtime_wasi::p2::bindings::sockets::instance_network;
-use wasmtime_wasi::p2::{DynInputStream, FsError};
 use wasmtime_wasi::random::WasiRandomView;
 use wasmtime_wasi::sockets::WasiSocketsView;
 
@@ -27,18 +25,6 @@ fn made<T: 'static>(
     let state = store.data_mut();
     let handle = make(state)?;
     Ok((state.host_memory.made(handle)?,))
-}
-
-/// The same for one that may not come to be.
-fn opened<T: 'static>(
-    store: &mut Store<'_>,
-    open: impl FnOnce(&mut State) -> Result<Resource<T>, FsError>,
-) -> wasmtime::Result<(Result<Resource<T>, ErrorCode>,)> {
-    let state = store.data_mut();
-    match open(state) {
-        Ok(handle) => Ok((Ok(state.host_memory.made(handle)?),)),
-        Err(error) => Ok((Err(state.filesystem().convert_error_code(error)?),)),
-    }
 }
 
 /// Charges random bytes before they are made.
@@ -82,15 +68,5 @@ pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         random_bytes(&mut store, len, |state| {
             insecure::Host::get_insecure_random_bytes(state.random(), len)
         })
-    })?;
-    files(linker)
-}
-
-fn files(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    linker.instance(&wasi("filesystem/types"))?.func_wrap(
-        "[method]descriptor.read-via-stream",
-        |mut store: Store<'_>, (file, at): (Resource<Descriptor>, u64)| {
-            opened::<DynInputStream>(&mut store, |state| state.filesystem().read_via_stream(file, at))
-        },
-    )
+    })
 }

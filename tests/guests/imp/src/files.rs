@@ -78,6 +78,109 @@ fn each(deed: impl Fn(&Descriptor) -> Result<String, ErrorCode>) -> String {
     if all.is_empty() { "no directory is granted".to_owned() } else { all.join("\n") }
 }
 
+/// `FUNCTION/PATH`: one function of the filesystem, in every granted directory, on a path or on what it names.
+pub(crate) fn call(argument: &str) -> String {
+    let (function, path) = argument.split_once('/').unwrap_or((argument, ""));
+    each(|directory| one(directory, function, path))
+}
+
+/// `PATH`: every function of the filesystem that takes a path, one line each.
+pub(crate) fn calls(path: &str) -> String {
+    let told = |function: &&str| format!("{function}: {}", call(&format!("{function}/{path}")));
+    PATHS.iter().map(told).collect::<Vec<_>>().join("\n")
+}
+
+/// The functions that take a path.
+const PATHS: &[&str] = &[
+    "open",
+    "open-dir",
+    "stat",
+    "stat-link",
+    "hash",
+    "hash-link",
+    "readlink",
+    "mkdir",
+    "rmdir",
+    "unlink",
+    "rename",
+    "link",
+    "symlink",
+    "set-times-at",
+];
+
+fn one(dir: &Descriptor, function: &str, path: &str) -> Result<String, ErrorCode> {
+    let (follow, none) = (PathFlags::SYMLINK_FOLLOW, PathFlags::empty());
+    let now = NewTimestamp::Now;
+    let opened = || dir.open_at(follow, path, OpenFlags::empty(), DescriptorFlags::READ);
+    let hash = |hash: wasip2::filesystem::types::MetadataHashValue| format!("hash {:x}{:x}", hash.lower, hash.upper);
+    let stat = |stat: wasip2::filesystem::types::DescriptorStat| {
+        format!("{:?} of {} bytes, read at {:?}", stat.type_, stat.size, stat.data_access_timestamp.map(|t| t.seconds))
+    };
+    let done = |()| "done".to_owned();
+    match function {
+        "open" => opened().map(|_| "opened".to_owned()),
+        "open-dir" => {
+            dir.open_at(follow, path, OpenFlags::DIRECTORY, DescriptorFlags::READ).map(|_| "opened".to_owned())
+        }
+        "stat" => dir.stat_at(follow, path).map(stat),
+        "stat-link" => dir.stat_at(none, path).map(stat),
+        "hash" => dir.metadata_hash_at(follow, path).map(hash),
+        "hash-link" => dir.metadata_hash_at(none, path).map(hash),
+        "readlink" => dir.readlink_at(path).map(|target| format!("leads to {target:?}")),
+        // The same below the directory that the path's first part names.
+        "readlink-inside" => {
+            let (inner, path) = path.split_once('/').unwrap_or((".", path));
+            let inner = dir.open_at(follow, inner, OpenFlags::DIRECTORY, DescriptorFlags::READ)?;
+            inner.readlink_at(path).map(|target| format!("leads to {target:?}"))
+        }
+        "mkdir" => dir.create_directory_at(path).map(done),
+        "rmdir" => dir.remove_directory_at(path).map(done),
+        "unlink" => dir.unlink_file_at(path).map(done),
+        "rename" => dir.rename_at(path, dir, "renamed").map(done),
+        "link" => dir.link_at(none, path, dir, "linked").map(done),
+        "symlink" => dir.symlink_at("anywhere", path).map(done),
+        "set-times-at" => dir.set_times_at(follow, path, now, now).map(done),
+        "fd-stat" => opened()?.stat().map(stat),
+        "fd-hash" => opened()?.metadata_hash().map(hash),
+        "fd-type" => opened()?.get_type().map(|kind| format!("{kind:?}")),
+        "fd-flags" => opened()?.get_flags().map(|flags| format!("{flags:?}")),
+        "fd-same" => Ok(format!("{} {}", opened()?.is_same_object(&opened()?), opened()?.is_same_object(dir))),
+        "fd-sync" => opened()?.sync().map(done),
+        "fd-sync-data" => opened()?.sync_data().map(done),
+        "fd-advise" => opened()?.advise(0, 1 << 40, wasip2::filesystem::types::Advice::WillNeed).map(done),
+        // So often that a disk that is asked each time would be heard.
+        "fd-syncs" => {
+            let file = opened()?;
+            (0..400).try_for_each(|_| file.sync().and_then(|()| file.sync_data())).map(done)
+        }
+        "fd-read" => opened()?.read(HEAD, 0).map(|(head, _)| format!("read {:?}", String::from_utf8_lossy(&head))),
+        "fd-stream" => opened()?.read_via_stream(0).map(|stream| match stream.blocking_read(HEAD) {
+            Ok(head) => format!("read {:?}", String::from_utf8_lossy(&head)),
+            Err(error) => format!("refused: {error:?}"),
+        }),
+        // Waits for the bytes as an event loop does.
+        "fd-poll" => opened()?.read_via_stream(0).map(|stream| {
+            stream.subscribe().block();
+            stream.read(HEAD).map_or_else(|error| format!("refused: {error:?}"), |head| format!("{} bytes", head.len()))
+        }),
+        "fd-entries" => {
+            let listed = opened()?.read_directory()?;
+            let mut names = Vec::new();
+            while let Some(entry) = listed.read_directory_entry()? {
+                names.push(entry.name);
+            }
+            names.sort();
+            Ok(format!("listed {names:?}"))
+        }
+        "fd-set-times" => opened()?.set_times(now, now).map(done),
+        "fd-set-size" => opened()?.set_size(0).map(done),
+        "fd-write" => opened()?.write(b"altered", 0).map(|count| format!("done, {count}")),
+        "fd-write-stream" => opened()?.write_via_stream(0).map(|_| "done".to_owned()),
+        "fd-append" => opened()?.append_via_stream().map(|_| "done".to_owned()),
+        _ => Ok(format!("no function {function:?}")),
+    }
+}
+
 /// `COUNT/PATH`: opens a path as often as it can, but at most so often, keeps what it opened, and takes its time.
 pub(crate) fn hoard(argument: &str) -> String {
     let (count, path) = argument.split_once('/').unwrap_or((argument, ""));

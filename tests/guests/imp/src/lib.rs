@@ -118,6 +118,8 @@ fn deed(verb: &str, argument: &str) -> Result<String> {
         "raw" => files::raw,
         "stat" => files::stat,
         "link" => files::link,
+        "call" => files::call,
+        "calls" => files::calls,
         "alter" => files::alter,
         "hoard" => files::hoard,
         "gorge" => files::gorge,
