@@ -20,10 +20,10 @@ use super::stream::{CHUNK, FileStream, read_at};
 use super::{Fs, changes, links};
 use crate::model::{Guard, Verdict};
 
-/// Bytes that the host and the kernel keep for an open file or directory, and the path that a directory was reached by.
-const HANDLE: u64 = 2 << 10;
+/// Bytes that the host keeps for an open file or directory beside what every handle is charged.
+const HANDLE: u64 = 0;
 
-/// The same for a stream over a directory, with the buffer that its entries are read into.
+/// The same for a stream over a directory: the buffer that its entries are read into.
 const ENTRIES: u64 = 40 << 10;
 
 /// The value of a function that can fail.
