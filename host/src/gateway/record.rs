@@ -1,7 +1,9 @@
 //! One record for each call, and for each request that never became one.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::walk::Walk;
 use crate::audit::{Consented, Record, Sink};
 use crate::catalog::Mount;
 use crate::model::{Caller, Digest, MountName, Operation, ReadError, Trail, Usage, reference, text};
@@ -9,9 +11,11 @@ use crate::model::{Caller, Digest, MountName, Operation, ReadError, Trail, Usage
 /// Records a call when it goes out of scope: how it ended, or that it was withdrawn.
 pub(super) struct Recorder<'a> {
     audit: &'a Sink,
-    caller: &'a Caller,
-    mount: &'a Mount,
-    operation: &'a Operation,
+    pub(super) caller: &'a Caller,
+    pub(super) mount: &'a Arc<Mount>,
+    pub(super) operation: &'a Operation,
+    /// The walk that the call is a part of.
+    walk: Option<&'a Walk>,
     /// How it ended, once it has.
     pub(super) ended: Option<(Result<(), ReadError>, Usage, Trail)>,
     /// What a person was asked and answered.
@@ -19,8 +23,20 @@ pub(super) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(audit: &'a Sink, caller: &'a Caller, mount: &'a Mount, operation: &'a Operation) -> Self {
-        Self { audit, caller, mount, operation, ended: None, consent: Consented::default() }
+    pub(super) fn new(audit: &'a Sink, caller: &'a Caller, mount: &'a Arc<Mount>, operation: &'a Operation) -> Self {
+        Self { audit, caller, mount, operation, walk: None, ended: None, consent: Consented::default() }
+    }
+
+    /// Of a call that is recorded with the walk that it is a part of.
+    pub(super) fn in_walk(walk: &'a Walk, mount: &'a Arc<Mount>, operation: &'a Operation) -> Self {
+        Self { walk: Some(walk), ..Self::new(walk.audit(), walk.caller(), mount, operation) }
+    }
+
+    fn keep(&self, record: Record) {
+        match self.walk {
+            Some(walk) => walk.add(record),
+            None => self.audit.record(record),
+        }
     }
 }
 
@@ -31,7 +47,8 @@ impl Drop for Recorder<'_> {
         }
         let (outcome, usage, trail) =
             self.ended.take().unwrap_or_else(|| (Err(ReadError::Cancelled), Usage::default(), Trail::default()));
-        self.audit.record(Record {
+        let consent = std::mem::take(&mut self.consent);
+        self.keep(Record {
             at: SystemTime::now(),
             caller: self.caller.clone(),
             mount: Some(self.mount.name.clone()),
@@ -39,10 +56,11 @@ impl Drop for Recorder<'_> {
             operation: self.operation.name(),
             reference: self.operation.reference().map(str::to_owned),
             served_from: None,
+            calls: 1,
             outcome,
             usage,
             trail,
-            consent: std::mem::take(&mut self.consent),
+            consent,
         });
     }
 }
@@ -67,6 +85,7 @@ pub(super) fn served(
         operation: "read",
         reference: Some(reference),
         served_from: Some(from),
+        calls: 1,
         outcome: outcome.map_err(Clone::clone),
         usage: Usage::default(),
         trail: Trail::default(),
@@ -90,6 +109,7 @@ pub(super) fn refused(
         operation: "read",
         reference: Some(text::excerpt(uri, reference::MAX_URI)),
         served_from: None,
+        calls: 1,
         outcome: Err(error.clone()),
         usage: Usage::default(),
         trail: Trail::default(),
