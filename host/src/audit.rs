@@ -1,7 +1,9 @@
 //! The record of every call: one line of JSON each, in the order in which they ended.
 //!
-//! Knows nothing of where lines go (`audit::sink`) nor of what a call is beyond the plain data of `model`.
+//! Knows nothing of where lines go (`audit::sink`) nor of what a call is beyond the plain data of `model`. What a line holds
+//! stands in `docs/record.md`, and a test compares the two.
 
+pub mod lines;
 pub mod sink;
 
 use std::time::SystemTime;
@@ -29,7 +31,9 @@ pub struct Record {
     pub reference: Option<String>,
     /// What it was answered from, where no call was made for it: `cache`, `another read`.
     pub served_from: Option<&'static str>,
-    /// How it ended.
+    /// Calls that it stands for: those of a walk over a list have one record.
+    pub calls: u32,
+    /// How it ended; the last call, of several.
     pub outcome: Result<(), ReadError>,
     /// What it used.
     pub usage: Usage,
@@ -59,6 +63,8 @@ struct Line<'a> {
     reference: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     served_from: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_one")]
+    calls: u32,
     outcome: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     blame: Option<&'a str>,
@@ -121,7 +127,47 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_one(n: &u32) -> bool {
+    *n <= 1
+}
+
+/// The line that stands for records that were lost.
+#[derive(Serialize)]
+struct Lost {
+    time: String,
+    lost: u64,
+}
+
+/// What stands in the record where this many are missing.
+fn lost_line(at: SystemTime, lost: u64) -> String {
+    let line = Lost { time: humantime::format_rfc3339_millis(at).to_string(), lost };
+    serde_json::to_string(&line).unwrap_or_default()
+}
+
 impl Record {
+    /// About how many bytes it takes while it waits.
+    fn weight(&self) -> usize {
+        let decisions: usize = self.trail.decisions().iter().map(|decision| 128 + decision.what.len()).sum();
+        512 + self.reference.as_ref().map_or(0, String::len) + decisions
+    }
+
+    /// Adds a later record of the same walk: its calls and what they used and were decided. Says how the later one ended.
+    pub fn join(&mut self, later: Self) {
+        self.at = later.at;
+        self.calls = self.calls.saturating_add(later.calls);
+        if self.reference != later.reference {
+            // It stands for several; of a failure the reference is known.
+            self.reference = later.reference.filter(|_| later.outcome.is_err());
+        }
+        self.outcome = later.outcome;
+        self.usage.add(&later.usage);
+        self.trail.join(&later.trail);
+        if later.consent != Consented::default() {
+            self.consent = later.consent;
+        }
+    }
+
     /// The record as one line of JSON, without the line break.
     pub fn to_line(&self) -> String {
         let error = self.outcome.as_ref().err();
@@ -141,6 +187,7 @@ impl Record {
             operation: self.operation,
             reference: self.reference.as_deref(),
             served_from: self.served_from,
+            calls: self.calls,
             outcome: error.map_or("ok", ReadError::kind),
             blame: error.map(|error| error.blame().as_str()),
             error: error.map(ToString::to_string),
@@ -170,3 +217,6 @@ impl Record {
         serde_json::to_string(&line).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 pub mod kept;
 pub mod listing;
 pub mod mount;
+pub mod paging;
 mod plan;
 pub mod quarantine;
 pub mod reload;

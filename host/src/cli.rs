@@ -12,25 +12,26 @@ mod grant;
 mod inspect;
 mod list;
 mod live;
+mod log;
 mod new;
 mod open;
 mod open_files;
 mod outside;
 mod pins;
 mod read;
+mod record_file;
 mod revoke;
 mod serve;
 mod store;
 mod trust;
 mod wall;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
 use crate::model::{Caller, Fault};
 
@@ -78,7 +79,7 @@ enum Verb {
     /// Serves MCP on standard input and output, or over HTTP. Components that come, change or go, and changes of the
     /// configuration, are taken over while it runs; SIGHUP has everything read again.
     #[command(
-        after_help = "Examples:\n  belljar serve --plugins ~/plugins\n  belljar serve --config belljar.toml --http 127.0.0.1:8600"
+        after_help = "Examples:\n  belljar serve --plugins ~/plugins\n  belljar serve --config belljar.toml --http 127.0.0.1:8600\n\nEach call is on record, a line of JSON each, in audit.jsonl in the state directory\n($XDG_STATE_HOME/belljar, or ~/.local/state/belljar), unless audit = ... in the\nconfiguration says otherwise; docs/record.md explains the lines. The log goes to standard\nerror; RUST_LOG says what is in it (RUST_LOG=warn for less)."
     )]
     Serve {
         #[command(flatten)]
@@ -290,9 +291,11 @@ fn caller() -> Caller {
 pub fn main() -> ExitCode {
     // Usage errors end here, with clap's message and exit code 2.
     let command = Command::parse();
+    let _finish = log::Finish;
+    log::hook_panics();
     #[cfg(feature = "unguarded")]
     if let Err(why) = unguard() {
-        let _ = writeln!(std::io::stderr().lock(), "belljar: {why}");
+        log::say(&why);
         return ExitCode::from(2);
     }
     // Before any wall is raised, and before anything is opened. Our own child processes need few.
@@ -324,7 +327,7 @@ pub fn main() -> ExitCode {
         Err(Failure::Failed(why)) => (1, why),
         Err(Failure::Misused(why)) => (2, why),
     };
-    let _ = writeln!(std::io::stderr().lock(), "belljar: {why}");
+    log::say(&why);
     ExitCode::from(code)
 }
 
@@ -333,26 +336,8 @@ pub fn main() -> ExitCode {
 fn unguard() -> Result<(), String> {
     #[expect(clippy::disallowed_methods, reason = "what the test that started us wants to see fail")]
     let names = std::env::var("BELLJAR_UNGUARDED").unwrap_or_default();
-    let _ = writeln!(std::io::stderr().lock(), "belljar: this build is for tests; guards that are off: \"{names}\"");
+    log::say(&format!("this build is for tests; guards that are off: \"{names}\""));
     crate::model::Guard::switch_off(&names)
-}
-
-/// What is in the log: what `RUST_LOG` says, or else `default`.
-fn log_filter(default: &str) -> EnvFilter {
-    #[expect(clippy::disallowed_methods, reason = "the operator's choice of what is logged")]
-    let wanted = std::env::var("RUST_LOG").unwrap_or_default();
-    let filter = if wanted.is_empty() { default } else { &wanted };
-    EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new(default))
-}
-
-/// Sends the log to standard error.
-fn start_log(default: &str) {
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(log_filter(default))
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false);
-    let _ = log.try_init();
 }
 
 /// Writes to standard output.

@@ -26,8 +26,10 @@ pub const FILE: &str = "belljar.toml";
 /// Where records go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Audit {
-    /// To the standard error stream, among the log.
+    /// To a file in the state directory, which is kept within a bound.
     #[default]
+    State,
+    /// To the standard error stream, among the log.
     Stderr,
     /// Nowhere.
     Off,
@@ -203,7 +205,8 @@ impl Config {
         let cache = root.take::<PathBuf>("cache", "a directory")?.map_or_else(|| given.cache.clone(), place);
         let state = root.take::<PathBuf>("state", "a directory")?.map_or_else(|| given.state.clone(), place);
         let audit = match root.take::<String>("audit", "\"stderr\", \"off\" or a file")?.as_deref() {
-            None | Some("stderr") => Audit::Stderr,
+            None => Audit::State,
+            Some("stderr") => Audit::Stderr,
             Some("off") => Audit::Off,
             Some(file) => Audit::File(place(file.into())),
         };

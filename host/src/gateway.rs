@@ -11,6 +11,7 @@ mod listing;
 mod record;
 mod rounds;
 pub mod search;
+mod walk;
 pub mod watching;
 
 use std::future::ready;
@@ -35,6 +36,7 @@ use answers::Answers;
 use consent::{Asking, Consents, Question, Round};
 pub use listing::Listing;
 use record::Recorder;
+use walk::Walk;
 use watching::Watching;
 
 /// How long the first requests wait for what lay in the plugin directory at the start. Compiling a component takes a
@@ -135,6 +137,8 @@ impl Gateway {
         asking: Asking<'_>,
         room: impl Future<Output = ()>,
     ) -> Result<Read, Fault> {
+        // What is answered without a call is on record too.
+        self.audit.room().await;
         let (mount, reference) = match self.route(uri).await {
             Ok(found) => found,
             Err(error) => {
@@ -302,12 +306,12 @@ impl Gateway {
     /// As a read.
     async fn revisions(
         &self,
-        caller: &Caller,
+        walk: &Walk,
         mount: &Arc<Mount>,
         references: Vec<String>,
     ) -> Result<Vec<Result<String, ReadError>>, ReadError> {
         let asked = references.len();
-        match self.call(caller, mount, &Operation::Revisions { references }, None).await? {
+        match self.call_in(walk, mount, &Operation::Revisions { references }, None).await? {
             Answer::Revisions(given) => check::revisions(given, asked),
             _ => Err(Answer::to_another()),
         }
@@ -335,7 +339,31 @@ impl Gateway {
         room: impl Future<Output = ()>,
         (round, uri): (&mut Round, &str),
     ) -> Result<Answer, ReadError> {
-        let mut recorder = Recorder::new(&self.audit, caller, mount, operation);
+        let recorder = Recorder::new(&self.audit, caller, mount, operation);
+        self.call_recorded(recorder, by, room, (round, uri)).await
+    }
+
+    /// The same for a call that is a part of a walk, and has no record of its own.
+    async fn call_in(
+        &self,
+        walk: &Walk,
+        mount: &Arc<Mount>,
+        operation: &Operation,
+        by: Option<Instant>,
+    ) -> Result<Answer, ReadError> {
+        let recorder = Recorder::in_walk(walk, mount, operation);
+        self.call_recorded(recorder, by, ready(()), (&mut Round::default(), "")).await
+    }
+
+    async fn call_recorded(
+        &self,
+        mut recorder: Recorder<'_>,
+        by: Option<Instant>,
+        room: impl Future<Output = ()>,
+        (round, uri): (&mut Round, &str),
+    ) -> Result<Answer, ReadError> {
+        let Recorder { caller, mount, operation, .. } = recorder;
+        self.audit.room().await;
         recorder.consent = round.on_record();
         let outcome = match self.admission.admit(&mount.gate, operation, by).await {
             Ok(permit) => match timeout_at(permit.deadline(), room).await {

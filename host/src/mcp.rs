@@ -11,6 +11,7 @@ pub mod fault;
 mod line;
 pub mod outbox;
 pub mod plain;
+mod stop;
 pub mod subscriptions;
 pub mod tools;
 pub mod wire;
@@ -36,6 +37,7 @@ use crate::gateway::{Gateway, Listing, Read};
 use crate::model::{Caller, Guard, Resource, Template, text};
 use cursor::Cursors;
 use outbox::Outbox;
+use stop::Stop;
 use subscriptions::Session;
 
 /// What the client is told about the server as a whole. Never anything that a provider said.
@@ -50,6 +52,7 @@ pub struct Handler {
     outbox: Arc<Outbox>,
     has_tools: bool,
     session: Session,
+    stop: Stop,
 }
 
 /// What one request needs to know of its context.
@@ -64,7 +67,8 @@ impl Handler {
     /// A handler of connections over `transport` (`stdio` or `http`).
     pub fn new(gateway: Arc<Gateway>, cursors: Arc<Cursors>, transport: &'static str) -> Self {
         let outbox = Arc::new(Outbox::of(gateway.budget()));
-        Self { gateway, cursors, transport, outbox, has_tools: true, session: Session::default() }
+        let (session, stop) = (Session::default(), Stop::default());
+        Self { gateway, cursors, transport, outbox, has_tools: true, session, stop }
     }
 
     /// With tools for models, or without.
@@ -83,9 +87,25 @@ impl Handler {
         self.gateway.budget()
     }
 
-    /// Ends every subscription: belljar stops.
-    pub fn close(&self) {
+    /// Ends every subscription.
+    pub fn end_subscriptions(&self) {
         self.gateway.watching().close();
+    }
+
+    /// Ends every subscription, and lets no request begin any more: belljar stops.
+    pub fn close(&self) {
+        self.end_subscriptions();
+        self.stop.close();
+    }
+
+    /// Stops requests that still run: each is answered that belljar shuts down.
+    pub fn stop(&self) {
+        self.stop.stop();
+    }
+
+    /// Waits until no request runs, after [`Handler::close`].
+    pub async fn idle(&self) {
+        self.stop.idle().await;
     }
 
     fn asked(&self, context: &RequestContext<RoleServer>) -> Asked {
@@ -131,6 +151,7 @@ impl Handler {
         context: &RequestContext<RoleServer>,
         work: Pin<Box<impl Future<Output = Result<T, ErrorData>>>>,
     ) -> Result<T, ErrorData> {
+        let Some(_running) = self.stop.begin() else { return Err(fault::stopping()) };
         let work = async {
             self.outbox.room().await;
             work.await
@@ -146,6 +167,8 @@ impl Handler {
             // Dropping the work drops the guest. No answer is sent for a withdrawn request, whatever is returned here.
             () = withdrawn => Err(fault::cancelled()),
             done = AssertUnwindSafe(work).catch_unwind() => done.unwrap_or_else(|_| Err(fault::panicked())),
+            // Behind the work: what is done at once never waits for this.
+            () = self.stop.stopped() => Err(fault::stopping()),
         }
     }
 

@@ -374,6 +374,17 @@ pub struct Usage {
     pub bytes: u64,
 }
 
+impl Usage {
+    /// Adds what another call used: sums, but for memory, of which the larger counts.
+    pub fn add(&mut self, other: &Self) {
+        self.fuel = self.fuel.saturating_add(other.fuel);
+        self.time = self.time.saturating_add(other.time);
+        self.cpu = self.cpu.saturating_add(other.cpu);
+        self.memory = self.memory.max(other.memory);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
 /// What was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -439,6 +450,23 @@ impl Trail {
     /// How many different refusals there are.
     fn refusals(&self) -> usize {
         self.decisions.iter().filter(|d| d.verdict != Verdict::Allowed).count()
+    }
+
+    /// Adds the decisions of another call.
+    pub fn join(&mut self, other: &Self) {
+        for decision in &other.decisions {
+            let before = self.dropped;
+            self.add(decision.grant, &decision.what, decision.verdict, || decision.cure.clone());
+            let more = decision.times.saturating_sub(1);
+            let same = |d: &&mut Decision| {
+                d.grant == decision.grant && d.verdict == decision.verdict && d.what == decision.what
+            };
+            match self.decisions.iter_mut().find(same).filter(|_| self.dropped == before) {
+                Some(seen) => seen.times = seen.times.saturating_add(more),
+                None => self.dropped = self.dropped.saturating_add(more),
+            }
+        }
+        self.dropped = self.dropped.saturating_add(other.dropped);
     }
 
     /// Notes what a person could allow, so that the same call would get further.

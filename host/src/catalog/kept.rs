@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::listing::{Listed, check_cursor};
+use super::listing::Listed;
+use super::paging::Paging;
 use super::{Mount, Snapshot};
 use crate::admission::budget::{self, Budget};
 use crate::model::error::show_bytes;
@@ -124,10 +125,8 @@ impl<T> Slot<T> {
 /// What comes next of the provider's list.
 #[derive(Default)]
 pub struct Filling {
-    /// The provider's cursor of the page that comes next.
-    pub cursor: Option<String>,
-    /// Pages that it gave.
-    pub pages: u32,
+    /// The provider's pages so far.
+    pub paging: Paging,
     /// Hashes of the references that it gave, to find those that it gives twice.
     seen: HashSet<u64>,
 }
@@ -297,18 +296,18 @@ impl Shelf {
 
 impl<T: Listed> Kept<T> {
     /// Adds a page of the provider's: what is fit to be shown, once each, up to what the mount's limits and the shelves
-    /// take. `next`: the provider's next cursor.
+    /// take. `next`: the provider's next cursor. Gives why no more is fetched, where the provider does not page as it should.
     pub fn add(
         &self,
         (mount, snapshot): (&Mount, &Snapshot),
         filling: &mut Filling,
         entries: Vec<T>,
         next: Option<String>,
-    ) {
+    ) -> Option<String> {
         let (mut bad, mut reason) = (0u32, None);
         let limits = mount.gate.limits();
         let mut shelf = self.write();
-        let before = shelf.weight();
+        let (before, there) = (shelf.weight(), shelf.ends.len());
         // The kind of growth that doubles would take twice what is counted.
         let more = entries.iter().map(Listed::weight).sum::<usize>() / 2;
         if shelf.bytes.capacity() - shelf.bytes.len() < more {
@@ -353,27 +352,27 @@ impl<T: Listed> Kept<T> {
         if let Some(reason) = reason {
             shelf.notice(format!("{bad} of its entries left out, the first because {reason}"));
         }
-        filling.pages = filling.pages.saturating_add(1);
-        match next {
-            _ if cut.is_some() => shelf.end = Some(End::Whole),
-            None => shelf.end = Some(End::Whole),
-            Some(next) => match check_cursor(&next, filling.cursor.as_deref(), filling.pages) {
-                Ok(()) => filling.cursor = Some(next),
-                Err(error) => {
-                    shelf.end = Some(End::Failed);
-                    shelf.notice(format!("cut: {error}"));
-                }
-            },
+        let new = shelf.ends.len() - there;
+        let turned = filling.paging.turn(new, next.filter(|_| cut.is_none()));
+        if !matches!(turned, Ok(true)) {
+            // Also where it does not page as it should: asked again, it would do the same.
+            shelf.end = Some(End::Whole);
         }
+        let fault = turned.err();
+        cut = cut.or_else(|| {
+            let cure = format!("to see what its author has to mend, run: belljar check --conformance {}", mount.file);
+            Some(format!("cut: {}; {cure}", fault.as_ref()?))
+        });
         cut.into_iter().for_each(|why| shelf.notice(why));
         if shelf.end.is_some() {
-            filling.seen = HashSet::new();
+            (filling.seen, filling.paging) = (HashSet::new(), Paging::default());
             shelf.bytes.shrink_to_fit();
             shelf.ends.shrink_to_fit();
         }
         let grown = shelf.weight() - before;
         self.shelves.used.fetch_add(grown, Ordering::Relaxed);
         shelf.held.iter_mut().for_each(|held| held.add(grown));
+        fault
     }
 
     /// The entries from `from` on, until `take` has had enough of them (it says so), each made absolute; an entry that is not this mount's any more

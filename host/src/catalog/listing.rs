@@ -26,12 +26,6 @@ const MAX_PAGE: usize = 128_000;
 /// Bytes of a page after which it is closed, whatever its entries.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Pages that one mount's listing may have; more is a provider that pages for ever.
-const MAX_PROVIDER_PAGES: u32 = 100_000;
-
-/// Bytes of a provider's cursor.
-const MAX_CURSOR: usize = 4096;
-
 /// Templates of one mount.
 const MAX_TEMPLATES: usize = 1000;
 
@@ -70,31 +64,6 @@ impl Position {
     pub fn is_start(&self) -> bool {
         self.offset == 0 && self.slow == 0
     }
-}
-
-/// Checks the cursor with which a provider wants to go on, after it was asked with `last` and gave `pages` pages.
-///
-/// # Errors
-/// When the cursor cannot be right.
-pub fn check_cursor(next: &str, last: Option<&str>, pages: u32) -> Result<(), ReadError> {
-    if !Guard::Cursor.is_on() {
-        return Ok(());
-    }
-    if last == Some(next) {
-        return Err(ReadError::BadOutput("list-resources gave back the cursor that it was given".to_owned()));
-    }
-    if next.len() > MAX_CURSOR {
-        return Err(ReadError::BadOutput(format!(
-            "list-resources gave a cursor of {} bytes; at most {MAX_CURSOR} are passed on",
-            next.len()
-        )));
-    }
-    if pages >= MAX_PROVIDER_PAGES {
-        return Err(ReadError::BadOutput(format!(
-            "list-resources does not come to an end: {MAX_PROVIDER_PAGES} pages"
-        )));
-    }
-    Ok(())
 }
 
 /// How many entries the page after `pages` others has.

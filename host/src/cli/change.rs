@@ -187,6 +187,7 @@ pub(super) fn agrees(question: &str, yes: bool) -> Result<bool, Failure> {
             "nothing was changed: this asks before it writes, and standard input is no terminal; to write without being asked, add --yes".to_owned(),
         ));
     }
+    super::log::settle();
     let mut out = std::io::stderr().lock();
     write!(out, "{question} [y/N] ")?;
     out.flush()?;

@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::config::lock::Pins;
 
 pub(super) fn run(at: &Where, dev: bool, as_json: bool) -> Result<ExitCode, Failure> {
-    super::start_log(if as_json { "error" } else { "warn,belljar::catalog=error,belljar::compiling=info" });
+    super::log::start(if as_json { "error" } else { "warn,belljar::catalog=error,belljar::compiling=info" });
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Look))?;
     let wall = wall::raise(&config, None)?;
     wall.runtime()?.block_on(async {

@@ -161,7 +161,7 @@ pub(super) fn run(
 
 /// To whoever develops; answers to commands go to standard output.
 fn tell(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "belljar: {text}");
+    crate::cli::log::say(text);
 }
 
 /// Waits for a build, if one runs.
@@ -353,7 +353,7 @@ impl Session {
     fn open(&mut self) -> Result<(), Failure> {
         let audit = |catalog: &Arc<_>| {
             let catalog = Arc::clone(catalog);
-            Ok(Sink::written_as(move |record| shown::record(record, &catalog), std::io::stderr())?)
+            Ok(Sink::written_as(move |record| shown::record(record, &catalog), crate::cli::log::Patient)?)
         };
         let (opened, loader) = open::assemble(Arc::clone(&self.config), audit, None, None, self.watcher.clone())?;
         if let Some(listener) = self.listener.take() {

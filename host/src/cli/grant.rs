@@ -10,7 +10,7 @@ use crate::grants::{KINDS, Kind};
 use crate::model::MountName;
 
 pub(super) fn run(at: &Where, mount: &str, gifts: &[(&'static Kind, Gift)], yes: bool) -> Result<ExitCode, Failure> {
-    super::start_log("warn");
+    super::log::start("warn");
     let mount = MountName::new(mount).map_err(Failure::Misused)?;
     if gifts.is_empty() {
         let examples: Vec<String> = KINDS.iter().map(|kind| kind.command(mount.as_str())).collect();

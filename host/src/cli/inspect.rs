@@ -19,7 +19,7 @@ use crate::sandbox::{Options, Profile, Sandbox, read_capped};
 const MAX: u64 = 512 << 20;
 
 pub(super) fn run(path: &Path, as_json: bool) -> Result<ExitCode, Failure> {
-    super::start_log("error");
+    super::log::start("error");
     let (shown, bytes) = read(path)?;
     let digest = Digest::of(&bytes);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

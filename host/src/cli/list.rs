@@ -24,12 +24,13 @@ struct Whole {
 }
 
 pub(super) fn run(at: &Where, dev: bool, only: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
-    super::start_log("error,belljar::compiling=info");
+    super::log::start("error,belljar::compiling=info");
     let only = only.map(MountName::new).transpose().map_err(Failure::Misused)?;
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
     let wall = wall::raise(&config, None)?;
     wall.runtime()?.block_on(async {
-        let opened = open::open(config, true, None, None)?;
+        let audit = open::audit(&config, true)?;
+        let opened = open::open(config, audit, None, None)?;
         let snapshot = opened.gateway.loaded().await;
         if let Some(only) = &only
             && !snapshot.mounts().iter().any(|mount| mount.name == *only)

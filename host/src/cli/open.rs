@@ -13,7 +13,8 @@ use tokio::signal::unix::SignalKind;
 use super::compiler::Subprocess;
 use super::live::Live;
 use super::pins::{self, Pinning};
-use super::{Failure, Where, open_files, store};
+use super::record_file::{self, RecordFile};
+use super::{Failure, Where, log, open_files, store};
 use crate::admission::Admission;
 use crate::admission::budget::Budget;
 use crate::audit::Sink;
@@ -146,16 +147,14 @@ pub(super) fn sandbox(config: &Config, key: &[u8; 32]) -> Result<Sandbox, Failur
     Ok(Sandbox::new(Options { calls: config.calls, cache, descriptors, key, compiler: Arc::new(Subprocess) })?)
 }
 
-/// Opens everything and starts loading in the background. `quiet`: records that would go to standard error are not kept.
-/// `keeper`: what keeps that a person allows something for good. `live`: what keeps the catalog as the files say.
+/// Opens everything and starts loading in the background. `audit`: what keeps the record. `keeper`: what keeps that a person allows something for good. `live`: what keeps the catalog as the files say.
 pub(super) fn open(
     config: Config,
-    quiet: bool,
+    audit: Sink,
     keeper: Option<Arc<dyn Keeper>>,
     live: Option<Live>,
 ) -> Result<Opened, Failure> {
     let config = Arc::new(config);
-    let audit = audit(&config.audit, quiet)?;
     // Only what goes on serving has changes to follow.
     let watcher = live.as_ref().and_then(|_| watcher());
     let within = live.as_ref().and_then(|live| live.within.clone());
@@ -214,19 +213,45 @@ pub(super) fn watcher() -> Option<Watcher> {
     Watcher::start().inspect_err(|why| tracing::warn!("changes are not noticed at once: {why}")).ok()
 }
 
-fn audit(audit: &Audit, quiet: bool) -> Result<Sink, Failure> {
+/// What keeps the record. `quiet`: records that would go to standard error are not kept.
+pub(super) fn audit(config: &Config, quiet: bool) -> Result<Sink, Failure> {
     let fail =
         |what: String, error: std::io::Error| Failure::Failed(format!("cannot keep the audit record{what}: {error}"));
-    match audit {
+    let to_stderr = || match quiet {
+        true => Ok(Sink::off()),
+        false => Sink::to_writer(log::Patient).map_err(|error| fail(String::new(), error)),
+    };
+    match &config.audit {
         Audit::Off => Ok(Sink::off()),
-        Audit::Stderr if quiet => Ok(Sink::off()),
-        Audit::Stderr => Sink::to_writer(std::io::stderr()).map_err(|error| fail(String::new(), error)),
+        Audit::Stderr => to_stderr(),
+        Audit::State => match RecordFile::open(&config.state) {
+            Ok(file) => {
+                tracing::info!("calls are on record in \"{}\"", record_file::path(&config.state).display());
+                Sink::to_writer(file).map_err(|error| fail(String::new(), error))
+            }
+            Err(why) => {
+                tracing::warn!("no audit file: {why}; set audit = \"FILE\"; until then calls are on record here");
+                to_stderr()
+            }
+        },
         Audit::File(path) => {
-            #[expect(clippy::disallowed_methods, reason = "the operator's audit file")]
-            let file = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-            file.and_then(Sink::to_writer).map_err(|error| fail(format!(" in \"{}\"", path.display()), error))
+            let shown = format!(" in \"{}\"", path.display());
+            let file = audit_file(path).map_err(|error| match error.raw_os_error() {
+                Some(code) if code == rustix::io::Errno::NXIO.raw_os_error() => {
+                    Failure::Failed(format!("cannot keep the audit record{shown}: nobody reads this FIFO; start its reader first"))
+                }
+                _ => fail(shown, error),
+            })?;
+            Sink::to_writer(file).map_err(|error| fail(String::new(), error))
         }
     }
+}
+
+/// Opens the operator's audit file without waiting, whatever it is: a FIFO may have no reader, or one that does not read.
+pub(super) fn audit_file(path: &Path) -> std::io::Result<std::fs::File> {
+    let at_once = i32::from_ne_bytes(rustix::fs::OFlags::NONBLOCK.bits().to_ne_bytes());
+    #[expect(clippy::disallowed_methods, reason = "the operator's audit file")]
+    std::fs::OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(at_once).open(path)
 }
 
 /// Opens a directory that only this user can use, making it where it is missing.

@@ -153,7 +153,8 @@ impl Keeper for Outside {
 
 /// The child process: an order a line, and an answer for each.
 pub(super) fn child(at: &Where) -> ExitCode {
-    super::start_log("warn");
+    super::log::start("warn");
+    super::log::flow();
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };

@@ -38,7 +38,7 @@ pub(super) const DEV: &str = "--dev: no component is compared with belljar.lock;
 pub(super) fn apply(config: &mut Config, how: Pinning) {
     if matches!(how, Pinning::Off | Pinning::Author) {
         if how == Pinning::Off {
-            let _ = writeln!(std::io::stderr().lock(), "belljar: warning: {DEV}");
+            super::log::say(&format!("warning: {DEV}"));
         }
         config.pins = Pins::Off;
         return;

@@ -20,12 +20,13 @@ use crate::model::{Body, Contents, Reading, text};
 const LONGEST_LINE: u64 = 1024;
 
 pub(super) fn run(at: &Where, dev: bool, uri: &str, output: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
-    super::start_log("warn,rmcp=error,belljar::compiling=info");
+    super::log::start("warn,rmcp=error,belljar::compiling=info");
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
     let keeper = outside::start_keeper(at, &config)?;
     let wall = wall::raise(&config, output)?;
     wall.runtime()?.block_on(async {
-        let opened = open::open(config, true, keeper, None)?;
+        let audit = open::audit(&config, true)?;
+        let opened = open::open(config, audit, keeper, None)?;
         opened.gateway.loaded().await;
         let (reading, mount) = read(&opened.gateway, uri).await?;
         if as_json {
@@ -66,6 +67,7 @@ async fn read(gateway: &Gateway, uri: &str) -> Result<(Reading, Arc<Mount>), Fai
 /// One line typed at the terminal; whatever is none of the choices is a no.
 fn prompt(question: &Question) -> Result<Choice, Failure> {
     let always = if question.can_last { ", always" } else { "" };
+    super::log::settle();
     write!(std::io::stderr().lock(), "{question}\n[once{always}, deny] ")?;
     let mut line = String::new();
     std::io::stdin().lock().take(LONGEST_LINE).read_line(&mut line)?;

@@ -14,7 +14,7 @@ pub(super) fn run(
     all: bool,
     yes: bool,
 ) -> Result<ExitCode, Failure> {
-    super::start_log("warn");
+    super::log::start("warn");
     let mount = MountName::new(mount).map_err(Failure::Misused)?;
     if takings.is_empty() && !all {
         let flags: Vec<String> = KINDS.iter().map(|kind| format!("--{} {}", kind.flag.name, kind.thing)).collect();

@@ -1,5 +1,6 @@
 //! `belljar serve`.
 
+use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,7 +12,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::live::{self, Live};
 use super::outside::Outside;
 use super::pins::Pinning;
-use super::{Failure, Where, open, wall};
+use super::{Failure, Where, log, open, wall};
+use crate::audit::Sink;
 use crate::config::Config;
 use crate::gateway::consent::Keeper;
 use crate::mcp::Handler;
@@ -20,10 +22,13 @@ use crate::model::Guard;
 use crate::transport;
 
 /// How long threads may take to end after everything was answered.
-const END: Duration = Duration::from_secs(1);
+const END: Duration = Duration::from_millis(300);
+
+/// How long the last records may take to be written.
+const RECORD: Duration = Duration::from_secs(1);
 
 pub(super) fn run(at: &Where, dev: bool, http: Option<SocketAddr>) -> Result<ExitCode, Failure> {
-    super::start_log("info,rmcp=error");
+    super::log::start("info,rmcp=error");
     if let Some(address) = &http {
         check_address(address)?;
     }
@@ -36,10 +41,12 @@ pub(super) fn run(at: &Where, dev: bool, http: Option<SocketAddr>) -> Result<Exi
     let mut live = Live::new(at, (&config, seen), own.into_iter().collect(), dev, outside)?;
     let wall = wall::raise(&config, None)?;
     live.within.clone_from(&wall.within);
+    let audit = open::audit(&config, false)?;
     let runtime = wall.runtime()?;
-    let served = runtime.block_on(serve(config, listener, live));
+    let served = runtime.block_on(serve(config, listener, live, audit.clone()));
     // Ends what is still running, so that its records are written.
     runtime.shutdown_timeout(END);
+    audit.finish(RECORD);
     served.map(|()| ExitCode::SUCCESS)
 }
 
@@ -60,7 +67,7 @@ pub(super) fn listen(address: SocketAddr) -> Result<StdListener, Failure> {
     bound.and_then(TcpListener::into_std).map_err(fail)
 }
 
-async fn serve(config: Config, listener: Option<StdListener>, live: Live) -> Result<(), Failure> {
+async fn serve(config: Config, listener: Option<StdListener>, live: Live, audit: Sink) -> Result<(), Failure> {
     tokio::spawn(keep_timers_cheap());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -73,10 +80,13 @@ async fn serve(config: Config, listener: Option<StdListener>, live: Live) -> Res
     let listener = listener.map(TcpListener::from_std).transpose()?;
     let has_tools = config.tools;
     let keeper: Arc<dyn Keeper> = live.outside.clone();
-    let opened = open::open(config, false, Some(keeper), Some(live))?;
+    let opened = open::open(config, audit, Some(keeper), Some(live))?;
     let cursors = Arc::new(Cursors::new(&opened.key));
     match listener {
         None => {
+            if std::io::stdin().is_terminal() {
+                log::say("Waiting for an MCP client on standard input. Try `belljar list`.");
+            }
             Ok(transport::stdio::serve(Handler::new(opened.gateway, cursors, "stdio").with_tools(has_tools), stop)
                 .await?)
         }

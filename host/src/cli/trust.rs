@@ -12,7 +12,7 @@ use crate::model::{Digest, MountName};
 use crate::sandbox::Profile;
 
 pub(super) fn run(at: &Where, mounts: &[String], yes: bool) -> Result<ExitCode, Failure> {
-    super::start_log("warn");
+    super::log::start("warn");
     let mut names =
         mounts.iter().map(|name| MountName::new(name)).collect::<Result<Vec<_>, _>>().map_err(Failure::Misused)?;
     names.sort_unstable();

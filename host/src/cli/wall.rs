@@ -22,7 +22,7 @@ use landlock::{
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::runtime::Runtime;
 
-use super::{Failure, open};
+use super::{Failure, log, open};
 use crate::catalog::reload::Within;
 use crate::config::{Audit, Config, Wall};
 
@@ -150,6 +150,7 @@ pub(super) fn raise(config: &Config, output: Option<&Path>) -> Result<Raised, Fa
     // The kernel has no rule for what was not there.
     let there = || granted(config).into_iter().filter(|dir| dir.exists()).collect::<Vec<_>>();
     let within = is_shut.then(|| Within { directories: there(), ports: ports(config) });
+    log::flow();
     Ok(Raised { standing, within, threads, _pinned: pinned })
 }
 
@@ -162,6 +163,7 @@ pub(super) fn raise_bare() -> Raised {
         Ok(status) => standing_of(&status, is_alone()),
         Err(error) => Standing::None(plain(&error)),
     };
+    log::flow();
     Raised { standing, within: None, threads, _pinned: pinned }
 }
 
@@ -246,8 +248,8 @@ fn openings(config: &Config, output: Option<&Path>) -> Open {
         }
     }
     if let Audit::File(path) = &config.audit {
-        #[expect(clippy::disallowed_methods, reason = "the operator's audit file, so that there is one to name")]
-        let _ = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+        // So that there is one to name.
+        let _ = open::audit_file(path);
         open.push((path.clone(), AccessFs::WriteFile.into()));
     }
     if let Some(path) = output {

@@ -23,7 +23,7 @@ fn everything_is_optional() {
     let config = read("").unwrap();
     assert_eq!(config.plugins, PathBuf::from("/srv/belljar/plugins"));
     assert_eq!(config.limits, Limits::default());
-    assert_eq!(config.audit, Audit::Stderr);
+    assert_eq!(config.audit, Audit::State);
     assert!(config.mounts.is_empty());
     for own in ["/srv/belljar/plugins", "/srv/belljar/belljar.toml", "/srv/belljar/belljar.lock", "/c", "/s"] {
         assert!(config.ambient.reserved.contains(&own.into()), "{own}");

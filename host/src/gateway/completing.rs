@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::check::MAX_SUGGESTIONS;
+use super::walk::Walk;
 use super::{Gateway, Listing};
 use crate::catalog::Mount;
 use crate::model::template::{Matcher, variables};
@@ -104,8 +105,9 @@ impl Gateway {
     async fn lists(&self, caller: &Caller, mount: &Arc<Mount>, template: &str) -> Result<bool, ReadError> {
         let mut start = None;
         let mut notices = Vec::new();
+        let walk = Walk::new(&self.audit, caller);
         for _ in 0..TEMPLATE_PAGES {
-            let page: Listing<Template> = self.list(caller, start, Some(&mount.name)).await;
+            let page: Listing<Template> = self.list_in(&walk, start, Some(&mount.name)).await;
             if page.entries.iter().any(|(entry, _)| entry.template == template) {
                 return Ok(true);
             }
@@ -128,10 +130,11 @@ impl Gateway {
             return Offer { total: Some(0), ..Offer::default() };
         };
         let end = Instant::now() + LOOKING;
+        let walk = Walk::new(&self.audit, caller);
         let mut values = BTreeSet::new();
         let (mut start, mut looked, mut is_whole) = (None, 0, true);
         loop {
-            let Ok(page) = timeout_at(end, self.list::<Resource>(caller, start, Some(&mount.name))).await else {
+            let Ok(page) = timeout_at(end, self.list_in::<Resource>(&walk, start, Some(&mount.name))).await else {
                 is_whole = false;
                 break;
             };

@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use tokio::time::{Instant, timeout_at};
 
+use super::walk::Walk;
 use super::{Gateway, check};
 use crate::catalog::kept::Kept;
 use crate::catalog::listing::{Listed, Position, is_full, page_size};
@@ -50,6 +51,16 @@ impl Gateway {
         start: Option<Position>,
         only: Option<&MountName>,
     ) -> Listing<T> {
+        self.list_in(&Walk::new(&self.audit, caller), start, only).await
+    }
+
+    /// The same as a part of `walk`.
+    pub(super) async fn list_in<T: Listed>(
+        &self,
+        walk: &Walk,
+        start: Option<Position>,
+        only: Option<&MountName>,
+    ) -> Listing<T> {
         // Loading is no mount's doing, so it does not count against the time in which mounts answer.
         let snapshot = self.settled().await;
         let began = Instant::now();
@@ -60,16 +71,15 @@ impl Gateway {
         let mut rest: VecDeque<&Arc<Mount>> =
             from.iter().take_while(|mount| only.is_none_or(|only| mount.name == *only)).collect();
         let pages = start.as_ref().map_or(0, |p| p.pages);
-        let mut walk =
-            Walk { gateway: self, caller, snapshot: &snapshot, pages, listing: Listing::default(), bytes: 0 };
+        let mut page = Page { gateway: self, walk, snapshot: &snapshot, pages, listing: Listing::default(), bytes: 0 };
 
         // Once a listing, on its first page.
         if start.is_none() {
             for one in snapshot.quarantined().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
-                walk.tell(&one.name, one.notice());
+                page.tell(&one.name, one.notice());
             }
             for one in snapshot.compiling().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
-                walk.tell(&one.name, one.notice());
+                page.tell(&one.name, one.notice());
             }
         }
 
@@ -77,9 +87,9 @@ impl Gateway {
         if let Some(position) = start.filter(|p| !p.is_start())
             && let Some(mount) = rest.pop_front_if(|mount| mount.name == position.mount)
         {
-            let kept = self.listing(caller, mount, Some(&position), end).await;
-            if walk.mount(mount, position, &kept, end).await {
-                return walk.listing;
+            let kept = self.listing(walk, mount, Some(&position), end).await;
+            if page.mount(mount, position, &kept, end).await {
+                return page.listing;
             }
         }
         let mut ahead = FuturesOrdered::new();
@@ -92,38 +102,38 @@ impl Gateway {
                 && let Some(mount) = rest.pop_front()
             {
                 expected += T::slot(mount).current().map_or(0, |kept| kept.len());
-                ahead.push_back(self.first::<T>(caller, mount, patience));
+                ahead.push_back(self.first::<T>(walk, mount, patience));
             }
             let Some((mount, kept, is_filled)) = ahead.next().await else {
                 // Those that nobody had time for are the first to be asked on the next page.
                 if let Some(next) = rest.front() {
-                    walk.pause(Position::start_of(&next.name, pages));
+                    page.pause(Position::start_of(&next.name, pages));
                 }
                 break;
             };
             let position = Position::start_of(&mount.name, pages);
-            let is_over = walk.is_full() || (Instant::now() >= end && !walk.listing.entries.is_empty());
+            let is_over = page.is_full() || (Instant::now() >= end && !page.listing.entries.is_empty());
             if is_over {
-                walk.pause(position);
+                page.pause(position);
                 break;
             }
             // A list of which nothing came in time is given up here, unless it was hurried by those before it.
             let by = if is_filled { end } else { Instant::now() };
-            if walk.mount(mount, position, &kept, by).await {
+            if page.mount(mount, position, &kept, by).await {
                 break;
             }
         }
-        walk.listing
+        page.listing
     }
 
     async fn first<'m, T: Listed>(
         &self,
-        caller: &Caller,
+        walk: &Walk,
         mount: &'m Arc<Mount>,
         by: Instant,
     ) -> (&'m Arc<Mount>, Arc<Kept<T>>, bool) {
-        let kept = self.listing(caller, mount, None, by).await;
-        let is_filled = self.fill(caller, mount, &kept, 1, by).await;
+        let kept = self.listing(walk, mount, None, by).await;
+        let is_filled = self.fill(walk, mount, &kept, 1, by).await;
         (mount, kept, is_filled)
     }
 
@@ -131,7 +141,7 @@ impl Gateway {
     /// walk began in it, or a new one.
     pub(super) async fn listing<T: Listed>(
         &self,
-        caller: &Caller,
+        walk: &Walk,
         mount: &Arc<Mount>,
         position: Option<&Position>,
         by: Instant,
@@ -149,7 +159,7 @@ impl Gateway {
         }
         // The first listing waits for no revision; the second one has it, and stands for as long as that does.
         let revision = match &current {
-            Some(_) => self.list_revision(caller, mount, by.min(Instant::now() + self.list_time / 3)).await,
+            Some(_) => self.list_revision(walk, mount, by.min(Instant::now() + self.list_time / 3)).await,
             None => None,
         };
         if let Some(kept) = current.filter(|kept| revision.is_some() && kept.revision() == revision.as_deref())
@@ -164,11 +174,11 @@ impl Gateway {
     }
 
     /// The revision of a mount's list, where its provider tells one.
-    pub(super) async fn list_revision(&self, caller: &Caller, mount: &Arc<Mount>, by: Instant) -> Option<String> {
+    pub(super) async fn list_revision(&self, walk: &Walk, mount: &Arc<Mount>, by: Instant) -> Option<String> {
         if !mount.revises {
             return None;
         }
-        match self.call(caller, mount, &Operation::CatalogRevision, Some(by)).await {
+        match self.call_in(walk, mount, &Operation::CatalogRevision, Some(by)).await {
             Ok(Answer::Revision(revision)) => check::revision(revision)
                 .inspect_err(|error| tracing::warn!(mount = %mount.name, "its catalog-revision is not used: {error}"))
                 .ok(),
@@ -180,7 +190,7 @@ impl Gateway {
     /// time was over.
     pub(super) async fn fill<T: Listed>(
         &self,
-        caller: &Caller,
+        walk: &Walk,
         mount: &Arc<Mount>,
         kept: &Kept<T>,
         wanted: usize,
@@ -191,15 +201,17 @@ impl Gateway {
             if kept.len() >= wanted || kept.is_ended() {
                 break;
             }
-            let went_on = filling.pages > 0;
+            let went_on = filling.paging.pages() > 0;
             if went_on && Instant::now() >= by {
                 return false;
             }
-            let operation = T::operation(filling.cursor.clone());
-            let page = self.call(caller, mount, &operation, Some(by)).await;
+            let operation = T::operation(filling.paging.cursor().map(str::to_owned));
+            let page = self.call_in(walk, mount, &operation, Some(by)).await;
             match page.and_then(T::unpack) {
                 Ok((entries, next)) => {
-                    kept.add((mount, &self.catalog.snapshot()), &mut filling, entries, next);
+                    if let Some(why) = kept.add((mount, &self.catalog.snapshot()), &mut filling, entries, next) {
+                        walk.ends_in(mount, &operation, ReadError::BadOutput(why));
+                    }
                     self.make_room();
                 }
                 // The rest of the time was too short for one more page; the next request starts with it, and has all of the
@@ -236,16 +248,16 @@ impl Gateway {
 }
 
 /// A page of a walk that is being filled.
-struct Walk<'a, T> {
+struct Page<'a, T> {
     gateway: &'a Gateway,
-    caller: &'a Caller,
+    walk: &'a Walk,
     snapshot: &'a Snapshot,
     pages: u32,
     listing: Listing<T>,
     bytes: usize,
 }
 
-impl<T: Listed> Walk<'_, T> {
+impl<T: Listed> Page<'_, T> {
     fn is_full(&self) -> bool {
         is_full(self.listing.entries.len(), self.bytes, self.pages)
     }
@@ -255,7 +267,7 @@ impl<T: Listed> Walk<'_, T> {
         position.list = kept.id();
         loop {
             let from = usize::try_from(position.offset).unwrap_or(usize::MAX);
-            let is_filled = self.gateway.fill(self.caller, mount, kept, from.saturating_add(1), by).await;
+            let is_filled = self.gateway.fill(self.walk, mount, kept, from.saturating_add(1), by).await;
             let to = self.take(mount, kept, from);
             position.offset = to as u64;
             if self.is_full() && (to < kept.len() || !kept.is_ended()) {

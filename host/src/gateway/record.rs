@@ -1,7 +1,9 @@
 //! One record for each call, and for each request that never became one.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::walk::Walk;
 use crate::audit::{Consented, Record, Sink};
 use crate::catalog::Mount;
 use crate::grants::SharedTrail;
@@ -10,9 +12,11 @@ use crate::model::{Caller, Digest, MountName, Operation, ReadError, Trail, Usage
 /// Records a call when it goes out of scope: how it ended, or that it was withdrawn, and what it had done by then.
 pub(super) struct Recorder<'a> {
     audit: &'a Sink,
-    caller: &'a Caller,
-    mount: &'a Mount,
-    operation: &'a Operation,
+    pub(super) caller: &'a Caller,
+    pub(super) mount: &'a Arc<Mount>,
+    pub(super) operation: &'a Operation,
+    /// The walk that the call is a part of.
+    walk: Option<&'a Walk>,
     /// What it decides and uses while it runs.
     pub(super) trail: SharedTrail,
     /// How it ended, once it has.
@@ -22,9 +26,21 @@ pub(super) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(audit: &'a Sink, caller: &'a Caller, mount: &'a Mount, operation: &'a Operation) -> Self {
+    pub(super) fn new(audit: &'a Sink, caller: &'a Caller, mount: &'a Arc<Mount>, operation: &'a Operation) -> Self {
         let (trail, consent) = (SharedTrail::default(), Consented::default());
-        Self { audit, caller, mount, operation, trail, ended: None, consent }
+        Self { audit, caller, mount, operation, walk: None, trail, ended: None, consent }
+    }
+
+    /// Of a call that is recorded with the walk that it is a part of.
+    pub(super) fn in_walk(walk: &'a Walk, mount: &'a Arc<Mount>, operation: &'a Operation) -> Self {
+        Self { walk: Some(walk), ..Self::new(walk.audit(), walk.caller(), mount, operation) }
+    }
+
+    fn keep(&self, record: Record) {
+        match self.walk {
+            Some(walk) => walk.add(record),
+            None => self.audit.record(record),
+        }
     }
 }
 
@@ -35,7 +51,8 @@ impl Drop for Recorder<'_> {
         }
         let withdrawn = || (Err(ReadError::Cancelled), self.trail.usage(), self.trail.take());
         let (outcome, usage, trail) = self.ended.take().unwrap_or_else(withdrawn);
-        self.audit.record(Record {
+        let consent = std::mem::take(&mut self.consent);
+        self.keep(Record {
             at: SystemTime::now(),
             caller: self.caller.clone(),
             mount: Some(self.mount.name.clone()),
@@ -43,10 +60,11 @@ impl Drop for Recorder<'_> {
             operation: self.operation.name(),
             reference: self.operation.reference().map(str::to_owned),
             served_from: None,
+            calls: 1,
             outcome,
             usage,
             trail,
-            consent: std::mem::take(&mut self.consent),
+            consent,
         });
     }
 }
@@ -71,6 +89,7 @@ pub(super) fn served(
         operation: "read",
         reference: Some(reference),
         served_from: Some(from),
+        calls: 1,
         outcome: outcome.map_err(Clone::clone),
         usage: Usage::default(),
         trail: Trail::default(),
@@ -94,6 +113,7 @@ pub(super) fn refused(
         operation: "read",
         reference: Some(text::excerpt(uri, reference::MAX_URI)),
         served_from: None,
+        calls: 1,
         outcome: Err(error.clone()),
         usage: Usage::default(),
         trail: Trail::default(),

@@ -5,26 +5,26 @@
 //! are read and compared. Each look is a call like any other: within the mount's limits, on record, with `watch` as the
 //! caller.
 
-use std::collections::HashMap;
-use std::future::ready;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
-use super::consent::Round;
+use super::walk::Walk;
 use super::watching::{NotWatched, Print, Seen, Subscriber};
-use super::{FIRST_LOAD, Gateway, answers};
+use super::{FIRST_LOAD, Gateway, answers, check};
 use crate::catalog::kept::Kept;
 use crate::catalog::listing::Listed;
 use crate::catalog::watch::{Watched, any_changed};
 use crate::catalog::{Mount, Snapshot};
-use crate::model::{Body, Caller, MountName, ReadError, Reading, Resource, Template, reference};
+use crate::model::{Answer, Body, Caller, MountName, Operation, ReadError, Reading, Resource, Template, reference};
 use crate::sandbox::MountId;
 
 /// How long whoever begins to watch waits until what is watched has been looked at for the first time.
@@ -41,6 +41,12 @@ const QUIET: Duration = Duration::from_millis(100);
 
 /// How long quiet is waited for.
 const RESTLESS: Duration = Duration::from_millis(400);
+
+/// For how long looks that saw nothing new are counted before they are on record.
+const COUNTED: Duration = Duration::from_secs(600);
+
+/// Ways of going wrong that are remembered for a mount.
+const MOST_WRONGS: usize = 256;
 
 /// Who asks in a round.
 const ROUNDS: Caller = Caller { transport: "watch", client: None };
@@ -152,8 +158,9 @@ impl Gateway {
             }
             books.start(self.starter());
         }
+        let walk = Walk::new(&self.audit, &ROUNDS);
         let looks = unseen.into_values().map(async |(mount, references)| {
-            let seen = self.look(mount, &references).await;
+            let seen = self.look(&walk, mount, &references).await;
             let mut books = self.watching.books();
             for (reference, seen) in references.iter().zip(seen) {
                 seen.into_iter().for_each(|seen| books.saw_first(&format!("{}{reference}", mount.base), seen));
@@ -203,7 +210,9 @@ impl Gateway {
                 if is_change && !is_known {
                     group.print = Some(Print::empty());
                 }
-                if group.print.as_ref().is_none_or(|print| print.id != mount.loaded.id()) {
+                let id = mount.loaded.id();
+                let is_looked_at = group.looked_at == Some(id);
+                if group.print.as_ref().is_none_or(|print| print.id != id) && !is_looked_at {
                     group.wake.notify_one();
                 }
             }
@@ -229,12 +238,16 @@ impl Gateway {
     }
 
     /// How `references` of `mount` are now; none where that could not be found out.
-    async fn look(&self, mount: &Arc<Mount>, references: &[String]) -> Vec<Option<Seen>> {
+    async fn look(&self, walk: &Walk, mount: &Arc<Mount>, references: &[String]) -> Vec<Option<Seen>> {
         let mut seen = Vec::with_capacity(references.len());
         if !mount.revises {
             for reference in references {
-                let alone = (&mut Round::default(), "");
-                let read = self.read_alone(&ROUNDS, mount, reference.clone(), ready(()), alone).await;
+                let operation = Operation::Read { reference: reference.clone() };
+                let read = match self.call_in(walk, mount, &operation, None).await {
+                    Ok(Answer::Reading(reading)) => check::reading(reading, reference, mount),
+                    Ok(_) => Err(Answer::to_another()),
+                    Err(error) => Err(error),
+                };
                 seen.push(match read {
                     Ok(reading) => Some(hash_of_contents(&reading)),
                     Err(ReadError::NotFound) => Some(Seen::Gone),
@@ -247,7 +260,7 @@ impl Gateway {
         let mut rest = references;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(chunk.min(rest.len()));
-            match self.revisions(&ROUNDS, mount, now.to_vec()).await {
+            match self.revisions(walk, mount, now.to_vec()).await {
                 Ok(revisions) => seen.extend(revisions.iter().map(|one| match one {
                     Ok(revision) => Some(hash_of(revision)),
                     Err(ReadError::NotFound) => Some(Seen::Gone),
@@ -265,45 +278,57 @@ impl Gateway {
         seen
     }
 
-    /// One round: what is watched of `mount`, and its list if it is time for that.
-    async fn round(&self, mount: &Arc<Mount>, with_list: bool) {
+    /// One round: what is watched of `mount`, and its list if it is time for that. Says whether anything had changed.
+    async fn round(&self, walk: &Walk, mount: &Arc<Mount>, with_list: bool) -> bool {
         let (uris, wants_list) = {
-            let books = self.watching.books();
-            let Some(group) = books.groups.get(&mount.name) else { return };
-            (group.uris.iter().cloned().collect::<Vec<_>>(), books.wants_lists())
+            let mut books = self.watching.books();
+            let wants_list = with_list && books.wants_lists();
+            let Some(group) = books.groups.get_mut(&mount.name) else { return false };
+            group.looked_at = wants_list.then(|| mount.loaded.id());
+            (group.uris.iter().cloned().collect::<Vec<_>>(), wants_list)
         };
+        let mut is_change = false;
         let watched = uris.into_iter().filter_map(|uri| {
             let reference = uri.strip_prefix(mount.base.as_str())?.to_owned();
             Some((uri, reference))
         });
         let (uris, references): (Vec<_>, Vec<_>) = watched.unzip();
-        let seen = self.look(mount, &references).await;
+        let seen = self.look(walk, mount, &references).await;
         for ((uri, reference), seen) in uris.iter().zip(&references).zip(seen) {
             let Some(seen) = seen else { continue };
             let mut books = self.watching.books();
             if books.differs(uri, seen) {
                 // Whoever is told reads anew.
                 self.answers.forget(&answers::key(mount, reference));
-                books.saw(uri, seen);
+                is_change |= books.saw(uri, seen);
             }
         }
-        if !with_list || !wants_list {
-            return;
+        if !wants_list {
+            return is_change;
         }
         let before = self.watching.books().groups.get(&mount.name).and_then(|group| group.print.clone());
-        let Some(print) = self.print(mount, before.as_ref()).await else { return };
+        let print = self.print(walk, mount, before.as_ref()).await;
         let mut books = self.watching.books();
-        let Some(group) = books.groups.get_mut(&mount.name) else { return };
+        let Some(group) = books.groups.get_mut(&mount.name) else { return is_change };
+        group.looked_at = None;
+        let Some(print) = print else { return is_change };
         if group.print.replace(print.clone()).is_some_and(|before| before.digest != print.digest) {
             books.list_changed();
+            is_change = true;
         }
+        is_change
     }
 
     /// What is served of the list of `mount` now; none where that could not be found out.
-    async fn print(&self, mount: &Arc<Mount>, before: Option<&Print>) -> Option<Print> {
+    async fn print(&self, walk: &Walk, mount: &Arc<Mount>, before: Option<&Print>) -> Option<Print> {
         let by = Instant::now() + self.list_time.min(LIST_TIME);
-        let resources = self.listed_anew::<Resource>(mount, by).await?;
-        let templates = self.listed_anew::<Template>(mount, by).await?;
+        // The first print is of the list that clients are given now.
+        if before.is_some_and(|before| before.id == mount.loaded.id()) {
+            mount.lists.0.current().iter().for_each(|kept| kept.doubt());
+            mount.lists.1.current().iter().for_each(|kept| kept.doubt());
+        }
+        let resources = self.listed_now::<Resource>(walk, mount, by).await?;
+        let templates = self.listed_now::<Template>(walk, mount, by).await?;
         let lists = (resources.id(), templates.id());
         if let Some(before) = before.filter(|before| before.id == mount.loaded.id() && before.lists == lists) {
             return Some(before.clone());
@@ -321,11 +346,38 @@ impl Gateway {
         Some(Print { id: mount.loaded.id(), lists, digest })
     }
 
-    async fn listed_anew<T: Listed>(&self, mount: &Arc<Mount>, by: Instant) -> Option<Arc<Kept<T>>> {
-        T::slot(mount).current().iter().for_each(|kept| kept.doubt());
-        let kept = self.listing::<T>(&ROUNDS, mount, None, by).await;
-        let is_filled = self.fill(&ROUNDS, mount, &kept, COMPARED, by).await;
+    async fn listed_now<T: Listed>(&self, walk: &Walk, mount: &Arc<Mount>, by: Instant) -> Option<Arc<Kept<T>>> {
+        let kept = self.listing::<T>(walk, mount, None, by).await;
+        let is_filled = self.fill(walk, mount, &kept, COMPARED, by).await;
         (is_filled && !kept.has_failed()).then_some(kept)
+    }
+}
+
+/// The looks at one mount, as they go on record: at once when something had changed, or something new went wrong; else they
+/// are counted.
+struct Looks {
+    walk: Walk,
+    /// What is known to go wrong.
+    wrongs: HashSet<u64>,
+    written: Instant,
+}
+
+impl Looks {
+    fn new(gateway: &Gateway) -> Self {
+        Self { walk: Walk::new(&gateway.audit, &ROUNDS), wrongs: HashSet::new(), written: Instant::now() }
+    }
+
+    fn end_round(&mut self, is_change: bool) {
+        let is_due = self.written.elapsed() >= COUNTED;
+        if is_due || self.wrongs.len() > MOST_WRONGS {
+            self.wrongs.clear();
+        }
+        let before = self.wrongs.len();
+        self.wrongs.extend(self.walk.wrongs());
+        if is_change || is_due || self.wrongs.len() > before {
+            self.walk.write();
+            self.written = Instant::now();
+        }
     }
 }
 
@@ -333,8 +385,11 @@ impl Gateway {
 async fn attend(weak: Weak<Gateway>, name: MountName, wake: Arc<Notify>) {
     let mut directories = Directories { of: None, watched: Vec::new(), are_whole: false };
     let mut list_at = Instant::now();
+    let mut looks: Option<Looks> = None;
     loop {
         let Some(gateway) = weak.upgrade() else { return };
+        // Whatever woke this task is looked at in this round.
+        let _ = wake.notified().now_or_never();
         let Some(mount) = gateway.catalog.snapshot().find(&name).cloned() else {
             drop(gateway);
             wake.notified().await;
@@ -345,7 +400,9 @@ async fn attend(weak: Weak<Gateway>, name: MountName, wake: Arc<Notify>) {
         }
         let settings = gateway.watching.settings.clone();
         let with_list = Instant::now() >= list_at;
-        gateway.round(&mount, with_list).await;
+        let looks = looks.get_or_insert_with(|| Looks::new(&gateway));
+        let is_change = gateway.round(&looks.walk, &mount, with_list).await;
+        looks.end_round(is_change);
         // Where nothing is told, the whole content is looked at, which costs more.
         let mut pauses =
             if mount.revises { (settings.poll, settings.lists) } else { (settings.reread, settings.reread) };

@@ -9,6 +9,7 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
+use super::walk::Walk;
 use super::{Gateway, Listing};
 use crate::model::{Body, Caller, Guard, MountName, Resource, text};
 
@@ -183,8 +184,9 @@ impl Gateway {
         let searchable = |name: &MountName| snapshot.find(name).is_some_and(|mount| mount.search);
         let (mut candidates, mut unread) = (Vec::new(), 0usize);
         let mut start = None;
+        let walk = Walk::new(&self.audit, caller);
         loop {
-            let listed = timeout_at(by, self.list::<Resource>(caller, start, search.only.as_ref())).await;
+            let listed = timeout_at(by, self.list_in::<Resource>(&walk, start, search.only.as_ref())).await;
             let Ok(Listing { entries, next, notices }) = listed else {
                 found.gaps.push(format!("resources beyond the first {}: there was no time", found.entries));
                 break;

@@ -71,6 +71,8 @@ struct Watched {
 pub(super) struct Group {
     pub(super) uris: HashSet<Arc<str>>,
     pub(super) print: Option<Print>,
+    /// The mount whose list is being looked at now.
+    pub(super) looked_at: Option<MountId>,
     pub(super) wake: Arc<Notify>,
     task: Option<AbortHandle>,
 }
@@ -230,7 +232,7 @@ impl Books {
 
     /// The group of a mount, made where it is missing.
     pub(super) fn group(&mut self, mount: &MountName) -> &mut Group {
-        let new = || Group { uris: HashSet::new(), print: None, wake: Arc::default(), task: None };
+        let new = || Group { uris: HashSet::new(), print: None, looked_at: None, wake: Arc::default(), task: None };
         self.groups.entry(mount.clone()).or_insert_with(new)
     }
 

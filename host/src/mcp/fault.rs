@@ -119,6 +119,12 @@ pub(crate) fn busy(why: &str) -> ErrorData {
     to_error(Fault { error: ReadError::Busy(why.to_owned()), mount: None, uri: None })
 }
 
+/// belljar shuts down, before the request was done or could begin.
+pub(super) fn stopping() -> ErrorData {
+    let why = "belljar is shutting down; ask again once it serves".to_owned();
+    to_error(Fault { error: ReadError::Unavailable(why), mount: None, uri: None })
+}
+
 /// The request was withdrawn.
 pub(super) fn cancelled() -> ErrorData {
     ErrorData::internal_error(ReadError::Cancelled.to_string(), with_kind(ReadError::Cancelled.kind()))

@@ -27,6 +27,7 @@ use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::answer::{Answer, Untaken};
@@ -35,7 +36,7 @@ use self::house::{Guest, House, Stage};
 use self::session::InFlight;
 use self::short::Own;
 use self::wire::Wire;
-use super::{DRAIN, MAX_MESSAGE, message};
+use super::{DRAIN, LAST_ANSWERS, MAX_MESSAGE, message};
 use crate::mcp::Handler;
 use crate::mcp::plain::{Nobody, Plain};
 use crate::mcp::subscriptions::Ready;
@@ -61,7 +62,7 @@ pub struct Bounds {
     pub write: Duration,
     /// Bytes of large answers that may wait to be taken, over all connections.
     pub untaken: usize,
-    /// How long answers under way may take after a stop was asked for.
+    /// How long requests under way may go on after a stop was asked for.
     pub drain: Duration,
     /// Whether plain requests go the short way: without it rmcp serves everything, and says the same at several times the
     /// cost.
@@ -99,7 +100,10 @@ struct Front {
     cancel: CancellationToken,
 }
 
-/// Serves on `listener` until `stop`, then lets answers under way finish.
+/// How long streams may take to end when all is over.
+const STREAMS: Duration = Duration::from_millis(200);
+
+/// Serves on `listener` until `stop`. Requests under way may finish for a while; then they are stopped. Each is answered.
 ///
 /// # Errors
 /// When the listener fails for good.
@@ -198,8 +202,19 @@ pub async fn serve(
     }
     drop(listener);
     handler.close();
-    if tokio::time::timeout(bounds.drain, graceful.shutdown()).await.is_err() {
-        tracing::info!("some answers were still under way when belljar stopped");
+    let mut shut = std::pin::pin!(graceful.shutdown());
+    let mut shut_by = async |by| tokio::time::timeout_at(by, shut.as_mut()).await.is_ok();
+    let by = Instant::now() + bounds.drain;
+    let is_idle = tokio::time::timeout_at(by, handler.idle()).await.is_ok();
+    if !is_idle {
+        handler.stop();
+    }
+    // Streams of sessions have no end of their own.
+    if !shut_by(by + LAST_ANSWERS).await {
+        cancel.cancel();
+        if !shut_by(Instant::now() + STREAMS).await {
+            tracing::info!("some answers were not taken when belljar stopped");
+        }
     }
     cancel.cancel();
     Ok(())

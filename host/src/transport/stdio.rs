@@ -19,14 +19,15 @@ use tokio_util::sync::CancellationToken;
 
 use self::short::Short;
 use super::message::Refused;
-use super::{DRAIN, MAX_MESSAGE, message};
+use super::{DRAIN, LAST_ANSWERS, MAX_MESSAGE, message};
 use crate::mcp::outbox::Outbox;
 use crate::mcp::plain::Plain;
 use crate::mcp::subscriptions::Door;
 use crate::mcp::{Handler, fault};
 use crate::model::Guard;
 
-/// Serves until standard input ends or `stop` does, then lets answers under way finish.
+/// Serves until standard input ends or `stop` does. Requests under way may finish for [`DRAIN`]; then they are stopped. Each is
+/// answered.
 ///
 /// # Errors
 /// When the first message is not one that opens a connection, or the streams fail.
@@ -46,17 +47,20 @@ pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(
         let _ = peer.set(service.peer().clone());
         service.waiting().await.map(|_| ()).map_err(|error| format!("the connection failed: {error}"))
     };
+    let farewell = async {
+        tokio::select! {
+            () = stop => handler.close(),
+            // What was read before is begun: a script may still take the answers.
+            () = ended.notified() => handler.end_subscriptions(),
+        }
+        if tokio::time::timeout(DRAIN, pending.answered()).await.is_err() {
+            handler.stop();
+            let _ = tokio::time::timeout(LAST_ANSWERS, pending.answered()).await;
+        }
+    };
     tokio::select! {
         served = served => served,
-        () = async {
-            stop.await;
-            handler.close();
-            let _ = tokio::time::timeout(DRAIN, pending.answered()).await;
-        } => Ok(()),
-        () = async {
-            ended.notified().await;
-            let _ = tokio::time::timeout(FAREWELL, pending.answered()).await;
-        } => Ok(()),
+        () = farewell => Ok(()),
     }
 }
 
@@ -74,10 +78,6 @@ pub struct Lines<R, W> {
     /// Told when the input has ended.
     ended: Arc<Notify>,
 }
-
-/// How long answers under way may take after the client closed its end: a script may still read them, most clients are
-/// gone.
-const FAREWELL: std::time::Duration = std::time::Duration::from_millis(1500);
 
 /// What a connection still owes its client.
 #[derive(Default)]

@@ -48,7 +48,7 @@ fn what_was_listed_comes_back_page_by_page() {
     let mut filling = Filling::default();
     let snapshot = Snapshot::default();
     kept.add((&mount, &snapshot), &mut filling, entries(0..10), Some("more".to_owned()));
-    assert_eq!((kept.len(), kept.is_ended(), filling.cursor.as_deref()), (10, false, Some("more")));
+    assert_eq!((kept.len(), kept.is_ended(), filling.paging.cursor()), (10, false, Some("more")));
     kept.add((&mount, &snapshot), &mut filling, entries(10..15), None);
     assert!(kept.is_ended() && kept.stands());
     let (first, to) = walk(&kept, &mount, 0, 8);

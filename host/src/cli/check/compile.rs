@@ -38,7 +38,7 @@ struct Compiled {
 }
 
 pub(in crate::cli) fn run(at: &Where, files: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
-    crate::cli::start_log(if as_json { "error" } else { "warn,belljar::compiling=info" });
+    crate::cli::log::start(if as_json { "error" } else { "warn,belljar::compiling=info" });
     let mut config = open::config(at, &[], Pinning::Look)?;
     let files = if files.is_empty() { of_directory(&config.plugins)? } else { files.to_vec() };
     // Before the wall: they may lie anywhere.

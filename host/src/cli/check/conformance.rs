@@ -12,7 +12,7 @@ use crate::cli::{Failure, Where, caller, open, wall};
 use crate::gateway::conformance::{Report, Verdict};
 
 pub(in crate::cli) fn run(at: Where, file: &Path, as_json: bool) -> Result<ExitCode, Failure> {
-    crate::cli::start_log("error,belljar::compiling=info");
+    crate::cli::log::start("error,belljar::compiling=info");
     let name = file.file_name().and_then(|name| name.to_str()).filter(|name| name.ends_with(".wasm"));
     let name = name.ok_or_else(|| {
         Failure::Misused(format!("\"{}\" is not the name of a component; expected FILE.wasm", file.display()))

@@ -7,7 +7,7 @@ use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::cli::log_filter;
+use crate::cli::log::{self as shared, Log};
 
 /// What is in it by default.
 const DEFAULT: &str = "warn,belljar::guest=info,belljar::compiling=info,rmcp=error";
@@ -15,11 +15,12 @@ const DEFAULT: &str = "warn,belljar::guest=info,belljar::compiling=info,rmcp=err
 /// Starts the log, on standard error.
 pub(super) fn start() {
     let log = tracing_subscriber::fmt()
-        .with_env_filter(log_filter(DEFAULT))
-        .with_writer(std::io::stderr)
+        .with_env_filter(shared::filter(DEFAULT))
+        .with_writer(Log)
         .with_ansi(false)
         .event_format(Plain);
     let _ = log.try_init();
+    shared::flow();
 }
 
 /// One line: who speaks, and what is said.

@@ -147,7 +147,7 @@ async fn end(child: &mut Child) -> io::Result<ExitStatus> {
         let _ = signal(Signal::KILL);
         return status;
     }
-    let _ = writeln!(io::stderr().lock(), "belljar: the build does not end by itself; it is killed");
+    crate::cli::log::say("the build does not end by itself; it is killed");
     let _ = signal(Signal::KILL);
     child.wait().await
 }

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use super::{Check, Probe, shown};
-use crate::catalog::listing::{Listed, check_cursor};
+use crate::catalog::listing::Listed;
+use crate::catalog::paging::Paging;
 use crate::model::template::variables;
 use crate::model::{Annotations, Answer, Icon, Meta, Operation, Page, ReadError, Resource, Template};
 
@@ -42,20 +43,20 @@ impl Probe<'_> {
     /// Whether the list comes to an end.
     async fn walks(&mut self) -> bool {
         let mut check = Check::new("paging ends");
-        let (mut cursor, mut seen, mut pages) = (None, HashSet::new(), 0);
+        let (mut paging, mut seen) = (Paging::default(), HashSet::new());
         let is_whole = loop {
-            let Some(page) = self.page(cursor.clone(), &mut check).await else { break false };
-            pages += 1;
+            let Some(page) = self.page(paging.cursor().map(str::to_owned), &mut check).await else { break false };
+            let new = page.resources.iter().filter(|entry| seen.insert(entry.key().to_owned())).count();
             self.resources.extend(page.resources);
-            let Some(next) = page.next else { break true };
-            if let Err(error) = check_cursor(&next, cursor.as_deref(), pages) {
-                check.bad(error.to_string());
-                break false;
+            match paging.turn(new, page.next) {
+                Ok(true) => {}
+                Ok(false) => break true,
+                Err(why) => {
+                    check.bad(format!("{why}; the rest is not served"));
+                    break false;
+                }
             }
-            if !seen.insert(next.clone()) {
-                check.bad(format!("after {pages} pages list-resources gave the cursor {} again", shown(&next)));
-                break false;
-            }
+            let pages = paging.pages();
             if pages >= MOST_PAGES || self.resources.len() >= MOST_ENTRIES {
                 check.warn(format!(
                     "there are more than {pages} pages with {} resources; the rest was not looked at: larger pages, or fewer entries and a template",
@@ -63,8 +64,8 @@ impl Probe<'_> {
                 ));
                 break false;
             }
-            cursor = Some(next);
         };
+        let pages = paging.pages();
         self.found(check.finding(format!("{} resources on {pages} pages", self.resources.len())));
         is_whole
     }

@@ -1,0 +1,117 @@
+//! What is queued is written, what is lost is counted, and nobody waits for a stream that has stalled.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use super::super::Consented;
+use super::*;
+use crate::model::error::{Bound, Limit};
+use crate::model::{Caller, Digest, MountName, ReadError, Trail, Usage, Verdict};
+
+#[derive(Clone, Default)]
+struct Shared {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    is_stalled: Arc<AtomicBool>,
+    is_broken: Arc<AtomicBool>,
+}
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        while self.is_stalled.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if self.is_broken.load(Ordering::SeqCst) {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        // A piece at a time, so that a batch is cut anywhere.
+        let taken = bytes.len().min(1000);
+        self.bytes.lock().unwrap().extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn lines(&self) -> Vec<serde_json::Value> {
+        let text = String::from_utf8(self.bytes.lock().unwrap().clone()).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+fn record() -> Record {
+    let mut trail = Trail::default();
+    trail.add("http", "GET https://x\n/", Verdict::Denied, || Some("cure".into()));
+    trail.add("http", "GET https://x\n/", Verdict::Denied, || None);
+    Record {
+        at: SystemTime::UNIX_EPOCH,
+        caller: Caller { transport: "stdio", client: Some("c 1".into()) },
+        mount: Some(MountName::new("m").unwrap()),
+        digest: Some(Digest::of(b"x")),
+        operation: "read",
+        reference: Some("a\nb".into()),
+        served_from: None,
+        calls: 1,
+        outcome: Err(ReadError::Exhausted(Limit { bound: Bound::Time, used: 7, cap: 5 })),
+        usage: Usage { fuel: 1, time: Duration::from_micros(2), cpu: Duration::from_micros(1), memory: 3, bytes: 4 },
+        trail,
+        consent: Consented::default(),
+    }
+}
+
+#[tokio::test]
+async fn one_line_a_record_nothing_lost_while_the_writer_gets_on() {
+    let out = Shared::default();
+    let sink = Sink::to_writer(out.clone()).unwrap();
+    for _ in 0..40_000 {
+        sink.room().await;
+        sink.record(record());
+    }
+    drop(sink);
+    let lines = out.lines();
+    assert_eq!(lines.len(), 40_000, "more than the queue holds");
+    assert_eq!(lines[0]["outcome"], "limit");
+    assert_eq!(lines[0]["limit"], serde_json::json!({"name": "time", "used": 7, "cap": 5}));
+    assert_eq!(lines[0]["denials"][0]["times"], 2);
+    assert_eq!(lines[0]["usage"]["micros"], 2);
+    assert_eq!(lines[0]["usage"]["cpu_micros"], 1);
+    assert_eq!(lines[0]["time"], "1970-01-01T00:00:00.000Z");
+    assert!(lines[0]["calls"].is_null(), "one call is not counted");
+}
+
+#[tokio::test]
+async fn a_stalled_or_failing_stream_holds_nobody_and_every_loss_is_counted() {
+    for is_stalled in [true, false] {
+        let out = Shared::default();
+        out.is_stalled.store(is_stalled, Ordering::SeqCst);
+        out.is_broken.store(!is_stalled, Ordering::SeqCst);
+        let sink = Sink::to_writer(out.clone()).unwrap();
+        let count = 3 * MOST;
+        for _ in 0..count {
+            // Ends, although nothing is ever written.
+            sink.room().await;
+            sink.record(record());
+        }
+        out.is_stalled.store(false, Ordering::SeqCst);
+        out.is_broken.store(false, Ordering::SeqCst);
+        drop(sink);
+        let lines = out.lines();
+        let lost: u64 = lines.iter().filter_map(|line| line["lost"].as_u64()).sum();
+        let written = lines.iter().filter(|line| line["operation"] == "read").count();
+        assert!(lost > 0 && written > QUEUE, "{written} written, {lost} lost");
+        assert_eq!(written as u64 + lost, count as u64, "each is written or counted");
+    }
+}
+
+#[test]
+fn the_end_does_not_wait_for_a_stalled_stream() {
+    let out = Shared::default();
+    out.is_stalled.store(true, Ordering::SeqCst);
+    let sink = Sink::to_writer(out.clone()).unwrap();
+    sink.record(record());
+    sink.finish(Duration::from_millis(20));
+    drop(sink);
+    out.is_stalled.store(false, Ordering::SeqCst);
+}

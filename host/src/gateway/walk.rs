@@ -1,0 +1,86 @@
+//! One record for a walk: a list that is fetched page by page, a search, or the looks at what is watched are many calls, and
+//! one line for each mount and operation, with their number and what they used together.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::audit::{Record, Sink};
+use crate::catalog::Mount;
+use crate::model::{Caller, Operation, ReadError, Verdict};
+
+/// Gathers the records of one walk; written when it goes out of scope, however that ends.
+pub(super) struct Walk {
+    audit: Sink,
+    caller: Caller,
+    /// One for each mount and operation.
+    records: Mutex<Vec<Record>>,
+}
+
+impl Walk {
+    /// A walk for `caller`.
+    pub(super) fn new(audit: &Sink, caller: &Caller) -> Self {
+        Self { audit: audit.clone(), caller: caller.clone(), records: Mutex::default() }
+    }
+
+    /// Who walks.
+    pub(super) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Where it will be recorded.
+    pub(super) fn audit(&self) -> &Sink {
+        &self.audit
+    }
+
+    fn records(&self) -> MutexGuard<'_, Vec<Record>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a call.
+    pub(super) fn add(&self, record: Record) {
+        let mut records = self.records();
+        let same = |one: &&mut Record| {
+            one.operation == record.operation && one.mount == record.mount && one.digest == record.digest
+        };
+        match records.iter_mut().find(same) {
+            Some(one) => one.join(record),
+            None => records.push(record),
+        }
+    }
+
+    /// Notes that what `mount` answered in the walk cannot be right, although each of its calls was.
+    pub(super) fn ends_in(&self, mount: &Mount, operation: &Operation, error: ReadError) {
+        let mut records = self.records();
+        let mut own = records.iter_mut();
+        if let Some(one) =
+            own.find(|one| one.operation == operation.name() && one.mount.as_ref() == Some(&mount.name))
+        {
+            one.outcome = Err(error);
+        }
+    }
+
+    /// Writes what was gathered, and goes on with nothing.
+    pub(super) fn write(&self) {
+        let records = std::mem::take(&mut *self.records());
+        records.into_iter().for_each(|record| self.audit.record(record));
+    }
+
+    /// What went wrong since the last write, a hash for each operation: how it failed, and what it was refused.
+    pub(super) fn wrongs(&self) -> Vec<u64> {
+        let wrong = |record: &Record| {
+            let error = record.outcome.as_ref().err().map(ReadError::kind);
+            let refused = record.trail.decisions().iter().filter(|one| one.verdict != Verdict::Allowed);
+            let refused: Vec<_> = refused.map(|one| (one.grant, &one.what)).collect();
+            let mut hasher = DefaultHasher::new();
+            (record.operation, error, &refused).hash(&mut hasher);
+            (error.is_some() || !refused.is_empty()).then(|| hasher.finish())
+        };
+        self.records().iter().filter_map(wrong).collect()
+    }
+}
+
+impl Drop for Walk {
+    fn drop(&mut self) {
+        self.write();
+    }
+}
