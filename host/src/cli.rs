@@ -9,7 +9,9 @@ mod compiler;
 mod dev;
 mod flags;
 mod grant;
+mod inherited;
 mod inspect;
+mod keys;
 mod list;
 mod live;
 mod new;
@@ -19,6 +21,7 @@ mod pins;
 mod read;
 mod revoke;
 mod serve;
+mod serving;
 mod store;
 mod trust;
 mod wall;
@@ -294,6 +297,10 @@ pub fn main() -> ExitCode {
     if let Err(why) = unguard() {
         let _ = writeln!(std::io::stderr().lock(), "belljar: {why}");
         return ExitCode::from(2);
+    }
+    // What builds and follows a project starts the author's own programs, with whatever they were given.
+    if !matches!(command.verb, Verb::Dev { .. } | Verb::New { .. }) {
+        inherited::close();
     }
     let result = match command.verb {
         Verb::Compile => return compiler::child(),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::keys::{Keys, Shared};
 use super::live::{self, Live};
 use super::outside::Outside;
 use super::pins::Pinning;
@@ -34,10 +35,11 @@ pub(super) fn run(at: &Where, dev: bool, http: Option<SocketAddr>) -> Result<Exi
     let config = open::config(at, own.as_slice(), Pinning::unless_dev(dev, Pinning::Pin))?;
     let outside = Arc::new(Outside::start(at)?);
     let mut live = Live::new(at, (&config, seen), own.into_iter().collect(), dev, outside)?;
-    let wall = wall::raise(&config, None)?;
+    let keys = Keys::read(at, &config, Shared::Used)?;
+    let wall = wall::raise(&config, &keys, None)?;
     live.within.clone_from(&wall.within);
     let runtime = wall.runtime()?;
-    let served = runtime.block_on(serve(config, listener, live));
+    let served = runtime.block_on(serve(config, keys, listener, live));
     // Ends what is still running, so that its records are written.
     runtime.shutdown_timeout(END);
     served.map(|()| ExitCode::SUCCESS)
@@ -60,7 +62,7 @@ pub(super) fn listen(address: SocketAddr) -> Result<StdListener, Failure> {
     bound.and_then(TcpListener::into_std).map_err(fail)
 }
 
-async fn serve(config: Config, listener: Option<StdListener>, live: Live) -> Result<(), Failure> {
+async fn serve(config: Config, keys: Keys, listener: Option<StdListener>, live: Live) -> Result<(), Failure> {
     tokio::spawn(keep_timers_cheap());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -73,7 +75,7 @@ async fn serve(config: Config, listener: Option<StdListener>, live: Live) -> Res
     let listener = listener.map(TcpListener::from_std).transpose()?;
     let has_tools = config.tools;
     let keeper: Arc<dyn Keeper> = live.outside.clone();
-    let opened = open::open(config, false, Some(keeper), Some(live))?;
+    let opened = open::open(config, keys, false, Some(keeper), Some(live))?;
     let cursors = Arc::new(Cursors::new(&opened.key));
     match listener {
         None => {

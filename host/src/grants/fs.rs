@@ -119,11 +119,16 @@ impl Grant for Fs {
     }
 
     fn describe(config: &Config) -> Vec<String> {
-        let describe = |(guest, granted): (&String, &config::Granted)| {
-            let asked = if granted.ask { ", asked for first" } else { "" };
-            format!("{guest} = {} (read-only{asked})", granted.path.display())
-        };
-        config.0.iter().map(describe).collect()
+        config.0.iter().map(|(guest, granted)| described(guest, granted, granted.ask)).collect()
+    }
+
+    fn unasked(config: &Config) -> Vec<(String, String)> {
+        let asked = config.0.iter().filter(|(_, granted)| granted.ask);
+        asked.map(|(guest, granted)| (described(guest, granted, true), described(guest, granted, false))).collect()
+    }
+
+    fn place_of(config: &Config, what: &str, ambient: &Ambient) -> Option<PathBuf> {
+        place::find(&config.0.get(what)?.path, ambient).ok()
     }
 
     fn in_words(config: &Config) -> Vec<String> {
@@ -197,6 +202,12 @@ fn new_dir(dir: std::fs::File) -> Dir {
     // Operations run on the thread that polls the call: cheap, and safe because nothing that can stall is opened on
     // the front (a mount that may stall has threads of its own).
     Dir::new(dir, FsPerms::ReadOnly, OpenMode::READ, true)
+}
+
+/// A directory, in the operator's words; `is_asked`: whether it must be asked for.
+fn described(guest: &str, granted: &config::Granted, is_asked: bool) -> String {
+    let asked = if is_asked { ", asked for first" } else { "" };
+    format!("{guest} = {} (read-only{asked})", granted.path.display())
 }
 
 fn directories<T: View>(mut store: StoreContextMut<'_, T>) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {

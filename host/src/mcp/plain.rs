@@ -17,7 +17,7 @@ use rmcp::transport::Transport;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{Handler, consent, line};
+use super::{Handler, consent, fault, line};
 use crate::gateway::Read;
 
 /// A request that reads or lists.
@@ -134,10 +134,18 @@ impl Transport<RoleServer> for Silence {
     }
 }
 
+/// The answer to a plain request.
+pub struct Answer {
+    /// A whole message, without a line break.
+    pub message: Vec<u8>,
+    /// Whether it is the error of a client that cannot do what the request takes: over HTTP that has a status of its own.
+    pub lacks_capability: bool,
+}
+
 impl Handler {
     /// Answers a plain request, which is whole or of the session of `peer`, by a whole message without a line break. Dropping
     /// the future ends what runs for it; so does `withdrawn`.
-    pub async fn answer(&self, plain: Plain, peer: Peer<RoleServer>, withdrawn: CancellationToken) -> Vec<u8> {
+    pub async fn answer(&self, plain: Plain, peer: Peer<RoleServer>, withdrawn: CancellationToken) -> Answer {
         let Plain { id, what, meta } = plain;
         let mut context = RequestContext::new(id.clone(), peer);
         (context.ct, context.meta) = (withdrawn, meta);
@@ -145,7 +153,10 @@ impl Handler {
         let page = |cursor| PaginatedRequestParams::default().with_cursor(cursor);
         let answer = match what {
             What::Read(uri) => match self.read(&ReadResourceRequestParams::new(uri), &context).await {
-                Ok(Read::Given(reading, mount)) => return line::reading(id, reading, &mount, is_modern),
+                Ok(Read::Given(reading, mount)) => {
+                    return Answer { message: line::reading(id, reading, &mount, is_modern), lacks_capability: false };
+                }
+                Ok(Read::CannotAsk(fault)) => Err(fault::to_error(fault)),
                 Ok(Read::Asks(question)) => Ok(ServerResult::InputRequiredResult(consent::question(question))),
                 Err(error) => Err(if is_modern { modern(error) } else { error }),
             },
@@ -158,12 +169,14 @@ impl Handler {
                 Box::pin(self.handle_request(ClientRequest::ListResourceTemplatesRequest(request), context)).await
             }
         };
+        let lacks = |error: &ErrorData| error.code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY;
+        let lacks_capability = answer.as_ref().is_err_and(lacks);
         let message = match answer {
             Ok(result) => ServerJsonRpcMessage::response(result, id),
             Err(error) => ServerJsonRpcMessage::error(error, Some(id)),
         };
         // Our own types and rmcp's: that cannot fail.
-        serde_json::to_vec(&message).unwrap_or_default()
+        Answer { message: serde_json::to_vec(&message).unwrap_or_default(), lacks_capability }
     }
 }
 
