@@ -14,13 +14,15 @@ pub mod watch;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
 use crate::admission::budget::Budget;
-use crate::model::MountName;
+use crate::config::Ask;
+use crate::model::{Guard, MountName, reference, text};
 use kept::Shelves;
 pub use mount::{Mount, Refused, Source};
 pub use plan::{Found, find};
@@ -63,6 +65,8 @@ enum Place {
     Mount(usize),
     /// One's in quarantine. It keeps its names, so that no other mount can answer in its stead.
     Quarantined(usize),
+    /// One's that is being compiled, or cannot be served. It keeps its names as well.
+    Absent,
 }
 
 impl Snapshot {
@@ -70,7 +74,10 @@ impl Snapshot {
     pub fn new(mut mounts: Vec<Arc<Mount>>, mut refused: Vec<Refused>) -> Self {
         mounts.sort_by(|a, b| a.name.cmp(&b.name));
         refused.sort();
-        let bases = mounts.iter().enumerate().map(|(at, mount)| (mount.base.clone(), Place::Mount(at))).collect();
+        let absent = refused.iter().filter_map(|one| Some((one.base.clone()?, Place::Absent)));
+        let mut bases: HashMap<_, _> = absent.collect();
+        // A mount that goes on as it was may be refused what it was given since.
+        bases.extend(mounts.iter().enumerate().map(|(at, mount)| (mount.base.clone(), Place::Mount(at))));
         Self { mounts, bases, refused, quarantined: Vec::new(), compiling: Vec::new() }
     }
 
@@ -85,8 +92,11 @@ impl Snapshot {
 
     /// The same with these on their way.
     #[must_use]
-    pub fn with_compiling(self, mut compiling: Vec<Compiling>) -> Self {
+    pub fn with_compiling(mut self, mut compiling: Vec<Compiling>) -> Self {
         compiling.sort_by(|a, b| a.name.cmp(&b.name));
+        for one in &compiling {
+            self.bases.entry(one.base.clone()).or_insert(Place::Absent);
+        }
         Self { compiling, ..self }
     }
 
@@ -100,11 +110,61 @@ impl Snapshot {
             && self.compiling == other.compiling
     }
 
+    /// The mounts of `before` that may do more than those in their place here, or that are gone.
+    fn takes_back<'b>(&self, before: &'b Self) -> impl Iterator<Item = &'b Arc<Mount>> {
+        let holds = |mount: &Mount| !mount.written.is_empty() || mount.ask != Ask::Never;
+        before.mounts.iter().filter(move |old| {
+            holds(old) && self.find(&old.name).is_none_or(|new| !Arc::ptr_eq(old, new) && !old.is_within(new))
+        })
+    }
+
+    /// The absolute name that `reference` has in `mount`: every name that leaves for a client comes from here.
+    ///
+    /// # Errors
+    /// When that name, in any spelling, does not lead back to this very mount: whose it is.
+    pub fn name_in(&self, mount: &Mount, reference: &str) -> Result<String, String> {
+        let uri = format!("{}{reference}", mount.base);
+        if uri.len() > reference::MAX_URI {
+            return Err(format!("the URI \"{}\" is longer than {} bytes", text::excerpt(&uri, 80), reference::MAX_URI));
+        }
+        match self.owner(&uri) {
+            Owner::Mount(owner) if owner.name == mount.name && owner.base == mount.base => Ok(uri),
+            _ if !Guard::Namespace.is_on() => Ok(uri),
+            Owner::Mount(owner) => {
+                Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), owner.name))
+            }
+            Owner::Quarantined(one) => {
+                Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), one.name))
+            }
+            Owner::Nobody => {
+                Err(format!("\"{}\" belongs to another mount, which is not served now", text::excerpt(&uri, 80)))
+            }
+        }
+    }
+
+    /// Whose name `uri` is, however it is spelled: letters that are escaped without need name the same (RFC 3986, 6.2.2.2).
+    fn owner(&self, uri: &str) -> Owner<'_> {
+        let plain = reference::unescaped(uri);
+        let place = self.place(plain.as_ref());
+        match place.map(|(place, _)| place) {
+            Some(Place::Mount(at)) => self.mounts.get(at).map_or(Owner::Nobody, Owner::Mount),
+            Some(Place::Quarantined(at)) => self.quarantined.get(at).map_or(Owner::Nobody, Owner::Quarantined),
+            Some(Place::Absent) | None => Owner::Nobody,
+        }
+    }
+
+    /// Whether `uri` is spelled so that it is routed to another mount than the one whose name it is.
+    pub fn is_disguised(&self, uri: &str) -> bool {
+        let plain = reference::unescaped(uri);
+        let base = |uri: &str| self.place(uri).map(|(_, reference)| uri.len() - reference.len());
+        plain.as_ref() != uri && base(uri) != base(plain.as_ref()) && Guard::Namespace.is_on()
+    }
+
     /// The mount with the longest base that `uri` begins with, and the rest of `uri`.
     pub fn route<'u>(&self, uri: &'u str) -> Option<(&Arc<Mount>, &'u str)> {
         match self.place(uri)? {
             (Place::Mount(at), reference) => Some((self.mounts.get(at)?, reference)),
-            (Place::Quarantined(_), _) => None,
+            (Place::Quarantined(_) | Place::Absent, _) => None,
         }
     }
 
@@ -112,7 +172,7 @@ impl Snapshot {
     pub fn quarantined_at(&self, uri: &str) -> Option<&Quarantined> {
         match self.place(uri)? {
             (Place::Quarantined(at), _) => self.quarantined.get(at),
-            (Place::Mount(_), _) => None,
+            (Place::Mount(_) | Place::Absent, _) => None,
         }
     }
 
@@ -178,6 +238,18 @@ impl Snapshot {
     pub fn is_compiling(&self, uri: &str) -> bool {
         self.compiling.iter().any(|one| uri.starts_with(&one.base))
     }
+
+    /// Whether `mount` was given something since that takes a restart of belljar.
+    pub fn needs_restart(&self, mount: &MountName) -> bool {
+        self.refused.iter().any(|one| one.needs_restart && one.name == mount.as_str())
+    }
+}
+
+/// Whose a name is.
+enum Owner<'a> {
+    Mount(&'a Arc<Mount>),
+    Quarantined(&'a Quarantined),
+    Nobody,
 }
 
 /// The last bytes of what may be a base at the start of `uri`: a base ends in `/` or `:`.
@@ -189,13 +261,15 @@ fn ends(uri: &str) -> impl DoubleEndedIterator<Item = usize> + '_ {
 pub struct Catalog {
     snapshot: ArcSwap<Snapshot>,
     settled: Sender<bool>,
+    /// How often the configuration was read that the snapshot stands on.
+    read: AtomicU64,
     shelves: Arc<Shelves>,
 }
 
 impl Catalog {
     /// An empty one, whose listings count against `budget`.
     pub fn new(budget: Arc<Budget>) -> Self {
-        Self { snapshot: ArcSwap::default(), settled: Sender::new(false), shelves: Shelves::new(budget) }
+        Self { snapshot: ArcSwap::default(), settled: Sender::new(false), read: AtomicU64::new(0), shelves: Shelves::new(budget) }
     }
 
     /// The memory of listings.
@@ -215,6 +289,16 @@ impl Catalog {
         snapshot.forget_lists(&before);
         // Whoever waits for a mount looks again.
         self.settled.send_modify(|_| {});
+    }
+
+    /// Notes which reading of the configuration the snapshot stands on.
+    fn adopt(&self, read: u64) {
+        self.read.store(read, Ordering::Release);
+    }
+
+    /// Which reading of the configuration the snapshot stands on.
+    pub fn read(&self) -> u64 {
+        self.read.load(Ordering::Acquire)
     }
 
     /// Tells each time that a snapshot was put in place.

@@ -9,7 +9,9 @@ mod compiler;
 mod dev;
 mod flags;
 mod grant;
+mod inherited;
 mod inspect;
+mod keys;
 mod list;
 mod live;
 mod log;
@@ -22,6 +24,7 @@ mod read;
 mod record_file;
 mod revoke;
 mod serve;
+mod serving;
 mod store;
 mod trust;
 mod wall;
@@ -297,6 +300,10 @@ pub fn main() -> ExitCode {
     if let Err(why) = unguard() {
         log::say(&why);
         return ExitCode::from(2);
+    }
+    // What builds and follows a project starts the author's own programs, with whatever they were given.
+    if !matches!(command.verb, Verb::Dev { .. } | Verb::New { .. }) {
+        inherited::close();
     }
     // Before any wall is raised, and before anything is opened. Our own child processes need few.
     if !matches!(command.verb, Verb::Compile | Verb::Outside { .. }) {

@@ -49,8 +49,8 @@ pub enum Wall {
     Off,
 }
 
-/// Whether a person may be asked to allow a call what its mount does not hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Whether a person may be asked to allow a call what its mount does not hold. What comes later allows more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ask {
     /// Nobody is asked.
     #[default]
@@ -361,6 +361,13 @@ fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> 
     }
     let ask = read_ask(&mut section)?;
     let cache = live::read_cache(&mut section)?;
+    if ask != Ask::Never && cache.public {
+        return Err(format!(
+            "{0}cache-scope = \"public\": what a person allowed for one read is not for others, and this mount asks; remove  cache-scope  or  ask  from [{1}]",
+            section.path(),
+            section.path().trim_end_matches('.')
+        ));
+    }
     let search = section.take::<bool>("search", "true or false")?.unwrap_or(false);
     let limits = match section.section("limits")? {
         None => defaults.clone(),

@@ -65,6 +65,8 @@ pub enum Read {
     Given(Reading, Arc<Mount>),
     /// A question to whoever reads; the same read with the answer goes on.
     Asks(Question),
+    /// A failure for want of something that a person could allow, and whoever reads cannot be asked.
+    CannotAsk(Fault),
 }
 
 impl Gateway {
@@ -117,6 +119,7 @@ impl Gateway {
     pub async fn read(&self, caller: &Caller, uri: &str) -> Result<(Reading, Arc<Mount>), Fault> {
         match self.read_asking(caller, uri, Asking::default(), ready(())).await? {
             Read::Given(reading, mount) => Ok((reading, mount)),
+            Read::CannotAsk(fault) => Err(fault),
             Read::Asks(question) => {
                 let error = ReadError::Internal("a question to someone who cannot answer".to_owned());
                 Err(Fault { error, mount: Some(question.mount), uri: Some(question.uri) })
@@ -148,10 +151,15 @@ impl Gateway {
             }
         };
         let fault = |error| Fault { error, mount: Some(mount.name.clone()), uri: Some(uri.to_owned()) };
-        let mut round = self.consents.begin(asking, caller, uri, &mount).await.map_err(|error| {
+        let read = self.catalog.read();
+        let mut round = self.consents.begin(asking, caller, uri, &mount, read).await.map_err(|error| {
             record::refused(&self.audit, caller, uri, (Some(mount.name.clone()), Some(mount.digest)), &error);
             fault(error)
         })?;
+        // The answer did not come with its state.
+        if let Some(question) = round.question {
+            return Ok(Read::Asks(question));
+        }
         let read = match mount.ask {
             Ask::Never => self.read_shared(caller, &mount, reference, room, (&mut round, uri)).await,
             // What a person allows, or is asked, is between them and belljar.
@@ -161,6 +169,7 @@ impl Gateway {
             Some(question) => Ok(Read::Asks(question)),
             None => match read {
                 Ok(reading) => Ok(Read::Given(reading, mount)),
+                Err(error) if round.lacks_an_answer => Ok(Read::CannotAsk(fault(error))),
                 Err(error) => Err(fault(error)),
             },
         }
@@ -228,7 +237,10 @@ impl Gateway {
     ) -> Result<Reading, ReadError> {
         let operation = Operation::Read { reference };
         match self.call_asking(caller, mount, &operation, None, room, round).await? {
-            Answer::Reading(reading) => check::reading(reading, operation.reference().unwrap_or_default(), mount),
+            Answer::Reading(reading) => {
+                let asked = operation.reference().unwrap_or_default();
+                check::reading(reading, asked, mount, &self.catalog.snapshot())
+            }
             _ => Err(Answer::to_another()),
         }
     }
@@ -270,6 +282,10 @@ impl Gateway {
             });
         };
         reference::check(reference).map_err(|why| ReadError::BadUri(why.to_owned()))?;
+        if snapshot.is_disguised(uri) {
+            let why = "escapes letters that need none, and leads to another mount without that; write them plainly";
+            return Err(ReadError::BadUri(why.to_owned()));
+        }
         Ok((Arc::clone(mount), reference.to_owned()))
     }
 
@@ -294,8 +310,11 @@ impl Gateway {
         mount: &Arc<Mount>,
         completing: Completing,
     ) -> Result<Suggestions, ReadError> {
-        match self.call(caller, mount, &Operation::Complete(completing), None).await? {
-            Answer::Suggestions(given) => Ok(check::suggestions(given)),
+        let operation = Operation::Complete(completing);
+        match (self.call(caller, mount, &operation, None).await?, &operation) {
+            (Answer::Suggestions(given), Operation::Complete(asked)) => {
+                Ok(check::suggestions(given, asked, mount, &self.catalog.snapshot()))
+            }
             _ => Err(Answer::to_another()),
         }
     }
@@ -368,7 +387,7 @@ impl Gateway {
         let outcome = match self.admission.admit(&mount.gate, operation, by).await {
             Ok(permit) => match timeout_at(permit.deadline(), room).await {
                 Ok(()) => {
-                    let permit = permit.with_consent(self.consents.for_call(mount, round));
+                    let permit = permit.with_consent(self.consents.for_call(mount, round, self.catalog.read()));
                     let call = self.sandbox.call_noting(mount.loaded.id(), permit, operation.clone(), &recorder.trail);
                     let outcome = call.await;
                     let failed = outcome.result.as_ref().err();
@@ -381,8 +400,16 @@ impl Gateway {
             },
             Err(error) => Outcome::failed(error),
         };
-        let Outcome { result, usage, trail } = outcome;
-        let result = result.map_err(|error| check::explain(error, &trail, mount));
+        let Outcome { mut result, usage, trail } = outcome;
+        if mount.is_withdrawn() {
+            let why = "what it is granted changed while it was asked; ask again";
+            result = Err(ReadError::Unavailable(why.to_owned()));
+        }
+        let result = result.map_err(|error| {
+            let error = check::explain(error, &trail, mount);
+            let waits = matches!(error, ReadError::Denied { .. }) && self.catalog.snapshot().needs_restart(&mount.name);
+            if waits { check::waiting(error) } else { error }
+        });
         if let Err(error) = &result {
             self.consents.ask(round, caller, uri, mount, error, &trail);
             recorder.consent = round.on_record();

@@ -199,6 +199,16 @@ pub trait Grant {
     /// One line a thing held, in the operator's words.
     fn describe(config: &Self::Config) -> Vec<String>;
 
+    /// The lines of [`Grant::describe`] of what must be asked for, each with the line that it has where nobody is asked.
+    fn unasked(_config: &Self::Config) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// Where on this machine that is which a consent of this kind names; for whoever sits at it.
+    fn place_of(_config: &Self::Config, _what: &str, _ambient: &Ambient) -> Option<PathBuf> {
+        None
+    }
+
     /// What each thing held lets a provider do, in words that go on from "it can".
     fn in_words(config: &Self::Config) -> Vec<String>;
 
@@ -324,6 +334,23 @@ macro_rules! grants {
                 let mut all = Vec::new();
                 $(all.extend(<$kind as Grant>::ports(&self.$field));)*
                 all
+            }
+
+            /// The lines of [`Requested::describe`] of what must be asked for, each with the line that it has where nobody is.
+            pub fn unasked(&self) -> Vec<((&'static str, String), (&'static str, String))> {
+                let mut lines = Vec::new();
+                $(let kind = <$kind as Grant>::NAME;
+                let all = <$kind as Grant>::unasked(&self.$field).into_iter();
+                lines.extend(all.map(|(asked, plain)| ((kind, asked), (kind, plain))));)*
+                lines
+            }
+
+            /// Where on this machine that is which `consent` names; for whoever sits at it.
+            pub fn place_of(&self, consent: &Consent, ambient: &Ambient) -> Option<PathBuf> {
+                match consent.grant {
+                    $(<$kind as Grant>::NAME => <$kind as Grant>::place_of(&self.$field, &consent.what, ambient),)*
+                    _ => None,
+                }
             }
 
             /// What is granted, one line a thing, with the kind's name.

@@ -34,7 +34,7 @@ use rmcp::{RoleServer, ServerHandler};
 use crate::admission::budget::Budget;
 use crate::catalog::listing::{Listed, Position};
 use crate::gateway::{Gateway, Listing, Read};
-use crate::model::{Caller, Guard, Resource, Template, text};
+use crate::model::{Caller, Fault, Guard, Resource, Template, text};
 use cursor::Cursors;
 use outbox::Outbox;
 use stop::Stop;
@@ -61,6 +61,13 @@ struct Asked {
     is_modern: bool,
     /// Whether the peer's revision has links to resources among the contents of results.
     knows_links: bool,
+}
+
+impl Asked {
+    /// The error for whoever lacks what a person could allow, and cannot be asked.
+    fn cannot_ask(&self, fault: Fault) -> ErrorData {
+        if self.is_modern { fault::cannot_ask(fault) } else { fault::to_error(fault) }
+    }
 }
 
 impl Handler {
@@ -183,7 +190,10 @@ impl Handler {
             let (state, answers) = (request.request_state.as_deref(), request.input_responses.as_ref());
             let asking = consent::asking(&asked, state, answers, context)?;
             let read = self.gateway.read_asking(&asked.caller, &request.uri, asking, self.outbox.room());
-            read.await.map_err(fault::to_error)
+            match read.await.map_err(fault::to_error)? {
+                Read::CannotAsk(fault) => Err(asked.cannot_ask(fault)),
+                read => Ok(read),
+            }
         };
         self.run(context, Box::pin(work)).await
     }
@@ -238,6 +248,7 @@ impl ServerHandler for Handler {
         Ok(match self.read(&request, &context).await? {
             Read::Given(reading, mount) => wire::reading(reading, &mount, is_modern).into(),
             Read::Asks(question) => consent::question(question).into(),
+            Read::CannotAsk(fault) => return Err(fault::to_error(fault)),
         })
     }
 
@@ -277,10 +288,14 @@ impl ServerHandler for Handler {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         match self.has_tools {
+            // They are one page: no cursor is given for it.
+            true if request.is_some_and(|request| request.cursor.is_some()) => {
+                Err(fault::bad_cursor("was not given by this server for this list"))
+            }
             true => Ok(tools::all(is_modern(&context))),
             false => Err(fault::method_not_found("tools/list")),
         }

@@ -23,7 +23,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use cap_std::fs::Dir;
 use wasmtime::Engine;
 use wasmtime::component::{Component, Linker};
 
@@ -31,19 +30,17 @@ use crate::admission::Permit;
 use crate::grants::{self, Held, SharedTrail};
 use crate::model::{Digest, Guard, MountName, Operation, Outcome, ReadError, text};
 
-pub use compile::{Compile, NotCompiled, compile, read_capped};
+pub use compile::{Compile, Kept, NotCompiled, Signatures, compile, read_capped};
 pub use component::{NotAProvider, Profile};
 
 /// What a sandbox is made of.
 pub struct Options {
     /// Calls at once, over all mounts.
     pub calls: u32,
-    /// Where compiled code is kept; a directory that only this user can read and write. None: it is compiled anew each time.
-    pub cache: Option<Dir>,
+    /// Where compiled code is kept; directories that only this user can read and write. None: it is compiled anew each time.
+    pub cache: Option<Kept>,
     /// File descriptors that all calls together may hold: the process needs some to serve with.
     pub descriptors: usize,
-    /// What authenticates the cache.
-    pub key: [u8; 32],
     /// Compiles components.
     pub compiler: Arc<dyn Compile>,
 }
@@ -56,6 +53,11 @@ impl MountId {
     /// One that names no mount: a call to it is refused.
     pub fn none() -> Self {
         Self(0)
+    }
+
+    /// As a number: no other mount of this process has it, before or after.
+    pub fn number(self) -> u64 {
+        self.0
     }
 }
 
@@ -139,7 +141,7 @@ impl Sandbox {
         let ticker =
             engine::Ticker::start(&engine).map_err(|error| format!("cannot start the epoch thread: {error}"))?;
         let lanes = lane::Lanes::start().map_err(|error| format!("cannot start threads for long calls: {error}"))?;
-        let cache = options.cache.map(|dir| compile::Cache::new(dir, options.key, &engine));
+        let cache = options.cache.map(|kept| compile::Cache::new(kept, &engine));
         Ok(Self {
             engine,
             linker,

@@ -155,11 +155,11 @@ impl Listed for Resource {
     }
 
     fn belongs(&self, mount: &Mount, snapshot: &Snapshot) -> Result<(), String> {
-        absolute(&self.reference, mount, snapshot).map(drop)
+        snapshot.name_in(mount, &self.reference).map(drop)
     }
 
     fn place(mut self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String> {
-        self.reference = absolute(&self.reference, mount, snapshot)?;
+        self.reference = snapshot.name_in(mount, &self.reference)?;
         self.name = named(self.name, &self.reference);
         Ok(self)
     }
@@ -214,7 +214,13 @@ impl Listed for Template {
     fn belongs(&self, mount: &Mount, snapshot: &Snapshot) -> Result<(), String> {
         // The literal prefix is at least the mount's base; where it reaches into another mount's base, that mount answers
         // the reads, so that the template belongs to nobody.
-        absolute(self.template.split('{').next().unwrap_or_default(), mount, snapshot).map(drop)
+        let (literal, expression) = self.template.split_once('{').unwrap_or((&self.template, ""));
+        snapshot.name_in(mount, literal)?;
+        // What such an expression begins with is literal too.
+        match expression.chars().next().filter(|operator| "/.;?&".contains(*operator)) {
+            Some(operator) => snapshot.name_in(mount, &format!("{literal}{operator}")).map(drop),
+            None => Ok(()),
+        }
     }
 
     fn place(mut self, mount: &Mount, snapshot: &Snapshot) -> Result<Self, String> {
@@ -230,20 +236,6 @@ impl Listed for Template {
 
     fn weight(&self) -> usize {
         160 + self.template.len() + self.name.len() + self.description.as_ref().map_or(0, String::len)
-    }
-}
-
-/// The absolute URI of a reference, if reading it leads to this mount.
-fn absolute(reference: &str, mount: &Mount, snapshot: &Snapshot) -> Result<String, String> {
-    let uri = format!("{}{reference}", mount.base);
-    if uri.len() > reference::MAX_URI {
-        return Err(format!("the URI {} is longer than {} bytes", text::quoted(&uri, 80), reference::MAX_URI));
-    }
-    match snapshot.route(&uri) {
-        Some((owner, _)) if owner.name != mount.name && Guard::Namespace.is_on() => {
-            Err(format!("{} belongs to mount \"{}\"", text::quoted(&uri, 80), owner.name))
-        }
-        _ => Ok(uri),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use cap_std::fs::{Dir, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
@@ -52,6 +52,8 @@ pub struct Mount {
     /// How often it was seen that what it serves changed in ways that nobody knows in detail: answers from before count no
     /// more.
     pub changes: AtomicU64,
+    /// Whether something that it may do was taken back: what its calls give counts no more.
+    withdrawn: AtomicBool,
     /// What it listed, as long as that stands: resources, and templates.
     pub lists: (Slot<Resource>, Slot<Template>),
 }
@@ -77,8 +79,24 @@ impl Mount {
             warning: None,
             directories: Vec::new(),
             changes: AtomicU64::new(0),
+            withdrawn: AtomicBool::new(false),
             lists: <_>::default(),
         }
+    }
+
+    /// Notes that something was taken back that it may do.
+    pub(super) fn withdraw(&self) {
+        self.withdrawn.store(true, Ordering::Release);
+    }
+
+    /// Whether something was taken back that it may do: another mount is served in its place, or none.
+    pub fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Acquire) && Guard::Revoke.is_on()
+    }
+
+    /// Whether `other` may do all that this may: what was read here may then be given to whoever reads there.
+    pub(super) fn is_within(&self, other: &Self) -> bool {
+        self.written.is_within(&other.written) && self.ask <= other.ask
     }
 
     /// Whether it was granted directories in which changes can be watched.
@@ -104,6 +122,25 @@ pub struct Written {
     pub secrets: Option<Digest>,
     /// What is granted, one line a thing.
     pub granted: Vec<(&'static str, String)>,
+    /// Of these, what must be asked for; with the line that it has where nobody is asked.
+    pub unasked: Vec<((&'static str, String), (&'static str, String))>,
+}
+
+impl Written {
+    /// Whether all of it is written in `other` too, with the same secrets.
+    pub fn is_within(&self, other: &Self) -> bool {
+        let is_plain = |line| {
+            let plain = self.unasked.iter().find(|(asked, _)| asked == line).map(|(_, plain)| plain);
+            plain.is_some_and(|plain| other.granted.contains(plain))
+        };
+        self.granted.iter().all(|line| other.granted.contains(line) || is_plain(line))
+            && (self.secrets.is_none() || self.secrets == other.secrets)
+    }
+
+    /// Whether nothing is granted.
+    pub fn is_empty(&self) -> bool {
+        self.granted.is_empty()
+    }
 }
 
 /// Whether files of this user are as good as one's own.
@@ -118,6 +155,17 @@ pub struct Refused {
     pub name: String,
     /// Why, and the cure; sanitised.
     pub reason: String,
+    /// The names that it would have; nobody else has them meanwhile.
+    pub base: Option<String>,
+    /// Whether a restart of belljar is the cure.
+    pub needs_restart: bool,
+}
+
+impl Refused {
+    /// One that has no names yet, and that no restart cures.
+    pub fn new(name: String, reason: String) -> Self {
+        Self { name, reason, base: None, needs_restart: false }
+    }
 }
 
 /// Why a file is not read that changed while it was.

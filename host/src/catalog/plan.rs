@@ -43,7 +43,10 @@ impl Plan {
 
     /// Whether everything that `mount` may do is granted here too.
     pub(super) fn still_grants(&self, mount: &Mount) -> bool {
-        mount.written.granted.iter().all(|line| self.written.granted.contains(line))
+        mount.written.is_within(&self.written)
+            && mount.ask <= self.ask
+            && (!mount.cache.public || self.cache.public)
+            && (!mount.search || self.search)
     }
 }
 
@@ -52,7 +55,8 @@ fn written(grants: &Requested, secrets: &Secrets) -> Written {
     let (text, granted) = (format!("{grants:?}"), grants.describe());
     // The secrets that are meant, or more: what is plain text there may look like one.
     let secrets = text.contains("Secret(").then(|| secrets.digest());
-    Written { grants: (!granted.is_empty()).then(|| Digest::of(text.as_bytes())), secrets, granted }
+    let digest = (!granted.is_empty()).then(|| Digest::of(text.as_bytes()));
+    Written { grants: digest, secrets, granted, unasked: grants.unasked() }
 }
 
 /// The component of a mount, read but not loaded.
@@ -99,6 +103,8 @@ pub(super) fn plan(mut files: Vec<String>, config: &Config) -> (Vec<Plan>, Vec<R
         let file = mount.component.clone().or_else(|| own.cloned()).unwrap_or_else(|| format!("{name}.wasm"));
         if !present.contains(file.as_str()) {
             refused.push(Refused {
+                base: Some(mount.uri.clone().unwrap_or_else(|| base(name))),
+                needs_restart: false,
                 name: name.to_string(),
                 reason: format!("there is no \"{}\" in the plugin directory; put it there, or name another with component = \"FILE.wasm\" under [mounts.{name}]", text::excerpt(&file, 100)),
             });
@@ -129,13 +135,11 @@ pub(super) fn plan(mut files: Vec<String>, config: &Config) -> (Vec<Plan>, Vec<R
         match MountName::from_stem(stem) {
             Ok(name) => {
                 if let Some(other) = plans.get(&name).filter(|_| Guard::Taken.is_on()) {
-                    refused.push(Refused {
-                        name: text::excerpt(file, 100),
-                        reason: format!(
-                            "its name \"{name}\" is taken by \"{}\"; rename one of the files",
-                            text::excerpt(&other.file, 100)
-                        ),
-                    });
+                    let reason = format!(
+                        "its name \"{name}\" is taken by \"{}\"; rename one of the files",
+                        text::excerpt(&other.file, 100)
+                    );
+                    refused.push(Refused::new(text::excerpt(file, 100), reason));
                 } else {
                     plans.insert(
                         name.clone(),
@@ -153,7 +157,7 @@ pub(super) fn plan(mut files: Vec<String>, config: &Config) -> (Vec<Plan>, Vec<R
                     );
                 }
             }
-            Err(reason) => refused.push(Refused { name: text::excerpt(file, 100), reason }),
+            Err(reason) => refused.push(Refused::new(text::excerpt(file, 100), reason)),
         }
     }
     let mut bases: HashMap<String, MountName> = HashMap::new();
@@ -166,13 +170,9 @@ pub(super) fn plan(mut files: Vec<String>, config: &Config) -> (Vec<Plan>, Vec<R
             }
             Some(_) if !Guard::Taken.is_on() => true,
             Some(first) => {
-                refused.push(Refused {
-                    name: plan.name.to_string(),
-                    reason: format!(
-                        "its base \"{}\" is taken by mount \"{first}\"; give one of them another uri",
-                        plan.base
-                    ),
-                });
+                let reason =
+                    format!("its base \"{}\" is taken by mount \"{first}\"; give one of them another uri", plan.base);
+                refused.push(Refused::new(plan.name.to_string(), reason));
                 false
             }
         })
@@ -190,7 +190,7 @@ pub(super) fn files(dir: &Dir, refused: &mut Vec<Refused>) -> io::Result<Vec<Str
             Err(name) => {
                 let name = text::excerpt(&name.to_string_lossy(), 100);
                 if name.ends_with(".wasm") {
-                    refused.push(Refused { name, reason: "its name is not UTF-8; rename it".to_owned() });
+                    refused.push(Refused::new(name, "its name is not UTF-8; rename it".to_owned()));
                 }
             }
         }

@@ -51,6 +51,8 @@ pub struct Loader {
     sandbox: Arc<Sandbox>,
     catalog: Arc<Catalog>,
     config: Arc<Config>,
+    /// How often the configuration was read.
+    read: u64,
     /// The only file that is looked at; none: all are.
     only: Option<String>,
     /// None: everything can be opened.
@@ -131,8 +133,23 @@ impl State {
         waiting.map(|plan| Compiling { name: plan.name.clone(), base: plan.base.clone() }).collect()
     }
 
-    fn refuse(&mut self, plan: &Plan, why: String) {
-        self.refused.push(Refused { name: plan.name.to_string(), reason: why });
+    fn refuse(&mut self, plan: &Plan, why: impl Into<Why>) {
+        let Why { reason, needs_restart } = why.into();
+        let base = Some(plan.base.clone());
+        self.refused.push(Refused { name: plan.name.to_string(), reason, base, needs_restart });
+    }
+}
+
+/// Why something cannot be served.
+struct Why {
+    reason: String,
+    /// Whether a restart of belljar is the cure.
+    needs_restart: bool,
+}
+
+impl From<String> for Why {
+    fn from(reason: String) -> Self {
+        Self { reason, needs_restart: false }
     }
 }
 
@@ -157,6 +174,7 @@ impl Loader {
             sandbox,
             catalog,
             config,
+            read: 0,
             only: None,
             within,
             seen: HashMap::new(),
@@ -186,6 +204,7 @@ impl Loader {
     /// From the next scan on, this is what the operator wants.
     pub fn set_config(&mut self, config: Arc<Config>) {
         self.config = config;
+        self.read += 1;
         self.patience = RETRY;
     }
 
@@ -199,6 +218,11 @@ impl Loader {
     pub fn lacks_pin(&self) -> Vec<(MountName, Digest)> {
         let lacks = self.state.quarantined.iter().filter(|one| one.pinned().is_none());
         lacks.map(|one| (one.name.clone(), one.found)).collect()
+    }
+
+    /// What is not served as it is written, and why.
+    pub fn refused(&self) -> &[Refused] {
+        &self.state.refused
     }
 
     /// Whether everything that the last scan found is served or refused.
@@ -286,6 +310,7 @@ impl Loader {
         });
         self.state = next;
         self.publish();
+        self.catalog.adopt(self.read);
         if self.state.may_change {
             self.retry_later();
         }
@@ -431,6 +456,8 @@ impl Loader {
             return;
         }
         tell(&old, &snapshot, self.is_settled);
+        // From here on, what calls under these grants give is not given on.
+        snapshot.takes_back(&old).for_each(|mount| mount.withdraw());
         self.catalog.publish(snapshot);
     }
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use similar::TextDiff;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
+use super::serving::{self, Changed};
 use super::{Failure, Where, open, store};
 use crate::config::{Config, Given};
 use crate::grants::edit::Here;
@@ -51,9 +52,8 @@ impl Change {
         if source.contains("\r\n") {
             after = after.replace("\r\n", "\n").replace('\n', "\r\n");
         }
-        let mut new = Config::read(Given { file: Some((path.clone(), after.clone())), ..given })
+        let new = Config::read(Given { file: Some((path.clone(), after.clone())), ..given })
             .map_err(|why| format!("nothing was changed, because the configuration would be invalid: {why}"))?;
-        open::furnish(&mut new, &[])?;
         Ok(Self { path, before, after, old, new })
     }
 
@@ -107,6 +107,16 @@ impl Change {
         }
         store::replace(turn, &self.path, &self.after, 0o600)?;
         Ok(true)
+    }
+
+    /// What is so now that it was written: whether a server that runs has taken it over for `mount`.
+    pub(super) fn told(&self, mount: &MountName) -> String {
+        serving::told(&self.new.state, &self.path, Changed::Text(&self.after), mount)
+    }
+
+    /// What is so of second walls, now that something was taken away.
+    pub(super) fn still_open(&self) -> &'static str {
+        serving::still_open(&self.new.state, &self.path)
     }
 
     /// The turn to write it, and the lock.

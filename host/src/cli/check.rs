@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use super::keys::{Keys, Shared};
 use super::pins::{self, Pinning};
 use super::wall::{self, Standing};
 use super::{Failure, Where, open};
@@ -18,9 +19,11 @@ use crate::config::lock::Pins;
 pub(super) fn run(at: &Where, dev: bool, as_json: bool) -> Result<ExitCode, Failure> {
     super::log::start(if as_json { "error" } else { "warn,belljar::catalog=error,belljar::compiling=info" });
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Look))?;
-    let wall = wall::raise(&config, None)?;
+    // No code of any component runs here, so that what is compiled is for every configuration.
+    let keys = Keys::read(at, &config, Shared::Made)?;
+    let wall = wall::raise(&config, &keys, None)?;
     wall.runtime()?.block_on(async {
-        let opened = open::open(config, true, None, None)?;
+        let opened = open::open(config, keys, true, None, None)?;
         let snapshot = opened.gateway.loaded().await;
         if as_json {
             super::print_json(&to_json(&opened.config, &wall.standing, &snapshot))?

@@ -150,6 +150,7 @@ pub(super) fn child() -> ExitCode {
     let limited = if Guard::Compiler.is_on() { limits() } else { Ok(()) };
     #[cfg(target_os = "linux")]
     let limited = limited.and_then(|()| {
+        super::wall::give_up_privately();
         super::wall::raise_without_files();
         rustix::thread::set_no_new_privs(true)
     });

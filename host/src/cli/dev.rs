@@ -26,6 +26,7 @@ use tokio::task::block_in_place;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::keys::{Keys, Shared};
 use super::{Failure, Where, open, serve};
 use crate::audit::Sink;
 use crate::catalog::reload::{Loader, Next, Pace};
@@ -355,7 +356,9 @@ impl Session {
             let catalog = Arc::clone(catalog);
             Ok(Sink::written_as(move |record| shown::record(record, &catalog), crate::cli::log::Patient)?)
         };
-        let (opened, loader) = open::assemble(Arc::clone(&self.config), audit, None, None, self.watcher.clone())?;
+        let keys = Keys::read(&self.place.at, &self.config, Shared::Used)?;
+        let config = Arc::clone(&self.config);
+        let (opened, loader) = open::assemble((config, keys), audit, None, None, self.watcher.clone())?;
         if let Some(listener) = self.listener.take() {
             let address = listener.local_addr()?;
             let listener = TcpListener::from_std(listener)?;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::change::{self, Change};
 use super::trust::Candidate;
-use super::{Failure, Where, pins};
+use super::{Failure, Where, open, pins};
 use crate::grants::edit::Gift;
 use crate::grants::{KINDS, Kind};
 use crate::model::MountName;
@@ -18,11 +18,12 @@ pub(super) fn run(at: &Where, mount: &str, gifts: &[(&'static Kind, Gift)], yes:
     }
     // Whoever changes the file while the operator reads wins; what is approved is what is written, so it is asked anew.
     loop {
-        let change = Change::draft(at, |document, here| {
+        let mut change = Change::draft(at, |document, here| {
             change::mount(document, &mount, |table| {
                 gifts.iter().try_for_each(|(kind, gift)| (kind.give)(table, gift, here)).map_err(Failure::Misused)
             })
         })?;
+        open::furnish(&mut change.new, &[])?;
         let candidate = Candidate::find(&change.new, &mount)?;
         if candidate.has_changed() && change.old.mounts.get(&mount).is_some_and(|own| own.needs_pin()) {
             return Err(Failure::Failed(format!(
@@ -49,7 +50,8 @@ pub(super) fn run(at: &Where, mount: &str, gifts: &[(&'static Kind, Gift)], yes:
         }
         pins::write(&turn, &change.new, &lock)?;
         change.write(&turn)?;
-        super::print("written; a belljar that runs takes it over, or says in its log what takes a restart\n")?;
+        drop(turn);
+        super::print(&change.told(&mount))?;
         return Ok(ExitCode::SUCCESS);
     }
 }

@@ -75,7 +75,6 @@ fn link(wasm: Arc<[u8]>, digest: &Digest) -> Result<(), String> {
             calls: 1,
             cache: None,
             descriptors: 8,
-            key: [0; 32],
             compiler: Arc::new(Subprocess),
         })?;
         let held = Requested::default().configure(&Ambient::default())?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::keys::{Keys, Shared};
 use super::pins::Pinning;
 use super::{Failure, Where, caller, open, wall};
 use crate::catalog::listing::Listed;
@@ -27,10 +28,11 @@ pub(super) fn run(at: &Where, dev: bool, only: Option<&str>, as_json: bool) -> R
     super::log::start("error,belljar::compiling=info");
     let only = only.map(MountName::new).transpose().map_err(Failure::Misused)?;
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
-    let wall = wall::raise(&config, None)?;
+    let keys = Keys::read(at, &config, Shared::Used)?;
+    let wall = wall::raise(&config, &keys, None)?;
     wall.runtime()?.block_on(async {
         let audit = open::audit(&config, true)?;
-        let opened = open::open(config, audit, None, None)?;
+        let opened = open::open(config, keys, audit, None, None)?;
         let snapshot = opened.gateway.loaded().await;
         if let Some(only) = &only
             && !snapshot.mounts().iter().any(|mount| mount.name == *only)

@@ -12,6 +12,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
 use super::outside::{Outside, Reread};
+use super::serving::{self, Note, Said};
 use super::{Failure, Where, open};
 use crate::catalog::reload::{Loader, Next, Pace, Within};
 use crate::catalog::watch::{Reach, Watched, Watcher, any_changed};
@@ -32,6 +33,8 @@ pub(super) struct Live {
     /// Where belljar itself listens.
     own: Vec<std::net::SocketAddr>,
     dev: bool,
+    /// What is said of this process to whoever changes the configuration.
+    pub(super) note: Option<Note>,
     /// How the configuration and the lock looked when they were read.
     looks: [(Look, PathBuf); 2],
 }
@@ -77,7 +80,15 @@ impl Live {
         places.sort_unstable();
         places.dedup();
         let looks = [(seen, path.clone()), (look(&config.lock), config.lock.clone())];
-        Ok(Self { outside, within: None, path, given: Given { file: None, ..given }, places, own, dev, looks })
+        let said = Said {
+            configuration: path.clone(),
+            text: serving::digest(given.file.as_ref().map(|(_, text)| text.as_str())),
+            lock: config.pins.lock().map(|lock| serving::digest(Some(&lock.to_text()))),
+            follows: config.watch.reload,
+            ..Said::default()
+        };
+        let note = Note::begin(&config.state, said);
+        Ok(Self { outside, within: None, path, given: Given { file: None, ..given }, places, own, dev, note, looks })
     }
 
     /// Loads what there is, and follows what changes, for as long as belljar serves.
@@ -102,6 +113,7 @@ impl Live {
         // What changed since it was read and before it was watched.
         following.texts.changed(Instant::now());
         following.scan().await;
+        following.say(|_| {});
         loop {
             following.turn().await;
         }
@@ -236,18 +248,35 @@ impl Following {
         if std::mem::take(&mut self.is_wanted) {
             self.read_again();
         }
+        let text = result.as_ref().map(|reread| serving::digest(reread.text())).unwrap_or_default();
         let config = result.and_then(|reread| self.config(reread));
         match config {
-            Err(why) => tracing::error!("the configuration goes on as it was: {why}"),
+            Err(why) => {
+                tracing::error!("the configuration goes on as it was: {why}");
+                self.live.note.iter_mut().for_each(|note| note.change(|said| said.refused = Some((text.clone(), why.clone()))));
+            }
             Ok(config) => {
                 let shut = needing_restart(&self.start, &config);
                 if !shut.is_empty() {
                     tracing::warn!("what changed in {} takes a restart; until then it is as it was", shut.join(", "));
                 }
+                let lock = config.pins.lock().map(|lock| serving::digest(Some(&lock.to_text())));
                 self.loader.set_config(Arc::new(config));
                 self.scan().await;
+                self.say(|said| (said.text, said.lock, said.refused) = (text, lock, None));
             }
         }
+    }
+
+    /// Says to whoever changes the configuration what is so now.
+    fn say(&mut self, change: impl FnOnce(&mut Said)) {
+        let Some(note) = &mut self.live.note else { return };
+        let mounts = self.loader.refused().iter().map(|one| (one.name.clone(), one.reason.clone())).collect();
+        note.change(|said| {
+            change(said);
+            said.mounts = mounts;
+            said.is_walled = self.live.within.is_some();
+        });
     }
 
     fn config(&self, reread: Reread) -> Result<Config, String> {

@@ -1,7 +1,6 @@
 //! From the command line to a running gateway: reads the configuration, opens belljar's own files, starts loading.
 
 use std::fs::DirBuilder;
-use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -13,6 +12,7 @@ use tokio::signal::unix::SignalKind;
 use super::compiler::Subprocess;
 use super::live::Live;
 use super::pins::{self, Pinning};
+use super::keys::{self, Keys};
 use super::record_file::{self, RecordFile};
 use super::{Failure, Where, log, open_files, store};
 use crate::admission::Admission;
@@ -27,13 +27,13 @@ use crate::gateway::consent::{Consents, Keeper};
 use crate::gateway::watching::Watching;
 use crate::grants::http::{Network, Settings};
 use crate::grants::secrets::Secrets;
-use crate::sandbox::{Options, Sandbox};
+use crate::sandbox::{Kept, Options, Sandbox};
 
 /// Everything that serves, and the configuration that it came from.
 pub(super) struct Opened {
     pub(super) gateway: Arc<Gateway>,
     pub(super) config: Arc<Config>,
-    /// The installation's secret.
+    /// What cursors are sealed with.
     pub(super) key: [u8; 32],
 }
 
@@ -140,16 +140,15 @@ fn descriptors(calls: u32) -> usize {
 }
 
 /// Makes the sandbox that `config` describes.
-pub(super) fn sandbox(config: &Config, key: &[u8; 32]) -> Result<Sandbox, Failure> {
-    let cache = private_dir(&config.cache).map_err(|why| tracing::warn!("compiled code is not kept: {why}")).ok();
-    let key = blake3::derive_key("belljar 2026-11 compiled code v1", key);
+pub(super) fn sandbox(config: &Config, cache: Option<Kept>) -> Result<Sandbox, Failure> {
     let descriptors = descriptors(config.calls);
-    Ok(Sandbox::new(Options { calls: config.calls, cache, descriptors, key, compiler: Arc::new(Subprocess) })?)
+    Ok(Sandbox::new(Options { calls: config.calls, cache, descriptors, compiler: Arc::new(Subprocess) })?)
 }
 
 /// Opens everything and starts loading in the background. `audit`: what keeps the record. `keeper`: what keeps that a person allows something for good. `live`: what keeps the catalog as the files say.
 pub(super) fn open(
     config: Config,
+    keys: Keys,
     audit: Sink,
     keeper: Option<Arc<dyn Keeper>>,
     live: Option<Live>,
@@ -158,7 +157,7 @@ pub(super) fn open(
     // Only what goes on serving has changes to follow.
     let watcher = live.as_ref().and_then(|_| watcher());
     let within = live.as_ref().and_then(|live| live.within.clone());
-    let (opened, mut loader) = assemble(config, |_| Ok(audit), keeper, within, watcher.clone())?;
+    let (opened, mut loader) = assemble((config, keys), |_| Ok(audit), keeper, within, watcher.clone())?;
     tokio::spawn(async move {
         match live {
             Some(live) => live.run(loader, watcher).await,
@@ -169,8 +168,8 @@ pub(super) fn open(
 }
 
 /// Opens what mounts are made of one file of the plugin directory, and nothing else. There are no records of it.
-pub(super) fn open_only(config: Config, file: &str) -> Result<Opened, Failure> {
-    let (opened, loader) = assemble(Arc::new(config), |_| Ok(Sink::off()), None, None, None)?;
+pub(super) fn open_only(config: Config, keys: Keys, file: &str) -> Result<Opened, Failure> {
+    let (opened, loader) = assemble((Arc::new(config), keys), |_| Ok(Sink::off()), None, None, None)?;
     let mut loader = loader.only(file.to_owned());
     tokio::spawn(async move { loader.load().await });
     Ok(opened)
@@ -178,7 +177,7 @@ pub(super) fn open_only(config: Config, file: &str) -> Result<Opened, Failure> {
 
 /// Puts together everything that serves, and what will load it. `audit`: makes what keeps the records of what is served.
 pub(super) fn assemble(
-    config: Arc<Config>,
+    (config, keys): (Arc<Config>, Keys),
     audit: impl FnOnce(&Arc<Catalog>) -> Result<Sink, Failure>,
     keeper: Option<Arc<dyn Keeper>>,
     within: Option<Within>,
@@ -188,8 +187,8 @@ pub(super) fn assemble(
     let too_large = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
     let _ = tokio::signal::unix::signal(too_large);
     let dir = plugins(&config)?;
-    let key = installation_key(&config.state);
-    let sandbox = Arc::new(sandbox(&config, &key)?);
+    let (cache, key) = keys.open(&config);
+    let sandbox = Arc::new(sandbox(&config, cache)?);
     let budget = Budget::new(config.total_memory);
     let catalog = Arc::new(Catalog::new(Arc::clone(&budget)));
     let calls = usize::try_from(config.calls).unwrap_or(usize::MAX);
@@ -199,7 +198,7 @@ pub(super) fn assemble(
         Admission::new(calls, budget),
         audit(&catalog)?,
         // What was answered is remembered by this process alone, so that its key is its own too.
-        Consents::new(&fresh_key(), keeper),
+        Consents::new(&keys::fresh_key(), keeper),
         Watching::new(config.watch.clone(), watcher),
         config.list_time,
     ));
@@ -268,79 +267,4 @@ pub(super) fn private_dir(path: &Path) -> Result<Dir, String> {
         return Err(format!("others can use \"{}\"; run: chmod 700 '{}'", path.display(), path.display()));
     }
     Ok(dir)
-}
-
-/// The secret that cursors and compiled code are authenticated with, made on the first start.
-pub(super) fn installation_key(state: &Path) -> [u8; 32] {
-    kept_key(state).unwrap_or_else(|why| {
-        tracing::warn!("no lasting key: {why}; list cursors and compiled code are valid for this run only");
-        fresh_key()
-    })
-}
-
-fn fresh_key() -> [u8; 32] {
-    let mut key = [0; 32];
-    // Without randomness from the kernel nothing that follows is safe; there is no sensible way on.
-    #[expect(clippy::expect_used, reason = "no randomness, no key")]
-    getrandom::fill(&mut key).expect("the kernel gives random numbers");
-    key
-}
-
-fn kept_key(state: &Path) -> Result<[u8; 32], String> {
-    const NAME: &str = "key";
-    let dir = private_dir(state)?;
-    let fail = |error: std::io::Error| format!("\"{}\": {error}", state.join(NAME).display());
-    let read = || -> Result<Option<[u8; 32]>, String> {
-        let mut file = match dir.open(NAME) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(fail(error)),
-        };
-        let mut key = Vec::new();
-        Read::by_ref(&mut file).take(64).read_to_end(&mut key).map_err(fail)?;
-        key.try_into()
-            .map(Some)
-            .map_err(|_| format!("\"{}\" is damaged; remove it, and a new one is made", state.join(NAME).display()))
-    };
-    if let Some(key) = read()? {
-        return Ok(key);
-    }
-    // Written whole under another name, then linked: of two first starts, both use the one that came first.
-    let temporary = format!("{NAME}.{}.tmp", std::process::id());
-    let key = fresh_key();
-    let mut options = cap_std::fs::OpenOptions::new();
-    cap_std::fs::OpenOptionsExt::mode(options.write(true).create(true).truncate(true), 0o600);
-    let mut file = dir.open_with(&temporary, &options).map_err(fail)?;
-    file.write_all(&key).and_then(|()| file.sync_all()).map_err(fail)?;
-    let linked = dir.hard_link(&temporary, &dir, NAME);
-    let _ = dir.remove_file(&temporary);
-    match linked {
-        Ok(()) => Ok(key),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            read()?.ok_or_else(|| "the key vanished".to_owned())
-        }
-        Err(error) => Err(fail(error)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_key_is_made_once_and_private() {
-        let temp = tempfile::tempdir().unwrap();
-        let state = temp.path().join("a/state");
-        let key = kept_key(&state).unwrap();
-        assert_eq!(kept_key(&state).unwrap(), key);
-        assert_ne!(key, [0; 32]);
-        assert_eq!(std::fs::metadata(state.join("key")).unwrap().mode() & 0o777, 0o600);
-        assert_eq!(std::fs::metadata(&state).unwrap().mode() & 0o777, 0o700);
-        std::fs::write(state.join("key"), b"short").unwrap();
-        assert!(kept_key(&state).unwrap_err().contains("is damaged"));
-        let wide = temp.path().join("wide");
-        DirBuilder::new().mode(0o777).create(&wide).unwrap();
-        std::fs::set_permissions(&wide, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        assert!(kept_key(&wide).unwrap_err().contains("chmod 700"));
-    }
 }

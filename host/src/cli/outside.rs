@@ -2,12 +2,15 @@
 //! orders. It writes what a person allows for good into the configuration, as `belljar grant` would; and it reads the
 //! configuration, the lock and the secrets again, and hands them over as plain data.
 //!
+//! It has a wall of its own: it reads where the configuration, the lock, components and secrets lie, writes where the first two
+//! lie, starts nothing, connects to nothing, and its memory is out of reach for other processes.
+//!
 //! Whoever breaks out of a sandbox can give these orders and no others, and learns nothing by them that the host does not
 //! hold already: for everything else the configuration lies beyond the wall.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,12 +21,12 @@ use zeroize::Zeroizing;
 use super::change::{self, Change};
 use super::pins::{self, Pinning};
 use super::trust::Candidate;
-use super::{Failure, Where, open, open_files};
+use super::{Failure, Where, keys, open, open_files, wall};
 use crate::config::lock::{Lock, Pins};
-use crate::config::{Ask, Config, Given};
+use crate::config::{Ask, Config, Given, Wall};
 use crate::gateway::consent::Keeper;
 use crate::grants::KINDS;
-use crate::grants::secrets::{Plain, Secrets};
+use crate::grants::secrets::{Plain, Secrets, Source};
 use crate::model::{Consent, Digest, MountName, text};
 
 /// The hidden verb that the child process runs.
@@ -59,6 +62,11 @@ enum Pinned {
 }
 
 impl Reread {
+    /// The text of the configuration.
+    pub(super) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
     /// Whether there is no configuration.
     pub(super) fn is_without_text(&self) -> bool {
         self.text.is_none()
@@ -155,6 +163,7 @@ impl Keeper for Outside {
 pub(super) fn child(at: &Where) -> ExitCode {
     super::log::start("warn");
     super::log::flow();
+    give_up(at);
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
@@ -171,6 +180,28 @@ pub(super) fn child(at: &Where) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Gives up what no order needs. What a configuration names later is out of reach if it lies elsewhere: that takes a restart.
+fn give_up(at: &Where) {
+    let config = open::given(at).ok().and_then(|(path, given)| Some((path, Config::read(given).ok()?)));
+    let Some((path, config)) = config.filter(|(_, config)| config.wall != Wall::Off) else {
+        return wall::give_up_privately();
+    };
+    let directory = |path: &Path| path.parent().map(Path::to_owned);
+    // Behind links lies what is read and replaced.
+    let both = |path: &Path| [directory(path), directory(&keys::real(path))];
+    let write: Vec<PathBuf> = [&path, &config.lock].into_iter().flat_map(|path| both(path)).flatten().collect();
+    let mut read = vec![config.plugins.clone()];
+    for source in config.secrets.values() {
+        if let Source::File(path) = source
+            && let Ok(path) = config.ambient.absolute(path)
+        {
+            // A secret is replaced by another file of its name.
+            read.extend(both(&path).into_iter().flatten());
+        }
+    }
+    wall::raise_outside(&read, &write);
 }
 
 fn read_again(at: &Where, dev: bool) -> Result<Reread, String> {

@@ -60,7 +60,9 @@ pub(super) fn run(
                 pins::write(&turn, &change.new, &lock)?;
             }
         }
-        super::print("written; a belljar that runs takes it over\n")?;
+        drop(turn);
+        super::print(&change.told(&mount))?;
+        super::print(change.still_open())?;
         return Ok(ExitCode::SUCCESS);
     }
 }

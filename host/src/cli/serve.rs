@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::keys::{Keys, Shared};
 use super::live::{self, Live};
 use super::outside::Outside;
 use super::pins::Pinning;
@@ -39,11 +40,12 @@ pub(super) fn run(at: &Where, dev: bool, http: Option<SocketAddr>) -> Result<Exi
     let config = open::config(at, own.as_slice(), Pinning::unless_dev(dev, Pinning::Pin))?;
     let outside = Arc::new(Outside::start(at)?);
     let mut live = Live::new(at, (&config, seen), own.into_iter().collect(), dev, outside)?;
-    let wall = wall::raise(&config, None)?;
+    let keys = Keys::read(at, &config, Shared::Used)?;
+    let wall = wall::raise(&config, &keys, None)?;
     live.within.clone_from(&wall.within);
     let audit = open::audit(&config, false)?;
     let runtime = wall.runtime()?;
-    let served = runtime.block_on(serve(config, listener, live, audit.clone()));
+    let served = runtime.block_on(serve(config, keys, listener, live, audit.clone()));
     // Ends what is still running, so that its records are written.
     runtime.shutdown_timeout(END);
     audit.finish(RECORD);
@@ -67,7 +69,13 @@ pub(super) fn listen(address: SocketAddr) -> Result<StdListener, Failure> {
     bound.and_then(TcpListener::into_std).map_err(fail)
 }
 
-async fn serve(config: Config, listener: Option<StdListener>, live: Live, audit: Sink) -> Result<(), Failure> {
+async fn serve(
+    config: Config,
+    keys: Keys,
+    listener: Option<StdListener>,
+    live: Live,
+    audit: Sink,
+) -> Result<(), Failure> {
     tokio::spawn(keep_timers_cheap());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -80,7 +88,7 @@ async fn serve(config: Config, listener: Option<StdListener>, live: Live, audit:
     let listener = listener.map(TcpListener::from_std).transpose()?;
     let has_tools = config.tools;
     let keeper: Arc<dyn Keeper> = live.outside.clone();
-    let opened = open::open(config, audit, Some(keeper), Some(live))?;
+    let opened = open::open(config, keys, audit, Some(keeper), Some(live))?;
     let cursors = Arc::new(Cursors::new(&opened.key));
     match listener {
         None => {

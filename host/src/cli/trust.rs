@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use super::serving::{self, Changed};
 use super::{Failure, Where, change, open, pins, store};
 use crate::catalog;
 use crate::config::Config;
@@ -17,7 +18,7 @@ pub(super) fn run(at: &Where, mounts: &[String], yes: bool) -> Result<ExitCode, 
         mounts.iter().map(|name| MountName::new(name)).collect::<Result<Vec<_>, _>>().map_err(Failure::Misused)?;
     names.sort_unstable();
     names.dedup();
-    let (_, given) = open::given(at)?;
+    let (path, given) = open::given(at)?;
     let config = Config::read(given)?;
     let mut pending = Vec::new();
     for name in &names {
@@ -41,8 +42,10 @@ pub(super) fn run(at: &Where, mounts: &[String], yes: bool) -> Result<ExitCode, 
     let mut lock = pins::read(&config.lock)?;
     pending.iter().for_each(|candidate| candidate.pin(&mut lock));
     pins::write(&turn, &config, &lock)?;
+    drop(turn);
     for Candidate { name, digest, .. } in &pending {
-        super::print(&format!("\"{name}\" is trusted as {digest}; a belljar that runs takes it over\n"))?;
+        let told = serving::told(&config.state, &path, Changed::Lock(&lock.to_text()), name);
+        super::print(&format!("\"{name}\" is trusted as {digest}. {told}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

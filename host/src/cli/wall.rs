@@ -1,9 +1,13 @@
 //! The second wall: before the first thread is started and the first guest runs, this process gives up whatever it does
 //! not need, so that a guest that broke out of the engine would find little more than its grants.
 //!
-//! What the kernel keeps from then on, for this process and all that it starts: no new privileges, no core dumps, and
-//! (Landlock) no file but those named here, no TCP connection but to granted ports, no listening, no abstract Unix socket and no signal to
-//! any process outside. Nothing takes that back; so whatever must be opened by name later has a line here.
+//! What the kernel keeps from then on, for this process and all that it starts: no new privileges, no core dumps; by Landlock
+//! no file but those named here, no TCP connection but to granted ports, no listening and no signal to any process outside; and by
+//! a filter of system calls ([`filter`]) no change of modes, owners, times and attributes, no Unix socket, nothing of other
+//! processes. Nothing takes that back; so whatever must be opened by name later has a line here.
+//!
+//! What is let through all the same: whether a path exists, and its size and times, can be seen; and datagrams can be sent to
+//! any address, where any mount holds an HTTP grant (name servers are asked by them).
 //!
 //! The process stays "dumpable": otherwise it could not open its own `/proc/self/pagemap` (the engine would clear
 //! memory blindly, at a multiple of the cost), and whoever runs it could not see its descriptors.
@@ -15,6 +19,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+mod filter;
+
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, RestrictionStatus, Ruleset,
     RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
@@ -22,9 +28,11 @@ use landlock::{
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::runtime::Runtime;
 
+use super::keys::Keys;
 use super::{Failure, log, open};
 use crate::catalog::reload::Within;
 use crate::config::{Audit, Config, Wall};
+use filter::Sockets;
 
 /// What a kernel with an older ABI does not restrict, with the first ABI that does. Linux 6.12 has all of it.
 const SINCE: [(i32, &str); 4] = [
@@ -33,6 +41,9 @@ const SINCE: [(i32, &str); 4] = [
     (5, "commands to devices"),
     (6, "signals and abstract Unix sockets"),
 ];
+
+/// What is not restricted where the filter of system calls cannot be had.
+const UNFILTERED: &str = "changes of modes, owners, times and attributes of files, and rare system calls";
 
 /// What our own program is made of besides itself.
 const LOADER_CACHE: &str = "/etc/ld.so.cache";
@@ -72,6 +83,25 @@ impl Standing {
         }
     }
 
+    /// Whether files and ports that are not named are out of reach.
+    fn shuts(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::Partial { .. })
+    }
+
+    /// The same beside a filter of system calls, or without one.
+    fn with_filter(self, filter: Result<(), String>) -> Self {
+        let Err(why) = filter else { return self };
+        tracing::warn!("second wall: system calls are not filtered ({why})");
+        match self {
+            Self::Full { abi } => Self::Partial { abi, missing: vec![UNFILTERED] },
+            Self::Partial { abi, mut missing } => {
+                missing.push(UNFILTERED);
+                Self::Partial { abi, missing }
+            }
+            other => other,
+        }
+    }
+
     /// What is not restricted.
     pub(super) fn missing(&self) -> &[&'static str] {
         match self {
@@ -84,7 +114,7 @@ impl Standing {
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full { abi } => write!(f, "full (Landlock ABI {abi})"),
+            Self::Full { abi } => write!(f, "full (Landlock ABI {abi}, system calls filtered)"),
             Self::Partial { abi, missing } => {
                 write!(f, "partial (Landlock ABI {abi}), without: {}", missing.join(", "))
             }
@@ -126,16 +156,19 @@ type Open = Vec<(PathBuf, BitFlags<AccessFs>)>;
 ///
 /// # Errors
 /// When the configuration requires a wall and this system cannot give all of it.
-pub(super) fn raise(config: &Config, output: Option<&Path>) -> Result<Raised, Failure> {
+pub(super) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Result<Raised, Failure> {
     let threads = std::thread::available_parallelism().ok();
     give_up();
     let (mut standing, mut pinned) = (Standing::Off, Vec::new());
     if config.wall != Wall::Off {
         let alone = is_alone();
-        standing = match enforce(&openings(config, output), &ports(config), &mut pinned) {
+        standing = match enforce(&openings(config, keys, output), &ports(config), &mut pinned) {
             Ok(status) => standing_of(&status, alone),
             Err(error) => Standing::None(format!("the kernel refuses it ({})", plain(&error))),
         };
+        // What cannot be connected to needs no socket; without Landlock, grants of ports come while belljar serves.
+        let has_ports = !ports(config).is_empty() || !standing.shuts();
+        standing = standing.with_filter(filter::raise(if has_ports { Sockets::Internet } else { Sockets::None }));
         match &standing {
             Standing::Full { .. } => tracing::info!("second wall: {standing}"),
             _ => tracing::warn!("second wall: {standing}"),
@@ -146,10 +179,9 @@ pub(super) fn raise(config: &Config, output: Option<&Path>) -> Result<Raised, Fa
             "the configuration says wall = \"require\", and the second wall is {standing}; run a kernel with Landlock enabled (Linux 6.12 or newer), or set wall = \"best-effort\""
         )));
     }
-    let is_shut = matches!(standing, Standing::Full { .. } | Standing::Partial { .. });
     // The kernel has no rule for what was not there.
     let there = || granted(config).into_iter().filter(|dir| dir.exists()).collect::<Vec<_>>();
-    let within = is_shut.then(|| Within { directories: there(), ports: ports(config) });
+    let within = standing.shuts().then(|| Within { directories: there(), ports: ports(config) });
     log::flow();
     Ok(Raised { standing, within, threads, _pinned: pinned })
 }
@@ -163,6 +195,7 @@ pub(super) fn raise_bare() -> Raised {
         Ok(status) => standing_of(&status, is_alone()),
         Err(error) => Standing::None(plain(&error)),
     };
+    let standing = standing.with_filter(filter::raise(Sockets::None));
     log::flow();
     Raised { standing, within: None, threads, _pinned: pinned }
 }
@@ -176,10 +209,32 @@ fn give_up() {
     }
 }
 
+/// The same, and being looked into: by a debugger, by a core dump, through procfs.
+pub(super) fn give_up_privately() {
+    give_up();
+    if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
+        tracing::warn!("this process can be looked into by others of the same user: {error}");
+    }
+}
+
 /// The compiler process's own wall: it has what it needs, and opens nothing more.
 pub(super) fn raise_without_files() {
     // What the kernel cannot do here, the wall that was inherited does as far as it can, and that has been reported.
     let _ = enforce(&Vec::new(), &[], &mut Vec::new());
+    let _ = filter::raise_strict();
+}
+
+/// The wall of the process that stays outside: it reads the operator's files in `read`, writes in `write`, starts nothing and
+/// connects to nothing. Its memory, which has held secrets, is out of reach for other processes of the same user.
+pub(super) fn raise_outside(read: &[PathBuf], write: &[PathBuf]) {
+    give_up_privately();
+    let reads = AccessFs::ReadFile | AccessFs::ReadDir;
+    let writes = reads | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg | AccessFs::RemoveFile;
+    let mut open: Open = read.iter().map(|path| (path.clone(), reads)).collect();
+    open.extend(write.iter().map(|path| (path.clone(), writes)));
+    // The kernel's and the system's limits of this wall are told of where the other is raised.
+    let _ = enforce(&open, &[], &mut Vec::new());
+    let _ = filter::raise_outside();
 }
 
 /// Whether this is the only thread: others that are there already stay outside.
@@ -236,15 +291,17 @@ fn granted(config: &Config) -> Vec<PathBuf> {
 }
 
 /// Everything that is opened by name once the wall stands.
-fn openings(config: &Config, output: Option<&Path>) -> Open {
+fn openings(config: &Config, keys: &Keys, output: Option<&Path>) -> Open {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let own = read | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg | AccessFs::RemoveFile;
     let mut open: Open = vec![(config.plugins.clone(), read)];
     open.extend(granted(config).into_iter().map(|granted| (granted, read)));
-    for dir in [&config.cache, &config.state] {
-        // What is wrong with them is said where they are opened.
-        if open::private_dir(dir).is_ok() {
-            open.push((dir.clone(), own));
+    // What is wrong with them is said where they are opened. What all configurations share is read, or made where nothing
+    // runs; the installation's secret is out of reach.
+    let shared = if keys.may_share() { own } else { read };
+    for (dir, access) in [(config.cache.clone(), shared), (keys.own_code(config), own)] {
+        if open::private_dir(&dir).is_ok() {
+            open.push((dir, access));
         }
     }
     if let Audit::File(path) = &config.audit {

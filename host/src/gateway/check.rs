@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::catalog::Mount;
+use crate::catalog::{Mount, Snapshot};
 use crate::catalog::listing::{meta, mime_type};
 use crate::grants::{KINDS, Kind};
+use crate::model::template::{Completing, expand, variables};
 use crate::model::{Decision, Description, Guard, ReadError, Reading, Suggestions, Trail, Verdict, reference, text};
 
 /// Pieces of contents in one answer.
@@ -17,7 +18,7 @@ pub(super) const MAX_SUGGESTIONS: usize = 100;
 ///
 /// # Errors
 /// [`ReadError::BadOutput`].
-pub fn reading(mut reading: Reading, asked: &str, mount: &Mount) -> Result<Reading, ReadError> {
+pub fn reading(mut reading: Reading, asked: &str, mount: &Mount, snapshot: &Snapshot) -> Result<Reading, ReadError> {
     if reading.contents.is_empty() && Guard::ContentsCount.is_on() {
         return Err(ReadError::BadOutput(
             "read gave no contents; a resource that does not exist is not-found".to_owned(),
@@ -36,7 +37,8 @@ pub fn reading(mut reading: Reading, asked: &str, mount: &Mount) -> Result<Readi
         if Guard::ContentsName.is_on() {
             name(&contents.reference, asked)?;
         }
-        contents.reference.insert_str(0, &mount.base);
+        let named = snapshot.name_in(mount, &contents.reference);
+        contents.reference = named.map_err(|why| ReadError::BadOutput(format!("read gave contents, and {why}")))?;
         contents.mime_type = mime_type(contents.mime_type.take());
         contents.meta = meta(std::mem::take(&mut contents.meta));
     }
@@ -74,15 +76,36 @@ const MAX_VALUE: usize = reference::MAX_URI;
 /// Bytes of a revision, as the interface says.
 const MAX_REVISION: usize = 256;
 
-/// Makes suggestions fit to be shown: clean, of a sensible length, each once.
-pub(super) fn suggestions(mut given: Suggestions) -> Suggestions {
+/// Makes suggestions for `asked` fit to be shown: clean, of a sensible length, each once, and none that makes another mount's
+/// name of the template.
+pub(super) fn suggestions(
+    mut given: Suggestions,
+    asked: &Completing,
+    mount: &Mount,
+    snapshot: &Snapshot,
+) -> Suggestions {
     let mut seen = HashSet::new();
     let values = given.values.into_iter().filter(|value| value.len() <= MAX_VALUE);
+    let mut others = 0;
+    let is_own = |value: &String| {
+        let known = |name: &str| asked.resolved.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
+        let value_of = |name: &str| if name == asked.name { Some(value.as_str()) } else { known(name) };
+        // What is not filled in yet says nothing about what stands behind it.
+        let mut before = variables(&asked.template).into_iter().take_while(|name| *name != asked.name);
+        before.any(|name| known(name).is_none()) || snapshot.name_in(mount, &expand(&asked.template, value_of)).is_ok()
+    };
     given.values = values
         .map(|value| text::cleaned(value, MAX_VALUE))
-        .filter(|value| seen.insert(value.clone()))
+        .filter(|value| {
+            let is_own = is_own(value);
+            others += usize::from(!is_own);
+            is_own && seen.insert(value.clone())
+        })
         .take(MAX_SUGGESTIONS + 1)
         .collect();
+    if others > 0 {
+        given.total = None;
+    }
     given
 }
 
@@ -117,6 +140,17 @@ pub(super) fn revisions(
 
 /// Kinds of grants that a provider may want without needing them: that they are missing explains nothing.
 const OPTIONAL: &[&str] = &["env"];
+
+/// Says of a denial that the operator has granted more since, which takes a restart.
+pub(super) fn waiting(error: ReadError) -> ReadError {
+    const CURE: &str = "its operator has granted it more since, and this belljar was started without that: restart belljar, whose second wall has to be raised anew";
+    match error {
+        ReadError::Denied { message, denial: Some(denial) } => {
+            ReadError::Denied { message, denial: Some(Decision { cure: Some(CURE.to_owned()), ..denial }) }
+        }
+        other => other,
+    }
+}
 
 /// Adds to a provider's words what belljar knows: what it refused during the call, what was granted and is not there, or
 /// else which grant the provider may have missed.

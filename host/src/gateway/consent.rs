@@ -3,7 +3,11 @@
 //! A call that ends for want of something leaves on its trail what a person could allow. Where the operator lets the mount
 //! ask, that becomes a [`Question`], which travels to whoever reads, with a state: the question itself, sealed, and bound
 //! to the mount, its bytes, the URI and the caller. The answer comes back with the state and a new call; nothing else
-//! of the first one is kept. A state counts once, for five minutes, in the process that gave it.
+//! of the first one is kept. A state counts once, for five minutes, in the process that gave it, and for as long as the mount
+//! is made of the same lines of the configuration.
+//!
+//! What was allowed for good is in the configuration. Until that is read again, it is remembered here; whatever the
+//! configuration then says of the mount takes its place.
 //!
 //! Knows no MCP: what a question looks like on a wire is `mcp::consent`.
 
@@ -44,6 +48,9 @@ const SHOWN: usize = 300;
 
 /// Hexadecimal digits of a digest that a question shows: enough to compare, few enough to read.
 const DIGITS: usize = 12;
+
+/// What is said of a state that was answered.
+const USED: &str = "was used already";
 
 /// What goes into the configuration when a person says "always".
 pub trait Keeper: Send + Sync {
@@ -87,8 +94,8 @@ impl Choice {
 pub struct Asking<'a> {
     /// Whether a question can be answered.
     pub can_answer: bool,
-    /// The state that came with an answer, and the answer.
-    pub answered: Option<(&'a str, Choice)>,
+    /// The state of a question that came back, and the answer; none, where that did not come with it.
+    pub answered: Option<(&'a str, Option<Choice>)>,
 }
 
 /// A question that a call ended with.
@@ -137,6 +144,8 @@ pub struct Ticket {
     pub mount: MountName,
     /// The bytes that want it.
     pub digest: Digest,
+    /// The number of what is loaded for the mount: another, as soon as anything is written differently for it.
+    pub loaded: u64,
     /// For which read.
     pub uri: String,
     /// Who was asked: the transport, and the client's name.
@@ -148,13 +157,18 @@ pub struct Ticket {
 }
 
 /// The fields of a sealed ticket, in order.
-type Fields = (u64, u64, String, [u8; 32], String, (String, Option<String>), (String, String), Vec<(String, String)>);
+type Fields =
+    (u64, u64, String, ([u8; 32], u64), String, (String, Option<String>), (String, String), Vec<(String, String)>);
 
 /// One call between questions: what it is given, and what comes of it.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     given: Vec<Consent>,
     may_ask: bool,
+    /// Whether the mount may ask, and whoever reads cannot be asked.
+    is_mute: bool,
+    /// Whether the call failed for want of what a person could have allowed.
+    pub(super) lacks_an_answer: bool,
     answered: Option<(Consent, Choice)>,
     /// What is asked when the call has ended.
     pub(super) question: Option<Question>,
@@ -175,8 +189,29 @@ struct Memory {
     asked: HashMap<(MountName, Consent), Instant>,
     /// The questions that were answered, and when: no answer counts twice.
     used: HashMap<u64, Instant>,
-    /// What was allowed for good since the process began.
-    kept: HashMap<(MountName, Digest), Vec<Consent>>,
+    /// What was allowed for good, and is in a configuration that was not read again since.
+    kept: HashMap<Place, Kept>,
+}
+
+/// What consent rests on: a mount, its bytes, and the number of what is loaded for it.
+type Place = (MountName, Digest, u64);
+
+/// What was allowed for good.
+struct Kept {
+    /// How often the configuration had been read by then.
+    read: u64,
+    consents: Vec<Consent>,
+}
+
+fn place(mount: &Mount) -> Place {
+    let loaded = if Guard::Revoke.is_on() { mount.loaded.id().number() } else { 0 };
+    (mount.name.clone(), mount.digest, loaded)
+}
+
+impl Kept {
+    fn is_in_force(&self, read: u64) -> bool {
+        self.read == read || !Guard::Revoke.is_on()
+    }
 }
 
 fn forget(what: &mut HashMap<impl std::hash::Hash + Eq, Instant>, now: Instant, after: Duration) {
@@ -216,10 +251,10 @@ impl Consents {
     /// The state of a question.
     pub fn seal(&self, ticket: &Ticket) -> String {
         let pair = |consent: &Consent| (consent.grant.to_owned(), consent.what.clone());
-        let Ticket { number, at, mount, digest, uri, caller, wanted, given } = ticket;
+        let Ticket { number, at, mount, digest, loaded, uri, caller, wanted, given } = ticket;
         let given: Vec<_> = given.iter().map(pair).collect();
         let fields: Fields =
-            (*number, *at, mount.to_string(), digest.0, uri.clone(), caller.clone(), pair(wanted), given);
+            (*number, *at, mount.to_string(), (digest.0, *loaded), uri.clone(), caller.clone(), pair(wanted), given);
         // Strings and numbers always serialise.
         self.seal.seal(0, serde_json::to_vec(&fields).unwrap_or_default())
     }
@@ -234,7 +269,7 @@ impl Consents {
             return Err("is longer than any that this server gives");
         }
         let body = self.seal.open(0, state).map_err(|_| FOREIGN)?;
-        let (number, at, mount, digest, uri, caller, wanted, given): Fields =
+        let (number, at, mount, (digest, loaded), uri, caller, wanted, given): Fields =
             serde_json::from_slice(&body).map_err(|_| FOREIGN)?;
         let consent = |(grant, what): (String, String)| {
             let kind = KINDS.iter().find(|kind| kind.name == grant).ok_or(FOREIGN)?;
@@ -245,6 +280,7 @@ impl Consents {
             at,
             mount: MountName::new(&mount).map_err(|_| FOREIGN)?,
             digest: Digest(digest),
+            loaded,
             uri,
             caller,
             wanted: consent(wanted)?,
@@ -279,6 +315,12 @@ impl Consents {
         if ticket.digest != mount.digest {
             return Err("was given for other bytes of the provider, which were exchanged meanwhile");
         }
+        if ticket.loaded != mount.loaded.id().number() && Guard::Revoke.is_on() {
+            return Err("was given before what is configured for this mount changed");
+        }
+        if mount.ask == Ask::Never {
+            return Err("was given when this mount could still ask");
+        }
         Ok(())
     }
 
@@ -292,13 +334,25 @@ impl Consents {
         caller: &Caller,
         uri: &str,
         mount: &Mount,
+        read: u64,
     ) -> Result<Round, ReadError> {
         let may_ask = asking.can_answer && mount.ask != Ask::Never;
-        let Some((state, choice)) = asking.answered else { return Ok(Round { may_ask, ..Round::default() }) };
+        let is_mute = !asking.can_answer && mount.ask != Ask::Never;
+        let begun = Round { may_ask, is_mute, ..Round::default() };
+        let (state, choice) = match asking.answered {
+            None => return Ok(begun),
+            // Nobody is asked again who cannot be asked.
+            Some((_, None)) if is_mute => return Ok(begun),
+            Some((state, None)) => {
+                let question = self.again(state, caller, uri, mount, Instant::now()).map_err(ReadError::BadState)?;
+                return Ok(Round { question: Some(question), ..begun });
+            }
+            Some((state, Some(choice))) => (state, choice),
+        };
         let ticket = self.take(state, choice, caller, uri, mount, Instant::now()).map_err(ReadError::BadState)?;
         let Ticket { wanted, mut given, .. } = ticket;
         if choice == Choice::Always {
-            self.keep(mount, &wanted).await;
+            self.keep(mount, &wanted, read).await;
         }
         let is_allowed = matches!(choice, Choice::Once | Choice::Always);
         if is_allowed {
@@ -307,7 +361,29 @@ impl Consents {
         let shown = text::quoted(&wanted.what, SHOWN);
         tracing::info!(mount = %mount.name, "{} {shown}: answered \"{}\"", wanted.grant, choice.as_str());
         // Who said no to one thing is not asked for the next in the same breath.
-        Ok(Round { given, may_ask: may_ask && is_allowed, answered: Some((wanted, choice)), question: None })
+        Ok(Round { given, may_ask: may_ask && is_allowed, answered: Some((wanted, choice)), ..begun })
+    }
+
+    /// The question that a state belongs to, which is still to be answered.
+    fn again(
+        &self,
+        state: &str,
+        caller: &Caller,
+        uri: &str,
+        mount: &Mount,
+        now: Instant,
+    ) -> Result<Question, &'static str> {
+        let ticket = self.open(state)?;
+        self.check(&ticket, caller, uri, mount, now)?;
+        if self.memory().used.contains_key(&ticket.number) {
+            return Err(USED);
+        }
+        Ok(self.question(ticket, mount, state.to_owned()))
+    }
+
+    fn question(&self, ticket: Ticket, mount: &Mount, state: String) -> Question {
+        let Ticket { mount: name, digest, uri, wanted, .. } = ticket;
+        Question { mount: name, digest, uri, wanted, can_last: self.can_last(mount), state }
     }
 
     /// Opens, checks and uses up a state.
@@ -322,16 +398,13 @@ impl Consents {
     ) -> Result<Ticket, &'static str> {
         let ticket = self.open(state)?;
         self.check(&ticket, caller, uri, mount, now)?;
-        if mount.ask == Ask::Never {
-            return Err("was given when this mount could still ask");
-        }
         if choice == Choice::Always && !self.can_last(mount) {
             return Err("belongs to a question that did not offer \"always\"");
         }
         let mut memory = self.memory();
         forget(&mut memory.used, now, LIFE);
         if memory.used.insert(ticket.number, now).is_some() && Guard::Consent.is_on() {
-            return Err("was used already");
+            return Err(USED);
         }
         Ok(ticket)
     }
@@ -340,17 +413,19 @@ impl Consents {
         mount.ask == Ask::Persist && self.keeper.is_some()
     }
 
-    /// Puts what was allowed into the configuration, and from now on gives it to every call of the mount.
-    async fn keep(&self, mount: &Mount, consent: &Consent) {
+    /// Puts what was allowed into the configuration, and gives it to every call of the mount until that is read again. `read`:
+    /// how often it was, before anything was written.
+    async fn keep(&self, mount: &Mount, consent: &Consent, read: u64) {
         let Some(keeper) = self.keeper.clone() else { return };
         let (name, digest, what) = (mount.name.clone(), mount.digest, consent.clone());
         let kept = tokio::task::spawn_blocking(move || keeper.keep(&name, &digest, &what)).await;
         match kept.unwrap_or_else(|error| Err(error.to_string())) {
             Ok(()) => {
                 let mut memory = self.memory();
-                let all = memory.kept.entry((mount.name.clone(), mount.digest)).or_default();
-                if !all.contains(consent) {
-                    all.push(consent.clone());
+                memory.kept.retain(|_, kept| kept.is_in_force(read));
+                let kept = memory.kept.entry(place(mount)).or_insert(Kept { read, consents: Vec::new() });
+                if !kept.consents.contains(consent) {
+                    kept.consents.push(consent.clone());
                 }
             }
             Err(why) => {
@@ -359,13 +434,14 @@ impl Consents {
         }
     }
 
-    /// Everything that a person allowed for this call.
-    pub(super) fn for_call(&self, mount: &Mount, round: &Round) -> Vec<Consent> {
+    /// Everything that a person allowed for this call. `read`: how often the configuration was read.
+    pub(super) fn for_call(&self, mount: &Mount, round: &Round, read: u64) -> Vec<Consent> {
         let mut all = round.given.clone();
         if mount.ask == Ask::Persist
-            && let Some(kept) = self.memory().kept.get(&(mount.name.clone(), mount.digest))
+            && let Some(kept) = self.memory().kept.get(&place(mount))
+            && kept.is_in_force(read)
         {
-            all.extend(kept.iter().filter(|consent| !round.given.contains(consent)).cloned());
+            all.extend(kept.consents.iter().filter(|consent| !round.given.contains(consent)).cloned());
         }
         all
     }
@@ -394,11 +470,13 @@ impl Consents {
         error: &ReadError,
         trail: &Trail,
     ) {
-        if !round.may_ask || round.given.len() >= ROUNDS {
+        let given = &round.given;
+        let missing = || trail.asks().iter().filter(|ask| !given.contains(ask) && explains(ask, error));
+        if missing().next().is_none() {
             return;
         }
-        let missing = || trail.asks().iter().filter(|ask| !round.given.contains(ask) && explains(ask, error));
-        if missing().next().is_none() {
+        round.lacks_an_answer = round.is_mute;
+        if !round.may_ask || given.len() >= ROUNDS {
             return;
         }
         let mut memory = self.memory();
@@ -417,20 +495,15 @@ impl Consents {
             at: self.since(now),
             mount: mount.name.clone(),
             digest: mount.digest,
+            loaded: mount.loaded.id().number(),
             uri: uri.to_owned(),
             caller: who(caller),
-            wanted: wanted.clone(),
-            given: round.given.clone(),
+            wanted,
+            given: given.clone(),
         };
         drop(memory);
-        round.question = Some(Question {
-            mount: ticket.mount.clone(),
-            digest: ticket.digest,
-            uri: ticket.uri.clone(),
-            wanted,
-            can_last: self.can_last(mount),
-            state: self.seal(&ticket),
-        });
+        let state = self.seal(&ticket);
+        round.question = Some(self.question(ticket, mount, state));
     }
 }
 

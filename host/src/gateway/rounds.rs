@@ -136,7 +136,8 @@ impl Gateway {
     /// Whether `uri` can be watched: whether a mount has it.
     pub fn can_watch(&self, uri: &str) -> bool {
         let fits = |(_, reference): (_, &str)| reference::check(reference).is_ok();
-        uri.len() <= reference::MAX_URI && self.catalog.snapshot().route(uri).is_some_and(fits)
+        let snapshot = self.catalog.snapshot();
+        uri.len() <= reference::MAX_URI && snapshot.route(uri).is_some_and(fits) && !snapshot.is_disguised(uri)
     }
 
     /// Watches `uris` for `subscriber`, and looks at them for the first time: what changes from now on is told.
@@ -151,6 +152,9 @@ impl Gateway {
             for uri in uris {
                 let (mount, reference) = snapshot.route(&uri).ok_or(NotWatched::NoMount)?;
                 reference::check(reference).map_err(|_| NotWatched::NoMount)?;
+                if snapshot.is_disguised(&uri) {
+                    return Err(NotWatched::NoMount);
+                }
                 let reference = reference.to_owned();
                 if books.enter(subscriber.id(), &uri.into(), &mount.name)? {
                     unseen.entry(&mount.name).or_insert_with(|| (mount, Vec::new())).1.push(reference);
@@ -288,8 +292,11 @@ impl Gateway {
             (group.uris.iter().cloned().collect::<Vec<_>>(), wants_list)
         };
         let mut is_change = false;
+        // Another mount may have been put in its place, or into its base.
+        let snapshot = self.catalog.snapshot();
         let watched = uris.into_iter().filter_map(|uri| {
             let reference = uri.strip_prefix(mount.base.as_str())?.to_owned();
+            snapshot.name_in(mount, &reference).ok()?;
             Some((uri, reference))
         });
         let (uris, references): (Vec<_>, Vec<_>) = watched.unzip();

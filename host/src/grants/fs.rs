@@ -96,11 +96,16 @@ impl Grant for Fs {
     }
 
     fn describe(config: &Config) -> Vec<String> {
-        let describe = |(guest, granted): (&String, &config::Granted)| {
-            let asked = if granted.ask { ", asked for first" } else { "" };
-            format!("{guest} = {} (read-only{asked})", granted.path.display())
-        };
-        config.0.iter().map(describe).collect()
+        config.0.iter().map(|(guest, granted)| described(guest, granted, granted.ask)).collect()
+    }
+
+    fn unasked(config: &Config) -> Vec<(String, String)> {
+        let asked = config.0.iter().filter(|(_, granted)| granted.ask);
+        asked.map(|(guest, granted)| (described(guest, granted, true), described(guest, granted, false))).collect()
+    }
+
+    fn place_of(config: &Config, what: &str, ambient: &Ambient) -> Option<PathBuf> {
+        place::find(&config.0.get(what)?.path, ambient).ok()
     }
 
     fn in_words(config: &Config) -> Vec<String> {
@@ -158,6 +163,12 @@ impl Grant for Fs {
         }
         Call::new(roots, scope.mount.clone(), scope.trail.clone(), scope.thread.clone())
     }
+}
+
+/// A directory, in the operator's words; `is_asked`: whether it must be asked for.
+fn described(guest: &str, granted: &config::Granted, is_asked: bool) -> String {
+    let asked = if is_asked { ", asked for first" } else { "" };
+    format!("{guest} = {} (read-only{asked})", granted.path.display())
 }
 
 /// What the operator should know about one directory.

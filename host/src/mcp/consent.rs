@@ -34,12 +34,14 @@ pub(super) fn asking<'r>(
     let can_answer = elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
     let answered = match (state, answers) {
         (None, None) => None,
-        (Some(state), Some(answers)) => {
-            let answer = answers.get(KEY).ok_or_else(|| fault::bad_answer(EXPECTED))?;
-            let answer = serde_json::from_value(answer.clone()).map_err(|_| fault::bad_answer(EXPECTED))?;
-            Some((state, choice(&answer)?))
-        }
-        (Some(_), None) => return Err(fault::bad_answer(EXPECTED)),
+        // What did not come is asked for again; what came and is no answer is an error.
+        (Some(state), answers) => match answers.and_then(|answers| answers.get(KEY)) {
+            None => Some((state, None)),
+            Some(answer) => {
+                let answer = serde_json::from_value(answer.clone()).map_err(|_| fault::bad_answer(EXPECTED))?;
+                Some((state, Some(choice(&answer)?)))
+            }
+        },
         (None, Some(_)) => {
             let error = ReadError::BadState("is missing; send the one that came with the question");
             return Err(fault::to_error(Fault { error, mount: None, uri: None }));
@@ -49,7 +51,7 @@ pub(super) fn asking<'r>(
 }
 
 /// What an answer that is none ends with.
-const EXPECTED: &str = "is not there or malformed; expected inputResponses with { \"consent\": { \"action\": \"accept\", \"content\": { \"consent\": \"once\" } } }, or another of the choices that were offered, or the action \"decline\" or \"cancel\"";
+const EXPECTED: &str = "is malformed; expected inputResponses with { \"consent\": { \"action\": \"accept\", \"content\": { \"consent\": \"once\" } } }, or another of the choices that were offered, or the action \"decline\" or \"cancel\"";
 
 fn choice(answer: &ElicitResult) -> Result<Choice, ErrorData> {
     let chosen = answer.content.as_ref().and_then(|content| content.get(KEY)?.as_str());

@@ -1,5 +1,6 @@
 //! Cursors: a position, sealed. Opaque to clients, self-contained (they survive a restart and cost no memory), and
 //! authenticated (a made-up or altered one is refused, so that nobody is sent through a list in leaps that were not offered).
+//! A cursor is of one list: of one method or tool, and of the arguments that chose what is on it.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -33,6 +34,25 @@ pub struct Mark {
     pub skip: u32,
     /// The only mount that is listed.
     pub only: Option<MountName>,
+    /// Entries of a page.
+    pub limit: u32,
+}
+
+impl Mark {
+    /// Whether this is of the list that these arguments choose, as far as they are given.
+    ///
+    /// # Errors
+    /// Says what is wrong, as the end of "the cursor ...".
+    pub fn is_of(&self, only: Option<&MountName>, limit: Option<u32>) -> Result<(), String> {
+        let whose = |only: Option<&MountName>| only.map_or_else(|| "all mounts".to_owned(), |name| format!("mount \"{name}\""));
+        if only.is_some() && self.only.as_ref() != only {
+            return Err(format!("is of the list of {}, and not of that of {}", whose(self.only.as_ref()), whose(only)));
+        }
+        match limit.filter(|limit| *limit != self.limit) {
+            Some(other) => Err(format!("is of pages of {}, and not of {other}", self.limit)),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Seals and opens cursors with one key.
@@ -46,7 +66,7 @@ type Fields = (String, u32, u64, u32, u32);
 impl Cursors {
     /// Derives the key from the installation's secret.
     pub fn new(secret: &[u8; 32]) -> Self {
-        Self { seal: Seal::new("belljar 2026-11 list cursors v2", secret) }
+        Self { seal: Seal::new("belljar 2026-11 list cursors v3", secret) }
     }
 
     /// The cursor for `position`.
@@ -65,7 +85,7 @@ impl Cursors {
     /// The cursor for `mark`.
     pub fn seal_mark(&self, kind: Kind, mark: &Mark) -> String {
         let only = mark.only.as_ref().map(MountName::as_str);
-        self.put(kind, &(mark.position.as_ref().map(fields), mark.skip, only))
+        self.put(kind, &(mark.position.as_ref().map(fields), mark.skip, only, mark.limit))
     }
 
     /// The mark of a cursor.
@@ -73,9 +93,9 @@ impl Cursors {
     /// # Errors
     /// As [`Cursors::open`].
     pub fn open_mark(&self, kind: Kind, cursor: &str) -> Result<Mark, String> {
-        let (at, skip, only): (Option<Fields>, u32, Option<String>) = self.take(kind, cursor)?;
+        let (at, skip, only, limit): (Option<Fields>, u32, Option<String>, u32) = self.take(kind, cursor)?;
         let only = only.map(|only| MountName::new(&only).map_err(|_| FOREIGN)).transpose()?;
-        Ok(Mark { position: at.map(position).transpose()?, skip, only })
+        Ok(Mark { position: at.map(position).transpose()?, skip, only, limit })
     }
 
     fn put(&self, kind: Kind, fields: &impl Serialize) -> String {
@@ -123,12 +143,30 @@ mod tests {
     #[test]
     fn a_mark_is_its_own_lists_only() {
         let cursors = Cursors::new(&[1; 32]);
-        let whole = Mark { position: Some(position()), skip: 50, only: Some(MountName::new("notes").unwrap()) };
+        let only = MountName::new("notes").unwrap();
+        let whole = Mark { position: Some(position()), skip: 50, only: Some(only), limit: 20 };
         for mark in [Mark::default(), whole] {
             let sealed = cursors.seal_mark(Kind::ToolResources, &mark);
             assert_eq!(cursors.open_mark(Kind::ToolResources, &sealed), Ok(mark));
             assert!(cursors.open_mark(Kind::ToolTemplates, &sealed).is_err());
             assert!(cursors.open(Kind::Resources, &sealed).is_err());
+        }
+    }
+
+    #[test]
+    fn a_mark_is_of_the_arguments_that_it_was_given_for() {
+        let [x, y] = ["x", "y"].map(|name| MountName::new(name).unwrap());
+        let mark = |only: Option<&MountName>| Mark { only: only.cloned(), limit: 20, ..Mark::default() };
+        for (only, given, limit, is_good) in [
+            (Some(&x), Some(&x), Some(20), true),
+            (Some(&x), None, None, true),
+            (None, None, Some(20), true),
+            (Some(&x), Some(&y), Some(20), false),
+            (None, Some(&y), None, false),
+            (Some(&x), Some(&x), Some(21), false),
+            (None, None, Some(50), false),
+        ] {
+            assert_eq!(mark(only).is_of(given, limit).is_ok(), is_good, "{only:?} {given:?} {limit:?}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `not-found` | -32602 to 2026-07-28 peers, -32002 to older ones (rmcp decides by the peer) |
 //! | `bad-uri`, `invalid`, `bad-cursor`, `bad-state`, `bad-answer`, `bad-completion`, `bad-argument`, `no-tool` | -32602 |
+//! | `denied`, where a person could allow it and the client cannot be asked | -32021 |
 //! | `busy`, `limit`, `denied`, `unavailable`, `failed`, `trap`, `bad-output`, `internal` | -32603 |
 //!
 //! `data` has `kind`, and where they are known `uri`, `mount`, `limit`, `used`, `cap`, `hint`, `said` (the
@@ -64,6 +65,17 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
 
 fn with_kind(kind: &str) -> Option<Value> {
     Some(serde_json::json!({ "kind": kind }))
+}
+
+/// The error of a read that a person could allow, for a client of 2026-07-28 that cannot be asked.
+pub(super) fn cannot_ask(fault: Fault) -> ErrorData {
+    let mut error = to_error(fault);
+    error.code = ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY;
+    if let Some(Value::Object(data)) = &mut error.data {
+        data.insert("requiredCapabilities".to_owned(), serde_json::json!({ "elicitation": { "form": {} } }));
+    }
+    error.message = format!("{}; a person may be asked, and this client cannot do that", error.message).into();
+    error
 }
 
 /// A cursor that this server did not give, or not for this list.

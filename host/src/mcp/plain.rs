@@ -135,10 +135,18 @@ impl Transport<RoleServer> for Silence {
     }
 }
 
+/// The answer to a plain request.
+pub struct Answer {
+    /// A whole message, without a line break.
+    pub message: Vec<u8>,
+    /// Whether it is the error of a client that cannot do what the request takes: over HTTP that has a status of its own.
+    pub lacks_capability: bool,
+}
+
 impl Handler {
     /// Answers a plain request, which is whole or of the session of `peer`, by a whole message without a line break. Dropping
     /// the future ends what runs for it; so does `withdrawn`.
-    pub async fn answer(&self, plain: Plain, peer: Peer<RoleServer>, withdrawn: CancellationToken) -> Vec<u8> {
+    pub async fn answer(&self, plain: Plain, peer: Peer<RoleServer>, withdrawn: CancellationToken) -> Answer {
         let Plain { id, what, meta } = plain;
         let mut context = RequestContext::new(id.clone(), peer);
         (context.ct, context.meta) = (withdrawn, meta);
@@ -148,11 +156,12 @@ impl Handler {
             What::Read(uri) => match self.read(&ReadResourceRequestParams::new(uri), &context).await {
                 Ok(Read::Given(reading, mount)) => {
                     match line::reading(id.clone(), reading, &mount, is_modern, self.budget()) {
-                        Ok(message) => return message,
+                        Ok(message) => return Answer { message, lacks_capability: false },
                         Err(Unwritten::NoMemory(why)) => Err(fault::busy(&why)),
                         Err(Unwritten::Internal(why)) => Err(fault::internal(why)),
                     }
                 }
+                Ok(Read::CannotAsk(fault)) => Err(fault::to_error(fault)),
                 Ok(Read::Asks(question)) => Ok(ServerResult::InputRequiredResult(consent::question(question))),
                 Err(error) => Err(if is_modern { modern(error) } else { error }),
             },
@@ -166,11 +175,13 @@ impl Handler {
             }
         };
         let id_again = id.clone();
+        let lacks = |error: &ErrorData| error.code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY;
+        let lacks_capability = answer.as_ref().is_err_and(lacks);
         let message = match answer {
             Ok(result) => ServerJsonRpcMessage::response(result, id),
             Err(error) => ServerJsonRpcMessage::error(error, Some(id)),
         };
-        written(&message, id_again)
+        Answer { message: written(&message, id_again), lacks_capability }
     }
 }
 

@@ -86,6 +86,8 @@ pub(super) async fn call(
             let asking = consent::asking(asked, state, answers, context)?;
             match read::run(handler, asked, Arguments::new(read::NAME, given), asking).await {
                 Ok(read::Outcome::Asks(question)) => return Ok(consent::question(question).into()),
+                Ok(read::Outcome::CannotAsk(fault)) if asked.is_modern => return Err(fault::cannot_ask(fault)),
+                Ok(read::Outcome::CannotAsk(fault)) => Err(fault::to_error(fault)),
                 Ok(read::Outcome::Answered(answered)) => Ok(answered),
                 Err(error) => Err(error),
             }

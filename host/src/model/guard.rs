@@ -124,6 +124,8 @@ guards! {
     Special = "special",
     /// That an answer counts once, for the very read that it was asked for.
     Consent = "consent",
+    /// That what was allowed ends with the configuration that allowed it.
+    Revoke = "revoke",
     /// How often a person is asked.
     Asking = "asking",
     /// That grants are used by the bytes that they were given to.

@@ -3,6 +3,8 @@
 //! A reference is checked once, when it comes in, and then passed on letter by letter: nothing is decoded, folded
 //! or rewritten, so what was checked is what the guest gets.
 
+use std::borrow::Cow;
+
 use iri_string::template::UriTemplateStr;
 use iri_string::types::{UriAbsoluteStr, UriRelativeStr};
 use percent_encoding::percent_decode_str;
@@ -40,6 +42,31 @@ pub fn check(reference: &str) -> Result<(), &'static str> {
         check_segment(segment)?;
     }
     check_decoded(query)
+}
+
+/// The same name without escapes of letters that need none (RFC 3986, 6.2.2.2): who compares names compares these.
+pub fn unescaped(uri: &str) -> Cow<'_, str> {
+    if !uri.contains('%') {
+        return Cow::Borrowed(uri);
+    }
+    let mut out = String::with_capacity(uri.len());
+    let mut rest = uri;
+    while let Some((before, after)) = rest.split_once('%') {
+        out.push_str(before);
+        let byte = after.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match byte.map(char::from).filter(|c| c.is_ascii_alphanumeric() || "-._~".contains(*c)) {
+            Some(letter) => {
+                out.push(letter);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                out.push('%');
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
 }
 
 fn check_characters(reference: &str) -> Result<(), &'static str> {

@@ -6,7 +6,7 @@
 //! template can expand to, so that a value that is found leads back to where it was found; of a list of variables in one
 //! expression, those behind the last that is given may be absent.
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use regex::{Regex, RegexBuilder};
 
 /// A variable of a template that is being filled in.
@@ -85,6 +85,62 @@ fn parts(template: &str) -> (Vec<(&str, Expression<'_>)>, &str) {
     }
     (parts, rest)
 }
+
+/// What `template` expands to where `value_of` gives the values of its variables (RFC 6570, 3.2).
+pub fn expand<'v>(template: &str, value_of: impl Fn(&str) -> Option<&'v str>) -> String {
+    let (parts, end) = parts(template);
+    let mut out = String::new();
+    for (literal, expression) in parts {
+        out.push_str(literal);
+        let (first, between, is_named) = match expression.operator {
+            None => ("", ",", false),
+            Some('+') => ("", ",", false),
+            Some('#') => ("#", ",", false),
+            Some('.') => (".", ".", false),
+            Some('/') => ("/", "/", false),
+            Some(';') => (";", ";", true),
+            Some('&') => ("&", "&", true),
+            Some(_) => ("?", "&", true),
+        };
+        let keeps = if matches!(expression.operator, Some('+' | '#')) { KEPT } else { UNRESERVED };
+        let given = expression.variables.iter().filter_map(|variable| Some((variable, value_of(variable.name)?)));
+        for (at, (variable, value)) in given.enumerate() {
+            out.push_str(if at == 0 { first } else { between });
+            if is_named {
+                out.push_str(variable.name);
+                out.push('=');
+            }
+            let value: String = value.chars().take(variable.prefix.unwrap_or(usize::MAX)).collect();
+            out.extend(utf8_percent_encode(&value, keeps));
+        }
+    }
+    out + end
+}
+
+/// What is escaped in a value.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The same where reserved characters, and what is escaped already, are let through.
+const KEPT: &AsciiSet = &UNRESERVED
+    .remove(b':')
+    .remove(b'/')
+    .remove(b'?')
+    .remove(b'#')
+    .remove(b'[')
+    .remove(b']')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'%');
 
 /// The names of a template's variables, each once, in their order.
 pub fn variables(template: &str) -> Vec<&str> {

@@ -285,8 +285,9 @@ impl Front {
     async fn plain(&self, guest: &Arc<Guest>, plain: Plain) -> Response<Body> {
         let id = plain.id().clone();
         let answer = self.handler.answer(plain, self.nobody.peer(), self.cancel.child_token()).await;
-        // Whatever it says: rmcp's other statuses are for what is none of a plain request's troubles.
-        json(StatusCode::OK, Answer::given(answer.into(), Arc::clone(&self.untaken), Arc::clone(guest), || Some(id)))
+        // rmcp's other statuses are for what is none of a plain request's troubles.
+        let status = if answer.lacks_capability { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+        json(status, Answer::given(answer.message.into(), Arc::clone(&self.untaken), Arc::clone(guest), || Some(id)))
     }
 
     async fn whole(

@@ -65,7 +65,7 @@ fn mount(of: &str, digest: Digest, loaded: Loaded) -> Arc<Mount> {
 
 /// Puts everything together around a component, `guest_sized`.
 pub(crate) async fn parts(wasm: &[u8]) -> Parts {
-    let options = Options { calls: CALLS, cache: None, descriptors: 1024, key: [0; 32], compiler: Arc::new(Here) };
+    let options = Options { calls: CALLS, cache: None, descriptors: 1024, compiler: Arc::new(Here) };
     let sandbox = Arc::new(Sandbox::new(options).expect("a sandbox"));
     let digest = Digest::of(wasm);
     let plain = Requested::default().configure(&Ambient::default()).expect("no grants");

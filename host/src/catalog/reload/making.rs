@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::looking::Cached;
-use super::{Facts, Found, KEPT, Loader, State, Waiting};
+use super::{Facts, Found, KEPT, Loader, State, Waiting, Why};
 use crate::catalog::mount::BEING_WRITTEN;
 use crate::catalog::plan::Plan;
 use crate::catalog::{Mount, Quarantined, quarantine};
@@ -106,7 +106,8 @@ impl Loader {
                     old.filter(|old| old.base == plan.base && plan.still_grants(old) && self.may_use(plan, old));
                 return match goes_on {
                     Some(old) => {
-                        next.refuse(plan, format!("{why}; until then it goes on as it was"));
+                        let reason = format!("{}; until then it goes on as it was", why.reason);
+                        next.refuse(plan, Why { reason, ..why });
                         next.served.insert(plan.name.clone(), Arc::clone(old));
                     }
                     None => next.refuse(plan, why),
@@ -151,13 +152,13 @@ impl Loader {
     }
 
     /// Turns what is granted into handles.
-    pub(super) fn hold(&self, plan: &Plan) -> Result<Held, String> {
+    pub(super) fn hold(&self, plan: &Plan) -> Result<Held, Why> {
         let nothing = Requested::default();
         let grants = self.grants(plan).unwrap_or(&nothing);
         if let Some(within) = &self.within {
             within.check(grants, plan, &self.config)?;
         }
-        grants.configure(&self.config.ambient)
+        Ok(grants.configure(&self.config.ambient)?)
     }
 
     pub(super) fn may_use(&self, plan: &Plan, mount: &Mount) -> bool {
@@ -186,9 +187,11 @@ impl Loader {
 
 impl Within {
     /// Whether everything can be opened that these grants need.
-    fn check(&self, grants: &Requested, plan: &Plan, config: &Config) -> Result<(), String> {
+    fn check(&self, grants: &Requested, plan: &Plan, config: &Config) -> Result<(), Why> {
         let shut = |what: String| {
-            format!("its grant of {what} needs a restart: the second wall was raised without it; restart belljar")
+            let reason =
+                format!("its grant of {what} needs a restart: the second wall was raised without it; restart belljar");
+            Why { reason, needs_restart: true }
         };
         for wanted in grants.directories(&config.ambient) {
             if !self.directories.iter().any(|open| wanted.starts_with(open)) {

@@ -9,6 +9,7 @@ use std::time::Instant;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
+use crate::cli::keys::{Keys, Shared};
 use crate::cli::pins::Pinning;
 use crate::cli::{Failure, Where, inspect, open, wall};
 use crate::grants::Requested;
@@ -49,10 +50,11 @@ pub(in crate::cli) fn run(at: &Where, files: &[PathBuf], as_json: bool) -> Resul
     }
     // Nothing is mounted, so nothing that mounts were granted has to be within reach.
     config.mounts.clear();
-    let wall = wall::raise(&config, None)?;
+    let keys = Keys::read(at, &config, Shared::Made)?;
+    let wall = wall::raise(&config, &keys, None)?;
     wall.runtime()?.block_on(async {
-        let key = open::installation_key(&config.state);
-        let sandbox = open::sandbox(&config, &key)?;
+        let (cache, _) = keys.open(&config);
+        let sandbox = open::sandbox(&config, cache)?;
         let work = sources.into_iter().map(|source| compile(&sandbox, source));
         let mut working = futures_util::stream::iter(work).buffered(AT_ONCE);
         let mut all = Vec::new();

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use crate::catalog::Mount;
+use crate::cli::keys::{Keys, Shared};
 use crate::cli::pins::Pinning;
 use crate::cli::{Failure, Where, caller, open, wall};
 use crate::gateway::conformance::{Report, Verdict};
@@ -23,9 +24,10 @@ pub(in crate::cli) fn run(at: Where, file: &Path, as_json: bool) -> Result<ExitC
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let at = Where { plugins: Some(directory.to_owned()), ..at };
     let config = open::config(&at, &[], Pinning::Author)?;
-    let wall = wall::raise(&config, None)?;
+    let keys = Keys::read(&at, &config, Shared::Used)?;
+    let wall = wall::raise(&config, &keys, None)?;
     wall.runtime()?.block_on(async {
-        let opened = open::open_only(config, name)?;
+        let opened = open::open_only(config, keys, name)?;
         let snapshot = opened.gateway.loaded().await;
         if let Some(refused) = snapshot.refused().first().filter(|_| snapshot.mounts().is_empty()) {
             return Err(Failure::Failed(format!("\"{name}\" cannot be mounted: {}", refused.reason)));

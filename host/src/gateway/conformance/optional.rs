@@ -39,11 +39,12 @@ impl Probe<'_> {
                 let (template, name, value) = (template.clone(), name.clone(), value.to_owned());
                 let what = format!("complete of {} in {}", shown(&name), shown(&template));
                 let wish = Completing { template, name, value, resolved: Vec::new() };
-                match self.ask(Operation::Complete(wish)).await {
+                match self.ask(Operation::Complete(wish.clone())).await {
                     Ok(Answer::Suggestions(given)) => {
                         offered += given.values.len();
-                        if given.values != check::suggestions(given.clone()).values && given.values.len() <= 100 {
-                            check.warn(format!("{what} gives values that are not shown as they are: twice, too long, or with control characters"));
+                        let shown = check::suggestions(given.clone(), &wish, self.mount, &self.snapshot);
+                        if given.values != shown.values && given.values.len() <= 100 {
+                            check.warn(format!("{what} gives values that are not shown as they are: twice, too long, with control characters, or of another mount"));
                         }
                     }
                     Err(ReadError::Unavailable(why)) => check.warn(format!("{what}: {why}")),

@@ -99,7 +99,7 @@ impl Probe<'_> {
                 check.warn(format!("{name} is listed with {listed} bytes and read with {given}"));
             }
         }
-        if let Err(error) = check::reading(reading, &entry.reference, self.mount) {
+        if let Err(error) = check::reading(reading, &entry.reference, self.mount, &self.snapshot) {
             check.bad(error.to_string());
         }
     }
@@ -138,7 +138,7 @@ impl Probe<'_> {
         let mut check = Check::new("the mount itself");
         let said = match self.read("").await {
             Ok(reading) => {
-                if let Err(error) = check::reading(reading, "", self.mount) {
+                if let Err(error) = check::reading(reading, "", self.mount, &self.snapshot) {
                     check.bad(error.to_string());
                 }
                 "contents"

@@ -114,7 +114,7 @@ fn nobody_is_asked_who_cannot_answer_and_for_no_mount_that_may_not() {
     for (may_ask, ask) in [(false, Ask::Once), (true, Ask::Never)] {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let asking = Asking { can_answer: may_ask, answered: None };
-        let mut round = runtime.block_on(consents.begin(asking, &caller("c"), URI, &mount(ask))).unwrap();
+        let mut round = runtime.block_on(consents.begin(asking, &caller("c"), URI, &mount(ask), 0)).unwrap();
         consents.ask(&mut round, &caller("c"), URI, &mount(ask), &denied(), &trail(&[origin(1)]));
         assert_eq!(round.question, None);
     }
@@ -182,15 +182,16 @@ async fn always_is_kept_and_given_to_every_later_call() {
         consents.ask(&mut round, &caller("c"), URI, &m, &denied(), &trail(&[origin(1)]));
         let question = round.question.unwrap();
         assert!(question.can_last);
-        assert!(consents.for_call(&m, &Round::default()).is_empty());
-        let asking = Asking { can_answer: true, answered: Some((&question.state, Choice::Always)) };
-        let round = consents.begin(asking, &caller("c"), URI, &m).await.unwrap();
-        assert_eq!(consents.for_call(&m, &round), [origin(1)], "this call has it either way");
+        assert!(consents.for_call(&m, &Round::default(), 0).is_empty());
+        let asking = Asking { can_answer: true, answered: Some((&question.state, Some(Choice::Always))) };
+        let round = consents.begin(asking, &caller("c"), URI, &m, 0).await.unwrap();
+        assert_eq!(consents.for_call(&m, &round, 0), [origin(1)], "this call has it either way");
         assert_eq!(*keeper.0.lock().unwrap(), [("m".to_owned(), origin(1))]);
-        let later = consents.for_call(&m, &Round::default());
+        let later = consents.for_call(&m, &Round::default(), 0);
         assert_eq!(later, if works { vec![origin(1)] } else { Vec::new() });
+        assert!(consents.for_call(&m, &Round::default(), 1).is_empty(), "the configuration was read since");
         let other_bytes = Mount { digest: Digest::of(b"other"), ..mount(Ask::Persist) };
-        assert!(consents.for_call(&other_bytes, &Round::default()).is_empty(), "it was these bytes that were trusted");
+        assert!(consents.for_call(&other_bytes, &Round::default(), 0).is_empty(), "it was these bytes that were trusted");
     }
 }
 
@@ -201,11 +202,23 @@ async fn whoever_says_no_is_not_asked_for_the_next_thing_in_the_same_breath() {
     {
         let (consents, m) = (consents(), mount(Ask::Once));
         let question = asked(&consents, Instant::now(), &[], &[origin(1)], &denied()).unwrap();
-        let asking = Asking { can_answer: true, answered: Some((&question.state, choice)) };
-        let mut round = consents.begin(asking, &caller("c"), URI, &m).await.unwrap();
-        assert_eq!(consents.for_call(&m, &round).len(), usize::from(goes_on), "{choice:?}");
+        let asking = Asking { can_answer: true, answered: Some((&question.state, Some(choice))) };
+        let mut round = consents.begin(asking, &caller("c"), URI, &m, 0).await.unwrap();
+        assert_eq!(consents.for_call(&m, &round, 0).len(), usize::from(goes_on), "{choice:?}");
         assert_eq!(round.on_record().answered, Some((origin(1), choice.as_str())));
         consents.ask(&mut round, &caller("c"), URI, &m, &denied(), &trail(&[origin(2)]));
         assert_eq!(round.question.is_some(), goes_on, "{choice:?}");
     }
+}
+
+#[test]
+fn a_state_that_comes_back_without_an_answer_is_asked_again() {
+    let (consents, m, now) = (consents(), mount(Ask::Once), Instant::now());
+    let question = asked(&consents, now, &[], &[origin(1)], &denied()).unwrap();
+    let again = |uri: &str| consents.again(&question.state, &caller("c"), uri, &m, now);
+    assert_eq!(again(URI), Ok(question.clone()), "the same, as often as it comes back");
+    assert_eq!(again(URI), Ok(question.clone()));
+    assert!(again("belljar://m/y").is_err());
+    consents.take(&question.state, Choice::Deny, &caller("c"), URI, &m, now).unwrap();
+    assert_eq!(again(URI), Err("was used already"));
 }

@@ -1,7 +1,7 @@
 //! Which addresses are the public internet. Everything else belongs to this machine, its network, its cloud or nobody,
 //! and is connected to only where the operator named it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
@@ -59,6 +59,43 @@ pub fn plain(address: IpAddr) -> IpAddr {
         }
         other => other,
     }
+}
+
+/// The IPv4 addresses that `address` is, or that it wraps in any way that a system or a gateway on the way may unwrap:
+/// mapped, compatible (RFC 4291, 2.5.5), translated (RFC 6052, RFC 8215), 6to4 (RFC 3056).
+fn within(address: IpAddr) -> Vec<Ipv4Addr> {
+    let v6 = match address {
+        IpAddr::V4(v4) => return vec![v4],
+        IpAddr::V6(v6) => v6,
+    };
+    let segments = v6.segments();
+    let pair = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    match segments {
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x64, 0xff9b, 1, _, _, _, high, low]
+        | [0x2002, high, low, ..] => vec![pair(high, low)],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a connection to `address` ends at this machine, wherever it begins: loopback, "this host on this network"
+/// (RFC 1122, 3.2.1.3), which systems take for loopback, and what only wraps one of these.
+pub fn is_here(address: IpAddr) -> bool {
+    let is_v6_here = matches!(address, IpAddr::V6(v6) if v6.is_loopback() || v6.is_unspecified());
+    is_v6_here || within(address).iter().any(|v4| v4.is_loopback() || v4.octets()[0] == 0)
+}
+
+/// Whether a connection to `asked` can come to a listener on `own`: at that very address, at one that it has besides, or
+/// at any where it listens on all.
+pub fn leads_to(asked: SocketAddr, own: SocketAddr) -> bool {
+    let (asked_ip, own_ip) = (asked.ip().to_canonical(), own.ip().to_canonical());
+    asked.port() == own.port()
+        && (asked_ip == own_ip
+            || is_here(asked_ip)
+            || within(asked_ip).iter().any(|v4| IpAddr::V4(*v4) == own_ip)
+            || own_ip.is_unspecified())
 }
 
 /// Whether `address` is one of the public internet, whatever it is spelled like.
@@ -138,5 +175,40 @@ mod tests {
         }
         assert_eq!(plain("64:ff9b::7f00:1".parse().unwrap()), "127.0.0.1".parse::<IpAddr>().unwrap());
         assert_eq!(plain("::ffff:1.2.3.4".parse().unwrap()), "1.2.3.4".parse::<IpAddr>().unwrap());
+    }
+
+    #[test]
+    fn every_address_of_this_machine_leads_to_what_listens_on_loopback() {
+        let leads = |asked: &str, own: &str| {
+            let asked: IpAddr = asked.parse().unwrap();
+            leads_to(SocketAddr::new(asked, 8600), own.parse().unwrap())
+        };
+        for here in [
+            "127.0.0.1",
+            "127.1.2.3",
+            "0.0.0.0",
+            "0.0.0.1",
+            "::",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::ffff:0.0.0.0",
+            "::127.0.0.1",
+            "::ffff:0:127.0.0.1",
+            "64:ff9b::7f00:1",
+            "64:ff9b::",
+            "64:ff9b:1::7f00:1",
+            "2002:7f00:1::",
+            "2002:0:0::1",
+        ] {
+            assert!(leads(here, "127.0.0.1:8600"), "{here}");
+            assert!(leads(here, "[::1]:8600"), "{here}");
+            assert!(!leads(here, "127.0.0.1:8601"), "{here} at another port");
+        }
+        for other in ["10.0.0.1", "93.184.216.34", "2606:4700::1111", "fe80::1", "::2:0:0"] {
+            assert!(!leads(other, "127.0.0.1:8600"), "{other}");
+            assert!(leads(other, "0.0.0.0:8600"), "{other}: it listens on all");
+        }
+        assert!(leads("10.0.0.1", "10.0.0.1:8600") && leads("::ffff:10.0.0.1", "10.0.0.1:8600"));
+        assert!(leads("10.0.0.1", "[::ffff:10.0.0.1]:8600") && !leads("10.0.0.2", "10.0.0.1:8600"));
     }
 }

@@ -127,8 +127,7 @@ impl Network {
 
     /// Whether `address` is one that belljar listens on.
     fn is_own(&self, address: SocketAddr) -> bool {
-        let plain = super::address::plain(address.ip());
-        self.own.iter().any(|own| own.port() == address.port() && (plain.is_loopback() || own.ip() == plain))
+        self.own.iter().any(|own| super::address::leads_to(address, *own))
     }
 }
 
@@ -225,6 +224,10 @@ pub(super) async fn connect(
         return Err(Unreached::Own);
     }
     let tcp = tcp(&addresses, by).await?;
+    // What was connected to may have another spelling than what was judged. Nothing has been sent yet.
+    if tcp.peer_addr().is_ok_and(|peer| is_own(&peer)) {
+        return Err(Unreached::Own);
+    }
     // A request and its answer are waited for, not a stream of small pieces.
     let _ = tcp.set_nodelay(true);
     if origin.scheme == Scheme::Http {

@@ -14,7 +14,7 @@ use crate::model::{MountName, Resource, Template, text};
 pub(super) const NAME: &str = "list_resources";
 
 /// Entries of a page, and the most that can be asked for.
-const LIMITS: (usize, usize) = (50, 200);
+const LIMITS: (u32, usize) = (50, 200);
 
 /// Characters of a page, after which it ends: entries may be long.
 const PAGE: usize = 60_000;
@@ -28,7 +28,7 @@ pub(super) fn definition() -> Tool {
         "type": "object",
         "properties": {
             "mount": { "type": "string", "description": "Only this mount's: a name as results give it in \"mount\"." },
-            "cursor": { "type": "string", "description": "The \"nextCursor\" of the page before; omit it to begin." },
+            "cursor": { "type": "string", "description": "The \"nextCursor\" of the page before, with the same other arguments; omit it to begin." },
             "limit": { "type": "integer", "minimum": 1, "maximum": LIMITS.1, "default": LIMITS.0 },
             "templates": { "type": "boolean", "default": false, "description": "List URI templates instead: patterns such as \"belljar://notes/{+path}\" that resources can be read by although they are not listed." }
         },
@@ -68,7 +68,8 @@ pub(super) fn definition() -> Tool {
 pub(super) async fn run(handler: &Handler, asked: &Asked, mut given: Arguments) -> Result<Answered, ErrorData> {
     let only = given.text("mount", MOUNT, |name| MountName::new(name).ok())?;
     let cursor = given.text("cursor", "the \"nextCursor\" of the page before", |cursor| Some(cursor.to_owned()))?;
-    let limit = given.number("limit", 1..=LIMITS.1, LIMITS.0)?;
+    // None where it is not given: a cursor knows it.
+    let limit = u32::try_from(given.number("limit", 1..=LIMITS.1, 0)?).ok().filter(|limit| *limit > 0);
     let templates = given.flag("templates")?;
     given.finish()?;
     if let Some(name) = &only {
@@ -76,12 +77,16 @@ pub(super) async fn run(handler: &Handler, asked: &Asked, mut given: Arguments) 
     }
     let kind = if templates { Kind::ToolTemplates } else { Kind::ToolResources };
     let start = match cursor {
-        Some(cursor) => handler.cursors.open_mark(kind, &cursor).map_err(|why| fault::bad_cursor(&why))?,
-        None => cursor::Mark { only, ..cursor::Mark::default() },
+        Some(cursor) => {
+            let mark = handler.cursors.open_mark(kind, &cursor);
+            let fits = |mark: cursor::Mark| mark.is_of(only.as_ref(), limit).map(|()| mark);
+            mark.and_then(fits).map_err(|why| fault::bad_cursor(&why))?
+        }
+        None => cursor::Mark { only, limit: limit.unwrap_or(LIMITS.0), ..cursor::Mark::default() },
     };
     let page = match templates {
-        true => page::<Template>(handler, asked, kind, start, limit, Entry::of_template).await,
-        false => page::<Resource>(handler, asked, kind, start, limit, Entry::of).await,
+        true => page::<Template>(handler, asked, kind, start, Entry::of_template).await,
+        false => page::<Resource>(handler, asked, kind, start, Entry::of).await,
     };
     Ok(answer(page, templates))
 }
@@ -99,10 +104,10 @@ async fn page<T: Listed>(
     asked: &Asked,
     kind: Kind,
     mut start: cursor::Mark,
-    limit: usize,
     shown: fn(T, &MountName) -> Entry,
 ) -> Page {
     let mut page = Page { entries: Vec::new(), next: None, notices: Vec::new() };
+    let limit = usize::try_from(start.limit).unwrap_or(LIMITS.1);
     for _ in 0..ROUNDS {
         let listing = handler.gateway.list::<T>(&asked.caller, start.position.clone(), start.only.as_ref()).await;
         // Told once, with the first part of a page.
@@ -124,7 +129,7 @@ async fn page<T: Listed>(
         }
         let next = match entries.peek() {
             Some(_) => Some(cursor::Mark { skip: start.skip.saturating_add(taken), ..start.clone() }),
-            None => listing.next.map(|next| cursor::Mark { position: Some(next), skip: 0, only: start.only.clone() }),
+            None => listing.next.map(|next| cursor::Mark { position: Some(next), skip: 0, ..start.clone() }),
         };
         page.next = next.as_ref().map(|next| handler.cursors.seal_mark(kind, next));
         match next {

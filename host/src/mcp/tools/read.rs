@@ -13,7 +13,7 @@ use super::{Answered, Entry, put, tool};
 use crate::gateway::Read;
 use crate::gateway::consent::{Asking, Question};
 use crate::model::error::show_bytes;
-use crate::model::{Body, Contents, MountName, Reading};
+use crate::model::{Fault, Body, Contents, MountName, Reading};
 
 /// Its name.
 pub(super) const NAME: &str = "read_resource";
@@ -83,6 +83,8 @@ pub(super) enum Outcome {
     Answered(Answered),
     /// A question to whoever reads.
     Asks(Question),
+    /// A failure for want of something that a person could allow, and whoever reads cannot be asked.
+    CannotAsk(Fault),
 }
 
 /// Which part is wanted.
@@ -118,6 +120,7 @@ pub(super) async fn run(
     let read = handler.gateway.read_asking(&asked.caller, &uri, asking, handler.outbox.room()).await;
     match read.map_err(fault::to_error)? {
         Read::Asks(question) => Ok(Outcome::Asks(question)),
+        Read::CannotAsk(fault) => Ok(Outcome::CannotAsk(fault)),
         Read::Given(reading, mount) => answer(&uri, &mount.name, reading, &wanted).map(Outcome::Answered),
     }
 }

@@ -48,7 +48,7 @@ where
         let (pending, handler) = (Arc::clone(&self.lines.pending), self.handler.clone());
         let answer = async move {
             let id = plain.id().clone();
-            let line = handler.answer(plain, peer, withdrawn.clone()).await;
+            let line = handler.answer(plain, peer, withdrawn.clone()).await.message;
             // A request that was withdrawn is not answered, and another may have its id by now.
             if !withdrawn.is_cancelled() {
                 if let Err(error) = say(&output, &outbox, line).await {
