@@ -19,6 +19,7 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
 use crate::admission::budget::Budget;
+use crate::admission::gates::Gates;
 use crate::model::MountName;
 use kept::Shelves;
 pub use mount::{Mount, Refused, Source};
@@ -189,12 +190,18 @@ pub struct Catalog {
     snapshot: ArcSwap<Snapshot>,
     settled: Sender<bool>,
     shelves: Arc<Shelves>,
+    gates: Gates,
 }
 
 impl Catalog {
     /// An empty one, whose listings count against `budget`.
     pub fn new(budget: Arc<Budget>) -> Self {
-        Self { snapshot: ArcSwap::default(), settled: Sender::new(false), shelves: Shelves::new(budget) }
+        Self { snapshot: ArcSwap::default(), settled: Sender::new(false), shelves: Shelves::new(budget), gates: Gates::default() }
+    }
+
+    /// The gates of all mounts, those included that are gone.
+    pub fn gates(&self) -> &Gates {
+        &self.gates
     }
 
     /// The memory of listings.

@@ -34,7 +34,7 @@ pub use component::{NotAProvider, Profile};
 
 /// What a sandbox is made of.
 pub struct Options {
-    /// Calls at once, over all mounts.
+    /// Calls at once, over all mounts, those included whose callers were answered and whose threads hang.
     pub calls: u32,
     /// Where compiled code is kept; a directory that only this user can read and write. None: it is compiled anew each time.
     pub cache: Option<Dir>,
@@ -258,7 +258,7 @@ impl Sandbox {
     }
 
     /// Runs one operation in a fresh instance. Dropping the future stops the guest and frees everything it had.
-    pub async fn call(&self, id: MountId, permit: Permit, operation: Operation) -> Outcome {
+    pub async fn call(&self, id: MountId, mut permit: Permit, operation: Operation) -> Outcome {
         let Some(mounted) = self.mounted(id) else {
             return Outcome::failed(ReadError::Unavailable("the mount is not loaded".to_owned()));
         };
@@ -267,6 +267,11 @@ impl Sandbox {
         let progress = Arc::<lane::Progress>::default();
         let own = Arc::clone(&progress);
         if mounted.held.may_stall() && Guard::Apart.is_on() {
+            // Given back when the caller is answered, also when the thread hangs on.
+            let _turn = match permit.detach() {
+                Ok(turn) => turn,
+                Err(error) => return Outcome::failed(error),
+            };
             let (name, deadline, late) = (mounted.name.clone(), permit.deadline(), permit.out_of_time());
             let call = async move || {
                 let _running = running;

@@ -181,7 +181,7 @@ mod tests {
         for _ in 0..20_000 {
             sink.record(Record {
                 at: SystemTime::UNIX_EPOCH,
-                caller: Caller { transport: "stdio", client: Some("c 1".into()) },
+                caller: Caller { transport: "stdio", client: Some("c 1".into()), peer: 0 },
                 mount: Some(MountName::new("m").unwrap()),
                 digest: Some(Digest::of(b"x")),
                 operation: "read",

@@ -15,8 +15,8 @@ use super::compiler::Subprocess;
 use super::live::Live;
 use super::pins::{self, Pinning};
 use super::{Failure, Where, store};
-use crate::admission::Admission;
 use crate::admission::budget::Budget;
+use crate::admission::{self, Admission};
 use crate::audit::Sink;
 use crate::catalog::reload::{Loader, Within};
 use crate::catalog::watch::Watcher;
@@ -126,12 +126,13 @@ pub(super) fn plugins(config: &Config) -> Result<Dir, Failure> {
 }
 
 /// Asks for as many file descriptors as the system gives, and says how many each of `calls` calls may hold so that a
-/// quarter is left for connections, pipes and belljar's own files.
-fn descriptors(calls: u32) -> usize {
+/// quarter is left for connections, pipes and belljar's own files. Where there are many, `places` calls may hold as many.
+fn descriptors(calls: u32, places: u32) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let most = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
-    let share = most.unwrap_or(u64::MAX) / 4 * 3 / u64::from(calls);
+    let each = |calls: u32| most.unwrap_or(u64::MAX) / 4 * 3 / u64::from(calls);
+    let share = each(places).max(each(calls).min(64));
     if share < 64 {
         tracing::warn!("only {share} open files for each call; raise the limit (ulimit -n), or lower \"calls\"");
     }
@@ -142,8 +143,9 @@ fn descriptors(calls: u32) -> usize {
 pub(super) fn sandbox(config: &Config, key: &[u8; 32]) -> Result<Sandbox, Failure> {
     let cache = private_dir(&config.cache).map_err(|why| tracing::warn!("compiled code is not kept: {why}")).ok();
     let key = blake3::derive_key("belljar 2026-11 compiled code v1", key);
-    let descriptors = descriptors(config.calls);
-    Ok(Sandbox::new(Options { calls: config.calls, cache, descriptors, key, compiler: Arc::new(Subprocess) })?)
+    let calls = admission::places(config.calls);
+    let descriptors = descriptors(config.calls, calls);
+    Ok(Sandbox::new(Options { calls, cache, descriptors, key, compiler: Arc::new(Subprocess) })?)
 }
 
 /// Opens everything and starts loading in the background. `quiet`: records that would go to standard error are not kept.
@@ -197,7 +199,7 @@ pub(super) fn assemble(
     let gateway = Arc::new(Gateway::new(
         Arc::clone(&catalog),
         Arc::clone(&sandbox),
-        Admission::new(calls, budget),
+        Admission::new(calls, budget).with_rate(config.callers),
         audit(&catalog)?,
         // What was answered is remembered by this process alone, so that its key is its own too.
         Consents::new(&fresh_key(), keeper),

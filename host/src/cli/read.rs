@@ -57,7 +57,7 @@ async fn read(gateway: &Gateway, uri: &str) -> Result<(Reading, Arc<Mount>), Fai
     loop {
         let answered = answer.as_ref().map(|(state, choice)| (state.as_str(), *choice));
         match gateway.read_asking(&caller(), uri, Asking { can_answer, answered }, std::future::ready(())).await? {
-            Read::Given(reading, mount) => return Ok((reading, mount)),
+            Read::Given(reading, mount, _) => return Ok((reading, mount)),
             Read::Asks(question) => answer = Some((question.state.clone(), prompt(&question)?)),
         }
     }

@@ -196,10 +196,11 @@ impl Gateway {
                 return false;
             }
             let operation = T::operation(filling.cursor.clone());
-            let page = self.call(caller, mount, &operation, Some(by)).await;
+            let (page, mut bill) = self.call_billed(caller, mount, &operation, Some(by)).await;
             match page.and_then(T::unpack) {
                 Ok((entries, next)) => {
-                    kept.add((mount, &self.catalog.snapshot()), &mut filling, entries, next);
+                    let snapshot = self.catalog.snapshot();
+                    bill.charge(usize::MAX, || kept.add((mount, &snapshot), &mut filling, entries, next));
                     self.make_room();
                 }
                 // The rest of the time was too short for one more page; the next request starts with it, and has all of the

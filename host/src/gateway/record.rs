@@ -1,37 +1,47 @@
 //! One record for each call, and for each request that never became one.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::bill::Bill;
 use crate::audit::{Consented, Record, Sink};
 use crate::catalog::Mount;
 use crate::model::{Caller, Digest, MountName, Operation, ReadError, Trail, Usage, reference, text};
 
-/// Records a call when it goes out of scope: how it ended, or that it was withdrawn.
+/// Records a call when it goes out of scope: how it ended, or that it was withdrawn. What ended with an answer that is still
+/// worked on is recorded by its [`Recorder::bill`].
 pub(super) struct Recorder<'a> {
-    audit: &'a Sink,
+    audit: &'a Arc<Sink>,
     caller: &'a Caller,
-    mount: &'a Mount,
+    mount: &'a Arc<Mount>,
     operation: &'a Operation,
     /// How it ended, once it has.
     pub(super) ended: Option<(Result<(), ReadError>, Usage, Trail)>,
     /// What a person was asked and answered.
     pub(super) consent: Consented,
+    is_billed: bool,
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(audit: &'a Sink, caller: &'a Caller, mount: &'a Mount, operation: &'a Operation) -> Self {
-        Self { audit, caller, mount, operation, ended: None, consent: Consented::default() }
+    pub(super) fn new(
+        audit: &'a Arc<Sink>,
+        caller: &'a Caller,
+        mount: &'a Arc<Mount>,
+        operation: &'a Operation,
+    ) -> Self {
+        Self { audit, caller, mount, operation, ended: None, consent: Consented::default(), is_billed: false }
     }
-}
 
-impl Drop for Recorder<'_> {
-    fn drop(&mut self) {
-        if !self.audit.is_on() {
-            return;
-        }
+    /// The bill of the answer, with the record in it.
+    pub(super) fn bill(mut self) -> Bill {
+        self.is_billed = true;
+        Bill::new(self.audit, self.mount, self.audit.is_on().then(|| self.record()))
+    }
+
+    fn record(&mut self) -> Record {
         let (outcome, usage, trail) =
             self.ended.take().unwrap_or_else(|| (Err(ReadError::Cancelled), Usage::default(), Trail::default()));
-        self.audit.record(Record {
+        Record {
             at: SystemTime::now(),
             caller: self.caller.clone(),
             mount: Some(self.mount.name.clone()),
@@ -43,23 +53,30 @@ impl Drop for Recorder<'_> {
             usage,
             trail,
             consent: std::mem::take(&mut self.consent),
-        });
+        }
     }
 }
 
-/// Records a read that was answered without a call of its own: from what was kept, or by the call of another.
+impl Drop for Recorder<'_> {
+    fn drop(&mut self) {
+        if self.audit.is_on() && !self.is_billed {
+            let record = self.record();
+            self.audit.record(record);
+        }
+    }
+}
+
+/// The bill, and with it the record, of a read that was answered without a call of its own: from what was kept, or by the
+/// call of another.
 pub(super) fn served(
-    audit: &Sink,
+    audit: &Arc<Sink>,
     caller: &Caller,
-    mount: &Mount,
+    mount: &Arc<Mount>,
     reference: String,
     from: &'static str,
     outcome: &Result<(), &ReadError>,
-) {
-    if !audit.is_on() {
-        return;
-    }
-    audit.record(Record {
+) -> Bill {
+    let record = || Record {
         at: SystemTime::now(),
         caller: caller.clone(),
         mount: Some(mount.name.clone()),
@@ -68,6 +85,24 @@ pub(super) fn served(
         reference: Some(reference),
         served_from: Some(from),
         outcome: outcome.map_err(Clone::clone),
+        usage: Usage::default(),
+        trail: Trail::default(),
+        consent: Consented::default(),
+    };
+    Bill::new(audit, mount, audit.is_on().then(record))
+}
+
+/// Records a request that was refused because its caller asks too often.
+pub(super) fn too_often(audit: &Sink, caller: &Caller, operation: &'static str, error: &ReadError) {
+    audit.record(Record {
+        at: SystemTime::now(),
+        caller: caller.clone(),
+        mount: None,
+        digest: None,
+        operation,
+        reference: None,
+        served_from: None,
+        outcome: Err(error.clone()),
         usage: Usage::default(),
         trail: Trail::default(),
         consent: Consented::default(),

@@ -6,7 +6,6 @@
 //! caller.
 
 use std::collections::HashMap;
-use std::future::ready;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -17,14 +16,14 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
-use super::consent::Round;
-use super::watching::{NotWatched, Print, Seen, Subscriber};
+use super::look::Found;
+use super::watching::{Due, NotWatched, Print, Seen, Subscriber};
 use super::{FIRST_LOAD, Gateway, answers};
 use crate::catalog::kept::Kept;
 use crate::catalog::listing::Listed;
 use crate::catalog::watch::{Watched, any_changed};
 use crate::catalog::{Mount, Snapshot};
-use crate::model::{Body, Caller, MountName, ReadError, Reading, Resource, Template, reference};
+use crate::model::{Body, Caller, MountName, Reading, Resource, Template, reference};
 use crate::sandbox::MountId;
 
 /// How long whoever begins to watch waits until what is watched has been looked at for the first time.
@@ -43,7 +42,7 @@ const QUIET: Duration = Duration::from_millis(100);
 const RESTLESS: Duration = Duration::from_millis(400);
 
 /// Who asks in a round.
-const ROUNDS: Caller = Caller { transport: "watch", client: None };
+pub(super) const ROUNDS: Caller = Caller { transport: "watch", client: None, peer: 0 };
 
 /// The granted directories of a mount that are watched.
 struct Directories {
@@ -88,12 +87,12 @@ fn jittered(time: Duration) -> Duration {
     time / 100 * (80 + tenths)
 }
 
-fn hash_of(revision: &str) -> Seen {
+pub(super) fn hash_of(revision: &str) -> Seen {
     Seen::There(blake3::hash(revision.as_bytes()))
 }
 
 /// A hash of everything that a client sees of a reading.
-fn hash_of_contents(reading: &Reading) -> Seen {
+pub(super) fn hash_of_contents(reading: &Reading) -> Seen {
     let mut hasher = blake3::Hasher::new();
     let mut put = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -139,7 +138,7 @@ impl Gateway {
     /// At the first URI that cannot be watched; those before it are.
     pub async fn watch(self: &Arc<Self>, subscriber: &Subscriber, uris: Vec<String>) -> Result<(), NotWatched> {
         let snapshot = self.settled().await;
-        let mut unseen: HashMap<&MountName, (&Arc<Mount>, Vec<String>)> = HashMap::new();
+        let mut unseen: HashMap<&MountName, (&Arc<Mount>, Vec<Due>)> = HashMap::new();
         {
             let mut books = self.watching.books();
             for uri in uris {
@@ -147,17 +146,15 @@ impl Gateway {
                 reference::check(reference).map_err(|_| NotWatched::NoMount)?;
                 let reference = reference.to_owned();
                 if books.enter(subscriber.id(), &uri.into(), &mount.name)? {
-                    unseen.entry(&mount.name).or_insert_with(|| (mount, Vec::new())).1.push(reference);
+                    let uri = format!("{}{reference}", mount.base).into();
+                    let due = Due { uri, reference, watcher: subscriber.id(), is_known: false, is_suspect: false };
+                    unseen.entry(&mount.name).or_insert_with(|| (mount, Vec::new())).1.push(due);
                 }
             }
             books.start(self.starter());
         }
-        let looks = unseen.into_values().map(async |(mount, references)| {
-            let seen = self.look(mount, &references).await;
-            let mut books = self.watching.books();
-            for (reference, seen) in references.iter().zip(seen) {
-                seen.into_iter().for_each(|seen| books.saw_first(&format!("{}{reference}", mount.base), seen));
-            }
+        let looks = unseen.into_values().map(async |(mount, due)| {
+            self.look(mount, due, |one, found| self.watching.books().found_first(one, found)).await;
         });
         // What was not seen by then is seen for the first time in a round.
         let _ = timeout(FIRST_LOOK, join_all(looks)).await;
@@ -228,65 +225,26 @@ impl Gateway {
         move |name, wake| tokio::spawn(attend(Weak::clone(&weak), name, wake)).abort_handle()
     }
 
-    /// How `references` of `mount` are now; none where that could not be found out.
-    async fn look(&self, mount: &Arc<Mount>, references: &[String]) -> Vec<Option<Seen>> {
-        let mut seen = Vec::with_capacity(references.len());
-        if !mount.revises {
-            for reference in references {
-                let alone = (&mut Round::default(), "");
-                let read = self.read_alone(&ROUNDS, mount, reference.clone(), ready(()), alone).await;
-                seen.push(match read {
-                    Ok(reading) => Some(hash_of_contents(&reading)),
-                    Err(ReadError::NotFound) => Some(Seen::Gone),
-                    Err(_) => None,
-                });
-            }
-            return seen;
-        }
-        let mut chunk = references.len();
-        let mut rest = references;
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(chunk.min(rest.len()));
-            match self.revisions(&ROUNDS, mount, now.to_vec()).await {
-                Ok(revisions) => seen.extend(revisions.iter().map(|one| match one {
-                    Ok(revision) => Some(hash_of(revision)),
-                    Err(ReadError::NotFound) => Some(Seen::Gone),
-                    Err(_) => None,
-                })),
-                // More than the mount's limits allow for in one call.
-                Err(ReadError::Exhausted(_)) if now.len() > 1 => {
-                    chunk = now.len() / 2;
-                    continue;
-                }
-                Err(_) => seen.resize(seen.len() + now.len(), None),
-            }
-            rest = later;
-        }
-        seen
-    }
-
     /// One round: what is watched of `mount`, and its list if it is time for that.
     async fn round(&self, mount: &Arc<Mount>, with_list: bool) {
-        let (uris, wants_list) = {
+        let (due, wants_list) = {
             let books = self.watching.books();
-            let Some(group) = books.groups.get(&mount.name) else { return };
-            (group.uris.iter().cloned().collect::<Vec<_>>(), books.wants_lists())
-        };
-        let watched = uris.into_iter().filter_map(|uri| {
-            let reference = uri.strip_prefix(mount.base.as_str())?.to_owned();
-            Some((uri, reference))
-        });
-        let (uris, references): (Vec<_>, Vec<_>) = watched.unzip();
-        let seen = self.look(mount, &references).await;
-        for ((uri, reference), seen) in uris.iter().zip(&references).zip(seen) {
-            let Some(seen) = seen else { continue };
-            let mut books = self.watching.books();
-            if books.differs(uri, seen) {
-                // Whoever is told reads anew.
-                self.answers.forget(&answers::key(mount, reference));
-                books.saw(uri, seen);
+            if !books.groups.contains_key(&mount.name) {
+                return;
             }
-        }
+            (books.due(&mount.name, &mount.base, Instant::now()), books.wants_lists())
+        };
+        self.look(mount, due, |one, found| {
+            let mut books = self.watching.books();
+            if let Found::Seen(seen) = found
+                && books.differs(&one.uri, seen)
+            {
+                // Whoever is told reads anew.
+                self.answers.forget(&answers::key(mount, &one.reference));
+            }
+            books.found(one, found);
+        })
+        .await;
         if !with_list || !wants_list {
             return;
         }

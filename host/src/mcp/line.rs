@@ -45,6 +45,11 @@ pub(super) fn reading(id: RequestId, reading: Reading, mount: &Mount, is_modern:
     out
 }
 
+/// Bytes of all bodies of a reading.
+pub(super) fn bytes(reading: &Reading) -> usize {
+    reading.contents.iter().map(|contents| contents.body.len()).sum()
+}
+
 /// Appends one piece of contents.
 fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body) {
     let around = json(given);

@@ -118,7 +118,10 @@ pub(super) async fn run(
     let read = handler.gateway.read_asking(&asked.caller, &uri, asking, handler.outbox.room()).await;
     match read.map_err(fault::to_error)? {
         Read::Asks(question) => Ok(Outcome::Asks(question)),
-        Read::Given(reading, mount) => answer(&uri, &mount.name, reading, &wanted).map(Outcome::Answered),
+        Read::Given(reading, mount, mut bill) => {
+            let bytes = super::super::line::bytes(&reading);
+            bill.charge(bytes, || answer(&uri, &mount.name, reading, &wanted)).map(Outcome::Answered)
+        }
     }
 }
 
