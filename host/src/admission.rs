@@ -1,82 +1,118 @@
 //! Who may run a call, how many at once, and how long a call waits. Gives the permit without which the sandbox runs
 //! nothing.
 
-mod breaker;
 pub mod account;
+pub mod breaker;
 pub mod budget;
+pub mod callers;
+pub mod effort;
+pub mod gates;
+mod operations;
 mod share;
+mod turns;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::model::error::Bound;
 use crate::model::{Consent, Guard, Limit, Limits, MountName, Operation, ReadError};
 use budget::{Allowance, Budget, Part};
-
-/// Calls of one mount that may wait for a turn; one more is refused at once.
-const WAITING: usize = 256;
+use callers::{Callers, Rate};
+use operations::Operations;
+pub use turns::Recall;
+use turns::{Asks, Counts, Slot, ThreadPlace, Threads, Turn, Turns, WAITING};
 
 /// A mount whose calls take less than this, on average, is quick: it gets its turn also when all that long calls may have
 /// is taken.
 const QUICK: Duration = Duration::from_millis(10);
 
+/// How long a call waits that is refused because its mount computed too much, at the most: whoever asks again and again
+/// is not to be answered without pause.
+const REFUSAL: Duration = Duration::from_millis(100);
+
 /// The turnstile of the whole host.
 pub struct Admission {
-    /// Turns that any call may take.
-    common: Arc<Semaphore>,
-    /// Turns that quick mounts alone may take: a quarter of all.
-    reserve: Arc<Semaphore>,
+    host: Arc<Host>,
+    callers: Callers,
+}
+
+/// What every permit uses of it.
+struct Host {
+    turns: Arc<Turns>,
+    threads: Arc<Threads>,
     budget: Arc<Budget>,
 }
 
-/// The turnstile of one mount.
-pub struct Gate {
-    mount: Arc<Mount>,
-    slots: Arc<Semaphore>,
-    waiting: AtomicUsize,
-    breaker: breaker::Breaker,
+/// Calls for which the sandbox must have room, when `calls` have turns at once: those whose threads hang have lost theirs.
+pub fn places(calls: u32) -> u32 {
+    calls.saturating_mul(2)
 }
 
-/// What admission keeps of a mount and its permits use.
-struct Mount {
-    name: MountName,
+/// The turnstile of one mount, with one version of its limits.
+pub struct Gate {
+    own: Arc<Own>,
+    operations: Arc<Operations>,
+}
+
+struct Own {
+    mount: Arc<MountState>,
     limits: Limits,
+}
+
+/// What admission keeps of a mount, whatever version of it is served.
+struct MountState {
+    name: MountName,
     share: share::Share,
     memory: Arc<Part>,
+    counts: Counts,
+    waiting: AtomicUsize,
     /// Of reads, and of anything else: listing a mount whose reads are long stays prompt.
     paces: [Paces; 2],
 }
 
 impl Gate {
-    /// A turnstile with the mount's own number of slots.
+    /// A turnstile of a mount that nobody else knows of: see [`gates::Gates`].
     pub fn new(name: MountName, limits: Limits) -> Self {
-        let slots = if Guard::Concurrency.is_on() { limits.concurrency } else { Semaphore::MAX_PERMITS };
-        let slots = Arc::new(Semaphore::new(slots));
-        let share = share::Share::new(limits.cpu);
-        let mount = Mount { name, limits, share, memory: Part::new(), paces: Default::default() };
-        Self { mount: Arc::new(mount), slots, waiting: AtomicUsize::new(0), breaker: breaker::Breaker::default() }
+        Self::of(Arc::new(MountState::new(name, &limits)), Arc::default(), limits)
+    }
+
+    fn of(mount: Arc<MountState>, operations: Arc<Operations>, limits: Limits) -> Self {
+        Self { own: Arc::new(Own { mount, limits }), operations }
     }
 
     /// The mount's limits.
     pub fn limits(&self) -> &Limits {
-        &self.mount.limits
+        &self.own.limits
+    }
+
+    /// Draws processor time on the mount's account that was used for an answer after its call had ended.
+    pub fn charge(&self, time: Duration) {
+        self.own.mount.share.draw(Instant::now(), time);
     }
 
     /// Takes note of how a call ended that was let in: what fails again and again is asked less often.
-    pub fn ended(&self, operation: &Operation, error: Option<&ReadError>) {
-        if let Some(pause) = self.breaker.ended(operation, error, Instant::now) {
+    pub fn ended(&self, who: Who, operation: &Operation, error: Option<&ReadError>) {
+        if let Some(pause) = self.operations.ended((operation, who.scope), error, Instant::now) {
             tracing::warn!(
-                mount = %self.mount.name,
+                mount = %self.own.mount.name,
                 "{} failed again; not asked for {}",
-                breaker::shown(operation),
+                operations::shown(operation),
                 humantime::format_duration(pause)
             );
         }
     }
+}
+
+/// Who asks for a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Who {
+    /// The connection or session: those who have least come first.
+    pub caller: u64,
+    /// Whose failures are theirs alone: the same as `caller`, where what a call may do depends on it, else nobody.
+    pub scope: u64,
 }
 
 /// Nanoseconds that calls take, as a running average.
@@ -85,7 +121,11 @@ struct Pace(AtomicU64);
 
 impl Pace {
     fn is_quick(&self) -> bool {
-        u128::from(self.0.load(Ordering::Relaxed)) <= QUICK.as_nanos()
+        self.average() <= QUICK
+    }
+
+    fn average(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
     }
 
     /// Takes a fourth of the latest call: one long call makes a mount slow, a dozen short ones make it quick again. Of two
@@ -105,32 +145,99 @@ struct Paces {
     computed: Pace,
 }
 
-impl Mount {
+impl MountState {
+    fn new(name: MountName, limits: &Limits) -> Self {
+        let mount = Self {
+            name,
+            share: share::Share::new(limits.cpu),
+            memory: Part::new(),
+            counts: Counts::default(),
+            waiting: AtomicUsize::new(0),
+            paces: Default::default(),
+        };
+        mount.set(limits);
+        mount
+    }
+
+    /// Other limits from now on.
+    fn set(&self, limits: &Limits) {
+        let slots = if Guard::Concurrency.is_on() { limits.concurrency } else { usize::MAX };
+        self.counts.most.store(slots, Ordering::Relaxed);
+        self.share.set(Instant::now(), limits.cpu);
+    }
+
     fn pace(&self, is_read: bool) -> &Paces {
         let [reads, others] = &self.paces;
         if is_read { reads } else { others }
+    }
+
+    /// How long its calls hold a turn, those of the slower kind.
+    fn slowest(&self) -> Duration {
+        let [reads, others] = &self.paces;
+        reads.held.average().max(others.held.average())
+    }
+
+    /// Whether it computed more than its share.
+    fn owes(&self, now: Instant) -> bool {
+        !self.share.wait(now).is_zero()
+    }
+
+    /// Why a call of it has to wait for so long.
+    fn explain_share(&self, cpu: u64, rest: Duration) -> ReadError {
+        ReadError::Busy(format!(
+            "mount \"{0}\" computed more than its share of {1}% of a processor over {2}, and gets its next turn in {3}; to allow more, set cpu = \"{4}%\" under [mounts.{0}.limits]",
+            self.name,
+            cpu,
+            humantime::format_duration(share::WINDOW),
+            humantime::format_duration(Duration::from_secs(rest.as_secs() + 1)),
+            cpu.saturating_mul(2).min(crate::model::limits::MAX_CPU),
+        ))
     }
 }
 
 /// The right to run one call, with its bounds. Only [`Admission::admit`] makes one; it gives its slots back when dropped.
 pub struct Permit {
-    mount: Arc<Mount>,
-    budget: Arc<Budget>,
+    own: Arc<Own>,
+    host: Arc<Host>,
     since: Instant,
-    started: Instant,
     deadline: Instant,
     bound: Bound,
     is_read: bool,
     /// Nanoseconds that the call computed.
     computed: AtomicU64,
+    /// Whether it goes on although its mount owes.
+    leads: AtomicBool,
     consent: Vec<Consent>,
-    _slots: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+    _trial: Option<Trial>,
+    place: Mutex<Place>,
 }
+
+/// What a permit holds.
+enum Place {
+    Turn(Turn),
+    Thread(#[expect(dead_code, reason = "held until it is dropped")] (Slot, ThreadPlace)),
+    None,
+}
+
+/// A call that finds out whether what failed fails still. If nobody says how it ended, the next one may try.
+struct Trial {
+    operations: Arc<Operations>,
+    key: operations::Key,
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        self.operations.withdrawn(&self.key, Instant::now());
+    }
+}
+
+/// The turn of a call that runs on a thread of its own: given back when this is dropped, whatever the thread does.
+pub struct Held(#[expect(dead_code, reason = "held until it is dropped")] Turn);
 
 impl Permit {
     /// The bounds of the call.
     pub fn limits(&self) -> &Limits {
-        &self.mount.limits
+        &self.own.limits
     }
 
     /// The same with what a person allowed for this call alone.
@@ -152,18 +259,64 @@ impl Permit {
     /// Whether the mount's calls compute for a short time as a rule, however long they wait. It decides where a call starts,
     /// not what it may do.
     pub fn is_quick(&self) -> bool {
-        self.mount.pace(self.is_read).computed.is_quick()
+        self.own.mount.pace(self.is_read).computed.is_quick()
+    }
+
+    /// Says when its turn is wanted back, for others who have none. Then the call has to end.
+    pub fn recall(&self) -> Option<Recall> {
+        match &*self.place() {
+            Place::Turn(turn) => Some(turn.recall()),
+            Place::Thread(_) | Place::None => None,
+        }
+    }
+
+    /// For a call on a thread that may hang for longer than anybody waits: the turn goes back with the returned value, and
+    /// the permit keeps a slot of the mount and a place for a thread.
+    ///
+    /// # Errors
+    /// When too many threads hang already.
+    pub fn detach(&self) -> Result<Option<Held>, ReadError> {
+        let mut place = self.place();
+        let Place::Turn(turn) = &*place else { return Ok(None) };
+        let mount = &self.own.mount;
+        let thread = self.host.threads.enter(mount).ok_or_else(|| {
+            ReadError::Busy(format!(
+                "too many calls of mount \"{}\" and others hang in file operations; a drive that they need may be gone",
+                mount.name
+            ))
+        })?;
+        let slot = turn.detach(mount);
+        match std::mem::replace(&mut *place, Place::Thread((slot, thread))) {
+            Place::Turn(turn) => Ok(Some(Held(turn))),
+            Place::Thread(_) | Place::None => Ok(None),
+        }
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Draws processor time, spent until `now`, on the mount's account.
     pub fn spent(&self, now: Instant, time: Duration) {
         self.computed.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.mount.share.draw(now, time);
+        self.own.mount.share.draw(now, time);
+    }
+
+    /// How long the call has to wait before it computes on: while its mount owes, one of its calls goes on at a time.
+    ///
+    /// # Errors
+    /// When that is longer than the call may take.
+    pub fn pause(&self, now: Instant) -> Result<Duration, ReadError> {
+        let pause = self.own.mount.share.pause(now, &self.leads);
+        if now + pause > self.deadline {
+            return Err(self.own.mount.explain_share(self.own.limits.cpu, pause));
+        }
+        Ok(pause)
     }
 
     /// What the memory of the call is drawn from.
     pub fn memory(&self) -> Allowance {
-        Allowance::new(&self.budget, &self.mount.memory)
+        Allowance::new(&self.host.budget, &self.own.mount.memory)
     }
 
     /// The limit that the deadline comes from, as it is told when the deadline has passed: waiting counts.
@@ -176,38 +329,71 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let paces = self.mount.pace(self.is_read);
-        paces.held.add(self.started.elapsed());
-        paces.computed.add(Duration::from_nanos(self.computed.load(Ordering::Relaxed)));
+        let mount = &self.own.mount;
+        mount.pace(self.is_read).computed.add(Duration::from_nanos(self.computed.load(Ordering::Relaxed)));
+        mount.share.end(&self.leads);
     }
 }
 
 impl Admission {
     /// Lets at most `calls` calls run at once, over all mounts, with what `budget` has for them.
     pub fn new(calls: usize, budget: Arc<Budget>) -> Self {
-        let reserve = calls / 4;
-        let [common, reserve] = [calls - reserve, reserve].map(|turns| Arc::new(Semaphore::new(turns)));
-        Self { common, reserve, budget }
+        let host = Host { turns: Turns::new(calls), threads: Threads::new(calls), budget };
+        Self { host: Arc::new(host), callers: Callers::new(Rate::default()) }
+    }
+
+    /// The same, with another rate of tool calls and completions for each caller.
+    #[must_use]
+    pub fn with_rate(self, rate: Rate) -> Self {
+        Self { callers: Callers::new(rate), ..self }
     }
 
     /// The memory of all calls and answers.
     pub fn budget(&self) -> &Arc<Budget> {
-        &self.budget
+        &self.host.budget
     }
 
-    /// Waits for a slot of the mount and one of the host. The call's deadline counts from now, or is `by` where that is
+    /// Counts a tool call or completion of `caller`.
+    ///
+    /// # Errors
+    /// [`ReadError::Busy`] when it asks too often; says when to come again.
+    pub fn count(&self, caller: u64) -> Result<(), ReadError> {
+        self.callers.count(caller, Instant::now()).map_err(|pause| {
+            let Rate { rate, burst } = self.callers.rate();
+            ReadError::Busy(format!(
+                "this client calls tools and completes too often: {burst} times at once and {rate} times a second are let in; come again in {}",
+                humantime::format_duration(pause)
+            ))
+        })
+    }
+
+    /// As [`Admission::admit_for`], for nobody in particular.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn admit(&self, gate: &Gate, operation: &Operation, by: Option<Instant>) -> Result<Permit, ReadError> {
+        self.admit_for(gate, Who::default(), operation, by).await
+    }
+
+    /// Waits for a slot of the mount and a turn of the host. The call's deadline counts from now, or is `by` where that is
     /// earlier: the time that a listing over all mounts may take.
     ///
     /// # Errors
     /// [`ReadError::Busy`] when too many wait already, no slot came free in the mount's queueing time, the mount used up its
     /// share of the processors, or memory is short. [`ReadError::Again`] when `operation` failed again and again.
-    pub async fn admit(&self, gate: &Gate, operation: &Operation, by: Option<Instant>) -> Result<Permit, ReadError> {
-        let mount = &gate.mount;
-        let limits = &mount.limits;
+    pub async fn admit_for(
+        &self,
+        gate: &Gate,
+        who: Who,
+        operation: &Operation,
+        by: Option<Instant>,
+    ) -> Result<Permit, ReadError> {
+        let Own { mount, limits } = &*gate.own;
         let now = Instant::now();
-        gate.breaker.check(operation, now, limits.time)?;
-        if self.budget.is_spent() {
-            return Err(ReadError::Busy(self.budget.explain()));
+        let trial = gate.operations.check((operation, who.scope), now, limits.time)?;
+        let trial = trial.map(|key| Trial { operations: Arc::clone(&gate.operations), key });
+        if self.host.budget.is_spent() {
+            return Err(ReadError::Busy(self.host.budget.explain()));
         }
         let own = now + limits.time;
         let (deadline, bound) = match by {
@@ -215,51 +401,49 @@ impl Admission {
             _ => (own, Bound::Time),
         };
         let is_read = matches!(operation, Operation::Read { .. });
-        let is_quick = mount.pace(is_read).held.is_quick();
-        let permit = |slots, started| Permit {
-            mount: Arc::clone(mount),
-            budget: Arc::clone(&self.budget),
+        let permit = |turn| Permit {
+            own: Arc::clone(&gate.own),
+            host: Arc::clone(&self.host),
             since: now,
-            started,
             deadline,
             bound,
             is_read,
             computed: AtomicU64::new(0),
+            leads: AtomicBool::new(false),
             consent: Vec::new(),
-            _slots: slots,
+            _trial: trial,
+            place: Mutex::new(Place::Turn(turn)),
         };
+        let asks = Asks { mount, caller: who.caller, is_read };
         let rest = mount.share.wait(now);
         // The usual case: both are free, nothing is counted and no timer is made.
         if rest.is_zero()
-            && let Ok(own) = Arc::clone(&gate.slots).try_acquire_owned()
-            && let Some(turn) = self.try_turn(is_quick)
+            && let Some(turn) = self.host.turns.try_enter(&asks, now)
         {
-            return Ok(permit((own, turn), now));
+            return Ok(permit(turn));
         }
-        let _place = Place::take(&gate.waiting)
-            .ok_or_else(|| ReadError::Busy(format!("{WAITING} calls of mount \"{}\" wait already", mount.name)))?;
+        let full = || ReadError::Busy(format!("{WAITING} calls of mount \"{}\" wait already", mount.name));
+        let Some(_queued) = Queued::take(&mount.waiting, || self.host.turns.push_out(mount, who.caller)) else {
+            return Err(full());
+        };
         let latest = deadline.min(now + limits.queue);
         if now + rest > latest {
-            return Err(ReadError::Busy(format!(
-                "mount \"{0}\" computed more than its share of {1}% of a processor over {2}, and gets its next turn in {3}; to allow more, set cpu = \"{4}%\" under [mounts.{0}.limits]",
-                mount.name,
-                limits.cpu,
-                humantime::format_duration(share::WINDOW),
-                humantime::format_duration(Duration::from_secs(rest.as_secs() + 1)),
-                limits.cpu * 2,
-            )));
+            sleep_until(latest.min(now + REFUSAL)).await;
+            return Err(mount.explain_share(limits.cpu, rest));
         }
-        let slots = async {
-            tokio::time::sleep(rest).await;
-            let own = Arc::clone(&gate.slots).acquire_owned().await.ok()?;
-            let turn = self.turn(is_quick).await?;
-            Some((own, turn))
+        let turn = async {
+            let mut rest = rest;
+            while !rest.is_zero() {
+                tokio::time::sleep(rest).await;
+                rest = mount.share.wait(Instant::now());
+            }
+            self.host.turns.enter(&asks).await
         };
-        match timeout_at(latest, slots).await {
+        match timeout_at(latest, turn).await {
             // While it waited, answers that nobody takes may have filled the memory.
-            Ok(Some(_)) if self.budget.is_spent() => Err(ReadError::Busy(self.budget.explain())),
-            Ok(Some(slots)) => Ok(permit(slots, Instant::now())),
-            Ok(None) => Err(ReadError::Unavailable("belljar is shutting down".to_owned())),
+            Ok(Some(_)) if self.host.budget.is_spent() => Err(ReadError::Busy(self.host.budget.explain())),
+            Ok(Some(turn)) => Ok(permit(turn)),
+            Ok(None) => Err(full()),
             Err(_) => Err(ReadError::Busy(format!(
                 "no turn came free within {}; mount \"{}\" runs {} calls at once, at most",
                 humantime::format_duration(limits.queue),
@@ -268,170 +452,25 @@ impl Admission {
             ))),
         }
     }
-
-    fn try_turn(&self, is_quick: bool) -> Option<OwnedSemaphorePermit> {
-        let common = Arc::clone(&self.common).try_acquire_owned().ok();
-        common.or_else(|| is_quick.then(|| Arc::clone(&self.reserve).try_acquire_owned().ok())?)
-    }
-
-    async fn turn(&self, is_quick: bool) -> Option<OwnedSemaphorePermit> {
-        let common = Arc::clone(&self.common).acquire_owned();
-        if !is_quick {
-            return common.await.ok();
-        }
-        tokio::select! {
-            turn = common => turn.ok(),
-            turn = Arc::clone(&self.reserve).acquire_owned() => turn.ok(),
-        }
-    }
 }
 
-/// A place in the queue.
-struct Place<'a>(&'a AtomicUsize);
+/// A place in the queue of a mount.
+struct Queued<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
-    fn take(waiting: &'a AtomicUsize) -> Option<Self> {
+impl<'a> Queued<'a> {
+    /// Takes one. When there is none, `push_out` may make one.
+    fn take(waiting: &'a AtomicUsize, push_out: impl FnOnce() -> bool) -> Option<Self> {
         let before = waiting.fetch_add(1, Ordering::Relaxed);
         let place = Self(waiting);
-        (before < WAITING || !Guard::Queue.is_on()).then_some(place)
+        (before < WAITING || !Guard::Queue.is_on() || push_out()).then_some(place)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Queued<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const READ: Operation = Operation::Read { reference: String::new() };
-
-    fn admission(calls: usize) -> Admission {
-        Admission::new(calls, Budget::new(1 << 30))
-    }
-
-    fn gate(concurrency: usize) -> Gate {
-        let limits = Limits { concurrency, queue: Duration::from_millis(50), ..Limits::default() };
-        Gate::new(MountName::new("m").unwrap(), limits)
-    }
-
-    #[tokio::test]
-    async fn a_mount_takes_no_more_than_its_slots() {
-        let admission = admission(10);
-        let (busy, other) = (gate(2), gate(2));
-        let first = admission.admit(&busy, &READ, None).await.unwrap();
-        let _second = admission.admit(&busy, &READ, None).await.unwrap();
-        assert!(matches!(admission.admit(&busy, &READ, None).await, Err(ReadError::Busy(_))));
-        assert!(admission.admit(&other, &READ, None).await.is_ok(), "another mount has its own slots");
-        drop(first);
-        assert!(admission.admit(&busy, &READ, None).await.is_ok());
-    }
-
-    #[tokio::test]
-    async fn all_mounts_share_the_total_and_a_refused_call_keeps_nothing() {
-        let admission = admission(1);
-        let (a, b) = (gate(1), gate(1));
-        let held = admission.admit(&a, &READ, None).await.unwrap();
-        assert!(matches!(admission.admit(&b, &READ, None).await, Err(ReadError::Busy(_))));
-        drop(held);
-        assert!(admission.admit(&b, &READ, None).await.is_ok());
-    }
-
-    #[tokio::test]
-    async fn the_queue_is_bounded() {
-        let admission = Arc::new(admission(10));
-        let gate = Arc::new(gate(1));
-        let _held = admission.admit(&gate, &READ, None).await.unwrap();
-        let waiters: Vec<_> = (0..WAITING)
-            .map(|_| {
-                let (admission, gate) = (Arc::clone(&admission), Arc::clone(&gate));
-                tokio::spawn(async move { admission.admit(&gate, &READ, None).await.is_ok() })
-            })
-            .collect();
-        while gate.waiting.load(Ordering::Relaxed) < WAITING {
-            tokio::task::yield_now().await;
-        }
-        assert!(matches!(admission.admit(&gate, &READ, None).await, Err(ReadError::Busy(_))));
-        assert_eq!(gate.waiting.load(Ordering::Relaxed), WAITING, "refused at once, while all others still wait");
-        for waiter in waiters {
-            assert!(!waiter.await.unwrap());
-        }
-        assert_eq!(gate.waiting.load(Ordering::Relaxed), 0);
-    }
-
-    #[tokio::test]
-    async fn the_earlier_deadline_holds() {
-        let admission = admission(1);
-        let gate = gate(1);
-        let by = Instant::now() + Duration::from_secs(1);
-        assert_eq!(admission.admit(&gate, &READ, Some(by)).await.unwrap().deadline(), by);
-    }
-
-    #[tokio::test]
-    async fn a_quarter_of_all_turns_is_kept_for_quick_mounts() {
-        let admission = admission(8);
-        let [slow, quick] = [gate(100), gate(100)];
-        slow.mount.pace(true).held.add(Duration::from_secs(60));
-        let mut held = Vec::new();
-        for _ in 0..6 {
-            held.push(admission.admit(&slow, &READ, None).await.unwrap());
-        }
-        assert!(admission.admit(&slow, &READ, None).await.is_err());
-        for _ in 0..2 {
-            held.push(admission.admit(&quick, &READ, None).await.unwrap());
-        }
-        assert!(admission.admit(&quick, &READ, None).await.is_err());
-    }
-
-    #[tokio::test]
-    async fn one_long_call_makes_a_mount_slow_and_a_few_short_ones_quick_again() {
-        let admission = admission(1);
-        let gate = gate(1);
-        let mut waiting = admission.admit(&gate, &READ, None).await.unwrap();
-        waiting.started -= Duration::from_millis(250);
-        drop(waiting);
-        assert!(!gate.mount.pace(true).held.is_quick(), "it held its turn for long");
-        let permit = admission.admit(&gate, &READ, None).await.unwrap();
-        assert!(permit.is_quick(), "whoever only waits computes little");
-        permit.spent(Instant::now(), Duration::from_millis(250));
-        drop(permit);
-        let mut calls = 0;
-        while !admission.admit(&gate, &READ, None).await.unwrap().is_quick() {
-            calls += 1;
-        }
-        assert!((3..20).contains(&calls), "{calls}");
-    }
-
-    #[tokio::test]
-    async fn a_share_is_waited_for_or_refused_with_the_cure() {
-        let admission = admission(1);
-        let gate = gate(1);
-        let permit = admission.admit(&gate, &READ, None).await.unwrap();
-        permit.spent(Instant::now(), share::WINDOW + Duration::from_millis(20));
-        drop(permit);
-        let began = Instant::now();
-        assert!(admission.admit(&gate, &READ, None).await.is_ok());
-        assert!(began.elapsed() >= Duration::from_millis(20));
-        gate.mount.share.draw(Instant::now(), share::WINDOW);
-        let Err(ReadError::Busy(why)) = admission.admit(&gate, &READ, None).await else { panic!("let in") };
-        assert!(
-            why.contains("share of 100% of a processor over 10s")
-                && why.contains("cpu = \"200%\" under [mounts.m.limits]"),
-            "{why}"
-        );
-    }
-
-    #[tokio::test]
-    async fn nobody_is_let_in_when_memory_is_spent() {
-        let budget = Budget::new(1 << 20);
-        let admission = Admission::new(8, Arc::clone(&budget));
-        let held = budget.hold(1 << 20);
-        let Err(ReadError::Busy(why)) = admission.admit(&gate(8), &READ, None).await else { panic!("let in") };
-        assert_eq!(why, "all memory for calls is in use (1MiB of 1MiB)");
-        drop(held);
-        assert!(admission.admit(&gate(8), &READ, None).await.is_ok());
-    }
-}
+mod tests;

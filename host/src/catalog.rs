@@ -21,6 +21,7 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
 use crate::admission::budget::Budget;
+use crate::admission::gates::Gates;
 use crate::config::Ask;
 use crate::model::{Guard, MountName, reference, text};
 use kept::Shelves;
@@ -264,12 +265,24 @@ pub struct Catalog {
     /// How often the configuration was read that the snapshot stands on.
     read: AtomicU64,
     shelves: Arc<Shelves>,
+    gates: Gates,
 }
 
 impl Catalog {
     /// An empty one, whose listings count against `budget`.
     pub fn new(budget: Arc<Budget>) -> Self {
-        Self { snapshot: ArcSwap::default(), settled: Sender::new(false), read: AtomicU64::new(0), shelves: Shelves::new(budget) }
+        Self {
+            snapshot: ArcSwap::default(),
+            settled: Sender::new(false),
+            read: AtomicU64::new(0),
+            shelves: Shelves::new(budget),
+            gates: Gates::default(),
+        }
+    }
+
+    /// The gates of all mounts, those included that are gone.
+    pub fn gates(&self) -> &Gates {
+        &self.gates
     }
 
     /// The memory of listings.

@@ -287,7 +287,7 @@ impl From<Fault> for Failure {
 
 /// Whoever types the command.
 fn caller() -> Caller {
-    Caller { transport: "cli", client: None }
+    Caller { transport: "cli", client: None, peer: 0 }
 }
 
 /// Runs the command line of this process.

@@ -3,6 +3,7 @@
 //! Every message names the key's path, says what was expected, and the nearest valid key where one was misspelt. The
 //! file is written by people only; nothing a provider does changes it.
 
+mod callers;
 mod live;
 pub mod lock;
 mod section;
@@ -12,6 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::admission::callers::Rate;
 use crate::grants::secrets::Source;
 use crate::grants::{Ambient, KINDS, Requested};
 use crate::model::error::show_bytes;
@@ -87,6 +89,8 @@ pub struct Config {
     pub watch: Watch,
     /// Whether clients are given tools that list, read and search.
     pub tools: bool,
+    /// How often one client may call them, and ask for completions.
+    pub callers: Rate,
     /// The limits of mounts that are not named.
     pub limits: Limits,
     /// The mounts that are named, by name.
@@ -229,6 +233,7 @@ impl Config {
             Some(section) => read_limits(section, Limits::default())?,
         };
         let watch = root.section("watch")?.map_or(Ok(Watch::default()), live::read_watch)?;
+        let callers = root.section("callers")?.map_or(Ok(Rate::default()), callers::read)?;
         let tools = root.take::<bool>("tools", "true or false")?.unwrap_or(true);
         let secrets = read_secrets(&mut root)?;
         let network = match root.section("network")? {
@@ -283,6 +288,7 @@ impl Config {
             network,
             watch,
             tools,
+            callers,
             limits,
             mounts,
             file,

@@ -3,11 +3,13 @@
 //! A read is one line through here. Knows no MCP and no WebAssembly; every request ends in exactly one record per call.
 
 mod answers;
+pub mod bill;
 pub mod check;
 pub mod completing;
 pub mod conformance;
 pub mod consent;
 mod listing;
+mod look;
 mod record;
 mod rounds;
 pub mod search;
@@ -21,7 +23,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Who};
 use crate::admission::budget::Budget;
 use crate::audit::Sink;
 use crate::catalog::{Catalog, Mount, Snapshot};
@@ -33,6 +35,7 @@ use crate::model::{
 };
 use crate::sandbox::Sandbox;
 use answers::Answers;
+use bill::Bill;
 use consent::{Asking, Consents, Question, Round};
 pub use listing::Listing;
 use record::Recorder;
@@ -61,8 +64,8 @@ pub struct Gateway {
 
 /// What a read comes to.
 pub enum Read {
-    /// Contents, and the mount that they are from.
-    Given(Reading, Arc<Mount>),
+    /// Contents, the mount that they are from, and what further work on them is charged to.
+    Given(Reading, Arc<Mount>, Bill),
     /// A question to whoever reads; the same read with the answer goes on.
     Asks(Question),
     /// A failure for want of something that a person could allow, and whoever reads cannot be asked.
@@ -118,7 +121,7 @@ impl Gateway {
     /// Names the mount where one was found.
     pub async fn read(&self, caller: &Caller, uri: &str) -> Result<(Reading, Arc<Mount>), Fault> {
         match self.read_asking(caller, uri, Asking::default(), ready(())).await? {
-            Read::Given(reading, mount) => Ok((reading, mount)),
+            Read::Given(reading, mount, _) => Ok((reading, mount)),
             Read::CannotAsk(fault) => Err(fault),
             Read::Asks(question) => {
                 let error = ReadError::Internal("a question to someone who cannot answer".to_owned());
@@ -168,7 +171,7 @@ impl Gateway {
         match round.question {
             Some(question) => Ok(Read::Asks(question)),
             None => match read {
-                Ok(reading) => Ok(Read::Given(reading, mount)),
+                Ok((reading, bill)) => Ok(Read::Given(reading, mount, bill)),
                 Err(error) if round.lacks_an_answer => Ok(Read::CannotAsk(fault(error))),
                 Err(error) => Err(fault(error)),
             },
@@ -183,24 +186,31 @@ impl Gateway {
         reference: String,
         room: impl Future<Output = ()>,
         (round, uri): (&mut Round, &str),
-    ) -> Result<Reading, ReadError> {
+    ) -> Result<(Reading, Bill), ReadError> {
         let mut room = pin!(room);
         let key = answers::key(mount, &reference);
         if let Some(reading) = self.answers.fresh(&key) {
             room.await;
-            record::served(&self.audit, caller, mount, reference, "cache", &Ok(()));
-            return Ok(reading);
+            return Ok((reading, record::served(&self.audit, caller, mount, reference, "cache", &Ok(()))));
         }
         let joined = self.answers.join(&key);
-        let (mut led, mut own) = (false, None);
+        let (mut led, mut own, mut bill) = (false, None, None);
         let (shared, again) = (&mut *round, reference.clone());
         let read = async || {
             led = true;
-            let reading = self.read_alone(caller, mount, again, room.as_mut(), (shared, uri)).await?;
+            let (reading, billed) = match self.read_alone(caller, mount, again, room.as_mut(), (shared, uri)).await {
+                // That there was no turn for this one says nothing about the others.
+                Err(busy @ ReadError::Busy(_)) => {
+                    own = Some(Err(busy));
+                    return Ok(None);
+                }
+                read => read?,
+            };
+            bill = Some(billed);
             Ok(match answers::share(reading) {
                 Ok(shared) => Some(shared),
                 Err(large) => {
-                    own = Some(large);
+                    own = Some(Ok(large));
                     None
                 }
             })
@@ -211,19 +221,21 @@ impl Gateway {
         if led {
             self.answers.land(mount, &joined);
         }
-        match (joined.taken(), own) {
-            (Ok(None), Some(own)) => Ok(own),
-            // Too large to share: each has a turn of its own.
-            (Ok(None), None) => self.read_alone(caller, mount, reference, room, (round, uri)).await,
+        let read = match (joined.taken(), own) {
+            (Ok(None), Some(own)) => own,
+            // Not to be shared: each has a turn of its own.
+            (Ok(None), None) => return self.read_alone(caller, mount, reference, room, (round, uri)).await,
             (read, _) => {
                 if !led {
                     room.await;
                     let outcome = read.as_ref().map(|_| ());
-                    record::served(&self.audit, caller, mount, reference, "another read", &outcome);
+                    bill = Some(record::served(&self.audit, caller, mount, reference, "another read", &outcome));
                 }
                 read.map(Option::unwrap_or_default)
             }
-        }
+        };
+        let bill = bill.unwrap_or_else(|| Bill::new(&self.audit, mount, None));
+        read.map(|reading| (reading, bill))
     }
 
     /// Reads by a call of its own.
@@ -234,15 +246,15 @@ impl Gateway {
         reference: String,
         room: impl Future<Output = ()>,
         round: (&mut Round, &str),
-    ) -> Result<Reading, ReadError> {
+    ) -> Result<(Reading, Bill), ReadError> {
         let operation = Operation::Read { reference };
-        match self.call_asking(caller, mount, &operation, None, room, round).await? {
-            Answer::Reading(reading) => {
-                let asked = operation.reference().unwrap_or_default();
-                check::reading(reading, asked, mount, &self.catalog.snapshot())
-            }
-            _ => Err(Answer::to_another()),
-        }
+        let (answer, mut bill) = self.call_asking(caller, mount, &operation, None, room, round).await;
+        let Answer::Reading(reading) = answer? else { return Err(Answer::to_another()) };
+        let reference = operation.reference().unwrap_or_default();
+        let bytes = answers::size(&reading);
+        let reading =
+            bill.charge(bytes, || check::reading(reading, reference, mount, &self.catalog.snapshot()))?;
+        Ok((reading, bill))
     }
 
     /// The mount and the checked reference that `uri` names. While components are still being loaded, waits for them.
@@ -311,10 +323,10 @@ impl Gateway {
         completing: Completing,
     ) -> Result<Suggestions, ReadError> {
         let operation = Operation::Complete(completing);
-        match (self.call(caller, mount, &operation, None).await?, &operation) {
-            (Answer::Suggestions(given), Operation::Complete(asked)) => {
-                Ok(check::suggestions(given, asked, mount, &self.catalog.snapshot()))
-            }
+        let (answer, mut bill) = self.call_billed(caller, mount, &operation, None).await;
+        match (answer?, &operation) {
+            (Answer::Suggestions(given), Operation::Complete(asked)) => Ok(bill
+                .charge(usize::MAX, || check::suggestions(given, asked, mount, &self.catalog.snapshot()))),
             _ => Err(Answer::to_another()),
         }
     }
@@ -330,7 +342,7 @@ impl Gateway {
         references: Vec<String>,
     ) -> Result<Vec<Result<String, ReadError>>, ReadError> {
         let asked = references.len();
-        match self.call_in(walk, mount, &Operation::Revisions { references }, None).await? {
+        match self.call_in(walk, mount, &Operation::Revisions { references }, None).await.0? {
             Answer::Revisions(given) => check::revisions(given, asked),
             _ => Err(Answer::to_another()),
         }
@@ -344,6 +356,17 @@ impl Gateway {
         operation: &Operation,
         by: Option<Instant>,
     ) -> Result<Answer, ReadError> {
+        self.call_billed(caller, mount, operation, by).await.0
+    }
+
+    /// The same, with what further work on the answer is charged to.
+    async fn call_billed(
+        &self,
+        caller: &Caller,
+        mount: &Arc<Mount>,
+        operation: &Operation,
+        by: Option<Instant>,
+    ) -> (Result<Answer, ReadError>, Bill) {
         self.call_asking(caller, mount, operation, by, ready(()), (&mut Round::default(), "")).await
     }
 
@@ -357,7 +380,7 @@ impl Gateway {
         by: Option<Instant>,
         room: impl Future<Output = ()>,
         (round, uri): (&mut Round, &str),
-    ) -> Result<Answer, ReadError> {
+    ) -> (Result<Answer, ReadError>, Bill) {
         let recorder = Recorder::new(&self.audit, caller, mount, operation);
         self.call_recorded(recorder, by, room, (round, uri)).await
     }
@@ -369,7 +392,7 @@ impl Gateway {
         mount: &Arc<Mount>,
         operation: &Operation,
         by: Option<Instant>,
-    ) -> Result<Answer, ReadError> {
+    ) -> (Result<Answer, ReadError>, Bill) {
         let recorder = Recorder::in_walk(walk, mount, operation);
         self.call_recorded(recorder, by, ready(()), (&mut Round::default(), "")).await
     }
@@ -380,24 +403,43 @@ impl Gateway {
         by: Option<Instant>,
         room: impl Future<Output = ()>,
         (round, uri): (&mut Round, &str),
-    ) -> Result<Answer, ReadError> {
+    ) -> (Result<Answer, ReadError>, Bill) {
         let Recorder { caller, mount, operation, .. } = recorder;
         self.audit.room().await;
         recorder.consent = round.on_record();
-        let outcome = match self.admission.admit(&mount.gate, operation, by).await {
-            Ok(permit) => match timeout_at(permit.deadline(), room).await {
-                Ok(()) => {
-                    let permit = permit.with_consent(self.consents.for_call(mount, round, self.catalog.read()));
-                    let call = self.sandbox.call_noting(mount.loaded.id(), permit, operation.clone(), &recorder.trail);
-                    let outcome = call.await;
-                    let failed = outcome.result.as_ref().err();
-                    if !failed.is_some_and(|error| self.was_hurried(error)) {
-                        mount.gate.ended(operation, failed);
+        // Where a person may be asked, what a call may do depends on who asks.
+        let scope = if mount.ask == Ask::Never { 0 } else { caller.peer };
+        let who = Who { caller: caller.peer, scope };
+        let outcome = match self.admission.admit_for(&mount.gate, who, operation, by).await {
+            Ok(permit) => {
+                let recall = permit.recall();
+                let wanted = async {
+                    match &recall {
+                        Some(recall) => recall.wanted().await,
+                        None => std::future::pending().await,
                     }
-                    outcome
+                };
+                let call = async {
+                    if timeout_at(permit.deadline(), room).await.is_err() {
+                        return Outcome::failed(ReadError::Busy("earlier answers wait to be taken".to_owned()));
+                    }
+                    let permit = permit.with_consent(self.consents.for_call(mount, round, self.catalog.read()));
+                    self.sandbox.call_noting(mount.loaded.id(), permit, operation.clone(), &recorder.trail).await
+                };
+                let outcome = tokio::select! {
+                    biased;
+                    outcome = call => outcome,
+                    busy = wanted => {
+                        let trail = &recorder.trail;
+                        Outcome { result: Err(busy), usage: trail.usage(), trail: trail.take() }
+                    }
+                };
+                let failed = outcome.result.as_ref().err();
+                if !failed.is_some_and(|error| self.was_hurried(error)) {
+                    mount.gate.ended(who, operation, failed);
                 }
-                Err(_) => Outcome::failed(ReadError::Busy("earlier answers wait to be taken".to_owned())),
-            },
+                outcome
+            }
             Err(error) => Outcome::failed(error),
         };
         let Outcome { mut result, usage, trail } = outcome;
@@ -415,7 +457,18 @@ impl Gateway {
             recorder.consent = round.on_record();
         }
         recorder.ended = Some((result.as_ref().map(|_| ()).map_err(Clone::clone), usage, trail));
-        result
+        (result, recorder.bill())
+    }
+
+    /// Counts a tool call or completion, `operation`, of `caller`.
+    ///
+    /// # Errors
+    /// When the caller asks too often.
+    pub fn count(&self, caller: &Caller, operation: &'static str) -> Result<(), Fault> {
+        self.admission.count(caller.peer).map_err(|error| {
+            record::too_often(&self.audit, caller, operation, &error);
+            Fault { error, mount: None, uri: None }
+        })
     }
 
     /// Whether a call was stopped because a listing over all mounts had little time left for it: that says nothing about

@@ -7,6 +7,7 @@ mod completion;
 mod consent;
 pub mod cursor;
 mod escape;
+pub mod exchange;
 pub mod fault;
 mod line;
 pub mod outbox;
@@ -21,6 +22,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use http::request::Parts;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
@@ -33,9 +35,11 @@ use rmcp::{RoleServer, ServerHandler};
 
 use crate::admission::budget::Budget;
 use crate::catalog::listing::{Listed, Position};
+use crate::gateway::bill::Bill;
 use crate::gateway::{Gateway, Listing, Read};
 use crate::model::{Caller, Fault, Guard, Resource, Template, text};
 use cursor::Cursors;
+use exchange::Exchange;
 use outbox::Outbox;
 use stop::Stop;
 use subscriptions::Session;
@@ -120,7 +124,10 @@ impl Handler {
             .client_info()
             .map(|client| text::excerpt(&format!("{} {}", client.name, client.version), 120).into());
         let knows_links = is_since(context, &ProtocolVersion::V_2025_06_18);
-        Asked { caller: Caller { transport: self.transport, client }, is_modern: is_modern(context), knows_links }
+        let is_modern = is_modern(context);
+        // A session is one caller on all of its connections; who has none is the connection.
+        let peer = exchange(context).filter(|_| is_modern).map_or(self.session.id(), Exchange::peer);
+        Asked { caller: Caller { transport: self.transport, client, peer }, is_modern, knows_links }
     }
 
     async fn list<T: Listed>(
@@ -136,6 +143,19 @@ impl Handler {
         let mut listing = self.gateway.list(caller, start, None).await;
         let next = listing.next.take().map(|position| self.cursors.seal(kind, &position));
         Ok((listing, next))
+    }
+}
+
+/// What the transport says of a request, where it says anything.
+fn exchange(context: &RequestContext<RoleServer>) -> Option<&Exchange> {
+    let parts = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get());
+    parts.or_else(|| context.extensions.get())
+}
+
+/// Leaves the bill of an answer to whoever encodes it; without anybody it is settled.
+fn leave(context: &RequestContext<RoleServer>, bill: Bill) {
+    if let Some(exchange) = exchange(context) {
+        exchange.leave(bill);
     }
 }
 
@@ -179,13 +199,15 @@ impl Handler {
         }
     }
 
-    /// `resources/read`, but for the wire types.
+    /// `resources/read`, but for the wire types. `peer`: the connection, where the context does not say it.
     async fn read(
         &self,
         request: &ReadResourceRequestParams,
         context: &RequestContext<RoleServer>,
+        peer: Option<u64>,
     ) -> Result<Read, ErrorData> {
-        let asked = self.asked(context);
+        let mut asked = self.asked(context);
+        asked.caller.peer = peer.unwrap_or(asked.caller.peer);
         let work = async {
             let (state, answers) = (request.request_state.as_deref(), request.input_responses.as_ref());
             let asking = consent::asking(&asked, state, answers, context)?;
@@ -245,8 +267,13 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let is_modern = is_modern(&context);
-        Ok(match self.read(&request, &context).await? {
-            Read::Given(reading, mount) => wire::reading(reading, &mount, is_modern).into(),
+        Ok(match self.read(&request, &context, None).await? {
+            Read::Given(reading, mount, mut bill) => {
+                let bytes = line::bytes(&reading);
+                let result = bill.charge(bytes, || wire::reading(reading, &mount, is_modern));
+                leave(&context, bill);
+                result.into()
+            }
             Read::Asks(question) => consent::question(question).into(),
             Read::CannotAsk(fault) => return Err(fault::to_error(fault)),
         })
@@ -258,6 +285,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let asked = self.asked(&context);
+        self.gateway.count(&asked.caller, "complete").map_err(fault::to_error)?;
         self.run(&context, Box::pin(completion::complete(&self.gateway, &asked.caller, request))).await
     }
 

@@ -510,13 +510,15 @@ impl Outcome {
     }
 }
 
-/// Who asks: what the transport and the client say of themselves. Claims, until authentication exists.
+/// Who asks: which connection, and what the transport and the client say of themselves. Claims, until authentication exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// `stdio`, `http` or `cli`.
     pub transport: &'static str,
     /// The client's name and version, sanitised.
     pub client: Option<Arc<str>>,
+    /// The connection, or the session of an older client; 0 is belljar itself. Never shown: callers are told apart by it.
+    pub peer: u64,
 }
 
 #[cfg(test)]

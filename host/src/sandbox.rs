@@ -35,7 +35,7 @@ pub use component::{NotAProvider, Profile};
 
 /// What a sandbox is made of.
 pub struct Options {
-    /// Calls at once, over all mounts.
+    /// Calls at once, over all mounts, those included whose callers were answered and whose threads hang.
     pub calls: u32,
     /// Where compiled code is kept; directories that only this user can read and write. None: it is compiled anew each time.
     pub cache: Option<Kept>,
@@ -281,8 +281,14 @@ impl Sandbox {
         let running = self.ticker.run();
         let engine = self.engine.clone();
         let progress = Arc::<lane::Progress>::default();
+        let permit = Arc::new(permit);
         let (own, noted) = (Arc::clone(&progress), trail.clone());
         if mounted.held.may_stall() && Guard::Apart.is_on() {
+            // Given back when the caller is answered, also when the thread hangs on.
+            let _turn = match permit.detach() {
+                Ok(turn) => turn,
+                Err(error) => return Outcome::failed(error),
+            };
             let (name, deadline, late) = (mounted.name.clone(), permit.deadline(), permit.out_of_time());
             own.thread.give();
             let call = async move || {
@@ -292,9 +298,13 @@ impl Sandbox {
             return lane::apart::run(&name, deadline, late, trail, call).await;
         }
         let is_quick = permit.is_quick();
-        let own_mount = Arc::clone(&mounted);
-        let (deadline, limit) = (permit.deadline(), permit.out_of_time());
-        let late = || lane::Late { mount: own_mount.name.clone(), deadline, limit, trail: trail.clone() };
+        let (own_mount, own_permit) = (Arc::clone(&mounted), Arc::clone(&permit));
+        let late = || {
+            let (deadline, limit, trail) = (own_permit.deadline(), own_permit.out_of_time(), trail.clone());
+            // The turn goes back with what is returned here, whatever the thread does.
+            let turn = own_permit.detach()?;
+            Ok(lane::Late { mount: own_mount.name.clone(), deadline, limit, trail, turn })
+        };
         let call: lane::Call = Box::pin(async move {
             let _running = running;
             call::run(&engine, &mounted, &permit, &operation, &own, &noted).await

@@ -370,6 +370,7 @@ fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("[network]", old.network != new.network),
         ("[watch]", old.watch != new.watch),
         ("tools", old.tools != new.tools),
+        ("[callers]", old.callers != new.callers),
     ]
     .into_iter()
     .filter_map(|(key, is_changed)| is_changed.then_some(key))

@@ -15,8 +15,8 @@ use super::pins::{self, Pinning};
 use super::keys::{self, Keys};
 use super::record_file::{self, RecordFile};
 use super::{Failure, Where, log, open_files, store};
-use crate::admission::Admission;
 use crate::admission::budget::Budget;
+use crate::admission::{self, Admission};
 use crate::audit::Sink;
 use crate::catalog::reload::{Loader, Within};
 use crate::catalog::watch::Watcher;
@@ -141,8 +141,9 @@ fn descriptors(calls: u32) -> usize {
 
 /// Makes the sandbox that `config` describes.
 pub(super) fn sandbox(config: &Config, cache: Option<Kept>) -> Result<Sandbox, Failure> {
+    let calls = admission::places(config.calls);
     let descriptors = descriptors(config.calls);
-    Ok(Sandbox::new(Options { calls: config.calls, cache, descriptors, compiler: Arc::new(Subprocess) })?)
+    Ok(Sandbox::new(Options { calls, cache, descriptors, compiler: Arc::new(Subprocess) })?)
 }
 
 /// Opens everything and starts loading in the background. `audit`: what keeps the record. `keeper`: what keeps that a person allows something for good. `live`: what keeps the catalog as the files say.
@@ -195,7 +196,7 @@ pub(super) fn assemble(
     let gateway = Arc::new(Gateway::new(
         Arc::clone(&catalog),
         Arc::clone(&sandbox),
-        Admission::new(calls, budget),
+        Admission::new(calls, budget).with_rate(config.callers),
         audit(&catalog)?,
         // What was answered is remembered by this process alone, so that its key is its own too.
         Consents::new(&keys::fresh_key(), keeper),

@@ -64,7 +64,7 @@ async fn read(gateway: &Gateway, config: &Config, uri: &str) -> Result<(Reading,
     loop {
         let answered = answer.as_ref().map(|(state, choice)| (state.as_str(), Some(*choice)));
         match gateway.read_asking(&caller(), uri, Asking { can_answer, answered }, std::future::ready(())).await? {
-            Read::Given(reading, mount) => return Ok((reading, mount)),
+            Read::Given(reading, mount, _) => return Ok((reading, mount)),
             Read::CannotAsk(fault) => return Err(fault.into()),
             Read::Asks(question) => answer = Some((question.state.clone(), prompt(&question, config)?)),
         }

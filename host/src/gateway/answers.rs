@@ -36,7 +36,7 @@ pub(super) type Key = (MountId, u64, Arc<str>);
 pub(super) type Flight = OnceCell<Result<Option<Arc<Reading>>, ReadError>>;
 
 /// Bytes of a reading, with a charge for each piece.
-fn size(reading: &Reading) -> usize {
+pub(super) fn size(reading: &Reading) -> usize {
     reading.contents.iter().map(|contents| contents.body.len() + ENTRY).sum()
 }
 

@@ -178,7 +178,7 @@ impl Gateway {
         if !mount.revises {
             return None;
         }
-        match self.call_in(walk, mount, &Operation::CatalogRevision, Some(by)).await {
+        match self.call_in(walk, mount, &Operation::CatalogRevision, Some(by)).await.0 {
             Ok(Answer::Revision(revision)) => check::revision(revision)
                 .inspect_err(|error| tracing::warn!(mount = %mount.name, "its catalog-revision is not used: {error}"))
                 .ok(),
@@ -206,10 +206,15 @@ impl Gateway {
                 return false;
             }
             let operation = T::operation(filling.paging.cursor().map(str::to_owned));
-            let page = self.call_in(walk, mount, &operation, Some(by)).await;
+            let (page, mut bill) = self.call_in(walk, mount, &operation, Some(by)).await;
             match page.and_then(T::unpack) {
                 Ok((entries, next)) => {
-                    if let Some(why) = kept.add((mount, &self.catalog.snapshot()), &mut filling, entries, next) {
+                    let snapshot = self.catalog.snapshot();
+                    let add = || kept.add((mount, &snapshot), &mut filling, entries, next);
+                    let wrong = bill.charge(usize::MAX, add);
+                    // The record of the walk has this call in it from here on.
+                    drop(bill);
+                    if let Some(why) = wrong {
                         walk.ends_in(mount, &operation, ReadError::BadOutput(why));
                     }
                     self.make_room();

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::bill::Bill;
 use super::walk::Walk;
 use crate::audit::{Consented, Record, Sink};
 use crate::catalog::Mount;
 use crate::grants::SharedTrail;
 use crate::model::{Caller, Digest, MountName, Operation, ReadError, Trail, Usage, reference, text};
 
-/// Records a call when it goes out of scope: how it ended, or that it was withdrawn, and what it had done by then.
+/// Records a call when it goes out of scope: how it ended, or that it was withdrawn, and what it had done by then. What ended
+/// with an answer that is still worked on is recorded by its [`Recorder::bill`].
 pub(super) struct Recorder<'a> {
     audit: &'a Sink,
     pub(super) caller: &'a Caller,
@@ -23,36 +25,36 @@ pub(super) struct Recorder<'a> {
     pub(super) ended: Option<(Result<(), ReadError>, Usage, Trail)>,
     /// What a person was asked and answered.
     pub(super) consent: Consented,
+    is_billed: bool,
 }
 
 impl<'a> Recorder<'a> {
     pub(super) fn new(audit: &'a Sink, caller: &'a Caller, mount: &'a Arc<Mount>, operation: &'a Operation) -> Self {
         let (trail, consent) = (SharedTrail::default(), Consented::default());
-        Self { audit, caller, mount, operation, walk: None, trail, ended: None, consent }
+        Self { audit, caller, mount, operation, walk: None, trail, ended: None, consent, is_billed: false }
     }
 
     /// Of a call that is recorded with the walk that it is a part of.
     pub(super) fn in_walk(walk: &'a Walk, mount: &'a Arc<Mount>, operation: &'a Operation) -> Self {
-        Self { walk: Some(walk), ..Self::new(walk.audit(), walk.caller(), mount, operation) }
+        let mut recorder = Self::new(walk.audit(), walk.caller(), mount, operation);
+        recorder.walk = Some(walk);
+        recorder
     }
 
-    fn keep(&self, record: Record) {
+    /// The bill of the answer, with the record in it.
+    pub(super) fn bill(mut self) -> Bill {
+        self.is_billed = true;
+        let record = self.audit.is_on().then(|| self.record());
         match self.walk {
-            Some(walk) => walk.add(record),
-            None => self.audit.record(record),
+            Some(walk) => Bill::in_walk(walk, self.mount, record),
+            None => Bill::new(self.audit, self.mount, record),
         }
     }
-}
 
-impl Drop for Recorder<'_> {
-    fn drop(&mut self) {
-        if !self.audit.is_on() {
-            return;
-        }
+    fn record(&mut self) -> Record {
         let withdrawn = || (Err(ReadError::Cancelled), self.trail.usage(), self.trail.take());
         let (outcome, usage, trail) = self.ended.take().unwrap_or_else(withdrawn);
-        let consent = std::mem::take(&mut self.consent);
-        self.keep(Record {
+        Record {
             at: SystemTime::now(),
             caller: self.caller.clone(),
             mount: Some(self.mount.name.clone()),
@@ -64,24 +66,34 @@ impl Drop for Recorder<'_> {
             outcome,
             usage,
             trail,
-            consent,
-        });
+            consent: std::mem::take(&mut self.consent),
+        }
     }
 }
 
-/// Records a read that was answered without a call of its own: from what was kept, or by the call of another.
+impl Drop for Recorder<'_> {
+    fn drop(&mut self) {
+        if self.audit.is_on() && !self.is_billed {
+            let record = self.record();
+            match self.walk {
+                Some(walk) => walk.add(record),
+                None => self.audit.record(record),
+            }
+        }
+    }
+}
+
+/// The bill, and with it the record, of a read that was answered without a call of its own: from what was kept, or by the
+/// call of another.
 pub(super) fn served(
     audit: &Sink,
     caller: &Caller,
-    mount: &Mount,
+    mount: &Arc<Mount>,
     reference: String,
     from: &'static str,
     outcome: &Result<(), &ReadError>,
-) {
-    if !audit.is_on() {
-        return;
-    }
-    audit.record(Record {
+) -> Bill {
+    let record = || Record {
         at: SystemTime::now(),
         caller: caller.clone(),
         mount: Some(mount.name.clone()),
@@ -91,6 +103,25 @@ pub(super) fn served(
         served_from: Some(from),
         calls: 1,
         outcome: outcome.map_err(Clone::clone),
+        usage: Usage::default(),
+        trail: Trail::default(),
+        consent: Consented::default(),
+    };
+    Bill::new(audit, mount, audit.is_on().then(record))
+}
+
+/// Records a request that was refused because its caller asks too often.
+pub(super) fn too_often(audit: &Sink, caller: &Caller, operation: &'static str, error: &ReadError) {
+    audit.record(Record {
+        at: SystemTime::now(),
+        caller: caller.clone(),
+        mount: None,
+        digest: None,
+        operation,
+        reference: None,
+        served_from: None,
+        calls: 1,
+        outcome: Err(error.clone()),
         usage: Usage::default(),
         trail: Trail::default(),
         consent: Consented::default(),

@@ -17,14 +17,15 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
+use super::look::Found;
 use super::walk::Walk;
-use super::watching::{NotWatched, Print, Seen, Subscriber};
-use super::{FIRST_LOAD, Gateway, answers, check};
+use super::watching::{Due, NotWatched, Print, Seen, Subscriber};
+use super::{FIRST_LOAD, Gateway, answers};
 use crate::catalog::kept::Kept;
 use crate::catalog::listing::Listed;
 use crate::catalog::watch::{Watched, any_changed};
 use crate::catalog::{Mount, Snapshot};
-use crate::model::{Answer, Body, Caller, MountName, Operation, ReadError, Reading, Resource, Template, reference};
+use crate::model::{Body, Caller, MountName, Reading, Resource, Template, reference};
 use crate::sandbox::MountId;
 
 /// How long whoever begins to watch waits until what is watched has been looked at for the first time.
@@ -49,7 +50,7 @@ const COUNTED: Duration = Duration::from_secs(600);
 const MOST_WRONGS: usize = 256;
 
 /// Who asks in a round.
-const ROUNDS: Caller = Caller { transport: "watch", client: None };
+pub(super) const ROUNDS: Caller = Caller { transport: "watch", client: None, peer: 0 };
 
 /// The granted directories of a mount that are watched.
 struct Directories {
@@ -94,12 +95,12 @@ fn jittered(time: Duration) -> Duration {
     time / 100 * (80 + tenths)
 }
 
-fn hash_of(revision: &str) -> Seen {
+pub(super) fn hash_of(revision: &str) -> Seen {
     Seen::There(blake3::hash(revision.as_bytes()))
 }
 
 /// A hash of everything that a client sees of a reading.
-fn hash_of_contents(reading: &Reading) -> Seen {
+pub(super) fn hash_of_contents(reading: &Reading) -> Seen {
     let mut hasher = blake3::Hasher::new();
     let mut put = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -146,7 +147,7 @@ impl Gateway {
     /// At the first URI that cannot be watched; those before it are.
     pub async fn watch(self: &Arc<Self>, subscriber: &Subscriber, uris: Vec<String>) -> Result<(), NotWatched> {
         let snapshot = self.settled().await;
-        let mut unseen: HashMap<&MountName, (&Arc<Mount>, Vec<String>)> = HashMap::new();
+        let mut unseen: HashMap<&MountName, (&Arc<Mount>, Vec<Due>)> = HashMap::new();
         {
             let mut books = self.watching.books();
             for uri in uris {
@@ -157,18 +158,16 @@ impl Gateway {
                 }
                 let reference = reference.to_owned();
                 if books.enter(subscriber.id(), &uri.into(), &mount.name)? {
-                    unseen.entry(&mount.name).or_insert_with(|| (mount, Vec::new())).1.push(reference);
+                    let uri = format!("{}{reference}", mount.base).into();
+                    let due = Due { uri, reference, watcher: subscriber.id(), is_known: false, is_suspect: false };
+                    unseen.entry(&mount.name).or_insert_with(|| (mount, Vec::new())).1.push(due);
                 }
             }
             books.start(self.starter());
         }
         let walk = Walk::new(&self.audit, &ROUNDS);
-        let looks = unseen.into_values().map(async |(mount, references)| {
-            let seen = self.look(&walk, mount, &references).await;
-            let mut books = self.watching.books();
-            for (reference, seen) in references.iter().zip(seen) {
-                seen.into_iter().for_each(|seen| books.saw_first(&format!("{}{reference}", mount.base), seen));
-            }
+        let looks = unseen.into_values().map(async |(mount, due)| {
+            self.look(&walk, mount, due, |one, found| self.watching.books().found_first(one, found)).await;
         });
         // What was not seen by then is seen for the first time in a round.
         let _ = timeout(FIRST_LOOK, join_all(looks)).await;
@@ -241,75 +240,30 @@ impl Gateway {
         move |name, wake| tokio::spawn(attend(Weak::clone(&weak), name, wake)).abort_handle()
     }
 
-    /// How `references` of `mount` are now; none where that could not be found out.
-    async fn look(&self, walk: &Walk, mount: &Arc<Mount>, references: &[String]) -> Vec<Option<Seen>> {
-        let mut seen = Vec::with_capacity(references.len());
-        if !mount.revises {
-            for reference in references {
-                let operation = Operation::Read { reference: reference.clone() };
-                let read = match self.call_in(walk, mount, &operation, None).await {
-                    Ok(Answer::Reading(reading)) => check::reading(reading, reference, mount),
-                    Ok(_) => Err(Answer::to_another()),
-                    Err(error) => Err(error),
-                };
-                seen.push(match read {
-                    Ok(reading) => Some(hash_of_contents(&reading)),
-                    Err(ReadError::NotFound) => Some(Seen::Gone),
-                    Err(_) => None,
-                });
-            }
-            return seen;
-        }
-        let mut chunk = references.len();
-        let mut rest = references;
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(chunk.min(rest.len()));
-            match self.revisions(walk, mount, now.to_vec()).await {
-                Ok(revisions) => seen.extend(revisions.iter().map(|one| match one {
-                    Ok(revision) => Some(hash_of(revision)),
-                    Err(ReadError::NotFound) => Some(Seen::Gone),
-                    Err(_) => None,
-                })),
-                // More than the mount's limits allow for in one call.
-                Err(ReadError::Exhausted(_)) if now.len() > 1 => {
-                    chunk = now.len() / 2;
-                    continue;
-                }
-                Err(_) => seen.resize(seen.len() + now.len(), None),
-            }
-            rest = later;
-        }
-        seen
-    }
-
     /// One round: what is watched of `mount`, and its list if it is time for that. Says whether anything had changed.
     async fn round(&self, walk: &Walk, mount: &Arc<Mount>, with_list: bool) -> bool {
-        let (uris, wants_list) = {
+        let (due, wants_list) = {
             let mut books = self.watching.books();
             let wants_list = with_list && books.wants_lists();
             let Some(group) = books.groups.get_mut(&mount.name) else { return false };
             group.looked_at = wants_list.then(|| mount.loaded.id());
-            (group.uris.iter().cloned().collect::<Vec<_>>(), wants_list)
+            (books.due(&mount.name, &mount.base, Instant::now()), wants_list)
         };
-        let mut is_change = false;
         // Another mount may have been put in its place, or into its base.
         let snapshot = self.catalog.snapshot();
-        let watched = uris.into_iter().filter_map(|uri| {
-            let reference = uri.strip_prefix(mount.base.as_str())?.to_owned();
-            snapshot.name_in(mount, &reference).ok()?;
-            Some((uri, reference))
-        });
-        let (uris, references): (Vec<_>, Vec<_>) = watched.unzip();
-        let seen = self.look(walk, mount, &references).await;
-        for ((uri, reference), seen) in uris.iter().zip(&references).zip(seen) {
-            let Some(seen) = seen else { continue };
+        let due = due.into_iter().filter(|one| snapshot.name_in(mount, &one.reference).is_ok()).collect();
+        let mut is_change = false;
+        self.look(walk, mount, due, |one, found| {
             let mut books = self.watching.books();
-            if books.differs(uri, seen) {
+            if let Found::Seen(seen) = found
+                && books.differs(&one.uri, seen)
+            {
                 // Whoever is told reads anew.
-                self.answers.forget(&answers::key(mount, reference));
-                is_change |= books.saw(uri, seen);
+                self.answers.forget(&answers::key(mount, &one.reference));
             }
-        }
+            is_change |= books.found(one, found);
+        })
+        .await;
         if !wants_list {
             return is_change;
         }

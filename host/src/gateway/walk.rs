@@ -2,14 +2,17 @@
 //! one line for each mount and operation, with their number and what they used together.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::audit::{Record, Sink};
 use crate::catalog::Mount;
 use crate::model::{Caller, Operation, ReadError, Verdict};
 
 /// Gathers the records of one walk; written when it goes out of scope, however that ends.
-pub(super) struct Walk {
+#[derive(Clone)]
+pub(super) struct Walk(Arc<Gathered>);
+
+struct Gathered {
     audit: Sink,
     caller: Caller,
     /// One for each mount and operation.
@@ -19,21 +22,21 @@ pub(super) struct Walk {
 impl Walk {
     /// A walk for `caller`.
     pub(super) fn new(audit: &Sink, caller: &Caller) -> Self {
-        Self { audit: audit.clone(), caller: caller.clone(), records: Mutex::default() }
+        Self(Arc::new(Gathered { audit: audit.clone(), caller: caller.clone(), records: Mutex::default() }))
     }
 
     /// Who walks.
     pub(super) fn caller(&self) -> &Caller {
-        &self.caller
+        &self.0.caller
     }
 
     /// Where it will be recorded.
     pub(super) fn audit(&self) -> &Sink {
-        &self.audit
+        &self.0.audit
     }
 
     fn records(&self) -> MutexGuard<'_, Vec<Record>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a call.
@@ -61,8 +64,7 @@ impl Walk {
 
     /// Writes what was gathered, and goes on with nothing.
     pub(super) fn write(&self) {
-        let records = std::mem::take(&mut *self.records());
-        records.into_iter().for_each(|record| self.audit.record(record));
+        self.0.write();
     }
 
     /// What went wrong since the last write, a hash for each operation: how it failed, and what it was refused.
@@ -79,7 +81,14 @@ impl Walk {
     }
 }
 
-impl Drop for Walk {
+impl Gathered {
+    fn write(&self) {
+        let records = std::mem::take(&mut *self.records.lock().unwrap_or_else(PoisonError::into_inner));
+        records.into_iter().for_each(|record| self.audit.record(record));
+    }
+}
+
+impl Drop for Gathered {
     fn drop(&mut self) {
         self.write();
     }

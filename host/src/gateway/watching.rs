@@ -13,6 +13,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::look::Found;
 use crate::catalog::watch::Watcher;
 use crate::config;
 use crate::model::{Guard, MountName};
@@ -65,6 +66,36 @@ struct Watched {
     who: Vec<u64>,
     seen: Option<Seen>,
     mount: Option<MountName>,
+    trouble: Option<Trouble>,
+}
+
+/// How often in a row asking for a resource crashed, and until when it is not asked for.
+#[derive(Clone, Copy)]
+struct Trouble {
+    times: u32,
+    until: Instant,
+}
+
+/// The first pause after a crash; each further one doubles it.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The fewest resources that are asked for in one call, whatever a call with more of them came to.
+const FEWEST: usize = 32;
+
+/// A resource that is to be looked at.
+#[derive(Clone, Debug)]
+pub(super) struct Due {
+    pub(super) uri: Arc<str>,
+    pub(super) reference: String,
+    /// For whom: of those who watch it, the one who watches least.
+    pub(super) watcher: u64,
+    /// Whether it was seen before, and answered the last time.
+    pub(super) is_known: bool,
+    /// Whether asking for it crashed the last time.
+    pub(super) is_suspect: bool,
 }
 
 /// What is watched of one mount, and the task that looks at it.
@@ -73,6 +104,8 @@ pub(super) struct Group {
     pub(super) print: Option<Print>,
     /// The mount whose list is being looked at now.
     pub(super) looked_at: Option<MountId>,
+    /// How many resources are asked for in one call.
+    chunk: usize,
     pub(super) wake: Arc<Notify>,
     task: Option<AbortHandle>,
 }
@@ -224,7 +257,7 @@ impl Books {
             }
             return Ok(watched.seen.is_none());
         }
-        let watched = Watched { who: vec![subscriber], seen: None, mount: Some(mount.clone()) };
+        let watched = Watched { who: vec![subscriber], seen: None, mount: Some(mount.clone()), trouble: None };
         self.uris.insert(Arc::clone(uri), watched);
         self.group(mount).uris.insert(Arc::clone(uri));
         Ok(true)
@@ -232,7 +265,14 @@ impl Books {
 
     /// The group of a mount, made where it is missing.
     pub(super) fn group(&mut self, mount: &MountName) -> &mut Group {
-        let new = || Group { uris: HashSet::new(), print: None, looked_at: None, wake: Arc::default(), task: None };
+        let new = || Group {
+            uris: HashSet::new(),
+            print: None,
+            looked_at: None,
+            chunk: ALL_URIS,
+            wake: Arc::default(),
+            task: None,
+        };
         self.groups.entry(mount.clone()).or_insert_with(new)
     }
 
@@ -290,6 +330,69 @@ impl Books {
                 None => {
                     self.saw(&uri, Seen::Gone);
                 }
+            }
+        }
+    }
+
+    /// What of a mount is to be looked at now.
+    pub(super) fn due(&self, mount: &MountName, base: &str, now: Instant) -> Vec<Due> {
+        let Some(group) = self.groups.get(mount) else { return Vec::new() };
+        let due = group.uris.iter().filter_map(|uri| {
+            let watched = self.uris.get(uri)?;
+            if watched.trouble.is_some_and(|trouble| trouble.until > now) && Guard::Suspects.is_on() {
+                return None;
+            }
+            let watches = |who: &&u64| self.subscribers.get(*who).map_or(0, |reader| reader.uris.len());
+            let watcher = *watched.who.iter().min_by_key(watches)?;
+            let is_suspect = watched.trouble.is_some();
+            let is_known = (watched.seen.is_some() && !is_suspect) || !Guard::Suspects.is_on();
+            let reference = uri.strip_prefix(base)?.to_owned();
+            Some(Due { uri: Arc::clone(uri), reference, watcher, is_known, is_suspect })
+        });
+        due.collect()
+    }
+
+    /// How many resources of a mount are asked for in one call.
+    pub(super) fn chunk(&self, mount: &MountName) -> usize {
+        self.groups.get(mount).map_or(ALL_URIS, |group| group.chunk).max(1)
+    }
+
+    /// Takes note of whether so many fitted into one call.
+    pub(super) fn fits(&mut self, mount: &MountName, count: usize, does: bool) {
+        if let Some(group) = self.groups.get_mut(mount) {
+            group.chunk = match does {
+                true => group.chunk.saturating_add(1).min(ALL_URIS),
+                false => (count / 2).max(FEWEST),
+            };
+        }
+    }
+
+    /// Takes note of what was found out about a resource, and tells its watchers of a change.
+    pub(super) fn found(&mut self, one: &Due, found: Found) -> bool {
+        self.judge(one, found);
+        match found {
+            Found::Seen(seen) => self.saw(&one.uri, seen),
+            Found::Nothing { .. } | Found::Crashed => false,
+        }
+    }
+
+    /// The same by someone who begins to watch it: nothing that was seen before is overwritten.
+    pub(super) fn found_first(&mut self, one: &Due, found: Found) {
+        if let Found::Seen(seen) = found {
+            self.saw_first(&one.uri, seen);
+        }
+        self.judge(one, found);
+    }
+
+    fn judge(&mut self, one: &Due, found: Found) {
+        let Some(watched) = self.uris.get_mut(&one.uri) else { return };
+        match found {
+            Found::Seen(_) | Found::Nothing { is_answered: true } => watched.trouble = None,
+            Found::Nothing { is_answered: false } => {}
+            Found::Crashed => {
+                let times = watched.trouble.map_or(0, |trouble| trouble.times).saturating_add(1);
+                let pause = PAUSE.saturating_mul(1u32.checked_shl(times - 1).unwrap_or(u32::MAX)).min(LONGEST);
+                watched.trouble = Some(Trouble { times, until: Instant::now() + pause });
             }
         }
     }

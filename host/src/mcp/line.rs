@@ -104,6 +104,11 @@ impl Counted {
     }
 }
 
+/// Bytes of all bodies of a reading.
+pub(super) fn bytes(reading: &Reading) -> usize {
+    reading.contents.iter().map(|contents| contents.body.len()).sum()
+}
+
 /// Appends one piece of contents.
 fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body, counted: &mut Counted) -> Result<(), Unwritten> {
     let around = json(given)?;

@@ -26,6 +26,7 @@ pub struct Plain {
     id: RequestId,
     what: What,
     meta: RequestMetaObject,
+    peer: Option<u64>,
 }
 
 enum What {
@@ -61,7 +62,13 @@ impl Plain {
             ("resources/templates/list", None) => What::ListTemplates(cursor),
             _ => return None,
         };
-        (jsonrpc == "2.0").then_some(Self { id, what, meta })
+        (jsonrpc == "2.0").then_some(Self { id, what, meta, peer: None })
+    }
+
+    /// The same from a connection that is not the handler's own.
+    #[must_use]
+    pub fn over(self, peer: u64) -> Self {
+        Self { peer: Some(peer), ..self }
     }
 
     /// Whether it says for itself all that a request of this revision has to.
@@ -147,15 +154,16 @@ impl Handler {
     /// Answers a plain request, which is whole or of the session of `peer`, by a whole message without a line break. Dropping
     /// the future ends what runs for it; so does `withdrawn`.
     pub async fn answer(&self, plain: Plain, peer: Peer<RoleServer>, withdrawn: CancellationToken) -> Answer {
-        let Plain { id, what, meta } = plain;
+        let Plain { id, what, meta, peer: own } = plain;
         let mut context = RequestContext::new(id.clone(), peer);
         (context.ct, context.meta) = (withdrawn, meta);
         let is_modern = super::is_modern(&context);
         let page = |cursor| PaginatedRequestParams::default().with_cursor(cursor);
         let answer = match what {
-            What::Read(uri) => match self.read(&ReadResourceRequestParams::new(uri), &context).await {
-                Ok(Read::Given(reading, mount)) => {
-                    match line::reading(id.clone(), reading, &mount, is_modern, self.budget()) {
+            What::Read(uri) => match self.read(&ReadResourceRequestParams::new(uri), &context, own).await {
+                Ok(Read::Given(reading, mount, mut bill)) => {
+                    let (bytes, budget) = (line::bytes(&reading), self.budget());
+                    match bill.charge(bytes, || line::reading(id.clone(), reading, &mount, is_modern, budget)) {
                         Ok(message) => return Answer { message, lacks_capability: false },
                         Err(Unwritten::NoMemory(why)) => Err(fault::busy(&why)),
                         Err(Unwritten::Internal(why)) => Err(fault::internal(why)),

@@ -7,6 +7,7 @@
 //! HTTP, where rmcp has no such place, the transport holds the response back until the handler says [`Ready`].
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -47,8 +48,30 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Listening(Arc<Subscriber>);
 
 /// What a session of an older client watches.
-#[derive(Clone, Default)]
-pub(super) struct Session(Arc<Mutex<Option<Forwarding>>>);
+#[derive(Clone)]
+pub(super) struct Session {
+    id: u64,
+    forwarding: Arc<Mutex<Option<Forwarding>>>,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self { id: next_peer(), forwarding: Arc::default() }
+    }
+}
+
+impl Session {
+    /// By which its client is told apart from others.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+/// A number for a connection or session that no other has.
+pub fn next_peer() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
 
 /// A watcher, and the task that tells its client.
 struct Forwarding {
@@ -185,7 +208,7 @@ impl Handler {
     /// # Errors
     /// When there are too many watchers.
     pub(super) fn forward(&self, peer: &Peer<RoleServer>) -> Result<Arc<Subscriber>, NotWatched> {
-        let mut session = self.session.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut session = self.session.forwarding.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(forwarding) = session.as_ref() {
             return Ok(Arc::clone(&forwarding.subscriber));
         }
@@ -220,7 +243,7 @@ impl Handler {
 
     /// `resources/unsubscribe` of an older client.
     pub(super) fn unsubscribe_from(&self, uri: &str) {
-        let session = self.session.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = self.session.forwarding.lock().unwrap_or_else(PoisonError::into_inner);
         session.iter().for_each(|forwarding| forwarding.subscriber.unwatch(uri));
     }
 }

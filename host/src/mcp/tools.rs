@@ -78,6 +78,9 @@ pub(super) async fn call(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let given = request.arguments;
+    if let Err(fault) = handler.gateway.count(&asked.caller, "tools/call") {
+        return Ok(failed(fault::to_error(fault)).into());
+    }
     let answered = match &*request.name {
         list::NAME => list::run(handler, asked, Arguments::new(list::NAME, given)).await,
         search::NAME => search::run(handler, asked, Arguments::new(search::NAME, given)).await,

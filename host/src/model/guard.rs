@@ -44,6 +44,12 @@ guards! {
     Concurrency = "concurrency",
     /// Calls of a mount that wait.
     Queue = "queue",
+    /// Turns for mounts and callers that have none.
+    Turns = "turns",
+    /// How often a caller may call tools and ask for completions.
+    Callers = "callers",
+    /// That what one client watches does not stop what others watch.
+    Suspects = "suspects",
     /// A mount's share of the processors.
     Cpu = "cpu",
     /// The memory of all calls and answers together.

@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, Sleep, sleep, timeout_at};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Engine, Error, Store, Trap, UpdateDeadline};
 
@@ -18,6 +19,7 @@ use super::state::State;
 use super::{Mounted, crossing};
 use crate::admission::Permit;
 use crate::admission::account::Account;
+use crate::admission::effort::{Effort, thread_time};
 use crate::grants::{Scope, SharedTrail};
 use crate::model::error::{Bound, Limit};
 use crate::model::limits::{CORE_INSTANCES, WASM_STACK};
@@ -37,13 +39,6 @@ const LONG: Duration = Duration::from_millis(1);
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// What this thread took of a processor so far. The clock on the wall is cheaper, and right for steps of a short call; a long
-/// one yields to others in the middle of its steps.
-fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
 /// A computing guest that ran out of time, as the epoch callback reports it.
@@ -119,12 +114,18 @@ pub(super) async fn run(
 
     // The epoch stops a guest that computes; a guest that sleeps or waits is stopped by this timer.
     let mut cpu = Duration::ZERO;
+    let mut pause: Option<Pin<Box<Sleep>>> = None;
     let ended = {
         let mut call = pin!(mounted.ready.run(store, operation));
         let metered = poll_fn(|cx| {
+            if let Some(sleep) = pause.as_mut() {
+                ready!(sleep.as_mut().poll(cx));
+                pause = None;
+            }
             let before = Instant::now();
             progress.began.store(nanos((before - started).saturating_sub(cpu)), Ordering::Relaxed);
-            // What waits for a drive on a thread of its own computes nothing.
+            // The clock on the wall is cheaper, and right for steps of a short call; a long one yields to others in the middle
+            // of its steps, and what waits for a drive on a thread of its own computes nothing.
             let is_measured = progress.is_long.load(Ordering::Relaxed) || progress.thread.may_wait();
             let own_before = is_measured.then(thread_time);
             let polled = call.as_mut().poll(cx);
@@ -133,19 +134,36 @@ pub(super) async fn run(
             cpu += spent;
             trail.cpu_used(cpu);
             permit.spent(now, spent);
-            polled
+            if polled.is_pending() && progress.is_long.load(Ordering::Relaxed) {
+                match permit.pause(now) {
+                    Err(refused) => return Poll::Ready(Err(refused)),
+                    Ok(Duration::ZERO) => {}
+                    Ok(time) => {
+                        pause = Some(Box::pin(sleep(time)));
+                        // So that it is looked at, whatever the guest waits for.
+                        cx.waker().wake_by_ref();
+                    }
+                }
+            }
+            polled.map(Ok)
         });
         if Guard::Time.is_on() { timeout_at(deadline, metered).await } else { Ok(metered.await) }
     };
 
+    let effort = Effort::begin(match &ended {
+        Ok(Ok(Ok(Ok(answer)))) => size(answer),
+        _ => 0,
+    });
     let store = &noting.store;
     let used_fuel = limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default());
     let memory = store.data().account.peak();
     let mut result = match ended {
-        Ok(Ok(Ok(answer))) => weigh(answer, limits.result),
+        Ok(Ok(Ok(Ok(answer)))) => weigh(answer, limits.result),
+        // Its mount had computed more than its share.
+        Ok(Err(refused)) => Err(refused),
         // A provider that was cut off says so in words of its own; the trail of limits knows better.
-        Ok(Ok(Err(error))) => Err(store.data().traffic().map_or(error, ReadError::Exhausted)),
-        Ok(Err(error)) => Err(classify(&error, store, (limits, bound), permit, used_fuel)),
+        Ok(Ok(Ok(Err(error)))) => Err(store.data().traffic().map_or(error, ReadError::Exhausted)),
+        Ok(Ok(Err(error))) => Err(classify(&error, store, (limits, bound), permit, used_fuel)),
         Err(_) => Err(ReadError::Exhausted(permit.out_of_time())),
     };
     drop(noting);
@@ -154,6 +172,10 @@ pub(super) async fn run(
     for line in mounted.said.pass(output.lines(redactor)) {
         tracing::info!(target: "belljar::guest", mount = %mounted.name, "printed {line}");
     }
+    // What the host does for an answer is its mount's.
+    let own = effort.cost();
+    cpu += own;
+    permit.spent(Instant::now(), own);
     Outcome {
         result,
         usage: Usage { fuel: used_fuel, time: started.elapsed(), cpu, memory, bytes },

@@ -19,6 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::admission::Held;
 use crate::grants::{OwnThread, SharedTrail};
 use crate::model::{Guard, Limit, MountName, Outcome, ReadError};
 
@@ -60,6 +61,8 @@ pub(super) struct Late {
     pub(super) deadline: Instant,
     pub(super) limit: Limit,
     pub(super) trail: SharedTrail,
+    /// The turn that goes back when the caller is answered.
+    pub(super) turn: Option<Held>,
 }
 
 /// The lanes of one sandbox.
@@ -76,13 +79,13 @@ impl Lanes {
     }
 
     /// Runs `call`: from here on when it is expected to be short, else in the slow lane. Dropping the future stops it. `late`
-    /// is what a call needs that goes on on a thread of its own.
+    /// gives what a call needs that goes on on a thread of its own, or says why it cannot.
     pub(super) async fn run(
         &self,
         call: Call,
         is_quick: bool,
         progress: Arc<Progress>,
-        late: impl FnOnce() -> Late,
+        late: impl FnOnce() -> Result<Late, ReadError>,
     ) -> Outcome {
         let mut front = Front { call: Some(Caught(call)), lanes: self };
         if is_quick || !Guard::Lane.is_on() {
@@ -116,7 +119,10 @@ impl Lanes {
             }
         }
         progress.thread.give();
-        let Late { mount, deadline, limit, trail } = late();
+        let Late { mount, deadline, limit, trail, turn: _turn } = match late() {
+            Ok(late) => late,
+            Err(error) => return Outcome::failed(error),
+        };
         apart::run(&mount, deadline, limit, &trail, async move || call.await).await
     }
 }
@@ -213,10 +219,10 @@ mod tests {
         Outcome::failed(ReadError::NotFound)
     }
 
-    fn late() -> Late {
+    fn late() -> Result<Late, ReadError> {
         let mount = MountName::new("m").unwrap();
         let limit = Limit { bound: crate::model::error::Bound::Time, used: 50, cap: 50 };
-        Late { mount, deadline: Instant::now() + Duration::from_secs(60), limit, trail: SharedTrail::default() }
+        Ok(Late { mount, deadline: Instant::now() + Duration::from_secs(60), limit, trail: SharedTrail::default(), turn: None })
     }
 
     fn nice() -> i32 {

@@ -6,6 +6,7 @@
 
 mod answer;
 mod calm;
+mod encoding;
 mod house;
 mod session;
 mod short;
@@ -32,14 +33,16 @@ use tokio_util::sync::CancellationToken;
 
 use self::answer::{Answer, Untaken};
 use self::calm::Calm;
+use self::encoding::Encoding;
 use self::house::{Guest, House, Stage};
 use self::session::InFlight;
 use self::short::Own;
 use self::wire::Wire;
 use super::{DRAIN, LAST_ANSWERS, MAX_MESSAGE, message};
 use crate::mcp::Handler;
+use crate::mcp::exchange::Exchange;
 use crate::mcp::plain::{Nobody, Plain};
-use crate::mcp::subscriptions::Ready;
+use crate::mcp::subscriptions::{Ready, next_peer};
 use crate::model::Guard;
 
 /// The one path.
@@ -176,9 +179,10 @@ pub async fn serve(
         let entry = tokio::select! { biased; () = &mut stop => break, entry = entry => entry };
         let front = Arc::clone(&front);
         let guest = Arc::clone(&entry.guest);
+        let peer = next_peer();
         let service = service_fn(move |request| {
             let (front, guest) = (Arc::clone(&front), Arc::clone(&guest));
-            async move { Ok::<_, Infallible>(front.answer(guest, request).await) }
+            async move { Ok::<_, Infallible>(front.answer(guest, peer, request).await) }
         });
         let write = Guard::Untaken.is_on().then_some(bounds.write);
         let connection = graceful
@@ -221,7 +225,7 @@ pub async fn serve(
 }
 
 impl Front {
-    async fn answer(self: Arc<Self>, guest: Arc<Guest>, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(self: Arc<Self>, guest: Arc<Guest>, peer: u64, request: Request<Incoming>) -> Response<Body> {
         guest.is_at(Stage::Asking);
         let (parts, body) = request.into_parts();
         if let Some(refusal) = refuse_head(&parts) {
@@ -239,7 +243,7 @@ impl Front {
         if self.bounds.short
             && let Some(plain) = self.own.plain(&parts, &message)
         {
-            return self.plain(&guest, plain).await;
+            return self.plain(&guest, plain.over(peer)).await;
         }
         let is_json = parts
             .headers
@@ -253,11 +257,13 @@ impl Front {
             self.handler.loaded_soon().await;
         }
         let mut request = Request::from_parts(parts, http_body_util::Full::new(message.clone()));
+        let exchange = Exchange::new(peer);
+        request.extensions_mut().insert(exchange.clone());
         ready.iter().for_each(|ready| drop(request.extensions_mut().insert(ready.clone())));
         // Until the response is there, a client that goes away drops this future, and `held` with it.
         let mut left = session::Left::new(&self, held);
         // On the heap, as the work of a handler is: the connection moves what it waits for.
-        let response = Box::pin(self.inner.handle(request)).await;
+        let response = Encoding::new(Box::pin(self.inner.handle(request)), exchange.clone()).await;
         // rmcp says 415 in plain text to JSON that it cannot read.
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
             left.stays();
@@ -278,7 +284,8 @@ impl Front {
         }
         let id = left.id();
         let untaken = Arc::clone(&self.untaken);
-        response.map(|body| Answer::stream(body, untaken, guest, id, left))
+        let encoded = |body| Body::new(Encoding::new(body, exchange));
+        response.map(encoded).map(|body| Answer::stream(body, untaken, guest, id, left))
     }
 
     /// Answers a request that goes the short way.

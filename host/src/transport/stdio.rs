@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcError, JsonRpcNotification, RequestId};
+use rmcp::model::{ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcError, JsonRpcNotification, RequestId};
 use rmcp::service::{Peer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -20,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 use self::short::Short;
 use super::message::Refused;
 use super::{DRAIN, LAST_ANSWERS, MAX_MESSAGE, message};
+use crate::admission::effort::Effort;
+use crate::mcp::exchange::Exchange;
 use crate::mcp::outbox::Outbox;
 use crate::mcp::plain::Plain;
 use crate::mcp::subscriptions::Door;
@@ -85,6 +87,8 @@ struct Pending {
     /// Requests that were read, and neither answered nor withdrawn; each with what withdraws it, for those that are not
     /// rmcp's.
     ids: std::sync::Mutex<HashMap<RequestId, CancellationToken>>,
+    /// What the answers of those that are rmcp's are charged to.
+    exchanges: std::sync::Mutex<HashMap<RequestId, Exchange>>,
     changed: Notify,
 }
 
@@ -102,6 +106,10 @@ enum Turned {
 const MAX_PENDING: usize = 512;
 
 impl Pending {
+    fn exchanges(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, Exchange>> {
+        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut HashMap<RequestId, CancellationToken>) -> T) -> T {
         work(&mut self.ids.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -121,6 +129,7 @@ impl Pending {
 
     fn remove(&self, id: &RequestId) -> Option<CancellationToken> {
         let removed = self.with(|ids| ids.remove(id));
+        self.exchanges().remove(id);
         if removed.is_some() {
             self.changed.notify_waiters();
         }
@@ -217,6 +226,17 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         }
     }
 
+    /// Puts what the answer is charged to beside a request that is rmcp's.
+    fn mark(&self, message: &mut RxJsonRpcMessage<RoleServer>) {
+        if let RxJsonRpcMessage::<RoleServer>::Request(request) = message
+            && let ClientRequest::ReadResourceRequest(read) = &mut request.request
+        {
+            let exchange = Exchange::default();
+            read.extensions.insert(exchange.clone());
+            self.pending.exchanges().insert(request.id.clone(), exchange);
+        }
+    }
+
     /// Counts a request; gives what withdraws it.
     ///
     /// # Errors
@@ -285,7 +305,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
                             let parsed = parse(&self.line);
                             self.line.clear();
                             match parsed {
-                                Ok(Some(message)) => self.begin(&message).map(|()| Came::Message(Box::new(message))),
+                                Ok(Some(mut message)) => self.begin(&message).map(|()| {
+                                    self.mark(&mut message);
+                                    Came::Message(Box::new(message))
+                                }),
                                 Ok(None) => continue,
                                 Err((code, why, id)) => Err((id, ErrorData::new(code, why, None))),
                             }
@@ -365,7 +388,12 @@ where
                 TxJsonRpcMessage::<RoleServer>::Error(error) => error.id.clone(),
                 _ => None,
             };
+            let exchange = answered.as_ref().and_then(|id| pending.exchanges().remove(id));
+            let effort = Effort::begin(usize::MAX);
             let line = serde_json::to_vec(&message)?;
+            if let Some(mut bill) = exchange.and_then(|exchange| exchange.bill()) {
+                bill.add(effort.cost());
+            }
             drop(message);
             let written = say(&output, &outbox, line).await;
             if let Some(id) = answered {

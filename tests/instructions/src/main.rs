@@ -97,7 +97,7 @@ async fn sandbox(parts: &Parts) {
 }
 
 async fn all(counter: &Counter, parts: &Parts) {
-    let caller = Caller { transport: "cli", client: None };
+    let caller = Caller { transport: "cli", client: None, peer: 0 };
     let small = "belljar://sized/text/1024";
     counter.measure("yardstick", async || yardstick()).await;
 

@@ -130,6 +130,7 @@ impl Loader {
         let mount = Mount {
             file: plan.file.clone(),
             digest: facts.digest,
+            gate: self.catalog.gates().gate(&plan.name, &facts.digest, &plan.limits),
             loaded,
             written: plan.written.clone(),
             ask: plan.ask,

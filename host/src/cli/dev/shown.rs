@@ -112,7 +112,7 @@ mod tests {
             Usage { fuel: 31_204, time: Duration::from_micros(412), cpu: Duration::ZERO, memory: 1 << 20, bytes: 41 };
         let one = Record {
             at: SystemTime::UNIX_EPOCH,
-            caller: Caller { transport, client: None },
+            caller: Caller { transport, client: None, peer: 0 },
             mount: Some(MountName::new("m").unwrap()),
             digest: None,
             operation: "read",

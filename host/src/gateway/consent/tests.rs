@@ -11,7 +11,7 @@ fn mount(ask: Ask) -> Mount {
 }
 
 fn caller(client: &str) -> Caller {
-    Caller { transport: "http", client: Some(client.into()) }
+    Caller { transport: "http", client: Some(client.into()), peer: 0 }
 }
 
 fn origin(n: usize) -> Consent {

@@ -1,65 +1,48 @@
-//! Upstreams that do not answer are asked less and less often: each failure in a row doubles the pause.
+//! Upstreams that do not answer are asked less and less often.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::origin::Origin;
+use crate::admission::breaker::{Breaker, Patience, Standing};
 use crate::model::Guard;
 
-/// Failures in a row that are nothing unusual.
-const PATIENCE: u32 = 3;
-
-/// The first pause.
+/// The first pause; and how long one request has to try after a pause, before another one may.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// The longest pause: how late at most a recovery is noticed.
-const LONGEST: Duration = Duration::from_secs(4);
-
-/// Upstreams of one mount that are remembered as failing.
-const REMEMBERED: usize = 64;
+/// The longest pause is how late at most a recovery is noticed.
+const PATIENCE: Patience = Patience { times: 3, first: FIRST, longest: Duration::from_secs(4), remembered: 64 };
 
 /// The upstreams of one mount that fail.
-#[derive(Default)]
-pub(super) struct Upstreams(Mutex<HashMap<Origin, Failing>>);
+pub(super) struct Upstreams(Breaker<Origin, ()>);
 
-struct Failing {
-    times: u32,
-    until: Instant,
+impl Default for Upstreams {
+    fn default() -> Self {
+        Self(Breaker::new(PATIENCE))
+    }
 }
 
 impl Upstreams {
     /// Whether `origin` may be asked now; else how often it failed, and for how long it is left alone. After a pause, one
     /// request tries while others go on being refused.
     pub(super) fn check(&self, origin: &Origin, now: Instant) -> Result<(), (u32, Duration)> {
-        let mut failing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(entry) = failing.get_mut(origin).filter(|entry| entry.times >= PATIENCE) else { return Ok(()) };
-        if entry.until <= now || !Guard::Upstream.is_on() {
-            entry.until = now + FIRST;
+        if self.0.is_empty() || !Guard::Upstream.is_on() {
             return Ok(());
         }
-        Err((entry.times, entry.until - now))
+        match self.0.check(origin, now, FIRST) {
+            Standing::Closed | Standing::Trial => Ok(()),
+            Standing::Open((), times, pause) => Err((times, pause)),
+        }
     }
 
     /// Takes note of how an attempt to reach `origin` ended.
     pub(super) fn ended(&self, origin: &Origin, is_reached: bool, now: Instant) {
-        let mut failing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_reached {
-            failing.remove(origin);
-            return;
+        if !is_reached {
+            self.0.failed(origin.clone(), (), now);
+        } else if !self.0.is_empty() {
+            self.0.succeeded(origin);
         }
-        if failing.len() >= REMEMBERED && !failing.contains_key(origin) {
-            failing.retain(|_, entry| entry.until > now);
-            if failing.len() >= REMEMBERED {
-                return;
-            }
-        }
-        let entry = failing.entry(origin.clone()).or_insert(Failing { times: 0, until: now });
-        entry.times = entry.times.saturating_add(1);
-        let doublings = entry.times.saturating_sub(PATIENCE);
-        entry.until = now + FIRST.saturating_mul(1u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(LONGEST);
     }
 }
 
@@ -74,7 +57,7 @@ mod tests {
         let origin = Origin::of(Scheme::Https, "api.example").unwrap();
         let other = Origin::of(Scheme::Https, "other.example").unwrap();
         let mut now = Instant::now();
-        for _ in 0..PATIENCE {
+        for _ in 0..PATIENCE.times {
             assert!(upstreams.check(&origin, now).is_ok());
             upstreams.ended(&origin, false, now);
         }
@@ -88,7 +71,7 @@ mod tests {
         for _ in 0..40 {
             upstreams.ended(&origin, false, now);
         }
-        assert_eq!(upstreams.check(&origin, now).unwrap_err().1, LONGEST);
+        assert_eq!(upstreams.check(&origin, now).unwrap_err().1, PATIENCE.longest);
         upstreams.ended(&origin, true, now);
         assert!(upstreams.check(&origin, now).is_ok());
     }

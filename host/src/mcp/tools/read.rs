@@ -121,7 +121,10 @@ pub(super) async fn run(
     match read.map_err(fault::to_error)? {
         Read::Asks(question) => Ok(Outcome::Asks(question)),
         Read::CannotAsk(fault) => Ok(Outcome::CannotAsk(fault)),
-        Read::Given(reading, mount) => answer(&uri, &mount.name, reading, &wanted).map(Outcome::Answered),
+        Read::Given(reading, mount, mut bill) => {
+            let bytes = super::super::line::bytes(&reading);
+            bill.charge(bytes, || answer(&uri, &mount.name, reading, &wanted)).map(Outcome::Answered)
+        }
     }
 }
 

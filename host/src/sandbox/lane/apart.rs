@@ -1,6 +1,6 @@
 //! Where calls run whose file operations may stall (a mount on a network or FUSE file system): a thread each, so that
-//! what hangs in the kernel hangs alone. The caller is answered at the deadline whatever the thread does; the thread keeps
-//! the call's permit until it ends, so that a mount can lose no more than its own slots.
+//! what hangs in the kernel hangs alone. The caller is answered at the deadline whatever the thread does, and the host's turn
+//! is given back then; the thread keeps a slot of its mount until it ends, so that only its own mount has less.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -52,7 +52,7 @@ where
             let stuck = STUCK.fetch_add(1, Ordering::Relaxed) + 1;
             tracing::warn!(
                 mount = %name,
-                "a file operation does not return; the call was answered, its thread and slot are lost until it does ({stuck} so far)"
+                "a file operation does not return; the call was answered, its thread and a slot of its mount are lost until it does ({stuck} so far)"
             );
             none(ReadError::Exhausted(late))
         }

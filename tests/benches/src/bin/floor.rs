@@ -316,7 +316,7 @@ fn main() {
     let [tuned, unmetered, stock] =
         [Settings::Tuned, Settings::Unmetered, Settings::Stock].map(|settings| Bare::new(&wasm, settings));
     let ours = &on.block_on(Ours::new(&wasm));
-    let caller = &Caller { transport: "cli", client: None };
+    let caller = &Caller { transport: "cli", client: None, peer: 0 };
     let site = Site::new();
     site.mount_as("guest_sized", "sized.wasm");
     // Records are kept, as an operator would.

@@ -18,7 +18,7 @@ pub(super) fn audit(bytes: &[u8]) {
     trail.add("fs", &asked, Verdict::Denied, || None);
     let record = Record {
         at: UNIX_EPOCH + Duration::from_secs(number % (1 << 33)),
-        caller: Caller { transport: "stdio", client: Some(client.as_str().into()) },
+        caller: Caller { transport: "stdio", client: Some(client.as_str().into()), peer: 0 },
         mount: MountName::new(&client).ok(),
         digest: Some(Digest([0; 32])),
         operation: "read",
