@@ -31,6 +31,7 @@ use crate::model::{Digest, Guard, MountName, Operation, Outcome, ReadError, text
 
 pub use compile::{Compile, NotCompiled, compile, read_capped};
 pub use component::{NotAProvider, Profile};
+pub use progress::COMPILING;
 
 /// What a sandbox is made of.
 pub struct Options {

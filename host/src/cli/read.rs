@@ -20,13 +20,14 @@ use crate::model::{Body, Contents, Reading, text};
 const LONGEST_LINE: u64 = 1024;
 
 pub(super) fn run(at: &Where, dev: bool, uri: &str, output: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
-    super::start_log("warn,rmcp=error,belljar::compiling=info");
+    super::progress::start("warn,rmcp=error");
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
     let keeper = outside::start_keeper(at, &config)?;
     let wall = wall::raise(&config, output)?;
     wall.runtime()?.block_on(async {
         let opened = open::open(config, true, keeper, None)?;
         opened.gateway.loaded().await;
+        super::progress::end();
         let (reading, mount) = read(&opened.gateway, uri).await?;
         if as_json {
             let contents: Vec<Value> = reading.contents.iter().map(to_json).collect();
