@@ -6,6 +6,7 @@
 mod change;
 mod check;
 mod compiler;
+mod declare;
 mod dev;
 mod flags;
 mod grant;
@@ -20,11 +21,15 @@ mod open;
 mod open_files;
 mod outside;
 mod pins;
+mod progress;
 mod read;
 mod record_file;
 mod revoke;
 mod serve;
 mod serving;
+mod set;
+mod shown;
+mod spelling;
 mod store;
 mod trust;
 mod wall;
@@ -34,7 +39,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::model::{Caller, Fault};
 
@@ -58,6 +63,12 @@ struct Where {
     /// The configuration (default: belljar.toml in the working directory, if it is there).
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// The plugins and the configuration that a belljar of yours serves: the name that stands in the commands it prints.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["plugins", "config"])]
+    place: Option<String>,
+    /// Whether the configuration may be missing although it is named.
+    #[arg(skip)]
+    may_lack: bool,
 }
 
 /// Whether components are compared with the lock.
@@ -75,6 +86,9 @@ struct Yes {
     /// Write without asking.
     #[arg(long)]
     yes: bool,
+    /// Print JSON: what was changed. What is asked goes to standard error.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Subcommand)]
@@ -199,6 +213,29 @@ enum Verb {
         #[command(flatten)]
         yes: Yes,
     },
+    /// Changes settings in the configuration that are no grants: shows the change, asks, and writes it.
+    #[command(
+        after_help = "Examples:\n  belljar set 'mounts.notes.limits.time = \"10s\"'\n  belljar set 'secrets.weather = { env = \"WEATHER_TOKEN\" }' list-time=5s"
+    )]
+    Set {
+        #[command(flatten)]
+        at: Where,
+        /// A line as it would stand at the top of the file: a key, "=", a value. Text needs no quotes of its own.
+        #[arg(value_name = "KEY = VALUE", required = true)]
+        lines: Vec<String>,
+        #[command(flatten)]
+        yes: Yes,
+    },
+    /// For developing providers: writes into a component what it needs, for whoever will run it.
+    #[command(after_help = declare::HELP)]
+    Declare {
+        /// The component. It is changed.
+        #[arg(value_name = "FILE.wasm")]
+        file: PathBuf,
+        /// What it needs, in TOML.
+        #[arg(value_name = "NEEDS.toml")]
+        needs: PathBuf,
+    },
     /// Builds, serves and follows the provider that you are writing: builds on each save, shows each call with what it used and
     /// was refused, and does what you type.
     #[command(after_help = dev::HELP)]
@@ -212,9 +249,10 @@ enum Verb {
         /// The configuration (default: belljar.toml in DIR, if it is there).
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Where MCP clients connect. Loopback only; port 0 takes a free one.
-        #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
-        http: SocketAddr,
+        /// Where MCP clients connect. Loopback only; port 0 takes a free one (default: a port of the project's own, the same at
+        /// each start, or a free one where that is taken).
+        #[arg(long, value_name = "ADDR")]
+        http: Option<SocketAddr>,
     },
     /// Makes a project for a provider in the language of your choice, and says what to type next.
     #[command(after_help = new::help())]
@@ -235,15 +273,45 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Compiles a component from standard input to standard output; belljar runs this in a process of its own.
-    #[command(name = compiler::VERB, hide = true)]
+}
+
+/// The verb of a process that belljar starts for itself. People never see it: no help and no tip names it.
+#[derive(Parser)]
+#[command(name = "belljar", disable_help_flag = true)]
+struct Inner {
+    #[command(subcommand)]
+    verb: InnerVerb,
+}
+
+#[derive(Subcommand)]
+enum InnerVerb {
+    /// Compiles a component from standard input to standard output.
+    #[command(name = compiler::VERB)]
     Compile,
-    /// Writes what a person allowed for good into the configuration, and reads it again; belljar runs this in a process of its own.
-    #[command(name = outside::VERB, hide = true)]
+    /// Writes what a person allowed for good into the configuration, and reads it again.
+    #[command(name = outside::VERB)]
     Outside {
         #[command(flatten)]
         at: Where,
     },
+}
+
+/// What each verb's help ends with.
+const EXIT_CODES: &str = "Exit codes: 0 fine, 1 failed, 2 misused.";
+
+/// The same of the verbs that say what is served.
+const SERVED_CODES: &str =
+    "Exit codes: 0 fine, 1 failed (or something is refused or in quarantine), 2 misused.";
+
+/// The command line as people know it.
+fn parse() -> Command {
+    let with_codes = |verb: clap::Command| {
+        let codes = if ["list", "check"].contains(&verb.get_name()) { SERVED_CODES } else { EXIT_CODES };
+        let help = verb.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
+        verb.after_help(format!("{help}{codes}"))
+    };
+    let matches = Command::command().mut_subcommands(with_codes).get_matches();
+    Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 /// Why a command failed.
@@ -292,8 +360,12 @@ fn caller() -> Caller {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    #[expect(clippy::disallowed_methods, reason = "the command line")]
+    let first = std::env::args_os().nth(1).unwrap_or_default();
+    let is_inner = [compiler::VERB, outside::VERB].iter().any(|verb| first == *verb);
+    let inner = is_inner.then(|| Inner::parse().verb);
     // Usage errors end here, with clap's message and exit code 2.
-    let command = Command::parse();
+    let command = if inner.is_none() { Some(parse()) } else { None };
     let _finish = log::Finish;
     log::hook_panics();
     #[cfg(feature = "unguarded")]
@@ -302,16 +374,40 @@ pub fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     // What builds and follows a project starts the author's own programs, with whatever they were given.
-    if !matches!(command.verb, Verb::Dev { .. } | Verb::New { .. }) {
+    let starts_others = command.as_ref().is_some_and(|one| matches!(one.verb, Verb::Dev { .. } | Verb::New { .. }));
+    if !starts_others {
         inherited::close();
     }
     // Before any wall is raised, and before anything is opened. Our own child processes need few.
-    if !matches!(command.verb, Verb::Compile | Verb::Outside { .. }) {
+    if inner.is_none() {
         open_files::raise();
     }
-    let result = match command.verb {
-        Verb::Compile => return compiler::child(),
-        Verb::Outside { at } => return outside::child(&at),
+    let verb = match (inner, command) {
+        (Some(InnerVerb::Compile), _) => return compiler::child(),
+        (Some(InnerVerb::Outside { at }), _) => return outside::child(&at),
+        (None, Some(command)) => command.verb,
+        (None, None) => return ExitCode::FAILURE,
+    };
+    let (code, why) = match run(verb) {
+        Ok(code) => return code,
+        Err(Failure::Failed(why)) => (1, why),
+        Err(Failure::Misused(why)) => (2, why),
+    };
+    log::say(&why);
+    ExitCode::from(code)
+}
+
+/// Runs a verb.
+fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
+    if let Some(at) = verb.place() {
+        *at = at.clone().resolved()?;
+        let at = at.clone();
+        // A server says for itself who reads it.
+        if !matches!(verb, Verb::Serve { .. }) {
+            spelling::as_typed(&at);
+        }
+    }
+    match verb {
         Verb::Serve { at, http, dev } => serve::run(&at, dev.dev, http),
         Verb::List { at, mount, json, dev } => list::run(&at, dev.dev, mount.as_deref(), json),
         Verb::Read { at, uri, output, json, dev } => read::run(&at, dev.dev, &uri, output.as_deref(), json),
@@ -319,23 +415,35 @@ pub fn main() -> ExitCode {
         Verb::Check { at, compile: Some(files), json, .. } => check::compile::run(&at, &files, json),
         Verb::Check { at, conformance: Some(file), json, .. } => check::conformance::run(at, &file, json),
         Verb::Check { at, json, dev, .. } => check::run(&at, dev.dev, json),
-        Verb::Grant { at, mount, gifts, yes } => grant::run(&at, &mount, &gifts.0, yes.yes),
-        Verb::Revoke { at, mount, takings, all, yes } => revoke::run(&at, &mount, &takings.0, all, yes.yes),
+        Verb::Grant { at, mount, gifts, yes } => grant::run(&at, &mount, &gifts.0, yes),
+        Verb::Revoke { at, mount, takings, all, yes } => revoke::run(&at, &mount, &takings.0, all, yes),
+        Verb::Set { at, lines, yes } => set::run(&at, &lines, yes),
+        Verb::Declare { file, needs } => declare::run(&file, &needs),
         Verb::Dev { dir, build, config, http } => dev::run(&dir, build.as_deref(), config.as_deref(), http),
         Verb::New { lang, name, dir, list: _, json } => match (lang, name) {
             (Some(lang), Some(name)) => new::run(&lang, &name, dir.as_deref(), json),
             // clap sees to it that the list was asked for.
             _ => new::list(json),
         },
-        Verb::Trust { at, mounts, yes } => trust::run(&at, &mounts, yes.yes),
-    };
-    let (code, why) = match result {
-        Ok(code) => return code,
-        Err(Failure::Failed(why)) => (1, why),
-        Err(Failure::Misused(why)) => (2, why),
-    };
-    log::say(&why);
-    ExitCode::from(code)
+        Verb::Trust { at, mounts, yes } => trust::run(&at, &mounts, yes),
+    }
+}
+
+impl Verb {
+    /// Where things are, for the verbs that ask.
+    fn place(&mut self) -> Option<&mut Where> {
+        match self {
+            Self::Serve { at, .. }
+            | Self::List { at, .. }
+            | Self::Read { at, .. }
+            | Self::Check { at, .. }
+            | Self::Grant { at, .. }
+            | Self::Revoke { at, .. }
+            | Self::Set { at, .. }
+            | Self::Trust { at, .. } => Some(at),
+            Self::Inspect { .. } | Self::Declare { .. } | Self::Dev { .. } | Self::New { .. } => None,
+        }
+    }
 }
 
 /// Switches off the guards that `BELLJAR_UNGUARDED` names, in a build that can.
@@ -359,6 +467,14 @@ fn written(result: std::io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
+    }
+}
+
+/// Writes what a person should know: to standard error where standard output is for JSON.
+fn say(as_json: bool, text: &str) -> Result<(), Failure> {
+    match as_json {
+        false => print(text),
+        true => Ok(std::io::stderr().lock().write_all(text.as_bytes())?),
     }
 }
 

@@ -9,6 +9,7 @@ pub mod edit;
 pub mod env;
 pub mod fs;
 pub mod http;
+pub mod needs;
 pub mod secrets;
 mod trail;
 
@@ -27,9 +28,10 @@ use wasmtime_wasi_http::WasiHttpView;
 use tokio::time::Instant;
 
 use edit::{Flag, Gift, Here};
+use needs::{Need, Needed, Needs};
 use secrets::{Redactor, Secret, Secrets};
 
-use crate::model::{Consent, Guard, Limits, MountName};
+use crate::model::{Consent, Guard, Limits, MountName, command};
 
 pub use trail::SharedTrail;
 
@@ -151,8 +153,8 @@ pub trait Grant {
     const MORE: &'static [Flag] = &[];
     /// What names a thing that is held, for `belljar revoke MOUNT --NAME THING`.
     const TAKE: &'static str;
-    /// What gives it on the command line, as an example.
-    const TYPED: &'static str;
+    /// How a provider declares that it needs one.
+    const NEED: Needed;
     /// The value of the key.
     type Config: serde::de::DeserializeOwned + std::fmt::Debug + Default;
     /// What a mount holds.
@@ -212,6 +214,13 @@ pub trait Grant {
     /// What each thing held lets a provider do, in words that go on from "it can".
     fn in_words(config: &Self::Config) -> Vec<String>;
 
+    /// Whether what is written gives a provider what it needs.
+    fn meets(config: &Self::Config, need: &Need) -> bool;
+
+    /// What gives `mount` what it needs, or without a need an example: a line of the configuration, and the flags of
+    /// `belljar grant`. None where nobody but the operator knows what to give.
+    fn typed(mount: &str, need: Option<&Need>) -> Option<Typed>;
+
     /// Writes a thing to be given into the mount's table.
     ///
     /// # Errors
@@ -267,7 +276,8 @@ macro_rules! grants {
             flag: <$kind as Grant>::GIVE,
             more: <$kind as Grant>::MORE,
             thing: <$kind as Grant>::TAKE,
-            typed: <$kind as Grant>::TYPED,
+            need: <$kind as Grant>::NEED,
+            typed: <$kind as Grant>::typed,
             give: <$kind as Grant>::give,
             keep: <$kind as Grant>::keep,
             take: <$kind as Grant>::take,
@@ -327,6 +337,15 @@ macro_rules! grants {
                 let mut all = Vec::new();
                 $(all.extend(<$kind as Grant>::in_words(&self.$field));)*
                 all
+            }
+
+            /// What of `needs` is not granted.
+            pub fn lacks(&self, needs: &Needs) -> Vec<Need> {
+                let is_met = |need: &Need| match need.kind {
+                    $(<$kind as Grant>::NAME => <$kind as Grant>::meets(&self.$field, need),)*
+                    _ => false,
+                };
+                needs.all().iter().filter(|need| !is_met(need)).cloned().collect()
             }
 
             /// The TCP ports that calls will connect to.
@@ -402,8 +421,10 @@ pub struct Kind {
     pub more: &'static [Flag],
     /// See [`Grant::TAKE`].
     pub thing: &'static str,
-    /// See [`Grant::TYPED`].
-    pub typed: &'static str,
+    /// See [`Grant::NEED`].
+    pub need: Needed,
+    /// See [`Grant::typed`].
+    pub typed: fn(&str, Option<&Need>) -> Option<Typed>,
     /// See [`Grant::give`].
     pub give: fn(&mut dyn TableLike, &Gift, &Here) -> Result<(), String>,
     /// See [`Grant::keep`].
@@ -414,15 +435,35 @@ pub struct Kind {
     pub advise: fn(&Gift) -> Vec<String>,
 }
 
+/// What an operator types to give a mount something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Typed {
+    /// The line under `[mounts.NAME]`.
+    pub line: String,
+    /// The words behind `belljar grant MOUNT`.
+    pub flags: Vec<String>,
+    /// What has to be typed before, so that what is given is there.
+    pub before: Option<String>,
+}
+
 impl Kind {
-    /// What gives `mount` something of this kind, in both ways.
-    pub fn cure(&self, mount: &str) -> String {
-        format!("add  {}  to [mounts.{mount}], or run: {}", self.example, self.command(mount))
+    /// What gives `mount` something of this kind, in both ways; see [`Grant::typed`]. The command is last.
+    pub fn cure(&self, mount: &str, need: Option<&Need>) -> Option<String> {
+        let line = (self.typed)(mount, need)?.line;
+        Some(format!("add  {line}  to [mounts.{mount}], or run: {}", self.command(mount, need)?))
     }
 
     /// What gives `mount` something of this kind, on the command line.
-    pub fn command(&self, mount: &str) -> String {
-        format!("belljar grant {mount} {}", self.typed)
+    pub fn command(&self, mount: &str, need: Option<&Need>) -> Option<String> {
+        let Typed { flags, before, .. } = (self.typed)(mount, need)?;
+        let words = ["grant", mount].into_iter().chain(flags.iter().map(String::as_str));
+        let grant = command::line(words);
+        Some(before.map_or(grant.clone(), |before| format!("{before} && {grant}")))
+    }
+
+    /// The kind of that name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        KINDS.iter().find(|kind| kind.name == name)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Knows nothing of WebAssembly, MCP, files or sockets. Everything here may cross the line between the gateway and
 //! the sandbox (and, one day, a process boundary), so nothing here holds a handle.
 
+pub mod command;
 pub mod error;
 pub mod guard;
 pub mod limits;
@@ -82,6 +83,12 @@ impl fmt::Debug for MountName {
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
+    /// As tables show it: enough digits to tell it from any other on one machine.
+    pub fn short(&self) -> String {
+        let hex = self.hex();
+        format!("sha256:{}", hex.get(..12).unwrap_or(&hex))
+    }
+
     /// Hashes `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         use sha2::Digest as _;

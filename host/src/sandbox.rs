@@ -32,6 +32,7 @@ use crate::model::{Digest, Guard, MountName, Operation, Outcome, ReadError, text
 
 pub use compile::{Compile, Kept, NotCompiled, Signatures, compile, read_capped};
 pub use component::{NotAProvider, Profile};
+pub use progress::COMPILING;
 
 /// What a sandbox is made of.
 pub struct Options {

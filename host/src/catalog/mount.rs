@@ -1,7 +1,9 @@
 //! A mount that is served, and the file that its component is read from.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -11,6 +13,7 @@ use super::kept::Slot;
 use super::watch::{Reach, Watched, Watcher};
 use crate::admission::Gate;
 use crate::config::{Ask, Cache};
+use crate::grants::needs::{Need, Needs};
 use crate::model::error::show_bytes;
 use crate::model::{Digest, Guard, Limits, MountName, Resource, Template, text};
 use crate::sandbox::{Loaded, Profile, read_capped};
@@ -41,6 +44,10 @@ pub struct Mount {
     pub holds: Vec<&'static str>,
     /// The kinds of grants that its component could use.
     pub uses: Vec<&'static str>,
+    /// What its component declares that it needs.
+    pub needs: Arc<Needs>,
+    /// What of that is not granted.
+    pub lacks: Vec<Need>,
     /// Whether its component suggests values for variables of templates.
     pub completes: bool,
     /// Whether its component tells revisions.
@@ -74,6 +81,8 @@ impl Mount {
             search: false,
             holds: Vec::new(),
             uses: Vec::new(),
+            needs: Arc::default(),
+            lacks: Vec::new(),
             completes: false,
             revises: false,
             warning: None,
@@ -168,8 +177,29 @@ impl Refused {
     }
 }
 
-/// Why a file is not read that changed while it was.
-pub(super) const BEING_WRITTEN: &str = "it is being written";
+/// Why a component file is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// It changed while it was read; it is looked at again.
+    BeingWritten,
+    /// It cannot be used; says why, and the cure.
+    Bad(String),
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BeingWritten => "it is being written",
+            Self::Bad(why) => why,
+        })
+    }
+}
+
+impl From<String> for Unread {
+    fn from(why: String) -> Self {
+        Self::Bad(why)
+    }
+}
 
 /// A component file that was read.
 pub struct Source {
@@ -227,7 +257,7 @@ impl Source {
     ///
     /// # Errors
     /// Says why, and the cure.
-    pub fn read(dir: &Dir, file: &str, cap: u64) -> Result<Self, String> {
+    pub fn read(dir: &Dir, file: &str, cap: u64) -> Result<Self, Unread> {
         let fail = |error: &io::Error| match error.kind() {
             io::ErrorKind::NotFound => format!("there is no \"{}\" in the plugin directory", text::excerpt(file, 100)),
             io::ErrorKind::PermissionDenied => "belljar may not read it; change its permissions".to_owned(),
@@ -238,7 +268,7 @@ impl Source {
         // Looked at before it is opened, so that no FIFO or device is touched; O_NONBLOCK and the second look are for one
         // that takes its place meanwhile.
         if !dir.symlink_metadata(file).map_err(|error| fail(&error))?.is_file() && Guard::Regular.is_on() {
-            return Err(special.to_owned());
+            return Err(special.to_owned().into());
         }
         let flags = match Guard::Regular.is_on() {
             true => rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW,
@@ -250,23 +280,23 @@ impl Source {
             dir.open_with(file, OpenOptions::new().read(true).custom_flags(flags)).map_err(|error| fail(&error))?;
         let meta = opened.metadata().map_err(|error| fail(&error))?;
         if !meta.is_file() && Guard::Regular.is_on() {
-            return Err(special.to_owned());
+            return Err(special.to_owned().into());
         }
         let cap = if Guard::Component.is_on() { cap } else { u64::MAX };
         if meta.len() > cap {
-            return Err(format!(
+            return Err(Unread::Bad(format!(
                 "it has {}, over the limit of {}; to allow more, set component = \"{}MiB\" under [limits]",
                 show_bytes(meta.len()),
                 show_bytes(cap),
                 meta.len().div_ceil(1 << 20)
-            ));
+            )));
         }
         let bytes = read_capped(&mut opened, meta.len(), cap).map_err(|error| fail(&error))?;
         let stamp = Stamp::of(&meta);
         // When another file takes its place meanwhile, its entry changes; what was read of it is whole all the same.
         let after = opened.metadata().map(|meta| Stamp::of(&meta)).map_err(|error| fail(&error))?;
         if (after.size, after.modified) != (stamp.size, stamp.modified) {
-            return Err(BEING_WRITTEN.to_owned());
+            return Err(Unread::BeingWritten);
         }
         let warning = if meta.mode() & 0o002 != 0 {
             Some("anyone on this machine can change the file; take away its write permission for others")
@@ -286,7 +316,7 @@ impl Source {
 }
 
 /// Reads a file of `dir` that must be a provider.
-pub(super) fn look(dir: &Dir, file: &str, cap: u64) -> Result<(Source, Profile), String> {
+pub(super) fn look(dir: &Dir, file: &str, cap: u64) -> Result<(Source, Profile), Unread> {
     let source = Source::read(dir, file, cap)?;
     let profile = Profile::read(&source.bytes).map_err(|why| format!("it is {why}"))?;
     profile.check().map_err(|why| format!("it is {why}"))?;

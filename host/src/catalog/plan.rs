@@ -78,7 +78,7 @@ pub fn find(config: &Config, dir: &Dir, is_wanted: impl Fn(&MountName) -> bool) 
     let wanted = plans.into_iter().filter(|plan| is_wanted(&plan.name));
     let found = wanted.map(|plan| {
         let component = look(dir, &plan.file, plan.limits.component);
-        let component = component.map(|(source, profile)| (source.digest, profile));
+        let component = component.map(|(source, profile)| (source.digest, profile)).map_err(|why| why.to_string());
         Found { name: plan.name, file: plan.file, component }
     });
     Ok(found.collect())

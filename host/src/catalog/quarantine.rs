@@ -27,8 +27,10 @@ impl Quarantined {
         let Self { name, file, found, .. } = self;
         match &self.why {
             Mismatch::Changed(pinned) => format!(
-                "its grants were given to {pinned}, and \"{}\" is {found} now; {}",
+                "its grants were given to {}, and \"{}\" is {} now; {}",
+                pinned.short(),
                 text::excerpt(file, 100),
+                found.short(),
                 Quarantine::Changed.cure(name.as_str())
             ),
             Mismatch::Unknown(why) => why.clone(),

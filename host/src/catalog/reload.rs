@@ -17,10 +17,11 @@ use cap_std::fs::Dir;
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
-use super::mount::Stamp;
+use super::mount::{Stamp, Unread};
 use super::plan::{Plan, files, plan};
 use super::{Catalog, Compiling, Mount, Quarantined, Refused, Snapshot, Source};
 use crate::config::Config;
+use crate::grants::needs::Needs;
 use crate::model::{Digest, MountName};
 use crate::sandbox::{Loaded, Sandbox};
 use looking::{Looked, Looking};
@@ -97,6 +98,7 @@ struct State {
 struct Facts {
     digest: Digest,
     uses: Vec<&'static str>,
+    needs: Arc<Needs>,
     completes: bool,
     revises: bool,
     warning: Option<&'static str>,
@@ -115,11 +117,11 @@ struct Seen {
     stamp: Stamp,
     /// How large it might have been.
     cap: u64,
-    facts: Result<Facts, String>,
+    facts: Result<Facts, Unread>,
 }
 
 /// What was found in a file, with the bytes where it was just read.
-type Found = Result<(Facts, Option<Vec<u8>>), String>;
+type Found = Result<(Facts, Option<Vec<u8>>), Unread>;
 
 /// What came of compiling: nothing, when the file is another one by now.
 type Worked = Option<Result<Loaded, String>>;
@@ -156,7 +158,7 @@ impl From<String> for Why {
 impl Facts {
     fn of(mount: &Mount) -> Self {
         let Mount { digest, completes, revises, warning, .. } = *mount;
-        Self { digest, uses: mount.uses.clone(), completes, revises, warning }
+        Self { digest, uses: mount.uses.clone(), needs: Arc::clone(&mount.needs), completes, revises, warning }
     }
 }
 

@@ -92,6 +92,12 @@ impl Change {
         shown(&out)
     }
 
+    /// What `mount` will hold, one line a thing.
+    pub(super) fn granted(&self, mount: &MountName) -> Vec<String> {
+        let held = self.new.mounts.get(mount).map(|own| own.grants.describe()).unwrap_or_default();
+        held.into_iter().map(|(kind, line)| format!("{kind}: {line}")).collect()
+    }
+
     /// Whether the file is still the one that this was made for.
     pub(super) fn is_current(&self) -> Result<bool, Failure> {
         Ok(store::read(&self.path)? == self.before)

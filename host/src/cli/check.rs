@@ -11,13 +11,15 @@ use serde_json::{Value, json};
 use super::keys::{Keys, Shared};
 use super::pins::{self, Pinning};
 use super::wall::{self, Standing};
-use super::{Failure, Where, open};
+use super::{Failure, Where, open, progress, shown};
 use crate::catalog::{Mount, Quarantined, Snapshot};
 use crate::config::Config;
 use crate::config::lock::Pins;
+use crate::grants::Kind;
+use crate::grants::needs::Need;
 
 pub(super) fn run(at: &Where, dev: bool, as_json: bool) -> Result<ExitCode, Failure> {
-    super::log::start(if as_json { "error" } else { "warn,belljar::catalog=error,belljar::compiling=info" });
+    progress::start(if as_json { "error" } else { "warn,belljar::catalog=error" });
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Look))?;
     // No code of any component runs here, so that what is compiled is for every configuration.
     let keys = Keys::read(at, &config, Shared::Made)?;
@@ -25,10 +27,11 @@ pub(super) fn run(at: &Where, dev: bool, as_json: bool) -> Result<ExitCode, Fail
     wall.runtime()?.block_on(async {
         let opened = open::open(config, keys, true, None, None)?;
         let snapshot = opened.gateway.loaded().await;
+        progress::end();
         if as_json {
             super::print_json(&to_json(&opened.config, &wall.standing, &snapshot))?
         } else {
-            super::print(&to_text(&opened.config, &wall.standing, &snapshot))?
+            shown::print(&to_text(&opened.config, &wall.standing, &snapshot))?
         }
         let is_fine = snapshot.refused().is_empty() && snapshot.quarantined().is_empty();
         Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -73,6 +76,44 @@ fn warnings(config: &Config, mount: &Mount) -> Vec<String> {
     useless.chain(mount.warning.map(str::to_owned)).chain(held).collect()
 }
 
+/// What a mount's component needs, and what its imports would let it use.
+fn wants(mount: &Mount) -> String {
+    let mut out = String::new();
+    for (at, need) in mount.needs.all().iter().enumerate() {
+        let title = if at == 0 { "needs" } else { "" };
+        let lacking = if mount.lacks.contains(need) { not_granted(mount, need) } else { "  (granted)".to_owned() };
+        let _ = writeln!(out, "           {title:8} {}{lacking}", need.shown());
+    }
+    // What is needed is said; that a language's library imports more says nothing.
+    let needed = mount.needs.kinds();
+    let could: Vec<&str> = mount.uses.iter().filter(|kind| !needed.contains(kind)).copied().collect();
+    if !could.is_empty() {
+        let asked: Vec<&str> = could.iter().filter(|kind| !mount.holds.contains(kind)).copied().collect();
+        let not = if asked.is_empty() { String::new() } else { format!("  (not granted: {})", asked.join(", ")) };
+        let _ = writeln!(out, "           could use  {}{not}", could.join(", "));
+    }
+    out
+}
+
+fn not_granted(mount: &Mount, need: &Need) -> String {
+    let run = Kind::find(need.kind).and_then(|kind| kind.command(mount.name.as_str(), Some(need)));
+    match run.filter(|_| !need.optional) {
+        Some(run) => format!("  (not granted; run: {run})"),
+        None => "  (not granted)".to_owned(),
+    }
+}
+
+/// What a mount's component needs, as data.
+pub(super) fn needs(mount: &Mount) -> Value {
+    let one = |need: &Need| {
+        json!({
+            "grant": need.kind, "what": need.what, "any": need.any, "optional": need.optional, "why": need.why,
+            "granted": !mount.lacks.contains(need),
+        })
+    };
+    mount.needs.all().iter().map(one).collect()
+}
+
 fn to_text(config: &Config, wall: &Standing, snapshot: &Snapshot) -> String {
     let mut out = format!(
         "plugins  {}\ncache    {}\nstate    {}\nwall     {wall}\n",
@@ -83,20 +124,13 @@ fn to_text(config: &Config, wall: &Standing, snapshot: &Snapshot) -> String {
     if matches!(config.pins, Pins::Off) {
         let _ = writeln!(out, "warning  {}", pins::DEV);
     }
+    let names = shown::width(snapshot.mounts().iter().map(|mount| mount.name.as_str()), 40);
+    let bases = shown::width(snapshot.mounts().iter().map(|mount| mount.base.as_str()), 60);
     for mount in snapshot.mounts() {
-        let _ = writeln!(out, "ok       {}  {}  ({}, {})", mount.name, mount.base, mount.file, mount.digest);
-        if !mount.uses.is_empty() {
-            let asked: Vec<&str> = mount.uses.iter().filter(|kind| !mount.holds.contains(kind)).copied().collect();
-            let _ = writeln!(
-                out,
-                "           asks     {}{}",
-                mount.uses.join(", "),
-                match asked.as_slice() {
-                    [] => String::new(),
-                    asked => format!("  (not granted: {})", asked.join(", ")),
-                }
-            );
-        }
+        let (name, base) = (shown::padded(shown::NAME, &mount.name, names), &mount.base);
+        let beside = shown::styled(shown::FAINT, format!("({}, {})", mount.file, mount.digest.short()));
+        let _ = writeln!(out, "{}       {name}  {base:bases$}  {beside}", shown::styled(shown::GOOD, "ok"));
+        out += &wants(mount);
         match bound(config, mount) {
             Some("off") => drop(writeln!(out, "           bound    to nothing, by --dev")),
             Some("at-first-start") => drop(writeln!(out, "           bound    to these bytes, by the first start")),
@@ -106,14 +140,15 @@ fn to_text(config: &Config, wall: &Standing, snapshot: &Snapshot) -> String {
             let _ = writeln!(out, "           granted  {line}");
         }
         for warning in warnings(config, mount) {
-            let _ = writeln!(out, "           warning  {warning}");
+            let _ = writeln!(out, "           {}  {warning}", shown::styled(shown::WARN, "warning"));
         }
     }
     for refused in snapshot.refused() {
-        let _ = writeln!(out, "refused  {}: {}", refused.name, refused.reason);
+        let _ = writeln!(out, "{}  {}: {}", shown::styled(shown::BAD, "refused"), refused.name, refused.reason);
     }
     for one in snapshot.quarantined() {
-        let _ = writeln!(out, "quarantine  {}  {}: {}", one.name, one.base, one.reason());
+        let what = shown::styled(shown::BAD, "quarantine");
+        let _ = writeln!(out, "{what}  {}  {}: {}", one.name, one.base, one.reason());
     }
     let held_back = match snapshot.quarantined().len() {
         0 => String::new(),
@@ -131,7 +166,7 @@ fn to_json(config: &Config, wall: &Standing, snapshot: &Snapshot) -> Value {
         .map(|mount| {
             json!({
                 "name": mount.name.as_str(), "base": mount.base, "file": mount.file, "digest": mount.digest.to_string(),
-                "granted": granted(config, mount), "useless": useless(mount), "uses": mount.uses,
+                "granted": granted(config, mount), "useless": useless(mount), "uses": mount.uses, "needs": needs(mount),
                 "bound": bound(config, mount), "warnings": warnings(config, mount),
             })
         })

@@ -13,6 +13,7 @@ mod tree;
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write as _};
 use std::net::{SocketAddr, TcpListener as StdListener};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::keys::{Keys, Shared};
-use super::{Failure, Where, open, serve};
+use super::{Failure, Where, open, serve, spelling};
 use crate::audit::Sink;
 use crate::catalog::reload::{Loader, Next, Pace};
 use crate::catalog::watch::Watcher;
@@ -135,20 +136,27 @@ pub(super) fn run(
     dir: &Path,
     build: Option<&str>,
     config: Option<&Path>,
-    http: SocketAddr,
+    http: Option<SocketAddr>,
 ) -> Result<ExitCode, Failure> {
     log::start();
-    serve::check_address(&http)?;
+    http.as_ref().map_or(Ok(()), serve::check_address)?;
     #[expect(clippy::disallowed_methods, reason = "the author's project")]
     let dir = std::fs::canonicalize(dir)
         .map_err(|error| Failure::Failed(format!("cannot open the project \"{}\": {error}", dir.display())))?;
     let recipe = build.map_or_else(|| Recipe::find(&dir), |command| Ok(Recipe::given(&dir, command)));
     let recipe = recipe.map_err(Failure::Misused)?;
-    let listener = serve::listen(http)?;
+    let listener = http.map_or_else(|| listen(&dir), serve::listen)?;
     let own = listener.local_addr()?;
     let path = config.map_or_else(|| dir.join(FILE), Path::to_owned);
     let plugins = (!path.exists()).then(|| dir.join(recipe.leaves));
-    let place = Place { at: Where { plugins, config: Some(path) }, is_named: config.is_some(), own, dir };
+    let at = Where { plugins, config: Some(path), place: None, may_lack: false };
+    // Where the author types, and where belljar was told to work, may be two directories.
+    let is_here = std::path::absolute(".").is_ok_and(|here| here == dir) && config.is_none();
+    match is_here {
+        true => spelling::as_typed(&Where { config: None, ..at.clone() }),
+        false => spelling::from_anywhere(&at, true),
+    }
+    let place = Place { at, is_named: config.is_some(), own, dir };
     let config = Arc::new(place.read()?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let is_good = runtime.block_on(async {
@@ -158,6 +166,21 @@ pub(super) fn run(
     });
     runtime.shutdown_timeout(END);
     Ok(if is_good? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Ports for projects that name none: below those that systems give away.
+const PORTS: std::ops::Range<u16> = 20_000..30_000;
+
+/// Listens on the project's own port, so that clients find it again at each start; on a free one where that is taken.
+fn listen(dir: &Path) -> Result<StdListener, Failure> {
+    let digest = blake3::hash(dir.as_os_str().as_bytes());
+    let number = digest.as_bytes().iter().take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+    let offset = u16::try_from(number % u64::try_from(PORTS.len()).unwrap_or(1)).unwrap_or_default();
+    let here = std::net::Ipv4Addr::LOCALHOST;
+    serve::listen((here, PORTS.start + offset).into()).or_else(|failure| {
+        tell(&format!("{}; a free port is taken instead (--http 127.0.0.1:PORT names one)", failure.why()));
+        serve::listen((here, 0).into())
+    })
 }
 
 /// To whoever develops; answers to commands go to standard output.

@@ -2,18 +2,20 @@
 
 use std::process::ExitCode;
 
+use serde_json::json;
+
 use super::change::{self, Change};
 use super::trust::Candidate;
-use super::{Failure, Where, open, pins};
+use super::{Failure, Where, Yes, open, pins};
 use crate::grants::edit::Gift;
 use crate::grants::{KINDS, Kind};
-use crate::model::MountName;
+use crate::model::{MountName, command};
 
-pub(super) fn run(at: &Where, mount: &str, gifts: &[(&'static Kind, Gift)], yes: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(at: &Where, mount: &str, gifts: &[(&'static Kind, Gift)], yes: Yes) -> Result<ExitCode, Failure> {
     super::log::start("warn");
     let mount = MountName::new(mount).map_err(Failure::Misused)?;
     if gifts.is_empty() {
-        let examples: Vec<String> = KINDS.iter().map(|kind| kind.command(mount.as_str())).collect();
+        let examples: Vec<String> = KINDS.iter().filter_map(|kind| kind.command(mount.as_str(), None)).collect();
         return Err(Failure::Misused(format!("it is not said what to give; for example: {}", examples.join(", or: "))));
     }
     // Whoever changes the file while the operator reads wins; what is approved is what is written, so it is asked anew.
@@ -27,16 +29,18 @@ pub(super) fn run(at: &Where, mount: &str, gifts: &[(&'static Kind, Gift)], yes:
         let candidate = Candidate::find(&change.new, &mount)?;
         if candidate.has_changed() && change.old.mounts.get(&mount).is_some_and(|own| own.needs_pin()) {
             return Err(Failure::Failed(format!(
-                "\"{mount}\" is in quarantine: its component changed since its grants were given; look at that first: belljar trust {mount}"
+                "\"{mount}\" is in quarantine: its component changed since its grants were given; to look at that first, run: {}",
+                command::line(["trust", mount.as_str()])
             )));
         }
         let warnings = warnings(&change, &candidate, gifts)?;
         if change.is_empty() && candidate.is_trusted() {
-            super::print(&format!("\"{mount}\" holds that already; nothing was changed\n"))?;
-            return Ok(ExitCode::SUCCESS);
+            super::say(yes.json, &format!("\"{mount}\" holds that already; nothing was changed\n"))?;
+            return told(yes, &change, &candidate, false);
         }
-        super::print(&format!("{}{}{}{warnings}", change.diff(), change.consequences(&mount), candidate.binding()))?;
-        if !change::agrees("Write this?", yes)? {
+        let shown = format!("{}{}{}{warnings}", change.diff(), change.consequences(&mount), candidate.binding());
+        super::say(yes.json, &shown)?;
+        if !change::agrees("Write this?", yes.yes)? {
             return Ok(ExitCode::FAILURE);
         }
         let turn = change.turn()?;
@@ -45,15 +49,26 @@ pub(super) fn run(at: &Where, mount: &str, gifts: &[(&'static Kind, Gift)], yes:
         let mut lock = pins::read(&change.new.lock)?;
         candidate.pin(&mut lock);
         if !change.is_current()? {
-            super::print("the configuration changed meanwhile; once more\n")?;
+            super::say(yes.json, "the configuration changed meanwhile; once more\n")?;
             continue;
         }
         pins::write(&turn, &change.new, &lock)?;
         change.write(&turn)?;
         drop(turn);
-        super::print(&change.told(&mount))?;
-        return Ok(ExitCode::SUCCESS);
+        super::say(yes.json, &change.told(&mount))?;
+        return told(yes, &change, &candidate, true);
     }
+}
+
+fn told(yes: Yes, change: &Change, candidate: &Candidate, written: bool) -> Result<ExitCode, Failure> {
+    if yes.json {
+        let mount = &candidate.name;
+        super::print_json(&json!({
+            "mount": mount.as_str(), "written": written, "diff": change.diff(), "file": candidate.file,
+            "digest": candidate.digest.to_string(), "granted": change.granted(mount),
+        }))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What the operator should know before it is written.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::compiler::Subprocess;
 use super::{Failure, wall};
-use crate::grants::{Ambient, KINDS, Requested};
+use crate::grants::{Ambient, KINDS, Kind, Requested};
 use crate::model::error::show_bytes;
 use crate::model::{Digest, MountName, text};
 use crate::sandbox::{Options, Profile, Sandbox, read_capped};
@@ -42,6 +42,11 @@ pub(super) fn run(path: &Path, as_json: bool) -> Result<ExitCode, Failure> {
             "exports": profile.exports,
             "imports": profile.imports,
             "uses": profile.kinds(),
+            "needs": profile.needs.all().iter().map(|need| json!({
+                "grant": need.kind, "what": need.what, "any": need.any, "optional": need.optional,
+                "example": need.example, "why": need.why,
+            })).collect::<Vec<_>>(),
+            "badNeeds": profile.bad_needs,
             "optional": profile.optional(),
             "mountable": refused.is_none(),
             "reason": refused,
@@ -90,16 +95,22 @@ fn to_text(file: &str, size: u64, digest: &Digest, profile: &Profile, mount: &st
             let _ = writeln!(out, "  {:8} {name}", if at == 0 { title } else { "" });
         }
     }
+    for (at, need) in profile.needs.all().iter().enumerate() {
+        let title = if at == 0 { "needs" } else { "" };
+        let _ = writeln!(out, "  {title:9} {}", need.shown());
+        if let Some(run) = Kind::find(need.kind).and_then(|kind| kind.command(mount, Some(need))) {
+            let _ = writeln!(out, "            to grant it as the mount \"{mount}\", run: {run}");
+        }
+    }
+    if let Some(why) = &profile.bad_needs {
+        let _ = writeln!(out, "  needs     cannot be read: {why}");
+    }
+    let needed = profile.needs.kinds();
     let uses = profile.kinds();
-    for (at, kind) in KINDS.iter().filter(|kind| uses.contains(&kind.name)).enumerate() {
-        let _ = writeln!(
-            out,
-            "  {:8} {}  under [mounts.{mount}]: {}   or: {}",
-            if at == 0 { "could use" } else { "" },
-            kind.name,
-            kind.example,
-            kind.command(mount)
-        );
+    for (at, kind) in KINDS.iter().filter(|kind| uses.contains(&kind.name) && !needed.contains(&kind.name)).enumerate() {
+        let title = if at == 0 { "could use" } else { "" };
+        let run = kind.command(mount, None).map(|run| format!("; to grant it as the mount \"{mount}\", run: {run}"));
+        let _ = writeln!(out, "  {title:9} {}, such as  {}{}", kind.name, kind.example, run.unwrap_or_default());
     }
     match refused {
         None => {

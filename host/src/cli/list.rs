@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anstyle::Style;
 use serde_json::{Value, json};
 
 use super::keys::{Keys, Shared};
 use super::pins::Pinning;
-use super::{Failure, Where, caller, open, wall};
+use super::{Failure, Where, caller, open, progress, shown, wall};
 use crate::catalog::listing::Listed;
 use crate::catalog::{Mount, Snapshot};
 use crate::gateway::Gateway;
@@ -25,7 +26,7 @@ struct Whole {
 }
 
 pub(super) fn run(at: &Where, dev: bool, only: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
-    super::log::start("error,belljar::compiling=info");
+    progress::start("error");
     let only = only.map(MountName::new).transpose().map_err(Failure::Misused)?;
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
     let keys = Keys::read(at, &config, Shared::Used)?;
@@ -34,6 +35,7 @@ pub(super) fn run(at: &Where, dev: bool, only: Option<&str>, as_json: bool) -> R
         let audit = open::audit(&config, true)?;
         let opened = open::open(config, keys, audit, None, None)?;
         let snapshot = opened.gateway.loaded().await;
+        progress::end();
         if let Some(only) = &only
             && !snapshot.mounts().iter().any(|mount| mount.name == *only)
             && !snapshot.refused().iter().any(|refused| refused.name == only.as_str())
@@ -50,9 +52,12 @@ pub(super) fn run(at: &Where, dev: bool, only: Option<&str>, as_json: bool) -> R
         if as_json {
             super::print_json(&to_json(&all, &snapshot, is_wanted))?
         } else {
-            super::print(&to_text(&all, &snapshot, is_wanted))?
+            shown::print(&to_text(&all, &snapshot, is_wanted))?
         }
-        Ok(ExitCode::SUCCESS)
+        // As `check` says it: what is to be served is served.
+        let is_fine = !snapshot.refused().iter().any(|refused| is_wanted(&refused.name))
+            && !snapshot.quarantined().iter().any(|one| is_wanted(one.name.as_str()));
+        Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
 
@@ -78,12 +83,19 @@ async fn walk<T: Listed>(gateway: &Gateway, mount: &Mount, notices: &mut Vec<Str
     }
 }
 
+/// Characters of the widest column that others are brought in line with.
+const WIDE: usize = 60;
+
 fn to_text(all: &[Whole], snapshot: &Snapshot, is_wanted: impl Fn(&str) -> bool) -> String {
     let mut out = String::new();
+    let names = shown::width(all.iter().map(|one| one.mount.name.as_str()), WIDE);
+    let bases = shown::width(all.iter().map(|one| one.mount.base.as_str()), WIDE);
     for Whole { mount, about, resources, templates, notices } in all {
         let holds = if mount.holds.is_empty() { "nothing".to_owned() } else { mount.holds.join(", ") };
-        let digest: String = mount.digest.to_string().chars().take(19).collect();
-        let _ = writeln!(out, "{}  {}  ({}, {digest}, granted: {holds})", mount.name, mount.base, mount.file);
+        let (name, base) =
+            (shown::padded(shown::NAME, &mount.name, names), shown::padded(Style::new(), &mount.base, bases));
+        let beside = format!("({}, {}, granted: {holds})", mount.file, mount.digest.short());
+        let _ = writeln!(out, "{name}  {base}  {}", shown::styled(shown::FAINT, beside));
         match about {
             Ok(about) => {
                 let said: Vec<&str> = [&about.title, &about.version, &about.description]
@@ -96,34 +108,52 @@ fn to_text(all: &[Whole], snapshot: &Snapshot, is_wanted: impl Fn(&str) -> bool)
                 }
             }
             Err(error) => {
-                let _ = writeln!(out, "  ! describe: {error}");
+                let _ = writeln!(out, "  {} describe: {error}", shown::styled(shown::WARN, "!"));
             }
         }
-        for template in templates {
-            let _ = writeln!(out, "  {}  {}", template.template, template.title.as_deref().unwrap_or(&template.name));
+        for need in mount.lacks.iter().filter(|need| !need.optional) {
+            let _ = writeln!(out, "  {} needs {}, which is not granted", shown::styled(shown::WARN, "!"), need.shown());
         }
-        for resource in resources {
-            let mut line = format!("  {}", resource.reference);
-            for more in [resource.mime_type.clone(), resource.size.map(show_bytes), resource.title.clone()]
-                .into_iter()
-                .flatten()
-            {
-                let _ = write!(line, "  {more}");
-            }
-            let _ = writeln!(out, "{line}");
-        }
+        out += &entries(resources, templates);
         for notice in notices {
-            let _ = writeln!(out, "  ! {notice}");
+            let _ = writeln!(out, "  {} {notice}", shown::styled(shown::WARN, "!"));
         }
     }
     for refused in snapshot.refused().iter().filter(|refused| is_wanted(&refused.name)) {
-        let _ = writeln!(out, "{}  not served: {}", refused.name, refused.reason);
+        let name = shown::styled(shown::NAME, &refused.name);
+        let _ = writeln!(out, "{name}  {}: {}", shown::styled(shown::BAD, "not served"), refused.reason);
     }
     for one in snapshot.quarantined().iter().filter(|one| is_wanted(one.name.as_str())) {
-        let _ = writeln!(out, "{}  {}  in quarantine: {}", one.name, one.base, one.reason());
+        let (name, what) = (shown::styled(shown::NAME, &one.name), shown::styled(shown::BAD, "in quarantine"));
+        let _ = writeln!(out, "{name}  {}  {what}: {}", one.base, one.reason());
     }
     if out.is_empty() {
         out.push_str("nothing is served: there is no .wasm file in the plugin directory\n");
+    }
+    out
+}
+
+/// The entries of a mount, in columns.
+fn entries(resources: &[Resource], templates: &[Template]) -> String {
+    let mut out = String::new();
+    let types = resources.iter().map(|one| one.mime_type.clone().unwrap_or_default()).collect::<Vec<_>>();
+    let sizes = resources.iter().map(|one| one.size.map(show_bytes).unwrap_or_default()).collect::<Vec<_>>();
+    let names = resources.iter().map(|one| &one.reference).chain(templates.iter().map(|one| &one.template));
+    let widths = (shown::width(names, WIDE), shown::width(&types, WIDE), shown::width(&sizes, WIDE));
+    for template in templates {
+        let name = shown::padded(Style::new(), &template.template, widths.0);
+        let _ = writeln!(out, "  {name}  {}", template.title.as_deref().unwrap_or(&template.name));
+    }
+    for ((resource, kind), size) in resources.iter().zip(&types).zip(&sizes) {
+        let line = format!(
+            "  {:first$}  {kind:second$}  {size:>third$}  {}",
+            resource.reference,
+            resource.title.as_deref().unwrap_or_default(),
+            first = widths.0,
+            second = widths.1,
+            third = widths.2,
+        );
+        let _ = writeln!(out, "{}", line.trim_end());
     }
     out
 }
@@ -140,6 +170,7 @@ fn to_json(all: &[Whole], snapshot: &Snapshot, is_wanted: impl Fn(&str) -> bool)
                 "digest": mount.digest.to_string(),
                 "holds": mount.holds,
                 "uses": mount.uses,
+                "needs": super::check::needs(mount),
                 "title": about.ok().and_then(|a| a.title.clone()),
                 "version": about.ok().and_then(|a| a.version.clone()),
                 "description": about.ok().and_then(|a| a.description.clone()),

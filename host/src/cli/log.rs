@@ -69,6 +69,11 @@ pub(super) fn say(line: &str) {
     LINES.offer(Speaker::Host, format!("belljar: {line}\n").as_bytes());
 }
 
+/// Writes to standard error, in the order of the log.
+pub(super) fn put(text: &str) {
+    LINES.offer(Speaker::Host, text.as_bytes());
+}
+
 /// What is in the log: what `RUST_LOG` says, or else `default`.
 pub(super) fn filter(default: &str) -> EnvFilter {
     #[expect(clippy::disallowed_methods, reason = "the operator's choice of what is logged")]
@@ -78,7 +83,7 @@ pub(super) fn filter(default: &str) -> EnvFilter {
 }
 
 /// Whether the log has colours: on a terminal, unless `NO_COLOR` is set (<https://no-color.org>).
-fn is_coloured() -> bool {
+pub(super) fn is_coloured() -> bool {
     #[expect(clippy::disallowed_methods, reason = "the operator's choice of colours")]
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !refused && std::io::stderr().is_terminal()

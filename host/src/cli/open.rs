@@ -48,7 +48,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 /// where belljar itself listens.
 pub(super) fn config(at: &Where, own: &[SocketAddr], pinning: Pinning) -> Result<Config, Failure> {
     let (path, given) = given(at)?;
-    if given.file.is_none() && at.config.is_some() {
+    if given.file.is_none() && at.config.is_some() && !at.may_lack {
         return Err(Failure::Failed(format!("there is no configuration \"{}\"", path.display())));
     }
     let mut config = Config::read(given)?;
@@ -73,6 +73,12 @@ pub(super) fn place(at: &Where) -> Result<(PathBuf, PathBuf), Failure> {
     let directory = std::env::current_dir()
         .map_err(|error| Failure::Failed(format!("the working directory cannot be found: {error}")))?;
     Ok((directory.join(at.config.as_deref().unwrap_or(Path::new(FILE))), directory))
+}
+
+/// Where belljar keeps its state when the configuration says nothing; none without a home.
+pub(super) fn state_home() -> Option<PathBuf> {
+    let base = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    Some(base.or_else(|| Some(variable("HOME")?.join(".local/state")))?.join("belljar"))
 }
 
 /// Where the configuration is or would be, and all that it is read with.

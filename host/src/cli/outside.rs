@@ -27,7 +27,7 @@ use crate::config::{Ask, Config, Given, Wall};
 use crate::gateway::consent::Keeper;
 use crate::grants::KINDS;
 use crate::grants::secrets::{Plain, Secrets, Source};
-use crate::model::{Consent, Digest, MountName, text};
+use crate::model::{Consent, Digest, MountName, command, text};
 
 /// The hidden verb that the child process runs.
 pub(super) const VERB: &str = "outside";
@@ -237,7 +237,8 @@ fn keep(at: &Where, mount: &str, digest: &str, grant: &str, what: &str) -> Resul
         let candidate = Candidate::find(&change.new, &mount).map_err(Failure::why)?;
         if candidate.digest != digest || candidate.has_changed() {
             return Err(format!(
-                "the component of \"{mount}\" was exchanged meanwhile; look at it: belljar trust {mount}"
+                "the component of \"{mount}\" was exchanged meanwhile; to look at it, run: {}",
+                command::line(["trust", mount.as_str()])
             ));
         }
         let turn = change.turn().map_err(Failure::why)?;

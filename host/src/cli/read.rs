@@ -25,7 +25,7 @@ const LONGEST_LINE: u64 = 1024;
 const TRIES: usize = 10;
 
 pub(super) fn run(at: &Where, dev: bool, uri: &str, output: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
-    super::log::start("warn,rmcp=error,belljar::compiling=info");
+    super::progress::start("warn,rmcp=error");
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
     let keeper = outside::start_keeper(at, &config)?;
     let keys = Keys::read(at, &config, Shared::Used)?;
@@ -34,6 +34,7 @@ pub(super) fn run(at: &Where, dev: bool, uri: &str, output: Option<&Path>, as_js
         let audit = open::audit(&config, true)?;
         let opened = open::open(config, keys, audit, keeper, None)?;
         opened.gateway.loaded().await;
+        super::progress::end();
         let (reading, mount) = read(&opened.gateway, &opened.config, uri).await?;
         if as_json {
             let contents: Vec<Value> = reading.contents.iter().map(to_json).collect();

@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use serde_json::json;
+
 use super::change::{self, Change};
-use super::{Failure, Where, pins};
+use super::{Failure, Where, Yes, pins};
 use crate::grants::{KINDS, Kind};
 use crate::model::MountName;
 
@@ -12,7 +14,7 @@ pub(super) fn run(
     mount: &str,
     takings: &[(&'static Kind, String)],
     all: bool,
-    yes: bool,
+    yes: Yes,
 ) -> Result<ExitCode, Failure> {
     super::log::start("warn");
     let mount = MountName::new(mount).map_err(Failure::Misused)?;
@@ -44,14 +46,14 @@ pub(super) fn run(
                 Ok(())
             })
         })?;
-        super::print(&format!("{}{}", change.diff(), change.consequences(&mount)))?;
-        if !change::agrees("Write this?", yes)? {
+        super::say(yes.json, &format!("{}{}", change.diff(), change.consequences(&mount)))?;
+        if !change::agrees("Write this?", yes.yes)? {
             return Ok(ExitCode::FAILURE);
         }
         let turn = change.turn()?;
         // The grant first: were this the end, a pin would be left that binds nothing.
         if !change.write(&turn)? {
-            super::print("the configuration changed meanwhile; once more\n")?;
+            super::say(yes.json, "the configuration changed meanwhile; once more\n")?;
             continue;
         }
         if change.new.mounts.get(&mount).is_none_or(|own| !own.needs_pin()) {
@@ -61,8 +63,13 @@ pub(super) fn run(
             }
         }
         drop(turn);
-        super::print(&change.told(&mount))?;
-        super::print(change.still_open())?;
+        super::say(yes.json, &change.told(&mount))?;
+        super::say(yes.json, change.still_open())?;
+        if yes.json {
+            super::print_json(&json!({
+                "mount": mount.as_str(), "written": true, "diff": change.diff(), "granted": change.granted(&mount),
+            }))?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
 }

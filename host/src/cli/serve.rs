@@ -36,6 +36,7 @@ pub(super) fn run(at: &Where, dev: bool, http: Option<SocketAddr>) -> Result<Exi
     // The address first: when it is taken, nothing needs to be loaded to say so. Inside the wall none can be had.
     let listener = http.map(listen).transpose()?;
     let own = listener.as_ref().map(StdListener::local_addr).transpose()?;
+    super::spelling::from_anywhere(at, http.is_none());
     let seen = live::look_at_configuration(at)?;
     let config = open::config(at, own.as_slice(), Pinning::unless_dev(dev, Pinning::Pin))?;
     let outside = Arc::new(Outside::start(at)?);

@@ -78,9 +78,9 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, String> {
 ///
 /// # Errors
 /// Names the file; it is as it was then.
-pub(super) fn replace(_: &Turn, path: &Path, text: &str, mode: u32) -> Result<(), String> {
+pub(super) fn replace(_: &Turn, path: &Path, text: impl AsRef<[u8]>, mode: u32) -> Result<(), String> {
     let target = behind(path)?;
-    write(&target, text, mode).map_err(|error| {
+    write(&target, text.as_ref(), mode).map_err(|error| {
         let cure = match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 "; make its directory writable, or run this as a user who may write there"
@@ -91,7 +91,7 @@ pub(super) fn replace(_: &Turn, path: &Path, text: &str, mode: u32) -> Result<()
     })
 }
 
-fn write(target: &Path, text: &str, mode: u32) -> io::Result<()> {
+fn write(target: &Path, text: &[u8], mode: u32) -> io::Result<()> {
     let directory = directory_of(target);
     let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
     sweep(directory, &name);
@@ -100,7 +100,7 @@ fn write(target: &Path, text: &str, mode: u32) -> io::Result<()> {
     let temporary = directory.join(format!("{}{}.tmp", prefix(&name), std::process::id()));
     let written = (|| {
         let mut file = open(&temporary, OpenOptions::new().write(true).create_new(true).mode(0o600))?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(text)?;
         if let Some(old) = &old {
             // Another's file is given back to its owner, by whoever may do that.
             let (user, group) = (rustix::fs::Uid::from_raw(old.uid()), rustix::fs::Gid::from_raw(old.gid()));

@@ -4,15 +4,17 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use serde_json::json;
+
 use super::serving::{self, Changed};
-use super::{Failure, Where, change, open, pins, store};
+use super::{Failure, Where, Yes, change, open, pins, store};
 use crate::catalog;
 use crate::config::Config;
 use crate::config::lock::{Lock, Pin};
-use crate::model::{Digest, MountName};
+use crate::model::{Digest, MountName, command};
 use crate::sandbox::Profile;
 
-pub(super) fn run(at: &Where, mounts: &[String], yes: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(at: &Where, mounts: &[String], yes: Yes) -> Result<ExitCode, Failure> {
     super::log::start("warn");
     let mut names =
         mounts.iter().map(|name| MountName::new(name)).collect::<Result<Vec<_>, _>>().map_err(Failure::Misused)?;
@@ -24,18 +26,18 @@ pub(super) fn run(at: &Where, mounts: &[String], yes: bool) -> Result<ExitCode, 
     for name in &names {
         let candidate = Candidate::find(&config, name)?;
         if config.mounts.get(name).is_none_or(|own| !own.needs_pin()) {
-            super::print(&format!("\"{name}\" holds no grants, and needs no trust\n"))?;
+            super::say(yes.json, &format!("\"{name}\" holds no grants, and needs no trust\n"))?;
         } else if candidate.is_trusted() {
-            super::print(&format!("\"{name}\" is trusted already: \"{}\" is {}\n", candidate.file, candidate.digest))?;
+            super::say(yes.json, &format!("\"{name}\" is trusted already: \"{}\" is {}\n", candidate.file, candidate.digest))?;
         } else {
-            super::print(&candidate.comparison(&config))?;
+            super::say(yes.json, &candidate.comparison(&config))?;
             pending.push(candidate);
         }
     }
     if pending.is_empty() {
-        return Ok(ExitCode::SUCCESS);
+        return told(yes, &pending);
     }
-    if !change::agrees("Let what lies there now use these grants?", yes)? {
+    if !change::agrees("Let what lies there now use these grants?", yes.yes)? {
         return Ok(ExitCode::FAILURE);
     }
     let turn = store::turn(&[&config.lock])?;
@@ -44,8 +46,16 @@ pub(super) fn run(at: &Where, mounts: &[String], yes: bool) -> Result<ExitCode, 
     pins::write(&turn, &config, &lock)?;
     drop(turn);
     for Candidate { name, digest, .. } in &pending {
-        let told = serving::told(&config.state, &path, Changed::Lock(&lock.to_text()), name);
-        super::print(&format!("\"{name}\" is trusted as {digest}. {told}"))?;
+        let changed = serving::told(&config.state, &path, Changed::Lock(&lock.to_text()), name);
+        super::say(yes.json, &format!("\"{name}\" is trusted as {digest}. {changed}"))?;
+    }
+    told(yes, &pending)
+}
+
+fn told(yes: Yes, trusted: &[Candidate]) -> Result<ExitCode, Failure> {
+    if yes.json {
+        let one = |one: &Candidate| json!({ "mount": one.name.as_str(), "file": one.file, "digest": one.digest.to_string() });
+        super::print_json(&json!({ "trusted": trusted.iter().map(one).collect::<Vec<_>>() }))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -94,7 +104,7 @@ impl Candidate {
 
     /// Puts these bytes into the lock.
     pub(super) fn pin(&self, lock: &mut Lock) {
-        let Profile { exports, imports } = self.profile.clone();
+        let Profile { exports, imports, .. } = self.profile.clone();
         lock.set(self.name.clone(), Pin { digest: self.digest, exports, imports });
     }
 
@@ -105,7 +115,8 @@ impl Candidate {
             Some(pin) if pin.digest != *digest => format!(" (the lock has {} of an earlier grant)", pin.digest),
             _ => String::new(),
         };
-        format!("\"{file}\" as it is now may use it: {digest}{before}; other bytes need: belljar trust {name}\n")
+        let trust = command::line(["trust", name.as_str()]);
+        format!("\"{file}\" as it is now may use it: {digest}{before}; for other bytes, run: {trust}\n")
     }
 
     /// What changed since the grants were given, for whoever decides.

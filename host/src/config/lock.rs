@@ -96,9 +96,8 @@ impl Pins {
             Some(pin) => Err(Mismatch::Changed(pin.digest)),
             None => Err(Mismatch::Unknown(unwritten.map_or_else(
                 || {
-                    format!(
-                        "its component appeared after belljar was started; start again, or run: belljar trust {mount}"
-                    )
+                    let trust = command::line(["trust", mount.as_str()]);
+                    format!("its component appeared after belljar was started; start again, or run: {trust}")
                 },
                 str::to_owned,
             ))),

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::catalog::{Mount, Snapshot};
 use crate::catalog::listing::{meta, mime_type};
+use crate::grants::needs::Need;
 use crate::grants::{KINDS, Kind};
 use crate::model::template::{Completing, expand, variables};
 use crate::model::{Decision, Description, Guard, ReadError, Reading, Suggestions, Trail, Verdict, reference, text};
@@ -138,8 +139,46 @@ pub(super) fn revisions(
     Ok(given.into_iter().map(|one| one.and_then(revision)).collect())
 }
 
-/// Kinds of grants that a provider may want without needing them: that they are missing explains nothing.
-const OPTIONAL: &[&str] = &["env"];
+/// The kind of grant whose absence a guest sees without asking the host: it finds no directory. All others are asked for,
+/// and refused on the trail.
+const UNASKED: &str = "fs";
+
+/// The grant that a provider may have missed: one that it declares, or else one that it could use.
+fn missing(mount: &Mount) -> Option<Decision> {
+    let decision = |kind: &Kind, need: Option<&Need>| Decision {
+        grant: kind.name,
+        what: need.and_then(|need| need.what.clone()).unwrap_or_default(),
+        verdict: Verdict::Denied,
+        cure: kind.cure(mount.name.as_str(), need).or_else(|| unknown(mount, need?)),
+        times: 0,
+    };
+    if let Some(need) = mount.lacks.iter().find(|need| !need.optional) {
+        return Some(decision(Kind::find(need.kind)?, Some(need)));
+    }
+    let could = mount.uses.contains(&UNASKED) && mount.needs.is_empty();
+    let kind = Kind::find(UNASKED).filter(|_| could)?;
+    match mount.holds.contains(&UNASKED) {
+        false => Some(decision(kind, None)),
+        true => Some(Decision { cure: Some(other(mount)), ..decision(kind, None) }),
+    }
+}
+
+/// What to do about a need that only the operator can name.
+fn unknown(mount: &Mount, need: &Need) -> Option<String> {
+    let why = need.why.as_ref().map(|why| format!(", for: \"{why}\"")).unwrap_or_default();
+    Some(format!("the provider needs a grant of {}{why}; add it to [mounts.{}]", need.kind, mount.name))
+}
+
+/// What to do where directories were granted, and the provider does not say which it looks for.
+fn other(mount: &Mount) -> String {
+    let held = mount.written.granted.iter().filter(|(kind, _)| *kind == UNASKED);
+    let held: Vec<&str> = held.filter_map(|(_, line)| line.split(" = ").next()).collect();
+    format!(
+        "the mount was granted {}; if the provider's words name another path, grant a directory as that one, in fs of [mounts.{}]",
+        held.join(", "),
+        mount.name
+    )
+}
 
 /// Says of a denial that the operator has granted more since, which takes a restart.
 pub(super) fn waiting(error: ReadError) -> ReadError {
@@ -172,17 +211,6 @@ pub(super) fn explain(error: ReadError, trail: &Trail, mount: &Mount) -> ReadErr
         ReadError::Provider(message) | ReadError::Down(message) if refused.is_some() => message,
         other => return other,
     };
-    let missing = || {
-        let could = |kind: &&Kind| mount.uses.contains(&kind.name) && !OPTIONAL.contains(&kind.name);
-        let kind = KINDS.iter().find(could).filter(|kind| !mount.holds.contains(&kind.name))?;
-        Some(Decision {
-            grant: kind.name,
-            what: String::new(),
-            verdict: Verdict::Denied,
-            cure: Some(kind.cure(mount.name.as_str())),
-            times: 0,
-        })
-    };
-    let denial = refused.cloned().or_else(missing);
+    let denial = refused.cloned().or_else(|| missing(mount));
     ReadError::Denied { message, denial }
 }

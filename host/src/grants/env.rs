@@ -9,8 +9,9 @@ use wasmtime_wasi::WasiCtxBuilder;
 use zeroize::Zeroizing;
 
 use super::edit::{self, Flag, Gift, Here};
+use super::needs::{Need, Needed};
 use super::secrets::{Secret, Template};
-use super::{Ambient, Grant, Scope, View};
+use super::{Ambient, Grant, Scope, Typed, View};
 use crate::model::text;
 
 /// The kind.
@@ -32,7 +33,8 @@ impl Grant for Env {
     const GIVE: Flag =
         Flag { name: "env", value: "NAME=VALUE", help: "Set an environment variable that the provider sees" };
     const TAKE: &'static str = "NAME";
-    const TYPED: &'static str = "--env NAME=VALUE";
+    const NEED: Needed =
+        Needed { key: "name", check: check_name, is_free: false, has_any: false, has_value: true };
     type Config = BTreeMap<String, Template>;
     type Mount = Mount;
     type Call = ();
@@ -68,6 +70,17 @@ impl Grant for Env {
         config.keys().map(|name| format!("see the environment variable \"{}\" and its value", shown(name))).collect()
     }
 
+    fn meets(config: &Self::Config, need: &Need) -> bool {
+        need.what.as_ref().is_some_and(|name| config.contains_key(name))
+    }
+
+    fn typed(_: &str, need: Option<&Need>) -> Option<Typed> {
+        let name = need.and_then(|need| need.what.as_deref()).unwrap_or("NAME");
+        let value = need.and_then(|need| need.example.as_deref()).unwrap_or("value");
+        let line = format!("env = {{ {name} = {} }}", toml::Value::from(value));
+        Some(Typed { line, flags: vec!["--env".to_owned(), format!("{name}={value}")], before: None })
+    }
+
     fn give(mount: &mut dyn TableLike, gift: &Gift, _: &Here) -> Result<(), String> {
         let (name, value) = gift.pair(&Self::GIVE)?;
         edit::set_entry(mount, Self::NAME, name, value.into())
@@ -98,6 +111,15 @@ impl Grant for Env {
             wasi.env(&variable.name, &*variable.value);
         }
     }
+}
+
+/// A name that a provider may declare: what every language and every shell takes for one.
+fn check_name(name: &str) -> Result<String, String> {
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    if name.len() > 64 || !name.bytes().all(is_name) || name.as_bytes().first().is_none_or(u8::is_ascii_digit) {
+        return Err("expected the name of a variable: letters, digits and \"_\", 64 at most".to_owned());
+    }
+    Ok(name.to_owned())
 }
 
 fn shown(name: &str) -> String {

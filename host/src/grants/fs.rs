@@ -27,8 +27,9 @@ use wasmtime::component::Linker;
 use wasmtime_wasi::WasiCtxBuilder;
 
 use super::edit::{self, Flag, Gift, Here};
-use super::{Ambient, Grant, Scope, View};
-use crate::model::{Consent, Verdict, text};
+use super::needs::{Need, Needed};
+use super::{Ambient, Grant, Scope, Typed, View};
+use crate::model::{Consent, Verdict, command, text};
 pub use config::Config;
 pub use patience::{Stalled, within};
 pub use record::Call;
@@ -55,7 +56,8 @@ pub fn stalling_below(dir: &Path) -> Vec<PathBuf> {
     mounts::stalling_below(dir)
 }
 
-const WITHHELD: &str = "a person allows it for each read: use a client that can be asked (MCP 2026-07-28, elicitation), or take  ask = true  from it in fs of [mounts.NAME]";
+const WITHHELD: &str =
+    "a person allows it for each read: use a client that can be asked (MCP 2026-07-28, elicitation); to allow it for good, run: ";
 
 impl Grant for Fs {
     const NAME: &'static str = "fs";
@@ -64,10 +66,11 @@ impl Grant for Fs {
     const GIVE: Flag = Flag {
         name: "fs",
         value: "GUEST=HOST",
-        help: "Let the provider read the directory HOST, which it sees as GUEST",
+        help: "Let the provider read the directory HOST, which it sees as GUEST. Without =HOST: no longer ask for GUEST first",
     };
     const TAKE: &'static str = "GUEST";
-    const TYPED: &'static str = "--fs /data=DIR";
+    const NEED: Needed =
+        Needed { key: "path", check: check_path, is_free: false, has_any: true, has_value: false };
     type Config = Config;
     type Mount = Mount;
     type Call = Call;
@@ -121,7 +124,27 @@ impl Grant for Fs {
         config.0.iter().map(one).collect()
     }
 
+    fn meets(config: &Config, need: &Need) -> bool {
+        let is_it = |guest: &String| need.any || need.what.as_deref().is_some_and(|path| same_path(guest, path));
+        config.0.keys().any(is_it)
+    }
+
+    fn typed(mount: &str, need: Option<&Need>) -> Option<Typed> {
+        let guest = need.and_then(|need| need.what.as_deref()).unwrap_or("/data");
+        // The operator's own name for the mount, never a provider's word: it leads to a directory of the host.
+        let host = format!("~/{mount}");
+        Some(Typed {
+            line: format!("fs = {{ \"{guest}\" = \"{host}\" }}"),
+            flags: vec!["--fs".to_owned(), format!("{guest}={host}")],
+            before: Some(format!("mkdir -p {host}")),
+        })
+    }
+
     fn give(mount: &mut dyn TableLike, gift: &Gift, here: &Here) -> Result<(), String> {
+        // Without a directory: the one that stands there already, for good.
+        if !gift.what.contains('=') && is_asked_for(mount, &gift.what) {
+            return Self::keep(mount, &gift.what);
+        }
         let (guest, host) = gift.pair(&Self::GIVE)?;
         edit::set_entry(mount, Self::NAME, guest, here.written(host).into())
     }
@@ -147,7 +170,8 @@ impl Grant for Fs {
             let consent = Consent { grant: Self::NAME, what: place.guest().to_string() };
             if place.asks() && !scope.consent.contains(&consent) {
                 // The guest sees no such directory.
-                let cure = || Some(WITHHELD.replace("NAME", scope.mount.as_str()));
+                let line = || command::line(["grant", scope.mount.as_str(), "--fs", &consent.what]);
+                let cure = || Some(format!("{WITHHELD}{}", line()));
                 scope.trail.add(Self::NAME, &consent.what, Verdict::Denied, cure);
                 scope.trail.ask(consent);
                 continue;
@@ -169,6 +193,30 @@ impl Grant for Fs {
 fn described(guest: &str, granted: &config::Granted, is_asked: bool) -> String {
     let asked = if is_asked { ", asked for first" } else { "" };
     format!("{guest} = {} (read-only{asked})", granted.path.display())
+}
+
+/// Whether `guest` stands in the mount's table as a directory that a person is asked for.
+fn is_asked_for(mount: &dyn TableLike, guest: &str) -> bool {
+    let granted = mount.get(Fs::NAME).and_then(|all| all.get(guest));
+    granted.is_some_and(|granted| granted.get("path").is_some())
+}
+
+/// A guest path that a provider may declare: plain segments, so that it can stand in a command as it is.
+fn check_path(path: &str) -> Result<String, String> {
+    let is_plain = |segment: &str| {
+        segment.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) && !segment.starts_with(['.', '-'])
+    };
+    let below = path.strip_prefix('/').ok_or("expected a path that begins with \"/\"")?;
+    if path.len() > 200 || (!below.is_empty() && below.split('/').any(|segment| segment.is_empty() || !is_plain(segment)))
+    {
+        return Err("expected a path such as \"/data\": letters, digits, \".\", \"_\", \"-\"".to_owned());
+    }
+    Ok(path.to_owned())
+}
+
+/// Whether two guest paths are one, however many slashes end them.
+fn same_path(one: &str, other: &str) -> bool {
+    one.trim_end_matches('/') == other.trim_end_matches('/')
 }
 
 /// What the operator should know about one directory.

@@ -32,11 +32,12 @@ use wasmtime_wasi_http::{
 };
 
 use super::edit::{Flag, Gift, Here};
+use super::needs::{Need, Needed};
 use super::secrets::Secret;
-use super::{Ambient, Grant, Scope, SharedTrail, View};
+use super::{Ambient, Grant, Scope, SharedTrail, Typed, View};
 use crate::model::error::Limit;
 use crate::model::limits::Traffic;
-use crate::model::{Consent, Guard, MountName, Verdict};
+use crate::model::{Consent, Guard, MountName, Verdict, command, text};
 use dial::{Resolver, Unreached};
 use exchange::{Failed, Plan, Turn, Used};
 use heads::CREDENTIALS;
@@ -99,7 +100,8 @@ impl Grant for Http {
     const GIVE: Flag = edit::GIVE;
     const MORE: &'static [Flag] = edit::MORE;
     const TAKE: &'static str = "ORIGIN";
-    const TYPED: &'static str = "--http https://api.example.com";
+    const NEED: Needed =
+        Needed { key: "origin", check: check_origin, is_free: true, has_any: false, has_value: false };
     type Config = Vec<Written>;
     type Mount = Arc<Held>;
     type Call = Call;
@@ -143,6 +145,24 @@ impl Grant for Http {
 
     fn in_words(config: &Vec<Written>) -> Vec<String> {
         config.iter().map(edit::in_words).collect()
+    }
+
+    fn meets(config: &Vec<Written>, need: &Need) -> bool {
+        let Some(wanted) = &need.what else { return !config.is_empty() };
+        let is_it = |written: &Written| Pattern::parse(&written.origin).is_ok_and(|own| own.to_string() == *wanted);
+        config.iter().any(is_it)
+    }
+
+    fn typed(_: &str, need: Option<&Need>) -> Option<Typed> {
+        let origin = match need {
+            Some(need) => need.what.as_deref()?,
+            None => "https://api.example.com",
+        };
+        Some(Typed {
+            line: format!("http = [{{ origin = \"{origin}\" }}]"),
+            flags: vec!["--http".to_owned(), origin.to_owned()],
+            before: None,
+        })
     }
 
     fn give(mount: &mut dyn TableLike, gift: &Gift, _: &Here) -> Result<(), String> {
@@ -211,7 +231,7 @@ impl Call {
         used.request(&self.traffic)?;
         // Scheme and authority only, for the same reason.
         let what = format!("{} {}", shown(&target.method), target.origin);
-        let mut closest = Unfit::Origin;
+        let mut closest: Option<(Unfit, Arc<Rule>)> = None;
         let mut found = match Guard::Egress.is_on() {
             true => None,
             false => Some(Arc::new(Rule::consented(target.origin.clone().into(), self.held.network.as_deref()))),
@@ -222,14 +242,20 @@ impl Call {
                     found = Some(Arc::clone(rule));
                     break;
                 }
-                Err(unfit) => closest = closest.max(unfit),
+                Err(Unfit::Origin) => {}
+                Err(unfit) if closest.as_ref().is_none_or(|(other, _)| unfit > *other) => {
+                    closest = Some((unfit, Arc::clone(rule)));
+                }
+                Err(_) => {}
             }
         }
         let Some(rule) = found else {
-            if closest == Unfit::Origin && may_be_asked(&target.origin) {
+            if closest.is_none() && may_be_asked(&target.origin) {
                 self.trail.ask(Consent { grant: Http::NAME, what: target.origin.to_string() });
             }
-            self.deny(&what, self.cure(closest, &target));
+            // What a person allows for a call is not written down, so that nothing can be added to it.
+            let closest = closest.filter(|(_, rule)| !self.consented.iter().any(|own| Arc::ptr_eq(own, rule)));
+            self.deny(&what, self.cure(closest.as_ref(), &target));
             return Err(Error::HttpRequestDenied);
         };
         self.trail.add(Http::NAME, &what, Verdict::Allowed, || None);
@@ -246,22 +272,30 @@ impl Call {
         })
     }
 
-    /// What the operator types to allow it.
-    fn cure(&self, unfit: Unfit, target: &Target) -> String {
-        let (mount, origin) = (&self.mount, &target.origin);
-        let with = match unfit {
-            Unfit::Origin => {
-                return format!(
-                    "run: belljar grant {mount} --http {origin}  or add  http = [{{ origin = \"{origin}\" }}]  to [mounts.{mount}]"
-                );
-            }
-            // What no grant can name is no word for a shell either.
-            Unfit::Method => match rule::method(target.method.as_str()) {
-                Ok(method) => format!("--method {method}"),
-                Err(_) => return "nothing allows this: no grant can name this method".to_owned(),
-            },
-            // In single quotes for a shell, and nothing in it that ends them.
-            Unfit::Path => format!("--path '{}'", self.trail.words(&target.path.replace('\'', "%27"), 120)),
+    /// What the operator types to allow it. `closest`: the grant that is nearly for it, and why it is not.
+    fn cure(&self, closest: Option<&(Unfit, Arc<Rule>)>, target: &Target) -> String {
+        let (mount, origin) = (self.mount.as_str(), target.origin.to_string());
+        if rule::NEVER.contains(&target.method) {
+            return format!("nothing allows this: belljar sends no {} requests", target.method);
+        }
+        // What no grant can name is no word for a shell either.
+        if rule::method(target.method.as_str()).is_err() {
+            return "nothing allows this: no grant can name this method".to_owned();
+        }
+        let method = (target.method.as_str(), text::is_clean(target.method.as_str(), METHOD));
+        let mut words = vec!["grant".to_owned(), mount.to_owned(), "--http".to_owned()];
+        let Some((unfit, rule)) = closest else {
+            words.push(origin.clone());
+            let Some(more) = method_flag(method, edit::METHODS.contains(&method.0)) else {
+                return "nothing allows this: its method is longer than any".to_owned();
+            };
+            words.extend(more);
+            return format!(
+                "add  http = [{{ origin = \"{origin}\" }}]  to [mounts.{mount}], or run: {}",
+                command::line(&words)
+            );
+        };
+        match unfit {
             Unfit::Query => return "nothing allows this: the host adds this parameter of the query itself".to_owned(),
             Unfit::Override => {
                 return "nothing allows this: this parameter of the query asks for another method than the one that was judged"
@@ -269,11 +303,25 @@ impl Call {
             }
             Unfit::Credential => {
                 return format!(
-                    "set  headers  or  allow-headers  in the grant of \"{origin}\" under [mounts.{mount}]: a provider may not send credentials of its own"
+                    "set  headers  or  allow-headers  in the grant of \"{}\" under [mounts.{mount}]: a provider may not send credentials of its own",
+                    rule.pattern()
                 );
             }
+            Unfit::Origin | Unfit::Method | Unfit::Path => {}
+        }
+        // To the grant that is there: another one would go without what the host adds.
+        words.push(rule.pattern().to_string());
+        let Some(more) = method_flag(method, rule.methods().contains(&target.method)) else {
+            return "nothing allows this: its method is longer than any".to_owned();
         };
-        format!("run: belljar grant {mount} --http {origin} {with}")
+        words.extend(more);
+        if !rule.paths().allow(&target.path) {
+            let Some(glob) = path::glob_for(&target.path, PATH) else {
+                return "nothing allows this: its path is one that servers read in more than one way".to_owned();
+            };
+            words.extend(["--path".to_owned(), glob]);
+        }
+        format!("run: {}", command::line(&words))
     }
 }
 
@@ -284,6 +332,28 @@ fn shown(method: &Method) -> String {
         Err(_) if !matches!(method, "CONNECT" | "TRACE") => format!("{method:?}"),
         _ => method.to_owned(),
     }
+}
+
+/// Characters of a method and of a path that stand in a cure.
+const METHOD: usize = 40;
+const PATH: usize = 300;
+
+/// The flag that allows a method; none where it is too long for any.
+fn method_flag((method, is_short): (&str, bool), is_allowed: bool) -> Option<Vec<String>> {
+    match (is_allowed, is_short) {
+        (true, _) => Some(Vec::new()),
+        (false, true) => Some(vec!["--method".to_owned(), method.to_owned()]),
+        (false, false) => None,
+    }
+}
+
+/// An origin that a provider may declare, in its one spelling.
+fn check_origin(origin: &str) -> Result<String, String> {
+    let pattern = Pattern::parse(origin)?;
+    if pattern.is_wide() {
+        return Err("expected one origin, such as \"https://api.example\"".to_owned());
+    }
+    Ok(pattern.to_string())
 }
 
 /// Whether a person may be asked about `origin`: it is a name of the public internet, on one of its own ports.
@@ -311,7 +381,7 @@ impl Plan {
         self.held.upstreams.ended(origin, is_reached, Instant::now());
         outcome.map_err(|Failed { error, unreached }| {
             match unreached {
-                Some(Unreached::Prohibited(address)) => call.prohibited(origin, address),
+                Some(Unreached::Prohibited(address)) => call.prohibited(origin, &self.rule, address),
                 Some(Unreached::Own) => call.own(origin),
                 _ => {}
             }
@@ -344,12 +414,11 @@ struct Told {
 }
 
 impl Told {
-    fn prohibited(&self, origin: &Origin, address: IpAddr) {
+    fn prohibited(&self, origin: &Origin, rule: &Rule, address: IpAddr) {
         self.trail.add(Http::NAME, &format!("connect {origin}"), Verdict::Denied, || {
-            Some(format!(
-                "its address is not one of the public internet; to allow it, run: belljar grant {} --http {origin} --network {address}",
-                self.mount
-            ))
+            let (rule, address) = (rule.pattern().to_string(), address.to_string());
+            let line = command::line(["grant", self.mount.as_str(), "--http", &rule, "--network", &address]);
+            Some(format!("its address is not one of the public internet; to allow it, run: {line}"))
         });
     }
 

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::Ambient;
-use crate::model::Digest;
+use crate::model::{Digest, command};
 
 pub use redactor::{Pieces, Redactor};
 
@@ -134,13 +134,19 @@ impl Secrets {
         match self.0.get(name) {
             Some(Ok(secret)) => Ok(secret),
             Some(Err(why)) => Err(why.clone()),
+            // The name has letters, digits, "-" and "_" only: see `Template`.
             None => Err(format!(
-                "there is no secret \"{}\"; declare it:  [secrets]  {} = {{ env = \"VARIABLE\" }}  or  {{ file = \"FILE\" }}",
-                name.escape_debug(),
-                name.escape_debug()
+                "there is no secret \"{name}\"; put its value into an environment variable of belljar's, or into a file that only you can read, and add  {name} = {{ env = \"VARIABLE\" }}  or  {name} = {{ file = \"FILE\" }}  to [secrets]; for the first, run: {}",
+                command::line(["set", &format!("secrets.{name} = {{ env = \"{}\" }}", variable(name))])
             )),
         }
     }
+}
+
+/// The variable that a secret of that name may be kept in.
+fn variable(name: &str) -> String {
+    let name = name.to_ascii_uppercase().replace('-', "_");
+    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("SECRET_{name}") } else { name }
 }
 
 fn from_env(variable: &str) -> Result<Zeroizing<String>, String> {
@@ -168,7 +174,7 @@ fn from_file(path: &Path) -> Result<Zeroizing<String>, String> {
         return Err(fail(&"it is not a regular file"));
     }
     if meta.mode() & 0o077 != 0 {
-        return Err(fail(&format!("others can read it; run: chmod 600 '{}'", path.display())));
+        return Err(fail(&format!("others can read it; run: chmod 600 {}", command::quoted(&path.to_string_lossy()))));
     }
     if meta.uid() != rustix::process::geteuid().as_raw() && meta.uid() != 0 {
         return Err(fail(&"it belongs to another user; make it your own"));

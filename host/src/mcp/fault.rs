@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(error.code, ErrorCode::INTERNAL_ERROR);
         let expected = serde_json::json!({
             "kind": "limit", "uri": "belljar://m/x", "mount": "m", "limit": "fuel", "used": 12, "cap": 10,
-            "hint": "to allow more, set fuel = 24 under [mounts.m.limits]"
+            "hint": "to allow more, set fuel = 24 under [mounts.m.limits], or run: belljar set 'mounts.m.limits.fuel = 24'"
         });
         assert_eq!(error.data.unwrap(), expected);
     }

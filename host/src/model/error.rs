@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Decision, MountName, limits, reference, text};
+use super::{Decision, MountName, command, limits, reference, text};
 
 /// Whose doing a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,8 +174,8 @@ impl Quarantine {
     /// What the operator does about it.
     pub fn cure(self, mount: &str) -> String {
         match self {
-            Self::Changed => format!("to see what changed and accept it, run: belljar trust {mount}"),
-            Self::Unknown => "to see why, run: belljar check".to_owned(),
+            Self::Changed => format!("to see what changed and accept it, run: {}", command::line(["trust", mount])),
+            Self::Unknown => format!("to see why, run: {}", command::line(["check"])),
         }
     }
 }
@@ -295,10 +295,12 @@ impl ReadError {
                 }
                 let name = limit.bound.as_str();
                 let value = raised(limit, max);
-                if limit.bound == Bound::ListTime {
-                    return Some(format!("to allow more, set {name} = {value} at the top of the configuration"));
-                }
-                Some(format!("to allow more, set {name} = {value} under [mounts.{mount}.limits]"))
+                let (place, key) = match limit.bound {
+                    Bound::ListTime => ("at the top of the configuration".to_owned(), name.to_owned()),
+                    _ => (format!("under [mounts.{mount}.limits]"), format!("mounts.{mount}.limits.{name}")),
+                };
+                let run = command::line(["set", &format!("{key} = {value}")]);
+                Some(format!("to allow more, set {name} = {value} {place}, or run: {run}"))
             }
             Self::Denied { denial, .. } => denial.as_ref().and_then(|d| d.cure.clone()),
             Self::BadState(_) => Some("read again, without a request state".to_owned()),
@@ -332,7 +334,12 @@ impl ReadError {
             Self::Invalid(_) => "the provider refused the request as invalid".to_owned(),
             Self::Denied { denial, .. } => match denial {
                 None => "denied".to_owned(),
-                Some(missing) if missing.times == 0 => format!("denied; the mount holds no \"{}\" grant", missing.grant),
+                Some(missing) if missing.times == 0 && missing.what.is_empty() => {
+                    format!("denied; the mount holds no \"{}\" grant", missing.grant)
+                }
+                Some(missing) if missing.times == 0 => {
+                    format!("denied; the mount was not granted {} {}", missing.grant, text::quoted(&missing.what, WORDS))
+                }
                 Some(denial) => {
                     format!("denied; belljar refused {}: {}", denial.grant, text::quoted(&denial.what, WORDS))
                 }
@@ -449,7 +456,7 @@ mod tests {
         let mount = MountName::new("notes").unwrap();
         let error = ReadError::Exhausted(Limit { bound: Bound::Time, used: 5003, cap: 5000 });
         assert_eq!(error.to_string(), "the time limit was reached: used 5s 3ms of 5s");
-        assert_eq!(error.hint(Some(&mount)).unwrap(), "to allow more, set time = \"11s\" under [mounts.notes.limits]");
+        assert_eq!(error.hint(Some(&mount)).unwrap(), "to allow more, set time = \"11s\" under [mounts.notes.limits], or run: belljar set 'mounts.notes.limits.time = \"11s\"'");
         let error = ReadError::Exhausted(Limit { bound: Bound::Memory, used: 64 << 20, cap: 64 << 20 });
         assert_eq!(error.to_string(), "the memory limit was reached: used 64MiB of 64MiB");
         assert!(error.hint(Some(&mount)).unwrap().contains("memory = \"128MiB\""));

@@ -5,6 +5,7 @@ use std::fmt;
 use wasmparser::{Chunk, Encoding, Parser, Payload};
 
 use crate::grants::KINDS;
+use crate::grants::needs::{Needs, SECTION};
 use crate::model::text;
 
 /// The interface that a provider must export, without its version.
@@ -29,6 +30,10 @@ pub struct Profile {
     pub imports: Vec<String>,
     /// What it exports, sorted, sanitised.
     pub exports: Vec<String>,
+    /// What it declares that it needs.
+    pub needs: Needs,
+    /// Why its declaration is passed over, if it is.
+    pub bad_needs: Option<String>,
 }
 
 /// Why a file cannot be mounted.
@@ -71,6 +76,7 @@ impl Profile {
         let damaged =
             |error: wasmparser::BinaryReaderError| NotAProvider::Damaged(text::excerpt(&error.to_string(), 200));
         let mut profile = Self::default();
+        let mut declared = Declared::default();
         let mut parser = Parser::new(0);
         let mut rest = bytes;
         loop {
@@ -90,7 +96,13 @@ impl Profile {
                         profile.exports.push(text::excerpt(export.map_err(damaged)?.name.name, NAME));
                     }
                 }
-                Payload::ModuleSection { unchecked_range, .. } | Payload::ComponentSection { unchecked_range, .. } => {
+                Payload::CustomSection(section) if section.name() == SECTION => declared.outer.push(section.data()),
+                Payload::ModuleSection { parser: inner, unchecked_range } => {
+                    skip = unchecked_range.end.saturating_sub(unchecked_range.start);
+                    let bytes = rest.get(consumed..consumed.saturating_add(skip)).unwrap_or_default();
+                    declared.look_into(inner, bytes);
+                }
+                Payload::ComponentSection { unchecked_range, .. } => {
                     skip = unchecked_range.end.saturating_sub(unchecked_range.start);
                 }
                 Payload::End(_) => break,
@@ -105,6 +117,10 @@ impl Profile {
         }
         profile.imports.sort();
         profile.exports.sort();
+        match declared.read() {
+            Ok(needs) => profile.needs = needs,
+            Err(why) => profile.bad_needs = Some(why),
+        }
         Ok(profile)
     }
 
@@ -155,6 +171,44 @@ impl Profile {
             .iter()
             .filter_map(|e| ours.iter().find(|n| interface(e)(n)).map(|n| n.split('@').next().unwrap_or(n)))
             .collect()
+    }
+}
+
+/// Where a component may declare what it needs: in itself, where a tool has put it, or in a core module of it, where a
+/// compiler has.
+#[derive(Default)]
+struct Declared<'b> {
+    outer: Vec<&'b [u8]>,
+    inner: Vec<&'b [u8]>,
+}
+
+impl<'b> Declared<'b> {
+    /// Looks for declarations in the sections of a core module. Damage is not told here: it does not compile.
+    fn look_into(&mut self, mut parser: Parser, mut rest: &'b [u8]) {
+        while let Ok(Chunk::Parsed { consumed, payload }) = parser.parse(rest, true) {
+            let mut skip = 0;
+            match payload {
+                Payload::CustomSection(section) if section.name() == SECTION => self.inner.push(section.data()),
+                Payload::CodeSectionStart { size, .. } => {
+                    parser.skip_section();
+                    skip = usize::try_from(size).unwrap_or(usize::MAX);
+                }
+                Payload::End(_) => return,
+                _ => {}
+            }
+            let Some(next) = rest.get(consumed.saturating_add(skip)..) else { return };
+            rest = next;
+        }
+    }
+
+    /// The declaration. That of the component itself counts before those of its modules.
+    fn read(self) -> Result<Needs, String> {
+        let all = if self.outer.is_empty() { self.inner } else { self.outer };
+        match all.as_slice() {
+            [] => Ok(Needs::default()),
+            [one] => Needs::parse(one),
+            several => Err(format!("it is declared {} times", several.len())),
+        }
     }
 }
 
@@ -286,6 +340,26 @@ mod tests {
             let _ = Profile::read(&bytes[..cut]);
         }
         assert!(matches!(Profile::read(&bytes[..bytes.len() - 3]), Err(NotAProvider::Damaged(_))));
+    }
+
+    #[test]
+    fn declarations_are_found_where_tools_and_compilers_leave_them() {
+        let module = |text: &str| format!(r#"(core module (@custom "belljar:needs" "{text}") (func) (func))"#);
+        let outer = |text: &str| format!(r#"(@custom "belljar:needs" "{text}")"#);
+        let read = |inside: &str| Profile::read(&wat::parse_str(format!("(component {inside})")).unwrap()).unwrap();
+        let paths = |profile: &Profile| -> Vec<String> {
+            profile.needs.all().iter().filter_map(|need| need.what.clone()).collect()
+        };
+        let (one, two) = ("[[fs]]\\npath = '/one'", "[[fs]]\\npath = '/two'");
+        assert_eq!(paths(&read(&module(one))), ["/one"]);
+        assert_eq!(paths(&read(&outer(two))), ["/two"]);
+        assert_eq!(paths(&read(&(module(one) + &outer(two)))), ["/two"], "the component's own counts");
+        assert_eq!(paths(&read(&format!("(component {})", outer(one)))), [""; 0], "no further down");
+        for bad in [module(one) + &module(two), outer("x"), outer("\\ff"), outer(one) + &outer(one)] {
+            let profile = read(&bad);
+            assert!(profile.needs.is_empty() && profile.bad_needs.is_some(), "{bad}");
+        }
+        assert_eq!(read("").bad_needs, None);
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Looking {
             let Some(plan) = next else { return };
             let looked = catch_unwind(AssertUnwindSafe(|| self.look(&plan)));
             let (stamp, given, cached) =
-                looked.unwrap_or_else(|_| (None, Err("belljar failed at reading it".to_owned()), None));
+                looked.unwrap_or_else(|_| (None, Err("belljar failed at reading it".to_owned().into()), None));
             if found.blocking_send(Looked { plan, stamp, found: given, cached }).is_err() {
                 return;
             }
@@ -127,6 +127,7 @@ fn read(dir: &Dir, file: &str, cap: u64) -> (Option<Stamp>, Found) {
             uses: profile.kinds(),
             completes: profile.optional().contains(&"completion"),
             revises: profile.optional().contains(&"revisions"),
+            needs: Arc::new(profile.needs),
             warning: source.warning,
         };
         (source.stamp(), facts, source.bytes)

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::looking::Cached;
 use super::{Facts, Found, KEPT, Loader, State, Waiting, Why};
-use crate::catalog::mount::BEING_WRITTEN;
+use crate::catalog::mount::Unread;
 use crate::catalog::plan::Plan;
 use crate::catalog::{Mount, Quarantined, quarantine};
 use crate::config::{self, Config};
@@ -53,8 +53,8 @@ impl Loader {
         let (facts, bytes) = match found {
             Ok(found) => found,
             // It is looked at again when that has ended.
-            Err(why) if why == BEING_WRITTEN && self.keep(next, old, &plan) => return next.may_change = true,
-            Err(why) => return self.refuse(next, old, &plan, &why),
+            Err(Unread::BeingWritten) if self.keep(next, old, &plan) => return next.may_change = true,
+            Err(why) => return self.refuse(next, old, &plan, &why.to_string()),
         };
         // The bytes that are judged are those that are loaded: what is compiled later is compared with this digest.
         if plan.needs_pin
@@ -138,6 +138,8 @@ impl Loader {
             search: plan.search,
             holds,
             uses: facts.uses.clone(),
+            needs: Arc::clone(&facts.needs),
+            lacks: self.grants(plan).unwrap_or(&Requested::default()).lacks(&facts.needs),
             completes: facts.completes,
             revises: facts.revises,
             warning: facts.warning,

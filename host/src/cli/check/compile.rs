@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cli::keys::{Keys, Shared};
 use crate::cli::pins::Pinning;
-use crate::cli::{Failure, Where, inspect, open, wall};
+use crate::cli::{Failure, Where, inspect, open, progress, wall};
 use crate::grants::Requested;
 use crate::model::error::show_bytes;
 use crate::model::{Digest, MountName};
@@ -39,7 +39,7 @@ struct Compiled {
 }
 
 pub(in crate::cli) fn run(at: &Where, files: &[PathBuf], as_json: bool) -> Result<ExitCode, Failure> {
-    crate::cli::log::start(if as_json { "error" } else { "warn,belljar::compiling=info" });
+    progress::start(if as_json { "error" } else { "warn" });
     let mut config = open::config(at, &[], Pinning::Look)?;
     let files = if files.is_empty() { of_directory(&config.plugins)? } else { files.to_vec() };
     // Before the wall: they may lie anywhere.
@@ -59,6 +59,7 @@ pub(in crate::cli) fn run(at: &Where, files: &[PathBuf], as_json: bool) -> Resul
         let mut working = futures_util::stream::iter(work).buffered(AT_ONCE);
         let mut all = Vec::new();
         while let Some(done) = working.next().await {
+            progress::end();
             if !as_json {
                 crate::cli::print(&done.line())?;
             }

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::catalog::Mount;
 use crate::cli::keys::{Keys, Shared};
 use crate::cli::pins::Pinning;
-use crate::cli::{Failure, Where, caller, open, wall};
+use crate::cli::{Failure, Where, caller, open, progress, wall};
 use crate::gateway::conformance::{Report, Verdict};
 
 pub(in crate::cli) fn run(at: Where, file: &Path, as_json: bool) -> Result<ExitCode, Failure> {
-    crate::cli::log::start("error,belljar::compiling=info");
+    progress::start("error");
     let name = file.file_name().and_then(|name| name.to_str()).filter(|name| name.ends_with(".wasm"));
     let name = name.ok_or_else(|| {
         Failure::Misused(format!("\"{}\" is not the name of a component; expected FILE.wasm", file.display()))
@@ -29,6 +29,7 @@ pub(in crate::cli) fn run(at: Where, file: &Path, as_json: bool) -> Result<ExitC
     wall.runtime()?.block_on(async {
         let opened = open::open_only(config, keys, name)?;
         let snapshot = opened.gateway.loaded().await;
+        progress::end();
         if let Some(refused) = snapshot.refused().first().filter(|_| snapshot.mounts().is_empty()) {
             return Err(Failure::Failed(format!("\"{name}\" cannot be mounted: {}", refused.reason)));
         }
@@ -50,7 +51,7 @@ pub(in crate::cli) fn run(at: Where, file: &Path, as_json: bool) -> Result<ExitC
 
 fn to_text(mount: &Mount, report: &Report) -> String {
     let holds = if mount.holds.is_empty() { "nothing".to_owned() } else { mount.holds.join(", ") };
-    let mut out = format!("{}  ({}, {}, granted: {holds})\n", mount.name, mount.file, mount.digest);
+    let mut out = format!("{}  ({}, {}, granted: {holds})\n", mount.name, mount.file, mount.digest.short());
     for finding in &report.findings {
         for (at, said) in finding.said.iter().enumerate() {
             let (verdict, check) = if at == 0 { (finding.verdict.as_str(), finding.check) } else { ("", "") };

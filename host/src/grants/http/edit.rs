@@ -37,7 +37,7 @@ pub(super) const MORE: &[Flag] = &[
 ];
 
 /// What is allowed where no methods are written.
-const METHODS: [&str; 2] = ["GET", "HEAD"];
+pub(super) const METHODS: [&str; 2] = ["GET", "HEAD"];
 
 /// Flags that add to a list, with the list's key.
 const LISTS: [(&str, &str); 3] = [("method", "methods"), ("path", "paths"), ("network", "networks")];
@@ -165,7 +165,7 @@ fn widen(table: &mut dyn TableLike, gift: &Gift) -> Result<(), String> {
     }
     if gift.values("path").next().is_some() && !table.contains_key("paths") {
         return Err(format!(
-            "--path: every path of \"{0}\" is granted already; to grant fewer, take it away first: belljar revoke MOUNT --http {0}",
+            "--path: every path of \"{0}\" is granted already; to grant fewer, take it away first, with  belljar revoke MOUNT --http {0}",
             text::excerpt(&gift.what, 200)
         ));
     }

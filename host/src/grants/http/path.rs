@@ -175,6 +175,24 @@ impl Globs {
     }
 }
 
+/// The narrowest glob for `normal` that has at most `max` characters. None where no glob is for it.
+pub fn glob_for(normal: &str, max: usize) -> Option<String> {
+    if normal.len() <= max {
+        let glob = normal.to_owned();
+        let is_for_it = Globs::new(std::slice::from_ref(&glob)).is_ok_and(|globs| globs.allow(normal));
+        return is_for_it.then_some(glob);
+    }
+    let mut folder = normal.get(..normal.floor_char_boundary(max))?;
+    while let Some((above, _)) = folder.rsplit_once('/') {
+        let glob = format!("{above}/**");
+        if Globs::new(std::slice::from_ref(&glob)).is_ok_and(|globs| globs.allow(normal)) {
+            return Some(glob);
+        }
+        folder = above;
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,5 +261,17 @@ mod tests {
         assert!(globs(&[]).allow("/a%2Fb"), "anything at all");
         assert!(Globs::new(&["a".to_owned()]).is_err());
         assert!(Globs::new(&["/[".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_glob_is_for_the_path_that_it_was_made_for() {
+        let long = format!("/a/{}/{}", "b".repeat(600), "c".repeat(600));
+        for path in ["/", "/a", "/b'c", "/a*b", "/caf%C3%A9", "/a%2Fb", "//a", &long] {
+            let normal = normalise(path).unwrap();
+            let glob = glob_for(&normal, 1000).unwrap_or_else(|| panic!("{path}"));
+            assert!(glob.len() <= 1000 && Globs::new(&[glob.clone()]).unwrap().allow(&normal), "{path}: {glob}");
+        }
+        // Read in more than one way, and not to be written letter by letter.
+        assert_eq!(glob_for("/a*b//c", 1000), None);
     }
 }

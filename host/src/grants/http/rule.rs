@@ -128,7 +128,7 @@ fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<IpN
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Methods that change what a connection is, or give back what was sent.
-const NEVER: [Method; 2] = [Method::CONNECT, Method::TRACE];
+pub(super) const NEVER: [Method; 2] = [Method::CONNECT, Method::TRACE];
 
 impl Rule {
     /// Reads a grant.
@@ -255,6 +255,21 @@ impl Rule {
         *host == Host::Ip(address)
             || (host.is_localhost() && plain.is_loopback())
             || self.networks.iter().any(|net| net.contains(&address) || net.contains(&plain))
+    }
+
+    /// Which origins it is for.
+    pub(super) fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
+    /// Which methods it is for.
+    pub(super) fn methods(&self) -> &[Method] {
+        &self.methods
+    }
+
+    /// Which paths it is for.
+    pub(super) fn paths(&self) -> &Globs {
+        &self.paths
     }
 
     /// The path with the query, the host's parameters last.
