@@ -2,8 +2,16 @@
 
 use std::os::unix::fs::symlink;
 
-use super::beneath::{Kind, Refused, open};
+use rustix::io::Errno;
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+
+use super::descriptor::Dir;
+use super::entries::Entries;
+use super::place::{Absent, Place, refusal};
+use super::resolve::{Kind, Refused, Resolver};
 use super::*;
+use crate::grants::{OwnThread, SharedTrail};
+use crate::model::MountName;
 
 fn ambient(base: &std::path::Path) -> Ambient {
     Ambient {
@@ -20,6 +28,19 @@ fn granted(guest: &str, host: &str) -> Config {
 
 fn configure(base: &std::path::Path, guest: &str, host: &str) -> Result<Mount, String> {
     Fs::configure(&granted(guest, host), &ambient(base))
+}
+
+/// The directory `name` below `base`, granted.
+fn place(base: &Path, name: &str) -> Place {
+    Place::open("/d", Path::new(name), false, &ambient(base)).unwrap()
+}
+
+fn root_of(base: &Path, name: &str) -> Dir {
+    Dir::of_root(&place(base, name).root(false).unwrap())
+}
+
+fn resolver(dir: &Dir) -> Resolver<'_> {
+    Resolver { root: &dir.root, base: &dir.file, may_wait: false }
 }
 
 #[test]
@@ -63,8 +84,9 @@ fn only_files_and_directories_below_are_opened() {
     rustix::fs::mknodat(rustix::fs::CWD, root.join("fifo"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
         .unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
-    let dir = std::fs::File::open(&root).unwrap();
-    let at = |path: &str| open(&dir, path, true, false, false).map(|(_, kind)| kind);
+    let dir = root_of(&temp.path().canonicalize().unwrap(), "granted");
+    let open = |path: &str, follow, want_dir| resolver(&dir).open(path, follow, want_dir).map(|(_, kind)| kind);
+    let at = |path: &str| open(path, true, false);
 
     assert_eq!(at("sub/file").unwrap(), Kind::File);
     assert_eq!(at("sub").unwrap(), Kind::Directory);
@@ -79,8 +101,138 @@ fn only_files_and_directories_below_are_opened() {
     assert!(matches!(at("loop"), Err(Refused::Failed(ErrorCode::Loop))));
     assert!(matches!(at(""), Err(Refused::Failed(ErrorCode::NoEntry))));
     assert!(matches!(at("a\0b"), Err(Refused::Failed(ErrorCode::Invalid))));
-    assert!(matches!(open(&dir, "inside", false, false, false), Err(Refused::Failed(ErrorCode::Loop))));
-    assert!(matches!(open(&dir, "sub/file", true, true, false), Err(Refused::Failed(ErrorCode::NotDirectory))));
+    assert!(matches!(open("inside", false, false), Err(Refused::Failed(ErrorCode::Loop))));
+    assert!(matches!(open("sub/file", true, true), Err(Refused::Failed(ErrorCode::NotDirectory))));
+    // What is not opened can be looked at, and no further than what can.
+    let look = |path: &str, follow| resolver(&dir).look(path, follow, false).map(|(_, stat)| stat.st_mode & 0o170_000);
+    assert_eq!((look("fifo", true), look("inside", true), look("inside", false)), (Ok(0o010_000), Ok(0o100_000), Ok(0o120_000)));
+    for path in ["../secret", "outside", "absolute", "..", "/", "sub/../.."] {
+        assert_eq!(look(path, true), Err(Refused::Outside), "{path}");
+    }
+    assert_eq!(look("outside/", false), Err(Refused::Outside));
+    assert_eq!(look("sub/file/", true), Err(Refused::Failed(ErrorCode::NotDirectory)));
+}
+
+#[test]
+fn links_are_told_that_stay_below() {
+    let temp = tempfile::tempdir().unwrap();
+    let base = temp.path().canonicalize().unwrap();
+    std::fs::create_dir_all(base.join("granted/a/b")).unwrap();
+    let dir = root_of(&base, "granted");
+    let links = [
+        ("plain", "x/y", true),
+        ("a/up", "../x", true),
+        ("a/b/up", "../../a/b/x", true),
+        ("a/root", "..", true),
+        ("up", "..", false),
+        ("out", "../x", false),
+        ("back", "../granted/a", false),
+        ("a/b/out", "../../../x", false),
+        ("absolute", "/x", false),
+        ("behind", "no/../../home/x", false),
+    ];
+    for (name, target, is_told) in links {
+        symlink(target, base.join("granted").join(name)).unwrap();
+        let read = links::read(&dir, name, false);
+        assert_eq!(read, if is_told { Ok(target.to_owned()) } else { Err(Refused::Outside) }, "{name}");
+    }
+    // The same from a directory that was opened below: what counts is what was granted.
+    let (file, _) = resolver(&dir).open("a", true, true).unwrap();
+    let inner = dir.inner("a", file);
+    assert_eq!(links::read(&inner, "up", false).unwrap(), "../x");
+    assert_eq!(links::read(&inner, "b/out", false), Err(Refused::Outside));
+    let long = "a/".repeat(400);
+    let (file, _) = resolver(&dir).open("a", true, true).unwrap();
+    assert_eq!(links::read(&dir.inner(&long, file), "up", false), Err(Refused::Outside));
+    assert_eq!(links::read(&dir, "a", false), Err(Refused::Failed(ErrorCode::Invalid)));
+}
+
+#[test]
+fn a_file_that_the_host_keeps_shut_is_told_apart() {
+    let temp = tempfile::tempdir().unwrap();
+    let base = temp.path().canonicalize().unwrap();
+    std::fs::create_dir(base.join("granted")).unwrap();
+    let shut = base.join("granted/b.md");
+    std::fs::write(&shut, "x").unwrap();
+    let rights = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    rights(&shut, 0o000);
+    let open = || {
+        // To root nothing is shut; this thread gives that up.
+        if rustix::process::geteuid().is_root() {
+            rights(&base, 0o755);
+            let nobody = rustix::process::Uid::from_raw(65534);
+            rustix::thread::set_thread_uid(nobody).unwrap();
+        }
+        let dir = root_of(&base, "granted");
+        let opened = resolver(&dir).open("b.md", true, false).map(drop);
+        let (trail, name) = (SharedTrail::default(), MountName::new("m").unwrap());
+        let mut call = Call::new(Vec::new(), name, trail.clone(), OwnThread::default());
+        let code = call.refuse(record::Deed::Open, "b.md", opened.unwrap_err());
+        (code, trail.take())
+    };
+    let (code, trail) = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
+    assert_eq!(code, ErrorCode::Access);
+    let denied = trail.first(Verdict::Denied).unwrap();
+    assert_eq!(denied.what, "open b.md (permission denied on the host)");
+    assert!(denied.cure.as_ref().unwrap().contains("chmod"));
+}
+
+#[test]
+fn refusals_do_not_fill_the_record() {
+    let trail = SharedTrail::default();
+    let mut call = Call::new(Vec::new(), MountName::new("m").unwrap(), trail.clone(), OwnThread::default());
+    for n in 0..1000 {
+        call.refuse(record::Deed::Open, &format!("../{n}"), Refused::Outside);
+        call.refuse(record::Deed::Stat, &format!("../{n}"), Refused::Outside);
+        call.refuse(record::Deed::Stat, "absent", Refused::Failed(ErrorCode::NoEntry));
+    }
+    call.refuse_change(record::Deed::Write, "what it has opened");
+    let trail = trail.take();
+    let told: Vec<_> = trail.decisions().iter().map(|one| (one.what.as_str(), one.times)).collect();
+    assert_eq!(told.len(), 12 * 2 + 3, "{told:?}");
+    assert!(told.contains(&("open ../11", 1)) && told.contains(&("stat more paths", 988)), "{told:?}");
+    assert!(told.contains(&("write to more paths", 1)) && trail.dropped == 0, "{told:?}");
+}
+
+#[test]
+fn a_forbidden_system_call_is_named() {
+    let why = |errno, is_blocked| refusal("notes", errno, is_blocked);
+    for blocked in [why(Errno::NOSYS, true), why(Errno::PERM, true)] {
+        assert!(blocked.contains("openat2") && blocked.contains("container runtime"), "{blocked}");
+    }
+    assert!(why(Errno::PERM, true).contains("seccomp"));
+    assert_eq!(why(Errno::ACCESS, false), "cannot open the directory \"notes\": permission denied");
+    assert!(!resolve::is_blocked(Errno::PERM) && !resolve::is_blocked(Errno::ACCESS));
+}
+
+#[test]
+fn what_needs_a_mount_needs_a_thread() {
+    let temp = tempfile::tempdir().unwrap();
+    let base = temp.path().canonicalize().unwrap();
+    for dir in ["granted/inner", "other"] {
+        std::fs::create_dir_all(base.join(dir)).unwrap();
+    }
+    std::fs::write(base.join("granted/file"), "x").unwrap();
+    std::fs::write(base.join("other/file"), "x").unwrap();
+    let dir = root_of(&base, "granted");
+    let look = |path: &str, may_wait| Resolver { may_wait, ..resolver(&dir) }.look(path, true, false).map(drop);
+    assert_eq!((look("inner", false), look("..", false)), (Ok(()), Err(Refused::Outside)));
+    let point = base.join("granted/inner");
+    let run = |program: &str, arguments: &[&std::ffi::OsStr]| {
+        std::process::Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
+    };
+    if !run("mount", &["--bind".as_ref(), base.join("other").as_os_str(), point.as_os_str()]) {
+        // Nobody but root can mount.
+        assert!(!rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists());
+        return;
+    }
+    let seen = [look("file", false), look("inner/file", false), look("inner", false), look("inner/../file", false)];
+    let waited = [look("inner/file", true), look("..", true)];
+    assert!(run("umount", &[point.as_os_str()]));
+    let needs = Err(Refused::NeedsThread);
+    assert_eq!(seen, [Ok(()), needs, needs, needs]);
+    assert_eq!(waited, [Ok(()), Err(Refused::Outside)]);
+    assert_eq!(look("inner", false), Ok(()));
 }
 
 #[test]
@@ -88,22 +240,30 @@ fn a_replaced_directory_is_found_again() {
     let temp = tempfile::tempdir().unwrap();
     let base = temp.path().canonicalize().unwrap();
     std::fs::create_dir(base.join("notes")).unwrap();
-    let mount = configure(&base, "/n", "notes").unwrap();
-    let handle = || mount.places[0].handle();
-    assert!(handle().is_some());
+    let place = place(&base, "notes");
+    // As a call does: it asks first whether it needs a thread, and has one where it does.
+    let root = || {
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        let needs_thread = place.needs_thread();
+        place.root(needs_thread)
+    };
+    let first = root().unwrap();
+    assert!(!place.needs_thread(), "it is local, and was looked at just now");
+    assert_eq!(root().unwrap().identity(), first.identity());
     std::fs::remove_dir(base.join("notes")).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(1100));
-    assert!(handle().is_none(), "the directory is gone");
+    assert_eq!(root().err(), Some(Absent::Gone));
     std::fs::create_dir(base.join("notes")).unwrap();
     std::fs::write(base.join("notes/new"), "x").unwrap();
-    let dir = handle().expect("the directory is back");
-    assert!(open(&dir, "new", true, false, false).is_ok());
+    let dir = Dir::of_root(&root().expect("the directory is back"));
+    assert!(resolver(&dir).open("new", true, false).is_ok());
     // A link that took the directory's place leads nowhere.
     std::fs::remove_file(base.join("notes/new")).unwrap();
     std::fs::remove_dir(base.join("notes")).unwrap();
     symlink("/etc", base.join("notes")).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(1100));
-    assert!(handle().is_none());
+    assert_eq!(root().err(), Some(Absent::Other));
+    for absent in [Absent::Gone, Absent::Other, Absent::Shut, Absent::Broken] {
+        assert!(absent.cure().contains("grant another") || absent.cure().contains("let the user"), "{absent:?}");
+    }
 }
 
 #[test]
@@ -172,9 +332,10 @@ fn a_directory_that_is_asked_for_first_is_withheld_until_someone_allows_it() {
         let trail = SharedTrail::default();
         let limits = crate::model::Limits::default();
         let deadline = tokio::time::Instant::now();
-        let scope = Scope { mount: &name, limits: &limits, deadline, consent, trail: &trail };
+        let thread = OwnThread::default();
+        let scope = Scope { mount: &name, limits: &limits, deadline, consent, trail: &trail, thread: &thread };
         let call = Fs::open(&mount, &mut WasiCtxBuilder::new(), &scope);
-        (call.dirs.iter().map(|(guest, _)| guest.to_string()).collect::<Vec<_>>(), trail.take())
+        (call.roots().iter().map(|root| root.guest().to_owned()).collect::<Vec<_>>(), trail.take())
     };
     let shut = Consent { grant: "fs", what: "/shut".to_owned() };
     let (dirs, trail) = open(&[]);

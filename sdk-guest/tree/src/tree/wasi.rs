@@ -161,7 +161,8 @@ fn error(code: ErrorCode) -> Error {
         | ErrorCode::NameTooLong
         | ErrorCode::IllegalByteSequence
         | ErrorCode::Loop => Error::NotFound,
-        ErrorCode::Access | ErrorCode::NotPermitted => Error::denied("the path leads to what was not granted"),
+        ErrorCode::Access => Error::denied("permission denied on the host"),
+        ErrorCode::NotPermitted => Error::denied("the path leads to what was not granted"),
         ErrorCode::Busy | ErrorCode::WouldBlock | ErrorCode::Interrupted | ErrorCode::InsufficientMemory => {
             Error::unavailable(code.message())
         }
