@@ -30,7 +30,6 @@ use crate::model::{Consent, Limits, MountName};
 
 pub use trail::SharedTrail;
 
-
 /// What a store must lend for the grants to work in it.
 pub trait View: WasiView + WasiHttpView + Send + 'static {
     /// The grants that were opened for this call.

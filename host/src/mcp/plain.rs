@@ -145,12 +145,10 @@ impl Handler {
         let page = |cursor| PaginatedRequestParams::default().with_cursor(cursor);
         let answer = match what {
             What::Read(uri) => match self.read(&ReadResourceRequestParams::new(uri), &context).await {
-                Ok(Read::Given(reading, mount)) => {
-                    match line::reading(id.clone(), reading, &mount, is_modern) {
-                        Ok(message) => return message,
-                        Err(why) => Err(fault::internal(why)),
-                    }
-                }
+                Ok(Read::Given(reading, mount)) => match line::reading(id.clone(), reading, &mount, is_modern) {
+                    Ok(message) => return message,
+                    Err(why) => Err(fault::internal(why)),
+                },
                 Ok(Read::Asks(question)) => Ok(ServerResult::InputRequiredResult(consent::question(question))),
                 Err(error) => Err(if is_modern { modern(error) } else { error }),
             },

@@ -11,8 +11,7 @@ use crate::number;
 const FORGED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"forged://","text":"forged"}]}}"#;
 
 /// What steers a terminal, reorders what is read, or hides: controls, bidirectional overrides, tag characters.
-pub(crate) const CONTROLS: &str =
-    "visible\x1b[31m\x07\x00\u{9b}2J\r\n\u{202e}desrever\u{2066}\u{feff}\u{fe0f}\u{3164}\u{34f}\u{200d}\u{e0041}\u{e0042}\u{2028}end";
+pub(crate) const CONTROLS: &str = "visible\x1b[31m\x07\x00\u{9b}2J\r\n\u{202e}desrever\u{2066}\u{feff}\u{fe0f}\u{3164}\u{34f}\u{200d}\u{e0041}\u{e0042}\u{2028}end";
 
 /// Answers a read.
 pub(crate) fn answer(reference: &str, verb: &str, argument: &str) -> Result<Reading> {
