@@ -269,13 +269,7 @@ impl Sandbox {
 
     /// The same, noting on `trail` what the call decides and uses while it runs: whoever holds it knows that also of a call
     /// that was withdrawn, or does not come back.
-    pub async fn call_noting(
-        &self,
-        id: MountId,
-        permit: Permit,
-        operation: Operation,
-        trail: &SharedTrail,
-    ) -> Outcome {
+    pub async fn call_noting(&self, id: MountId, permit: Permit, operation: Operation, trail: &SharedTrail) -> Outcome {
         let Some(mounted) = self.mounted(id) else {
             return Outcome::failed(ReadError::Unavailable("the mount is not loaded".to_owned()));
         };

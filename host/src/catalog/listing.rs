@@ -141,8 +141,7 @@ impl Listed for Resource {
 
     fn clean(mut self) -> Result<Self, String> {
         let shown = |r: &str| text::quoted(r, 80);
-        reference::check(&self.reference)
-            .map_err(|why| format!("the reference {} {why}", shown(&self.reference)))?;
+        reference::check(&self.reference).map_err(|why| format!("the reference {} {why}", shown(&self.reference)))?;
         self.name = text::cleaned(self.name, MAX_NAME);
         self.title = self.title.map(|title| text::cleaned(title, MAX_NAME));
         self.description = self.description.map(|description| text::cleaned(description, MAX_DESCRIPTION));

@@ -33,9 +33,7 @@ pub(super) async fn complete(
         ))),
         Err(Refusal::NoVariable(known)) => {
             let known = known.iter().take(32).map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-            Err(fault::bad_completion(&format!(
-                "the template {shown} has no variable {variable}; expected {known}"
-            )))
+            Err(fault::bad_completion(&format!("the template {shown} has no variable {variable}; expected {known}")))
         }
         Err(Refusal::Failed(fault)) => Err(fault::to_error(fault)),
     }

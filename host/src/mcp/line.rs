@@ -136,7 +136,8 @@ fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body, counted: &mut Co
 fn encode(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), String> {
     let mut encoded = [0; PART / 3 * 4];
     for part in bytes.chunks(PART) {
-        let len = STANDARD.encode_slice(part, &mut encoded).map_err(|why| format!("a blob cannot be encoded: {why}"))?;
+        let len =
+            STANDARD.encode_slice(part, &mut encoded).map_err(|why| format!("a blob cannot be encoded: {why}"))?;
         out.extend_from_slice(encoded.get(..len).ok_or("a part of a blob has more letters than there is room for")?);
     }
     Ok(())

@@ -34,7 +34,9 @@ fn kind(c: char) -> Kind {
     match c {
         ' '..='~' => return Kind::Plain,
         // Latin, Greek and Cyrillic letters; Chinese, Japanese and Korean ones: nothing among them hides.
-        '\u{a1}'..='\u{ac}' | '\u{ae}'..='\u{2ff}' | '\u{370}'..='\u{377}' | '\u{391}'..='\u{482}' => return Kind::Plain,
+        '\u{a1}'..='\u{ac}' | '\u{ae}'..='\u{2ff}' | '\u{370}'..='\u{377}' | '\u{391}'..='\u{482}' => {
+            return Kind::Plain;
+        }
         '\u{3041}'..='\u{3096}' | '\u{30a0}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => {
             return Kind::Plain;
         }
@@ -69,7 +71,8 @@ fn joins(joiner: char, before: Option<char>, after: Option<char>) -> bool {
         return true;
     }
     let joining = |c| CodePointMapData::<JoiningType>::new().get(c);
-    let goes_on = matches!(joining(before), JoiningType::DualJoining | JoiningType::LeftJoining | JoiningType::Transparent);
+    let goes_on =
+        matches!(joining(before), JoiningType::DualJoining | JoiningType::LeftJoining | JoiningType::Transparent);
     let begins = matches!(joining(after), JoiningType::DualJoining | JoiningType::RightJoining);
     // A vowel sign between the letters is transparent to joining; that of a script that does not join is not meant.
     if goes_on && begins {
@@ -234,9 +237,32 @@ mod tests {
         assert_eq!(excerpt("a\nb\r\tc\u{85}d\u{2028}e\0f", 100), "a b  cdef");
         assert!(!is_clean("a\nb", 100));
         for hidden in [
-            '\u{ad}', '\u{34f}', '\u{61c}', '\u{115f}', '\u{1160}', '\u{17b4}', '\u{17b5}', '\u{180b}', '\u{180e}',
-            '\u{180f}', '\u{2064}', '\u{2065}', '\u{206a}', '\u{3164}', '\u{fe00}', '\u{fe0f}', '\u{ffa0}', '\u{fff0}',
-            '\u{fff9}', '\u{fffb}', '\u{ffff}', '\u{1bca0}', '\u{1d173}', '\u{e0001}', '\u{e0100}', '\u{e01ef}',
+            '\u{ad}',
+            '\u{34f}',
+            '\u{61c}',
+            '\u{115f}',
+            '\u{1160}',
+            '\u{17b4}',
+            '\u{17b5}',
+            '\u{180b}',
+            '\u{180e}',
+            '\u{180f}',
+            '\u{2064}',
+            '\u{2065}',
+            '\u{206a}',
+            '\u{3164}',
+            '\u{fe00}',
+            '\u{fe0f}',
+            '\u{ffa0}',
+            '\u{fff0}',
+            '\u{fff9}',
+            '\u{fffb}',
+            '\u{ffff}',
+            '\u{1bca0}',
+            '\u{1d173}',
+            '\u{e0001}',
+            '\u{e0100}',
+            '\u{e01ef}',
             '\u{e0fff}',
         ] {
             assert_eq!(excerpt(&format!("a{hidden}b😀{hidden}c"), 100), "ab😀c", "{:x}", u32::from(hidden));

@@ -74,7 +74,8 @@ fn answer(answer: &mut Answer, redactor: &Redactor) {
         Answer::Page(Page { resources, next }) => {
             some(next);
             for entry in resources {
-                let Resource { reference, name, title, description, mime_type, size: _, annotations, icons, meta } = entry;
+                let Resource { reference, name, title, description, mime_type, size: _, annotations, icons, meta } =
+                    entry;
                 [reference, name].into_iter().for_each(text);
                 [title, description, mime_type].into_iter().for_each(some);
                 more(annotations, icons, meta, redactor);

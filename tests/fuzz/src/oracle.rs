@@ -8,17 +8,25 @@ pub(crate) fn hides(c: char) -> bool {
             | '\x7f'..='\u{9f}'
             | '\u{ad}'
             | '\u{61c}'
-            | '\u{180e}'
+            | '\u{34f}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{ffa0}'
             | '\u{200b}'
             | '\u{200e}'
             | '\u{200f}'
             | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{2064}'
-            | '\u{2066}'..='\u{206f}'
+            | '\u{2060}'..='\u{206f}'
             | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0001}'
-            | '\u{e0020}'..='\u{e007f}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
     )
 }
 
@@ -26,6 +34,13 @@ pub(crate) fn hides(c: char) -> bool {
 pub(crate) fn assert_plain(text: &str, what: &str) {
     if let Some(c) = text.chars().find(|c| hides(*c)) {
         panic!("{what} carries {c:?}: {text:?}");
+    }
+    let is_joiner = |c: char| matches!(c, '\u{200c}' | '\u{200d}');
+    let chars: Vec<char> = text.chars().collect();
+    for (at, _) in chars.iter().enumerate().filter(|(_, c)| is_joiner(**c)) {
+        let around = [at.checked_sub(1), Some(at + 1)].map(|at| at.and_then(|at| chars.get(at)));
+        let is_bare = |c: Option<&char>| c.is_none_or(|c| is_joiner(*c) || c.is_ascii());
+        assert!(!around.into_iter().all(is_bare), "{what} carries a joiner that joins nothing: {text:?}");
     }
 }
 

@@ -14,7 +14,11 @@ pub(super) fn record(record: &Record, catalog: &Catalog) -> String {
     let mount = record.mount.as_ref();
     let snapshot = catalog.snapshot();
     let limits = mount.and_then(|name| snapshot.find(name)).map(|mount| mount.gate.limits().clone());
-    let reference = record.reference.as_ref().map(|reference| format!(" {}", text::quoted(reference, reference::MAX_URI))).unwrap_or_default();
+    let reference = record
+        .reference
+        .as_ref()
+        .map(|reference| format!(" {}", text::quoted(reference, reference::MAX_URI)))
+        .unwrap_or_default();
     // What the author typed needs no name; what belljar does of its own accord (`watch`) does.
     let by = match (record.caller.client.as_deref(), record.caller.transport) {
         (Some(client), _) => format!(" ({client})"),

@@ -47,7 +47,9 @@ impl Probe<'_> {
                             check.warn(format!("{what} gives values that are not shown as they are: twice, too long, with control characters, or of another mount"));
                         }
                     }
-                    Err(ReadError::Unavailable(why)) => check.warn(format!("{what}: {why}")),
+                    Err(error @ (ReadError::Unavailable(_) | ReadError::Down(_))) => {
+                        check.warn(format!("{what}: {error}"))
+                    }
                     other => check.unexpected(&what, other, "suggestions, or none"),
                 }
             }
@@ -67,7 +69,9 @@ impl Probe<'_> {
                     Ok(revision) => told.push(revision),
                     Err(error) => check.bad(error.to_string()),
                 },
-                Err(error @ (ReadError::Unavailable(_) | ReadError::Down(_))) => check.warn(format!("catalog-revision: {error}")),
+                Err(error @ (ReadError::Unavailable(_) | ReadError::Down(_))) => {
+                    check.warn(format!("catalog-revision: {error}"))
+                }
                 other => check.unexpected("catalog-revision", other, "a revision"),
             }
         }

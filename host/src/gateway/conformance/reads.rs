@@ -60,7 +60,9 @@ impl Probe<'_> {
                     self.contents(reading, entry, &mut check);
                 }
                 Err(ReadError::Denied { .. }) => denied += 1,
-                Err(error @ (ReadError::Unavailable(_) | ReadError::Down(_))) => check.warn(format!("read of {name}: {error}")),
+                Err(error @ (ReadError::Unavailable(_) | ReadError::Down(_))) => {
+                    check.warn(format!("read of {name}: {error}"))
+                }
                 Err(error) => check.bad(format!(
                     "{name} is listed, and reading it ended with `{}` ({error}); expected contents",
                     error.kind()

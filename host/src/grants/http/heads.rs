@@ -18,7 +18,8 @@ use crate::model::Guard;
 pub(super) const CREDENTIALS: [HeaderName; 2] = [AUTHORIZATION, COOKIE];
 
 /// Other names under which servers take credentials: a provider sets none of them.
-const ALSO_CREDENTIALS: &[&str] = &["cookie2", "proxy-authorization", "x-authorization", "remote-user", "x-remote-user"];
+const ALSO_CREDENTIALS: &[&str] =
+    &["cookie2", "proxy-authorization", "x-authorization", "remote-user", "x-remote-user"];
 
 /// Headers by which servers take another method, path or host than the request's, or another caller than the connection's.
 const OVERRIDES: &[&str] = &[
@@ -111,8 +112,15 @@ const PARTIAL: &[&str] = &[
 const DIGESTS: &[&str] = &["content-digest", "content-md5", "digest", "repr-digest", "x-content-digest"];
 
 /// Parts of the names of parameters by which servers take another method than the request's.
-const OVERRIDE_PARAMETERS: &[&str] =
-    &["_method", "_http_method", "_httpmethod", "x_http_method", "x_http_method_override", "x_method_override", "http_method_override"];
+const OVERRIDE_PARAMETERS: &[&str] = &[
+    "_method",
+    "_http_method",
+    "_httpmethod",
+    "x_http_method",
+    "x_http_method_override",
+    "x_method_override",
+    "http_method_override",
+];
 
 /// The name as servers read it that know no difference between `-` and `_` (CGI, WSGI, PHP).
 fn folded(name: &str) -> String {
@@ -183,7 +191,8 @@ pub(super) fn is_whole(answer: &response::Parts) -> Result<(), Error> {
 
 /// Whether a list of codings has another than this one.
 fn has_other(headers: &HeaderMap, name: &HeaderName, plain: &str) -> bool {
-    let is_plain = |coding: &[u8]| coding.trim_ascii().is_empty() || coding.trim_ascii().eq_ignore_ascii_case(plain.as_bytes());
+    let is_plain =
+        |coding: &[u8]| coding.trim_ascii().is_empty() || coding.trim_ascii().eq_ignore_ascii_case(plain.as_bytes());
     headers.get_all(name).iter().any(|value| !value.as_bytes().split(|b| *b == b',').all(is_plain))
 }
 
@@ -203,9 +212,11 @@ fn is_readable(value: &HeaderValue) -> bool {
         let (_, after) = text.split_once("charset=")?;
         Some(after.trim_start_matches('"').split(['"', ';', ' ']).next()?.to_owned())
     });
-    const OTHER: &[&str] = &["utf-7", "utf7", "unicode-1-1-utf-7", "scsu", "bocu", "ebcdic", "ibm", "cp", "hz", "iso-2022"];
+    const OTHER: &[&str] =
+        &["utf-7", "utf7", "unicode-1-1-utf-7", "scsu", "bocu", "ebcdic", "ibm", "cp", "hz", "iso-2022"];
     // Those of IBM and Microsoft that have the letters of ASCII in their places.
-    const SAME: &[&str] = &["ibm437", "cp437", "ibm850", "cp850", "ibm866", "cp866", "cp125", "cp932", "cp936", "cp949", "cp950"];
+    const SAME: &[&str] =
+        &["ibm437", "cp437", "ibm850", "cp850", "ibm866", "cp866", "cp125", "cp932", "cp936", "cp949", "cp950"];
     charset.is_none_or(|charset| {
         SAME.iter().any(|same| charset.starts_with(same)) || !OTHER.iter().any(|other| charset.starts_with(other))
     })
@@ -272,7 +283,16 @@ mod tests {
         ] {
             assert!(is_refused(&name.parse().unwrap()), "{name}");
         }
-        for fine in ["accept", "content-type", "x-api-version", "if-none-match", "user-agent", "traceparent", "range", "x-request-id"] {
+        for fine in [
+            "accept",
+            "content-type",
+            "x-api-version",
+            "if-none-match",
+            "user-agent",
+            "traceparent",
+            "range",
+            "x-request-id",
+        ] {
             assert!(!is_refused(&fine.parse().unwrap()), "{fine}");
         }
         for parameter in ["_method", "_METHOD", " _method", "_method[]", "X-HTTP-Method-Override", "x.http.method"] {
@@ -323,7 +343,9 @@ mod tests {
         let secret = Secret::new("s", Zeroizing::new("SecRet-Tok3n".to_owned())).unwrap();
         let redactor = Redactor::new([&Arc::new(secret)]).unwrap();
         let mut headers = HeaderMap::new();
-        for (name, value) in [("x-secret-tok3n-y", "a"), ("x-secret-tok3n-y", "b"), ("x-v", "SECRET-TOK3N"), ("digest", "d")] {
+        for (name, value) in
+            [("x-secret-tok3n-y", "a"), ("x-secret-tok3n-y", "b"), ("x-v", "SECRET-TOK3N"), ("digest", "d")]
+        {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         mask(&redactor, &mut headers);
@@ -335,11 +357,24 @@ mod tests {
     #[test]
     fn what_asks_for_a_part_is_taken_away() {
         let mut headers = HeaderMap::new();
-        for name in ["range", "if-range", "te", "a-im", "accept-charset", "accept-encoding", "want-digest", "request_range", "accept"] {
+        for name in [
+            "range",
+            "if-range",
+            "te",
+            "a-im",
+            "accept-charset",
+            "accept-encoding",
+            "want-digest",
+            "request_range",
+            "accept",
+        ] {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static("x"));
         }
         ask_for_whole(&mut headers);
         assert_eq!(headers.len(), 2);
-        assert_eq!((&headers["accept"], &headers["accept-encoding"]), (&HeaderValue::from_static("x"), &HeaderValue::from_static("identity")));
+        assert_eq!(
+            (&headers["accept"], &headers["accept-encoding"]),
+            (&HeaderValue::from_static("x"), &HeaderValue::from_static("identity"))
+        );
     }
 }

@@ -50,9 +50,20 @@ pub(super) fn redactor(bytes: &[u8]) {
         };
         decoded.windows(value.len()).any(|window| window == value.as_bytes())
     };
+    // Whatever is cut comes through masked: what is shown at any length is the beginning of what is shown of all.
+    let (all, max) = (redactor.words(&text, usize::MAX >> 1), usize::from(sizes.first().copied().unwrap_or(9)));
+    let cut = redactor.words(&text, max);
+    assert!(all.starts_with(cut.strip_suffix('…').unwrap_or(&cut)), "{text:?} at {max}: {cut:?} of {all:?}");
     let mut whole = text.clone();
     redactor.mask(&mut whole);
-    assert_eq!(whole.len(), text.len());
+    // Nor does cleaning bring to light what was masked among what hides.
+    let shown = belljar::model::text::line(&whole);
+    let mut again = shown.clone();
+    redactor.mask(&mut again);
+    assert_eq!(again, shown, "{text:?} shows a secret when it is cleaned");
+    let mut whole = text.clone().into_bytes();
+    redactor.mask_bytes(&mut whole);
+    let whole = String::from_utf8_lossy(&whole).into_owned();
     assert!(!survives(whole.as_bytes()), "{text:?} -> {whole:?}");
     let mut pieces = Pieces::new(Arc::clone(&redactor));
     let (mut rest, mut passed) = (text.as_bytes(), Vec::new());

@@ -18,8 +18,10 @@ pub(super) fn text(bytes: &[u8]) {
         assert_eq!(text::excerpt(&shown, max), shown);
     }
     assert_eq!(text::cleaned(given.clone(), max) == given, text::is_clean(&given, max) || shown == given, "{given:?}");
-    let line = |c: char| if matches!(c, '\n' | '\r' | '\t') { ' ' } else { c };
-    let visible = |c: &char| c.is_alphanumeric() || c.is_ascii_graphic() || *c == ' ';
+    let line = |c: char| if matches!(c, '\n' | '\r' | '\t' | '\u{2800}') { ' ' } else { c };
+    // Neither marks, of which some may be too many, nor what takes room and cannot be seen.
+    let is_letter = |c: &char| (c.is_lowercase() || c.is_uppercase() || c.is_numeric()) && *c != '\u{345}';
+    let visible = |c: &char| is_letter(c) || c.is_ascii_graphic() || *c == ' ';
     let expected: String = given.chars().map(line).filter(visible).collect();
     let kept: String = shown.strip_suffix('…').unwrap_or(&shown).chars().filter(visible).collect();
     assert!(expected.starts_with(&kept), "{shown:?} is not the beginning of {given:?}");
@@ -28,4 +30,13 @@ pub(super) fn text(bytes: &[u8]) {
     } else {
         assert!(shown.ends_with('…'), "{shown:?} does not say that it was cut");
     }
+    // In a sentence of ours it stays in its quotation marks.
+    let quoted = text::quoted(&given, max);
+    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).expect("quotation marks");
+    let mut escaped = false;
+    for c in inner.chars() {
+        assert!(escaped || c != '"', "{quoted:?} is left");
+        escaped = c == '\\' && !escaped;
+    }
+    assert!(!escaped, "{quoted:?} does not end");
 }

@@ -2,6 +2,8 @@
 //! `IMP_DESCRIBE`, `IMP_COMPLETE`, `IMP_REVISIONS` and `IMP_CATALOG` say what the other calls do. `IMP_FRESH` is for how
 //! many milliseconds its readings may be served again. It knows nothing of what should come of it; the tests of bounds do.
 //!
+//! In what `fetch`, `open`, `reach` and `need` are told, `$TOKEN` is the variable `TOKEN` of its environment.
+//!
 //! A reference is a verb, and where it takes one, `/` and its argument in percent-encoding: `grow/64`, `print/100`. Paths
 //! and addresses are encoded twice: the host lets no `..` through that is encoded once.
 
@@ -104,6 +106,7 @@ fn reading(reference: &str) -> Result<Reading> {
         }
         "errors" => return Err(speech::error(&argument)),
         "print-env" => speech::print_env(),
+        "print-cut" => speech::print_cut(),
         "print" => speech::print(number(&argument)?),
         _ => deed(verb, &argument)?,
     };
@@ -128,9 +131,10 @@ fn deed(verb: &str, argument: &str) -> Result<String> {
         "entries" => files::entries,
         "fields" => network::fields,
         "readdir" => files::readdir,
-        "need" => return files::need(&reference::decode(argument)?),
-        "reach" => return network::reach(&reference::decode(argument)?),
-        "fetch" => return fetch::fetch(&reference::decode(argument)?),
+        "need" => return files::need(&filled(argument)?),
+        "reach" => return network::reach(&filled(argument)?),
+        "flood" => network::flood,
+        "fetch" => return fetch::fetch(&filled(argument)?),
         "http" => network::http,
         "tcp" => network::tcp,
         "udp" => network::udp,
@@ -138,7 +142,14 @@ fn deed(verb: &str, argument: &str) -> Result<String> {
         "dns" => network::dns,
         _ => return burn::deed(verb, argument),
     };
-    Ok(attempt(&reference::decode(argument)?))
+    Ok(attempt(&filled(argument)?))
+}
+
+/// What it is told to do, with what it was handed in it.
+#[cfg(target_os = "wasi")]
+fn filled(argument: &str) -> Result<String> {
+    let token = setting("TOKEN");
+    Ok(reference::decode(argument)?.replace("$TOKEN", if token.is_empty() { "$TOKEN" } else { &token }))
 }
 
 #[cfg(not(target_os = "wasi"))]

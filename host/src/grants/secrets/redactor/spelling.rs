@@ -18,7 +18,8 @@ pub(super) fn is_gap(byte: u8) -> bool {
 /// The same letter in its other case, where it has one of one letter.
 fn other_case(c: char) -> Option<char> {
     let one = |mut all: std::vec::IntoIter<char>| all.next().filter(|other| *other != c && all.len() == 0);
-    one(c.to_lowercase().collect::<Vec<_>>().into_iter()).or_else(|| one(c.to_uppercase().collect::<Vec<_>>().into_iter()))
+    one(c.to_lowercase().collect::<Vec<_>>().into_iter())
+        .or_else(|| one(c.to_uppercase().collect::<Vec<_>>().into_iter()))
 }
 
 /// Which bytes a spelling of one of `all` can begin with.
@@ -78,7 +79,8 @@ fn spellings(rest: &[u8], c: char) -> [Option<usize>; 6] {
         let raw = c.encode_utf8(&mut buffer).bytes().try_fold(0, |done, byte| {
             let rest = rest.get(done..)?;
             let is_raw = rest.first() == Some(&byte);
-            let length = if is_raw { Some(1) } else { NUMBERED.iter().find_map(|before| by_number(rest, before, byte)) };
+            let length =
+                if is_raw { Some(1) } else { NUMBERED.iter().find_map(|before| by_number(rest, before, byte)) };
             length.map(|length| done + length)
         });
         return [raw, escaped(rest, c), None, None, None, None];

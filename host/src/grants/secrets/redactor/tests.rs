@@ -38,10 +38,7 @@ fn every_usual_spelling_is_masked() {
         assert_eq!(text.len(), length);
         // At most a character that it shares with its neighbours is left at either end.
         let stars = text.matches('*').count();
-        assert!(
-            before.contains("Bearer") || stars * 3 >= length * 2 || stars + 2 >= value.len(),
-            "{before} -> {text}"
-        );
+        assert!(before.contains("Bearer") || stars * 3 >= length * 2 || stars + 2 >= value.len(), "{before} -> {text}");
     }
     let mut other = "an ordinary sentence".to_owned();
     redactor.mask(&mut other);
