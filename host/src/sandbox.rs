@@ -20,6 +20,7 @@ mod state;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 use cap_std::fs::Dir;
 use wasmtime::Engine;
@@ -280,6 +281,12 @@ impl Sandbox {
             call::run(&engine, &mounted, &permit, &operation, &own).await
         });
         self.lanes.run(call, is_quick, progress).await
+    }
+
+    /// Ends all calls that go on beside the runtime that serves, before that one is ended; waits for at most `within`. To be
+    /// called from outside of every runtime.
+    pub fn end_calls(&self, within: Duration) {
+        self.lanes.shut(within);
     }
 
     /// How many mounts are loaded, those included that only a call still uses.

@@ -39,6 +39,7 @@ mod network;
 mod new;
 mod origins;
 mod place;
+mod record;
 mod reload;
 mod tools;
 mod tree;

@@ -44,6 +44,7 @@ mod row;
 mod runner;
 mod scene;
 mod sec;
+mod stalled;
 mod table;
 mod tools;
 mod upstreams;
@@ -79,6 +80,7 @@ fn rows() -> Vec<Row> {
         xpl::rows(),
         adv::rows(),
         inf::rows(),
+        stalled::rows(),
         ask::rows(),
     ];
     all.into_iter().flatten().collect()

@@ -20,7 +20,8 @@ pub(super) fn run(at: &Where, dev: bool, as_json: bool) -> Result<ExitCode, Fail
     let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Look))?;
     let wall = wall::raise(&config, None)?;
     wall.runtime()?.block_on(async {
-        let opened = open::open(config, true, None, None)?;
+        let audit = open::audit(&config, true)?;
+        let opened = open::open(config, audit, None, None)?;
         let snapshot = opened.gateway.loaded().await;
         if as_json {
             super::print_json(&to_json(&opened.config, &wall.standing, &snapshot))?

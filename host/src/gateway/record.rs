@@ -29,7 +29,9 @@ impl<'a> Recorder<'a> {
 
     /// Of a call that is recorded with the walk that it is a part of.
     pub(super) fn in_walk(walk: &'a Walk, mount: &'a Arc<Mount>, operation: &'a Operation) -> Self {
-        Self { walk: Some(walk), ..Self::new(walk.audit(), walk.caller(), mount, operation) }
+        let mut own = Self::new(walk.audit(), walk.caller(), mount, operation);
+        own.walk = Some(walk);
+        own
     }
 
     fn keep(&self, record: Record) {
