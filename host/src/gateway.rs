@@ -115,6 +115,11 @@ impl Gateway {
         &self.watching
     }
 
+    /// Ends all calls, before the runtime is ended: see [`Sandbox::end_calls`].
+    pub fn end_calls(&self, within: Duration) {
+        self.sandbox.end_calls(within);
+    }
+
     /// Reads `uri`, for someone who cannot be asked.
     ///
     /// # Errors

@@ -22,6 +22,7 @@ mod state;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 use wasmtime::Engine;
 use wasmtime::component::{Component, Linker};
@@ -311,6 +312,12 @@ impl Sandbox {
             (outcome.usage, outcome.trail) = (trail.usage(), trail.take());
         }
         outcome
+    }
+
+    /// Ends all calls that go on beside the runtime that serves, before that one is ended; waits for at most `within`. To be
+    /// called from outside of every runtime.
+    pub fn end_calls(&self, within: Duration) {
+        self.lanes.shut(within);
     }
 
     /// How many mounts are loaded, those included that only a call still uses.

@@ -41,6 +41,7 @@ mod new;
 mod origins;
 mod pipes;
 mod place;
+mod record;
 mod reload;
 mod tools;
 mod tree;

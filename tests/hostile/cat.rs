@@ -61,6 +61,21 @@ pub(crate) fn rows() -> Vec<Row> {
             .config("env = { IMP_LIST = \"long-cursor\" }")
             .act(cursors)
             .stopped_by(&["cursor", "seal"]),
+        lists("CAT-15", "lists that go in circles, or forward for ever with nothing new", "IMP_LIST = \"circle\"")
+            .mount("large", Guest::Built("guest_imp"))
+            .config("env = { IMP_LIST = \"large-circle\" }")
+            .mount("empty", Guest::Built("guest_imp"))
+            .config("env = { IMP_LIST = \"endless-empty\" }")
+            .mount("unfit", Guest::Built("guest_imp"))
+            .config("env = { IMP_LIST = \"endless-unfit\" }")
+            .mount("same", Guest::Built("guest_imp"))
+            .config("env = { IMP_LIST = \"endless-same\" }")
+            .mount("trickle", Guest::Built("guest_imp"))
+            .config("env = { IMP_LIST = \"trickle\" }")
+            .settings("list-time = \"20s\"")
+            .keeps(64)
+            .act(barren)
+            .stopped_by(&["cursor"]),
         lists("CAT-04", "the same name again and again", "IMP_LIST = \"duplicates\"")
             .act(|scene| {
                 let all = own(scene, 10);
@@ -216,6 +231,56 @@ fn cursors(scene: &Scene<'_>) -> String {
         refused(scene.line(), cursor);
     }
     "cut, and refused".to_owned()
+}
+
+/// Calls that a good list of that many entries never needs.
+const TOO_MANY: u64 = 400;
+
+/// Lists, searches, and counts the calls that came of it, and the lines on record.
+fn barren(scene: &Scene<'_>) -> String {
+    let base = scene.uri("");
+    let mut pages = 0u64;
+    let (mut params, mut notices) = (json!({}), Vec::new());
+    loop {
+        let id = scene.line().send("resources/list", params);
+        let (page, _) = scene.line().wait(id, Duration::from_secs(60)).expect("a page");
+        let page = page.unwrap_or_else(|error| panic!("{error}"));
+        pages += 1;
+        notices.extend(page["_meta"]["belljar/notices"].as_array().cloned().unwrap_or_default());
+        match &page["nextCursor"] {
+            Value::Null => break,
+            _ if pages >= 20 => panic!("the list has no end"),
+            cursor => params = json!({ "cursor": cursor }),
+        }
+    }
+    let arguments = json!({ "name": "search", "arguments": { "query": "nowhere" } });
+    let id = scene.line().send("tools/call", arguments);
+    scene.line().wait(id, Duration::from_secs(60)).expect("an answer").0.expect("a result");
+    let mut most = 0;
+    for suffix in ["", "large", "empty", "unfit", "same", "trickle"] {
+        let uri = if suffix.is_empty() { base.clone() } else { scene.uri_of(suffix, "") };
+        let name = uri.trim_start_matches("belljar://").trim_end_matches('/').to_owned();
+        let walks = || -> Vec<Value> {
+            let own = |record: &Value| record["mount"] == *name && record["operation"] == "list-resources";
+            scene.site().audit().into_iter().filter(own).collect()
+        };
+        // A record is written a moment after its answer.
+        assert!(crate::tools::within(Duration::from_secs(20), || walks()
+            .iter()
+            .any(|one| one["outcome"] == "bad-output")));
+        let walks = walks();
+        let calls: u64 = walks.iter().map(|walk| walk["calls"].as_u64().unwrap_or(1)).sum();
+        // The search may list once more.
+        assert!(calls <= 2 * TOO_MANY, "{name}: {calls} calls");
+        assert!(walks.len() as u64 <= pages + 1, "{name}: {} lines for {pages} pages and a search", walks.len());
+        let is_own = |notice: &&Value| {
+            notice["mount"] == *name
+                && notice["reason"].as_str().is_some_and(|why| why.starts_with("cut: list-resources"))
+        };
+        assert!(notices.iter().any(|notice| is_own(&notice)), "{name}: {notices:?}");
+        most = most.max(calls);
+    }
+    format!("cut after at most {most} calls, each told")
 }
 
 fn refused(line: &Line, cursor: &str) {

@@ -45,6 +45,7 @@ mod row;
 mod runner;
 mod scene;
 mod sec;
+mod stalled;
 mod table;
 mod tools;
 mod upstreams;
@@ -80,6 +81,7 @@ fn rows() -> Vec<Row> {
         xpl::rows(),
         adv::rows(),
         inf::rows(),
+        stalled::rows(),
         ask::rows(),
         aud::rows(),
     ];

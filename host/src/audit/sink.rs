@@ -154,7 +154,9 @@ impl Sink {
             room: Notify::new(),
         });
         let own = Arc::clone(&queue);
-        std::thread::Builder::new().name("audit".to_owned()).spawn(move || Writer { queue: &own, out }.run(form, lost))?;
+        std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || Writer { queue: &own, out }.run(form, lost))?;
         Ok(Self { owner: Some(Arc::new(Owner(queue))) })
     }
 

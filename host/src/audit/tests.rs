@@ -58,7 +58,8 @@ fn the_page_lists_every_field_and_no_other() {
     }
     fields(&serde_json::from_str(&lost_line(SystemTime::UNIX_EPOCH, 3)).unwrap(), "", &mut written);
     let table = PAGE.split("| field |").nth(1).unwrap().split("\n\n").next().unwrap();
-    let told = table.lines().filter_map(|row| row.strip_prefix("| `")?.split_once('`').map(|(field, _)| field.to_owned()));
+    let told =
+        table.lines().filter_map(|row| row.strip_prefix("| `")?.split_once('`').map(|(field, _)| field.to_owned()));
     assert_eq!(told.collect::<BTreeSet<_>>(), written);
 }
 

@@ -25,7 +25,8 @@ pub(super) fn run(at: &Where, dev: bool, as_json: bool) -> Result<ExitCode, Fail
     let keys = Keys::read(at, &config, Shared::Made)?;
     let wall = wall::raise(&config, &keys, None)?;
     wall.runtime()?.block_on(async {
-        let opened = open::open(config, keys, true, None, None)?;
+        let audit = open::audit(&config, true)?;
+        let opened = open::open(config, keys, audit, None, None)?;
         let snapshot = opened.gateway.loaded().await;
         progress::end();
         if as_json {

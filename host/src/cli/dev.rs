@@ -11,7 +11,7 @@ mod terminal;
 mod tree;
 
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -159,11 +159,14 @@ pub(super) fn run(
     let place = Place { at, is_named: config.is_some(), own, dir };
     let config = Arc::new(place.read()?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut gateway = None;
     let is_good = runtime.block_on(async {
         let mut session = Session::new(place, recipe, config, listener);
-        session.run().await?;
-        Ok::<_, Failure>(session.is_good)
+        let ended = session.run().await;
+        gateway = session.served.as_ref().map(|served| Arc::clone(&served.gateway));
+        ended.map(|()| session.is_good)
     });
+    gateway.iter().for_each(|gateway| gateway.end_calls(END));
     runtime.shutdown_timeout(END);
     Ok(if is_good? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

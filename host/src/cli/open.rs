@@ -243,9 +243,9 @@ pub(super) fn audit(config: &Config, quiet: bool) -> Result<Sink, Failure> {
         Audit::File(path) => {
             let shown = format!(" in \"{}\"", path.display());
             let file = audit_file(path).map_err(|error| match error.raw_os_error() {
-                Some(code) if code == rustix::io::Errno::NXIO.raw_os_error() => {
-                    Failure::Failed(format!("cannot keep the audit record{shown}: nobody reads this FIFO; start its reader first"))
-                }
+                Some(code) if code == rustix::io::Errno::NXIO.raw_os_error() => Failure::Failed(format!(
+                    "cannot keep the audit record{shown}: nobody reads this FIFO; start its reader first"
+                )),
                 _ => fail(shown, error),
             })?;
             Sink::to_writer(file).map_err(|error| fail(String::new(), error))

@@ -1,7 +1,6 @@
 //! Binds the grants of mounts to the bytes of their components, before the second wall stands and before anything of them
 //! is loaded: what has no pin yet gets one now, and loading compares what it loads with what is known here.
 
-use std::io::Write as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -16,6 +16,7 @@ use super::pins::Pinning;
 use super::{Failure, Where, log, open, wall};
 use crate::audit::Sink;
 use crate::config::Config;
+use crate::gateway::Gateway;
 use crate::gateway::consent::Keeper;
 use crate::mcp::Handler;
 use crate::mcp::cursor::Cursors;
@@ -46,9 +47,12 @@ pub(super) fn run(at: &Where, dev: bool, http: Option<SocketAddr>) -> Result<Exi
     live.within.clone_from(&wall.within);
     let audit = open::audit(&config, false)?;
     let runtime = wall.runtime()?;
-    let served = runtime.block_on(serve(config, keys, listener, live, audit.clone()));
+    let gateway = OnceLock::new();
+    let served = runtime.block_on(serve((config, keys), listener, live, (audit.clone(), &gateway)));
+    gateway.get().into_iter().for_each(|gateway: &Arc<Gateway>| gateway.end_calls(END));
     // Ends what is still running, so that its records are written.
     runtime.shutdown_timeout(END);
+    drop(gateway);
     audit.finish(RECORD);
     served.map(|()| ExitCode::SUCCESS)
 }
@@ -70,12 +74,12 @@ pub(super) fn listen(address: SocketAddr) -> Result<StdListener, Failure> {
     bound.and_then(TcpListener::into_std).map_err(fail)
 }
 
+/// `gateway`: where the gateway will stand.
 async fn serve(
-    config: Config,
-    keys: Keys,
+    (config, keys): (Config, Keys),
     listener: Option<StdListener>,
     live: Live,
-    audit: Sink,
+    (audit, gateway): (Sink, &OnceLock<Arc<Gateway>>),
 ) -> Result<(), Failure> {
     tokio::spawn(keep_timers_cheap());
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -90,6 +94,7 @@ async fn serve(
     let has_tools = config.tools;
     let keeper: Arc<dyn Keeper> = live.outside.clone();
     let opened = open::open(config, keys, audit, Some(keeper), Some(live))?;
+    let _ = gateway.set(Arc::clone(&opened.gateway));
     let cursors = Arc::new(Cursors::new(&opened.key));
     match listener {
         None => {

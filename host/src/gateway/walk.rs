@@ -55,8 +55,7 @@ impl Walk {
     pub(super) fn ends_in(&self, mount: &Mount, operation: &Operation, error: ReadError) {
         let mut records = self.records();
         let mut own = records.iter_mut();
-        if let Some(one) =
-            own.find(|one| one.operation == operation.name() && one.mount.as_ref() == Some(&mount.name))
+        if let Some(one) = own.find(|one| one.operation == operation.name() && one.mount.as_ref() == Some(&mount.name))
         {
             one.outcome = Err(error);
         }

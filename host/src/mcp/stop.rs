@@ -2,11 +2,10 @@
 //! refused. Each is answered.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// Shared by all handlers of a server.
 #[derive(Clone, Default)]
@@ -16,25 +15,37 @@ pub(super) struct Stop(Arc<Inner>);
 struct Inner {
     is_closed: AtomicBool,
     stopped: CancellationToken,
-    running: TaskTracker,
+    running: AtomicUsize,
+    /// The last request has ended, after the close.
+    idle: Notify,
+}
+
+/// A request that runs, until it is dropped.
+pub(super) struct Running<'a>(&'a Inner);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if self.0.running.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.is_closed.load(Ordering::SeqCst) {
+            self.0.idle.notify_waiters();
+        }
+    }
 }
 
 impl Stop {
-    /// Counts a request until the token is dropped; none when no more are begun.
-    pub(super) fn begin(&self) -> Option<TaskTrackerToken> {
-        let token = self.0.running.token();
-        (!self.0.is_closed.load(Ordering::SeqCst)).then_some(token)
+    /// Counts a request; none when no more are begun.
+    pub(super) fn begin(&self) -> Option<Running<'_>> {
+        self.0.running.fetch_add(1, Ordering::SeqCst);
+        let running = Running(&self.0);
+        (!self.0.is_closed.load(Ordering::SeqCst)).then_some(running)
     }
 
     /// Lets no further request begin.
     pub(super) fn close(&self) {
         self.0.is_closed.store(true, Ordering::SeqCst);
-        self.0.running.close();
     }
 
     /// Stops all requests that run.
     pub(super) fn stop(&self) {
-        self.close();
         self.0.stopped.cancel();
     }
 
@@ -45,6 +56,12 @@ impl Stop {
 
     /// Waits until no request runs; after [`Stop::close`].
     pub(super) async fn idle(&self) {
-        self.0.running.wait().await;
+        loop {
+            let idle = self.0.idle.notified();
+            if self.0.running.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            idle.await;
+        }
     }
 }

@@ -11,11 +11,12 @@ use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -67,15 +68,25 @@ pub(super) struct Late {
 
 /// The lanes of one sandbox.
 pub(super) struct Lanes {
-    /// Its threads, as many as there are processors. Gone only while this is dropped.
-    slow: Option<Runtime>,
+    slow: Handle,
+    /// Its threads, as many as there are processors. Gone when it was shut.
+    threads: Mutex<Option<Runtime>>,
 }
 
 impl Lanes {
     /// Starts the slow lane.
     pub(super) fn start() -> std::io::Result<Self> {
         let slow = Builder::new_multi_thread().thread_name("slow").on_thread_start(be_nice).enable_all().build()?;
-        Ok(Self { slow: Some(slow) })
+        Ok(Self { slow: slow.handle().clone(), threads: Mutex::new(Some(slow)) })
+    }
+
+    /// Ends the slow lane and every call in it, and waits for its threads, for at most `within`. To be called from outside of
+    /// every runtime, and while the one is still there on which calls begin: their timers are of that one, and looking at a
+    /// timer whose runtime is gone is a panic.
+    pub(super) fn shut(&self, within: Duration) {
+        if let Some(threads) = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            threads.shutdown_timeout(within);
+        }
     }
 
     /// Runs `call`: from here on when it is expected to be short, else in the slow lane. Dropping the future stops it. `late`
@@ -107,12 +118,10 @@ impl Lanes {
                 return outcome;
             }
         }
-        let (Some(slow), Some(mut call)) = (&self.slow, front.call.take()) else {
-            return internal("the lane is closed");
-        };
+        let Some(mut call) = front.call.take() else { return internal("the call is gone") };
         if !progress.thread.is_wanted() {
             let own = Arc::clone(&progress);
-            match Elsewhere(slow.spawn(until_moved(call, own))).join().await {
+            match Elsewhere(self.slow.spawn(until_moved(call, own))).join().await {
                 Ok(Moved::Ended(outcome)) => return *outcome,
                 Ok(Moved::WantsThread(moved)) => call = moved,
                 Err(_) => return internal("the call was stopped"),
@@ -153,8 +162,8 @@ async fn until_moved(call: Caught, progress: Arc<Progress>) -> Moved {
 impl Drop for Lanes {
     fn drop(&mut self) {
         // Waits for nobody: it may be dropped on a thread that must not wait.
-        if let Some(slow) = self.slow.take() {
-            slow.shutdown_background();
+        if let Some(threads) = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            threads.shutdown_background();
         }
     }
 }
@@ -168,9 +177,9 @@ struct Front<'a> {
 impl Drop for Front<'_> {
     fn drop(&mut self) {
         if !Guard::Cancel.is_on()
-            && let (Some(call), Some(slow)) = (self.call.take(), &self.lanes.slow)
+            && let Some(call) = self.call.take()
         {
-            slow.spawn(call);
+            self.lanes.slow.spawn(call);
         }
     }
 }
@@ -211,8 +220,6 @@ fn panicked(panic: &(dyn Any + Send)) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn answer() -> Outcome {

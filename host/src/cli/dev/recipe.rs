@@ -1,6 +1,6 @@
 //! How a project is built: by the command that its language's custom gives it, run as its author would run it.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;

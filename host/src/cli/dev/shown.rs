@@ -26,7 +26,8 @@ pub(super) fn record(record: &Record, catalog: &Catalog) -> String {
         (None, transport) => format!(" ({transport})"),
     };
     let outcome = record.outcome.as_ref().err();
-    let mut out = format!("{}{reference}{by}: ", record.operation);
+    let calls = if record.calls > 1 { format!(", {} calls", record.calls) } else { String::new() };
+    let mut out = format!("{}{reference}{by}{calls}: ", record.operation);
     match (outcome, record.served_from) {
         (None, None) => out.push_str("ok"),
         (None, Some(from)) => {
@@ -122,6 +123,7 @@ mod tests {
             operation: "read",
             reference: Some("months/2".into()),
             served_from: None,
+            calls: 1,
             outcome,
             usage,
             trail,

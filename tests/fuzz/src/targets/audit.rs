@@ -24,6 +24,7 @@ pub(super) fn audit(bytes: &[u8]) {
         operation: "read",
         reference: Some(reference.clone()),
         served_from: None,
+        calls: 1,
         outcome: Err(ReadError::Internal(error.clone())),
         usage: Usage {
             fuel: number,

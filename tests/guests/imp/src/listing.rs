@@ -57,6 +57,18 @@ pub(crate) fn resources(how: &str, cursor: Option<&str>) -> Result<Page> {
         // One entry at a time, and none of them soon; without an end, and with one.
         "drip" => drip(at, usize::MAX),
         "slow" => drip(at, 20),
+        // Forward for ever, and nothing that is new on the way: what cannot be served, what was listed, and now and then an entry.
+        "endless-unfit" => Page::new(["/absolute", "a/../b"].map(entry)).next_cursor((at + 1).to_string()),
+        "endless-same" => Page::new(["count", "ok"].map(entry)).next_cursor((at + 1).to_string()),
+        "trickle" => {
+            let new = (at % 10 == 0).then(|| entry(format!("n/{at}")));
+            Page::new(new).next_cursor((at + 1).to_string())
+        }
+        // Cursors that come round, after a few pages and after many; the entries are new each time.
+        "circle" | "large-circle" => {
+            let length = if how == "circle" { 3 } else { 100 };
+            Page::new([entry(format!("n/{}", nanoseconds()))]).next_cursor(((at + 1) % length).to_string())
+        }
         "echo" => Page::new([entry("ok")]).next_cursor("echo"),
         "long-cursor" => Page::new([entry("ok")]).next_cursor("x".repeat(5000)),
         // One page that is too large to be taken, and one that is not.
