@@ -196,7 +196,12 @@ pub struct Catalog {
 impl Catalog {
     /// An empty one, whose listings count against `budget`.
     pub fn new(budget: Arc<Budget>) -> Self {
-        Self { snapshot: ArcSwap::default(), settled: Sender::new(false), shelves: Shelves::new(budget), gates: Gates::default() }
+        Self {
+            snapshot: ArcSwap::default(),
+            settled: Sender::new(false),
+            shelves: Shelves::new(budget),
+            gates: Gates::default(),
+        }
     }
 
     /// The gates of all mounts, those included that are gone.
