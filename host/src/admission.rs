@@ -216,7 +216,6 @@ pub struct Permit {
 enum Place {
     Turn(Turn),
     Thread(#[expect(dead_code, reason = "held until it is dropped")] (Slot, ThreadPlace)),
-    None,
 }
 
 /// A call that finds out whether what failed fails still. If nobody says how it ended, the next one may try.
@@ -266,7 +265,7 @@ impl Permit {
     pub fn recall(&self) -> Option<Recall> {
         match &*self.place() {
             Place::Turn(turn) => Some(turn.recall()),
-            Place::Thread(_) | Place::None => None,
+            Place::Thread(_) => None,
         }
     }
 
@@ -288,7 +287,7 @@ impl Permit {
         let slot = turn.detach(mount);
         match std::mem::replace(&mut *place, Place::Thread((slot, thread))) {
             Place::Turn(turn) => Ok(Some(Held(turn))),
-            Place::Thread(_) | Place::None => Ok(None),
+            Place::Thread(_) => Ok(None),
         }
     }
 

@@ -23,8 +23,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::admission::{Admission, Who};
 use crate::admission::budget::Budget;
+use crate::admission::{Admission, Who};
 use crate::audit::Sink;
 use crate::catalog::{Catalog, Mount, Snapshot};
 use crate::config::Ask;

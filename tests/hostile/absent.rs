@@ -14,7 +14,7 @@ const CLASSES: &[(&str, usize)] = &[
     ("RES", 9),
     ("LIF", 17),
     ("MCP", 22),
-    ("XPL", 11),
+    ("XPL", 12),
     ("ADV", 10),
     ("INF", 8),
     ("ASK", 4),

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use belljar_tests::Era;
 use serde_json::json;
 
 use crate::expect::{Expect, kind, limit, trap};
@@ -95,6 +96,17 @@ pub(crate) fn rows() -> Vec<Row> {
             .measures()
             .act(share)
             .stopped_by(&["cpu"]),
+        imp(
+            "CPU-08",
+            "eight clients ask without pause for what computes for seconds, of a mount with little of a processor",
+        )
+        .limits("cpu = \"5%\"")
+        .limits(ENDLESS)
+        .time(3_000)
+        .way(Way::Http)
+        .measures()
+        .act(small_share)
+        .stopped_by(&["cpu"]),
         imp("CPU-09", "a provider asks without pause whether something has come")
             .time(400)
             .limits(ENDLESS)
@@ -206,6 +218,34 @@ fn share(scene: &Scene<'_>) -> String {
     }
     assert!(refused > 0, "all {ran} calls ran");
     format!("{ran} calls ran, {refused} busy")
+}
+
+/// What the records say that the mount computed: its share of the time, what it had saved, and one call more.
+fn small_share(scene: &Scene<'_>) -> String {
+    const TIME: Duration = Duration::from_secs(14);
+    let (server, began) = (scene.server(), Instant::now());
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            scope.spawn(move || {
+                let mut client = server.client(Era::Modern);
+                while began.elapsed() < TIME {
+                    client.read(&scene.uri(&format!("spin/{n}"))).expect_err("it has no end");
+                }
+            });
+        }
+    });
+    let lasted = began.elapsed();
+    // The last records come when their calls have been dropped.
+    std::thread::sleep(Duration::from_millis(200));
+    let (records, own) = (scene.site().audit(), scene.name(""));
+    let of_mount = records.iter().filter(|record| record["mount"] == own.as_str());
+    let used: u64 = of_mount.filter_map(|record| record["usage"]["cpu_micros"].as_u64()).sum();
+    let used = Duration::from_micros(used);
+    // Ten seconds of savings, one call of three, and a step of each of the others.
+    let most = (lasted + Duration::from_secs(10)).mul_f64(0.05) + Duration::from_secs(3) + Duration::from_millis(400);
+    let told = format!("{used:.1?} of a processor in {lasted:.1?}");
+    assert!(used <= most, "{told}; at most {most:.1?}");
+    told
 }
 
 /// A thousand at once: two run, some wait, the rest is told so.

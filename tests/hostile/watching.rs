@@ -79,6 +79,23 @@ pub(crate) fn rows() -> Vec<Row> {
             .config("fs = { \"/\" = \"watched\" }")
             .act(lies)
             .stopped(Stops::Structure("each mount is looked at by a task of its own, in calls like any other")),
+        imp(
+            "MCP-31",
+            "a client watches what crashes its provider or hangs, and completes so, beside others of the same mount",
+        )
+        .config("env = { IMP_COMPLETE = \"picky\", IMP_TEMPLATES = \"verbs\" }")
+        .settings("[watch]\npoll = \"100ms\"")
+        .limits("cpu = \"400%\"")
+        .way(Way::Http)
+        .time(500)
+        .keeps(64)
+        .act(silencing)
+        .stopped_by(&["suspects"]),
+        bare("MCP-32", "a client calls tools and completes as fast as it is answered")
+            .settings("[callers]\nrate = 5\nburst = 20")
+            .way(Way::Http)
+            .act(too_often)
+            .stopped_by(&["callers"]),
         imp("CAT-11", "a list that is another one at each call")
             .config(changing)
             .mount("two", Guest::Built("guest_imp"))
@@ -277,6 +294,74 @@ fn lies(scene: &Scene<'_>) -> String {
     let most = usize::try_from(began.elapsed().as_millis() / 80).expect("a number") + 2;
     assert!((1..=most).contains(&changing), "told {changing} times of what always changes");
     format!("the file told within {} ms each time; what always changes, {changing} times", worst.as_millis())
+}
+
+/// One client watches forty references that crash the provider when it tells their revisions, and one that hangs. What another
+/// client watches changes all the time, and it is told again and again.
+fn silencing(scene: &Scene<'_>) -> String {
+    let server = scene.server();
+    let (bad, good) = (server.wire(Era::Modern), server.wire(Era::Modern));
+    let mut uris: Vec<String> = (0..40).map(|n| scene.uri(&format!("count-trap/{n}"))).collect();
+    // What the other one watches as well is not lost in its company.
+    uris.extend([scene.uri("spin"), scene.uri("sleep/60000"), scene.uri("tick/both")]);
+    let silencing = listen_through(&bad, &uris, false);
+    let own = [scene.uri("tick/own"), scene.uri("tick/both")];
+    let events = listen_through(&good, &own, false);
+    let mut told = HashMap::<String, usize>::new();
+    let began = Instant::now();
+    while own.iter().any(|uri| told.get(uri).is_none_or(|times| *times < 4)) {
+        assert!(began.elapsed() < TOLD * 4, "it is not told of what changes all the time: {told:?}");
+        if let Some(message) = events.next(Duration::from_secs(1)) {
+            let uri = message["params"]["uri"].as_str().unwrap_or_else(|| panic!("{message}")).to_owned();
+            assert!(own.contains(&uri), "{message}");
+            *told.entry(uri).or_default() += 1;
+        }
+    }
+    drop(silencing);
+    let complete = |client: &mut Client<Http>, value: &str| {
+        let template = json!({ "type": "ref/resource", "uri": scene.uri("text/{length}") });
+        client.request(
+            "completion/complete",
+            json!({ "ref": template, "argument": { "name": "length", "value": value } }),
+        )
+    };
+    let (mut one, mut other) = (server.client(Era::Older), server.client(Era::Older));
+    for _ in 0..5 {
+        complete(&mut one, "crash").expect_err("it crashes");
+    }
+    let fine = complete(&mut other, "12").unwrap_or_else(|error| panic!("completion is stopped for all: {error}"));
+    assert!(fine["completion"]["values"].as_array().is_some_and(|values| !values.is_empty()), "{fine}");
+    format!("told {} times, and completed", told.values().sum::<usize>())
+}
+
+/// A client is let in so often and then told when to come again; another one, and whoever does so, is let in.
+fn too_often(scene: &Scene<'_>) -> String {
+    let server = scene.server();
+    let (mut one, mut other) = (server.client(Era::Older), server.client(Era::Older));
+    let mut told = Vec::new();
+    for method in ["tools/call", "completion/complete"] {
+        let params = match method {
+            "tools/call" => json!({ "name": "list_resources", "arguments": {} }),
+            _ => json!({
+                "ref": { "type": "ref/resource", "uri": "belljar://witness/template/{id}/data" },
+                "argument": { "name": "id", "value": "" }
+            }),
+        };
+        let busy = |answer: Result<Value, belljar_tests::RpcError>| match answer {
+            Ok(result) => result.pointer("/structuredContent/error").filter(|error| error["kind"] == "busy").cloned(),
+            Err(error) if kind(&error) == "busy" => Some(json!({ "message": error.message })),
+            Err(_) => None,
+        };
+        // It is let in again each second; on whatever machine, a thousand times are asked faster than that.
+        let refusal = (0..1000).find_map(|_| busy(one.request(method, params.clone())));
+        let refusal = refusal.unwrap_or_else(|| panic!("{method}: a thousand times, and never refused"));
+        let message = refusal["message"].as_str().unwrap_or_default();
+        assert!(message.contains("come again in "), "{refusal}");
+        assert_eq!(busy(other.request(method, params.clone())), None, "{method}: another client is refused");
+        assert!(within(TOLD, || busy(one.request(method, params.clone())).is_none()), "{method}: never let in again");
+        told.push(message.to_owned());
+    }
+    told.swap_remove(0)
 }
 
 /// A stream of changes, also of the list where `lists` says so, of which the first may come at once.

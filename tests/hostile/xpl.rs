@@ -20,27 +20,10 @@ pub(crate) fn rows() -> Vec<Row> {
     vec![
         spinners(),
         imp("XPL-02", "one mount is asked for more at once than the host has places for calls")
-            .time(3_000)
+            .time(600_000)
             .limits("concurrency = 32\nqueue = \"200ms\"")
             .way(Way::Stdio)
-            .act(|scene| {
-                let ids: Vec<u64> = (0..300).map(|n| scene.begin(&format!("sleep/{}", 2500 + n))).collect();
-                let began = Instant::now();
-                // The witness is read all along; here, that it finds a place at once.
-                for _ in 0..20 {
-                    let answer = scene.read_uri("belljar://witness/static-text");
-                    assert!(text(&answer).is_some(), "{answer:?}");
-                }
-                assert!(began.elapsed() < Duration::from_secs(2), "the witness took {:?}", began.elapsed());
-                let mut ran = 0;
-                for id in ids {
-                    let answer = scene.wait(id);
-                    ran += u32::from(answer.is_ok());
-                    assert!(answer.as_ref().err().is_none_or(|error| kind(error) == "busy"), "{answer:?}");
-                }
-                assert!(ran <= 16, "{ran} of one mount ran at once, of 32 places");
-                format!("{ran} run, the rest busy")
-            })
+            .act(full_house)
             .stopped_by(&["concurrency"]),
         imp("XPL-03", "the process is stopped for a second while a provider computes")
             .time(700)
@@ -137,7 +120,91 @@ pub(crate) fn rows() -> Vec<Row> {
             })
             .stopped(Stops::Structure("names are judged byte by byte, and JSON is read to a depth of 128")),
         crawlers(),
+        sleepers(),
     ]
+}
+
+/// How long a state is waited for that comes at once on an idle machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Three hundred reads that end when they are withdrawn: half of all places are taken by them, and the witness has a place
+/// while they are.
+fn full_house(scene: &Scene<'_>) -> String {
+    let line = scene.line();
+    let mut running: Vec<u64> = (0..300).map(|n| scene.begin(&format!("sleep/{}", 500_000 + n))).collect();
+    let began = Instant::now();
+    while running.len() > 16 && began.elapsed() < PATIENCE {
+        running.retain(|id| match line.wait(*id, Duration::from_millis(1)) {
+            None => true,
+            Some((answer, _)) => {
+                assert!(answer.as_ref().is_err_and(|error| kind(error) == "busy"), "{answer:?}");
+                false
+            }
+        });
+    }
+    assert!(running.len() <= 16, "{} of one mount ran at once, of 32 places", running.len());
+    for _ in 0..20 {
+        let answer = scene.read_uri("belljar://witness/static-text");
+        assert!(text(&answer).is_some(), "{answer:?}");
+    }
+    running.iter().for_each(|id| line.cancel(*id));
+    format!("{} run, the rest busy", running.len())
+}
+
+/// Twelve mounts that answer at once until all of them sleep, where there are turns for eight calls.
+fn sleepers() -> Row {
+    let limits = "concurrency = 4";
+    let mut row = imp("XPL-12", "twelve mounts that were quick go to sleep together, again and again")
+        .settings("calls = 8")
+        .time(4_000)
+        .limits(limits);
+    for suffix in SLEEPERS {
+        row = row.mount(suffix, Guest::Built("guest_imp")).limits(limits);
+    }
+    row.act(asleep).stopped_by(&["turns"])
+}
+
+/// The mounts of that row beside the first.
+const SLEEPERS: [&str; 11] = ["b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+
+/// Whoever has no turn gets one before those who sleep have ended: what the witness gets is judged with every row, here
+/// that it never waits until a sleeper's time is over.
+fn asleep(scene: &Scene<'_>) -> String {
+    let all: Vec<&str> = [""].into_iter().chain(SLEEPERS).collect();
+    let (mut worst, mut reads) = (Duration::ZERO, 0);
+    for round in 0..2 {
+        for suffix in &all {
+            for n in 0..8 {
+                let answer = scene.read_uri(&scene.uri_of(suffix, &format!("ok/{round}/{n}")));
+                assert_eq!(text(&answer), Some("fine"), "{answer:?}");
+            }
+        }
+        let sleep = |suffix: &&str, n: usize| {
+            let uri = scene.uri_of(suffix, &format!("sleep/{}", 60_000 + round * 100 + n));
+            scene.send("resources/read", json!({ "uri": uri }))
+        };
+        // As many as find a place, of each mount, and more that wait for one.
+        let ids: Vec<u64> =
+            (0..6).flat_map(|n| all.iter().map(move |suffix| (suffix, n))).map(|(s, n)| sleep(s, n)).collect();
+        let mut waiting = ids;
+        let began = Instant::now();
+        while !waiting.is_empty() {
+            assert!(began.elapsed() < PATIENCE, "{} sleepers are never answered", waiting.len());
+            let asked = Instant::now();
+            let answer = scene.read_uri("belljar://witness/static-text");
+            assert!(text(&answer).is_some(), "{answer:?}");
+            (worst, reads) = (worst.max(asked.elapsed()), reads + 1);
+            waiting.retain(|id| match scene.line().wait(*id, Duration::from_millis(1)) {
+                None => true,
+                Some((answer, _)) => {
+                    assert!(answer.as_ref().is_err_and(|error| ["busy", "limit"].contains(&kind(error))), "{answer:?}");
+                    false
+                }
+            });
+        }
+    }
+    assert!(worst < scene.row.time, "a read of the witness took {worst:?}, as long as those who sleep may");
+    format!("{reads} reads of the witness among sleepers, the slowest {} ms", worst.as_millis())
 }
 
 /// Sixteen mounts that compute in calls of 250 ms, and a witness that is read as fast as it answers.

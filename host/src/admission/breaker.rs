@@ -146,7 +146,11 @@ mod tests {
         assert_eq!(breaker.check(&"good", now, TIME), Standing::Closed, "something else");
         now += PATIENCE.first;
         assert_eq!(breaker.check(&"bad", now, TIME), Standing::Trial, "one tries");
-        assert_eq!(breaker.check(&"bad", now, TIME), Standing::Open(3, 3, TIME), "the others wait for what comes of it");
+        assert_eq!(
+            breaker.check(&"bad", now, TIME),
+            Standing::Open(3, 3, TIME),
+            "the others wait for what comes of it"
+        );
         breaker.withdrawn(&"bad", now);
         assert_eq!(breaker.check(&"bad", now, TIME), Standing::Trial, "a trial that was withdrawn says nothing");
         assert_eq!(breaker.failed("bad", 4, now), Some(PATIENCE.first * 2));

@@ -55,7 +55,10 @@ impl Operations {
             Operation::Read { reference } => of(&[reference]),
             Operation::Complete(asked) => {
                 let resolved = asked.resolved.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
-                of(&[asked.template.as_str(), &asked.name, &asked.value].into_iter().chain(resolved).collect::<Vec<_>>())
+                of(&[asked.template.as_str(), &asked.name, &asked.value]
+                    .into_iter()
+                    .chain(resolved)
+                    .collect::<Vec<_>>())
             }
             Operation::Revisions { references } => match references.as_slice() {
                 [one] => of(&[one]),

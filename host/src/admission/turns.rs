@@ -267,9 +267,10 @@ impl Turns {
                 self.may_take(state, &line.mount, is_read, now).then_some(waiter)
             };
             let first = |line: &Line| line.waiters.front().map_or(u64::MAX, |waiter| waiter.number);
-            let ready = state.lines.iter().filter_map(|(key, line)| {
-                Some((get(&line.mount.counts.turns), first(line), *key, next(line)?))
-            });
+            let ready = state
+                .lines
+                .iter()
+                .filter_map(|(key, line)| Some((get(&line.mount.counts.turns), first(line), *key, next(line)?)));
             let Some((_, _, key, at)) = ready.min() else { return };
             let Some(line) = state.lines.get_mut(&key) else { return };
             let (mount, waiter) = (Arc::clone(&line.mount), line.waiters.remove(at));

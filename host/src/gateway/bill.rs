@@ -59,3 +59,63 @@ impl Drop for Bill {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::Mutex;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::admission::effort::thread_time;
+    use crate::admission::{Admission, budget::Budget};
+    use crate::model::{Caller, Limits, MountName, Operation, Trail, Usage};
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn work_for_an_answer_is_on_record_and_owed_by_its_mount() {
+        let written = Written::default();
+        let audit = Arc::new(Sink::to_writer(written.clone()).unwrap());
+        let limits = Limits { cpu: 1, queue: Duration::from_millis(1), ..Limits::default() };
+        let mount = Arc::new(Mount::plain(MountName::new("m").unwrap(), "belljar://m/", limits));
+        let usage = Usage { cpu: Duration::from_micros(5), ..Usage::default() };
+        let record = Record {
+            at: SystemTime::now(),
+            caller: Caller::default(),
+            mount: None,
+            digest: None,
+            operation: "read",
+            reference: None,
+            served_from: None,
+            outcome: Ok(()),
+            usage,
+            trail: Trail::default(),
+            consent: <_>::default(),
+        };
+        let mut bill = Bill::new(&audit, &mount, Some(record));
+        // More than a hundredth of a processor over ten seconds.
+        let work = Duration::from_millis(120);
+        bill.charge(1 << 20, || {
+            let before = thread_time();
+            while thread_time() - before < work {}
+        });
+        let admission = Admission::new(1, Budget::new(1 << 30));
+        assert!(admission.admit(&mount.gate, &Operation::Describe, None).await.is_err(), "the mount does not owe it");
+        assert!(written.0.lock().unwrap().is_empty(), "it is not over");
+        drop((bill, audit));
+        let line: serde_json::Value = serde_json::from_slice(&written.0.lock().unwrap()).unwrap();
+        assert!(line["usage"]["cpu_micros"].as_u64().unwrap() >= 120_005, "{line}");
+    }
+}

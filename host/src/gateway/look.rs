@@ -48,7 +48,9 @@ enum Asked {
     /// It says nothing about the resources.
     NoTurn,
     /// It crashed; at a limit, fewer may fit.
-    Crashed { at_limit: bool },
+    Crashed {
+        at_limit: bool,
+    },
 }
 
 /// The resources of one watcher.
@@ -60,10 +62,7 @@ struct Part {
 
 /// Whether an answer says that asking crashed the provider.
 fn is_crash(error: &ReadError) -> bool {
-    matches!(
-        error,
-        ReadError::Trapped(_) | ReadError::Exhausted(_) | ReadError::BadOutput(_) | ReadError::Again { .. }
-    )
+    matches!(error, ReadError::Trapped(_) | ReadError::Exhausted(_) | ReadError::BadOutput(_) | ReadError::Again { .. })
 }
 
 /// By watcher; those first of whom nothing is suspect.

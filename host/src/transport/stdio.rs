@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcError, JsonRpcNotification, RequestId};
+use rmcp::model::{
+    ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcError, JsonRpcNotification, RequestId,
+};
 use rmcp::service::{Peer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};

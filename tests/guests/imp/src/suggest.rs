@@ -29,6 +29,8 @@ pub(crate) fn complete(how: &str, template: &str, argument: &Argument, resolved:
         "twice" => Suggestions::new(["twice", "twice", "twice"]),
         // What it was asked, so that a test can see it.
         "echo" => Suggestions::new([format!("{template} {argument:?} {resolved:?}")]),
+        // It crashes at one value, and at no other.
+        "picky" if argument.value == "crash" => burn::trap(),
         _ => honest(template, argument, resolved)?,
     })
 }
