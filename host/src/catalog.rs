@@ -129,9 +129,7 @@ impl Snapshot {
         match self.owner(&uri) {
             Owner::Mount(owner) if owner.name == mount.name && owner.base == mount.base => Ok(uri),
             _ if !Guard::Namespace.is_on() => Ok(uri),
-            Owner::Mount(owner) => {
-                Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), owner.name))
-            }
+            Owner::Mount(owner) => Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), owner.name)),
             Owner::Quarantined(one) => {
                 Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), one.name))
             }
@@ -268,7 +266,12 @@ pub struct Catalog {
 impl Catalog {
     /// An empty one, whose listings count against `budget`.
     pub fn new(budget: Arc<Budget>) -> Self {
-        Self { snapshot: ArcSwap::default(), settled: Sender::new(false), read: AtomicU64::new(0), shelves: Shelves::new(budget) }
+        Self {
+            snapshot: ArcSwap::default(),
+            settled: Sender::new(false),
+            read: AtomicU64::new(0),
+            shelves: Shelves::new(budget),
+        }
     }
 
     /// The memory of listings.

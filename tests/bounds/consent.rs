@@ -406,7 +406,10 @@ fn the_configuration_says_what_is_wrong_with_it() {
             "fs = { \"/n\" = { path = \"notes\", ask = true } }",
             "mounts.imp.fs: it is asked for first, and this mount asks nobody; add  ask = true  to [mounts.imp]",
         ),
-        ("ask = true\ncache-scope = \"public\"", "mounts.imp.cache-scope = \"public\": what a person allowed for one read is not for others"),
+        (
+            "ask = true\ncache-scope = \"public\"",
+            "mounts.imp.cache-scope = \"public\": what a person allowed for one read is not for others",
+        ),
         ("ask = \"persist\"\ncache-scope = \"public\"", "remove  cache-scope  or  ask  from [mounts.imp]"),
         ("ask = true\nfs = { \"/n\" = { path = \"nowhere\", ask = true } }", "\"nowhere\": there is none"),
         ("ask = true\nfs = { \"/n\" = { path = \"plugins\", ask = true } }", "belljar's own"),

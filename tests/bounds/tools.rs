@@ -315,7 +315,8 @@ fn what_is_listed_is_what_everyone_is_told() {
         }
         let repeated = json!({ "cursor": cursor, "mount": "imp", "limit": 1 });
         assert_eq!(uris(&ask(&mut client, "list_resources", repeated)["resources"]), ["belljar://imp/n/1"]);
-        let error = client.request("tools/list", json!({ "cursor": cursor })).expect_err("a cursor of no list of tools");
+        let error =
+            client.request("tools/list", json!({ "cursor": cursor })).expect_err("a cursor of no list of tools");
         assert_eq!((error.code, kind(&error)), (-32602, "bad-cursor"), "{error}");
     }
 }

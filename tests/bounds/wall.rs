@@ -126,6 +126,7 @@ fn besieged(wall: &str) -> Besieged {
         format!("open {}", path("kept/state/belljar/key")),
         format!("write {}", path("kept/cache/belljar/planted")),
         format!("knock {}", path("home/bus")),
+        "listen anywhere".to_owned(),
         "share memory".to_owned(),
         "peek itself".to_owned(),
         format!("connect {port}"),
@@ -138,6 +139,13 @@ fn besieged(wall: &str) -> Besieged {
     if has_attributes {
         needless.push(format!("xattr {}", path("granted/sub/file")));
         needless.push(format!("unxattr {}", path("home/.ssh/id")));
+    }
+    let kernel = |setting: &str| fs::read_to_string(format!("/proc/sys/net/{setting}")).unwrap_or_default();
+    if kernel("mptcp/enabled").trim() == "1" {
+        needless.push(format!("round {port}"));
+    }
+    if kernel("ipv4/tcp_fastopen").trim().parse().is_ok_and(|bits: u32| bits & 1 == 1) {
+        needless.push(format!("hasty {port}"));
     }
     let lines: Vec<_> = needed.iter().chain(&needless).map(String::as_str).collect();
     site.env("LD_PRELOAD", probe());
@@ -251,7 +259,8 @@ fn every_thread_is_inside_and_leaves_no_core() {
 fn child_of(process: u32, verb: &str) -> u32 {
     let children = fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
     let children = children.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    let all: Vec<u32> = children.flat_map(|ids| ids.split(' ').filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect();
+    let all: Vec<u32> =
+        children.flat_map(|ids| ids.split(' ').filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect();
     let is_it = |id: &u32| {
         let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
         line.split(|byte| *byte == 0).nth(1) == Some(verb.as_bytes())

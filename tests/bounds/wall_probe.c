@@ -60,6 +60,35 @@ static int knock(const char *path) {
     return error;
 }
 
+/* TCP over several paths, for which Landlock has no rule. */
+static int round_about(const char *port) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(atoi(port)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 262);
+    if (fd < 0) return errno;
+    int error = connect(fd, (struct sockaddr *)&to, sizeof to) == 0 ? 0 : errno;
+    close(fd);
+    return error;
+}
+
+/* A connection that begins with its first byte. */
+static int hasty(const char *port) {
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(atoi(port)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return errno;
+    int error = sendto(fd, "x", 1, MSG_FASTOPEN, (struct sockaddr *)&to, sizeof to) == 1 ? 0 : errno;
+    close(fd);
+    return error;
+}
+
+/* Listening at whatever port there is, without binding one. */
+static int listening(void) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return errno;
+    int error = listen(fd, 1) == 0 ? 0 : errno;
+    close(fd);
+    return error;
+}
+
 /* Memory that any process of the user may attach. */
 static int shared(void) {
     int id = shmget(IPC_PRIVATE, 4096, 0600);
@@ -97,6 +126,9 @@ static int tried(char *verb, char *what) {
     if (!strcmp(verb, "xattr")) return setxattr(what, "user.belljar", "x", 1, 0) == 0 ? 0 : errno;
     if (!strcmp(verb, "unxattr")) return removexattr(what, "user.was") == 0 ? 0 : errno;
     if (!strcmp(verb, "knock")) return knock(what);
+    if (!strcmp(verb, "round")) return round_about(what);
+    if (!strcmp(verb, "hasty")) return hasty(what);
+    if (!strcmp(verb, "listen")) return listening();
     if (!strcmp(verb, "share")) return shared();
     if (!strcmp(verb, "peek")) return peek();
     if (!strcmp(verb, "signal")) return kill(atoi(what), 0) == 0 ? 0 : errno;

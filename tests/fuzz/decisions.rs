@@ -158,7 +158,9 @@ fn fitting(rule: &Rule, target: &Target, address: Option<IpAddr>) -> Verdict {
         Err(Unfit::Query) => Verdict::Query,
         Err(Unfit::Credential) => panic!("no header was given"),
         Ok(()) if address.is_some_and(|address| !rule.reaches(address, &target.origin.host)) => Verdict::Address,
-        Ok(()) if address.is_some_and(|address| is_own(address, target.origin.port)) && !rule.own_ports() => Verdict::Own,
+        Ok(()) if address.is_some_and(|address| is_own(address, target.origin.port)) && !rule.own_ports() => {
+            Verdict::Own
+        }
         Ok(()) => Verdict::Allow,
     }
 }

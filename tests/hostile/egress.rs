@@ -532,7 +532,8 @@ fn own() -> Vec<Row> {
                 std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
             let config = std::fs::read_to_string(scene.site().path("belljar.toml")).expect("a configuration");
             let table = format!("[mounts.{}]", scene.name(""));
-            let places = OWN.map(|host| format!("{{ origin = \"http://{host}:{port}\", methods = [\"GET\", \"POST\"] }}"));
+            let places =
+                OWN.map(|host| format!("{{ origin = \"http://{host}:{port}\", methods = [\"GET\", \"POST\"] }}"));
             let granted = format!("{table}\nhttp = [{}]", places.join(", "));
             scene.site().config(&config.replace(&table, &granted));
             let command = scene.stage.command(&["serve", "--http", &format!("127.0.0.1:{port}")], "");

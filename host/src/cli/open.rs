@@ -11,9 +11,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::SignalKind;
 
 use super::compiler::Subprocess;
+use super::keys::{self, Keys};
 use super::live::Live;
 use super::pins::{self, Pinning};
-use super::keys::{self, Keys};
 use super::{Failure, Where, store};
 use crate::admission::Admission;
 use crate::admission::budget::Budget;
