@@ -131,9 +131,7 @@ impl Snapshot {
         match self.owner(&uri) {
             Owner::Mount(owner) if owner.name == mount.name && owner.base == mount.base => Ok(uri),
             _ if !Guard::Namespace.is_on() => Ok(uri),
-            Owner::Mount(owner) => {
-                Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), owner.name))
-            }
+            Owner::Mount(owner) => Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), owner.name)),
             Owner::Quarantined(one) => {
                 Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), one.name))
             }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::place::{assert_clean, kind, said, site};
 
 const INVALID_PARAMS: i64 = -32602;
+const MISSING_CAPABILITY: i64 = -32021;
 
 /// The mount `imp` may ask, and holds `/notes`, for which it must, with the file `plan`, whose text is `the plan`.
 fn notes(ask: &str) -> Site {
@@ -118,6 +119,15 @@ pub(crate) fn denial(answer: Result<Value, RpcError>) -> RpcError {
     error
 }
 
+/// The denial of a client of 2026-07-28 that cannot be asked: it says what it would take.
+fn unasked(answer: Result<Value, RpcError>) -> RpcError {
+    let error = answer.expect_err("a denial");
+    assert_eq!((error.code, kind(&error)), (MISSING_CAPABILITY, "denied"), "{error}");
+    assert_eq!(error.data["requiredCapabilities"], json!({ "elicitation": { "form": {} } }), "{error}");
+    assert!(error.data["hint"].as_str().is_some_and(|hint| hint.contains("[mounts.imp]")), "{error}");
+    error
+}
+
 /// An answer that does not count.
 fn refused(answer: Result<Value, RpcError>, why: &str) {
     let error = answer.err().unwrap_or_else(|| panic!("it counts: {why}"));
@@ -181,7 +191,7 @@ fn whoever_refuses_gets_the_ordinary_denial_and_is_left_alone() {
     ] {
         let site = notes("true");
         let mut client = site.stdio(Era::Modern);
-        let ordinary = denial(client.read(&plan()));
+        let ordinary = denial(site.stdio(Era::Older).read(&plan()));
         let question = asked(&mut client, &plan());
         let error = denial(ask(&mut client, answer(&plan(), &question.state, refusal)));
         assert_eq!(error, ordinary, "what everyone gets who cannot be asked");
@@ -218,7 +228,7 @@ fn nobody_is_asked_who_cannot_answer_and_no_mount_asks_that_may_not() {
     denial(ask(&mut older, claims));
     let mut client = site.stdio(Era::Modern);
     for capabilities in [json!({}), json!({ "elicitation": { "url": {} } }), json!({ "sampling": {}, "roots": {} })] {
-        denial(ask(&mut client, json!({ "uri": plan(), "_meta": able(capabilities) })));
+        unasked(ask(&mut client, json!({ "uri": plan(), "_meta": able(capabilities) })));
     }
     let form = json!({ "uri": plan(), "_meta": able(json!({ "elicitation": { "form": {}, "url": {} } })) });
     question(&ask(&mut client, form).unwrap());
@@ -312,7 +322,13 @@ fn an_answer_that_is_none_is_told_what_was_expected() {
     without["requestState"] = json!(state);
     let mut other_key = without.clone();
     other_key["inputResponses"] = json!({ "other": chosen("once") });
-    let mut all = vec![without, other_key];
+    // What is missing is asked for again, as often as it is missing.
+    for missing in [without, other_key] {
+        let again = question(&ask(&mut client, missing).unwrap());
+        assert_eq!(again.state, state, "the same question");
+        assert!(again.message.contains("\"/notes\""), "{}", again.message);
+    }
+    let mut all = Vec::new();
     for none in [
         chosen("yes"),
         chosen(""),
@@ -374,7 +390,7 @@ fn what_was_allowed_for_one_call_is_not_there_for_another() {
         assert_eq!(text(&ask(&mut client, once).unwrap()), "the plan");
         others.into_iter().flat_map(|other| other.join().unwrap()).collect::<Vec<_>>()
     });
-    others.into_iter().for_each(|other| drop(denial(other)));
+    others.into_iter().for_each(|other| drop(unasked(other)));
 }
 
 #[test]
@@ -390,6 +406,11 @@ fn the_configuration_says_what_is_wrong_with_it() {
             "fs = { \"/n\" = { path = \"notes\", ask = true } }",
             "mounts.imp.fs: it is asked for first, and this mount asks nobody; add  ask = true  to [mounts.imp]",
         ),
+        (
+            "ask = true\ncache-scope = \"public\"",
+            "mounts.imp.cache-scope = \"public\": what a person allowed for one read is not for others",
+        ),
+        ("ask = \"persist\"\ncache-scope = \"public\"", "remove  cache-scope  or  ask  from [mounts.imp]"),
         ("ask = true\nfs = { \"/n\" = { path = \"nowhere\", ask = true } }", "\"nowhere\": there is none"),
         ("ask = true\nfs = { \"/n\" = { path = \"plugins\", ask = true } }", "belljar's own"),
     ] {
@@ -430,10 +451,15 @@ fn read_at_terminal(site: &Site, uri: &str, typed: &str) -> (Option<i32>, String
 #[test]
 fn whoever_types_a_read_at_a_terminal_is_asked_there() {
     let site = notes("true");
-    let (code, printed, shown) = read_at_terminal(&site, &plan(), "once\n");
-    assert_eq!((code, printed.as_str()), (Some(0), "the plan"), "{shown}");
-    assert!(shown.contains("wants to read the directory") && shown.contains("[once, deny]"), "{shown}");
-    for no in ["deny\n", "\n", "always\n", "yes\n", "\u{4}"] {
+    let place = site.path("notes").canonicalize().unwrap();
+    for yes in ["once\n", "o\n", "YES\n", "what?\n\ny\n"] {
+        let (code, printed, shown) = read_at_terminal(&site, &plan(), yes);
+        assert_eq!((code, printed.as_str()), (Some(0), "the plan"), "{yes:?}: {shown}");
+        assert!(shown.contains("wants to read the directory") && shown.contains("[once, deny]"), "{shown}");
+        assert!(shown.contains(&format!("On this machine that is \"{}\".", place.display())), "{shown}");
+        assert_eq!(shown.matches("That is no answer").count(), yes.lines().count() - 1, "{shown}");
+    }
+    for no in ["deny\n", "no\n", "\nd\n", "always\nn\n", "\u{4}"] {
         let (code, printed, shown) = read_at_terminal(&site, &plan(), no);
         assert_eq!((code, printed.as_str()), (Some(1), ""), "{no:?}: {shown}");
         assert!(shown.contains("denied") && shown.contains("[mounts.imp]"), "{no:?}: {shown}");
@@ -492,7 +518,7 @@ fn always_that_cannot_be_written_is_once() {
     let result = ask(&mut client, answer(&plan(), &question.state, chosen("always"))).unwrap();
     assert_eq!(text(&result), "the plan");
     assert_eq!(std::fs::read_to_string(site.path("belljar.toml")).unwrap(), changed);
-    denial(client.read(&plan()));
+    unasked(client.read(&plan()));
     let log = client.close().stderr;
     assert!(log.contains("no longer says  ask = \"persist\""), "{log}");
 }

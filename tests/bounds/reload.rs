@@ -180,12 +180,54 @@ fn grants_are_given_and_taken_while_it_serves() {
         said(&output)
     };
     let words = run(&["grant", "imp", "--env", "WORD=first", "--yes"]);
-    assert!(words.contains("a belljar that runs takes it over"), "{words}");
-    becomes(&mut client, uri, "[(\"WORD\", \"first\")]");
+    // The commands come back when it is so, and say who serves it.
+    let pid = client.wire().process.id();
+    let told = format!("Saved. The running server (pid {pid}) uses it from the next call on.");
+    assert!(words.contains(&told), "{words}");
+    assert_eq!(read(&mut client, uri), "[(\"WORD\", \"first\")]");
     run(&["grant", "imp", "--env", "WORD=second", "--yes"]);
-    becomes(&mut client, uri, "[(\"WORD\", \"second\")]");
-    run(&["revoke", "imp", "--env", "WORD", "--yes"]);
-    becomes(&mut client, uri, &without);
+    assert_eq!(read(&mut client, uri), "[(\"WORD\", \"second\")]");
+    let words = run(&["revoke", "imp", "--env", "WORD", "--yes"]);
+    assert!(words.contains(&told), "{words}");
+    assert_eq!(read(&mut client, uri), without);
+    client.close();
+    let words = run(&["grant", "imp", "--env", "WORD=third", "--yes"]);
+    assert!(words.contains("\nSaved.\n"), "nobody serves it: {words}");
+}
+
+#[test]
+fn a_grant_that_takes_a_restart_says_so_to_the_operator_and_to_the_client() {
+    let site = site("[mounts.notes]\ncomponent = \"files.wasm\"\nfs = { \"/a\" = \"a\" }\n");
+    site.write("a/one.md", "one");
+    site.write("b/two.md", "two");
+    let mut client = serve(&site);
+    let uri = client.uris().into_iter().find(|uri| uri.starts_with("belljar://notes/")).unwrap();
+    assert_eq!(read(&mut client, &uri), "one");
+    let words = said(&site.run(&["grant", "notes", "--fs", "/b=b", "--yes"]));
+    assert!(words.contains("does not use it: its grant of") && words.contains("restart belljar"), "{words}");
+    assert_eq!(read(&mut client, &uri), "one", "it goes on as it was");
+    let words = said(&site.run(&["revoke", "notes", "--fs", "/a", "--yes"]));
+    assert!(words.contains("needs a restart"), "{words}");
+}
+
+#[test]
+fn a_denial_says_that_what_was_granted_since_takes_a_restart() {
+    let site = site("[mounts.imp]\ncomponent = \"imp.wasm\"\nenv = { A = \"b\" }\n");
+    site.write("notes/plan", "the plan");
+    let mut client = serve(&site);
+    let uri = "belljar://imp/need/%252Fnotes%252Fplan";
+    let hint = |client: &mut Client<Stdio>| {
+        let error = client.read(uri).expect_err("a denial");
+        assert_eq!(kind(&error), "denied", "{error}");
+        error.data["hint"].as_str().unwrap_or_default().to_owned()
+    };
+    assert!(hint(&mut client).contains("belljar grant imp --fs"));
+    let words = said(&site.run(&["grant", "imp", "--fs", "/notes=notes", "--yes"]));
+    assert!(words.contains("needs a restart"), "{words}");
+    let now = hint(&mut client);
+    assert!(now.contains("restart belljar") && !now.contains(site.path("").to_str().unwrap()), "{now}");
+    client.close();
+    assert_eq!(read(&mut serve(&site), uri), "the plan", "after the restart");
 }
 
 #[test]

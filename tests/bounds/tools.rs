@@ -7,7 +7,7 @@ use belljar_tests::{Client, Era, Site, Stdio, Wire};
 use serde_json::{Value, json};
 
 use crate::consent::{answer, chosen, question};
-use crate::place::{SLACK, WITNESS, assert_clean, serve, site};
+use crate::place::{SLACK, WITNESS, assert_clean, kind, serve, site};
 
 const INVALID_PARAMS: i64 = -32602;
 
@@ -295,8 +295,29 @@ fn what_is_listed_is_what_everyone_is_told() {
         let listed = templates["templates"].as_array().unwrap().iter().map(|one| one["uriTemplate"].as_str().unwrap());
         assert_eq!(listed.collect::<Vec<_>>(), client.templates());
         assert_eq!(templates["resources"], json!([]));
-        // A cursor of another list is none.
-        fail(&mut client, "list_resources", json!({ "cursor": first["nextCursor"], "templates": true }));
+        // A cursor of another list is none: of other entries, of another mount, of other pages, or changed on its way.
+        let cursor = first["nextCursor"].as_str().unwrap();
+        let all = ask(&mut client, "list_resources", json!({ "limit": 1 }))["nextCursor"].clone();
+        let plain = client.request("resources/list", json!({})).unwrap()["nextCursor"].clone();
+        for other in [
+            json!({ "cursor": cursor, "templates": true }),
+            json!({ "cursor": cursor, "mount": "clock" }),
+            json!({ "cursor": cursor, "mount": "clock", "limit": 1 }),
+            json!({ "cursor": all, "mount": "imp", "limit": 1 }),
+            json!({ "cursor": cursor, "mount": "imp", "limit": 2 }),
+            json!({ "cursor": cursor, "mount": "imp", "limit": 50 }),
+            json!({ "cursor": plain }),
+            json!({ "cursor": format!("A{cursor}") }),
+            json!({ "cursor": &cursor[..cursor.len() / 2] }),
+        ] {
+            let told = fail(&mut client, "list_resources", other.clone()).to_string();
+            assert!(told.contains("bad-cursor") && told.contains("from the start"), "{other}: {told}");
+        }
+        let repeated = json!({ "cursor": cursor, "mount": "imp", "limit": 1 });
+        assert_eq!(uris(&ask(&mut client, "list_resources", repeated)["resources"]), ["belljar://imp/n/1"]);
+        let error =
+            client.request("tools/list", json!({ "cursor": cursor })).expect_err("a cursor of no list of tools");
+        assert_eq!((error.code, kind(&error)), (-32602, "bad-cursor"), "{error}");
     }
 }
 

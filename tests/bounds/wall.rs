@@ -77,7 +77,7 @@ struct Besieged {
     site: Site,
     needed: Vec<String>,
     needless: Vec<String>,
-    _canaries: (TcpListener, TcpListener, UnixListener),
+    _canaries: (TcpListener, TcpListener, UnixListener, UnixListener),
 }
 
 fn besieged(wall: &str) -> Besieged {
@@ -86,9 +86,14 @@ fn besieged(wall: &str) -> Besieged {
     let mut site = site(&format!(
         "wall = \"{wall}\"\n[mounts.imp]\ncomponent = \"imp.wasm\"\nfs = {{ \"/data\" = \"granted\" }}\nhttp = [{{ origin = \"http://{granted}\" }}]\n"
     ));
+    // Compiled code and keys of this test alone: they are tampered with.
+    site.share(&site.path("kept"));
     for path in ["granted/sub/file", "beside/file", "home/.ssh/id", "audit.jsonl"] {
         site.write(path, "");
     }
+    let id = site.path("home/.ssh/id");
+    let has_attributes = rustix::fs::setxattr(&id, "user.was", b"x", rustix::fs::XattrFlags::empty()).is_ok();
+    let door = UnixListener::bind(site.path("home/bus")).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let name = format!("belljar-{}", site.path("").file_name().unwrap().to_str().unwrap());
@@ -111,16 +116,41 @@ fn besieged(wall: &str) -> Besieged {
         format!("write {}", path("granted/new")),
         format!("write {}", path("plugins/new")),
         format!("write {}", path("home/new")),
+        format!("chmod {}", path("home/.ssh/id")),
+        format!("chmod {}", path("granted/sub/file")),
+        format!("chown {}", path("home/.ssh/id")),
+        format!("lchown {}", path("granted/sub/file")),
+        format!("utime {}", path("home/.ssh/id")),
+        format!("utime {}", path("granted/sub/file")),
+        // Of all configurations together: the secret from which keys are made, and code that others would run.
+        format!("open {}", path("kept/state/belljar/key")),
+        format!("write {}", path("kept/cache/belljar/planted")),
+        format!("knock {}", path("home/bus")),
+        "listen anywhere".to_owned(),
+        "share memory".to_owned(),
+        "peek itself".to_owned(),
         format!("connect {port}"),
         "bind 0".to_owned(),
         format!("speak {name}"),
         "start /bin/true".to_owned(),
         format!("signal {}", std::process::id()),
     ];
+    let mut needless = needless;
+    if has_attributes {
+        needless.push(format!("xattr {}", path("granted/sub/file")));
+        needless.push(format!("unxattr {}", path("home/.ssh/id")));
+    }
+    let kernel = |setting: &str| fs::read_to_string(format!("/proc/sys/net/{setting}")).unwrap_or_default();
+    if kernel("mptcp/enabled").trim() == "1" {
+        needless.push(format!("round {port}"));
+    }
+    if kernel("ipv4/tcp_fastopen").trim().parse().is_ok_and(|bits: u32| bits & 1 == 1) {
+        needless.push(format!("hasty {port}"));
+    }
     let lines: Vec<_> = needed.iter().chain(&needless).map(String::as_str).collect();
     site.env("LD_PRELOAD", probe());
     site.env("WALL_PROBE", lines.join("\n"));
-    Besieged { site, needed, needless, _canaries: (asked, listener, socket) }
+    Besieged { site, needed, needless, _canaries: (asked, listener, socket, door) }
 }
 
 /// What this kernel cannot keep from the process.
@@ -217,10 +247,99 @@ fn every_thread_is_inside_and_leaves_no_core() {
         let status = fs::read_to_string(thread.join("status")).unwrap();
         let line = status.lines().find(|line| line.starts_with("NoNewPrivs:")).unwrap();
         assert!(line.ends_with('1'), "{}: {line}", thread.display());
+        let line = status.lines().find(|line| line.starts_with("Seccomp:")).unwrap();
+        assert!(line.ends_with('2'), "{}: {line}", thread.display());
     }
     let limits = fs::read_to_string(format!("/proc/{}/limits", server.process.id())).unwrap();
     let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
     assert_eq!(core.split_whitespace().take(2).collect::<Vec<_>>(), ["0", "0"], "{limits}");
+}
+
+/// The children of a process, by their verb.
+fn child_of(process: u32, verb: &str) -> u32 {
+    let children = fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+    let children = children.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let all: Vec<u32> =
+        children.flat_map(|ids| ids.split(' ').filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect();
+    let is_it = |id: &u32| {
+        let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).nth(1) == Some(verb.as_bytes())
+    };
+    all.into_iter().find(is_it).unwrap_or_else(|| panic!("no child \"{verb}\" of {process}"))
+}
+
+/// What the kernel says of a process: the value of a line of its status.
+fn status(process: u32, name: &str) -> String {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("no {name} in {status}")).trim().to_owned()
+}
+
+/// The process outside reads and writes the operator's files, and can do nothing else.
+#[test]
+fn the_process_outside_has_a_wall_of_its_own() {
+    let site = site("[mounts.imp]\ncomponent = \"imp.wasm\"\nenv = { A = \"b\" }\n");
+    // Whoever starts it leaves something open that it does not need.
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec 9</etc/passwd; exec \"$@\"", "sh"]).arg(places::host()).args(site.arguments(&["serve"]));
+    command.env_clear().envs(site.environment()).current_dir(site.path(""));
+    let mut client = Client::connect(Stdio::start(command), Era::Modern);
+    witness(&mut client);
+    let server = client.wire().process.id();
+    let outside = child_of(server, "outside");
+    for process in [server, outside] {
+        assert_eq!((status(process, "NoNewPrivs"), status(process, "Seccomp")), ("1".to_owned(), "2".to_owned()));
+        let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
+        let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+        assert_eq!(core.split_whitespace().take(2).collect::<Vec<_>>(), ["0", "0"], "{limits}");
+        let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap().flatten();
+        let leads = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+        assert!(!leads.into_iter().any(|path| path == Path::new("/etc/passwd")), "it was inherited by {process}");
+    }
+    // It does what it is there for.
+    let uri = "belljar://imp/env";
+    let output = site.run(&["grant", "imp", "--env", "A=c", "--yes"]);
+    assert!(said(&output).contains("uses it from the next call on"), "{}", said(&output));
+    assert_eq!(client.text(uri), "[(\"A\", \"c\")]");
+}
+
+/// Compiled code of one configuration is nothing to another, whatever the first one's server was made to write.
+#[test]
+fn code_that_was_made_for_another_configuration_is_not_loaded() {
+    let place = tempfile::tempdir().unwrap();
+    let sites = [0, 1].map(|_| {
+        let mut site = crate::place::bare();
+        site.mount("clock");
+        site.share(place.path());
+        site.env("RUST_LOG", "warn");
+        site
+    });
+    let directories = || -> Vec<PathBuf> {
+        let all = fs::read_dir(place.path().join("cache/belljar")).unwrap().flatten().map(|entry| entry.path());
+        all.filter(|path| path.is_dir()).collect()
+    };
+    let run = |site: &Site| {
+        let output = site.run(&["read", WITNESS]);
+        assert!(output.status.success(), "{}", said(&output));
+        said(&output)
+    };
+    run(&sites[0]);
+    let [first] = directories().try_into().unwrap();
+    run(&sites[1]);
+    let second = directories().into_iter().find(|path| *path != first).unwrap();
+    assert!(!run(&sites[1]).contains("damaged"));
+    // As a server of the first that was taken over could do, had it the rights.
+    for entry in fs::read_dir(&first).unwrap().flatten() {
+        fs::copy(entry.path(), second.join(entry.file_name())).unwrap();
+        fs::copy(entry.path(), place.path().join("cache/belljar").join(entry.file_name())).unwrap();
+    }
+    let told = run(&sites[1]);
+    assert!(told.contains("is damaged or was not made by this belljar"), "{told}");
+    // What is compiled by a command that runs nothing is for both.
+    assert!(sites[0].run(&["check"]).status.success());
+    for site in &sites {
+        assert!(!run(site).contains("damaged"));
+    }
 }
 
 /// Reads a file of the granted directory.

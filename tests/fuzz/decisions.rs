@@ -4,9 +4,10 @@
 #![expect(clippy::panic, clippy::print_stdout, reason = "a panic is how a test fails; figures are for whoever asks")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
+use belljar::grants::http::address::leads_to;
 use belljar::grants::http::origin::{Host, Origin, Scheme};
 use belljar::grants::http::path;
 use belljar::grants::http::rule::{Rule, Target, Unfit, Written};
@@ -17,6 +18,9 @@ use url::Url;
 
 /// Rows that the table has at the least.
 const ROWS: usize = 500;
+
+/// Where the belljar of the table listens.
+const LISTENING: u16 = 8600;
 
 /// Rows of each verdict at the least.
 const EACH: usize = 10;
@@ -30,10 +34,11 @@ enum Verdict {
     Path,
     Query,
     Address,
+    Own,
     Grant,
 }
 
-const VERDICTS: [(&str, Verdict); 8] = [
+const VERDICTS: [(&str, Verdict); 9] = [
     ("allow", Verdict::Allow),
     ("malformed", Verdict::Malformed),
     ("origin", Verdict::Origin),
@@ -41,6 +46,7 @@ const VERDICTS: [(&str, Verdict); 8] = [
     ("path", Verdict::Path),
     ("query", Verdict::Query),
     ("address", Verdict::Address),
+    ("own", Verdict::Own),
     ("grant", Verdict::Grant),
 ];
 
@@ -152,8 +158,17 @@ fn fitting(rule: &Rule, target: &Target, address: Option<IpAddr>) -> Verdict {
         Err(Unfit::Query) => Verdict::Query,
         Err(Unfit::Credential) => panic!("no header was given"),
         Ok(()) if address.is_some_and(|address| !rule.reaches(address, &target.origin.host)) => Verdict::Address,
+        Ok(()) if address.is_some_and(|address| is_own(address, target.origin.port)) && !rule.own_ports() => {
+            Verdict::Own
+        }
         Ok(()) => Verdict::Allow,
     }
+}
+
+/// Whether belljar itself is reached there, which listens on both loopback addresses at the port [`LISTENING`].
+fn is_own(address: IpAddr, port: u16) -> bool {
+    let own = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
+    own.into_iter().any(|own| leads_to(SocketAddr::new(address, port), SocketAddr::new(own, LISTENING)))
 }
 
 /// Whether `row` is right.

@@ -1,12 +1,14 @@
 //! Consent: who would have more of it than was given, and who would wear a person down by asking.
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::expect::{Answer, cut, kind, text};
-use crate::row::{Row, imp};
+use crate::row::{Row, Way, imp};
 use crate::scene::Scene;
+use crate::tools::{run, within};
 
 /// What lies in the directory that is asked for first.
 const TEXT: &str = "only with consent";
@@ -30,15 +32,20 @@ fn need(scene: &Scene<'_>, path: &str) -> String {
 
 /// A read by a client that can be asked, with an answer to the question with this state.
 fn read(scene: &Scene<'_>, client: &str, uri: &str, state: Option<&str>) -> Answer {
-    let mut params = json!({ "uri": uri, "_meta": {
-        "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
-        "io.modelcontextprotocol/clientInfo": { "name": client, "version": "1" },
-    } });
+    let mut params = json!({ "uri": uri, "_meta": meta(client) });
     if let Some(state) = state {
         params["requestState"] = json!(state);
         params["inputResponses"] = json!({ "consent": { "action": "accept", "content": { "consent": "once" } } });
     }
     scene.request("resources/read", params)
+}
+
+/// What a client that can be asked says of itself.
+fn meta(client: &str) -> Value {
+    json!({
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
+        "io.modelcontextprotocol/clientInfo": { "name": client, "version": "1" },
+    })
 }
 
 /// The state of a question; none where nothing was asked.
@@ -95,5 +102,45 @@ pub(crate) fn rows() -> Vec<Row> {
                 format!("{asked} questions in 60 reads")
             })
             .stopped_by(&["asking"]),
+        imp("ASK-05", "what a person allowed goes on after the operator took it back")
+            .config("ask = \"persist\"\nfs = { \"/0\" = { path = \"ask-05-0\", ask = true }, \"/1\" = { path = \"ask-05-1\", ask = true } }")
+            .prepare(|site| (0..2).for_each(|n| drop(site.write(format!("ask-05-{n}/file"), TEXT))))
+            .way(Way::Stdio)
+            .act(taken_back)
+            .stopped_by(&["revoke"]),
     ]
+}
+
+/// How soon a change of the configuration counts.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Allows for good, and takes it back in each of the ways in which that can be done.
+fn taken_back(scene: &Scene<'_>) -> String {
+    let (file, other) = (need(scene, "/0/file"), need(scene, "/1/file"));
+    let config = scene.site().path("belljar.toml");
+    let before = fs::read_to_string(&config).expect("a configuration");
+    // Whole, as an editor that is careful writes it.
+    let write = |text: &str| fs::rename(scene.site().write("belljar.toml.new", text), &config).expect("a rename");
+    let plain = |uri: &str| scene.request("resources/read", json!({ "uri": uri }));
+    let is_given = || text(&plain(&file)) == Some(TEXT);
+
+    let sealed = state(&read(scene, "one", &other, None)).expect("a question");
+    let first = state(&read(scene, "one", &file, None)).expect("a question");
+    let always = json!({ "uri": file, "requestState": first, "_meta": meta("one"),
+        "inputResponses": { "consent": { "action": "accept", "content": { "consent": "always" } } } });
+    assert_eq!(text(&scene.request("resources/read", always)), Some(TEXT), "allowed for good");
+    assert!(within(SOON, is_given), "it holds for whoever reads");
+    // It has to be asked for again.
+    write(&before);
+    assert!(within(SOON, || !is_given()), "what was allowed for good goes on after it was taken back");
+    let answer = read(scene, "one", &other, Some(&sealed));
+    assert!(text(&answer).is_none(), "a question from before the change is answered after it");
+    refused(&answer);
+    // Taken away by the command, which comes back when it is so.
+    write(&before.replace("{ path = \"ask-05-0\", ask = true }", "\"ask-05-0\""));
+    assert!(within(SOON, is_given), "granted in the file");
+    let (fine, said) = run(scene, &["revoke", "ask-05", "--fs", "/0", "--yes"]);
+    assert!(fine && said.contains("uses it from the next call on"), "{said}");
+    assert!(!is_given(), "the next read");
+    "gone with the configuration that allowed it".to_owned()
 }

@@ -6,7 +6,7 @@ use belljar_tests::Line;
 use serde_json::{Value, json};
 
 use crate::expect::{cut, is_clean, kind};
-use crate::row::{Guest, Row, Stops, Way, imp};
+use crate::row::{Guest, Row, Stops, Way, hand, imp};
 use crate::scene::Scene;
 use crate::tools::{check, listed, read_text};
 
@@ -200,7 +200,41 @@ pub(crate) fn rows() -> Vec<Row> {
                 format!("{} refused by name", refused.len())
             })
             .stopped_by(&["name", "words"]),
+        imp("CAT-14", "a provider answers, lists, offers and completes below another's base, which lies in its own")
+            .config("env = { IMP_TEMPLATES = \"below\", IMP_COMPLETE = \"below\" }")
+            .mount("inner", Guest::Built("guest_imp"))
+            .config("uri = \"belljar://cat-14/below/x/\"")
+            .mount("broken", hand(|| b"no component".to_vec()))
+            .config("uri = \"belljar://cat-14/below/y/\"")
+            .way(Way::Stdio)
+            .act(nested)
+            .stopped_by(&["namespace"]),
     ]
+}
+
+/// What the outer one of two nested mounts says of the inner one's names.
+fn nested(scene: &Scene<'_>) -> String {
+    let refused = |reference: &str, kinds: &[&str]| match scene.read(reference) {
+        Err(error) if kinds.contains(&kind(&error)) => {}
+        other => panic!("{reference}: {other:?}"),
+    };
+    // Below its own names it may; below those of another, served or not, it may not.
+    let own = scene.read("below/z").expect("contents of its own");
+    assert_eq!(own["contents"][0]["uri"], scene.uri("below/z/q"));
+    refused("below/x", &["bad-output"]);
+    refused("below/y", &["bad-output"]);
+    // The same names in other letters: nobody but their owner answers to them.
+    for disguised in ["b%65low/x/below/q", "below/%78/q", "%62%65low/y/q", "below/%79/"] {
+        refused(disguised, &["bad-uri", "not-found"]);
+    }
+    assert_eq!(templates(scene), ["{+any}", "below/{any}"], "templates of its own");
+    let template = scene.uri("{+any}");
+    let params = json!({
+        "ref": { "type": "ref/resource", "uri": template }, "argument": { "name": "any", "value": "" },
+    });
+    let offered = scene.request("completion/complete", params).expect("suggestions");
+    assert_eq!(offered["completion"]["values"], json!(["below/x", "own"]), "suggestions of its own");
+    "its own names only".to_owned()
 }
 
 /// Names that make no mount.

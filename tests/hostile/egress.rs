@@ -520,6 +520,9 @@ fn wire() -> Vec<Row> {
     vec![net_12, net_13, net_18, net_19, net_20, net_21]
 }
 
+/// Hosts by which this machine is reached.
+const OWN: [&str; 5] = ["127.0.0.1", "0.0.0.0", "localhost", "[::]", "[::ffff:127.0.0.1]"];
+
 /// belljar itself.
 fn own() -> Vec<Row> {
     let net_22 = imp("NET-22", "a provider with a grant for this machine asks belljar itself")
@@ -529,18 +532,19 @@ fn own() -> Vec<Row> {
                 std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
             let config = std::fs::read_to_string(scene.site().path("belljar.toml")).expect("a configuration");
             let table = format!("[mounts.{}]", scene.name(""));
-            let granted =
-                format!("{table}\n{}", grant(&format!("http://127.0.0.1:{port}"), "methods = [\"GET\", \"POST\"]"));
+            let places =
+                OWN.map(|host| format!("{{ origin = \"http://{host}:{port}\", methods = [\"GET\", \"POST\"] }}"));
+            let granted = format!("{table}\nhttp = [{}]", places.join(", "));
             scene.site().config(&config.replace(&table, &granted));
             let command = scene.stage.command(&["serve", "--http", &format!("127.0.0.1:{port}")], "");
             let server = belljar_tests::Server::start(command);
             let mut client = server.client(belljar_tests::Era::Modern);
-            for order in ["GET", "POST"] {
-                let answer = client.read(&scene.uri(&fetch(&format!("{order} http://127.0.0.1:{port}/mcp"))));
+            for (order, host) in OWN.iter().flat_map(|host| [("GET", host), ("POST", host)]) {
+                let answer = client.read(&scene.uri(&fetch(&format!("{order} http://{host}:{port}/mcp"))));
                 let told = said(&answer);
-                assert!(told.contains("DestinationIpProhibited"), "{told}");
+                assert!(told.contains("DestinationIpProhibited"), "{host}: {told}");
             }
-            "refused".to_owned()
+            "refused, by each of its names".to_owned()
         })
         .stopped_by(&["own-port"]);
     vec![net_22]

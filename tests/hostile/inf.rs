@@ -260,7 +260,7 @@ fn damaged(scene: &Scene<'_>) -> String {
     let cache = site.path("own-cache/belljar");
     let rounds = (flips / 20).max(1);
     for round in 0..rounds {
-        for entry in fs::read_dir(&cache).expect("a cache").flatten() {
+        for entry in fs::read_dir(&cache).expect("a cache").flatten().filter(|entry| entry.path().is_file()) {
             let mut bytes = fs::read(entry.path()).expect("a file");
             let at = fastrand::usize(..bytes.len());
             bytes[at] ^= 1 << fastrand::u32(..8);

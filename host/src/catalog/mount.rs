@@ -60,7 +60,7 @@ pub struct Mount {
     /// more.
     pub changes: AtomicU64,
     /// Whether something that it may do was taken back: what its calls give counts no more.
-    withdrawn: AtomicBool,
+    pub withdrawn: AtomicBool,
     /// What it listed, as long as that stands: resources, and templates.
     pub lists: (Slot<Resource>, Slot<Template>),
 }

@@ -76,12 +76,7 @@ fn link(wasm: Arc<[u8]>, digest: &Digest) -> Result<(), String> {
     let wall = wall::raise_bare();
     let runtime = wall.runtime().map_err(|_| "cannot start threads".to_owned())?;
     runtime.block_on(async {
-        let sandbox = Sandbox::new(Options {
-            calls: 1,
-            cache: None,
-            descriptors: 8,
-            compiler: Arc::new(Subprocess),
-        })?;
+        let sandbox = Sandbox::new(Options { calls: 1, cache: None, descriptors: 8, compiler: Arc::new(Subprocess) })?;
         let held = Requested::default().configure(&Ambient::default())?;
         let name = MountName::new("inspected")?;
         sandbox.load(&name, wasm, digest, held).await.map(|_| ())

@@ -49,7 +49,8 @@ impl Keys {
             material.extend_from_slice(identity.as_bytes());
             blake3::derive_key(purpose, &material)
         };
-        let seed = Zeroizing::new(blake3::derive_key("belljar 2026-11 signatures of shared code v1", secret.as_slice()));
+        let seed =
+            Zeroizing::new(blake3::derive_key("belljar 2026-11 signatures of shared code v1", secret.as_slice()));
         Ok(Self {
             cursors: derive("belljar 2026-11 cursors of a configuration v1"),
             code: derive("belljar 2026-11 compiled code of a configuration v1"),
@@ -72,12 +73,8 @@ impl Keys {
     pub(super) fn open(self, config: &Config) -> (Option<Kept>, [u8; 32]) {
         let own = private_dir(&config.cache).and_then(|shared| Ok((shared, private_dir(&self.own_code(config))?)));
         let opened = own.map_err(|why| tracing::warn!("compiled code is not kept: {why}")).ok();
-        let kept = opened.map(|(shared, own)| Kept {
-            own,
-            key: self.code,
-            shared: Some(shared),
-            signatures: self.signatures,
-        });
+        let kept =
+            opened.map(|(shared, own)| Kept { own, key: self.code, shared: Some(shared), signatures: self.signatures });
         (kept, self.cursors)
     }
 }
@@ -180,7 +177,8 @@ mod tests {
         let root = temp.path().canonicalize().unwrap();
         let keys = |file: &str, plugins: &str| {
             let at = Where { plugins: None, config: Some(root.join(file)) };
-            let mut config = Config::read(crate::config::Given { state: root.join("state"), ..Default::default() }).unwrap();
+            let mut config =
+                Config::read(crate::config::Given { state: root.join("state"), ..Default::default() }).unwrap();
             config.plugins = root.join(plugins);
             let keys = Keys::read(&at, &config, Shared::Used).ok().unwrap();
             (keys.cursors, keys.code, keys.below)

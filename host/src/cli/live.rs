@@ -253,7 +253,10 @@ impl Following {
         match config {
             Err(why) => {
                 tracing::error!("the configuration goes on as it was: {why}");
-                self.live.note.iter_mut().for_each(|note| note.change(|said| said.refused = Some((text.clone(), why.clone()))));
+                self.live
+                    .note
+                    .iter_mut()
+                    .for_each(|note| note.change(|said| said.refused = Some((text.clone(), why.clone()))));
             }
             Ok(config) => {
                 let shut = needing_restart(&self.start, &config);

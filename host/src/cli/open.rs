@@ -10,9 +10,9 @@ use cap_std::fs::Dir;
 use tokio::signal::unix::SignalKind;
 
 use super::compiler::Subprocess;
+use super::keys::{self, Keys};
 use super::live::Live;
 use super::pins::{self, Pinning};
-use super::keys::{self, Keys};
 use super::record_file::{self, RecordFile};
 use super::{Failure, Where, log, open_files, store};
 use crate::admission::budget::Budget;

@@ -106,7 +106,13 @@ fn prompt(question: &Question, config: &Config) -> Result<Choice, Failure> {
 /// The choice that a line stands for: a word or the beginning of one, in either case. A bare "yes" is for this read.
 fn typed(line: &str, can_last: bool) -> Option<Choice> {
     let word = line.trim().to_lowercase();
-    let choices = [("once", Choice::Once), ("yes", Choice::Once), ("always", Choice::Always), ("deny", Choice::Deny), ("no", Choice::Deny)];
+    let choices = [
+        ("once", Choice::Once),
+        ("yes", Choice::Once),
+        ("always", Choice::Always),
+        ("deny", Choice::Deny),
+        ("no", Choice::Deny),
+    ];
     let fits = |(whole, choice): &&(&str, Choice)| whole.starts_with(&word) && (can_last || *choice != Choice::Always);
     choices.iter().find(fits).filter(|_| !word.is_empty()).map(|(_, choice)| *choice)
 }

@@ -66,7 +66,8 @@ impl Note {
         let said = Said { pid: std::process::id(), configuration: keys::real(&said.configuration), ..said };
         let path = state.join(format!("{PREFIX}{}", said.pid));
         #[expect(clippy::disallowed_methods, reason = "belljar's own note")]
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
         let mut note = Self { file, said };
         note.write();

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::catalog::{Mount, Snapshot};
 use crate::catalog::listing::{meta, mime_type};
+use crate::catalog::{Mount, Snapshot};
 use crate::grants::needs::Need;
 use crate::grants::{KINDS, Kind};
 use crate::model::template::{Completing, expand, variables};

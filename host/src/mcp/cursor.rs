@@ -44,7 +44,8 @@ impl Mark {
     /// # Errors
     /// Says what is wrong, as the end of "the cursor ...".
     pub fn is_of(&self, only: Option<&MountName>, limit: Option<u32>) -> Result<(), String> {
-        let whose = |only: Option<&MountName>| only.map_or_else(|| "all mounts".to_owned(), |name| format!("mount \"{name}\""));
+        let whose =
+            |only: Option<&MountName>| only.map_or_else(|| "all mounts".to_owned(), |name| format!("mount \"{name}\""));
         if only.is_some() && self.only.as_ref() != only {
             return Err(format!("is of the list of {}, and not of that of {}", whose(self.only.as_ref()), whose(only)));
         }

@@ -128,6 +128,8 @@ const OF_THE_SYSTEM: &[libc::c_long] = &[
     libc::SYS_adjtimex,
     libc::SYS_clock_adjtime,
     libc::SYS_vhangup,
+    // Landlock has a rule for binding, and a socket that was never bound listens all the same.
+    libc::SYS_listen,
 ];
 
 // Calls that are newer than the C library's list; since Linux 5.1 they have one number everywhere.
@@ -193,9 +195,9 @@ const NAME_SPACES: [u64; 7] =
 /// Calls by the numbers of the x32 ABI, which are other numbers of the same architecture.
 const X32: libc::c_long = 0x4000_0000;
 
-/// The x32 ABI's own numbers of: ioctl, ptrace, kexec_load, move_pages, mq_notify, process_vm_readv, process_vm_writev,
-/// execveat.
-const X32_OWN: [libc::c_long; 8] = [514, 521, 528, 533, 527, 539, 540, 545];
+/// The x32 ABI's own numbers of: ioctl, sendmsg, ptrace, mq_notify, kexec_load, move_pages, sendmmsg, process_vm_readv,
+/// process_vm_writev, execveat.
+const X32_OWN: [libc::c_long; 10] = [514, 518, 521, 527, 528, 533, 538, 539, 540, 545];
 
 /// Rules for one call: any of them refuses it; none refuse it always.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
@@ -290,8 +292,15 @@ fn serving(sockets: Sockets) -> Result<Rules, String> {
                 all.push(rule(vec![kind(raw)?])?);
             }
             rules.insert(libc::SYS_socket, all);
+            // A connection that begins with its first bytes, which no rule for connecting sees.
+            for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
+                let fast = number(libc::MSG_FASTOPEN);
+                rules.insert(call, vec![rule(vec![condition(flags, SeccompCmpOp::MaskedEq(fast), fast)?])?]);
+            }
             if cfg!(target_arch = "x86_64") {
-                rules.insert(libc::SYS_socket | X32, Vec::new());
+                for call in [libc::SYS_socket, libc::SYS_sendto, libc::SYS_sendmmsg] {
+                    rules.insert(call | X32, Vec::new());
+                }
             }
         }
     }

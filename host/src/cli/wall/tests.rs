@@ -7,6 +7,8 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 use super::*;
+use crate::cli::Where;
+use crate::cli::keys::Shared;
 use crate::config::{FILE, Given};
 
 /// A place with a plugin, two directories of which one is granted, and a configuration with these lines.
@@ -26,6 +28,17 @@ fn place(lines: &str) -> (tempfile::TempDir, Config) {
         plugins: None,
     });
     (temp, config.unwrap())
+}
+
+/// The keys of its configuration, of a process that runs components or of one that does not.
+fn keys(config: &Config, shared: Shared) -> Keys {
+    let at = Where { plugins: None, config: config.file.clone() };
+    Keys::read(&at, config, shared).ok().unwrap()
+}
+
+/// What is opened by name there, while components are served.
+fn serving(config: &Config, output: Option<&Path>) -> Open {
+    openings(config, &keys(config, Shared::Used), output)
 }
 
 /// Runs `probe` in a thread of its own inside the wall that belongs to `open`.
@@ -58,17 +71,23 @@ fn what_is_needed_can_be_opened_and_nothing_else() {
     let append = |path: &str| tried(fs::OpenOptions::new().append(true).open(root.join(path)));
     let before = [read("beside/file"), read("home/file"), tried(fs::read("/etc/passwd")), write("beside/new")];
     assert_eq!(before, [Ok(()); 4], "without a wall all of that works");
-    inside(&openings(&config, None), || {
+    let own = keys(&config, Shared::Used).own_code(&config);
+    let own = |name: &str| format!("{}/{name}", own.strip_prefix(&root).unwrap().display());
+    inside(&serving(&config, None), || {
         assert_eq!([read("plugins/file"), read("granted/file"), read("granted/below/file")], [Ok(()); 3]);
         assert_eq!(tried(fs::read_dir(root.join("granted/below"))), Ok(()));
-        assert_eq!([write("cache/a"), write("state/a"), append("audit.jsonl")], [Ok(()); 3]);
-        assert_eq!(tried(fs::rename(root.join("cache/a"), root.join("cache/b"))), Ok(()));
+        assert_eq!([write(&own("a")), append("audit.jsonl")], [Ok(()); 2]);
+        assert_eq!(tried(fs::rename(root.join(own("a")), root.join(own("b")))), Ok(()));
         assert_eq!(tried(fs::read("/proc/self/mountinfo")), Ok(()));
         let denied = Err(PermissionDenied);
         for path in ["beside/file", "home/file", "audit.jsonl", "/etc/passwd", "/etc/hostname", "/proc/self/environ"] {
             assert_eq!(read(path), denied, "{path}");
         }
-        for path in ["plugins/file", "granted/file", "granted/new", "beside/new", "audit.jsonl", "new"] {
+        // What all configurations share is read, and what their keys are made of is not.
+        assert_eq!((tried(fs::read_dir(root.join("cache"))), read("state/key")), (Ok(()), denied));
+        for path in
+            ["cache/a", "state/a", "plugins/file", "granted/file", "granted/new", "beside/new", "audit.jsonl", "new"]
+        {
             assert_eq!(write(path), denied, "{path}");
         }
         for path in ["/", "/etc", "/proc", "/dev"] {
@@ -76,6 +95,16 @@ fn what_is_needed_can_be_opened_and_nothing_else() {
         }
         assert_eq!(tried(fs::remove_file(root.join("plugins/file"))), denied);
         assert_eq!(tried(std::process::Command::new("/bin/sh").arg("-c").arg(":").output()), denied);
+    });
+}
+
+#[test]
+fn who_runs_nothing_adds_to_what_is_shared() {
+    let (temp, config) = place("");
+    let root = temp.path().canonicalize().unwrap();
+    inside(&openings(&config, &keys(&config, Shared::Made), None), || {
+        assert_eq!(tried(fs::write(root.join("cache/a"), "x")), Ok(()));
+        assert_eq!(tried(fs::read(root.join("state/key"))), Err(PermissionDenied));
     });
 }
 
@@ -89,7 +118,7 @@ fn no_socket_leads_out() {
     let speak = || tried(UnixStream::connect_addr(&name));
     assert_eq!([connect(), bind(), speak()], [Ok(()); 3], "without a wall all of that works");
     let (_temp, config) = place("");
-    inside(&openings(&config, None), || assert_eq!([connect(), bind(), speak()], [Err(PermissionDenied); 3]));
+    inside(&serving(&config, None), || assert_eq!([connect(), bind(), speak()], [Err(PermissionDenied); 3]));
 }
 
 #[test]
@@ -106,7 +135,7 @@ fn the_file_that_is_to_be_written_can_be() {
     let (temp, config) = place("");
     for (output, other) in [("beside/file", "beside/new"), ("home/new", "home/file")] {
         let (output, other) = (temp.path().join(output), temp.path().join(other));
-        inside(&openings(&config, Some(&output)), || {
+        inside(&serving(&config, Some(&output)), || {
             assert_eq!(tried(fs::write(&output, "x")), Ok(()), "{}", output.display());
             assert_eq!(tried(fs::read(&output)), Err(PermissionDenied), "{}", output.display());
             assert_eq!(tried(fs::write(&other, "x")), Err(PermissionDenied), "{}", other.display());

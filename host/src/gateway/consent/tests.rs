@@ -1,5 +1,6 @@
 //! The policy without any call: which answers count, and when something is asked.
 
+use super::ticket::MAX_STATE;
 use super::*;
 use crate::catalog::mount::tests::mount as plain;
 use crate::model::Verdict;
@@ -191,7 +192,10 @@ async fn always_is_kept_and_given_to_every_later_call() {
         assert_eq!(later, if works { vec![origin(1)] } else { Vec::new() });
         assert!(consents.for_call(&m, &Round::default(), 1).is_empty(), "the configuration was read since");
         let other_bytes = Mount { digest: Digest::of(b"other"), ..mount(Ask::Persist) };
-        assert!(consents.for_call(&other_bytes, &Round::default(), 0).is_empty(), "it was these bytes that were trusted");
+        assert!(
+            consents.for_call(&other_bytes, &Round::default(), 0).is_empty(),
+            "it was these bytes that were trusted"
+        );
     }
 }
 

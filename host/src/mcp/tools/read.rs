@@ -13,7 +13,7 @@ use super::{Answered, Entry, put, tool};
 use crate::gateway::Read;
 use crate::gateway::consent::{Asking, Question};
 use crate::model::error::show_bytes;
-use crate::model::{Fault, Body, Contents, MountName, Reading};
+use crate::model::{Body, Contents, Fault, MountName, Reading};
 
 /// Its name.
 pub(super) const NAME: &str = "read_resource";

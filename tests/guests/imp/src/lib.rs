@@ -101,7 +101,7 @@ fn reading(reference: &str) -> Result<Reading> {
         "env" => format!("{:?}", std::env::vars().collect::<Vec<_>>()),
         "cwd" => std::env::current_dir().map_or_else(|error| error.to_string(), |path| path.display().to_string()),
         "stdin" => stdin(),
-        "text" | "blob" | "many" | "empty" | "spoof" | "dressed" | "fresh" | "tick" | "deep" => {
+        "text" | "blob" | "many" | "empty" | "spoof" | "below" | "dressed" | "fresh" | "tick" | "deep" => {
             return speech::answer(reference, verb, &argument);
         }
         "errors" => return Err(speech::error(&argument)),

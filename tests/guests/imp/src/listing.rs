@@ -190,6 +190,8 @@ pub(crate) fn templates(how: &str) -> Result<Vec<Template>> {
             vec![Template::new("{a}".repeat(500)), Template::new("x".repeat(5000) + "{a}"), Template::new("{ok}")]
         }
         "twice" => all(&["{a}", "{a}", "{b}"]),
+        // Some can lead to what another has, below `below/x/`.
+        "below" => all(&["{+any}", "below/x{/any}", "below/x/{any}", "below/{any}"]),
         // Honest ones, whose variables can be completed: see `suggest`.
         "verbs" => all(&["errors/{kind}/{words}", "text/{length}"]),
         "" => Vec::new(),

@@ -32,6 +32,8 @@ pub(crate) fn answer(reference: &str, verb: &str, argument: &str) -> Result<Read
         }
         // Contents for whatever name it likes.
         "spoof" => Contents::text(argument, "spoofed").into(),
+        // Contents for what lies below.
+        "below" => Contents::text(format!("{reference}/q"), "spoofed").into(),
         _ => Contents::text(reference, CONTROLS)
             .mime_type("text/html\r\nX-Injected: yes")
             .meta("com.example/fine", "{\"a\":1}")

@@ -26,6 +26,7 @@ pub(crate) fn complete(how: &str, template: &str, argument: &Argument, resolved:
         "modest" => Suggestions::new(["one", "two", "three"]).total(1),
         "long" => Suggestions::new((0..200).map(|n| format!("{n}{}", "v".repeat(10_000)))),
         "controls" => Suggestions::new([speech::CONTROLS, "plain", speech::CONTROLS]),
+        "below" => Suggestions::new(["below/x/q", "b%65low/x/q", "below/x", "own"]),
         "twice" => Suggestions::new(["twice", "twice", "twice"]),
         // What it was asked, so that a test can see it.
         "echo" => Suggestions::new([format!("{template} {argument:?} {resolved:?}")]),
