@@ -21,6 +21,7 @@ use crate::model::{Guard, text};
 /// A grant as the operator writes it: one entry of `[[mounts.NAME.http]]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(expecting = "a table such as { origin = \"https://api.example.com\" }")]
 pub struct Written {
     /// Scheme, host and port: `https://api.example.com`, `https://*.example.com`, `http://127.0.0.1:8080`.
     pub origin: String,
