@@ -295,8 +295,7 @@ enum InnerVerb {
 const EXIT_CODES: &str = "Exit codes: 0 fine, 1 failed, 2 misused.";
 
 /// The same of the verbs that say what is served.
-const SERVED_CODES: &str =
-    "Exit codes: 0 fine, 1 failed (or something is refused or in quarantine), 2 misused.";
+const SERVED_CODES: &str = "Exit codes: 0 fine, 1 failed (or something is refused or in quarantine), 2 misused.";
 
 /// The command line as people know it.
 fn parse() -> Command {

@@ -221,7 +221,12 @@ impl Config {
             .ok()
             .filter(|calls| (1..=MAX_CALLS).contains(&u64::from(*calls)))
             .ok_or_else(|| root.wrong("calls", format_args!(" = {calls}: expected 1 to {MAX_CALLS}")))?;
-        let total_memory = root.take::<Bytes>("total-memory", "a size such as \"512MiB\", where MiB is 1,048,576 bytes; M and MB are 1,000,000")?.map(|size| size.0);
+        let total_memory = root
+            .take::<Bytes>(
+                "total-memory",
+                "a size such as \"512MiB\", where MiB is 1,048,576 bytes; M and MB are 1,000,000",
+            )?
+            .map(|size| size.0);
         let list_time = root.take::<Span>("list-time", "a time such as \"3s\"")?.map_or(LIST_TIME, |span| span.0);
         let limits = match root.section("limits")? {
             None => Limits::default(),
@@ -372,10 +377,9 @@ fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> 
                 Some(Ok(())) | None => {}
                 Some(Err(error)) => {
                     let why = text::excerpt(error.message(), 300);
-                    return Err(section.wrong(
-                        kind.name,
-                        format_args!(": {why}; expected something like  {}", kind.example),
-                    ));
+                    return Err(
+                        section.wrong(kind.name, format_args!(": {why}; expected something like  {}", kind.example))
+                    );
                 }
             }
         }

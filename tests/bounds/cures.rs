@@ -210,7 +210,12 @@ fn what_is_asked_for() {
 fn settings_are_no_grants() {
     let site = site("[mounts.clock]\nenv = { A = \"b\" }\n");
     let before = std::fs::read_to_string(site.path("belljar.toml")).unwrap();
-    for line in ["mounts.clock.env.B = c", "mounts.clock.fs = { '/' = '.' }", "mounts.clock = {}", "mounts.x.http = [{ origin = 'https://x.example' }]"] {
+    for line in [
+        "mounts.clock.env.B = c",
+        "mounts.clock.fs = { '/' = '.' }",
+        "mounts.clock = {}",
+        "mounts.x.http = [{ origin = 'https://x.example' }]",
+    ] {
         let output = site.run(&["set", line, "--yes"]);
         assert_eq!(output.status.code(), Some(2), "{line}: {}", said(&output));
         assert!(said(&output).contains("belljar grant"), "{line}: {}", said(&output));
@@ -278,7 +283,10 @@ fn colours_are_for_terminals() {
             .map(|word| format!("'{}'", word.to_str().unwrap()))
             .collect();
         let mut script = Command::new("script");
-        script.args(["-qec", &format!("{before} {}", words.join(" ")), "/dev/null"]).env_clear().envs(site.environment());
+        script
+            .args(["-qec", &format!("{before} {}", words.join(" ")), "/dev/null"])
+            .env_clear()
+            .envs(site.environment());
         let output = script.stdin(Stdio::null()).stderr(Stdio::null()).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };

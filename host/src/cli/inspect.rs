@@ -108,7 +108,8 @@ fn to_text(file: &str, size: u64, digest: &Digest, profile: &Profile, mount: &st
     }
     let needed = profile.needs.kinds();
     let uses = profile.kinds();
-    for (at, kind) in KINDS.iter().filter(|kind| uses.contains(&kind.name) && !needed.contains(&kind.name)).enumerate() {
+    for (at, kind) in KINDS.iter().filter(|kind| uses.contains(&kind.name) && !needed.contains(&kind.name)).enumerate()
+    {
         let title = if at == 0 { "could use" } else { "" };
         let run = kind.command(mount, None).map(|run| format!("; to grant it as the mount \"{mount}\", run: {run}"));
         let _ = writeln!(out, "  {title:9} {}, such as  {}{}", kind.name, kind.example, run.unwrap_or_default());

@@ -184,7 +184,8 @@ fn bare_word(source: &str, at: usize) -> Option<(&str, &str)> {
     let (key, value) = line.split_once('=')?;
     let value = value.split('#').next().unwrap_or_default().trim();
     let first = value.chars().next()?;
-    let is_word = !value.contains(['"', '\'', '[', ']', '{', '}', '=', ',']) && (first.is_alphabetic() || "~/.".contains(first));
+    let is_word =
+        !value.contains(['"', '\'', '[', ']', '{', '}', '=', ',']) && (first.is_alphabetic() || "~/.".contains(first));
     // Numbers and dates with a mistake in them are another matter.
     (is_word && !key.trim().is_empty()).then(|| (key.trim(), value))
 }

@@ -82,7 +82,10 @@ fn no_mount_alone_can_take_all_memory() {
 
 #[test]
 fn unknown_keys_name_their_path_and_the_nearest_valid_one() {
-    assert_eq!(error("plugin = 'x'"), "/srv/belljar/belljar.toml: line 1, column 1: unknown key \"plugin\"; did you mean \"plugins\"?");
+    assert_eq!(
+        error("plugin = 'x'"),
+        "/srv/belljar/belljar.toml: line 1, column 1: unknown key \"plugin\"; did you mean \"plugins\"?"
+    );
     assert!(error("[mounts.a]\nevn = {}").contains("unknown key \"mounts.a.evn\"; did you mean \"env\"?"));
     assert!(error("[mounts.a.limits]\nmemroy = 1").contains("\"mounts.a.limits.memroy\"; did you mean \"memory\"?"));
     assert!(error("[limits]\nzzz = 1").contains("the keys here are component, concurrency"));

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use crate::catalog::Mount;
 use crate::catalog::listing::{meta, mime_type};
-use crate::grants::needs::Need;
 use crate::grants::Kind;
+use crate::grants::needs::Need;
 use crate::model::{Decision, Description, Guard, ReadError, Reading, Suggestions, Trail, Verdict, reference, text};
 
 /// Pieces of contents in one answer.

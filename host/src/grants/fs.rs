@@ -63,8 +63,7 @@ impl Call {
 }
 
 const ABSENT: &str = "put the granted directory back, or grant another; a new one in its place is read after a restart (unless wall = \"off\")";
-const WITHHELD: &str =
-    "a person allows it for each read: use a client that can be asked (MCP 2026-07-28, elicitation); to allow it for good, run: ";
+const WITHHELD: &str = "a person allows it for each read: use a client that can be asked (MCP 2026-07-28, elicitation); to allow it for good, run: ";
 const READ_ONLY: &str = "nothing allows this: filesystem grants are read-only";
 const SPECIAL: &str = "nothing allows this: only regular files and directories can be opened";
 const OUTSIDE: &str = "the path leads out of the granted directory; to allow it, grant the directory that it leads to, under another guest path, in fs of [mounts.NAME]";
@@ -79,8 +78,7 @@ impl Grant for Fs {
         help: "Let the provider read the directory HOST, which it sees as GUEST. Without =HOST: no longer ask for GUEST first",
     };
     const TAKE: &'static str = "GUEST";
-    const NEED: Needed =
-        Needed { key: "path", check: check_path, is_free: false, has_any: true, has_value: false };
+    const NEED: Needed = Needed { key: "path", check: check_path, is_free: false, has_any: true, has_value: false };
     type Config = Config;
     type Mount = Mount;
     type Call = Call;
@@ -229,7 +227,8 @@ fn check_path(path: &str) -> Result<String, String> {
         segment.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) && !segment.starts_with(['.', '-'])
     };
     let below = path.strip_prefix('/').ok_or("expected a path that begins with \"/\"")?;
-    if path.len() > 200 || (!below.is_empty() && below.split('/').any(|segment| segment.is_empty() || !is_plain(segment)))
+    if path.len() > 200
+        || (!below.is_empty() && below.split('/').any(|segment| segment.is_empty() || !is_plain(segment)))
     {
         return Err("expected a path such as \"/data\": letters, digits, \".\", \"_\", \"-\"".to_owned());
     }

@@ -98,8 +98,7 @@ impl Grant for Http {
     const GIVE: Flag = edit::GIVE;
     const MORE: &'static [Flag] = edit::MORE;
     const TAKE: &'static str = "ORIGIN";
-    const NEED: Needed =
-        Needed { key: "origin", check: check_origin, is_free: true, has_any: false, has_value: false };
+    const NEED: Needed = Needed { key: "origin", check: check_origin, is_free: true, has_any: false, has_value: false };
     type Config = Vec<Written>;
     type Mount = Arc<Held>;
     type Call = Call;
