@@ -99,7 +99,8 @@ fn to_text(file: &str, size: u64, digest: &Digest, profile: &Profile, mount: &st
     for (at, need) in profile.needs.all().iter().enumerate() {
         let title = if at == 0 { "needs" } else { "" };
         let _ = writeln!(out, "  {title:9} {}", need.shown());
-        if let Some(run) = Kind::find(need.kind).and_then(|kind| kind.command(mount, Some(need))) {
+        let kind = Kind::find(need.kind).filter(|_| !need.optional);
+        if let Some(run) = kind.and_then(|kind| kind.command(mount, Some(need))) {
             let _ = writeln!(out, "            to grant it as the mount \"{mount}\", run: {run}");
         }
     }
