@@ -126,7 +126,7 @@ fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<IpN
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Methods that change what a connection is, or give back what was sent.
-pub(super) const NEVER: [Method; 2] = [Method::CONNECT, Method::TRACE];
+const NEVER: [Method; 2] = [Method::CONNECT, Method::TRACE];
 
 impl Rule {
     /// Reads a grant.
@@ -350,7 +350,7 @@ fn is_here(host: &Host) -> bool {
     host.is_localhost() || matches!(host, Host::Ip(address) if address::plain(*address).is_loopback())
 }
 
-fn method(name: &str) -> Result<Method, String> {
+pub(super) fn method(name: &str) -> Result<Method, String> {
     let shown = text::excerpt(name, 40);
     let is_token = !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'-');
     let method = Method::from_bytes(name.as_bytes()).ok().filter(|_| is_token);
