@@ -55,7 +55,7 @@ struct Command {
 }
 
 /// Where things are.
-#[derive(Args, Clone)]
+#[derive(Args, Clone, Default)]
 struct Where {
     /// The directory of components (default: "plugins" beside the configuration).
     #[arg(long, value_name = "DIR")]
@@ -300,8 +300,7 @@ enum InnerVerb {
 const EXIT_CODES: &str = "Exit codes: 0 fine, 1 failed, 2 misused.";
 
 /// The same of the verbs that say what is served.
-const SERVED_CODES: &str =
-    "Exit codes: 0 fine, 1 failed (or something is refused or in quarantine), 2 misused.";
+const SERVED_CODES: &str = "Exit codes: 0 fine, 1 failed (or something is refused or in quarantine), 2 misused.";
 
 /// The command line as people know it.
 fn parse() -> Command {
@@ -399,13 +398,14 @@ pub fn main() -> ExitCode {
 
 /// Runs a verb.
 fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
-    if let Some(at) = verb.place() {
-        *at = at.clone().resolved()?;
-        let at = at.clone();
-        // A server says for itself who reads it.
-        if !matches!(verb, Verb::Serve { .. }) {
-            spelling::as_typed(&at);
-        }
+    let mut at = Where::default();
+    if let Some(place) = verb.place() {
+        *place = place.clone().resolved()?;
+        at = place.clone();
+    }
+    // A server says for itself who reads it.
+    if !matches!(verb, Verb::Serve { .. } | Verb::Dev { .. }) {
+        spelling::as_typed(&at);
     }
     match verb {
         Verb::Serve { at, http, dev } => serve::run(&at, dev.dev, http),

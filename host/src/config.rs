@@ -219,14 +219,21 @@ impl Config {
             None | Some("best-effort") => Wall::BestEffort,
             Some("require") => Wall::Require,
             Some("off") => Wall::Off,
-            Some(other) => return Err(format!("wall = {:?}: expected {WALLS}", text::excerpt(other, 80))),
+            Some(other) => {
+                return Err(root.wrong("wall", format_args!(" = {:?}: expected {WALLS}", text::excerpt(other, 80))));
+            }
         };
         let calls = root.take::<u64>("calls", "a number")?.unwrap_or(CALLS.into());
         let calls = u32::try_from(calls)
             .ok()
             .filter(|calls| (1..=MAX_CALLS).contains(&u64::from(*calls)))
-            .ok_or(format!("calls = {calls}: expected 1 to {MAX_CALLS}"))?;
-        let total_memory = root.take::<Bytes>("total-memory", "a size such as \"512MiB\"")?.map(|size| size.0);
+            .ok_or_else(|| root.wrong("calls", format_args!(" = {calls}: expected 1 to {MAX_CALLS}")))?;
+        let total_memory = root
+            .take::<Bytes>(
+                "total-memory",
+                "a size such as \"512MiB\", where MiB is 1,048,576 bytes; M and MB are 1,000,000",
+            )?
+            .map(|size| size.0);
         let list_time = root.take::<Span>("list-time", "a time such as \"3s\"")?.map_or(LIST_TIME, |span| span.0);
         let limits = match root.section("limits")? {
             None => Limits::default(),
@@ -356,14 +363,14 @@ fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> 
     if let Some(file) = &component
         && (file.contains(['/', '\\', '\0']) || file.starts_with('.') || !file.ends_with(".wasm"))
     {
-        return Err(format!(
-            "{}component = {file:?}: expected the name of a .wasm file in the plugin directory, without a path",
-            section.path()
+        return Err(section.wrong(
+            "component",
+            format_args!(" = {file:?}: expected the name of a .wasm file in the plugin directory, without a path"),
         ));
     }
     let uri = section.take::<String>("uri", "a URI that ends in \"/\"")?;
     if let Some(uri) = &uri {
-        reference::check_base(uri).map_err(|why| format!("{}uri = {uri:?} {why}", section.path()))?;
+        reference::check_base(uri).map_err(|why| section.wrong("uri", format_args!(" = {uri:?} {why}")))?;
     }
     let ask = read_ask(&mut section)?;
     let cache = live::read_cache(&mut section)?;
@@ -385,13 +392,10 @@ fn read_mount(mut section: Section, defaults: &Limits) -> Result<Mount, String> 
             match grants.set(kind.name, value) {
                 Some(Ok(())) | None => {}
                 Some(Err(error)) => {
-                    return Err(format!(
-                        "{}{}: {}; expected something like  {}",
-                        section.path(),
-                        kind.name,
-                        error.message(),
-                        kind.example
-                    ));
+                    let why = text::excerpt(error.message(), 300);
+                    return Err(
+                        section.wrong(kind.name, format_args!(": {why}; expected something like  {}", kind.example))
+                    );
                 }
             }
         }
@@ -414,7 +418,7 @@ fn read_ask(section: &mut Section) -> Result<Ask, String> {
         Some(toml::Value::Boolean(true)) => Ok(Ask::Once),
         Some(toml::Value::String(word)) if word == "persist" => Ok(Ask::Persist),
         Some(other) => {
-            Err(format!("{}ask = {}: expected {WAYS}", section.path(), text::excerpt(&other.to_string(), 80)))
+            Err(section.wrong("ask", format_args!(" = {}: expected {WAYS}", text::excerpt(&other.to_string(), 80))))
         }
     }
 }
@@ -422,18 +426,17 @@ fn read_ask(section: &mut Section) -> Result<Ask, String> {
 fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, String> {
     const TIME: &str = "a time such as \"5s\" or \"500ms\"";
     const PART: &str = "a part of a processor such as \"50%\" or \"200%\"";
-    const SIZE: &str = "a size such as \"64MiB\"";
-    let path = section.path();
+    const SIZE: &str = "a size such as \"64MiB\", where MiB is 1,048,576 bytes; M and MB are 1,000,000";
     if let Some(Percent(value)) = section.take("cpu", PART)? {
         if !(1..=limits::MAX_CPU).contains(&value) {
-            return Err(format!("{path}cpu: expected \"1%\" to \"{}%\"", limits::MAX_CPU));
+            return Err(section.wrong("cpu", format_args!(": expected \"1%\" to \"{}%\"", limits::MAX_CPU)));
         }
         limits.cpu = value;
     }
     let mut time = |key: &str, max: Duration, into: &mut Duration| -> Result<(), String> {
         if let Some(Span(value)) = section.take(key, TIME)? {
             if value < Duration::from_millis(1) || value > max {
-                return Err(format!("{path}{key}: expected 1ms to {}", humantime::format_duration(max)));
+                return Err(section.wrong(key, format_args!(": expected 1ms to {}", humantime::format_duration(max))));
             }
             *into = value;
         }
@@ -444,7 +447,7 @@ fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, Strin
     let mut size = |key: &str, min: u64, max: u64, into: &mut u64| -> Result<(), String> {
         if let Some(Bytes(value)) = section.take(key, SIZE)? {
             if !(min..=max).contains(&value) {
-                return Err(format!("{path}{key}: expected {} to {}", show_bytes(min), show_bytes(max)));
+                return Err(section.wrong(key, format_args!(": expected {} to {}", show_bytes(min), show_bytes(max))));
             }
             *into = value;
         }
@@ -463,7 +466,7 @@ fn read_limits(mut section: Section, mut limits: Limits) -> Result<Limits, Strin
     let mut number = |key: &str, min: u64, max: u64, into: &mut u64| -> Result<(), String> {
         if let Some(value) = section.take::<u64>(key, "a number")? {
             if !(min..=max).contains(&value) {
-                return Err(format!("{path}{key} = {value}: expected {min} to {max}"));
+                return Err(section.wrong(key, format_args!(" = {value}: expected {min} to {max}")));
             }
             *into = value;
         }

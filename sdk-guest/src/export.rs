@@ -27,6 +27,25 @@ macro_rules! export {
     };
 }
 
+/// Declares what the provider needs of its operator: directories, variables, origins.
+///
+/// `needs!("../needs.toml")` puts that file, whose path starts at the source file, into the component. belljar shows it in
+/// `inspect`, `check` and `list`, and makes the commands of its denials from it; it grants nothing. What it may say is in
+/// belljar's `docs/providers.md`. To be used once.
+#[macro_export]
+macro_rules! needs {
+    ($file:literal) => {
+        const _: () = {
+            // On every target, so that a file which is not there is told when tests are built, too.
+            const NEEDS: &[u8] = include_bytes!($file);
+            #[cfg(target_family = "wasm")]
+            #[allow(unsafe_code, reason = "generated: a custom section, which is never run")]
+            #[unsafe(link_section = "belljar:needs")]
+            static SECTION: [u8; NEEDS.len()] = *include_bytes!($file);
+        };
+    };
+}
+
 /// Exports one interface, and checks its trait on every target.
 #[doc(hidden)]
 #[macro_export]

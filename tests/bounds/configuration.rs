@@ -120,7 +120,9 @@ fn two_mounts_do_not_share_a_base() {
         "[mounts.one]\ncomponent = \"clock.wasm\"\nuri = \"time://\"\n[mounts.two]\ncomponent = \"clock.wasm\"\nuri = \"time://\"\n\
          [mounts.lost]\n",
     );
-    let json = site.run_json(&["list"]);
+    let output = site.run(&["list", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "not everything is served");
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     let refused: Vec<_> = json["refused"]
         .as_array()
         .unwrap()

@@ -11,7 +11,7 @@ use belljar_upstream::{Authority, Names, Upstream, answer, echo};
 use crate::place::{said, serve, site};
 
 /// The URI that has the imp send a request.
-fn fetch(order: &str) -> String {
+pub(crate) fn fetch(order: &str) -> String {
     let twice = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => char::from(byte).to_string(),
         byte => format!("%25{byte:02X}"),
@@ -19,7 +19,7 @@ fn fetch(order: &str) -> String {
     format!("belljar://imp/fetch/{}", order.bytes().map(twice).collect::<String>())
 }
 
-fn mount(grants: &str) -> String {
+pub(crate) fn mount(grants: &str) -> String {
     format!("[mounts.imp]\ncomponent = \"imp.wasm\"\n{grants}\n")
 }
 
@@ -80,7 +80,7 @@ fn each_refusal_says_what_to_type() {
             (
                 format!("GET {origin}/b'c"),
                 "GET http://127",
-                format!("run: belljar grant imp --http {origin} --path '/b%27c'"),
+                format!("run: belljar grant imp --http {origin} --path '/b'\\''c'"),
             ),
             (
                 format!("GET {inside}/"),

@@ -23,6 +23,7 @@ mod configuration;
 mod conformance;
 mod consent;
 mod crowds;
+mod cures;
 mod cursors;
 mod dev;
 mod escape;

@@ -145,11 +145,13 @@ pub(crate) fn reached(error: &RpcError, mount: &str) -> Reached {
     reached
 }
 
-/// The line that a hint says to put into the configuration of `mount`.
+/// The line that a hint says to put into the configuration of `mount`, before the command that does it.
 pub(crate) fn cure(reached: &Reached, mount: &str) -> String {
     let hint = reached.hint.as_deref().unwrap_or_else(|| panic!("no hint in {reached:?}"));
     let cure = hint.strip_prefix("to allow more, set ").and_then(|rest| rest.split_once(" under "));
     let (line, table) = cure.unwrap_or_else(|| panic!("a hint of another form: {hint}"));
+    let (table, command) = table.split_once(", or run: ").unwrap_or_else(|| panic!("no command: {hint}"));
+    assert!(command.starts_with(&format!("belljar set 'mounts.{mount}.limits.{line}'")), "{hint}");
     assert_eq!(table, format!("[mounts.{mount}.limits]"), "{hint}");
     assert!(line.starts_with(&format!("{} = ", reached.limit)), "{hint}");
     line.to_owned()

@@ -334,7 +334,7 @@ fn what_is_not_configured_is_said_in_the_log_and_on_demand() {
     let site = site("[mounts.web]\ncomponent = \"web.wasm\"\n");
     let mut client = serve(&site);
     let (kind, why) = refused(&mut client, "belljar://web/x");
-    assert_eq!(kind, "failed");
+    assert_eq!(kind, "denied");
     has(&why, &["variable WEB", "status = \"https://api.example/status\""]);
     drop(client);
     has(&said(&site.run(&["list"])), &["variable WEB"]);

@@ -95,9 +95,11 @@ impl Site {
     /// The environment that a run has: nothing of this machine's but its search path.
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut all: Vec<(OsString, OsString)> = Vec::new();
-        if let Some(path) = std::env::var_os("PATH") {
-            all.push(("PATH".into(), path));
-        }
+        // With belljar first, as it is installed: what it prints to be typed is typed so.
+        let host = places::host();
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        let paths = host.parent().map(Path::to_path_buf).into_iter().chain(std::env::split_paths(&paths));
+        all.push(("PATH".into(), std::env::join_paths(paths).expect("paths without a colon")));
         for (name, directory) in [
             ("HOME", "home"),
             ("XDG_STATE_HOME", "state"),

@@ -1,6 +1,7 @@
 //! Nothing in the repository knows the machine that it was written on: no path of it, no mirror of a registry.
 
 use belljar_tests::places;
+use serde_json::Value;
 
 use crate::{File, files, none};
 
@@ -56,13 +57,16 @@ fn is_nobodys(rest: &str) -> bool {
     name.is_empty() || NOBODY.contains(&name)
 }
 
-/// `name==version`, an empty line or a comment.
+/// `name==version`, with a hash of each of its files in the lines below; an empty line or a comment.
 fn is_pin(line: &str) -> bool {
+    let line = line.strip_suffix(" \\").unwrap_or(line);
+    let hash = line.strip_prefix("    --hash=sha256:");
+    let hashed = hash.is_some_and(|hash| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()));
     let pinned = line.split_once("==").is_some_and(|(name, version)| {
         let word = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
         word(name) && word(version)
     });
-    line.is_empty() || line.starts_with('#') || pinned
+    line.is_empty() || line.starts_with('#') || pinned || hashed
 }
 
 /// The paths of this machine that could have slipped in.
@@ -96,10 +100,37 @@ fn what_gives_a_machine_away_is_found() {
         ("Cargo.lock", "source = \"registry+https://mirror.example/index\""),
         ("a/package-lock.json", "  \"resolved\": \"https://mirror.example/a.tgz\","),
         ("a/requirements-1.txt", "mcp @ https://mirror.example/mcp.whl"),
+        ("a/requirements-1.txt", "    --hash=md5:0123456789abcdef0123456789abcdef"),
     ] {
         let file = File { path: path.to_owned(), text: line.to_owned() };
         assert!(!violations(&file, &own).is_empty(), "{path}: {line}");
     }
+}
+
+/// What PyPI and npm give is compared with the hash that was pinned: whoever takes a registry over cannot exchange a tool.
+#[test]
+fn tools_of_other_registries_are_pinned_by_their_hashes() {
+    let mut seen = 0;
+    for file in [files(".txt"), files("package-lock.json")].into_iter().flatten() {
+        let name = file.path.rsplit('/').next().unwrap_or_default();
+        if (name.starts_with("requirements") && name.ends_with(".txt")) || file.path == "xtask/tools/python.txt" {
+            seen += 1;
+            let lines: Vec<&str> = file.text.lines().collect();
+            for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.contains("==")) {
+                let below = lines.get(at + 1).copied().unwrap_or_default();
+                assert!(line.ends_with('\\') && below.contains("--hash=sha256:"), "{}: {line}", file.path);
+            }
+        }
+        if name == "package-lock.json" {
+            seen += 1;
+            let lock: Value = serde_json::from_str(&file.text).unwrap();
+            for (place, package) in lock["packages"].as_object().unwrap() {
+                let is_foreign = place.starts_with("node_modules/") && package["link"] != true;
+                assert!(!is_foreign || package["integrity"].is_string(), "{}: {place}", file.path);
+            }
+        }
+    }
+    assert!(seen > 8, "only {seen} files");
 }
 
 #[test]
@@ -109,7 +140,8 @@ fn what_gives_nothing_away_is_fine() {
         ("README.md", "\"command\": \"/home/you/belljar\""),
         ("a.md", "https://example.com/home/page and ./build/belljar and src/home/x"),
         ("Cargo.lock", "source = \"registry+https://github.com/rust-lang/crates.io-index\""),
-        ("a/requirements-1.txt", "mcp==1.30.0"),
+        ("a/requirements-1.txt", "mcp==1.30.0 \\"),
+        ("a/requirements-1.txt", "    --hash=sha256:65fbc4a94df1de8acf7da50a1f5ed1711230188844e53e6332d99029be4e0afa"),
         ("a/package-lock.json", "      \"resolved\": \"../sdk\","),
     ] {
         let file = File { path: path.to_owned(), text: line.to_owned() };

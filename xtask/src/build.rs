@@ -105,6 +105,12 @@ fn projects(shell: &Shell, folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
         }
         run_in(shell, &project, &how.build)?;
         let built = project.join(&how.component);
+        // What Rust's compiler does for the others: what the provider needs becomes a part of it.
+        let needs = project.join("needs.toml");
+        if needs.is_file() {
+            let belljar = shell.target.join("release/belljar");
+            shell::run_quietly(shell.program(&belljar).arg("declare").arg(&built).arg(&needs))?;
+        }
         let bytes = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
         components.push((format!("{name}.wasm"), bytes));
     }

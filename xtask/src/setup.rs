@@ -141,7 +141,15 @@ pub(crate) fn environment(pins: &PathBuf, place: &Path, what: &str) -> Result<()
     install(&[pins], place, what, || {
         shell::run_quietly(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place))?;
         let mut pip = Command::new(place.join("bin/python"));
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--require-hashes",
+            "--requirement",
+        ]);
         shell::run_quietly(pip.arg(pins))
     })
 }

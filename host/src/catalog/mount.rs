@@ -15,7 +15,7 @@ use crate::admission::Gate;
 use crate::config::{Ask, Cache};
 use crate::grants::needs::{Need, Needs};
 use crate::model::error::show_bytes;
-use crate::model::{Digest, Guard, Limits, MountName, Resource, Template, text};
+use crate::model::{Digest, Guard, Limits, MountName, Resource, Template, command, text};
 use crate::sandbox::{Loaded, Profile, read_capped};
 
 /// A mount that is served.
@@ -284,11 +284,12 @@ impl Source {
         }
         let cap = if Guard::Component.is_on() { cap } else { u64::MAX };
         if meta.len() > cap {
+            let set = format!("component = \"{}MiB\"", meta.len().div_ceil(1 << 20));
             return Err(Unread::Bad(format!(
-                "it has {}, over the limit of {}; to allow more, set component = \"{}MiB\" under [limits]",
+                "it has {}, over the limit of {}; to allow more, set {set} under [limits], or run: {}",
                 show_bytes(meta.len()),
                 show_bytes(cap),
-                meta.len().div_ceil(1 << 20)
+                command::line(["set", &format!("limits.{set}")])
             )));
         }
         let bytes = read_capped(&mut opened, meta.len(), cap).map_err(|error| fail(&error))?;

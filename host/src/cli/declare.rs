@@ -11,7 +11,8 @@ use crate::grants::needs::{Need, Needs, SECTION};
 use crate::sandbox::Profile;
 
 /// What `--help` shows below the flags.
-pub(super) const HELP: &str = "NEEDS.toml grants nothing: it is shown by inspect, check and list, and the commands in denials are made from it.
+pub(super) const HELP: &str =
+    "NEEDS.toml grants nothing: it is shown by inspect, check and list, and the commands in denials are made from it.
 
   [[fs]]
   path = \"/mail\"                    # the guest path; any = true: another one will do as well

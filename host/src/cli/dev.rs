@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::keys::{Keys, Shared};
-use super::{Failure, Where, open, serve, spelling};
+use super::{Failure, Where, new, open, serve, spelling};
 use crate::audit::Sink;
 use crate::catalog::reload::{Loader, Next, Pace};
 use crate::catalog::watch::Watcher;
@@ -307,6 +307,8 @@ impl Session {
             Err(why) => {
                 let then = if self.served.is_some() { "; what was good before is served on" } else { "" };
                 tell(&format!("{why}{then}"));
+                let missing = block_in_place(|| new::missing_tools(&self.place.dir));
+                missing.iter().for_each(|tool| tell(tool));
             }
         }
         if self.served.as_ref().is_none_or(|served| served.loading.is_none()) {

@@ -93,7 +93,8 @@ fn to_text(file: &str, size: u64, digest: &Digest, profile: &Profile, mount: &st
     for (at, need) in profile.needs.all().iter().enumerate() {
         let title = if at == 0 { "needs" } else { "" };
         let _ = writeln!(out, "  {title:9} {}", need.shown());
-        if let Some(run) = Kind::find(need.kind).and_then(|kind| kind.command(mount, Some(need))) {
+        let kind = Kind::find(need.kind).filter(|_| !need.optional);
+        if let Some(run) = kind.and_then(|kind| kind.command(mount, Some(need))) {
             let _ = writeln!(out, "            to grant it as the mount \"{mount}\", run: {run}");
         }
     }
@@ -102,7 +103,8 @@ fn to_text(file: &str, size: u64, digest: &Digest, profile: &Profile, mount: &st
     }
     let needed = profile.needs.kinds();
     let uses = profile.kinds();
-    for (at, kind) in KINDS.iter().filter(|kind| uses.contains(&kind.name) && !needed.contains(&kind.name)).enumerate() {
+    for (at, kind) in KINDS.iter().filter(|kind| uses.contains(&kind.name) && !needed.contains(&kind.name)).enumerate()
+    {
         let title = if at == 0 { "could use" } else { "" };
         let run = kind.command(mount, None).map(|run| format!("; to grant it as the mount \"{mount}\", run: {run}"));
         let _ = writeln!(out, "  {title:9} {}, such as  {}{}", kind.name, kind.example, run.unwrap_or_default());

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::Failure;
+use crate::model::command::quoted;
 use language::Language;
 use project::Names;
 
@@ -103,10 +104,34 @@ fn to_text(at: &Path, language: &Language, files: usize, missing: &[&language::T
     out
 }
 
-/// As a shell takes it for one word.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-~+@%".contains(c);
-    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+/// What tells a project's language: a file in it, or the ending of one in `src`. The first that fits counts.
+const MARKS: [(&str, &str); 8] = [
+    ("Cargo.toml", "rust"),
+    ("tsconfig.json", "typescript"),
+    ("package.json", "javascript"),
+    ("pyproject.toml", "python"),
+    ("go.mod", "go"),
+    ("src/.zig", "zig"),
+    ("src/.cpp", "cpp"),
+    ("src/.c", "c"),
+];
+
+/// The tools that the project in `dir` lacks, each with how to get it; as far as its language is known.
+pub(super) fn missing_tools(dir: &Path) -> Vec<String> {
+    let is_there = |mark: &str| match mark.strip_prefix("src/") {
+        None => dir.join(mark).is_file(),
+        #[expect(clippy::disallowed_methods, reason = "the author's project")]
+        Some(ending) => std::fs::read_dir(dir.join("src"))
+            .is_ok_and(|entries| entries.flatten().any(|entry| entry.file_name().to_string_lossy().ends_with(ending))),
+    };
+    let Some((_, lang)) = MARKS.iter().find(|(mark, _)| is_there(mark)) else { return Vec::new() };
+    let Ok(all) = embedded::languages() else { return Vec::new() };
+    let language = all.iter().find(|language| language.id == *lang);
+    let missing = language.map(|language| tools::missing(language, dir)).unwrap_or_default();
+    missing
+        .iter()
+        .map(|tool| format!("{} is not found here; it {}; to get it: {}", tool.shown(), tool.why, tool.get))
+        .collect()
 }
 
 #[cfg(test)]
@@ -125,8 +150,11 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_takes_a_path_for_one_word() {
-        assert_eq!(quoted("a/b-c.d"), "a/b-c.d");
-        assert_eq!(quoted("it's here"), "'it'\\''s here'");
+    fn a_project_is_known_by_what_lies_in_it() {
+        let temp = tempfile::tempdir().unwrap();
+        assert_eq!(missing_tools(temp.path()), [""; 0]);
+        for (mark, lang) in MARKS {
+            assert!(embedded::languages().unwrap().iter().any(|language| language.id == lang), "{mark}: {lang}");
+        }
     }
 }

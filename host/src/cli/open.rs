@@ -27,6 +27,7 @@ use crate::gateway::consent::{Consents, Keeper};
 use crate::gateway::watching::Watching;
 use crate::grants::http::{Network, Settings};
 use crate::grants::secrets::Secrets;
+use crate::model::command;
 use crate::sandbox::{Kept, Options, Sandbox};
 
 /// Everything that serves, and the configuration that it came from.
@@ -271,7 +272,8 @@ pub(super) fn private_dir(path: &Path) -> Result<Dir, String> {
         return Err(format!("\"{}\" belongs to another user; remove it, or name another directory", path.display()));
     }
     if meta & 0o077 != 0 {
-        return Err(format!("others can use \"{}\"; run: chmod 700 '{}'", path.display(), path.display()));
+        let quoted = command::quoted(&path.to_string_lossy());
+        return Err(format!("others can use \"{}\"; run: chmod 700 {quoted}", path.display()));
     }
     Ok(dir)
 }

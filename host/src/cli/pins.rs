@@ -8,7 +8,7 @@ use super::{Failure, open, store};
 use crate::catalog::{self, Found};
 use crate::config::Config;
 use crate::config::lock::{Lock, Pin, Pins};
-use crate::model::MountName;
+use crate::model::{MountName, command};
 
 /// What a command does about mounts that have no pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,9 +111,9 @@ fn warn_of_others(lock: &Path) {
     #[expect(clippy::disallowed_methods, reason = "belljar's own file")]
     if std::fs::metadata(lock).is_ok_and(|meta| meta.mode() & 0o002 != 0) {
         tracing::warn!(
-            "anyone on this machine can change \"{}\", and with it which components may use grants; run: chmod o-w '{}'",
+            "anyone on this machine can change \"{}\", and with it which components may use grants; run: chmod o-w {}",
             lock.display(),
-            lock.display()
+            command::quoted(&lock.to_string_lossy())
         );
     }
 }

@@ -161,7 +161,11 @@ mod tests {
                 "mounts.m.limits.fuel = 20",
                 "[mounts.m]\nuri = 'm://' # x\n\n[mounts.m.limits]\nfuel = 20\n",
             ),
-            ("mounts.m.uri = 'm://'\n", "mounts.m.limits.fuel = 20", "mounts.m.uri = 'm://'\nmounts.m.limits.fuel = 20\n"),
+            (
+                "mounts.m.uri = 'm://'\n",
+                "mounts.m.limits.fuel = 20",
+                "mounts.m.uri = 'm://'\nmounts.m.limits.fuel = 20\n",
+            ),
             (
                 "mounts.m = { uri = 'm://' } # x\n",
                 "mounts.m.limits.fuel = 20",

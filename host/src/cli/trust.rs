@@ -28,7 +28,10 @@ pub(super) fn run(at: &Where, mounts: &[String], yes: Yes) -> Result<ExitCode, F
         if config.mounts.get(name).is_none_or(|own| !own.needs_pin()) {
             super::say(yes.json, &format!("\"{name}\" holds no grants, and needs no trust\n"))?;
         } else if candidate.is_trusted() {
-            super::say(yes.json, &format!("\"{name}\" is trusted already: \"{}\" is {}\n", candidate.file, candidate.digest))?;
+            super::say(
+                yes.json,
+                &format!("\"{name}\" is trusted already: \"{}\" is {}\n", candidate.file, candidate.digest),
+            )?;
         } else {
             super::say(yes.json, &candidate.comparison(&config))?;
             pending.push(candidate);
@@ -54,7 +57,8 @@ pub(super) fn run(at: &Where, mounts: &[String], yes: Yes) -> Result<ExitCode, F
 
 fn told(yes: Yes, trusted: &[Candidate]) -> Result<ExitCode, Failure> {
     if yes.json {
-        let one = |one: &Candidate| json!({ "mount": one.name.as_str(), "file": one.file, "digest": one.digest.to_string() });
+        let one =
+            |one: &Candidate| json!({ "mount": one.name.as_str(), "file": one.file, "digest": one.digest.to_string() });
         super::print_json(&json!({ "trusted": trusted.iter().map(one).collect::<Vec<_>>() }))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -34,12 +34,11 @@ const SPANS: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=D
 
 pub(super) fn read_watch(mut section: Section) -> Result<Watch, String> {
     let mut watch = Watch::default();
-    let path = section.path();
     watch.reload = section.take("reload", "true or false")?.unwrap_or(watch.reload);
     for (key, into) in [("poll", &mut watch.poll), ("reread", &mut watch.reread), ("lists", &mut watch.lists)] {
         if let Some(Span(value)) = section.take(key, "a time such as \"2s\"")? {
             if !SPANS.contains(&value) {
-                return Err(format!("{path}{key}: expected 100ms to 1day"));
+                return Err(section.wrong(key, ": expected 100ms to 1day"));
             }
             *into = value;
         }
@@ -71,7 +70,7 @@ pub(super) fn read_cache(section: &mut Section) -> Result<Cache, String> {
         cache.most = match word.as_str() {
             "off" => Duration::ZERO,
             time => humantime::parse_duration(time).ok().filter(|time| time <= SPANS.end()).ok_or_else(|| {
-                format!("{}cache = {:?}: expected {TIMES}, at most 1day", section.path(), text::excerpt(time, 80))
+                section.wrong("cache", format_args!(" = {:?}: expected {TIMES}, at most 1day", text::excerpt(time, 80)))
             })?,
         };
     }
@@ -79,7 +78,8 @@ pub(super) fn read_cache(section: &mut Section) -> Result<Cache, String> {
         None | Some("private") => false,
         Some("public") => true,
         Some(other) => {
-            return Err(format!("{}cache-scope = {:?}: expected {SCOPES}", section.path(), text::excerpt(other, 80)));
+            let other = text::excerpt(other, 80);
+            return Err(section.wrong("cache-scope", format_args!(" = {other:?}: expected {SCOPES}")));
         }
     };
     Ok(cache)

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use crate::model::{Digest, Guard, MountName, text};
+use crate::model::{Digest, Guard, MountName, command, text};
 
 /// The name of the file, beside the configuration.
 pub const FILE: &str = "belljar.lock";

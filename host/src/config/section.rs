@@ -1,10 +1,12 @@
 //! A table of the file that is emptied key by key, so that what is left over was not understood.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
+use toml_edit::{Item, TableLike};
 
 use crate::model::text;
 
@@ -23,7 +25,10 @@ pub(super) struct Span(pub(super) Duration);
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        humantime::parse_duration(&text).map(Self).map_err(serde::de::Error::custom)
+        humantime::parse_duration(&text).map(Self).map_err(|error| {
+            let units = "write a number and a unit: \"500ms\", \"5s\", \"2m\"";
+            serde::de::Error::custom(format!("{error}; {units}"))
+        })
     }
 }
 
@@ -40,6 +45,8 @@ impl<'de> Deserialize<'de> for Percent {
 
 /// A table, with its path for messages and the keys that were asked for.
 pub(super) struct Section {
+    /// The whole file, to say where something stands in it.
+    source: Rc<str>,
     path: Vec<String>,
     table: Table,
     known: Vec<String>,
@@ -50,10 +57,18 @@ impl Section {
     pub(super) fn parse(source: &str) -> Result<Self, String> {
         // The message shows the line it is about; nothing in that line may reach the terminal as more than text.
         let shown = |error: toml::de::Error| {
+            let at = error.span().map_or(0, |span| span.start);
+            if let Some((key, word)) = bare_word(source, at) {
+                let (key, word) = (text::excerpt(key, 80), text::excerpt(word, 80));
+                let (line, column) = position(source, at);
+                return format!(
+                    "line {line}, column {column}: {key} = {word}: text stands in quotation marks; write  {key} = \"{word}\""
+                );
+            }
             error.to_string().trim_end().lines().map(|line| text::excerpt(line, 200)).collect::<Vec<_>>().join("\n")
         };
         let table = source.parse::<Table>().map_err(shown)?;
-        Ok(Self { path: Vec::new(), table, known: Vec::new() })
+        Ok(Self { source: source.into(), path: Vec::new(), table, known: Vec::new() })
     }
 
     /// The path as a prefix of a key: `mounts.notes.limits.`
@@ -64,6 +79,25 @@ impl Section {
     /// The last part of the path, fit to be shown.
     pub(super) fn shown(&self) -> String {
         text::excerpt(self.path.last().map_or("", String::as_str), 80)
+    }
+
+    /// Where `key` of this table stands in the file: `line 3, column 1: `. Empty where that is not known.
+    pub(super) fn at(&self, key: &str) -> String {
+        let Ok(document) = toml_edit::Document::parse(&*self.source) else { return String::new() };
+        let mut table: &dyn TableLike = document.as_table();
+        for part in &self.path {
+            let Some(inner) = table.get(part).and_then(Item::as_table_like) else { return String::new() };
+            table = inner;
+        }
+        let Some((written, item)) = table.get_key_value(key) else { return String::new() };
+        let Some(span) = written.span().or_else(|| item.span()) else { return String::new() };
+        let (line, column) = position(&self.source, span.start);
+        format!("line {line}, column {column}: ")
+    }
+
+    /// What is wrong with the value of `key`.
+    pub(super) fn wrong(&self, key: &str, why: impl std::fmt::Display) -> String {
+        format!("{}{}{}{why}", self.at(key), self.path(), text::excerpt(key, 80))
     }
 
     /// The keys that are left.
@@ -82,7 +116,7 @@ impl Section {
         let Some(value) = self.remove(key) else { return Ok(None) };
         let shown = text::excerpt(&value.to_string(), 80);
         value.try_into().map(Some).map_err(|error: toml::de::Error| {
-            format!("{}{key} = {shown}: expected {expected} ({})", self.path(), text::excerpt(error.message(), 200))
+            self.wrong(key, format_args!(" = {shown}: expected {expected} ({})", text::excerpt(error.message(), 200)))
         })
     }
 
@@ -93,7 +127,7 @@ impl Section {
             Some(Value::Table(table)) => Ok(Some(self.below(key, table))),
             Some(other) => {
                 let at = format!("{}{}", self.path(), text::excerpt(key, 80));
-                Err(format!("{at}: expected a table, [{at}], and found a {}", other.type_str()))
+                Err(self.wrong(key, format_args!(": expected a table, [{at}], and found a {}", other.type_str())))
             }
         }
     }
@@ -106,7 +140,7 @@ impl Section {
             .into_iter()
             .map(|name| match section.section(&name)? {
                 Some(inner) => Ok((name, inner)),
-                None => Err(format!("{}{}: expected a table", section.path(), text::excerpt(&name, 80))),
+                None => Err(section.wrong(&name, ": expected a table")),
             })
             .collect()
     }
@@ -114,7 +148,7 @@ impl Section {
     fn below(&self, key: &str, table: Table) -> Self {
         let mut path = self.path.clone();
         path.push(key.to_owned());
-        Self { path, table, known: Vec::new() }
+        Self { source: Rc::clone(&self.source), path, table, known: Vec::new() }
     }
 
     /// Whatever is left was not understood. `more` are valid keys that were not asked for one by one.
@@ -131,6 +165,27 @@ impl Section {
             }
             _ => format!("the keys here are {}", all.join(", ")),
         };
-        Err(format!("unknown key \"{}{}\"; {cure}", self.path(), text::excerpt(unknown, 80)))
+        let at = self.at(unknown);
+        Err(format!("{at}unknown key \"{}{}\"; {cure}", self.path(), text::excerpt(unknown, 80)))
     }
+}
+
+/// The line and the column of a place in a text, counted from 1.
+fn position(source: &str, at: usize) -> (usize, usize) {
+    let before = source.get(..at).unwrap_or(source);
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
+    (before.matches('\n').count() + 1, column + 1)
+}
+
+/// Key and value of the line at `at`, where the value is a word without quotation marks.
+fn bare_word(source: &str, at: usize) -> Option<(&str, &str)> {
+    let start = source.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+    let line = source.get(start..)?.lines().next()?;
+    let (key, value) = line.split_once('=')?;
+    let value = value.split('#').next().unwrap_or_default().trim();
+    let first = value.chars().next()?;
+    let is_word =
+        !value.contains(['"', '\'', '[', ']', '{', '}', '=', ',']) && (first.is_alphabetic() || "~/.".contains(first));
+    // Numbers and dates with a mistake in them are another matter.
+    (is_word && !key.trim().is_empty()).then(|| (key.trim(), value))
 }

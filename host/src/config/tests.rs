@@ -82,7 +82,10 @@ fn no_mount_alone_can_take_all_memory() {
 
 #[test]
 fn unknown_keys_name_their_path_and_the_nearest_valid_one() {
-    assert_eq!(error("plugin = 'x'"), "/srv/belljar/belljar.toml: unknown key \"plugin\"; did you mean \"plugins\"?");
+    assert_eq!(
+        error("plugin = 'x'"),
+        "/srv/belljar/belljar.toml: line 1, column 1: unknown key \"plugin\"; did you mean \"plugins\"?"
+    );
     assert!(error("[mounts.a]\nevn = {}").contains("unknown key \"mounts.a.evn\"; did you mean \"env\"?"));
     assert!(error("[mounts.a.limits]\nmemroy = 1").contains("\"mounts.a.limits.memroy\"; did you mean \"memory\"?"));
     assert!(error("[limits]\nzzz = 1").contains("the keys here are component, concurrency"));
@@ -112,6 +115,55 @@ fn wrong_values_say_what_was_expected() {
     assert!(error("calls = 0").contains("expected 1 to 1024"));
     assert!(!error("a = \x1b[31m").contains('\x1b'));
     assert!(error("a = ").contains("line 1"), "{}", error("a = "));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    for (text, expected) in [
+        ("\n[mounts.a]\n  evn = {}", "line 3, column 3: unknown key \"mounts.a.evn\""),
+        ("[limits]\n# why\nmemory = 'lots'", "line 3, column 1: limits.memory = \"lots\": expected a size"),
+        ("mounts = { a = { limits = { time = 5 } } }", "line 1, column 29: mounts.a.limits.time = 5: expected a time"),
+        ("[mounts.a]\nfs = 3", "line 2, column 1: mounts.a.fs: "),
+        ("\ncalls = 0", "line 2, column 1: calls = 0: expected 1 to 1024"),
+        ("[limits]\ntime = '0s'", "line 2, column 1: limits.time: expected 1ms to"),
+        ("[mounts]\na = 3", "line 2, column 1: mounts.a: expected a table"),
+        ("[network]\ndns = 3", "line 2, column 1: network.dns = 3"),
+    ] {
+        assert!(error(text).contains(expected), "{text}: {}", error(text));
+    }
+}
+
+#[test]
+fn text_without_quotation_marks_is_told_so() {
+    for (text, cure) in [
+        ("plugins = foo", "plugins = \"foo\""),
+        ("plugins = true-ly # x", "plugins = \"true-ly\""),
+        ("[limits]\ntime = none", "time = \"none\""),
+        ("plugins = ~/plugins", "plugins = \"~/plugins\""),
+        ("plugins = /srv", "plugins = \"/srv\""),
+    ] {
+        let why = error(text);
+        assert!(why.contains("quotation marks") && why.contains(cure) && why.contains("line "), "{text}: {why}");
+    }
+}
+
+#[test]
+fn no_type_of_the_program_is_shown() {
+    for text in [
+        "[mounts.a]\nhttp = ['x']",
+        "[mounts.a]\nhttp = 'x'",
+        "[mounts.a]\nhttp = [{ orign = 'x' }]",
+        "[mounts.a]\nfs = { '/a' = 3 }",
+        "[mounts.a]\nfs = { '/a' = { pth = 'x' } }",
+        "[mounts.a]\nenv = { A = [] }",
+        "[secrets]\na = { env = 3 }",
+        "[secrets]\na = 'x'",
+    ] {
+        let why = error(text);
+        assert!(!why.contains("struct ") && !why.contains("enum ") && why.contains("expected"), "{text}: {why}");
+    }
+    assert!(error("[mounts.a]\nhttp = ['x']").contains("a table such as { origin ="));
+    assert!(error("[limits]\nmemory = 'lots'").contains("MiB is 1,048,576 bytes; M and MB are 1,000,000"));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use crate::catalog::listing::{meta, mime_type};
 use crate::catalog::{Mount, Snapshot};
+use crate::grants::Kind;
 use crate::grants::needs::Need;
-use crate::grants::{KINDS, Kind};
 use crate::model::template::{Completing, expand, variables};
 use crate::model::{Decision, Description, Guard, ReadError, Reading, Suggestions, Trail, Verdict, reference, text};
 
@@ -152,14 +152,16 @@ fn missing(mount: &Mount) -> Option<Decision> {
         cure: kind.cure(mount.name.as_str(), need).or_else(|| unknown(mount, need?)),
         times: 0,
     };
-    if let Some(need) = mount.lacks.iter().find(|need| !need.optional) {
+    let optional = || mount.lacks.iter().find(|need| need.kind == UNASKED);
+    if let Some(need) = mount.lacks.iter().find(|need| !need.optional).or_else(optional) {
         return Some(decision(Kind::find(need.kind)?, Some(need)));
     }
     let could = mount.uses.contains(&UNASKED) && mount.needs.is_empty();
     let kind = Kind::find(UNASKED).filter(|_| could)?;
     match mount.holds.contains(&UNASKED) {
         false => Some(decision(kind, None)),
-        true => Some(Decision { cure: Some(other(mount)), ..decision(kind, None) }),
+        // Advice, and no refusal: the provider may have reasons of its own.
+        true => Some(Decision { verdict: Verdict::Allowed, cure: Some(other(mount)), ..decision(kind, None) }),
     }
 }
 

@@ -83,7 +83,7 @@ pub fn set_entry(mount: &mut dyn TableLike, key: &str, name: &str, value: Value)
 }
 
 /// Puts `name = value` into a table, however that is written.
-pub(super) fn put(table: &mut Item, name: &str, mut value: Value) -> Option<()> {
+pub fn put(table: &mut Item, name: &str, mut value: Value) -> Option<()> {
     if let Some(old) = table.as_table_like_mut()?.get_mut(name).and_then(Item::as_value_mut) {
         // What says the same stays as it is spelled; of what does not, white space and comments around it stay.
         if old.as_str().is_some_and(|old| Some(old) == value.as_str()) {

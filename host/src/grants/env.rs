@@ -33,8 +33,7 @@ impl Grant for Env {
     const GIVE: Flag =
         Flag { name: "env", value: "NAME=VALUE", help: "Set an environment variable that the provider sees" };
     const TAKE: &'static str = "NAME";
-    const NEED: Needed =
-        Needed { key: "name", check: check_name, is_free: false, has_any: false, has_value: true };
+    const NEED: Needed = Needed { key: "name", check: check_name, is_free: false, has_any: false, has_value: true };
     type Config = BTreeMap<String, Template>;
     type Mount = Mount;
     type Call = ();

@@ -56,8 +56,7 @@ pub fn stalling_below(dir: &Path) -> Vec<PathBuf> {
     mounts::stalling_below(dir)
 }
 
-const WITHHELD: &str =
-    "a person allows it for each read: use a client that can be asked (MCP 2026-07-28, elicitation); to allow it for good, run: ";
+const WITHHELD: &str = "a person allows it for each read: use a client that can be asked (MCP 2026-07-28, elicitation); to allow it for good, run: ";
 
 impl Grant for Fs {
     const NAME: &'static str = "fs";
@@ -69,8 +68,7 @@ impl Grant for Fs {
         help: "Let the provider read the directory HOST, which it sees as GUEST. Without =HOST: no longer ask for GUEST first",
     };
     const TAKE: &'static str = "GUEST";
-    const NEED: Needed =
-        Needed { key: "path", check: check_path, is_free: false, has_any: true, has_value: false };
+    const NEED: Needed = Needed { key: "path", check: check_path, is_free: false, has_any: true, has_value: false };
     type Config = Config;
     type Mount = Mount;
     type Call = Call;
@@ -207,7 +205,8 @@ fn check_path(path: &str) -> Result<String, String> {
         segment.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) && !segment.starts_with(['.', '-'])
     };
     let below = path.strip_prefix('/').ok_or("expected a path that begins with \"/\"")?;
-    if path.len() > 200 || (!below.is_empty() && below.split('/').any(|segment| segment.is_empty() || !is_plain(segment)))
+    if path.len() > 200
+        || (!below.is_empty() && below.split('/').any(|segment| segment.is_empty() || !is_plain(segment)))
     {
         return Err("expected a path such as \"/data\": letters, digits, \".\", \"_\", \"-\"".to_owned());
     }

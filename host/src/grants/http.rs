@@ -100,8 +100,7 @@ impl Grant for Http {
     const GIVE: Flag = edit::GIVE;
     const MORE: &'static [Flag] = edit::MORE;
     const TAKE: &'static str = "ORIGIN";
-    const NEED: Needed =
-        Needed { key: "origin", check: check_origin, is_free: true, has_any: false, has_value: false };
+    const NEED: Needed = Needed { key: "origin", check: check_origin, is_free: true, has_any: false, has_value: false };
     type Config = Vec<Written>;
     type Mount = Arc<Held>;
     type Call = Call;
@@ -275,21 +274,17 @@ impl Call {
     /// What the operator types to allow it. `closest`: the grant that is nearly for it, and why it is not.
     fn cure(&self, closest: Option<&(Unfit, Arc<Rule>)>, target: &Target) -> String {
         let (mount, origin) = (self.mount.as_str(), target.origin.to_string());
-        if rule::NEVER.contains(&target.method) {
-            return format!("nothing allows this: belljar sends no {} requests", target.method);
+        let name = target.method.as_str();
+        if name.len() > METHOD || rule::method(name).is_err() {
+            let name = text::excerpt(name, METHOD);
+            return format!("nothing allows this: \"{name}\" is no method that can be granted");
         }
-        // What no grant can name is no word for a shell either.
-        if rule::method(target.method.as_str()).is_err() {
-            return "nothing allows this: no grant can name this method".to_owned();
-        }
-        let method = (target.method.as_str(), text::is_clean(target.method.as_str(), METHOD));
+        let method =
+            |is_allowed: bool| if is_allowed { Vec::new() } else { vec!["--method".to_owned(), name.to_owned()] };
         let mut words = vec!["grant".to_owned(), mount.to_owned(), "--http".to_owned()];
         let Some((unfit, rule)) = closest else {
             words.push(origin.clone());
-            let Some(more) = method_flag(method, edit::METHODS.contains(&method.0)) else {
-                return "nothing allows this: its method is longer than any".to_owned();
-            };
-            words.extend(more);
+            words.extend(method(edit::METHODS.contains(&name)));
             return format!(
                 "add  http = [{{ origin = \"{origin}\" }}]  to [mounts.{mount}], or run: {}",
                 command::line(&words)
@@ -311,10 +306,7 @@ impl Call {
         }
         // To the grant that is there: another one would go without what the host adds.
         words.push(rule.pattern().to_string());
-        let Some(more) = method_flag(method, rule.methods().contains(&target.method)) else {
-            return "nothing allows this: its method is longer than any".to_owned();
-        };
-        words.extend(more);
+        words.extend(method(rule.methods().contains(&target.method)));
         if !rule.paths().allow(&target.path) {
             let Some(glob) = path::glob_for(&target.path, PATH) else {
                 return "nothing allows this: its path is one that servers read in more than one way".to_owned();
@@ -337,15 +329,6 @@ fn shown(method: &Method) -> String {
 /// Characters of a method and of a path that stand in a cure.
 const METHOD: usize = 40;
 const PATH: usize = 300;
-
-/// The flag that allows a method; none where it is too long for any.
-fn method_flag((method, is_short): (&str, bool), is_allowed: bool) -> Option<Vec<String>> {
-    match (is_allowed, is_short) {
-        (true, _) => Some(Vec::new()),
-        (false, true) => Some(vec!["--method".to_owned(), method.to_owned()]),
-        (false, false) => None,
-    }
-}
 
 /// An origin that a provider may declare, in its one spelling.
 fn check_origin(origin: &str) -> Result<String, String> {

@@ -57,7 +57,7 @@ impl Need {
     }
 }
 
-/// Everything that a provider declares, in its order.
+/// Everything that a provider declares.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs(Vec<Need>);
 
@@ -94,6 +94,9 @@ impl Needs {
                 }
             }
         }
+        // In the order of the kinds, what is optional last.
+        let place = |need: &Need| KINDS.iter().position(|kind| kind.name == need.kind);
+        all.sort_by_key(|need| (need.optional, place(need)));
         Ok(Self(all))
     }
 
@@ -107,10 +110,10 @@ impl Needs {
         self.0.is_empty()
     }
 
-    /// The kinds of which something is needed, each once.
+    /// The kinds of which something is declared, each once.
     pub fn kinds(&self) -> Vec<&'static str> {
-        let needed = |kind: &&Kind| self.0.iter().any(|need| need.kind == kind.name && !need.optional);
-        KINDS.iter().filter(needed).map(|kind| kind.name).collect()
+        let is_declared = |kind: &&Kind| self.0.iter().any(|need| need.kind == kind.name);
+        KINDS.iter().filter(is_declared).map(|kind| kind.name).collect()
     }
 }
 
@@ -188,7 +191,9 @@ mod tests {
         assert!(shown.contains(&"env \"RECENT\", optional".to_owned()), "{shown:?}");
         assert!(shown.contains(&"http \"https://api.example\"".to_owned()), "one spelling: {shown:?}");
         assert!(shown.contains(&"http: \"where WEB leads\"".to_owned()), "{shown:?}");
-        assert_eq!(needs.kinds(), ["fs", "http"], "what is optional is not needed");
+        assert_eq!(needs.kinds(), ["fs", "env", "http"]);
+        let order: Vec<&str> = needs.all().iter().map(|need| need.kind).collect();
+        assert_eq!(order, ["fs", "http", "http", "env"], "what is optional comes last");
         assert!(parse("").unwrap().is_empty());
     }
 

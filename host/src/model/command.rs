@@ -60,7 +60,9 @@ mod tests {
 
     #[test]
     fn plain_words_stay_and_others_are_quoted() {
-        for plain in ["a/b-c.d", "--http", "https://api.example:8443", "/mail=~/mail", "time=5s", "~/a b".get(..3).unwrap()] {
+        for plain in
+            ["a/b-c.d", "--http", "https://api.example:8443", "/mail=~/mail", "time=5s", "~/a b".get(..3).unwrap()]
+        {
             assert_eq!(quoted(plain), plain);
         }
         assert_eq!(quoted("it's here"), "'it'\\''s here'");
@@ -72,7 +74,10 @@ mod tests {
     /// What a shell makes of each is the word itself.
     #[test]
     fn a_shell_takes_each_for_one_word() {
-        for word in ["a b", "$HOME", "`id`", "a'b\"c", "*", "#x", "!", "a;b", "a|b>c", "x\\y", "é ü", "[a]", "{a,b}", "~", "-n", "a~"] {
+        for word in [
+            "a b", "$HOME", "`id`", "a'b\"c", "*", "#x", "!", "a;b", "a|b>c", "x\\y", "é ü", "[a]", "{a,b}", "~", "-n",
+            "a~",
+        ] {
             let output = Command::new("sh").args(["-c", &format!("printf %s {}", quoted(word))]).output().unwrap();
             assert_eq!(String::from_utf8(output.stdout).unwrap(), word, "{}", quoted(word));
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Decision, MountName, command, limits, reference, text};
+use super::{Decision, MountName, Verdict, command, limits, reference, text};
 
 /// Whose doing a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +193,8 @@ pub enum ReadError {
     Denied {
         /// The provider's words.
         message: String,
-        /// What belljar itself refused during the call; with `times` 0, a kind of grant that the mount does not hold.
+        /// What belljar itself refused during the call. With `times` 0 it refused nothing: then it is a grant that the mount
+        /// does not hold, or, as "allowed", one of which another may be meant.
         denial: Option<Decision>,
     },
     /// The state that came back with the answer to a question is not one that counts; says why.
@@ -334,6 +335,7 @@ impl ReadError {
             Self::Invalid(_) => "the provider refused the request as invalid".to_owned(),
             Self::Denied { denial, .. } => match denial {
                 None => "denied".to_owned(),
+                Some(advice) if advice.verdict == Verdict::Allowed => "denied".to_owned(),
                 Some(missing) if missing.times == 0 && missing.what.is_empty() => {
                     format!("denied; the mount holds no \"{}\" grant", missing.grant)
                 }

@@ -160,6 +160,7 @@ fn title_of(tree: &Tree, path: &str, media: Option<&str>, meta: &Meta) -> Option
 }
 
 belljar_guest::export!(Files: Completion, Revisions);
+belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]
 mod tests;

@@ -464,3 +464,4 @@ fn granted() -> Vec<(String, PathBuf)> {
 }
 
 belljar_guest::export!(Git: Completion, Revisions);
+belljar_guest::needs!("../needs.toml");

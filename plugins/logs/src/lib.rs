@@ -260,6 +260,7 @@ fn log_cut() {
 }
 
 belljar_guest::export!(Logs: Completion, Revisions);
+belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]
 mod tests;

@@ -204,6 +204,7 @@ fn resource(path: &str, meta: &Meta) -> Option<Resource> {
 }
 
 belljar_guest::export!(Documents: Completion, Revisions);
+belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]
 mod tests;

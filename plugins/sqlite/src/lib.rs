@@ -445,6 +445,7 @@ fn digest(text: &str) -> String {
 }
 
 belljar_guest::export!(Sqlite: Completion, Revisions);
+belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]
 mod tests;

@@ -252,6 +252,7 @@ fn sheet_resource(path: &str, meta: &Meta, sheet: &Sheet) -> Option<Resource> {
 }
 
 belljar_guest::export!(Tables: Completion, Revisions);
+belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]
 mod tests;

@@ -83,7 +83,7 @@ const NOT_OURS: [&str; 10] = [
 /// Reads the variable.
 pub(crate) fn parse(text: Option<&str>) -> Result<Entries> {
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
-        return Err(Error::failed(format_args!(
+        return Err(Error::denied(format_args!(
             "nothing is configured: give the mount a variable WEB with what to serve, {EXAMPLE}"
         )));
     };

@@ -246,6 +246,7 @@ fn unusable_words(name: &str, why: &str) -> String {
 }
 
 belljar_guest::export!(Web: Completion, Revisions);
+belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]
 mod tests;

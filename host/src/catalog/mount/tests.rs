@@ -24,6 +24,8 @@ fn only_plain_files_are_read() {
         assert!(Source::read(&dir, special, 8).err().unwrap().to_string().contains("not a regular file"), "{special}");
     }
     assert!(Source::read(&dir, "good.wasm", 7).err().unwrap().to_string().contains("8B, over the limit of 7B"));
-    assert!(Source::read(&dir, "huge.wasm", 64 << 20).err().unwrap().to_string().contains("2GiB, over the limit of 64MiB"));
+    assert!(
+        Source::read(&dir, "huge.wasm", 64 << 20).err().unwrap().to_string().contains("2GiB, over the limit of 64MiB")
+    );
     assert!(Source::read(&dir, "none.wasm", 8).err().unwrap().to_string().contains("there is no \"none.wasm\""));
 }

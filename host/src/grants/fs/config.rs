@@ -23,7 +23,7 @@ pub(super) struct Granted {
 
 /// The long form.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { path = \"DIR\", ask = true }")]
 struct Table {
     path: PathBuf,
     #[serde(default)]

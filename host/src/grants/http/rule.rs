@@ -22,6 +22,7 @@ use crate::model::{Guard, text};
 /// A grant as the operator writes it: one entry of `[[mounts.NAME.http]]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(expecting = "a table such as { origin = \"https://api.example.com\" }")]
 pub struct Written {
     /// Scheme, host and port: `https://api.example.com`, `https://*.example.com`, `http://127.0.0.1:8080`.
     pub origin: String,
@@ -128,7 +129,7 @@ fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<IpN
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Methods that change what a connection is, or give back what was sent.
-pub(super) const NEVER: [Method; 2] = [Method::CONNECT, Method::TRACE];
+const NEVER: [Method; 2] = [Method::CONNECT, Method::TRACE];
 
 impl Rule {
     /// Reads a grant.

@@ -118,6 +118,7 @@ fn text_type(name: &str) -> &'static str {
 }
 
 belljar_guest::export!(MyProvider);
+belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]
 mod tests;

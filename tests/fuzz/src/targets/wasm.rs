@@ -32,6 +32,11 @@ pub(super) fn profile(bytes: &[u8]) {
                 }
                 Err(why) => oracle::assert_plain(&why.to_string(), "a refusal"),
             }
+            for need in profile.needs.all() {
+                oracle::assert_plain(&need.shown(), "a need");
+                assert!(profile.bad_needs.is_none() && !need.shown().contains(['\\', '`']), "{need:?}");
+            }
+            profile.bad_needs.iter().for_each(|why| oracle::assert_plain(why, "a refused declaration"));
             assert!(profile.kinds().len() <= 3 && profile.optional().len() <= 2);
         }
         Err(why) => {
