@@ -6,6 +6,7 @@
 pub mod error;
 pub mod guard;
 pub mod limits;
+pub mod meta;
 pub mod reference;
 pub mod seal;
 pub mod template;

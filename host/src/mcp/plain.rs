@@ -17,6 +17,7 @@ use rmcp::transport::Transport;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+use super::turn::Turn;
 use super::{Handler, consent, line};
 use crate::gateway::Read;
 
@@ -136,15 +137,21 @@ impl Transport<RoleServer> for Silence {
 
 impl Handler {
     /// Answers a plain request, which is whole or of the session of `peer`, by a whole message without a line break. Dropping
-    /// the future ends what runs for it; so does `withdrawn`.
-    pub async fn answer(&self, plain: Plain, peer: Peer<RoleServer>, withdrawn: CancellationToken) -> Vec<u8> {
+    /// the future ends what runs for it; so does `withdrawn`. `turn` begins with the call.
+    pub async fn answer(
+        &self,
+        plain: Plain,
+        peer: Peer<RoleServer>,
+        withdrawn: CancellationToken,
+        turn: &Turn,
+    ) -> Vec<u8> {
         let Plain { id, what, meta } = plain;
         let mut context = RequestContext::new(id.clone(), peer);
         (context.ct, context.meta) = (withdrawn, meta);
         let is_modern = super::is_modern(&context);
         let page = |cursor| PaginatedRequestParams::default().with_cursor(cursor);
         let answer = match what {
-            What::Read(uri) => match self.read(&ReadResourceRequestParams::new(uri), &context).await {
+            What::Read(uri) => match self.read(&ReadResourceRequestParams::new(uri), &context, Some(turn)).await {
                 Ok(Read::Given(reading, mount)) => return line::reading(id, reading, &mount, is_modern),
                 Ok(Read::Asks(question)) => Ok(ServerResult::InputRequiredResult(consent::question(question))),
                 Err(error) => Err(if is_modern { modern(error) } else { error }),

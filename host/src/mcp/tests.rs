@@ -91,7 +91,7 @@ async fn plain_requests_of_every_era_are_answered_as_rmcp_would() {
                     continue;
                 }
                 short += 1;
-                let own = handler.answer(plain, nobody.peer(), CancellationToken::new()).await;
+                let own = handler.answer(plain, nobody.peer(), CancellationToken::new(), &Turn::default()).await;
                 let own: Value = serde_json::from_slice(&own).unwrap();
                 assert_eq!(own, by_rmcp(&handler, &nobody, &message).await, "{peer:?} {message}");
             }

@@ -179,6 +179,13 @@ impl Quarantine {
 pub enum ReadError {
     /// No mount, or the mount's provider, knows the resource.
     NotFound,
+    /// The same, where there is something that may have been meant.
+    Nowhere {
+        /// What there is, or may have been meant.
+        why: String,
+        /// The URI that may have been meant.
+        instead: Option<String>,
+    },
     /// The URI breaks a rule; says which.
     BadUri(String),
     /// The provider says that the reference or an argument is malformed.
@@ -226,6 +233,7 @@ impl ReadError {
     pub fn blame(&self) -> Blame {
         match self {
             Self::NotFound
+            | Self::Nowhere { .. }
             | Self::BadUri(_)
             | Self::Invalid(_)
             | Self::BadState(_)
@@ -243,7 +251,7 @@ impl ReadError {
     /// One lower-case word a kind: `data.kind` on the wire, `outcome` in records.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::NotFound => "not-found",
+            Self::NotFound | Self::Nowhere { .. } => "not-found",
             Self::BadUri(_) => "bad-uri",
             Self::Invalid(_) => "invalid",
             Self::Denied { .. } => "denied",
@@ -288,6 +296,7 @@ impl ReadError {
                 }
                 Some(format!("to allow more, set {name} = {value} under [mounts.{mount}.limits]"))
             }
+            Self::Nowhere { instead, .. } => instead.as_ref().map(|uri| format!("read \"{uri}\"")),
             Self::Denied { denial, .. } => denial.as_ref().and_then(|d| d.cure.clone()),
             Self::BadState(_) => Some("read again, without a request state".to_owned()),
             Self::Busy(_) => Some("try again shortly".to_owned()),
@@ -315,6 +324,7 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotFound => f.write_str("resource not found"),
+            Self::Nowhere { why, .. } => write!(f, "resource not found: {why}"),
             Self::BadUri(why) => write!(f, "the URI {why}"),
             Self::Invalid(why) => write!(f, "the provider says that the request is invalid: \"{why}\""),
             Self::Denied { message, denial } => {
@@ -365,6 +375,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.error, &self.uri) {
             (ReadError::NotFound, Some(uri)) => write!(f, "resource not found: \"{uri}\""),
+            (ReadError::Nowhere { why, .. }, Some(uri)) => write!(f, "resource not found: \"{uri}\"; {why}"),
             (ReadError::BadUri(why), Some(uri)) => write!(f, "the URI \"{uri}\" {why}"),
             (error, Some(uri)) => write!(f, "cannot read \"{uri}\": {error}"),
             (error, None) => error.fmt(f),

@@ -25,6 +25,8 @@ fn error(error: &mut ReadError, redactor: &Redactor) {
         | ReadError::Internal(words) => redactor.mask(words),
         ReadError::Again { last, .. } => self::error(last, redactor),
         ReadError::NotFound
+        // Said by the gateway, of names only.
+        | ReadError::Nowhere { .. }
         | ReadError::BadState(_)
         | ReadError::Exhausted(_)
         | ReadError::Quarantined(_)

@@ -10,6 +10,7 @@ use super::looking::Cached;
 use super::{Facts, Found, KEPT, Loader, State, Waiting};
 use crate::catalog::mount::BEING_WRITTEN;
 use crate::catalog::plan::Plan;
+use crate::catalog::unserved::Cause;
 use crate::catalog::{Mount, Quarantined, quarantine};
 use crate::config::{self, Config};
 use crate::grants::{Ambient, Held, Requested};
@@ -106,10 +107,10 @@ impl Loader {
                     old.filter(|old| old.base == plan.base && plan.still_grants(old) && self.may_use(plan, old));
                 return match goes_on {
                     Some(old) => {
-                        next.refuse(plan, format!("{why}; until then it goes on as it was"));
+                        next.refuse(plan, Cause::Grant, format!("{why}; until then it goes on as it was"));
                         next.served.insert(plan.name.clone(), Arc::clone(old));
                     }
-                    None => next.refuse(plan, why),
+                    None => next.refuse(plan, Cause::Grant, why),
                 };
             }
         };
@@ -123,7 +124,7 @@ impl Loader {
         let all = self.grants(plan).map(|grants| grants.directories(&self.config.ambient)).unwrap_or_default();
         let directories = if held.may_stall() { Vec::new() } else { all };
         let Some(loaded) = self.sandbox.load_again(&plan.name, loaded, held) else {
-            return next.refuse(plan, "it is no longer loaded".to_owned());
+            return next.refuse(plan, Cause::Component, "it is no longer loaded".to_owned());
         };
         let plain = Mount::plain(plan.name.clone(), &plan.base, plan.limits.clone());
         let mount = Mount {
@@ -178,8 +179,8 @@ impl Loader {
     pub(super) fn refuse(&self, next: &mut State, old: Option<&Arc<Mount>>, plan: &Plan, why: &str) {
         match old.filter(|_| self.keep(next, old, plan)) {
             Some(old) => next
-                .refuse(plan, format!("{why}; until another is there, the earlier bytes ({}) are served", old.digest)),
-            None => next.refuse(plan, why.to_owned()),
+                .refuse(plan, Cause::Component, format!("{why}; until another is there, the earlier bytes ({}) are served", old.digest)),
+            None => next.refuse(plan, Cause::Component, why.to_owned()),
         }
     }
 }
