@@ -82,8 +82,9 @@ enum Verb {
     Serve {
         #[command(flatten)]
         at: Where,
-        /// Serve Streamable HTTP at http://ADDR/mcp instead. Loopback only; port 0 takes a free one.
-        #[arg(long, value_name = "ADDR")]
+        /// Serve Streamable HTTP at http://ADDR/mcp instead: 127.0.0.1:8600, localhost:8600, [::1]:8600 or 8600. Loopback
+        /// only; port 0 takes a free one.
+        #[arg(long, value_name = "ADDR", value_parser = serve::address)]
         http: Option<SocketAddr>,
         #[command(flatten)]
         dev: Dev,
@@ -208,7 +209,7 @@ enum Verb {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
         /// Where MCP clients connect. Loopback only; port 0 takes a free one.
-        #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+        #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = serve::address)]
         http: SocketAddr,
     },
     /// Makes a project for a provider in the language of your choice, and says what to type next.

@@ -141,7 +141,8 @@ impl Gateway {
             Err(error) => {
                 let snapshot = self.catalog.snapshot();
                 let unserved = snapshot.unserved_at(uri).filter(|_| matches!(error, ReadError::Unavailable(_)));
-                let mount = snapshot.quarantined_at(uri).map(|one| &one.name).or(unserved.map(|one| &one.name)).cloned();
+                let mount =
+                    snapshot.quarantined_at(uri).map(|one| &one.name).or(unserved.map(|one| &one.name)).cloned();
                 record::refused(&self.audit, caller, uri, (mount.clone(), None), &error);
                 return Err(Fault { error, mount, uri: Some(text::excerpt(uri, reference::MAX_URI)) });
             }

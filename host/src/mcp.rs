@@ -206,9 +206,7 @@ impl ServerHandler for Handler {
             .enable_completions()
             .build();
         capabilities.tools = self.has_tools.then(ToolsCapability::default);
-        ServerConfig::new(capabilities)
-            .with_server_info(identity::own())
-            .with_instructions(self.instructions())
+        ServerConfig::new(capabilities).with_server_info(identity::own()).with_instructions(self.instructions())
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {

@@ -58,7 +58,8 @@ pub(super) fn nowhere(snapshot: &Snapshot, uri: &str) -> ReadError {
         let rest = uri.get(base.len()..).unwrap_or_default();
         return found(format!("the mount \"{name}\" begins at \"{base}\""), format!("{base}{rest}"));
     }
-    let Some(rest) = uri.get(..OWN.len()).filter(|own| own.eq_ignore_ascii_case(OWN)).and_then(|_| uri.get(OWN.len()..))
+    let Some(rest) =
+        uri.get(..OWN.len()).filter(|own| own.eq_ignore_ascii_case(OWN)).and_then(|_| uri.get(OWN.len()..))
     else {
         return ReadError::NotFound;
     };
@@ -121,14 +122,17 @@ mod tests {
         let near = "no mount \"note\"; did you mean \"notes\"?";
         assert_eq!(said("belljar://note/a/b.md"), is(near, "belljar://notes/a/b.md"));
         assert_eq!(said("belljar://note"), is(near, "belljar://notes/"));
-        assert_eq!(said("belljar://notes"), is("the mount \"notes\" begins at \"belljar://notes/\"", "belljar://notes/"));
-        assert_eq!(said("Belljar://NOTES/x"), is("the mount \"notes\" begins at \"belljar://notes/\"", "belljar://notes/x"));
+        assert_eq!(
+            said("belljar://notes"),
+            is("the mount \"notes\" begins at \"belljar://notes/\"", "belljar://notes/")
+        );
+        assert_eq!(
+            said("Belljar://NOTES/x"),
+            is("the mount \"notes\" begins at \"belljar://notes/\"", "belljar://notes/x")
+        );
         assert_eq!(said("WEB:///x"), is("the mount \"web\" begins at \"web:///\"", "web:///x"));
         assert_eq!(said("web://"), is("the mount \"web\" begins at \"web:///\"", "web:///"));
-        assert_eq!(
-            said("belljar://xyz/a"),
-            is("no mount \"xyz\"; there are \"clock\", \"notes\", \"web\"", "")
-        );
+        assert_eq!(said("belljar://xyz/a"), is("no mount \"xyz\"; there are \"clock\", \"notes\", \"web\"", ""));
         assert_eq!(said("belljar://\u{202e}/a").0.matches('\u{202e}').count(), 0);
         for nothing in ["other://x/y", "belljar://", "belljar:notes"] {
             assert_eq!(said(nothing), is("resource not found", ""), "{nothing}");

@@ -112,9 +112,22 @@ mod tests {
         ] {
             assert!(is_free(free), "{free}");
         }
-        for malformed in
-            ["", "/", "/x", "1a.b/x", "-a/x", "a-/x", "a..b/x", "a b/x", "a/-", "a/b/c", "a/\u{e9}", "\u{e9}/a", "x\n", &"a".repeat(129)]
-        {
+        for malformed in [
+            "",
+            "/",
+            "/x",
+            "1a.b/x",
+            "-a/x",
+            "a-/x",
+            "a..b/x",
+            "a b/x",
+            "a/-",
+            "a/b/c",
+            "a/\u{e9}",
+            "\u{e9}/a",
+            "x\n",
+            &"a".repeat(129),
+        ] {
             assert!(!is_free(malformed), "{malformed}");
         }
     }

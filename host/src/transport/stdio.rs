@@ -384,7 +384,7 @@ mod tests {
 
     #[tokio::test]
     async fn beyond_what_may_be_pending_requests_are_refused_and_notifications_read() {
-        let request = |id: usize| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");
+        let request = |id: usize| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"resources/list\"}}\n");
         let withdraw = |id: usize| {
             format!(
                 "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}\n"

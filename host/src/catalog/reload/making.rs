@@ -178,8 +178,11 @@ impl Loader {
 
     pub(super) fn refuse(&self, next: &mut State, old: Option<&Arc<Mount>>, plan: &Plan, why: &str) {
         match old.filter(|_| self.keep(next, old, plan)) {
-            Some(old) => next
-                .refuse(plan, Cause::Component, format!("{why}; until another is there, the earlier bytes ({}) are served", old.digest)),
+            Some(old) => next.refuse(
+                plan,
+                Cause::Component,
+                format!("{why}; until another is there, the earlier bytes ({}) are served", old.digest),
+            ),
             None => next.refuse(plan, Cause::Component, why.to_owned()),
         }
     }

@@ -59,7 +59,9 @@ impl Own {
     /// The answer to a request that is not served.
     pub(super) fn judge(&self, parts: Parts) -> Result<Judged, Response<Body>> {
         if Guard::Origin.is_on() {
-            self.host(&parts).and_then(|()| self.origin(&parts.headers)).map_err(|(status, why)| plain(status, &why))?;
+            self.host(&parts)
+                .and_then(|()| self.origin(&parts.headers))
+                .map_err(|(status, why)| plain(status, &why))?;
         }
         if parts.uri.path() != PATH {
             return Err(plain(StatusCode::NOT_FOUND, &format!("there is nothing here; MCP is at {PATH}\n")));
@@ -107,7 +109,8 @@ impl Own {
             return Ok(());
         }
         let all = headers.get_all(header::ORIGIN).iter();
-        let all = all.map(|origin| format!("\"{}\"", text::excerpt(&String::from_utf8_lossy(origin.as_bytes()), SHOWN)));
+        let all =
+            all.map(|origin| format!("\"{}\"", text::excerpt(&String::from_utf8_lossy(origin.as_bytes()), SHOWN)));
         let why = format!(
             "the Origin {} is no page of this server; expected none, or {}\n",
             all.take(4).collect::<Vec<_>>().join(", "),
@@ -133,9 +136,11 @@ fn check_revision(headers: &HeaderMap) -> Result<(), Response<Body>> {
     let own = identity::revisions();
     let is = |revision: &&ProtocolVersion| revision.as_str().as_bytes() == given.as_bytes();
     match ProtocolVersion::KNOWN_VERSIONS.iter().find(is) {
-        Some(known) if !own.contains(known) => {
-            Err(refuse_with(StatusCode::BAD_REQUEST, ErrorData::unsupported_protocol_version(known.clone(), &own), None))
-        }
+        Some(known) if !own.contains(known) => Err(refuse_with(
+            StatusCode::BAD_REQUEST,
+            ErrorData::unsupported_protocol_version(known.clone(), &own),
+            None,
+        )),
         _ => Ok(()),
     }
 }

@@ -145,9 +145,8 @@ impl Pending {
 /// Has the read give way that has waited for longest; false if none waits for long.
 fn make_room(ids: &mut HashMap<RequestId, Owed>) -> bool {
     let now = Instant::now();
-    let waits = |owed: &Owed| {
-        owed.can_give_way && !owed.begun.turn.has_begun() && now.duration_since(owed.since) >= WAIT
-    };
+    let waits =
+        |owed: &Owed| owed.can_give_way && !owed.begun.turn.has_begun() && now.duration_since(owed.since) >= WAIT;
     let longest = ids.iter().filter(|(_, owed)| waits(owed)).min_by_key(|(_, owed)| owed.since);
     let Some(id) = longest.map(|(id, _)| id.clone()) else { return false };
     if !ids.get(&id).is_some_and(|owed| owed.begun.turn.give_way()) {
