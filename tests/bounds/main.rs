@@ -27,6 +27,7 @@ mod cursors;
 mod dev;
 mod escape;
 mod fresh;
+mod front;
 mod grant;
 mod http;
 mod inspect;
