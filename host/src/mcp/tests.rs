@@ -3,7 +3,9 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use rmcp::model::{ClientCapabilities, ClientJsonRpcMessage, InitializeRequestParams, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientCapabilities, ClientJsonRpcMessage, Implementation, InitializeRequestParams, ServerJsonRpcMessage,
+};
 use rmcp::service::Service;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
