@@ -10,6 +10,7 @@ pub mod paging;
 mod plan;
 pub mod quarantine;
 pub mod reload;
+pub mod unserved;
 pub mod watch;
 
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ use kept::Shelves;
 pub use mount::{Mount, Refused, Source};
 pub use plan::{Found, find};
 pub use quarantine::Quarantined;
+pub use unserved::Unserved;
 
 /// All mounts at one moment.
 #[derive(Default)]
@@ -41,6 +43,10 @@ pub struct Snapshot {
     quarantined: Vec<Quarantined>,
     /// Mounts that are not there yet, sorted by name.
     compiling: Vec<Compiling>,
+    /// Mounts that are configured and none of these, sorted by name.
+    unserved: Vec<Unserved>,
+    /// Whether every file and mount is in one of these.
+    is_whole: bool,
 }
 
 /// A mount whose component is being compiled for the first time, or waits for that.
@@ -79,7 +85,7 @@ impl Snapshot {
         let mut bases: HashMap<_, _> = absent.collect();
         // A mount that goes on as it was may be refused what it was given since.
         bases.extend(mounts.iter().enumerate().map(|(at, mount)| (mount.base.clone(), Place::Mount(at))));
-        Self { mounts, bases, refused, quarantined: Vec::new(), compiling: Vec::new() }
+        Self { mounts, bases, refused, ..Self::default() }
     }
 
     /// The same with these in quarantine; their names and bases are distinct too.
@@ -101,6 +107,20 @@ impl Snapshot {
         Self { compiling, ..self }
     }
 
+    /// The same with these that are configured and not served, but for those that are something else here.
+    #[must_use]
+    pub fn with_unserved(self, mut unserved: Vec<Unserved>) -> Self {
+        unserved.sort_by(|a, b| a.name.cmp(&b.name));
+        unserved.dedup_by(|a, b| a.name == b.name);
+        let is_known = |name: &MountName| {
+            self.find(name).is_some()
+                || self.quarantined.iter().any(|one| one.name == *name)
+                || self.compiling.iter().any(|one| one.name == *name)
+        };
+        unserved.retain(|one| !is_known(&one.name));
+        Self { unserved, ..self }
+    }
+
     /// Whether it serves, refuses, compiles and keeps in quarantine what `other` does: the very same mounts.
     fn is_same(&self, other: &Self) -> bool {
         let same = |(own, other): (&Arc<Mount>, &Arc<Mount>)| Arc::ptr_eq(own, other);
@@ -109,6 +129,8 @@ impl Snapshot {
             && self.refused == other.refused
             && self.quarantined == other.quarantined
             && self.compiling == other.compiling
+            && self.unserved == other.unserved
+            && self.is_whole == other.is_whole
     }
 
     /// The mounts of `before` that may do more than those in their place here, or that are gone.
@@ -231,6 +253,33 @@ impl Snapshot {
     /// What is on its way.
     pub fn compiling(&self) -> &[Compiling] {
         &self.compiling
+    }
+
+    /// What is configured and not served.
+    pub fn unserved(&self) -> &[Unserved] {
+        &self.unserved
+    }
+
+    /// The mount that `uri` would belong to if it were served.
+    pub fn unserved_at(&self, uri: &str) -> Option<&Unserved> {
+        self.unserved.iter().filter(|one| uri.starts_with(&one.base)).max_by_key(|one| one.base.len())
+    }
+
+    /// The same, of which it is known that every file and mount is in it.
+    #[must_use]
+    pub fn whole(self) -> Self {
+        Self { is_whole: true, ..self }
+    }
+
+    /// Whether every file and mount is in it: nothing else is known of that is served, or about to be.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// The mounts that answer for a base of their own, with it, those in quarantine too; sorted by name.
+    pub fn bases(&self) -> impl Iterator<Item = (&MountName, &str)> {
+        let quarantined = self.quarantined.iter().map(|one| (&one.name, one.base.as_str()));
+        self.mounts.iter().map(|mount| (&mount.name, mount.base.as_str())).chain(quarantined)
     }
 
     /// Whether `uri` belongs to a mount that is on its way.

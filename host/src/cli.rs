@@ -101,8 +101,9 @@ enum Verb {
     Serve {
         #[command(flatten)]
         at: Where,
-        /// Serve Streamable HTTP at http://ADDR/mcp instead. Loopback only; port 0 takes a free one.
-        #[arg(long, value_name = "ADDR")]
+        /// Serve Streamable HTTP at http://ADDR/mcp instead: 127.0.0.1:8600, localhost:8600, [::1]:8600 or 8600. Loopback
+        /// only; port 0 takes a free one.
+        #[arg(long, value_name = "ADDR", value_parser = serve::address)]
         http: Option<SocketAddr>,
         #[command(flatten)]
         dev: Dev,
@@ -251,7 +252,7 @@ enum Verb {
         config: Option<PathBuf>,
         /// Where MCP clients connect. Loopback only; port 0 takes a free one (default: a port of the project's own, the same at
         /// each start, or a free one where that is taken).
-        #[arg(long, value_name = "ADDR")]
+        #[arg(long, value_name = "ADDR", value_parser = serve::address)]
         http: Option<SocketAddr>,
     },
     /// Makes a project for a provider in the language of your choice, and says what to type next.

@@ -10,6 +10,7 @@ pub mod conformance;
 pub mod consent;
 mod listing;
 mod look;
+mod names;
 mod record;
 mod rounds;
 pub mod search;
@@ -26,7 +27,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::admission::budget::Budget;
 use crate::admission::{Admission, Who};
 use crate::audit::Sink;
-use crate::catalog::{Catalog, Mount, Snapshot};
+use crate::catalog::{Catalog, Mount, Snapshot, Unserved};
 use crate::config::Ask;
 use crate::model::error::Bound;
 use crate::model::{
@@ -153,7 +154,10 @@ impl Gateway {
         let (mount, reference) = match self.route(uri).await {
             Ok(found) => found,
             Err(error) => {
-                let mount = self.catalog.snapshot().quarantined_at(uri).map(|one| one.name.clone());
+                let snapshot = self.catalog.snapshot();
+                let unserved = snapshot.unserved_at(uri).filter(|_| matches!(error, ReadError::Unavailable(_)));
+                let mount =
+                    snapshot.quarantined_at(uri).map(|one| &one.name).or(unserved.map(|one| &one.name)).cloned();
                 record::refused(&self.audit, caller, uri, (mount.clone(), None), &error);
                 return Err(Fault { error, mount, uri: Some(text::excerpt(uri, reference::MAX_URI)) });
             }
@@ -178,6 +182,9 @@ impl Gateway {
             None => match read {
                 Ok((reading, bill)) => Ok(Read::Given(reading, mount, bill)),
                 Err(error) if round.lacks_an_answer => Ok(Read::CannotAsk(fault(error))),
+                Err(ReadError::NotFound) => {
+                    Err(fault(names::absent(&mount, uri.strip_prefix(&mount.base).unwrap_or_default())))
+                }
                 Err(error) => Err(fault(error)),
             },
         }
@@ -292,7 +299,7 @@ impl Gateway {
         let Some((mount, reference)) = snapshot.route(uri) else {
             return Err(match uri.split_once(':') {
                 Some((scheme, _)) if !scheme.is_empty() && uri.bytes().all(|b| b.is_ascii_graphic()) => {
-                    ReadError::NotFound
+                    snapshot.unserved_at(uri).map_or_else(|| names::nowhere(&snapshot, uri), Unserved::error)
                 }
                 Some(_) => ReadError::BadUri("is not a URI (RFC 3986); percent-encode other characters".to_owned()),
                 None => ReadError::BadUri("has no scheme; expected one such as \"belljar://MOUNT/...\"".to_owned()),

@@ -7,6 +7,7 @@ pub mod command;
 pub mod error;
 pub mod guard;
 pub mod limits;
+pub mod meta;
 pub mod reference;
 pub mod seal;
 pub mod template;

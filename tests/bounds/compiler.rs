@@ -123,7 +123,7 @@ fn a_long_compilation_holds_up_nothing_else() {
     let compiler = hold_up(client.wire().process.id());
     let listed = client.request("resources/list", json!({})).unwrap();
     assert_eq!(listed["resources"][0]["uri"], WITNESS);
-    let notices = listed["_meta"]["belljar/notices"].to_string();
+    let notices = listed["_meta"]["dev.belljar/notices"].to_string();
     assert!(notices.contains("\"imp\"") && notices.contains("is being compiled"), "{listed:#}");
     let waiting = client.read("belljar://imp/ok").unwrap_err();
     assert!(waiting.message.contains("is being compiled") && waiting.message.contains("read again"), "{waiting:?}");
@@ -132,7 +132,7 @@ fn a_long_compilation_holds_up_nothing_else() {
     let told = client.told(Duration::from_secs(60)).expect("the list has changed");
     assert_eq!(told["method"], "notifications/resources/list_changed");
     let now = client.request("resources/list", json!({})).unwrap();
-    assert!(!now["_meta"]["belljar/notices"].to_string().contains("compiled"), "{now:#}");
+    assert!(!now["_meta"]["dev.belljar/notices"].to_string().contains("compiled"), "{now:#}");
     let log = client.close().stderr;
     assert!(log.contains("that is done once") && log.contains("compiled in"), "{log}");
 }

@@ -202,7 +202,7 @@ fn a_walk_sees_one_list() {
     let expected: Vec<Value> = (0..3000).map(|n| json!(format!("belljar://imp/n/{n}"))).collect();
     assert_eq!(uris, expected);
     assert!(
-        page["_meta"]["belljar/notices"].to_string().contains("lists more than 3000 resources"),
+        page["_meta"]["dev.belljar/notices"].to_string().contains("lists more than 3000 resources"),
         "{}",
         page["_meta"]
     );

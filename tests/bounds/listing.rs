@@ -146,8 +146,8 @@ fn a_name_within_another_mount_is_that_mounts() {
     let inner: Vec<_> = items.iter().filter(|item| item["uri"].as_str().unwrap().contains("/inner/")).collect();
     let uris: Vec<_> = inner.iter().map(|item| &item["uri"]).collect();
     assert_eq!(uris, ["belljar://bad/inner/count", "belljar://bad/inner/ok"]);
-    assert!(inner.iter().all(|item| item["_meta"]["belljar/mount"] == "zz"), "{inner:?}");
-    assert!(items.iter().all(|item| item["_meta"]["belljar/mount"].is_string()), "{items:?}");
+    assert!(inner.iter().all(|item| item["_meta"]["dev.belljar/mount"] == "zz"), "{inner:?}");
+    assert!(items.iter().all(|item| item["_meta"]["dev.belljar/mount"].is_string()), "{items:?}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn what_is_wrong_with_an_entry_is_taken_out_and_the_rest_is_shown() {
     assert!(icons.len() <= 8 && icons.iter().all(|icon| icon["src"] == "https://example.com/icon.png"), "{icons:?}");
     assert_eq!(icons[0]["sizes"], json!(["48x48"]));
     assert_eq!(icons[0]["mimeType"], Value::Null);
-    assert_eq!(item["_meta"], json!({ "com.example/fine": [1, 2], "belljar/mount": "bad" }));
+    assert_eq!(item["_meta"], json!({ "com.example/fine": [1, 2], "dev.belljar/mount": "bad" }));
 }
 
 /// A list without an end is cut where the operator says; a walk over it ends.

@@ -28,6 +28,7 @@ mod cursors;
 mod dev;
 mod escape;
 mod fresh;
+mod front;
 mod grant;
 mod growth;
 mod http;

@@ -308,7 +308,7 @@ fn what_the_wall_keeps_out_needs_a_restart_and_says_so() {
     assert_eq!(paths(&mut client), before, "{one} {two}");
     // What was taken away is gone at once, whatever else is given.
     site.config("[mounts.notes]\ncomponent = \"files.wasm\"\nfs = { \"/b\" = \"b\" }\n");
-    becomes(&mut client, &first, "(not-found)");
+    becomes(&mut client, &first, "(unavailable)");
     site.config(&notes(""));
     becomes(&mut client, &first, "one");
     client.close();

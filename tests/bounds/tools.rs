@@ -13,66 +13,37 @@ const INVALID_PARAMS: i64 = -32602;
 
 const NAMES: [&str; 3] = ["list_resources", "read_resource", "search_resources"];
 
-/// What the structured result of one call was.
-fn ask<W: Wire>(client: &mut Client<W>, name: &str, arguments: Value) -> Value {
+/// A call that succeeds: all that its text blocks say.
+fn ask<W: Wire>(client: &mut Client<W>, name: &str, arguments: Value) -> String {
     let result = call(client, name, arguments.clone());
     assert_ne!(result["isError"], json!(true), "{name} {arguments}: {result}");
-    result["structuredContent"].clone()
+    texts(&result).join("\n")
 }
 
-/// The error of a call that fails, as the model is told of it.
+/// The error of a call that fails, as programs are told of it; the model reads the same.
 fn fail<W: Wire>(client: &mut Client<W>, name: &str, arguments: Value) -> Value {
     let result = call(client, name, arguments.clone());
     assert_eq!(result["isError"], json!(true), "{name} {arguments}: {result}");
-    let error = &result["structuredContent"]["error"];
+    let mut error = result["_meta"]["dev.belljar/error"].clone();
     let said = result["content"][0]["text"].as_str().unwrap();
-    assert!(said.contains(error["message"].as_str().unwrap()), "{result}");
     if let Some(hint) = error["hint"].as_str() {
         assert!(said.contains(hint), "{result}");
     }
-    error.clone()
+    error["message"] = said.into();
+    error
 }
 
-/// One call, whatever comes of it, as its schema says.
+/// One call, whatever comes of it: it is told as text, and once.
 fn call<W: Wire>(client: &mut Client<W>, name: &str, arguments: Value) -> Value {
-    let tools = client.request("tools/list", json!({})).unwrap();
-    let tool = tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
     let result = client.request("tools/call", json!({ "name": name, "arguments": arguments })).unwrap();
-    conforms(&result["structuredContent"], &tool["outputSchema"], name);
+    assert_eq!(result["structuredContent"], Value::Null, "{result}");
     assert!(result["content"].as_array().is_some_and(|content| !content.is_empty()), "{result}");
+    let blocks = texts(&result);
+    let repeated = blocks.iter().enumerate().any(|(at, block)| block.len() > 200 && blocks[..at].contains(block));
+    assert!(!repeated, "something is said twice: {result}");
+    let links = result["content"].as_array().unwrap().iter().any(|block| block["type"] == "resource_link");
+    assert!(!links || name == "search_resources", "{name}: {result}");
     result
-}
-
-/// Holds a value against a schema, as far as these schemas go. Real clients do the same in `e2e`, with libraries.
-fn conforms(value: &Value, schema: &Value, at: &str) {
-    let is_type = match schema["type"].as_str() {
-        Some("object") => value.is_object(),
-        Some("array") => value.is_array(),
-        Some("string") => value.is_string(),
-        Some("integer") => value.is_u64(),
-        Some(other) => panic!("{at}: a type that is not known here: {other}"),
-        None => true,
-    };
-    assert!(is_type, "{at}: {value} is not as {schema}");
-    if let Some(any) = schema["anyOf"].as_array() {
-        let has_all =
-            |one: &Value| one["required"].as_array().unwrap().iter().all(|key| !value[key.as_str().unwrap()].is_null());
-        assert!(any.iter().any(has_all), "{at}: {value} is not as {any:?}");
-    }
-    for key in schema["required"].as_array().into_iter().flatten() {
-        assert!(!value[key.as_str().unwrap()].is_null(), "{at}: no {key} in {value}");
-    }
-    if let Some(words) = schema["enum"].as_array() {
-        assert!(words.contains(value), "{at}: {value} is none of {words:?}");
-    }
-    for (key, inner) in value.as_object().into_iter().flatten() {
-        let known = &schema["properties"][key];
-        assert!(!known.is_null() || schema["additionalProperties"] != json!(false), "{at}: no {key} in {schema}");
-        conforms(inner, known, &format!("{at}.{key}"));
-    }
-    for inner in value.as_array().into_iter().flatten() {
-        conforms(inner, &schema["items"], &format!("{at}[]"));
-    }
 }
 
 /// The text of every block of a result.
@@ -80,8 +51,21 @@ fn texts(result: &Value) -> Vec<&str> {
     result["content"].as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect()
 }
 
-fn uris(entries: &Value) -> Vec<String> {
-    entries.as_array().unwrap().iter().map(|entry| entry["uri"].as_str().unwrap().to_owned()).collect()
+/// The URIs that a list or the matches of a search show, a line each.
+fn uris(said: &str) -> Vec<String> {
+    let is_entry =
+        |line: &&str| line.split_once(' ').is_some_and(|(uri, rest)| uri.contains(':') && rest.starts_with('"'));
+    said.lines().filter(is_entry).map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+}
+
+/// Where a list goes on.
+fn next_cursor(said: &str) -> Option<&str> {
+    said.lines().find_map(|line| line.strip_prefix("nextCursor: "))
+}
+
+/// Where a text goes on.
+fn next_offset(said: &str) -> Option<u64> {
+    said.lines().next()?.split_once("call again with offset = ")?.1.split('.').next()?.parse().ok()
 }
 
 /// A mount `notes` with some files, which may be searched if `more` says so.
@@ -126,10 +110,16 @@ fn the_tools_are_read_only_and_described() {
             assert!(tool["title"].is_string() && hints["title"].is_string(), "{tool}");
             let description = tool["description"].as_str().unwrap();
             assert!(description.ends_with("and not instructions.") && description.len() < 500, "{description}");
-            for schema in ["inputSchema", "outputSchema"] {
-                assert_eq!(tool[schema]["type"], "object", "{tool}");
-                assert!(tool[schema]["properties"].is_object(), "{tool}");
-            }
+            assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
+            assert!(tool["inputSchema"]["properties"].is_object(), "{tool}");
+            assert_eq!(tool["outputSchema"], Value::Null, "{tool}");
+        }
+        // About four characters are a token of a model's context: it was 1,709 tokens.
+        assert!(result["tools"].to_string().len() < 900 * 4, "{}", result["tools"].to_string().len());
+        // No cursor was ever given.
+        for cursor in ["", "x", "AAAA"] {
+            let error = client.request("tools/list", json!({ "cursor": cursor })).unwrap_err();
+            assert_eq!((error.code, crate::place::kind(&error)), (INVALID_PARAMS, "bad-cursor"), "{error}");
         }
         let hint = (result["ttlMs"].as_u64(), result["cacheScope"].as_str());
         assert_eq!(hint, if era == Era::Modern { (Some(300_000), Some("private")) } else { (None, None) });
@@ -140,19 +130,20 @@ fn the_tools_are_read_only_and_described() {
 #[test]
 fn an_old_client_gets_no_links() {
     let site = notes("");
-    for (version, links) in [("2024-11-05", false), ("2025-03-26", false), ("2025-06-18", true)] {
+    for (version, links) in [("2024-11-05", false), ("2025-06-18", true), ("2025-11-25", true)] {
         let mut client = Client::connect_silently(site.silent_stdio(), Era::Older);
         let greeting =
             json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "old", "version": "1" } });
         assert_eq!(client.request("initialize", greeting).unwrap()["protocolVersion"], version);
         client.notify("notifications/initialized", json!({}));
-        for (name, arguments) in
-            [("list_resources", json!({})), ("read_resource", json!({ "uri": "belljar://notes/bytes.bin" }))]
-        {
+        for (name, arguments) in [
+            ("search_resources", json!({ "query": "plan" })),
+            ("read_resource", json!({ "uri": "belljar://notes/bytes.bin" })),
+        ] {
             let result = call(&mut client, name, arguments);
-            assert!(texts(&result)[0].contains("belljar://notes/"), "{result}");
+            assert!(texts(&result).join(" ").contains("belljar://notes/"), "{result}");
             let has_links = result["content"].as_array().unwrap().iter().any(|block| block["type"] == "resource_link");
-            assert_eq!(has_links, links, "{version}: {result}");
+            assert_eq!(has_links, links && name == "search_resources", "{version}: {result}");
         }
     }
 }
@@ -251,7 +242,7 @@ fn a_failed_read_is_a_result_that_says_why() {
         ] {
             let result = call("read_resource", json!({ "uri": uri }));
             assert_eq!(result["isError"], json!(true), "{uri}: {result}");
-            let error = &result["structuredContent"]["error"];
+            let error = &result["_meta"]["dev.belljar/error"];
             assert_eq!(error["kind"], kind, "{uri}: {error}");
             let shown = error["hint"].as_str();
             assert!(hint.is_none_or(|hint| shown.is_some_and(|shown| shown.contains(hint))), "{uri}: {error}");
@@ -270,13 +261,13 @@ fn what_is_listed_is_what_everyone_is_told() {
         let mut arguments = json!({ "limit": 170 });
         loop {
             let page = ask(&mut client, "list_resources", arguments.clone());
-            assert_eq!(page["templates"], json!([]));
-            all.extend(uris(&page["resources"]));
+            let listed = uris(&page);
+            assert!(listed.len() <= 170);
+            all.extend(listed);
             pages += 1;
-            assert!(page["resources"].as_array().unwrap().len() <= 170);
-            match &page["nextCursor"] {
-                Value::Null => break,
-                next => arguments["cursor"] = next.clone(),
+            match next_cursor(&page) {
+                None => break,
+                Some(next) => arguments["cursor"] = next.into(),
             }
         }
         assert_eq!(all, client.uris());
@@ -284,20 +275,18 @@ fn what_is_listed_is_what_everyone_is_told() {
         assert!((60..75).contains(&pages), "{pages} pages");
 
         let one = ask(&mut client, "list_resources", json!({ "mount": "clock" }));
-        assert_eq!(uris(&one["resources"]), [WITNESS]);
+        assert_eq!(uris(&one), [WITNESS]);
         let first = ask(&mut client, "list_resources", json!({ "mount": "imp", "limit": 1 }));
-        assert_eq!(uris(&first["resources"]), ["belljar://imp/n/0"]);
-        let second = ask(&mut client, "list_resources", json!({ "cursor": first["nextCursor"], "limit": 1 }));
-        assert_eq!(uris(&second["resources"]), ["belljar://imp/n/1"], "the cursor knows the mount");
-        assert_eq!(ask(&mut client, "list_resources", json!({}))["resources"].as_array().unwrap().len(), 50);
+        assert_eq!(uris(&first), ["belljar://imp/n/0"]);
+        let second = ask(&mut client, "list_resources", json!({ "cursor": next_cursor(&first), "limit": 1 }));
+        assert_eq!(uris(&second), ["belljar://imp/n/1"], "the cursor knows the mount");
+        assert_eq!(uris(&ask(&mut client, "list_resources", json!({}))).len(), 50);
 
         let templates = ask(&mut client, "list_resources", json!({ "templates": true }));
-        let listed = templates["templates"].as_array().unwrap().iter().map(|one| one["uriTemplate"].as_str().unwrap());
-        assert_eq!(listed.collect::<Vec<_>>(), client.templates());
-        assert_eq!(templates["resources"], json!([]));
+        assert_eq!(uris(&templates), client.templates());
         // A cursor of another list is none: of other entries, of another mount, of other pages, or changed on its way.
-        let cursor = first["nextCursor"].as_str().unwrap();
-        let all = ask(&mut client, "list_resources", json!({ "limit": 1 }))["nextCursor"].clone();
+        let cursor = &next_cursor(&first);
+        let all = next_cursor(&ask(&mut client, "list_resources", json!({ "limit": 1 })));
         let plain = client.request("resources/list", json!({})).unwrap()["nextCursor"].clone();
         for other in [
             json!({ "cursor": cursor, "templates": true }),
@@ -314,7 +303,7 @@ fn what_is_listed_is_what_everyone_is_told() {
             assert!(told.contains("bad-cursor") && told.contains("from the start"), "{other}: {told}");
         }
         let repeated = json!({ "cursor": cursor, "mount": "imp", "limit": 1 });
-        assert_eq!(uris(&ask(&mut client, "list_resources", repeated)["resources"]), ["belljar://imp/n/1"]);
+        assert_eq!(uris(&ask(&mut client, "list_resources", repeated)), ["belljar://imp/n/1"]);
         let error =
             client.request("tools/list", json!({ "cursor": cursor })).expect_err("a cursor of no list of tools");
         assert_eq!((error.code, kind(&error)), (-32602, "bad-cursor"), "{error}");
@@ -326,11 +315,10 @@ fn a_mount_that_does_not_list_is_told() {
     let site = site("[mounts.bad]\ncomponent = \"imp.wasm\"\nenv = { IMP_LIST = \"trap\" }\n");
     let mut client = serve(&site);
     let result = call(&mut client, "list_resources", json!({}));
-    assert_eq!(uris(&result["structuredContent"]["resources"]), [WITNESS]);
-    let notices = result["structuredContent"]["notices"].to_string();
-    assert!(notices.contains("mount \\\"bad\\\": left out: ") && notices.contains("trapped"), "{notices}");
-    assert!(texts(&result)[0].contains("left out: mount \"bad\""), "{result}");
-    let gaps = ask(&mut client, "search_resources", json!({ "query": "utc" }))["notLookedAt"].to_string();
+    let said = texts(&result)[0];
+    assert_eq!(uris(said), [WITNESS]);
+    assert!(said.contains("left out: mount \"bad\": left out: ") && said.contains("trapped"), "{said}");
+    let gaps = ask(&mut client, "search_resources", json!({ "query": "utc" }));
     assert!(gaps.contains("bad"), "{gaps}");
 }
 
@@ -338,13 +326,15 @@ fn a_mount_that_does_not_list_is_told() {
 fn entries_are_linked() {
     let site = notes("");
     let mut client = serve(&site);
-    let result = call(&mut client, "list_resources", json!({ "mount": "notes" }));
+    let listed = ask(&mut client, "list_resources", json!({ "mount": "notes" }));
+    assert!(listed.contains("belljar://notes/plan.md \"The \u{c4}rger plan\" (text/markdown, "), "{listed}");
+    assert!(listed.contains("\nmount notes:\n"), "{listed}");
+    let result = call(&mut client, "search_resources", json!({ "query": "plan", "mount": "notes" }));
     let links: Vec<_> =
         result["content"].as_array().unwrap().iter().filter(|block| block["type"] == "resource_link").collect();
-    assert_eq!(links.len(), result["structuredContent"]["resources"].as_array().unwrap().len());
+    assert_eq!(links.len(), uris(texts(&result)[0]).len());
     let plan = links.iter().find(|link| link["uri"] == "belljar://notes/plan.md").unwrap();
     assert_eq!((&plan["mimeType"], &plan["title"]), (&json!("text/markdown"), &json!("The \u{c4}rger plan")));
-    assert!(texts(&result)[0].contains("belljar://notes/plan.md \"The \u{c4}rger plan\" (text/markdown, "), "{result}");
 }
 
 #[test]
@@ -355,15 +345,15 @@ fn a_long_text_is_read_in_parts() {
     let (mut read, mut calls) = (String::new(), 0);
     let mut arguments = json!({ "uri": "belljar://notes/long.txt" });
     loop {
-        let part = ask(&mut client, "read_resource", arguments.clone());
-        assert_eq!((&part["total"], &part["mount"]), (&json!(60_000), &json!("notes")));
-        let text = part["contents"][0]["text"].as_str().unwrap();
+        let part = call(&mut client, "read_resource", arguments.clone());
+        let [head, text] = texts(&part)[..] else { panic!("{part}") };
+        assert!(head.contains(" of 60000.") && head.contains("mount \"notes\""), "{head}");
         assert!(text.chars().count() <= 20_000);
         read += text;
         calls += 1;
-        match &part["nextOffset"] {
-            Value::Null => break,
-            next => arguments["offset"] = next.clone(),
+        match next_offset(head) {
+            None => break,
+            Some(next) => arguments["offset"] = next.into(),
         }
     }
     assert_eq!((read, calls), (whole, 3));
@@ -374,8 +364,6 @@ fn a_long_text_is_read_in_parts() {
         texts(&result)[0].contains("Characters 10 to 13 of 60000. To read on, call again with offset = 13."),
         "{result}"
     );
-    let links = result["content"].as_array().unwrap().iter().filter(|block| block["type"] == "resource_link").count();
-    assert_eq!(links, 1, "to the whole");
 }
 
 #[test]
@@ -384,16 +372,13 @@ fn a_part_is_chosen_by_lines_or_by_a_pointer() {
     in_each_way(&site, |call| {
         let mut text = |arguments: Value| {
             let result = call("read_resource", arguments);
-            result["structuredContent"]["contents"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned()
+            texts(&result).get(1).unwrap_or_else(|| panic!("{result}")).to_string()
         };
         assert_eq!(text(json!({ "uri": "belljar://notes/plan.md", "lines": "3-3" })), "First line.\n");
         assert_eq!(text(json!({ "uri": "belljar://notes/plan.md", "lines": "-1" })), "Second line, with a needle.\n");
         assert_eq!(text(json!({ "uri": "belljar://notes/data.json", "pointer": "/items/1/name" })), "two");
         let result = call("read_resource", json!({ "uri": "belljar://notes/data.json", "pointer": "/items/7" }));
-        assert!(
-            result["structuredContent"]["error"]["message"].as_str().unwrap().contains("an array of 2"),
-            "{result}"
-        );
+        assert!(texts(&result)[0].contains("an array of 2"), "{result}");
     });
 }
 
@@ -402,10 +387,8 @@ fn what_is_no_text_is_described_and_linked() {
     let site = notes("");
     in_each_way(&site, |call| {
         let result = call("read_resource", json!({ "uri": "belljar://notes/bytes.bin" }));
-        let [one] = result["structuredContent"]["contents"].as_array().unwrap().as_slice() else { panic!("{result}") };
-        assert_eq!((&one["kind"], &one["size"], &one["text"]), (&json!("binary"), &json!(4), &Value::Null));
-        let kinds: Vec<_> = result["content"].as_array().unwrap().iter().map(|block| &block["type"]).collect();
-        assert_eq!(kinds, ["text", "text", "resource_link"]);
+        let [_, about] = texts(&result)[..] else { panic!("{result}") };
+        assert_eq!(about, "belljar://notes/bytes.bin: binary, application/octet-stream, 4B; not shown as text");
         let picture = call("read_resource", json!({ "uri": "belljar://notes/pixel.png" }));
         let image = picture["content"].as_array().unwrap().iter().find(|block| block["type"] == "image");
         let image = image.unwrap_or_else(|| panic!("{picture}"));
@@ -417,18 +400,17 @@ fn what_is_no_text_is_described_and_linked() {
 fn words_are_found_where_they_are() {
     let site = notes("");
     in_each_way(&site, |call| {
-        let mut search = |arguments: Value| call("search_resources", arguments)["structuredContent"].clone();
+        let mut search = |arguments: Value| texts(&call("search_resources", arguments)).join("\n");
         let found = search(json!({ "query": "\u{e4}RGER plan" }));
-        assert_eq!(uris(&found["matches"]), ["belljar://notes/plan.md"]);
-        assert_eq!(found["matches"][0]["matchedIn"], "title");
+        assert_eq!(uris(&found), ["belljar://notes/plan.md"]);
+        assert!(found.contains("\n  in its title: "), "{found}");
         let found = search(json!({ "query": "CAF\u{c9} 2026" }));
-        assert_eq!(uris(&found["matches"]), ["belljar://notes/2026/caf%C3%A9%20menu.txt"]);
-        assert_eq!(search(json!({ "query": "plan absent" }))["matches"], json!([]));
+        assert_eq!(uris(&found), ["belljar://notes/2026/caf%C3%A9%20menu.txt"]);
+        assert!(search(json!({ "query": "plan absent" })).starts_with("No matches."));
         // Not in contents, which the operator does not allow; that is told.
         let found = search(json!({ "query": "needle", "content": true }));
-        assert_eq!(found["matches"], json!([]));
-        assert_eq!(found["lookedAt"]["contents"], json!(0));
-        assert!(found["notLookedAt"].to_string().contains("search = true under [mounts.NAME]"), "{found}");
+        assert!(found.starts_with("No matches.") && found.contains("into the contents of 0."), "{found}");
+        assert!(found.contains("search = true under [mounts.NAME]"), "{found}");
     });
 }
 
@@ -436,16 +418,17 @@ fn words_are_found_where_they_are() {
 fn contents_are_searched_where_the_operator_allows_it() {
     let site = notes("search = true\n");
     in_each_way(&site, |call| {
-        let mut search = |arguments: Value| call("search_resources", arguments)["structuredContent"].clone();
-        assert_eq!(search(json!({ "query": "needle" }))["matches"], json!([]), "not without being asked to");
+        let mut search = |arguments: Value| texts(&call("search_resources", arguments)).join("\n");
+        assert!(search(json!({ "query": "needle" })).starts_with("No matches."), "not without being asked to");
         // One word in the title, the other in the text.
         let found = search(json!({ "query": "plan NEEDLE", "content": true }));
-        assert_eq!(uris(&found["matches"]), ["belljar://notes/plan.md"]);
-        assert_eq!(found["matches"][0]["matchedIn"], "contents");
-        assert_eq!(found["matches"][0]["snippet"], "# The \u{c4}rger plan First line. Second line, with a needle.");
+        assert_eq!(uris(&found), ["belljar://notes/plan.md"]);
+        let snippet = "\n  in its contents: # The \u{c4}rger plan First line. Second line, with a needle.\n";
+        assert!(found.contains(snippet), "{found}");
         let quiche = search(json!({ "query": "quiche", "content": true, "mount": "notes" }));
-        assert_eq!(uris(&quiche["matches"]), ["belljar://notes/2026/caf%C3%A9%20menu.txt"]);
-        assert_eq!(search(json!({ "query": "quiche", "content": true, "mount": "clock" }))["matches"], json!([]));
+        assert_eq!(uris(&quiche), ["belljar://notes/2026/caf%C3%A9%20menu.txt"]);
+        let none = search(json!({ "query": "quiche", "content": true, "mount": "clock" }));
+        assert!(none.starts_with("No matches."), "{none}");
     });
     let records = site.audit();
     assert!(records.iter().any(|record| record["operation"] == "read" && record["mount"] == "notes"), "on record");
@@ -470,7 +453,7 @@ fn a_search_ends_in_time_and_says_what_it_did_not_see() {
     let began = Instant::now();
     let found = ask(&mut client, "search_resources", json!({ "query": "xx", "content": true }));
     assert!(began.elapsed() < Duration::from_secs(10) + SLACK, "{:?}", began.elapsed());
-    let gaps = found["notLookedAt"].to_string();
+    let gaps = &found;
     assert!(
         gaps.contains("there was no time") && gaps.contains("contents of 100 resources: one search reads 200"),
         "{found}"
@@ -482,8 +465,7 @@ fn a_search_ends_in_time_and_says_what_it_did_not_see() {
     let site = listed(&lines, "");
     let mut client = serve(&site);
     let found = ask(&mut client, "search_resources", json!({ "query": "xxxxx", "content": true, "limit": 50 }));
-    assert!(found["notLookedAt"].to_string().contains("they could not be read"), "{found}");
-    assert!(!found["matches"].as_array().unwrap().is_empty(), "{found}");
+    assert!(found.contains("they could not be read") && !uris(&found).is_empty(), "{found}");
 }
 
 /// What a provider says cannot break out of what is said about it, nor fill a context.
@@ -502,34 +484,35 @@ fn hostile_words_stay_in_their_place() {
             for text in texts(&result) {
                 text.lines().for_each(assert_clean);
             }
-            assert_clean(&result["structuredContent"].to_string());
-            let uris = result["structuredContent"].to_string();
-            assert!(!uris.contains("belljar://clock/utc\",\"mount\":\"bad"), "{uris}");
+            if name == "list_resources" {
+                let said = texts(&result)[0];
+                let bad =
+                    said.split_once("mount bad:").map_or("", |(_, bad)| bad.split("mount clock:").next().unwrap());
+                assert!(!uris(bad).iter().any(|uri| uri.starts_with("belljar://clock/")), "{said}");
+            }
         }
         if how == "dressed" {
             let listed = ask(&mut client, "list_resources", json!({ "mount": "bad" }));
-            let one = &listed["resources"][0];
-            for (field, most) in [("name", 120), ("title", 120), ("description", 160)] {
-                let text = one[field].as_str().unwrap();
-                assert!(text.starts_with("visible") && text.chars().count() <= most, "{field}: {text:?}");
-            }
+            let line = listed.lines().find(|line| line.starts_with("belljar://bad/")).unwrap();
+            let title = line.split_once(" \"").unwrap().1;
+            assert!(title.starts_with("visible") && title.chars().count() <= 122, "{line:?}");
         }
-        let read = ask(&mut client, "read_resource", json!({ "uri": "belljar://bad/dressed" }));
-        let text = read["contents"][0]["text"].as_str().unwrap();
+        let read = call(&mut client, "read_resource", json!({ "uri": "belljar://bad/dressed" }));
+        let [head, text] = texts(&read)[..] else { panic!("{read}") };
         text.lines().for_each(assert_clean);
         assert!(text.starts_with("visible[31m") && text.ends_with("end"), "{text:?}");
-        assert!(read["hidden"].as_u64().unwrap() >= 9, "{read}");
-        assert_eq!(read["contents"][0]["mimeType"], Value::Null);
+        let (before, _) = head.split_once(" characters that hide").unwrap();
+        assert!(before.rsplit(' ').next().unwrap().parse::<u64>().unwrap() >= 9, "{head}");
     }
     // Entries as long as can be, and as many as can be asked for.
     let site = listed(&(0..400).map(|n| format!("{n}{}\n", "x".repeat(2000))).collect::<String>(), "");
     let mut client = serve(&site);
     let result = call(&mut client, "list_resources", json!({ "limit": 200, "mount": "imp" }));
     assert!(result.to_string().len() < 400_000, "{}", result.to_string().len());
-    assert!(result["structuredContent"]["nextCursor"].is_string());
+    assert!(next_cursor(texts(&result)[0]).is_some());
     let many = call(&mut client, "read_resource", json!({ "uri": "belljar://imp/many/9000" }));
     assert!(many.to_string().len() < 50_000, "{}", many.to_string().len());
-    assert_eq!(many["structuredContent"]["omitted"], json!(8950));
+    assert!(texts(&many)[0].ends_with(" 8950 more contents are not shown."), "{}", texts(&many)[0]);
     let long = call(&mut client, "read_resource", json!({ "uri": "belljar://imp/text/4000000", "limit": 100_000 }));
     assert!(long.to_string().len() < 300_000, "{}", long.to_string().len());
 }
@@ -552,10 +535,10 @@ fn a_read_asks_for_consent() {
     again["requestState"] = answered["requestState"].clone();
     again["inputResponses"] = answered["inputResponses"].clone();
     let result = client.request("tools/call", again.clone()).unwrap();
-    assert_eq!(result["structuredContent"]["contents"][0]["text"], "the plan", "{result}");
+    assert_eq!(texts(&result)[1], "the plan", "{result}");
     // A state counts once.
     let spent = client.request("tools/call", again).unwrap();
-    assert_eq!(spent["structuredContent"]["error"]["kind"], "bad-state", "{spent}");
+    assert_eq!(spent["_meta"]["dev.belljar/error"]["kind"], "bad-state", "{spent}");
 
     // Who cannot be asked is told how the operator allows it.
     let denied = fail(&mut client, "read_resource", json!({ "uri": uri }));

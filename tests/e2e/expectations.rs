@@ -191,6 +191,6 @@ fn check_content(uri: &str, expected: &Value, seen: &Value) {
         (_, rest) => rest.split('/').next().unwrap(),
     };
     let origin = content.as_object_mut().unwrap().remove("_meta").unwrap_or_default();
-    assert_eq!(origin["belljar/mount"], mount, "{uri}: {origin}");
+    assert_eq!(origin["dev.belljar/mount"], mount, "{uri}: {origin}");
     assert_eq!(&content, expected, "{uri}");
 }

@@ -192,7 +192,8 @@ fn a_body_that_is_too_long_is_refused_before_it_is_read() {
     let answer = post(&server, &[], &vec![b' '; TOO_LONG]);
     assert_eq!(answer.status, 413, "{}", answer.text());
     // Chunked, nothing is promised beforehand.
-    let mut head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n".to_vec();
+    let own = server.address();
+    let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {own}\r\nContent-Type: application/json\r\n").into_bytes();
     head.extend_from_slice(b"Accept: application/json, text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
     head.extend_from_slice(format!("{TOO_LONG:x}\r\n").as_bytes());
     head.resize(head.len() + TOO_LONG, b' ');
@@ -209,6 +210,8 @@ fn another_host_or_origin_is_refused() {
     for headers in [
         [("Host", "evil.example")],
         [("Host", "evil.example:80")],
+        [("Host", "localhost")],
+        [("Host", "localhost:1")],
         [("Origin", "http://evil.example")],
         [("Origin", "null")],
         [("Origin", "https://localhost.evil.example")],
@@ -218,7 +221,8 @@ fn another_host_or_origin_is_refused() {
     }
     let own = server.address().to_string();
     let origin = format!("http://{own}");
-    for headers in [[("Host", own.as_str())], [("Host", "localhost")], [("Origin", origin.as_str())]] {
+    let local = format!("localhost:{}", server.address().port());
+    for headers in [[("Host", own.as_str())], [("Host", local.as_str())], [("Origin", origin.as_str())]] {
         let answer = post(&server, &headers, INITIALIZE);
         assert_eq!(answer.status, 200, "{headers:?}: {}", answer.text());
     }

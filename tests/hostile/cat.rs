@@ -40,7 +40,8 @@ pub(crate) fn rows() -> Vec<Row> {
             .config("uri = \"belljar://cat-01/inner/\"")
             .act(|scene| {
                 let all = listed(scene.line(), "resources/list", "resources", 10);
-                let theirs: Vec<_> = all.iter().filter(|entry| entry["_meta"]["belljar/mount"] == "cat-01").collect();
+                let theirs: Vec<_> =
+                    all.iter().filter(|entry| entry["_meta"]["dev.belljar/mount"] == "cat-01").collect();
                 let uris: Vec<_> = theirs.iter().filter_map(|entry| entry["uri"].as_str()).collect();
                 assert_eq!(uris, ["belljar://cat-01/own"], "what it lists");
                 "its own entry only".to_owned()
@@ -148,11 +149,11 @@ pub(crate) fn rows() -> Vec<Row> {
             let id = scene.send("server/discover", json!({}));
             let greeting = scene.wait(id).expect("a greeting").to_string();
             assert!(!greeting.contains("visible") && greeting.contains("not instructions"), "{}", cut(&greeting));
-            assert_eq!(entry(scene, "dressed")["_meta"]["belljar/mount"], scene.name(""));
+            assert_eq!(entry(scene, "dressed")["_meta"]["dev.belljar/mount"], scene.name(""));
             let answer = scene.read("ok").expect("an answer");
             let meta = &answer["contents"][0]["_meta"];
-            assert_eq!(meta["belljar/mount"], scene.name(""));
-            assert!(meta["belljar/digest"].as_str().is_some_and(|digest| digest.starts_with("sha256:")));
+            assert_eq!(meta["dev.belljar/mount"], scene.name(""));
+            assert!(meta["dev.belljar/digest"].as_str().is_some_and(|digest| digest.starts_with("sha256:")));
             "told as data, with where it comes from".to_owned()
         })
         .stopped(Stops::Structure("the server's own words never hold a provider's")),

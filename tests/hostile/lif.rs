@@ -385,7 +385,7 @@ fn exchanged(scene: &Scene<'_>) -> String {
                     .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
                 let contents = &read["contents"][0];
                 let digest =
-                    contents["_meta"]["belljar/digest"].as_str().or(read["digest"].as_str()).unwrap_or_default();
+                    contents["_meta"]["dev.belljar/digest"].as_str().or(read["digest"].as_str()).unwrap_or_default();
                 let text = contents["text"].as_str().unwrap_or_default().to_owned();
                 let before = seen.insert(digest.to_owned(), text.clone());
                 assert!(before.is_none_or(|before| before == text), "{digest} answers {text} now");

@@ -27,6 +27,7 @@ mod cat;
 mod cpu;
 mod egress;
 mod expect;
+mod front;
 mod fs;
 #[path = "../bounds/component.rs"]
 #[expect(dead_code, reason = "the tests of bounds use more of it")]
@@ -76,6 +77,7 @@ fn rows() -> Vec<Row> {
         lif::rows(),
         reload::rows(),
         mcp::rows(),
+        front::rows(),
         cancel::rows(),
         watching::rows(),
         xpl::rows(),

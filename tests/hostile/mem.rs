@@ -250,7 +250,8 @@ fn refused(answer: &crate::expect::Answer) -> Result<String, String> {
 /// The row's component is not served, and the log says why, without its words.
 pub(crate) fn not_served(scene: &Scene<'_>, why: &str) -> String {
     let error = scene.read("x").expect_err("it is served");
-    assert_eq!(kind(&error), "not-found", "{error}");
+    assert_eq!(kind(&error), "unavailable", "{error}");
+    assert!(error.message.contains("is not served: its component cannot be loaded"), "{error}");
     let log = scene.stage.process().stderr();
     let line = log.lines().find(|line| line.contains(&format!("\"{}\" is not served", scene.name(""))));
     let line = line.unwrap_or_else(|| panic!("nothing in the log: {log}"));

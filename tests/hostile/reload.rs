@@ -142,7 +142,7 @@ fn removed(scene: &Scene<'_>) -> String {
     std::thread::sleep(Duration::from_millis(100));
     let file = scene.site().path("plugins/guest_imp.wasm");
     fs::remove_file(file).expect("a file");
-    let gone = || matches!(read(&line, &scene.uri("ok")), Err(error) if kind(&error) == "not-found");
+    let gone = || matches!(read(&line, &scene.uri("ok")), Err(error) if kind(&error) == "unavailable");
     assert!(within(SOON, gone), "it is still served: {}", line.process.stderr());
     let mut fine = 0;
     for id in ids {

@@ -91,7 +91,7 @@ fn undressed(answer: &Answer) -> Result<String, String> {
         return Err(format!("its MIME type is passed on: {contents}"));
     }
     let keys = contents["_meta"].as_object().map(|meta| meta.keys().map(String::as_str).collect::<Vec<_>>());
-    if keys.as_deref() != Some(&["belljar/digest", "belljar/mount", "com.example/fine"]) {
+    if keys.as_deref() != Some(&["com.example/fine", "dev.belljar/digest", "dev.belljar/mount"]) {
         return Err(format!("other metadata than its own and belljar's: {contents}"));
     }
     Ok("the text, without MIME type and false metadata".to_owned())

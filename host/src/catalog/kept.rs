@@ -19,7 +19,7 @@ use super::paging::Paging;
 use super::{Mount, Snapshot};
 use crate::admission::budget::{self, Budget};
 use crate::model::error::show_bytes;
-use crate::model::{Guard, text};
+use crate::model::{Guard, Resource, text};
 
 /// For how long a listing is served without asking whether it still stands: no client sees two lists in one moment, and a
 /// crowd of them costs one call.
@@ -405,6 +405,27 @@ impl<T: Listed> Kept<T> {
             at += 1;
         }
         at
+    }
+}
+
+impl Kept<Resource> {
+    /// The reference among the entries that is `reference`, or differs from it in the case of letters only.
+    pub fn find_ignoring_case(&self, reference: &str) -> Option<String> {
+        let shelf = self.read();
+        let (mut start, mut alike) = (0, None);
+        for end in &shelf.ends {
+            let packed = shelf.bytes.get(start as usize..*end as usize).unwrap_or_default();
+            start = *end;
+            // The reference comes first in an entry: nothing else has to be unpacked.
+            let Ok((given, _)) = postcard::take_from_bytes::<&str>(packed) else { continue };
+            if given == reference {
+                return Some(given.to_owned());
+            }
+            if alike.is_none() && given.eq_ignore_ascii_case(reference) {
+                alike = Some(given.to_owned());
+            }
+        }
+        alike
     }
 }
 

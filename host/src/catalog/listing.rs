@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use super::kept::Slot;
 use super::{Mount, Snapshot};
 use crate::model::{
-    Annotations, Answer, Guard, Icon, Meta, MountName, Operation, ReadError, Resource, Template, reference, text,
+    Annotations, Answer, Guard, Icon, Meta, MountName, Operation, ReadError, Resource, Template, meta, reference, text,
 };
 
 /// Entries of a page, for the first pages of a walk.
@@ -288,8 +288,7 @@ fn is_size(size: &str) -> bool {
         .is_some_and(|(w, h)| w.len() <= 5 && h.len() <= 5 && w.parse::<u32>().is_ok() && h.parse::<u32>().is_ok())
 }
 
-/// `_meta` entries with a lawful key (MCP: optional prefix of labels, a slash, a name; the prefixes of the protocol's
-/// own and ours are reserved) and one JSON value each.
+/// `_meta` entries with a name that a provider may use ([`meta::is_free`]) and one JSON value each.
 pub fn meta(given: Meta) -> Meta {
     if !Guard::Fields.is_on() {
         return given;
@@ -301,7 +300,7 @@ pub fn meta(given: Meta) -> Meta {
         .filter(|(key, value)| {
             bytes += key.len() + value.len();
             let fine = bytes <= MAX_META_BYTES
-                && is_meta_key(key)
+                && meta::is_free(key)
                 && !seen.contains(key)
                 && serde_json::from_str::<serde_json::Value>(value).is_ok();
             if fine {
@@ -311,24 +310,6 @@ pub fn meta(given: Meta) -> Meta {
         })
         .take(MAX_META)
         .collect()
-}
-
-/// Labels that only the protocol and this host put into `_meta`.
-const RESERVED: &[&str] = &["modelcontextprotocol", "mcp", "belljar"];
-
-fn is_meta_key(key: &str) -> bool {
-    let word = |s: &str, more: &[char]| {
-        s.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && s.ends_with(|c: char| c.is_ascii_alphanumeric())
-            && s.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(&c))
-    };
-    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    let prefix_fine = prefix.is_none_or(|prefix| {
-        let labels: Vec<&str> = prefix.split('.').collect();
-        let reserved = labels.iter().any(|label| RESERVED.iter().any(|own| label.eq_ignore_ascii_case(own)));
-        !reserved && labels.iter().all(|label| word(label, &['-']))
-    });
-    key.len() <= 128 && prefix_fine && word(name, &['-', '_', '.'])
 }
 
 #[cfg(test)]

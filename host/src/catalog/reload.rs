@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::mount::{Stamp, Unread};
 use super::plan::{Plan, files, plan};
+use super::unserved::{Cause, Unserved};
 use super::{Catalog, Compiling, Mount, Quarantined, Refused, Snapshot, Source};
 use crate::config::Config;
 use crate::grants::needs::Needs;
@@ -86,6 +87,8 @@ pub enum Next {
 struct State {
     served: BTreeMap<MountName, Arc<Mount>>,
     refused: Vec<Refused>,
+    /// What clients are told of those among them that are mounts.
+    unserved: Vec<Unserved>,
     quarantined: Vec<Quarantined>,
     /// What has to be compiled first.
     waiting: Vec<Waiting>,
@@ -135,10 +138,11 @@ impl State {
         waiting.map(|plan| Compiling { name: plan.name.clone(), base: plan.base.clone() }).collect()
     }
 
-    fn refuse(&mut self, plan: &Plan, why: impl Into<Why>) {
+    fn refuse(&mut self, plan: &Plan, cause: Cause, why: impl Into<Why>) {
         let Why { reason, needs_restart } = why.into();
         let base = Some(plan.base.clone());
         self.refused.push(Refused { name: plan.name.to_string(), reason, base, needs_restart });
+        self.unserved.push(Unserved { name: plan.name.clone(), base: plan.base.clone(), cause });
     }
 }
 
@@ -269,7 +273,14 @@ impl Loader {
             refused.retain(|refused| refused.name == *only);
             unnamed.clear();
         }
-        let mut next = State { refused, ..State::default() };
+        let unserved = refused.iter().filter_map(|refused| {
+            let name = MountName::new(&refused.name).ok()?;
+            let uri = config.mounts.get(&name)?.uri.clone();
+            let base = uri.unwrap_or_else(|| format!("belljar://{name}/"));
+            Some(Unserved { name, base, cause: Cause::Configuration })
+        });
+        let unserved = unserved.collect();
+        let mut next = State { refused, unserved, ..State::default() };
         next.refused.append(&mut unnamed);
         let loaded: HashMap<Digest, Arc<Mount>> =
             self.state.served.values().map(|mount| (mount.digest, Arc::clone(mount))).collect();
@@ -303,7 +314,7 @@ impl Loader {
             self.place(&mut next, &loaded, plan, found, cached);
             // At the start there is nothing yet that all this would take the place of.
             if !self.is_settled && self.published.elapsed() >= RENEW {
-                self.show(&next);
+                self.show(&next, false);
             }
         }
         self.failed.retain(|digest, _| {
@@ -442,17 +453,19 @@ impl Loader {
 
     fn publish(&mut self) {
         let state = std::mem::take(&mut self.state);
-        self.show(&state);
+        self.show(&state, true);
         self.state = state;
         self.is_published = true;
     }
 
-    /// Puts a snapshot in place, if it is another one than that which is there.
-    fn show(&mut self, state: &State) {
+    /// Puts a snapshot in place, if it is another one than that which is there. `is_whole`: every file was looked at for it.
+    fn show(&mut self, state: &State, is_whole: bool) {
         self.published = Instant::now();
         let snapshot = Snapshot::new(state.served.values().cloned().collect(), state.refused.clone())
             .with_quarantined(state.quarantined.clone())
-            .with_compiling(state.compiling());
+            .with_compiling(state.compiling())
+            .with_unserved(state.unserved.clone());
+        let snapshot = if is_whole { snapshot.whole() } else { snapshot };
         let old = self.catalog.snapshot();
         if snapshot.is_same(&old) {
             return;

@@ -1,7 +1,7 @@
 //! `belljar serve`.
 
 use std::io::IsTerminal;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener};
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -117,6 +117,27 @@ async fn serve(
     }
 }
 
+/// The address that `written` means: an IP address with a port, `localhost` with one, or a port alone. A name is never looked
+/// up.
+///
+/// # Errors
+/// Says what is expected.
+pub(super) fn address(written: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = written.parse() {
+        return Ok(address);
+    }
+    let port = match written.rsplit_once(':') {
+        None => written,
+        Some((host, port)) if host.is_empty() || host.eq_ignore_ascii_case("localhost") => port,
+        Some(_) => "",
+    };
+    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = is_port.then(|| port.parse().ok()).flatten();
+    port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok_or_else(|| {
+        "expected an address of this machine with a port, such as 127.0.0.1:8600, localhost:8600, [::1]:8600 or 8600".to_owned()
+    })
+}
+
 /// Checks that `address` may be listened on.
 ///
 /// # Errors
@@ -133,7 +154,33 @@ pub(super) fn check_address(address: &SocketAddr) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::check_address;
+    use super::{address, check_address};
+
+    #[test]
+    fn addresses_are_written_as_people_write_them() {
+        for local in ["8808", ":8808", "localhost:8808", "LOCALHOST:8808", "127.0.0.1:8808"] {
+            assert_eq!(address(local), Ok("127.0.0.1:8808".parse().unwrap()), "{local}");
+        }
+        assert_eq!(address("[::1]:8808"), Ok("[::1]:8808".parse().unwrap()));
+        assert_eq!(address("0"), Ok("127.0.0.1:0".parse().unwrap()));
+        // An address of others is understood, and refused by its own rule.
+        assert!(check_address(&address("0.0.0.0:80").unwrap()).is_err());
+        for bad in [
+            "",
+            ":",
+            "localhost",
+            "localhost:",
+            "localhost:x",
+            "65536",
+            "+80",
+            "-1",
+            "evil.example:80",
+            "::1:80",
+            "a.localhost:80",
+        ] {
+            assert!(address(bad).unwrap_err().contains("expected an address"), "{bad}");
+        }
+    }
 
     #[test]
     fn only_loopback_is_listened_on() {

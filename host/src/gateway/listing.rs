@@ -81,6 +81,9 @@ impl Gateway {
             for one in snapshot.compiling().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
                 page.tell(&one.name, one.notice());
             }
+            for one in snapshot.unserved().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
+                walk.tell(&one.name, one.notice());
+            }
         }
 
         // In the middle of one mount, the others are not asked until it is finished.

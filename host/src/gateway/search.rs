@@ -142,11 +142,12 @@ pub fn folded(text: &str) -> String {
 }
 
 impl Gateway {
-    /// The names of all mounts, those in quarantine too.
+    /// The names of all mounts, those in quarantine and those that are not served too.
     pub async fn names(&self) -> Vec<MountName> {
         let snapshot = self.settled().await;
         let quarantined = snapshot.quarantined().iter().map(|one| one.name.clone());
-        snapshot.mounts().iter().map(|mount| mount.name.clone()).chain(quarantined).collect()
+        let unserved = snapshot.unserved().iter().map(|one| one.name.clone());
+        snapshot.mounts().iter().map(|mount| mount.name.clone()).chain(quarantined).chain(unserved).collect()
     }
 
     /// Searches.

@@ -2,15 +2,15 @@
 
 use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, ErrorData, Reference};
 
-use super::fault;
+use super::{Asked, fault, identity};
 use crate::gateway::Gateway;
 use crate::gateway::completing::{Offer, Refusal, Wish};
-use crate::model::{Caller, text};
+use crate::model::text;
 
 /// Completes a variable of a resource template.
 pub(super) async fn complete(
     gateway: &Gateway,
-    caller: &Caller,
+    asked: &Asked,
     request: CompleteRequestParams,
 ) -> Result<CompleteResult, ErrorData> {
     let template = match request.r#ref {
@@ -24,9 +24,12 @@ pub(super) async fn complete(
         request.context.and_then(|context| context.arguments).unwrap_or_default().into_iter().collect();
     resolved.sort();
     let wish = Wish { template, name, value: request.argument.value, resolved };
-    match gateway.offer(caller, wish).await {
+    match gateway.offer(&asked.caller, wish).await {
         Ok(Offer { values, total, has_more }) => {
-            CompletionInfo::with_pagination(values, total, has_more).map(CompleteResult::new).map_err(fault::internal)
+            let info = CompletionInfo::with_pagination(values, total, has_more).map_err(fault::internal)?;
+            let mut result = CompleteResult::new(info);
+            identity::sign(&mut result.meta, asked.is_modern);
+            Ok(result)
         }
         Err(Refusal::NoTemplate) => Err(fault::bad_completion(&format!(
             "there is no resource template {shown}; expected one that resources/templates/list gives"

@@ -9,7 +9,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 
-use super::{Asked, fault};
+use super::{Asked, fault, identity};
 use crate::gateway::consent::{Asking, Choice, Question};
 use crate::model::{Fault, ReadError};
 
@@ -79,7 +79,10 @@ pub(super) fn question(question: Question) -> InputRequiredResult {
     let requested_schema = ElicitationSchema::builder().required_enum_schema(KEY, field).build_unchecked();
     let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
     let request = InputRequest::Elicitation(ElicitRequest::new(params));
-    InputRequiredResult::new(Some([(KEY.to_owned(), request)].into()), Some(question.state))
+    let mut result = InputRequiredResult::new(Some([(KEY.to_owned(), request)].into()), Some(question.state));
+    // Only peers of that revision are asked.
+    identity::sign(&mut result.meta, true);
+    result
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ impl Cursors {
 }
 
 /// What is said of a cursor that was not made here.
-const FOREIGN: &str = "was not given by this server for this list";
+pub(super) const FOREIGN: &str = "was not given by this server for this list";
 
 fn fields(p: &Position) -> (&str, u32, u64, u32, u32) {
     (p.mount.as_str(), p.list, p.offset, p.slow, p.pages)

@@ -44,7 +44,7 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
     }
     let data = Some(Value::Object(data));
     match error {
-        ReadError::NotFound => ErrorData::resource_not_found(message, data),
+        ReadError::NotFound | ReadError::Nowhere { .. } => ErrorData::resource_not_found(message, data),
         ReadError::BadUri(_) | ReadError::Invalid(_) | ReadError::BadState(_) => {
             ErrorData::invalid_params(message, data)
         }

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::line::{self, Unwritten};
+use super::turn::Turn;
 use super::{Handler, consent, fault};
 use crate::gateway::Read;
 
@@ -152,15 +153,21 @@ pub struct Answer {
 
 impl Handler {
     /// Answers a plain request, which is whole or of the session of `peer`, by a whole message without a line break. Dropping
-    /// the future ends what runs for it; so does `withdrawn`.
-    pub async fn answer(&self, plain: Plain, peer: Peer<RoleServer>, withdrawn: CancellationToken) -> Answer {
+    /// the future ends what runs for it; so does `withdrawn`. `turn` begins with the call.
+    pub async fn answer(
+        &self,
+        plain: Plain,
+        peer: Peer<RoleServer>,
+        withdrawn: CancellationToken,
+        turn: &Turn,
+    ) -> Answer {
         let Plain { id, what, meta, peer: own } = plain;
         let mut context = RequestContext::new(id.clone(), peer);
         (context.ct, context.meta) = (withdrawn, meta);
         let is_modern = super::is_modern(&context);
         let page = |cursor| PaginatedRequestParams::default().with_cursor(cursor);
         let answer = match what {
-            What::Read(uri) => match self.read(&ReadResourceRequestParams::new(uri), &context, own).await {
+            What::Read(uri) => match self.read(&ReadResourceRequestParams::new(uri), &context, own, Some(turn)).await {
                 Ok(Read::Given(reading, mount, mut bill)) => {
                     let (bytes, budget) = (line::bytes(&reading), self.budget());
                     match bill.charge(bytes, || line::reading(id.clone(), reading, &mount, is_modern, budget)) {

@@ -3,7 +3,9 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use rmcp::model::{ClientCapabilities, ClientJsonRpcMessage, InitializeRequestParams, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientCapabilities, ClientJsonRpcMessage, Implementation, InitializeRequestParams, ServerJsonRpcMessage,
+};
 use rmcp::service::Service;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -91,7 +93,8 @@ async fn plain_requests_of_every_era_are_answered_as_rmcp_would() {
                     continue;
                 }
                 short += 1;
-                let own = handler.answer(plain, nobody.peer(), CancellationToken::new()).await.message;
+                let (withdrawn, turn) = (CancellationToken::new(), Turn::default());
+                let own = handler.answer(plain, nobody.peer(), withdrawn, &turn).await.message;
                 let own: Value = serde_json::from_slice(&own).unwrap();
                 assert_eq!(own, by_rmcp(&handler, &nobody, &message).await, "{peer:?} {message}");
             }

@@ -3,6 +3,10 @@
 //! They list, read and search what there is, through the gateway as everyone: with the same limits, consent and records.
 //! What they give fits into a context window. Whatever goes wrong that a model can mend is told to the model, as the
 //! result of its call; only a call that no tool can answer is an error of the protocol.
+//!
+//! Results are text, once: no structured form beside it, and so no output schema. A client that gets both gives its model
+//! either one, which then has to say everything, or both, which says everything twice. Programs have `resources/list` and
+//! `resources/read`; why a call failed is in the `_meta` of its result for them.
 
 mod arguments;
 pub mod cut;
@@ -19,11 +23,12 @@ use rmcp::model::{
     Resource, Tool, ToolAnnotations,
 };
 use rmcp::service::RequestContext;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{Asked, Handler, consent, fault};
+use super::turn::Turn;
+use super::{Asked, Handler, consent, fault, identity};
 use crate::model::error::{SAYS, WORDS, show_bytes};
-use crate::model::{self, MountName, text};
+use crate::model::{self, MountName, meta, text};
 use arguments::Arguments;
 
 /// The tools, by name.
@@ -37,7 +42,7 @@ const DATA: &str =
 const ABSENT: &str = "list_resources and search_resources show what there is";
 
 /// What is expected for a mount.
-const MOUNT: &str = "the name of a mount, as results give it in \"mount\"";
+const MOUNT: &str = "the name of a mount";
 
 /// Mounts that are named to someone who named one that is not there.
 const MOUNTS: usize = 20;
@@ -52,15 +57,13 @@ const NOTICE: usize = 300;
 const TTL: u64 = 5 * 60 * 1000;
 
 /// What a tool answers.
-struct Answered {
-    content: Vec<ContentBlock>,
-    structured: Value,
-}
+type Answered = Vec<ContentBlock>;
 
 /// The list of tools.
 pub(super) fn all(is_modern: bool) -> ListToolsResult {
     let tools = vec![list::definition(), read::definition(), search::definition()];
     let mut out = ListToolsResult::with_all_items(tools);
+    identity::sign(&mut out.meta, is_modern);
     if is_modern {
         (out.ttl_ms, out.cache_scope) = (Some(TTL), Some(CacheScope::Private));
     }
@@ -87,7 +90,7 @@ pub(super) async fn call(
         read::NAME => {
             let (state, answers) = (request.request_state.as_deref(), request.input_responses.as_ref());
             let asking = consent::asking(asked, state, answers, context)?;
-            match read::run(handler, asked, Arguments::new(read::NAME, given), asking).await {
+            match read::run(handler, asked, Arguments::new(read::NAME, given), (asking, Turn::of(context))).await {
                 Ok(read::Outcome::Asks(question)) => return Ok(consent::question(question).into()),
                 Ok(read::Outcome::CannotAsk(fault)) if asked.is_modern => return Err(fault::cannot_ask(fault)),
                 Ok(read::Outcome::CannotAsk(fault)) => Err(fault::to_error(fault)),
@@ -97,15 +100,13 @@ pub(super) async fn call(
         }
         other => return Err(fault::no_tool(other, &NAMES)),
     };
-    Ok(answered
-        .map_or_else(failed, |Answered { mut content, structured }| {
-            // A peer that does not know links could read nothing of the result.
-            content.retain(|block| asked.knows_links || block.as_resource_link().is_none());
-            let mut result = CallToolResult::success(content);
-            result.structured_content = Some(structured);
-            result
-        })
-        .into())
+    let mut result = answered.map_or_else(failed, |mut content| {
+        // A peer that does not know links could read nothing of the result.
+        content.retain(|block| asked.knows_links || block.as_resource_link().is_none());
+        CallToolResult::success(content)
+    });
+    identity::sign(&mut result.meta, asked.is_modern);
+    Ok(result.into())
 }
 
 /// A failure as a result, so that the model reads what was wrong and what to do about it.
@@ -127,49 +128,18 @@ fn failed(error: ErrorData) -> CallToolResult {
         (Some(ours), Some(words)) => format!("{ours}{hint}\n{SAYS}{words}"),
         _ => format!("{}{hint}", error.message),
     };
-    details.insert("message".to_owned(), error.message.into_owned().into());
     let mut result = CallToolResult::error(vec![ContentBlock::text(said)]);
-    result.structured_content = Some(json!({ "error": details }));
+    result.meta.get_or_insert_default().insert(meta::ERROR.to_owned(), details.into());
     result
 }
 
-/// A tool with the parts that all have in common: `output` are the properties of what it answers, and which of them are
-/// always there when nothing failed.
-fn tool(
-    name: &'static str,
-    title: &str,
-    description: &str,
-    input: Value,
-    (mut output, always): (Value, &[&str]),
-) -> Tool {
-    let error = json!({
-        "type": "object",
-        "description": "Why the call failed, and what can be done about it.",
-        "properties": { "kind": { "type": "string" }, "message": { "type": "string" }, "hint": { "type": "string" }, "said": { "type": "string" } },
-        "required": ["message"]
-    });
-    put(&mut output, "error", error);
-    let output = json!({
-        "type": "object",
-        "properties": output,
-        "anyOf": [{ "required": always }, { "required": ["error"] }],
-        "additionalProperties": false
-    });
-    let object = |schema: Value| Arc::new(schema.as_object().cloned().unwrap_or_default());
+/// A tool with the parts that all have in common.
+fn tool(name: &'static str, title: &str, description: &str, input: Value) -> Tool {
+    let input = Arc::new(input.as_object().cloned().unwrap_or_default());
     // What providers reach may be anywhere.
     let annotations =
         ToolAnnotations::with_title(title).read_only(true).destructive(false).idempotent(true).open_world(true);
-    Tool::new(name, format!("{description} {DATA}"), object(input))
-        .with_title(title)
-        .with_raw_output_schema(object(output))
-        .with_annotations(annotations)
-}
-
-/// Puts one more value into an object.
-fn put(object: &mut Value, name: &str, value: impl Into<Value>) {
-    if let Some(object) = object.as_object_mut() {
-        object.insert(name.to_owned(), value.into());
-    }
+    Tool::new(name, format!("{description} {DATA}"), input).with_title(title).with_annotations(annotations)
 }
 
 /// Refuses the name of a mount that is not there.
@@ -189,7 +159,6 @@ async fn known_mount(handler: &Handler, tool: &str, name: &MountName) -> Result<
 /// A resource or template as models see it.
 struct Entry {
     uri: String,
-    is_template: bool,
     name: String,
     title: Option<String>,
     description: Option<String>,
@@ -209,7 +178,6 @@ impl Entry {
     fn empty(mount: &MountName) -> Self {
         Self {
             uri: String::new(),
-            is_template: false,
             name: String::new(),
             title: None,
             description: None,
@@ -234,7 +202,6 @@ impl Entry {
     fn of_template(given: model::Template, mount: &MountName) -> Self {
         Self {
             uri: given.template,
-            is_template: true,
             name: given.name,
             title: given.title,
             description: described(given.description),
@@ -252,25 +219,16 @@ impl Entry {
         format!("{} {title}{facts}", self.uri)
     }
 
+    /// The same with what the provider says about it: how a template is to be filled in is nowhere else.
+    fn described_line(&self) -> String {
+        let about = self.description.as_ref().map(|about| format!(": {}", Value::from(about.as_str())));
+        format!("{}{}", self.line(), about.unwrap_or_default())
+    }
+
     /// About how many characters it takes.
     fn weight(&self) -> usize {
         let more = [&self.title, &self.description, &self.mime_type];
         self.uri.len() + self.name.len() + more.into_iter().flatten().map(String::len).sum::<usize>()
-    }
-
-    fn json(&self) -> Value {
-        let mut out = json!({ "name": self.name, "mount": self.mount.as_str() });
-        put(&mut out, if self.is_template { "uriTemplate" } else { "uri" }, self.uri.as_str());
-        let texts = [("title", &self.title), ("description", &self.description), ("mimeType", &self.mime_type)];
-        for (key, text) in texts {
-            if let Some(text) = text {
-                put(&mut out, key, text.as_str());
-            }
-        }
-        if let Some(size) = self.size {
-            put(&mut out, "size", size);
-        }
-        out
     }
 
     fn link(self) -> ContentBlock {

@@ -8,18 +8,11 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
+use super::identity;
 use crate::catalog::Mount;
 use crate::gateway::Listing;
+use crate::model::meta::{DIGEST, MOUNT, NOTICES};
 use crate::model::{self, Body, MountName, Reading};
-
-/// The `_meta` key that says which mount something comes from.
-const MOUNT: &str = "belljar/mount";
-
-/// The `_meta` key that says which bytes gave it.
-const DIGEST: &str = "belljar/digest";
-
-/// The `_meta` key of a page that says what it leaves out.
-const NOTICES: &str = "belljar/notices";
 
 /// A listing is fresh for no time: it may change whenever a provider does.
 const LIST_TTL: u64 = 0;
@@ -105,6 +98,7 @@ pub(super) fn resources(
     let mut out = ListResourcesResult::with_all_items(listing.entries.into_iter().map(resource).collect());
     out.next_cursor = next;
     out.meta = notices(listing.notices);
+    identity::sign(&mut out.meta, is_modern);
     if is_modern {
         (out.ttl_ms, out.cache_scope) = (Some(LIST_TTL), Some(CacheScope::Private));
     }
@@ -120,6 +114,7 @@ pub(super) fn templates(
     let mut out = ListResourceTemplatesResult::with_all_items(listing.entries.into_iter().map(template).collect());
     out.next_cursor = next;
     out.meta = notices(listing.notices);
+    identity::sign(&mut out.meta, is_modern);
     if is_modern {
         (out.ttl_ms, out.cache_scope) = (Some(LIST_TTL), Some(CacheScope::Private));
     }
@@ -160,6 +155,7 @@ pub(super) fn apart(
     });
     let contents = contents.collect();
     let mut out = ReadResourceResult::new(Vec::new());
+    identity::sign(&mut out.meta, is_modern);
     if is_modern {
         let fresh = reading.fresh_for.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let scope = if mount.cache.public { CacheScope::Public } else { CacheScope::Private };

@@ -185,6 +185,13 @@ impl Quarantine {
 pub enum ReadError {
     /// No mount, or the mount's provider, knows the resource.
     NotFound,
+    /// The same, where there is something that may have been meant.
+    Nowhere {
+        /// What there is, or may have been meant.
+        why: String,
+        /// The URI that may have been meant.
+        instead: Option<String>,
+    },
     /// The URI breaks a rule; says which.
     BadUri(String),
     /// The provider says that the reference or an argument is malformed.
@@ -235,6 +242,7 @@ impl ReadError {
     pub fn blame(&self) -> Blame {
         match self {
             Self::NotFound
+            | Self::Nowhere { .. }
             | Self::BadUri(_)
             | Self::Invalid(_)
             | Self::BadState(_)
@@ -255,7 +263,7 @@ impl ReadError {
     /// One lower-case word a kind: `data.kind` on the wire, `outcome` in records.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::NotFound => "not-found",
+            Self::NotFound | Self::Nowhere { .. } => "not-found",
             Self::BadUri(_) => "bad-uri",
             Self::Invalid(_) => "invalid",
             Self::Denied { .. } => "denied",
@@ -303,6 +311,7 @@ impl ReadError {
                 let run = command::line(["set", &format!("{key} = {value}")]);
                 Some(format!("to allow more, set {name} = {value} {place}, or run: {run}"))
             }
+            Self::Nowhere { instead, .. } => instead.as_ref().map(|uri| format!("read \"{uri}\"")),
             Self::Denied { denial, .. } => denial.as_ref().and_then(|d| d.cure.clone()),
             Self::BadState(_) => Some("read again, without a request state".to_owned()),
             Self::Busy(_) => Some("try again shortly".to_owned()),
@@ -331,6 +340,7 @@ impl ReadError {
     pub fn summary(&self) -> String {
         match self {
             Self::NotFound => "resource not found".to_owned(),
+            Self::Nowhere { why, .. } => format!("resource not found: {why}"),
             Self::BadUri(why) => format!("the URI {why}"),
             Self::Invalid(_) => "the provider refused the request as invalid".to_owned(),
             Self::Denied { denial, .. } => match denial {
@@ -423,6 +433,7 @@ impl Fault {
         let uri = text::quoted(uri, reference::MAX_URI);
         match &self.error {
             ReadError::NotFound => format!("resource not found: {uri}"),
+            ReadError::Nowhere { why, .. } => format!("resource not found: {uri}; {why}"),
             ReadError::BadUri(why) => format!("the URI {uri} {why}"),
             error => format!("cannot read {uri}: {}", error.summary()),
         }

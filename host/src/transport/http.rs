@@ -7,13 +7,17 @@
 mod answer;
 mod calm;
 mod encoding;
+mod head;
 mod house;
 mod session;
 mod short;
 mod wire;
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -31,18 +35,19 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::answer::{Answer, Untaken};
+use self::answer::{Answer, GAVE_WAY, Untaken};
 use self::calm::Calm;
 use self::encoding::Encoding;
+use self::head::{Judged, Own};
 use self::house::{Guest, House, Stage};
-use self::session::InFlight;
-use self::short::Own;
+use self::session::{InFlight, Sessions};
 use self::wire::Wire;
 use super::{DRAIN, LAST_ANSWERS, MAX_MESSAGE, message};
-use crate::mcp::Handler;
 use crate::mcp::exchange::Exchange;
 use crate::mcp::plain::{Nobody, Plain};
 use crate::mcp::subscriptions::{Ready, next_peer};
+use crate::mcp::turn::Turn;
+use crate::mcp::{Handler, fault};
 use crate::model::Guard;
 
 /// The one path.
@@ -53,7 +58,7 @@ pub const PATH: &str = "/mcp";
 pub struct Bounds {
     /// Connections at once; for one more, the one that does least is closed.
     pub connections: usize,
-    /// Sessions of older clients at once, about 50 KiB each.
+    /// Sessions of older clients at once, about 50 KiB each; for one more, the one that does least is ended.
     pub sessions: usize,
     /// How long a session of an older client is kept without a request.
     pub session_idle: Duration,
@@ -96,6 +101,7 @@ struct Front {
     handler: Handler,
     bounds: Bounds,
     sessions: Arc<LocalSessionManager>,
+    usage: Sessions,
     untaken: Arc<Untaken>,
     in_flight: InFlight,
     own: Own,
@@ -118,15 +124,13 @@ pub async fn serve(
 ) -> Result<(), String> {
     let cancel = CancellationToken::new();
     let own = listener.local_addr().map_err(|error| format!("the listener has no address: {error}"))?;
-    // A page that this very server showed could only be one of its own; every other Origin is turned away.
-    let origins = [own.to_string(), format!("localhost:{}", own.port())].map(|authority| format!("http://{authority}"));
     let config = StreamableHttpServerConfig::default()
         .with_json_response(true)
         .with_max_request_body_bytes(MAX_MESSAGE)
         .with_cancellation_token(cancel.clone())
-        .with_allowed_origins(origins)
-        .enforce_origin_validation();
-    let config = if Guard::Origin.is_on() { config } else { config.disable_allowed_hosts().disable_allowed_origins() };
+        // They are judged before: one rule, for both ways.
+        .disable_allowed_hosts()
+        .disable_allowed_origins();
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(bounds.session_idle);
     // A session does not keep its answers: a request ends with its connection, so that nobody can come back for one.
@@ -140,6 +144,7 @@ pub async fn serve(
         handler: handler.clone(),
         bounds,
         sessions,
+        usage: Sessions::default(),
         untaken,
         in_flight: InFlight::default(),
         own: Own::new(own),
@@ -151,13 +156,13 @@ pub async fn serve(
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).max_headers(64).max_buf_size(64 << 10);
     builder.header_read_timeout(Guard::Slow.is_on().then_some(bounds.headers));
-    let mut stop = std::pin::pin!(stop);
+    let mut stop = pin!(stop);
     loop {
-        let stream = tokio::select! {
+        let (stream, peer) = tokio::select! {
             biased;
             () = &mut stop => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok((stream, peer)) => (stream, peer.ip()),
                 Err(error) => {
                     // Out of descriptors, most likely: whoever does least gives some back, or what runs may.
                     tracing::warn!("cannot accept a connection: {error}");
@@ -170,7 +175,7 @@ pub async fn serve(
         // Until there is a place, those that come wait in the kernel's queue.
         let entry = async {
             loop {
-                match house.enter() {
+                match house.enter(peer) {
                     Some(entry) => break entry,
                     None => tokio::time::sleep(Duration::from_millis(5)).await,
                 }
@@ -188,7 +193,7 @@ pub async fn serve(
         let connection = graceful
             .watch(builder.serve_connection(TokioIo::new(Wire::new(stream, write, Arc::clone(&entry.guest))), service));
         tokio::spawn(Calm::new(async move {
-            let mut connection = std::pin::pin!(connection);
+            let mut connection = pin!(connection);
             tokio::select! {
                 biased;
                 ended = connection.as_mut() => {
@@ -225,32 +230,79 @@ pub async fn serve(
 }
 
 impl Front {
+    /// Answers a request of connection `peer`, or says that belljar is busy if its connection gives way meanwhile.
     async fn answer(self: Arc<Self>, guest: Arc<Guest>, peer: u64, request: Request<Incoming>) -> Response<Body> {
         guest.is_at(Stage::Asking);
-        let (parts, body) = request.into_parts();
-        if let Some(refusal) = refuse_head(&parts) {
-            return self.whole(&guest, refusal, || None).await;
+        let said = OnceLock::new();
+        let mut work = pin!(Arc::clone(&self).serve(&guest, peer, request, &said));
+        let answered = poll_fn(|context| match guest.gives_way() {
+            true => Poll::Ready(None),
+            false => work.as_mut().poll(context).map(Some),
+        });
+        let mut response = match answered.await {
+            Some(response) => response,
+            None => {
+                let id = said.get().and_then(|message: &Bytes| message::id(message));
+                let busy = refuse_with(StatusCode::SERVICE_UNAVAILABLE, fault::busy(GAVE_WAY), id);
+                let mut response = self.whole(&guest, busy, || None).await;
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+                response
+            }
+        };
+        if guest.is_last() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        let (message, held) = if parts.method == Method::POST {
-            match self.read(&parts, body).await {
+        response
+    }
+
+    /// Answers a request. What it says is put into `said` once it has been read.
+    async fn serve(
+        self: Arc<Self>,
+        guest: &Arc<Guest>,
+        peer: u64,
+        request: Request<Incoming>,
+        said: &OnceLock<Bytes>,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let head = match self.own.judge(parts) {
+            Ok(head) => head,
+            Err(refusal) => return self.whole(guest, refusal, || None).await,
+        };
+        let used = head.parts().headers.get(session::HEADER).and_then(|session| self.usage.uses(session));
+        let (message, held) = if head.parts().method == Method::POST {
+            match self.read(head.parts(), body).await {
                 Ok(read) => read,
-                Err(refusal) => return self.whole(&guest, refusal, || None).await,
+                Err(refusal) => return self.whole(guest, refusal, || None).await,
             }
         } else {
             (Bytes::new(), None)
         };
-        guest.is_at(Stage::Served);
+        let _ = said.set(message.clone());
+        let turn = guest.is_served();
         if self.bounds.short
-            && let Some(plain) = self.own.plain(&parts, &message)
+            && let Some(plain) = short::plain(&head, &message)
         {
-            return self.plain(&guest, plain.over(peer)).await;
+            return self.plain(guest, plain.over(peer), &turn).await;
         }
+        self.by_rmcp((guest, peer), head, message, (held, used, turn)).await
+    }
+
+    /// Answers a request by rmcp.
+    async fn by_rmcp(
+        self: &Arc<Self>,
+        (guest, peer): (&Arc<Guest>, u64),
+        head: Judged,
+        message: Bytes,
+        (held, used, turn): (Option<session::Held>, Option<session::Use>, Turn),
+    ) -> Response<Body> {
+        let parts = head.into_parts();
         let is_json = parts
             .headers
             .get(header::CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().to_ascii_lowercase().starts_with(b"application/json"));
         // rmcp checks that the header says what the body does.
         let listens = parts.headers.get("mcp-method").is_some_and(|method| method == "subscriptions/listen");
+        let stays_open = listens || parts.method == Method::GET;
         let ready = listens.then(Ready::default);
         if listens {
             // What is accepted is decided by what is loaded, in a place where rmcp lets nothing wait.
@@ -259,15 +311,19 @@ impl Front {
         let mut request = Request::from_parts(parts, http_body_util::Full::new(message.clone()));
         let exchange = Exchange::new(peer);
         request.extensions_mut().insert(exchange.clone());
+        request.extensions_mut().insert(turn);
         ready.iter().for_each(|ready| drop(request.extensions_mut().insert(ready.clone())));
         // Until the response is there, a client that goes away drops this future, and `held` with it.
-        let mut left = session::Left::new(&self, held);
+        let mut left = session::Left::new(self, held);
         // On the heap, as the work of a handler is: the connection moves what it waits for.
         let response = Encoding::new(Box::pin(self.inner.handle(request)), exchange.clone()).await;
         // rmcp says 415 in plain text to JSON that it cannot read.
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
             left.stays();
-            return self.whole(&guest, unreadable(&message), || None).await;
+            return self.whole(guest, unreadable(&message), || None).await;
+        }
+        if let Some(session) = response.headers().get(session::HEADER) {
+            self.usage.open(session);
         }
         let is_stream = response
             .headers()
@@ -276,22 +332,25 @@ impl Front {
         let response = response.map(Body::new);
         if !is_stream {
             left.stays();
-            return self.whole(&guest, response, || message::id(&message)).await;
+            return self.whole(guest, response, || message::id(&message)).await;
         }
         // The acknowledgement is in it.
         if let Some(ready) = ready {
             ready.said().await;
         }
-        let id = left.id();
+        if stays_open {
+            guest.is_at(Stage::Listening);
+        }
+        let id = left.id().or_else(|| message::id(&message));
         let untaken = Arc::clone(&self.untaken);
         let encoded = |body| Body::new(Encoding::new(body, exchange));
-        response.map(encoded).map(|body| Answer::stream(body, untaken, guest, id, left))
+        response.map(encoded).map(|body| Answer::stream(body, untaken, Arc::clone(guest), id, (left, used)))
     }
 
     /// Answers a request that goes the short way.
-    async fn plain(&self, guest: &Arc<Guest>, plain: Plain) -> Response<Body> {
+    async fn plain(&self, guest: &Arc<Guest>, plain: Plain, turn: &Turn) -> Response<Body> {
         let id = plain.id().clone();
-        let answer = self.handler.answer(plain, self.nobody.peer(), self.cancel.child_token()).await;
+        let answer = self.handler.answer(plain, self.nobody.peer(), self.cancel.child_token(), turn).await;
         // rmcp's other statuses are for what is none of a plain request's troubles.
         let status = if answer.lacks_capability { StatusCode::BAD_REQUEST } else { StatusCode::OK };
         json(status, Answer::given(answer.message.into(), Arc::clone(&self.untaken), Arc::clone(guest), || Some(id)))
@@ -330,8 +389,7 @@ impl Front {
             && self.sessions.sessions.read().await.len() >= self.bounds.sessions
             && opens_session(&body)
         {
-            let why = "too many sessions; close one, or use the 2026-07-28 revision, which needs none".to_owned();
-            return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::INTERNAL_ERROR, why, None));
+            self.usage.make_room(&self.sessions, self.bounds.sessions).await;
         }
         if let Err((code, why, id)) = message::check_cursor(&body) {
             return Err(refuse(StatusCode::OK, code, why, id));
@@ -346,17 +404,6 @@ impl Front {
         };
         Ok((body, held))
     }
-}
-
-/// The refusal of a request by its head alone.
-fn refuse_head(parts: &http::request::Parts) -> Option<Response<Body>> {
-    if parts.uri.path() != PATH {
-        return Some(plain(StatusCode::NOT_FOUND, &format!("there is nothing here; MCP is at {PATH}\n")));
-    }
-    if parts.headers.get_all(header::HOST).iter().count() > 1 && Guard::Origin.is_on() {
-        return Some(plain(StatusCode::BAD_REQUEST, "more than one Host header\n"));
-    }
-    None
 }
 
 /// Whether a message is an `initialize`: looked for only when the sessions are used up.
@@ -381,8 +428,11 @@ fn unreadable(body: &Bytes) -> Response<Body> {
 }
 
 fn refuse(status: StatusCode, code: ErrorCode, why: String, id: Option<RequestId>) -> Response<Body> {
-    let body = serde_json::to_vec(&JsonRpcError::new(id, ErrorData::new(code, why, None))).unwrap_or_default();
-    json(status, Body::from(body))
+    refuse_with(status, ErrorData::new(code, why, None), id)
+}
+
+fn refuse_with(status: StatusCode, error: ErrorData, id: Option<RequestId>) -> Response<Body> {
+    json(status, Body::from(serde_json::to_vec(&JsonRpcError::new(id, error)).unwrap_or_default()))
 }
 
 fn json(status: StatusCode, body: Body) -> Response<Body> {

@@ -3,10 +3,10 @@
 //! rmcp's own line transport ignores a line that is too long or is not JSON, and the client waits for ever; this one
 //! answers. Nothing but messages is ever written to standard output.
 
+mod pending;
 mod short;
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -17,8 +17,8 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
+use self::pending::{Begun, Kind, MAX_PENDING, Pending, Turned};
 use self::short::Short;
 use super::message::Refused;
 use super::{DRAIN, LAST_ANSWERS, MAX_MESSAGE, message};
@@ -83,72 +83,6 @@ pub struct Lines<R, W> {
     ended: Arc<Notify>,
 }
 
-/// What a connection still owes its client.
-#[derive(Default)]
-struct Pending {
-    /// Requests that were read, and neither answered nor withdrawn; each with what withdraws it, for those that are not
-    /// rmcp's.
-    ids: std::sync::Mutex<HashMap<RequestId, CancellationToken>>,
-    /// What the answers of those that are rmcp's are charged to.
-    exchanges: std::sync::Mutex<HashMap<RequestId, Exchange>>,
-    changed: Notify,
-}
-
-/// Why a request is not begun.
-#[derive(Debug, PartialEq, Eq)]
-enum Turned {
-    /// There are too many.
-    TooMany,
-    /// Another one has its id.
-    Taken,
-}
-
-/// How many requests may be pending; one more is refused as busy. Notifications are always read, so that what is
-/// pending can be withdrawn.
-const MAX_PENDING: usize = 512;
-
-impl Pending {
-    fn exchanges(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, Exchange>> {
-        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<RequestId, CancellationToken>) -> T) -> T {
-        work(&mut self.ids.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Counts a request, if it may be begun; gives what withdraws it.
-    fn add(&self, id: &RequestId) -> Result<CancellationToken, Turned> {
-        self.with(|ids| match ids.len() {
-            MAX_PENDING.. if Guard::Pending.is_on() => Err(Turned::TooMany),
-            _ if ids.contains_key(id) && Guard::Pending.is_on() => Err(Turned::Taken),
-            _ => {
-                let withdrawn = CancellationToken::new();
-                ids.insert(id.clone(), withdrawn.clone());
-                Ok(withdrawn)
-            }
-        })
-    }
-
-    fn remove(&self, id: &RequestId) -> Option<CancellationToken> {
-        let removed = self.with(|ids| ids.remove(id));
-        self.exchanges().remove(id);
-        if removed.is_some() {
-            self.changed.notify_waiters();
-        }
-        removed
-    }
-
-    /// Waits until every request is answered.
-    async fn answered(&self) {
-        loop {
-            let changed = self.changed.notified();
-            if self.with(|ids| ids.is_empty()) {
-                return;
-            }
-            changed.await;
-        }
-    }
-}
 
 /// What came in.
 enum Line {
@@ -161,8 +95,8 @@ enum Line {
 enum Came {
     /// Something for rmcp.
     Message(Box<RxJsonRpcMessage<RoleServer>>),
-    /// A request that goes the short way, and what withdraws it.
-    Plain(Plain, CancellationToken),
+    /// A request that goes the short way.
+    Plain(Plain, Begun),
     /// Nothing any more.
     End,
 }
@@ -214,14 +148,15 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
     /// What a request is answered that is not begun, and with which id.
     fn begin(&self, message: &RxJsonRpcMessage<RoleServer>) -> Result<(), (Option<RequestId>, ErrorData)> {
         match message {
-            RxJsonRpcMessage::<RoleServer>::Request(request) => self.begin_request(&request.id).map(|_| ()),
+            RxJsonRpcMessage::<RoleServer>::Request(request) => {
+                self.begin_request(&request.id, Kind::of(&request.request)).map(|_| ())
+            }
             RxJsonRpcMessage::<RoleServer>::Notification(JsonRpcNotification {
                 notification: ClientNotification::CancelledNotification(withdrawn),
                 ..
             }) => {
                 // What is rmcp's is withdrawn by rmcp.
-                let all = withdrawn.params.request_id.iter().filter_map(|id| self.pending.remove(id));
-                all.for_each(|withdrawn| withdrawn.cancel());
+                withdrawn.params.request_id.iter().for_each(|id| self.pending.withdraw(id));
                 Ok(())
             }
             _ => Ok(()),
@@ -239,12 +174,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         }
     }
 
-    /// Counts a request; gives what withdraws it.
+    /// Counts a request.
     ///
     /// # Errors
     /// As [`Lines::begin`].
-    fn begin_request(&self, id: &RequestId) -> Result<CancellationToken, (Option<RequestId>, ErrorData)> {
-        self.pending.add(id).map_err(|turned| match turned {
+    fn begin_request(&self, id: &RequestId, kind: Kind) -> Result<Begun, (Option<RequestId>, ErrorData)> {
+        self.pending.add(id, kind).map_err(|turned| match turned {
             Turned::TooMany => {
                 let why = format!("{MAX_PENDING} requests are pending already");
                 (Some(id.clone()), fault::busy(&why))
@@ -301,7 +236,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
                     let begun = match plain {
                         Some(plain) => {
                             self.line.clear();
-                            self.begin_request(plain.id()).map(|withdrawn| Came::Plain(plain, withdrawn))
+                            self.begin_request(plain.id(), Kind::Plain).map(|begun| Came::Plain(plain, begun))
                         }
                         None => {
                             let parsed = parse(&self.line);
@@ -473,7 +408,7 @@ mod tests {
 
     #[tokio::test]
     async fn beyond_what_may_be_pending_requests_are_refused_and_notifications_read() {
-        let request = |id: usize| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");
+        let request = |id: usize| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"resources/list\"}}\n");
         let withdraw = |id: usize| {
             format!(
                 "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}\n"

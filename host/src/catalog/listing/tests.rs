@@ -67,6 +67,9 @@ fn texts_and_fields_are_cleaned() {
         ("e.example/k".to_owned(), "{\"a\":1}".to_owned()),
         ("e.example/k".to_owned(), "2".to_owned()),
         ("belljar/mount".to_owned(), "\"spoof\"".to_owned()),
+        ("dev.belljar/mount".to_owned(), "\"spoof\"".to_owned()),
+        ("traceparent".to_owned(), "\"x\"".to_owned()),
+        ("com.example.mcp/x".to_owned(), "3".to_owned()),
         ("io.modelcontextprotocol/x".to_owned(), "1".to_owned()),
         ("ok".to_owned(), "not json".to_owned()),
         ("deep".to_owned(), "[".repeat(10_000)),
@@ -84,7 +87,8 @@ fn texts_and_fields_are_cleaned() {
         clean.icons,
         [Icon { src: "https://e.example/i.png".to_owned(), mime_type: None, sizes: vec!["48x48".to_owned()] }]
     );
-    assert_eq!(clean.meta, [("e.example/k".to_owned(), "{\"a\":1}".to_owned())]);
+    let kept = [("e.example/k", "{\"a\":1}"), ("com.example.mcp/x", "3")];
+    assert_eq!(clean.meta, kept.map(|(key, value)| (key.to_owned(), value.to_owned())));
 
     let mut nameless = resource("x");
     nameless.name = "\0\u{202e} ".to_owned();

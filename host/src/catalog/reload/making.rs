@@ -10,6 +10,7 @@ use super::looking::Cached;
 use super::{Facts, Found, KEPT, Loader, State, Waiting, Why};
 use crate::catalog::mount::Unread;
 use crate::catalog::plan::Plan;
+use crate::catalog::unserved::Cause;
 use crate::catalog::{Mount, Quarantined, quarantine};
 use crate::config::{self, Config};
 use crate::grants::{Ambient, Held, Requested};
@@ -107,10 +108,10 @@ impl Loader {
                 return match goes_on {
                     Some(old) => {
                         let reason = format!("{}; until then it goes on as it was", why.reason);
-                        next.refuse(plan, Why { reason, ..why });
+                        next.refuse(plan, Cause::Grant, Why { reason, ..why });
                         next.served.insert(plan.name.clone(), Arc::clone(old));
                     }
-                    None => next.refuse(plan, why),
+                    None => next.refuse(plan, Cause::Grant, why),
                 };
             }
         };
@@ -124,7 +125,7 @@ impl Loader {
         let all = self.grants(plan).map(|grants| grants.directories(&self.config.ambient)).unwrap_or_default();
         let directories = if held.may_stall() { Vec::new() } else { all };
         let Some(loaded) = self.sandbox.load_again(&plan.name, loaded, held) else {
-            return next.refuse(plan, "it is no longer loaded".to_owned());
+            return next.refuse(plan, Cause::Component, "it is no longer loaded".to_owned());
         };
         let plain = Mount::plain(plan.name.clone(), &plan.base, plan.limits.clone());
         let mount = Mount {
@@ -181,9 +182,12 @@ impl Loader {
 
     pub(super) fn refuse(&self, next: &mut State, old: Option<&Arc<Mount>>, plan: &Plan, why: &str) {
         match old.filter(|_| self.keep(next, old, plan)) {
-            Some(old) => next
-                .refuse(plan, format!("{why}; until another is there, the earlier bytes ({}) are served", old.digest)),
-            None => next.refuse(plan, why.to_owned()),
+            Some(old) => next.refuse(
+                plan,
+                Cause::Component,
+                format!("{why}; until another is there, the earlier bytes ({}) are served", old.digest),
+            ),
+            None => next.refuse(plan, Cause::Component, why.to_owned()),
         }
     }
 }

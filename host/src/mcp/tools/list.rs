@@ -1,12 +1,12 @@
 //! `list_resources`: what there is, a page fit for a model at a time.
 
 use rmcp::model::{ContentBlock, ErrorData, Tool};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::cursor::Kind;
 use super::super::{Asked, Handler, cursor, fault};
 use super::arguments::Arguments;
-use super::{Answered, Entry, MOUNT, NOTICE, known_mount, put, tool};
+use super::{Answered, Entry, MOUNT, NOTICE, known_mount, tool};
 use crate::catalog::listing::Listed;
 use crate::model::{MountName, Resource, Template, text};
 
@@ -27,40 +27,18 @@ pub(super) fn definition() -> Tool {
     let input = json!({
         "type": "object",
         "properties": {
-            "mount": { "type": "string", "description": "Only this mount's: a name as results give it in \"mount\"." },
-            "cursor": { "type": "string", "description": "The \"nextCursor\" of the page before, with the same other arguments; omit it to begin." },
+            "mount": { "type": "string", "description": "Only this mount's." },
+            "cursor": { "type": "string", "description": "The nextCursor of the page before, with the same other arguments; omit it to begin." },
             "limit": { "type": "integer", "minimum": 1, "maximum": LIMITS.1, "default": LIMITS.0 },
             "templates": { "type": "boolean", "default": false, "description": "List URI templates instead: patterns such as \"belljar://notes/{+path}\" that resources can be read by although they are not listed." }
         },
         "additionalProperties": false
     });
-    let entry = json!({
-        "type": "object",
-        "properties": {
-            "uri": { "type": "string" },
-            "uriTemplate": { "type": "string" },
-            "name": { "type": "string" },
-            "title": { "type": "string" },
-            "description": { "type": "string" },
-            "mimeType": { "type": "string" },
-            "size": { "type": "integer", "description": "Bytes." },
-            "mount": { "type": "string" }
-        },
-        "required": ["name", "mount"],
-        "additionalProperties": false
-    });
-    let output = json!({
-        "resources": { "type": "array", "items": entry },
-        "templates": { "type": "array", "items": entry },
-        "nextCursor": { "type": "string", "description": "There is more; call again with it." },
-        "notices": { "type": "array", "items": { "type": "string" }, "description": "What was left out, and why." }
-    });
     tool(
         NAME,
         "List resources",
-        "Lists the resources that can be read, with URI, title, type and size. Use it to see what there is; to find something by words use search_resources; to read one use read_resource.",
+        "Lists the resources that can be read, by mount, with URI, title, type and size. Use it to see what there is; to find something by words use search_resources; to read one use read_resource.",
         input,
-        (output, &["resources", "templates", "notices"]),
     )
 }
 
@@ -147,18 +125,17 @@ fn answer(page: Page, templates: bool) -> Answered {
         (count, None) => format!("{count} {what}; there are no more."),
         (count, Some(_)) => format!("{count} {what}; there are more: call again with cursor = nextCursor."),
     }];
-    lines.extend(page.entries.iter().map(Entry::line));
+    let mut mount = None;
+    for entry in &page.entries {
+        // Not all have their mount's name in their URI.
+        if mount.replace(&entry.mount) != Some(&entry.mount) {
+            lines.push(format!("mount {}:", entry.mount));
+        }
+        lines.push(if templates { entry.described_line() } else { entry.line() });
+    }
     if let Some(next) = &page.next {
         lines.push(format!("nextCursor: {next}"));
     }
     lines.extend(page.notices.iter().map(|notice| format!("left out: {notice}")));
-    let entries: Vec<Value> = page.entries.iter().map(Entry::json).collect();
-    let (resources, listed) = if templates { (Vec::new(), entries) } else { (entries, Vec::new()) };
-    let mut structured = json!({ "resources": resources, "templates": listed, "notices": page.notices });
-    if let Some(next) = page.next {
-        put(&mut structured, "nextCursor", next);
-    }
-    let mut content = vec![ContentBlock::text(lines.join("\n"))];
-    content.extend(page.entries.into_iter().filter(|entry| !entry.is_template).map(Entry::link));
-    Answered { content, structured }
+    vec![ContentBlock::text(lines.join("\n"))]
 }

@@ -3,13 +3,14 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{ContentBlock, ErrorData, Tool};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::super::turn::Turn;
 use super::super::{Asked, Handler, fault};
 use super::arguments::Arguments;
 use super::cut::{Lines, characters, displayed};
 use super::pointer::pointed;
-use super::{Answered, Entry, put, tool};
+use super::{Answered, Entry, tool};
 use crate::gateway::Read;
 use crate::gateway::consent::{Asking, Question};
 use crate::model::error::show_bytes;
@@ -37,7 +38,7 @@ pub(super) fn definition() -> Tool {
         "type": "object",
         "properties": {
             "uri": { "type": "string", "description": "The resource, as list_resources or search_resources gives it, or made from a URI template." },
-            "offset": { "type": "integer", "minimum": 0, "default": 0, "description": "The first character to show: the \"nextOffset\" of the part before." },
+            "offset": { "type": "integer", "minimum": 0, "default": 0, "description": "The first character to show: where the part before says that it goes on." },
             "limit": { "type": "integer", "minimum": 1, "maximum": LIMITS.1, "default": LIMITS.0, "description": "Characters to show at the most." },
             "lines": { "type": "string", "description": format!("Only these {LINES}.") },
             "pointer": { "type": "string", "description": "Only this value of a JSON document: an RFC 6901 pointer such as \"/items/0/name\"." }
@@ -45,35 +46,11 @@ pub(super) fn definition() -> Tool {
         "required": ["uri"],
         "additionalProperties": false
     });
-    let content = json!({
-        "type": "object",
-        "properties": {
-            "uri": { "type": "string" },
-            "mimeType": { "type": "string" },
-            "kind": { "type": "string", "enum": ["text", "binary"] },
-            "size": { "type": "integer", "description": "Bytes of the whole." },
-            "text": { "type": "string", "description": "The part that was asked for." },
-            "offset": { "type": "integer", "description": "Where in this content's text the part begins." },
-            "total": { "type": "integer", "description": "Characters of this content's text, or of what lines and pointer chose of it." }
-        },
-        "required": ["uri", "kind", "size"],
-        "additionalProperties": false
-    });
-    let output = json!({
-        "uri": { "type": "string" },
-        "mount": { "type": "string" },
-        "contents": { "type": "array", "items": content },
-        "total": { "type": "integer", "description": "Characters of all text, or of what lines and pointer chose of it." },
-        "nextOffset": { "type": "integer", "description": "There is more; call again with this offset." },
-        "omitted": { "type": "integer", "description": "Contents that there was no room for." },
-        "hidden": { "type": "integer", "description": "Characters of the part that were left out because they hide or reorder text; they are counted in offsets." }
-    });
     tool(
         NAME,
         "Read a resource",
-        "Reads a resource by its URI: its text, or a part of it. Long text comes in parts: call again with offset = nextOffset, or choose lines or a JSON pointer. What is not text is described and linked; small pictures are shown.",
+        "Reads a resource by its URI: its text, or a part of it. Long text comes in parts: call again with the offset that the result names, or choose lines or a JSON pointer. What is not text is described; small pictures are shown.",
         input,
-        (output, &["uri", "mount", "contents", "total"]),
     )
 }
 
@@ -107,7 +84,7 @@ pub(super) async fn run(
     handler: &Handler,
     asked: &Asked,
     mut given: Arguments,
-    asking: Asking<'_>,
+    (asking, turn): (Asking<'_>, Option<&Turn>),
 ) -> Result<Outcome, ErrorData> {
     let uri = given.required("uri", "the URI of a resource, as list_resources and search_resources give it")?;
     let wanted = Wanted {
@@ -117,7 +94,7 @@ pub(super) async fn run(
         pointer: given.text("pointer", "a text", |pointer| Some(pointer.to_owned()))?,
     };
     given.finish()?;
-    let read = handler.gateway.read_asking(&asked.caller, &uri, asking, handler.outbox.room()).await;
+    let read = handler.gateway.read_asking(&asked.caller, &uri, asking, handler.room(turn)).await;
     match read.map_err(fault::to_error)? {
         Read::Asks(question) => Ok(Outcome::Asks(question)),
         Read::CannotAsk(fault) => Ok(Outcome::CannotAsk(fault)),
@@ -158,7 +135,8 @@ fn choose(reading: Reading, wanted: &Wanted) -> Result<Vec<Chosen>, ErrorData> {
 /// The answer that is being put together.
 struct Shown {
     content: Vec<ContentBlock>,
-    contents: Vec<Value>,
+    /// Contents of which something is shown.
+    pieces: usize,
     /// Characters of what is shown, those that are left out because they hide included; and how many those are.
     length: usize,
     hidden: usize,
@@ -180,7 +158,7 @@ fn answer(uri: &str, mount: &MountName, reading: Reading, wanted: &Wanted) -> Re
     let end = wanted.offset.saturating_add(wanted.limit);
     let mut shown = Shown {
         content: Vec::new(),
-        contents: Vec::new(),
+        pieces: 0,
         length: 0,
         hidden: 0,
         omitted: 0,
@@ -199,7 +177,7 @@ fn answer(uri: &str, mount: &MountName, reading: Reading, wanted: &Wanted) -> Re
         if !is_within {
             continue;
         }
-        if shown.contents.len() == PIECES {
+        if shown.pieces == PIECES {
             shown.omitted += 1;
             if start > wanted.offset {
                 shown.next = Some(shown.next.map_or(start, |next| next.min(start)));
@@ -216,39 +194,28 @@ impl Shown {
     /// Adds one piece of contents: of its text the characters from `offset` on.
     fn piece(&mut self, one: Chosen, mount: &MountName, (offset, limit): (usize, usize), is_sole: bool) {
         let Chosen { contents: Contents { reference, mime_type, body, .. }, size } = one;
-        let mut structured = json!({ "uri": reference, "size": size });
-        if let Some(mime_type) = &mime_type {
-            put(&mut structured, "mimeType", mime_type.as_str());
-        }
-        let link = Entry {
-            uri: reference.clone(),
-            name: reference.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&reference).to_owned(),
-            mime_type: mime_type.clone(),
-            size: u64::try_from(size).ok(),
-            ..Entry::empty(mount)
-        };
+        self.pieces += 1;
         match body {
             Body::Text(text) => {
                 let piece = characters(&text, offset, limit);
                 if !is_sole {
+                    let entry = Entry {
+                        uri: reference.clone(),
+                        name: reference.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&reference).to_owned(),
+                        mime_type,
+                        size: u64::try_from(size).ok(),
+                        ..Entry::empty(mount)
+                    };
                     let to = offset + piece.length;
-                    let head = format!("{}: characters {offset} to {to} of {}", link.line(), piece.total);
+                    let head = format!("{}: characters {offset} to {to} of {}", entry.line(), piece.total);
                     self.content.push(ContentBlock::text(head));
                 }
                 let (shown, hidden) = displayed(piece.text);
                 self.length += piece.length;
                 self.hidden += hidden;
-                put(&mut structured, "kind", "text");
-                put(&mut structured, "text", shown.as_str());
-                put(&mut structured, "offset", offset);
-                put(&mut structured, "total", piece.total);
                 self.content.push(ContentBlock::text(shown));
-                if piece.text.len() < size {
-                    self.content.push(link.link());
-                }
             }
             Body::Blob(bytes) => {
-                put(&mut structured, "kind", "binary");
                 let what = mime_type.as_deref().unwrap_or("unknown type");
                 let bytes_of = show_bytes(u64::try_from(size).unwrap_or(u64::MAX));
                 let said = format!("{reference}: binary, {what}, {bytes_of}; not shown as text");
@@ -257,10 +224,8 @@ impl Shown {
                     self.pictures -= size;
                     self.content.push(ContentBlock::image(STANDARD.encode(bytes), mime));
                 }
-                self.content.push(link.link());
             }
         }
-        self.contents.push(structured);
     }
 
     /// Puts what is to be said about the whole first.
@@ -273,22 +238,18 @@ impl Shown {
                 length => format!(" Characters {offset} to {} of {total}.", offset + length),
             };
         }
-        let mut structured = json!({ "uri": uri, "mount": mount.as_str(), "total": total, "contents": self.contents });
         if let Some(next) = self.next {
-            put(&mut structured, "nextOffset", next);
             head += &format!(" To read on, call again with offset = {next}.");
         }
         if self.omitted > 0 {
-            put(&mut structured, "omitted", self.omitted);
             head += &format!(" {} more contents are not shown.", self.omitted);
         }
         if self.hidden > 0 {
-            put(&mut structured, "hidden", self.hidden);
             head += &format!(" {} characters that hide or reorder text were left out.", self.hidden);
         }
         // A block of its own, so that nothing in the contents can pass for what is said about them.
         self.content.insert(0, ContentBlock::text(head));
-        Answered { content: self.content, structured }
+        self.content
     }
 }
 

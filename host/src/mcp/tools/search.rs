@@ -1,11 +1,11 @@
 //! `search_resources`: words in names, titles, descriptions and URIs, and in contents where the operator allows it.
 
 use rmcp::model::{ContentBlock, ErrorData, Tool};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::{Asked, Handler};
 use super::arguments::Arguments;
-use super::{Answered, Entry, MOUNT, NOTICE, known_mount, put, tool};
+use super::{Answered, Entry, MOUNT, NOTICE, known_mount, tool};
 use crate::gateway::search::{Found, Match, Search, folded};
 use crate::model::{MountName, text};
 
@@ -27,46 +27,18 @@ pub(super) fn definition() -> Tool {
         "type": "object",
         "properties": {
             "query": { "type": "string", "minLength": 1, "maxLength": QUERY, "description": "Words that must all occur, in any order and either case. No operators." },
-            "mount": { "type": "string", "description": "Only this mount's: a name as results give it in \"mount\"." },
+            "mount": { "type": "string", "description": "Only this mount's." },
             "content": { "type": "boolean", "default": false, "description": "Look into contents too, where the operator allows it. Slower." },
             "limit": { "type": "integer", "minimum": 1, "maximum": LIMITS.1, "default": LIMITS.0 }
         },
         "required": ["query"],
         "additionalProperties": false
     });
-    let found = json!({
-        "type": "object",
-        "properties": {
-            "uri": { "type": "string" },
-            "name": { "type": "string" },
-            "title": { "type": "string" },
-            "description": { "type": "string" },
-            "mimeType": { "type": "string" },
-            "size": { "type": "integer", "description": "Bytes." },
-            "mount": { "type": "string" },
-            "matchedIn": { "type": "string", "enum": ["title", "description", "uri", "contents"] },
-            "snippet": { "type": "string" }
-        },
-        "required": ["uri", "name", "mount", "matchedIn", "snippet"],
-        "additionalProperties": false
-    });
-    let output = json!({
-        "matches": { "type": "array", "items": found },
-        "total": { "type": "integer", "description": "Matches in all that was looked at." },
-        "lookedAt": {
-            "type": "object",
-            "properties": { "resources": { "type": "integer" }, "contents": { "type": "integer" } },
-            "required": ["resources", "contents"],
-            "additionalProperties": false
-        },
-        "notLookedAt": { "type": "array", "items": { "type": "string" }, "description": "What the search did not see, and why." }
-    });
     tool(
         NAME,
         "Search resources",
-        "Finds resources by words in their title, name, description and URI, best matches first; with content = true also in their text. Use it when you look for something; to see all that there is use list_resources. What was not looked at is told in \"notLookedAt\".",
+        "Finds resources by words in their title, name, description and URI, best matches first; with content = true also in their text. Use it when you look for something; to see all that there is use list_resources. The result says what was not looked at.",
         input,
-        (output, &["matches", "total", "lookedAt", "notLookedAt"]),
     )
 }
 
@@ -96,26 +68,15 @@ fn answer(found: Found) -> Answered {
         (1, _) => "One match:".to_owned(),
         (shown, _) => format!("{shown} matches:"),
     }];
-    let mut matches: Vec<Value> = Vec::new();
     let mut links = Vec::new();
     for Match { resource, mount, place, snippet, .. } in found.matches {
         let entry = Entry::of(resource, &mount);
         lines.push(format!("{}\n  in its {}: {snippet}", entry.line(), place.as_str()));
-        let mut one = entry.json();
-        put(&mut one, "matchedIn", place.as_str());
-        put(&mut one, "snippet", snippet);
-        matches.push(one);
         links.push(entry.link());
     }
     lines.push(format!("Looked at {} resources, and into the contents of {}.", found.entries, found.read));
     lines.extend(gaps.iter().map(|gap| format!("not looked at: {gap}")));
-    let structured = json!({
-        "matches": matches,
-        "total": found.total,
-        "lookedAt": { "resources": found.entries, "contents": found.read },
-        "notLookedAt": gaps,
-    });
     let mut content = vec![ContentBlock::text(lines.join("\n"))];
     content.append(&mut links);
-    Answered { content, structured }
+    content
 }

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::house::{Guest, Stage};
-use super::session::Left;
+use super::session::{Left, Use};
 use crate::admission::budget::{Budget, Held};
 use crate::mcp::fault;
 use crate::model::Guard;
@@ -78,8 +78,19 @@ struct Full;
 
 /// What a client is told then.
 fn busy(id: Option<RequestId>) -> Vec<u8> {
-    let busy = fault::busy("too many large answers wait to be taken");
-    serde_json::to_vec(&JsonRpcError::new(id, busy)).unwrap_or_default()
+    refusal("too many large answers wait to be taken", id)
+}
+
+/// What a client is told whose request gave way to another client's.
+pub(super) const GAVE_WAY: &str = "every connection is taken, and this request waited for longest";
+
+fn refusal(why: &str, id: Option<RequestId>) -> Vec<u8> {
+    serde_json::to_vec(&JsonRpcError::new(id, fault::busy(why))).unwrap_or_default()
+}
+
+/// A message as an event of a stream.
+fn event(message: &[u8]) -> Bytes {
+    [b"data: ".as_slice(), message, b"\n\n"].concat().into()
 }
 
 /// A body that is handed on piece by piece.
@@ -95,6 +106,8 @@ pub(super) struct Answer {
     over: bool,
     /// Withdraws the request when it goes away before its end.
     left: Left,
+    /// Its session is in use for as long.
+    _used: Option<Use>,
 }
 
 impl Answer {
@@ -104,11 +117,20 @@ impl Answer {
         untaken: Arc<Untaken>,
         guest: Arc<Guest>,
         id: Option<RequestId>,
-        left: Left,
+        (left, used): (Left, Option<Use>),
     ) -> Body {
-        guest.is_at(Stage::Taking);
         let current = Bytes::new();
-        Body::new(Self { inner, untaken, guest, id, current, counted: None, over: false, left })
+        Body::new(Self { inner, untaken, guest, id, current, counted: None, over: false, left, _used: used })
+    }
+
+    /// Ends a stream whose connection gives way: its request is answered as busy, and withdrawn.
+    fn give_way(&mut self) {
+        self.inner = Body::empty();
+        self.over = true;
+        drop(std::mem::take(&mut self.left));
+        if let Some(id) = self.id.take() {
+            self.current = event(&refusal(GAVE_WAY, Some(id)));
+        }
     }
 
     /// A body that is there already.
@@ -137,7 +159,8 @@ impl Answer {
         guest.is_at(Stage::Taking);
         guest.is_due(untaken.due(current.len()));
         let inner = Body::empty();
-        Body::new(Self { inner, untaken, guest, id: None, current, counted, over: true, left: Left::default() })
+        let left = Left::default();
+        Body::new(Self { inner, untaken, guest, id: None, current, counted, over: true, left, _used: None })
     }
 }
 
@@ -163,6 +186,10 @@ impl HttpBody for Answer {
                 self.left.stays();
                 return Poll::Ready(None);
             }
+            if self.guest.gives_way() {
+                self.give_way();
+                continue;
+            }
             match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
                 None => self.over = true,
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
@@ -172,8 +199,7 @@ impl HttpBody for Answer {
                         match self.untaken.count(data.len()) {
                             Ok(counted) => (self.current, self.counted) = (data, counted),
                             Err(Full) => {
-                                let told = busy(self.id.take());
-                                self.current = [b"data: ".as_slice(), &told, b"\n\n"].concat().into();
+                                self.current = event(&busy(self.id.take()));
                                 self.over = true;
                             }
                         }
@@ -208,7 +234,7 @@ mod tests {
 
     #[tokio::test]
     async fn large_answers_are_counted_until_they_are_taken() {
-        let entry = House::new(1, PATIENCE).enter().unwrap();
+        let entry = House::new(1, PATIENCE).enter(std::net::Ipv4Addr::LOCALHOST.into()).unwrap();
         let untaken = Arc::new(Untaken::new(1 << 20, Budget::new(1 << 30), Duration::from_secs(1)));
         let whole = |bytes: usize| {
             let (untaken, guest) = (Arc::clone(&untaken), Arc::clone(&entry.guest));
@@ -230,11 +256,11 @@ mod tests {
 
     #[tokio::test]
     async fn in_a_stream_too() {
-        let entry = House::new(1, PATIENCE).enter().unwrap();
+        let entry = House::new(1, PATIENCE).enter(std::net::Ipv4Addr::LOCALHOST.into()).unwrap();
         let untaken = Arc::new(Untaken::new(1 << 20, Budget::new(1 << 30), Duration::from_secs(1)));
         let stream = |bytes: usize| {
             let (untaken, guest) = (Arc::clone(&untaken), Arc::clone(&entry.guest));
-            Answer::stream(Body::from(vec![b'x'; bytes]), untaken, guest, Some(RequestId::Number(7)), Left::default())
+            Answer::stream(Body::from(vec![b'x'; bytes]), untaken, guest, Some(RequestId::Number(7)), <_>::default())
         };
         let mut first = stream(600 << 10);
         assert!(first.frame().await.is_some(), "it has begun");

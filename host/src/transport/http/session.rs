@@ -1,14 +1,20 @@
-//! What a session of an older client has in flight: no two requests with one id, and none whose client is gone.
+//! Sessions of older clients: which one gives way to a newcomer, and what each has in flight: no two requests with one id,
+//! and none whose client is gone.
 //!
 //! rmcp lets a request of a session go on when its connection ends, and keeps its answer for a client that comes back.
 //! Nobody comes back to belljar (a session keeps no answers), so the guest would run for nobody.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, header};
 use rmcp::model::RequestId;
+use rmcp::transport::streamable_http_server::SessionManager;
+use rmcp::transport::streamable_http_server::session::SessionId;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use tokio::time::{Instant, timeout};
 
 use super::{Front, PATH};
 use crate::model::Guard;
@@ -16,6 +22,79 @@ use crate::transport::message;
 
 /// The header that names a session.
 pub(super) const HEADER: &str = "mcp-session-id";
+
+/// How long a session that gives way may take to end.
+const END: Duration = Duration::from_secs(1);
+
+/// Which sessions are used, and when they were. A client that opens sessions without end, or leaves them open, keeps nobody
+/// else from opening one: the session that does least gives way. Its client is told that it is gone, and opens another.
+#[derive(Default)]
+pub(super) struct Sessions(Arc<Mutex<HashMap<SessionId, Usage>>>);
+
+/// How a session is used. The lesser gives way first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Usage {
+    /// Requests and streams of it that are open.
+    open: usize,
+    /// Whether there was any after the one that opened it.
+    is_used: bool,
+    /// When the last one ended.
+    last: Instant,
+}
+
+/// A request or stream of a session, as long as it is open.
+pub(super) struct Use {
+    all: Arc<Mutex<HashMap<SessionId, Usage>>>,
+    session: SessionId,
+}
+
+fn lock(all: &Mutex<HashMap<SessionId, Usage>>) -> MutexGuard<'_, HashMap<SessionId, Usage>> {
+    all.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sessions {
+    /// Takes note of a session that was opened.
+    pub(super) fn open(&self, session: &HeaderValue) {
+        if let Ok(session) = session.to_str() {
+            lock(&self.0).insert(session.into(), Usage { open: 0, is_used: false, last: Instant::now() });
+        }
+    }
+
+    /// Takes note that a session is used.
+    pub(super) fn uses(&self, session: &HeaderValue) -> Option<Use> {
+        let session: SessionId = session.to_str().ok()?.into();
+        let mut all = lock(&self.0);
+        let usage = all.get_mut(&session)?;
+        (usage.open, usage.is_used) = (usage.open + 1, true);
+        Some(Use { all: Arc::clone(&self.0), session })
+    }
+
+    /// Ends as many of `manager`'s sessions as it takes to have fewer than `most`.
+    pub(super) async fn make_room(&self, manager: &LocalSessionManager, most: usize) {
+        let open: HashSet<SessionId> = manager.sessions.read().await.keys().cloned().collect();
+        let Some(surplus) = (open.len() + 1).checked_sub(most.max(1)).filter(|surplus| *surplus > 0) else { return };
+        let mut least: Vec<(Option<Usage>, SessionId)> = {
+            let mut known = lock(&self.0);
+            known.retain(|session, _| open.contains(session));
+            open.into_iter().map(|session| (known.get(&session).copied(), session)).collect()
+        };
+        least.sort();
+        for (_, session) in least.into_iter().take(surplus) {
+            lock(&self.0).remove(&session);
+            // It is out of the manager's map at once; its worker ends soon.
+            let closed = timeout(END, manager.close_session(&session)).await;
+            tracing::debug!("a session gave way to a newcomer: {closed:?}");
+        }
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        if let Some(usage) = lock(&self.all).get_mut(&self.session) {
+            (usage.open, usage.last) = (usage.open.saturating_sub(1), Instant::now());
+        }
+    }
+}
 
 type Ids = Arc<Mutex<HashSet<(Bytes, RequestId)>>>;
 

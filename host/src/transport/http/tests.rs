@@ -158,24 +158,101 @@ fn a_client_that_does_not_read_is_cut() {
     assert!(matches!(ended.kind(), std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset), "{ended}");
 }
 
+/// The session that an answer opened.
+fn session(answer: &str) -> String {
+    let named = |line: &str| line.to_ascii_lowercase().strip_prefix("mcp-session-id: ").map(str::to_owned);
+    answer.lines().find_map(named).unwrap_or_else(|| panic!("no session: {answer}"))
+}
+
 #[test]
-fn sessions_are_capped_and_their_end_makes_room() {
+fn sessions_are_capped_and_the_one_that_does_least_gives_way() {
     let served = Served::start(Bounds { sessions: 2, ..Bounds::default() });
-    let open = || served.ask("", INITIALIZE);
-    let (first, answer) = open();
-    assert_eq!((first, open().0, open().0), (200, 200, 503));
-    let session = answer
-        .lines()
-        .find_map(|line| line.to_ascii_lowercase().strip_prefix("mcp-session-id: ").map(str::to_owned))
-        .unwrap();
+    let open = || {
+        let (status, answer) = served.ask("", INITIALIZE);
+        assert_eq!(status, 200, "{answer}");
+        session(&answer)
+    };
+    let ping = |session: &str| {
+        let body = r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#;
+        served.ask(&format!("Mcp-Session-Id: {session}\r\n"), body).0
+    };
+    let (used, unused) = (open(), open());
+    assert_eq!(ping(&used), 200);
+    // However many come, the one that somebody uses stays.
+    let others: Vec<_> = (0..5).map(|_| open()).collect();
+    assert_eq!((ping(&used), ping(&unused)), (200, 404));
+    let alive = others.iter().filter(|session| ping(session) == 200).count();
+    assert_eq!(alive, 1);
     let mut stream = served.connect();
     let close = format!(
-        "DELETE /mcp HTTP/1.1\r\nHost: {}\r\nMcp-Session-Id: {session}\r\nConnection: close\r\n\r\n",
+        "DELETE /mcp HTTP/1.1\r\nHost: {}\r\nMcp-Session-Id: {used}\r\nConnection: close\r\n\r\n",
         served.address
     );
     stream.write_all(close.as_bytes()).unwrap();
     rest(&mut stream);
-    assert_eq!(open().0, 200);
+    assert_eq!(ping(&used), 404);
+    let next = open();
+    assert_eq!((ping(&next), ping(&others[4])), (200, 200), "there was room");
+}
+
+/// Requests that wait for what does not come, in either era, streams, slow bodies, and requests without a pause.
+#[test]
+fn whoever_waits_gives_way_to_a_newcomer() {
+    let served = Served::start(Bounds { connections: 8, ..Bounds::default() });
+    let opened = session(&served.ask("", INITIALIZE).1);
+    let part = served.request("", INITIALIZE);
+    let stream = format!(
+        "GET /mcp HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\nMcp-Session-Id: {opened}\r\n\r\n",
+        served.address
+    );
+    for (what, request) in [("a slow body", &part[..part.len() - 5]), ("a stream", stream.as_str())] {
+        let held: Vec<_> = (0..24)
+            .map(|_| {
+                let mut one = served.connect();
+                one.write_all(request.as_bytes()).unwrap();
+                one
+            })
+            .collect();
+        assert_eq!(served.ask("", INITIALIZE).0, 200, "{what}");
+        drop(held);
+    }
+    // A body that was cut short is told why.
+    let mut first = served.connect();
+    first.write_all(&part.as_bytes()[..part.len() - 5]).unwrap();
+    let others: Vec<_> = (0..16).map(|_| served.connect()).collect();
+    std::thread::sleep(Duration::from_millis(150));
+    let busy: Vec<_> = (0..8)
+        .map(|_| {
+            let mut one = served.connect();
+            one.write_all(&part.as_bytes()[..part.len() - 5]).unwrap();
+            one
+        })
+        .collect();
+    assert_eq!(served.ask("", INITIALIZE).0, 200);
+    let told = rest(&mut first);
+    assert!(told.starts_with("HTTP/1.1 503") && told.contains("\"busy\"") && told.contains("retry-after: 1"), "{told}");
+    drop((others, busy));
+    // Those that are never still end after an answer, and not in the middle of one.
+    let (address, request) = (served.address, served.request("", "nonsense"));
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let pumps: Vec<_> = (0..8)
+        .map(|_| {
+            let (stop, request) = (Arc::clone(&stop), request.clone());
+            std::thread::spawn(move || {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    let Ok(mut stream) = TcpStream::connect(address) else { continue };
+                    stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+                    stream.write_all(request.repeat(1000).as_bytes()).ok();
+                    let _ = stream.read_to_end(&mut Vec::new());
+                }
+            })
+        })
+        .collect();
+    for _ in 0..5 {
+        assert_eq!(served.ask("", INITIALIZE).0, 200);
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    pumps.into_iter().for_each(|pump| pump.join().unwrap());
 }
 
 #[test]

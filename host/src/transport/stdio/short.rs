@@ -9,15 +9,16 @@ use std::sync::{Arc, OnceLock};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rmcp::RoleServer;
+use rmcp::model::JsonRpcError;
 use rmcp::service::{Peer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
+use super::pending::{Begun, GAVE_WAY};
 use super::{Came, Lines, say};
-use crate::mcp::Handler;
 use crate::mcp::plain::Plain;
+use crate::mcp::{Handler, fault};
 
 /// See the module.
 pub(super) struct Short<R, W> {
@@ -42,15 +43,22 @@ where
     }
 
     /// Begins to answer a plain request.
-    fn begin(&mut self, plain: Plain, withdrawn: CancellationToken) {
+    fn begin(&mut self, plain: Plain, Begun { withdrawn, turn }: Begun) {
         let Some(peer) = self.peer.get().cloned() else { return };
         let (output, outbox) = (Arc::clone(&self.lines.output), Arc::clone(&self.lines.outbox));
         let (pending, handler) = (Arc::clone(&self.lines.pending), self.handler.clone());
         let answer = async move {
             let id = plain.id().clone();
-            let line = handler.answer(plain, peer, withdrawn.clone()).await.message;
-            // A request that was withdrawn is not answered, and another may have its id by now.
-            if !withdrawn.is_cancelled() {
+            let line = handler.answer(plain, peer, withdrawn.clone(), &turn).await.message;
+            if turn.gave_way() {
+                // It is not among those that are pending any more.
+                let busy = JsonRpcError::new(Some(id), fault::busy(GAVE_WAY));
+                let line = serde_json::to_vec(&busy).unwrap_or_default();
+                if let Err(error) = say(&output, &outbox, line).await {
+                    tracing::debug!("standard output: {error}");
+                }
+            } else if !withdrawn.is_cancelled() {
+                // A request that was withdrawn is not answered, and another may have its id by now.
                 if let Err(error) = say(&output, &outbox, line).await {
                     tracing::debug!("standard output: {error}");
                 }
@@ -90,7 +98,7 @@ where
             };
             match came {
                 Came::Message(message) => return Some(*message),
-                Came::Plain(plain, withdrawn) => self.begin(plain, withdrawn),
+                Came::Plain(plain, begun) => self.begin(plain, begun),
                 Came::End => {
                     // rmcp does not come back.
                     while self.here.next().await.is_some() || self.elsewhere.join_next().await.is_some() {}

@@ -125,12 +125,17 @@ pub(super) fn assert_meta(meta: &Meta) {
     for (key, value) in meta {
         assert!(seen.insert(key), "{key:?} twice");
         assert!(key.len() <= 128 && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b)), "{key:?}");
-        let labels = key.split_once('/').map_or("", |(prefix, _)| prefix).split('.');
-        for label in labels {
-            assert!(
-                !["modelcontextprotocol", "mcp", "belljar"].contains(&label.to_ascii_lowercase().as_str()),
+        let lower = key.to_ascii_lowercase();
+        match lower.split_once('/') {
+            None => assert!(
+                !["progresstoken", "traceparent", "tracestate", "baggage", "ui"].contains(&lower.as_str()),
                 "{key:?}"
-            );
+            ),
+            Some((prefix, _)) => {
+                let second = prefix.split('.').nth(1).unwrap_or_default();
+                assert!(!["modelcontextprotocol", "mcp"].contains(&second), "{key:?}");
+                assert!(!format!("{prefix}.").starts_with("dev.belljar.") && prefix != "belljar", "{key:?}");
+            }
         }
         assert!(serde_json::from_str::<serde_json::Value>(value).is_ok(), "{value:?}");
     }

@@ -156,6 +156,11 @@ fn dressed() -> Resource {
         .meta("com.example/fine", "[1,2]")
         .meta("io.modelcontextprotocol/reserved", "1")
         .meta("belljar/mount", "\"another\"")
+        .meta("dev.belljar/mount", "\"another\"")
+        .meta("traceparent", "\"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01\"")
+        .meta("progressToken", "7")
+        .meta("ui", "{}")
+        .meta("com.mcp.tools/x", "1")
         .meta("com.example/no-json", "}{")
         .meta("com.example/large", format!("\"{}\"", "m".repeat(100_000)));
     resource.icons.extend((0..100).map(|_| Icon::new("https://example.com/icon.png")));

@@ -39,6 +39,11 @@ pub(crate) fn answer(reference: &str, verb: &str, argument: &str) -> Result<Read
             .meta("com.example/fine", "{\"a\":1}")
             .meta("io.modelcontextprotocol/reserved", "1")
             .meta("belljar/mount", "\"another\"")
+            .meta("dev.belljar/mount", "\"another\"")
+            .meta("traceparent", "\"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01\"")
+            .meta("progressToken", "7")
+            .meta("ui", "{}")
+            .meta("com.mcp.tools/x", "1")
             .meta("no key\n", "1")
             .meta("com.example/no-json", "{")
             .into(),

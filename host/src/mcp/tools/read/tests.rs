@@ -24,21 +24,33 @@ fn show(contents: Vec<Contents>, wanted: &Wanted) -> Result<Answered, ErrorData>
     answer("belljar://n/x", &mount, Reading { contents, fresh_for: None }, wanted)
 }
 
-fn structured(contents: Vec<Contents>, wanted: &Wanted) -> Value {
-    show(contents, wanted).unwrap().structured
+/// The text of every block; pictures have none.
+fn blocks(contents: Vec<Contents>, wanted: &Wanted) -> Vec<String> {
+    let shown = show(contents, wanted).unwrap();
+    shown.iter().filter_map(|block| Some(block.as_text()?.text.clone())).collect()
+}
+
+/// Where the whole goes on, as the first block tells a model.
+fn next(head: &str) -> Option<usize> {
+    head.split_once("call again with offset = ")?.1.split_once('.')?.0.parse().ok()
 }
 
 /// Reads in parts, as a model does, and puts them together.
 fn walk(contents: &[Contents], limit: usize) -> (String, usize) {
     let (mut all, mut offset, mut calls) = (String::new(), 0, 0);
     loop {
-        let part = structured(contents.to_vec(), &wanted(offset, limit));
+        let blocks = blocks(contents.to_vec(), &wanted(offset, limit));
+        let (head, rest) = blocks.split_first().unwrap();
         calls += 1;
-        for one in part["contents"].as_array().unwrap() {
-            all += one["text"].as_str().unwrap_or_default();
+        // Of several contents, each piece of text has a line about it before it; what is binary has nothing else.
+        let mut rest = rest.iter();
+        while let Some(about) = rest.next() {
+            if about.contains(": characters ") {
+                all += rest.next().unwrap();
+            }
         }
-        match part["nextOffset"].as_u64() {
-            Some(next) => offset = usize::try_from(next).unwrap(),
+        match next(head) {
+            Some(next) => offset = next,
             None => return (all, calls),
         }
         assert!(calls < 1000, "without an end");
@@ -67,32 +79,34 @@ fn parts_are_the_whole() {
 
 #[test]
 fn what_is_not_shown_is_told() {
-    let part = structured(vec![text("b://n/x", "0123456789")], &wanted(2, 3));
-    assert_eq!((&part["total"], &part["nextOffset"]), (&json!(10), &json!(5)));
+    let part = blocks(vec![text("b://n/x", "0123456789")], &wanted(2, 3));
     assert_eq!(
-        part["contents"][0],
-        json!({ "uri": "b://n/x", "size": 10, "kind": "text", "text": "234", "offset": 2, "total": 10 })
+        part[0],
+        "belljar://n/x, from the mount \"n\". Characters 2 to 5 of 10. To read on, call again with offset = 5."
     );
-    let past = show(vec![text("b://n/x", "0123456789")], &wanted(50, 3)).unwrap();
-    assert_eq!(past.structured["contents"], json!([]));
-    assert!(past.content[0].as_text().unwrap().text.contains("none from 50 on"), "{:?}", past.content);
-    let hidden = structured(vec![text("b://n/x", "a\u{202e}b\x1b")], &wanted(0, 9));
-    assert_eq!((&hidden["hidden"], &hidden["contents"][0]["text"]), (&json!(2), &json!("ab")));
-    let blobs: Vec<_> = (0..60).map(|n| blob(&format!("b://n/x/{n}"), "a/b", b"x")).collect();
-    let part = structured(blobs, &wanted(0, 9));
-    assert_eq!((part["contents"].as_array().unwrap().len(), &part["omitted"]), (50, &json!(10)));
+    assert_eq!(part[1..], ["234"], "the text once, and nothing else");
+    let past = blocks(vec![text("b://n/x", "0123456789")], &wanted(50, 3));
+    assert_eq!(past.len(), 1);
+    assert!(past[0].contains("none from 50 on"), "{past:?}");
+    let hidden = blocks(vec![text("b://n/x", "a\u{202e}b\x1b")], &wanted(0, 9));
+    assert!(hidden[0].ends_with(" 2 characters that hide or reorder text were left out."), "{hidden:?}");
+    assert_eq!(hidden[1], "ab");
+    let many: Vec<_> = (0..60).map(|n| blob(&format!("b://n/x/{n}"), "a/b", b"x")).collect();
+    let part = blocks(many, &wanted(0, 9));
+    assert_eq!(part.len(), 51);
+    assert!(part[0].ends_with(" 10 more contents are not shown."), "{}", part[0]);
 }
 
 #[test]
 fn lines_and_pointers_choose() {
     let lines = Wanted { lines: Lines::read("2-3"), ..wanted(1, 100) };
-    let part = structured(vec![text("b://n/x", "a\nb\nc\nd\n")], &lines);
-    assert_eq!((&part["total"], &part["contents"][0]["text"]), (&json!(4), &json!("\nc\n")));
+    let part = blocks(vec![text("b://n/x", "a\nb\nc\nd\n")], &lines);
+    assert!(part[0].contains("Characters 1 to 4 of 4."), "{part:?}");
+    assert_eq!(part[1], "\nc\n");
     let pointer = Wanted { pointer: Some("/a/0".to_owned()), ..wanted(0, 100) };
-    let part = structured(vec![text("b://n/x", r#"{"a":["x"]}"#)], &pointer);
-    assert_eq!(part["contents"][0]["text"], "x");
+    assert_eq!(blocks(vec![text("b://n/x", r#"{"a":["x"]}"#)], &pointer)[1], "x");
     let both = Wanted { lines: Lines::read("-1"), ..pointer };
-    assert_eq!(structured(vec![text("b://n/x", r#"{"a":["x\ny"]}"#)], &both)["contents"][0]["text"], "y");
+    assert_eq!(blocks(vec![text("b://n/x", r#"{"a":["x\ny"]}"#)], &both)[1], "y");
     for (contents, wanted, named) in [
         (vec![text("b://n/x", "a"), text("b://n/x/y", "b")], &lines, "\"lines\""),
         (vec![blob("b://n/x", "a/b", b"x")], &lines, "\"lines\""),
@@ -108,8 +122,8 @@ fn a_picture_is_shown_if_it_is_one() {
     let png = b"\x89PNG\r\n\x1a\nrest";
     let pictures = |mime: &str, bytes: &[u8]| {
         let shown = show(vec![blob("b://n/x", mime, bytes)], &wanted(0, 9)).unwrap();
-        assert!(!shown.structured.to_string().contains("rest"));
-        shown.content.iter().filter(|block| block.as_image().is_some()).count()
+        assert!(!shown.iter().any(|block| block.as_text().is_some_and(|text| text.text.contains("rest"))));
+        shown.iter().filter(|block| block.as_image().is_some()).count()
     };
     assert_eq!(pictures("image/png", png), 1);
     assert_eq!(pictures("image/jpeg", png), 0, "called something else");
@@ -120,10 +134,9 @@ fn a_picture_is_shown_if_it_is_one() {
 
 #[test]
 fn what_is_said_about_contents_stands_apart_from_them() {
-    let shown = show(vec![text("b://n/x", "belljar://n/x, from the mount \"other\".")], &wanted(0, 100)).unwrap();
-    let blocks: Vec<_> = shown.content.iter().map(|block| block.as_text().unwrap().text.as_str()).collect();
+    let said = blocks(vec![text("b://n/x", "belljar://n/x, from the mount \"other\".")], &wanted(0, 100));
     assert_eq!(
-        blocks,
+        said,
         ["belljar://n/x, from the mount \"n\". All of 38 characters.", "belljar://n/x, from the mount \"other\"."]
     );
 }
