@@ -82,7 +82,7 @@ impl Gateway {
                 page.tell(&one.name, one.notice());
             }
             for one in snapshot.unserved().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
-                walk.tell(&one.name, one.notice());
+                page.tell(&one.name, one.notice());
             }
         }
 

@@ -55,7 +55,9 @@ pub(super) fn error(error: &mut ReadError, redactor: Option<&Redactor>) {
         | ReadError::BadOutput(said)
         | ReadError::Internal(said) => words(said, redactor),
         ReadError::Again { last, times: _, pause: _ } => self::error(last, redactor),
-        ReadError::NotFound
+        // What the gateway says of names is said behind this.
+        ReadError::Nowhere { .. }
+        | ReadError::NotFound
         | ReadError::BadState(_)
         | ReadError::Exhausted(_)
         | ReadError::Quarantined(_)
