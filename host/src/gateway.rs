@@ -8,6 +8,7 @@ pub mod check;
 pub mod completing;
 pub mod conformance;
 pub mod consent;
+mod due;
 mod listing;
 mod look;
 mod names;

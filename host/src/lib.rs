@@ -8,7 +8,7 @@
 //!  mcp         rmcp's handler, five lines a method                               mcp.rs
 //!  gateway     the one conductor: route, admit, call, check, record              gateway.rs  Gateway::read
 //!  catalog     a snapshot that never changes; longest base wins                  catalog.rs  Snapshot::route
-//!  admission   slots, shares, a deadline, as a value: the permit                 admission.rs  Admission::admit
+//!  admission   turns, shares, a deadline, as a value: the permit                 admission.rs  Admission::admit
 //!  sandbox     short calls here, long ones in the slow lane                      sandbox/lane.rs  Lanes::run
 //!              a fresh store, limits first, then the guest's first instruction   sandbox/call.rs  run
 //!    grants    what the store was given; each decision goes onto the trail       grants/{fs,env,http}.rs
@@ -23,7 +23,8 @@
 //! `mcp.rs`.
 //!
 //! What is fresh, or being read for somebody else, is served from `gateway/answers.rs`. Who is told of changes stands in
-//! `gateway/watching.rs`, and what is watched is looked at by `gateway/rounds.rs`, by calls like any other.
+//! `gateway/watching.rs`, and what is watched is looked at by `gateway/rounds.rs`, by calls like any other, so that nobody's
+//! resources silence another's (`gateway/look.rs`). Who gets the next turn is decided in `admission/turns.rs`: whoever has least.
 //!
 //! Everything else that a client can ask for goes the same way: lists (`gateway/listing.rs`, kept in `catalog/kept.rs`), completion
 //! (`mcp/completion.rs`, `gateway/completing.rs`), and the tools that show models what there is (`mcp/tools.rs`,
@@ -59,7 +60,9 @@
 //!   the functions of the standard library that open things, everywhere else.
 //! - **rmcp is named in `mcp` and `transport` only, wasmtime in `sandbox` and `grants` only.**
 //! - **One place turns a failure into JSON-RPC**: `mcp::fault`. No host path, secret or raw word of a guest gets past it.
-//! - **Each call is on record once**, however it ends: the recorder writes when it goes out of scope.
+//! - **Each call is on record once**, however it ends: the recorder writes when it goes out of scope, and where there is an
+//!   answer, its bill (`gateway/bill.rs`), which also charges the mount with the work that its answer still makes.
+//! - **What a mount used, owes and failed at is kept by its name** ([`admission::gates`]): a reload starts no second account.
 //!
 //! - **Every guard can be shown to work.** [`model::guard`] lists them; a build for tests switches them off, and a row of
 //!   `tests/hostile` must then go red. In every other build a switch is the constant `true`.

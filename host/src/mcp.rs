@@ -134,7 +134,7 @@ impl Handler {
         let knows_links = is_since(context, &ProtocolVersion::V_2025_06_18);
         let is_modern = is_modern(context);
         // A session is one caller on all of its connections; who has none is the connection.
-        let peer = exchange(context).filter(|_| is_modern).map_or(self.session.id(), Exchange::peer);
+        let peer = exchange(context).filter(|_| is_modern).and_then(Exchange::peer).unwrap_or(self.session.id());
         Asked { caller: Caller { transport: self.transport, client, peer }, is_modern, knows_links }
     }
 

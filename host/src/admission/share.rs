@@ -35,8 +35,7 @@ fn nanos(time: Duration) -> i64 {
 
 /// What `percent` of a processor are worth in this time.
 fn worth(time: Duration, percent: u64) -> i64 {
-    let worth = time.as_nanos().saturating_mul(percent.into()) / 100;
-    i64::try_from(worth).unwrap_or(i64::MAX)
+    nanos(time).saturating_mul(i64::try_from(percent).unwrap_or(i64::MAX)) / 100
 }
 
 impl Share {
@@ -86,8 +85,10 @@ impl Share {
             return Duration::ZERO;
         }
         let missing = self.with(now, |account| 1i64.saturating_sub(account.left).max(0)).unsigned_abs();
-        let nanos = u128::from(missing).saturating_mul(100) / u128::from(self.percent());
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        if missing == 0 {
+            return Duration::ZERO;
+        }
+        Duration::from_nanos(missing.saturating_mul(100) / self.percent())
     }
 
     /// How long a call that runs has to wait before it goes on: not at all while something is left, and not at all for the

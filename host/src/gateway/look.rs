@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::rounds::{hash_of, hash_of_contents};
+use super::due::{Due, Found, Seen};
 use super::walk::Walk;
-use super::watching::{Due, Seen};
 use super::{Gateway, answers, check};
 use crate::catalog::Mount;
-use crate::model::{Answer, Guard, Operation, ReadError};
+use crate::model::{Answer, Body, Caller, Guard, Operation, ReadError, Reading};
+
+/// Who asks in a round.
+pub(super) const ROUNDS: Caller = Caller { transport: "watch", client: None, peer: 0 };
 
 /// How long a look goes on with what is not known to answer, after the first crash.
 const HUNT: Duration = Duration::from_secs(1);
@@ -25,20 +27,6 @@ const CRASHES: usize = 16;
 
 /// Crashes of reads, which cannot be halved.
 const CRASHED_READS: usize = 2;
-
-/// What was found out about one resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// It is like this.
-    Seen(Seen),
-    /// Nothing: its provider answered and does not know, or there was no turn.
-    Nothing {
-        /// Whether the provider answered.
-        is_answered: bool,
-    },
-    /// Asking for it, or for others of the same watcher with it, crashed.
-    Crashed,
-}
 
 const UNASKED: Found = Found::Nothing { is_answered: false };
 
@@ -86,6 +74,32 @@ fn in_turns(due: Vec<Due>) -> Vec<Due> {
         parts.retain_mut(|part| part.next().map(|one| all.push(one)).is_some());
     }
     all
+}
+
+fn hash_of(revision: &str) -> Seen {
+    Seen::There(blake3::hash(revision.as_bytes()))
+}
+
+/// A hash of everything that a client sees of a reading.
+fn hash_of_contents(reading: &Reading) -> Seen {
+    let mut hasher = blake3::Hasher::new();
+    let mut put = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    };
+    for contents in &reading.contents {
+        put(contents.reference.as_bytes());
+        put(contents.mime_type.as_deref().unwrap_or_default().as_bytes());
+        match &contents.body {
+            Body::Text(text) => put(text.as_bytes()),
+            Body::Blob(bytes) => put(bytes),
+        }
+        for (name, value) in &contents.meta {
+            put(name.as_bytes());
+            put(value.as_bytes());
+        }
+    }
+    Seen::There(hasher.finalize())
 }
 
 impl Gateway {

@@ -17,15 +17,16 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
-use super::look::Found;
+use super::due::{Due, Found};
+use super::look::ROUNDS;
 use super::walk::Walk;
-use super::watching::{Due, NotWatched, Print, Seen, Subscriber};
+use super::watching::{NotWatched, Print, Subscriber};
 use super::{FIRST_LOAD, Gateway, answers};
 use crate::catalog::kept::Kept;
 use crate::catalog::listing::Listed;
 use crate::catalog::watch::{Watched, any_changed};
 use crate::catalog::{Mount, Snapshot};
-use crate::model::{Body, Caller, MountName, Reading, Resource, Template, reference};
+use crate::model::{MountName, Resource, Template, reference};
 use crate::sandbox::MountId;
 
 /// How long whoever begins to watch waits until what is watched has been looked at for the first time.
@@ -48,9 +49,6 @@ const COUNTED: Duration = Duration::from_secs(600);
 
 /// Ways of going wrong that are remembered for a mount.
 const MOST_WRONGS: usize = 256;
-
-/// Who asks in a round.
-pub(super) const ROUNDS: Caller = Caller { transport: "watch", client: None, peer: 0 };
 
 /// The granted directories of a mount that are watched.
 struct Directories {
@@ -93,32 +91,6 @@ impl Directories {
 fn jittered(time: Duration) -> Duration {
     let tenths = u32::try_from(RandomState::new().hash_one(()) % 40).unwrap_or_default();
     time / 100 * (80 + tenths)
-}
-
-pub(super) fn hash_of(revision: &str) -> Seen {
-    Seen::There(blake3::hash(revision.as_bytes()))
-}
-
-/// A hash of everything that a client sees of a reading.
-pub(super) fn hash_of_contents(reading: &Reading) -> Seen {
-    let mut hasher = blake3::Hasher::new();
-    let mut put = |bytes: &[u8]| {
-        hasher.update(&(bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
-    };
-    for contents in &reading.contents {
-        put(contents.reference.as_bytes());
-        put(contents.mime_type.as_deref().unwrap_or_default().as_bytes());
-        match &contents.body {
-            Body::Text(text) => put(text.as_bytes()),
-            Body::Blob(bytes) => put(bytes),
-        }
-        for (name, value) in &contents.meta {
-            put(name.as_bytes());
-            put(value.as_bytes());
-        }
-    }
-    Seen::There(hasher.finalize())
 }
 
 impl Gateway {

@@ -10,8 +10,9 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::walk::Walk;
-use super::{Gateway, Listing};
-use crate::model::{Body, Caller, Guard, MountName, Resource, text};
+use super::{Gateway, Listing, answers};
+use crate::admission::effort::Effort;
+use crate::model::{Body, Caller, Guard, MountName, Reading, Resource, text};
 
 /// Entries that one search looks at.
 const MOST_ENTRIES: usize = 100_000;
@@ -282,7 +283,18 @@ impl Gateway {
 
     /// Reads a candidate, and looks for the words that its entry does not hold.
     async fn look_into(&self, caller: &Caller, candidate: Candidate) -> Looked {
-        let Ok((reading, _)) = self.read(caller, &candidate.resource.reference).await else { return Looked::NotAt };
+        let Ok((reading, mount)) = self.read(caller, &candidate.resource.reference).await else { return Looked::NotAt };
+        // Its text is its mount's, and so is what it costs to look through it.
+        let effort = Effort::begin(answers::size(&reading));
+        let looked = candidate.look_into(&reading);
+        mount.gate.charge(effort.cost());
+        looked
+    }
+}
+
+impl Candidate {
+    fn look_into(self, reading: &Reading) -> Looked {
+        let candidate = self;
         let mut bytes = 0;
         let mut texts = Vec::new();
         for contents in &reading.contents {

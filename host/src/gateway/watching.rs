@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::look::Found;
+use super::due::{Due, Found, Seen, Trouble};
 use crate::catalog::watch::Watcher;
 use crate::config;
 use crate::model::{Guard, MountName};
@@ -33,15 +33,6 @@ const GATHER: Duration = Duration::from_millis(50);
 
 /// How far apart two notices are that the list has changed.
 const LISTS_APART: Duration = Duration::from_millis(250);
-
-/// What was seen of a resource when it was looked at last: a hash of its revision or of its contents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
-    /// It was there, like this.
-    There(blake3::Hash),
-    /// It was not there.
-    Gone,
-}
 
 /// What was seen of a mount's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,34 +60,8 @@ struct Watched {
     trouble: Option<Trouble>,
 }
 
-/// How often in a row asking for a resource crashed, and until when it is not asked for.
-#[derive(Clone, Copy)]
-struct Trouble {
-    times: u32,
-    until: Instant,
-}
-
-/// The first pause after a crash; each further one doubles it.
-const PAUSE: Duration = Duration::from_secs(1);
-
-/// The longest pause.
-const LONGEST: Duration = Duration::from_secs(60);
-
 /// The fewest resources that are asked for in one call, whatever a call with more of them came to.
 const FEWEST: usize = 32;
-
-/// A resource that is to be looked at.
-#[derive(Clone, Debug)]
-pub(super) struct Due {
-    pub(super) uri: Arc<str>,
-    pub(super) reference: String,
-    /// For whom: of those who watch it, the one who watches least.
-    pub(super) watcher: u64,
-    /// Whether it was seen before, and answered the last time.
-    pub(super) is_known: bool,
-    /// Whether asking for it crashed the last time.
-    pub(super) is_suspect: bool,
-}
 
 /// What is watched of one mount, and the task that looks at it.
 pub(super) struct Group {
@@ -390,9 +355,7 @@ impl Books {
             Found::Seen(_) | Found::Nothing { is_answered: true } => watched.trouble = None,
             Found::Nothing { is_answered: false } => {}
             Found::Crashed => {
-                let times = watched.trouble.map_or(0, |trouble| trouble.times).saturating_add(1);
-                let pause = PAUSE.saturating_mul(1u32.checked_shl(times - 1).unwrap_or(u32::MAX)).min(LONGEST);
-                watched.trouble = Some(Trouble { times, until: Instant::now() + pause });
+                watched.trouble = Some(Trouble::after(watched.trouble));
             }
         }
     }

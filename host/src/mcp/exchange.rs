@@ -8,18 +8,18 @@ use crate::gateway::bill::Bill;
 /// See the module. The transport puts it into the extensions of the request, and keeps a copy.
 #[derive(Clone, Default)]
 pub struct Exchange {
-    peer: u64,
+    peer: Option<u64>,
     bill: Arc<Mutex<Option<Bill>>>,
 }
 
 impl Exchange {
     /// Of a request that comes over connection `peer`.
     pub fn new(peer: u64) -> Self {
-        Self { peer, bill: Arc::default() }
+        Self { peer: Some(peer), bill: Arc::default() }
     }
 
-    /// The connection.
-    pub(super) fn peer(&self) -> u64 {
+    /// The connection, where it is not the handler's own.
+    pub(super) fn peer(&self) -> Option<u64> {
         self.peer
     }
 
