@@ -37,9 +37,10 @@ macro_rules! needs {
     ($file:literal) => {
         const _: () = {
             // On every target, so that a file which is not there is told when tests are built, too.
+            #[allow(dead_code, reason = "generated: natively nothing reads it")]
             const NEEDS: &[u8] = include_bytes!($file);
             #[cfg(target_family = "wasm")]
-            #[allow(unsafe_code, reason = "generated: a custom section, which is never run")]
+            #[allow(unsafe_code, dead_code, reason = "generated: a custom section, which is never run")]
             #[unsafe(link_section = "belljar:needs")]
             static SECTION: [u8; NEEDS.len()] = *include_bytes!($file);
         };

@@ -88,12 +88,9 @@ const WIDE: usize = 60;
 
 fn to_text(all: &[Whole], snapshot: &Snapshot, is_wanted: impl Fn(&str) -> bool) -> String {
     let mut out = String::new();
-    let names = shown::width(all.iter().map(|one| one.mount.name.as_str()), WIDE);
-    let bases = shown::width(all.iter().map(|one| one.mount.base.as_str()), WIDE);
     for Whole { mount, about, resources, templates, notices } in all {
         let holds = if mount.holds.is_empty() { "nothing".to_owned() } else { mount.holds.join(", ") };
-        let (name, base) =
-            (shown::padded(shown::NAME, &mount.name, names), shown::padded(Style::new(), &mount.base, bases));
+        let (name, base) = (shown::styled(shown::NAME, &mount.name), &mount.base);
         let beside = format!("({}, {}, granted: {holds})", mount.file, mount.digest.short());
         let _ = writeln!(out, "{name}  {base}  {}", shown::styled(shown::FAINT, beside));
         match about {

@@ -56,8 +56,8 @@ fn regranted(old: &Config, new: &Config) -> Option<String> {
         let own = config.mounts.get(name).filter(|own| own.needs_pin());
         own.map(|own| format!("{:?}", own.grants))
     };
-    let names = old.mounts.keys().chain(new.mounts.keys());
-    names.into_iter().find(|name| grants(old, name) != grants(new, name)).map(ToString::to_string)
+    let mut names = old.mounts.keys().chain(new.mounts.keys());
+    names.find(|name| grants(old, name) != grants(new, name)).map(ToString::to_string)
 }
 
 /// A setting: the keys that lead to it, and its value.

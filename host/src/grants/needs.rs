@@ -62,7 +62,7 @@ impl Need {
 pub struct Needs(Vec<Need>);
 
 impl Needs {
-    /// Reads the section's bytes. They are a stranger's: everything that is not as [`docs/providers.md`] says is refused.
+    /// Reads the section's bytes. They are a stranger's: everything that is not as `docs/providers.md` says is refused.
     ///
     /// # Errors
     /// Says what is wrong with it.
