@@ -1,8 +1,8 @@
 //! Who may run a call, how many at once, and how long a call waits. Gives the permit without which the sandbox runs
 //! nothing.
 
-mod breaker;
 pub mod account;
+mod breaker;
 pub mod budget;
 mod share;
 

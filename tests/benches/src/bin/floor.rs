@@ -133,7 +133,8 @@ struct Ours {
 
 impl Ours {
     async fn new(wasm: &[u8]) -> Self {
-        let options = Options { calls: 32, cache: None, descriptors: 32 * 1024, key: [0; 32], compiler: Arc::new(Here) };
+        let options =
+            Options { calls: 32, cache: None, descriptors: 32 * 1024, key: [0; 32], compiler: Arc::new(Here) };
         let sandbox = Arc::new(Sandbox::new(options).expect("a sandbox"));
         let name = MountName::new("sized").expect("a name");
         let digest = Digest::of(wasm);

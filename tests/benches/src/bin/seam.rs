@@ -261,7 +261,8 @@ impl InProcess {
         let wasm =
             std::fs::read(belljar_tests::places::component("guest_sized")).expect("run \"cargo xtask build\" first");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let options = Options { calls: 32, cache: None, descriptors: 32 * 1024, key: [0; 32], compiler: Arc::new(Here) };
+        let options =
+            Options { calls: 32, cache: None, descriptors: 32 * 1024, key: [0; 32], compiler: Arc::new(Here) };
         let sandbox = Sandbox::new(options).expect("a sandbox");
         let name = MountName::new("sized").expect("a name");
         let held = Requested::default().configure(&Ambient::default()).expect("no grants");
