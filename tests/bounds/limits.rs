@@ -1,13 +1,15 @@
 //! One call takes more than its share, in each way that there is: it ends within its deadline, says which limit it met,
 //! and the witness answers meanwhile.
 
+use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use belljar_tests::{Client, Stdio};
+use belljar_tests::{Client, Era, Site, Stdio, places};
 use serde_json::json;
 
 use crate::component::Hand;
-use crate::place::{Reached, SLACK, assert_clean, attack_by_read, cure, imp, reached, said, serve, site};
+use crate::place::{Reached, SLACK, assert_clean, attack_by_read, cure, imp, reached, said, serve, site, witness};
 
 const TIME: &str = "time = \"700ms\"";
 const FUEL: &str = "fuel = 20_000_000";
@@ -184,4 +186,69 @@ fn a_large_answer_within_its_limit_is_delivered() {
     let mut client = serve(&site);
     assert_eq!(client.text("belljar://imp/text/20000000").len(), 20_000_000);
     assert_eq!(client.blob("belljar://imp/blob/10000000"), vec![0xff; 10_000_000]);
+}
+
+/// A site whose imp may read files, served after this line of shell.
+fn with_files(shell: &str) -> (Site, Client<Stdio>) {
+    let site = site("[mounts.imp]\ncomponent = \"imp.wasm\"\nfs = { \"/d\" = \"data\" }\n");
+    site.write("data/a.txt", "fine");
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{shell}; exec \"$@\""), "sh"]).arg(places::host());
+    command.args(site.arguments(&["serve"])).env_clear().envs(site.environment()).current_dir(site.path(""));
+    let client = Client::connect(Stdio::start(command), Era::Modern);
+    (site, client)
+}
+
+/// How many files a process may have open: what it uses, and what it could ask for.
+fn open_files(pid: u32) -> (u64, u64) {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let mut numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
+    (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let all = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let parent = |child: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    all.filter(|child| parent(child) == Some(pid)).collect()
+}
+
+/// A low limit of whoever starts belljar is not belljar's: it asks for what the system gives, and gives that to nobody.
+#[test]
+fn the_documented_handles_are_there_whatever_the_shell_says() {
+    let (_site, mut client) = with_files("ulimit -Sn 256");
+    witness(&mut client);
+    let pid = client.wire().process.id();
+    let (soft, hard) = open_files(pid);
+    assert_eq!(soft, hard);
+    // Fewer than this are not enough for eight calls at once on any system.
+    assert!(hard >= 16_384, "this system lets a process have {hard} files open");
+    let own = children(pid);
+    assert!(!own.is_empty());
+    assert!(own.iter().all(|child| open_files(*child) == (256, hard)), "{own:?}");
+    // As many as are documented, and no fewer, by eight calls at once.
+    let ids: Vec<_> = (0..8)
+        .map(|n| client.send("resources/read", json!({ "uri": format!("belljar://imp/handles/{}", 100_000 + n) })))
+        .collect();
+    for id in ids {
+        let reached = reached(&client.wait(id).unwrap_err(), "imp");
+        assert_eq!((reached.limit.as_str(), reached.cap), ("handles", 1024));
+        cure(&reached, "imp");
+    }
+}
+
+/// Where the system does not give them, the cure is the system's.
+#[test]
+fn too_few_open_files_are_told_with_a_cure_that_helps() {
+    let (_site, mut client) = with_files("ulimit -n 512");
+    witness(&mut client);
+    let error = client.send("resources/read", json!({ "uri": "belljar://imp/handles/5000" }));
+    let reached = reached(&client.wait(error).unwrap_err(), "imp");
+    assert_eq!(reached.limit, "open-files");
+    assert!(reached.cap < 1024, "{reached:?}");
+    let hint = reached.hint.unwrap();
+    assert!(hint.contains("ulimit -Hn") && hint.contains("calls") && !hint.contains("handles ="), "{hint}");
 }

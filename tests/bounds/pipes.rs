@@ -98,7 +98,8 @@ fn head_takes_a_line() {
     let site = place();
     let belljar = belljar_tests::places::host();
     let mut shell = site.command(Vec::<String>::new());
-    let environment: Vec<_> = shell.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
+    let environment: Vec<_> =
+        shell.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
     shell = Command::new("sh");
     shell.env_clear().current_dir(site.path(""));
     for (name, value) in environment {

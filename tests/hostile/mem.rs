@@ -162,6 +162,25 @@ pub(crate) fn rows() -> Vec<Row> {
             .keeps(64)
             .act(storm)
             .stopped(Stops::Structure("what a call takes is in its store, which is dropped with it")),
+        imp("MEM-22", "a provider without grants has the host keep bodies, fields, texts, trailers and lists for it")
+            .limits("memory = \"32MiB\"\nrequests = 1000\nresult = \"16MiB\"")
+            .read("keep/bodies%252F1000%252F1048576", limit("memory"))
+            .read("keep/finished%252F1000%252F1048576", limit("memory"))
+            .read("keep/responses%252F1000%252F1048576", limit("memory"))
+            .read("keep/zeroes%252F1000%252F1048576", limit("memory"))
+            .read("keep/fields%252F1000%252F60000", limit("memory"))
+            .read("keep/copies%252F90%252F60000", limit("memory"))
+            .read("keep/trailers%252F1000%252F60000", limit("memory"))
+            .read("keep/method%252F100%252F8388608", Expect::Contains(&["0 method of 100, then it is refused"]))
+            .read("keep/authority%252F100%252F8388608", Expect::Contains(&["0 authority of 100, then it is refused"]))
+            .read("keep/list%252F1%252F500000", limit("memory"))
+            .peak(96)
+            .stopped_by(&["host-memory"]),
+        imp("MEM-23", "a provider without grants makes a thousand requests, and sends none")
+            .read("keep/authority%252F1000%252F1000", limit("requests"))
+            .read("keep/pieces%252F1000%252F1048576", limit("requests"))
+            .peak(96)
+            .stopped_by(&["host-memory"]),
     ]
 }
 

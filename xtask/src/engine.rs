@@ -6,7 +6,8 @@ use std::process::Stdio;
 use crate::shell::Shell;
 
 /// The engine, and what must be of the same version.
-const CRATES: [&str; 4] = ["wasmtime", "wasmtime-wasi", "wasmtime-wasi-http", "wasi-preview1-component-adapter-provider"];
+const CRATES: [&str; 4] =
+    ["wasmtime", "wasmtime-wasi", "wasmtime-wasi-http", "wasi-preview1-component-adapter-provider"];
 
 /// What the registry has, in one line.
 pub(crate) fn newer(shell: &Shell) -> String {
@@ -23,8 +24,9 @@ pub(crate) fn newer(shell: &Shell) -> String {
         None => "the newest of its line is built".to_owned(),
         Some((from, to)) => {
             let packages = CRATES.map(|name| format!("-p {name}")).join(" ");
-            let told =
-                format!("TAKE IT: wasmtime {to} is there, {from} is built: cargo update {packages}, docs/advisories.md");
+            let told = format!(
+                "TAKE IT: wasmtime {to} is there, {from} is built: cargo update {packages}, docs/advisories.md"
+            );
             println!("\n{0}\n!!! {told}\n{0}", "!".repeat(100));
             told
         }

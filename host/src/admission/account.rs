@@ -109,7 +109,10 @@ mod tests {
         let account = account(1000, 64 * MIB);
         let first = account.charge(600).expect("there is room");
         assert!(account.take(400) && account.charge(1).is_none());
-        assert_eq!(account.refused(), Some(ReadError::Exhausted(Limit { bound: Bound::Memory, used: 1001, cap: 1000 })));
+        assert_eq!(
+            account.refused(),
+            Some(ReadError::Exhausted(Limit { bound: Bound::Memory, used: 1001, cap: 1000 }))
+        );
         drop(first);
         assert!(account.charge(600).is_some());
         assert_eq!(account.peak(), 1000);

@@ -41,9 +41,8 @@ impl Budget {
 
     /// Takes `bytes`, where they are there.
     fn try_take(&self, bytes: u64) -> bool {
-        let fits = |used: u64| {
-            Some(used.saturating_add(bytes)).filter(|wanted| *wanted <= self.cap || !Guard::Budget.is_on())
-        };
+        let fits =
+            |used: u64| Some(used.saturating_add(bytes)).filter(|wanted| *wanted <= self.cap || !Guard::Budget.is_on());
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
 

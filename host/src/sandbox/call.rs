@@ -183,13 +183,7 @@ pub(super) async fn run(
     }
 }
 
-fn new_store(
-    engine: &Engine,
-    mounted: &Mounted,
-    scope: &Scope<'_>,
-    account: Account,
-    output: &Output,
-) -> Store<State> {
+fn new_store(engine: &Engine, mounted: &Mounted, scope: &Scope<'_>, account: Account, output: &Output) -> Store<State> {
     let limits = scope.limits;
     let mut store = Store::new(engine, State::new(account, &mounted.held, scope, output));
     store.limiter(|state| &mut state.meter);

@@ -93,7 +93,10 @@ mod tests {
         assert!(meter.table_growing(0, 25, None).unwrap());
         assert_eq!(account.peak(), 1000);
         assert!(!meter.table_growing(25, 26, None).unwrap());
-        assert_eq!(account.refused(), Some(ReadError::Exhausted(Limit { bound: Bound::Memory, used: 1008, cap: 1000 })));
+        assert_eq!(
+            account.refused(),
+            Some(ReadError::Exhausted(Limit { bound: Bound::Memory, used: 1008, cap: 1000 }))
+        );
     }
 
     #[test]

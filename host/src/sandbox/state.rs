@@ -43,7 +43,16 @@ impl State {
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(super::host_memory::FIELDS);
         let host_memory = HostMemory::new(account.clone(), limits.traffic.requests);
-        Self { wasi: wasi.build(), table, http, opened, meter: Meter::new(account.clone()), host_memory, account, most_random: limits.random }
+        Self {
+            wasi: wasi.build(),
+            table,
+            http,
+            opened,
+            meter: Meter::new(account.clone()),
+            host_memory,
+            account,
+            most_random: limits.random,
+        }
     }
 }
 

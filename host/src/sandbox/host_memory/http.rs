@@ -16,7 +16,7 @@ use wasmtime_wasi_http::p2::types::{
 use wasmtime_wasi_http::p2::{HeaderError, HeaderResult, HttpError, HttpResult};
 use wasmtime_wasi_http::{FieldMap, RequestOptions, WasiHttpCtxView};
 
-use super::{FIELDS, Http, HostMemory, Refused, State};
+use super::{FIELDS, HostMemory, Http, Refused, State};
 use crate::model::Guard;
 
 /// Bytes that a field takes beside its name and value: its place in the map, which doubles as it grows.
@@ -242,9 +242,7 @@ impl types::HostOutgoingRequest for HttpHost<'_> {
         method: Method,
     ) -> wasmtime::Result<Result<(), ()>> {
         let is_long = matches!(&method, Method::Other(method) if is_long(method, WORD));
-        self.set_text(request, is_long, |http, request| {
-            types::HostOutgoingRequest::set_method(http, request, method)
-        })
+        self.set_text(request, is_long, |http, request| types::HostOutgoingRequest::set_method(http, request, method))
     }
 
     fn set_path_with_query(
@@ -264,9 +262,7 @@ impl types::HostOutgoingRequest for HttpHost<'_> {
         scheme: Option<Scheme>,
     ) -> wasmtime::Result<Result<(), ()>> {
         let is_long = matches!(&scheme, Some(Scheme::Other(scheme)) if is_long(scheme, WORD));
-        self.set_text(request, is_long, |http, request| {
-            types::HostOutgoingRequest::set_scheme(http, request, scheme)
-        })
+        self.set_text(request, is_long, |http, request| types::HostOutgoingRequest::set_scheme(http, request, scheme))
     }
 
     fn set_authority(
@@ -333,10 +329,7 @@ impl types::HostOutgoingResponse for HttpHost<'_> {
 impl types::HostOutgoingBody for HttpHost<'_> {
     dropped!(HostOutgoingBody, HostOutgoingBody);
 
-    fn write(
-        &mut self,
-        body: Resource<HostOutgoingBody>,
-    ) -> wasmtime::Result<Result<Resource<DynOutputStream>, ()>> {
+    fn write(&mut self, body: Resource<HostOutgoingBody>) -> wasmtime::Result<Result<Resource<DynOutputStream>, ()>> {
         match types::HostOutgoingBody::write(&mut self.http, body)? {
             Ok(stream) => Ok(Ok(self.memory.made(stream)?)),
             Err(()) => Ok(Err(())),
@@ -407,10 +400,7 @@ impl types::HostIncomingResponse for HttpHost<'_> {
 impl types::HostIncomingBody for HttpHost<'_> {
     dropped!(HostIncomingBody, HostIncomingBody);
 
-    fn stream(
-        &mut self,
-        body: Resource<HostIncomingBody>,
-    ) -> wasmtime::Result<Result<Resource<DynInputStream>, ()>> {
+    fn stream(&mut self, body: Resource<HostIncomingBody>) -> wasmtime::Result<Result<Resource<DynInputStream>, ()>> {
         match types::HostIncomingBody::stream(&mut self.http, body)? {
             Ok(stream) => Ok(Ok(self.memory.made(stream)?)),
             Err(()) => Ok(Err(())),

@@ -179,12 +179,7 @@ impl HostOutputStream for IoHost<'_> {
         HostOutputStream::blocking_flush(self.table, stream).await
     }
 
-    fn splice(
-        &mut self,
-        to: Resource<DynOutputStream>,
-        from: Resource<DynInputStream>,
-        len: u64,
-    ) -> StreamResult<u64> {
+    fn splice(&mut self, to: Resource<DynOutputStream>, from: Resource<DynInputStream>, len: u64) -> StreamResult<u64> {
         let allowed = self.table.get_mut(&to)?.check_write()?.min(size(len));
         if allowed == 0 {
             return Ok(0);

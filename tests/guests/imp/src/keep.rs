@@ -9,9 +9,7 @@ use wasip2::cli::stdin::get_stdin;
 use wasip2::cli::stdout::get_stdout;
 use wasip2::clocks::monotonic_clock::{subscribe_duration, subscribe_instant};
 use wasip2::http::outgoing_handler::handle;
-use wasip2::http::types::{
-    Fields, Method, OutgoingBody, OutgoingRequest, OutgoingResponse, RequestOptions, Scheme,
-};
+use wasip2::http::types::{Fields, Method, OutgoingBody, OutgoingRequest, OutgoingResponse, RequestOptions, Scheme};
 use wasip2::io::poll::poll;
 use wasip2::io::streams::StreamError;
 use wasip2::random::{insecure::get_insecure_random_bytes, random::get_random_bytes};
@@ -44,7 +42,8 @@ pub(crate) fn keep(argument: &str) -> String {
 }
 
 fn kind_has_text(kind: &str) -> bool {
-    ["method", "scheme", "authority", "path", "query", "fields", "copies", "replaced", "trailers", "name"].contains(&kind)
+    ["method", "scheme", "authority", "path", "query", "fields", "copies", "replaced", "trailers", "name"]
+        .contains(&kind)
 }
 
 fn one(kind: &str, bytes: usize, text: &str) -> Result<(), String> {
@@ -158,7 +157,11 @@ fn one(kind: &str, bytes: usize, text: &str) -> Result<(), String> {
             forget(handle(request, None).map_err(shown)?);
         }
         "timers" => forget((subscribe_duration(u64::MAX), subscribe_instant(u64::MAX))),
-        "streams" => forget((get_stdout(), get_stderr(), get_stdin(), get_stdout().subscribe())),
+        "streams" => {
+            let (input, output) = (get_stdin(), get_stdout());
+            let awaited = (input.subscribe(), output.subscribe());
+            forget((input, output, awaited, get_stderr()));
+        }
         "networks" => forget(instance_network()),
         "name" => forget(resolve_addresses(&instance_network(), text)),
         "random" => drop(black_box(get_random_bytes(bytes as u64))),
