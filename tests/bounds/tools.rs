@@ -285,8 +285,9 @@ fn what_is_listed_is_what_everyone_is_told() {
         let templates = ask(&mut client, "list_resources", json!({ "templates": true }));
         assert_eq!(uris(&templates), client.templates());
         // A cursor of another list is none: of other entries, of another mount, of other pages, or changed on its way.
-        let cursor = &next_cursor(&first);
-        let all = next_cursor(&ask(&mut client, "list_resources", json!({ "limit": 1 })));
+        let cursor = next_cursor(&first).unwrap();
+        let of_all = ask(&mut client, "list_resources", json!({ "limit": 1 }));
+        let all = next_cursor(&of_all);
         let plain = client.request("resources/list", json!({})).unwrap()["nextCursor"].clone();
         for other in [
             json!({ "cursor": cursor, "templates": true }),

@@ -22,7 +22,7 @@ fn full(error: ReadError) -> Record {
     trail.dropped = 1;
     Record {
         at: SystemTime::UNIX_EPOCH,
-        caller: Caller { transport: "stdio", client: Some("c 1".into()) },
+        caller: Caller { transport: "stdio", client: Some("c 1".into()), peer: 0 },
         mount: MountName::new("m").ok(),
         digest: Some(Digest::of(b"x")),
         operation: "read",

@@ -176,7 +176,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
         let keys = |file: &str, plugins: &str| {
-            let at = Where { plugins: None, config: Some(root.join(file)) };
+            let at = Where { config: Some(root.join(file)), ..Where::default() };
             let mut config =
                 Config::read(crate::config::Given { state: root.join("state"), ..Default::default() }).unwrap();
             config.plugins = root.join(plugins);

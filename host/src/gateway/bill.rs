@@ -87,7 +87,7 @@ mod tests {
     #[tokio::test]
     async fn work_for_an_answer_is_on_record_and_owed_by_its_mount() {
         let written = Written::default();
-        let audit = Arc::new(Sink::to_writer(written.clone()).unwrap());
+        let audit = Sink::to_writer(written.clone()).unwrap();
         let limits = Limits { cpu: 1, queue: Duration::from_millis(1), ..Limits::default() };
         let mount = Arc::new(Mount::plain(MountName::new("m").unwrap(), "belljar://m/", limits));
         let usage = Usage { cpu: Duration::from_micros(5), ..Usage::default() };
@@ -99,6 +99,7 @@ mod tests {
             operation: "read",
             reference: None,
             served_from: None,
+            calls: 1,
             outcome: Ok(()),
             usage,
             trail: Trail::default(),

@@ -31,7 +31,7 @@ impl Compile for NoCompiler {
 /// A handler without mounts. To be called in a runtime.
 pub(crate) fn handler(transport: &'static str) -> Handler {
     let compiler = Arc::new(NoCompiler);
-    let sandbox = Sandbox::new(Options { calls: 1, cache: None, descriptors: 8, key: [0; 32], compiler }).unwrap();
+    let sandbox = Sandbox::new(Options { calls: 1, cache: None, descriptors: 8, compiler }).unwrap();
     let catalog = Arc::new(Catalog::new(Budget::new(1 << 30)));
     catalog.settle();
     let gateway = Gateway::new(

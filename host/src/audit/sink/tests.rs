@@ -47,7 +47,7 @@ fn record() -> Record {
     trail.add("http", "GET https://x\n/", Verdict::Denied, || None);
     Record {
         at: SystemTime::UNIX_EPOCH,
-        caller: Caller { transport: "stdio", client: Some("c 1".into()) },
+        caller: Caller { transport: "stdio", client: Some("c 1".into()), peer: 0 },
         mount: Some(MountName::new("m").unwrap()),
         digest: Some(Digest::of(b"x")),
         operation: "read",

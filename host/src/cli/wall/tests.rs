@@ -32,7 +32,7 @@ fn place(lines: &str) -> (tempfile::TempDir, Config) {
 
 /// The keys of its configuration, of a process that runs components or of one that does not.
 fn keys(config: &Config, shared: Shared) -> Keys {
-    let at = Where { plugins: None, config: config.file.clone() };
+    let at = Where { config: config.file.clone(), ..Where::default() };
     Keys::read(&at, config, shared).ok().unwrap()
 }
 

@@ -97,6 +97,6 @@ mod tests {
         assert!(matches!(behind.read(1), Err(StreamError::LastOperationFailed(_))));
         assert!(matches!(behind.read(1), Err(StreamError::Closed)));
         assert_eq!(read_at(&file, 3, 0).unwrap(), [7, 7, 7]);
-        assert_eq!(read_at(&file, 0, 0).unwrap(), []);
+        assert!(read_at(&file, 0, 0).unwrap().is_empty());
     }
 }
