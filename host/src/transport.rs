@@ -8,7 +8,7 @@ pub mod stdio;
 pub const MAX_MESSAGE: usize = 1 << 20;
 
 /// How long requests under way may go on after a stop was asked for. Then they are stopped, and answered so.
-pub const DRAIN: std::time::Duration = std::time::Duration::from_secs(1);
+pub const DRAIN: std::time::Duration = std::time::Duration::from_millis(800);
 
-/// How long the answers of requests that were stopped may take to be written.
-pub const LAST_ANSWERS: std::time::Duration = std::time::Duration::from_millis(300);
+/// How long the answers of requests that were stopped may take to be written. It takes a fraction of that.
+pub const LAST_ANSWERS: std::time::Duration = std::time::Duration::from_millis(500);

@@ -288,7 +288,7 @@ fn barren(scene: &Scene<'_>) -> String {
             cursor => params = json!({ "cursor": cursor }),
         }
     }
-    let arguments = json!({ "name": "search", "arguments": { "query": "nowhere" } });
+    let arguments = json!({ "name": "search_resources", "arguments": { "query": "nowhere" } });
     let id = scene.line().send("tools/call", arguments);
     scene.line().wait(id, Duration::from_secs(60)).expect("an answer").0.expect("a result");
     let mut most = 0;

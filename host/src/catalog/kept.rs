@@ -272,25 +272,28 @@ impl<T> Kept<T> {
 
     /// Ends it where the provider failed.
     pub fn fail(&self, why: String) {
-        let mut shelf = self.write();
-        shelf.end = Some(End::Failed);
-        shelf.notice(why);
+        self.write().end_with(End::Failed, why);
     }
 
     /// Ends it with a notice: more of it is not served.
     pub fn cut(&self, why: String) {
-        let mut shelf = self.write();
-        shelf.end = Some(End::Whole);
-        shelf.notice(why);
+        self.write().end_with(End::Whole, why);
     }
 }
 
 impl Shelf {
+    /// Notes why something was left out; once, where page after page has the same reason.
     fn notice(&mut self, why: String) {
         let at = self.ends.len();
-        if self.notices.len() < NOTICES {
+        if self.notices.len() < NOTICES && !self.notices.iter().any(|(_, known)| *known == why) {
             self.notices.push((at, why));
         }
+    }
+
+    /// Ends it with a notice, for which there is always room.
+    fn end_with(&mut self, end: End, why: String) {
+        self.end = Some(end);
+        self.notices.push((self.ends.len(), why));
     }
 }
 
@@ -363,7 +366,7 @@ impl<T: Listed> Kept<T> {
             let cure = format!("to see what its author has to mend, run: belljar check --conformance {}", mount.file);
             Some(format!("cut: {}; {cure}", fault.as_ref()?))
         });
-        cut.into_iter().for_each(|why| shelf.notice(why));
+        cut.into_iter().for_each(|why| shelf.end_with(End::Whole, why));
         if shelf.end.is_some() {
             (filling.seen, filling.paging) = (HashSet::new(), Paging::default());
             shelf.bytes.shrink_to_fit();

@@ -181,12 +181,15 @@ impl Gateway {
         if !mount.revises {
             return None;
         }
-        match self.call_in(walk, mount, &Operation::CatalogRevision, Some(by)).await.0 {
-            Ok(Answer::Revision(revision)) => check::revision(revision)
-                .inspect_err(|error| tracing::warn!(mount = %mount.name, "its catalog-revision is not used: {error}"))
-                .ok(),
-            _ => None,
+        if let Some(told) = walk.revision(mount) {
+            return Some(told);
         }
+        let answer = self.call_in(walk, mount, &Operation::CatalogRevision, Some(by)).await.0;
+        let Ok(Answer::Revision(revision)) = answer else { return None };
+        check::revision(revision)
+            .inspect(|revision| walk.was_told(mount, revision))
+            .inspect_err(|error| tracing::warn!(mount = %mount.name, "its catalog-revision is not used: {error}"))
+            .ok()
     }
 
     /// Fetches more of a mount's list, until there are `wanted` entries, or no more. Says whether it came so far before the

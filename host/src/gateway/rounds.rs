@@ -334,6 +334,7 @@ async fn attend(weak: Weak<Gateway>, name: MountName, wake: Arc<Notify>) {
         let settings = gateway.watching.settings.clone();
         let with_list = Instant::now() >= list_at;
         let looks = looks.get_or_insert_with(|| Looks::new(&gateway));
+        looks.walk.begin_round();
         let is_change = gateway.round(&looks.walk, &mount, with_list).await;
         looks.end_round(is_change);
         // Where nothing is told, the whole content is looked at, which costs more.

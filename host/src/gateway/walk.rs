@@ -1,12 +1,14 @@
 //! One record for a walk: a list that is fetched page by page, a search, or the looks at what is watched are many calls, and
 //! one line for each mount and operation, with their number and what they used together.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::audit::{Record, Sink};
 use crate::catalog::Mount;
 use crate::model::{Caller, Operation, ReadError, Verdict};
+use crate::sandbox::MountId;
 
 /// Gathers the records of one walk; written when it goes out of scope, however that ends.
 #[derive(Clone)]
@@ -17,12 +19,15 @@ struct Gathered {
     caller: Caller,
     /// One for each mount and operation.
     records: Mutex<Vec<Record>>,
+    /// Revisions that were told in this walk: of resources and of templates, one call tells both.
+    revisions: Mutex<HashMap<MountId, String>>,
 }
 
 impl Walk {
     /// A walk for `caller`.
     pub(super) fn new(audit: &Sink, caller: &Caller) -> Self {
-        Self(Arc::new(Gathered { audit: audit.clone(), caller: caller.clone(), records: Mutex::default() }))
+        let (audit, caller) = (audit.clone(), caller.clone());
+        Self(Arc::new(Gathered { audit, caller, records: Mutex::default(), revisions: Mutex::default() }))
     }
 
     /// Who walks.
@@ -33,6 +38,25 @@ impl Walk {
     /// Where it will be recorded.
     pub(super) fn audit(&self) -> &Sink {
         &self.0.audit
+    }
+
+    fn revisions(&self) -> MutexGuard<'_, HashMap<MountId, String>> {
+        self.0.revisions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The revision of a mount's list, where it was told in this walk.
+    pub(super) fn revision(&self, mount: &Mount) -> Option<String> {
+        self.revisions().get(&mount.loaded.id()).cloned()
+    }
+
+    /// Notes the revision of a mount's list.
+    pub(super) fn was_told(&self, mount: &Mount, revision: &str) {
+        self.revisions().insert(mount.loaded.id(), revision.to_owned());
+    }
+
+    /// Begins another round of the same walk: what was told before may not hold any more.
+    pub(super) fn begin_round(&self) {
+        self.revisions().clear();
     }
 
     fn records(&self) -> MutexGuard<'_, Vec<Record>> {

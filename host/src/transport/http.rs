@@ -109,8 +109,11 @@ struct Front {
     cancel: CancellationToken,
 }
 
+/// How long the last answers may take to be taken.
+const TAKING: Duration = Duration::from_millis(150);
+
 /// How long streams may take to end when all is over.
-const STREAMS: Duration = Duration::from_millis(200);
+const STREAMS: Duration = Duration::from_millis(300);
 
 /// Serves on `listener` until `stop`. Requests under way may finish for a while; then they are stopped. Each is answered.
 ///
@@ -217,9 +220,10 @@ pub async fn serve(
     let is_idle = tokio::time::timeout_at(by, handler.idle()).await.is_ok();
     if !is_idle {
         handler.stop();
+        let _ = tokio::time::timeout(LAST_ANSWERS, handler.idle()).await;
     }
-    // Streams of sessions have no end of their own.
-    if !shut_by(by + LAST_ANSWERS).await {
+    // Who is still taking an answer may go on until then; streams of sessions have no end of their own.
+    if !shut_by(by.max(Instant::now() + TAKING)).await {
         cancel.cancel();
         if !shut_by(Instant::now() + STREAMS).await {
             tracing::info!("some answers were not taken when belljar stopped");

@@ -52,12 +52,18 @@ pub async fn serve(handler: Handler, stop: impl Future<Output = ()>) -> Result<(
         service.waiting().await.map(|_| ()).map_err(|error| format!("the connection failed: {error}"))
     };
     let farewell = async {
-        tokio::select! {
-            () = stop => handler.close(),
+        let drain = tokio::select! {
+            () = stop => {
+                handler.close();
+                DRAIN
+            }
             // What was read before is begun: a script may still take the answers.
-            () = ended.notified() => handler.end_subscriptions(),
-        }
-        if tokio::time::timeout(DRAIN, pending.answered()).await.is_err() {
+            () = ended.notified() => {
+                handler.end_subscriptions();
+                FAREWELL
+            }
+        };
+        if tokio::time::timeout(drain, pending.answered()).await.is_err() {
             handler.stop();
             let _ = tokio::time::timeout(LAST_ANSWERS, pending.answered()).await;
         }
@@ -82,6 +88,10 @@ pub struct Lines<R, W> {
     /// Told when the input has ended.
     ended: Arc<Notify>,
 }
+
+/// How long requests under way may go on after the client closed its end: a script may still take the answers, most clients
+/// are gone.
+const FAREWELL: std::time::Duration = std::time::Duration::from_millis(1200);
 
 
 /// What came in.
