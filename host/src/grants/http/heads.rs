@@ -196,6 +196,14 @@ fn has_other(headers: &HeaderMap, name: &HeaderName, plain: &str) -> bool {
     headers.get_all(name).iter().any(|value| !value.as_bytes().split(|b| *b == b',').all(is_plain))
 }
 
+/// Character sets in which letters of ASCII are something else, by how their names begin.
+const OTHER_CHARSETS: &[&str] =
+    &["utf-7", "utf7", "unicode-1-1-utf-7", "scsu", "bocu", "ebcdic", "ibm", "cp", "hz", "iso-2022"];
+
+/// Those of IBM and Microsoft among them that have the letters of ASCII in their places.
+const SAME_CHARSETS: &[&str] =
+    &["ibm437", "cp437", "ibm850", "cp850", "ibm866", "cp866", "cp125", "cp932", "cp936", "cp949", "cp950"];
+
 /// Whether letters of ASCII are themselves in content of this type, and it is no list of parts.
 fn is_readable(value: &HeaderValue) -> bool {
     let text = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
@@ -212,13 +220,9 @@ fn is_readable(value: &HeaderValue) -> bool {
         let (_, after) = text.split_once("charset=")?;
         Some(after.trim_start_matches('"').split(['"', ';', ' ']).next()?.to_owned())
     });
-    const OTHER: &[&str] =
-        &["utf-7", "utf7", "unicode-1-1-utf-7", "scsu", "bocu", "ebcdic", "ibm", "cp", "hz", "iso-2022"];
-    // Those of IBM and Microsoft that have the letters of ASCII in their places.
-    const SAME: &[&str] =
-        &["ibm437", "cp437", "ibm850", "cp850", "ibm866", "cp866", "cp125", "cp932", "cp936", "cp949", "cp950"];
     charset.is_none_or(|charset| {
-        SAME.iter().any(|same| charset.starts_with(same)) || !OTHER.iter().any(|other| charset.starts_with(other))
+        SAME_CHARSETS.iter().any(|same| charset.starts_with(same))
+            || !OTHER_CHARSETS.iter().any(|other| charset.starts_with(other))
     })
 }
 
@@ -244,7 +248,10 @@ pub(super) fn mask(redactor: &Redactor, headers: &mut HeaderMap) {
         headers.remove(&name);
         // A mask is a name that a header can have.
         if let Ok(name) = HeaderName::from_bytes(&bytes) {
-            values.into_iter().for_each(|value| drop(headers.try_append(&name, value)));
+            for value in values {
+                // As many as there were before.
+                let _ = headers.try_append(&name, value);
+            }
         }
     }
 }

@@ -181,7 +181,7 @@ pub(super) fn encodings(secret: &str) -> Vec<Zeroizing<Vec<u8>>> {
     }
     // What has nothing but gaps in it cannot be told from ordinary text.
     all.retain(|pattern| pattern.len() >= SHORTEST);
-    all.sort_by(|one, other| one.cmp(other));
+    all.sort_by(|one, other| one.as_slice().cmp(other.as_slice()));
     all.dedup();
     all
 }
