@@ -147,9 +147,8 @@ pub(super) fn raise(config: &Config, output: Option<&Path>) -> Result<Raised, Fa
         )));
     }
     let is_shut = matches!(standing, Standing::Full { .. } | Standing::Partial { .. });
-    // The kernel has no rule for what was not there.
-    let there = || granted(config).into_iter().filter(|dir| dir.exists()).collect::<Vec<_>>();
-    let within = is_shut.then(|| Within { directories: there(), ports: ports(config) });
+    // The kernel has no rule for what was not there; that is not among them.
+    let within = is_shut.then(|| Within { directories: granted(config), ports: ports(config) });
     Ok(Raised { standing, within, threads, _pinned: pinned })
 }
 

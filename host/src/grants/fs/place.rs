@@ -231,9 +231,12 @@ pub(super) fn find(host: &Path, ambient: &Ambient) -> Result<PathBuf, String> {
         let fail = |error| format!("cannot open the directory \"{asked}\": {}", plain(&error));
         #[expect(clippy::disallowed_methods, reason = "a grant is configured here: the operator's path becomes a handle")]
         let found = std::fs::canonicalize(&own).map_err(fail)?;
-        // What comes after this asks the drive again, and must not wait for it then.
-        let _ = found.is_dir();
         check_host(&found, &reserved)?;
+        // Whoever gets this path asks the drive again (the second wall does), and must not wait for it then.
+        let is_local = |look| Identity::of(&look).is_ok_and(|identity| identity.kind() == Kind::Local);
+        if !resolve::canonical(&found).is_ok_and(is_local) {
+            let _ = found.is_dir();
+        }
         Ok(found)
     };
     match within(&path, look) {
