@@ -38,7 +38,11 @@ pub(crate) fn rows() -> Vec<Row> {
             .read("stdin", Expect::Text("0 bytes"))
             .stopped(Stops::Structure("a call has an empty standard input of its own; the host's is never handed on")),
         hung_reads("BLK-10", "a granted directory lies on a drive that no longer answers", 1),
-        stalls_later("a drive is mounted below a granted directory after the start, and never answers", "blk-12/drive", below),
+        stalls_later(
+            "a drive is mounted below a granted directory after the start, and never answers",
+            "blk-12/drive",
+            below,
+        ),
         stalls_later("a drive is mounted over a granted directory after the start, and never answers", "blk-12", over)
             // The second wall keeps a new directory shut, and so would not even ask it.
             .settings("wall = \"off\""),

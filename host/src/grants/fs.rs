@@ -165,7 +165,9 @@ fn warnings(place: &place::Place) -> Vec<String> {
     let Ok(root) = place.root(false) else { return Vec::new() };
     let guest = place.guest();
     if root.may_stall() {
-        return vec![format!("\"{guest}\" lies on a drive that may not answer in time; it is not looked through for hard links")];
+        return vec![format!(
+            "\"{guest}\" lies on a drive that may not answer in time; it is not looked through for hard links"
+        )];
     }
     let own = root.clone();
     let look = move || {

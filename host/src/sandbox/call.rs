@@ -71,7 +71,14 @@ pub(super) async fn run(
     let trail = SharedTrail::default();
     let output = Output::new(limits.output);
     let deadline = permit.deadline();
-    let scope = Scope { mount: &mounted.name, limits, deadline, consent: permit.consent(), trail: &trail, thread: &progress.thread };
+    let scope = Scope {
+        mount: &mounted.name,
+        limits,
+        deadline,
+        consent: permit.consent(),
+        trail: &trail,
+        thread: &progress.thread,
+    };
     let mut store = new_store(engine, mounted, &scope, permit.memory(), &output);
     let own = Arc::clone(progress);
     store.epoch_deadline_callback(move |_| {
