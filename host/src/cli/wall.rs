@@ -179,9 +179,8 @@ pub(super) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Resu
             "the configuration says wall = \"require\", and the second wall is {standing}; run a kernel with Landlock enabled (Linux 6.12 or newer), or set wall = \"best-effort\""
         )));
     }
-    // The kernel has no rule for what was not there.
-    let there = || granted(config).into_iter().filter(|dir| dir.exists()).collect::<Vec<_>>();
-    let within = standing.shuts().then(|| Within { directories: there(), ports: ports(config) });
+    // The kernel has no rule for what was not there; that is not among them.
+    let within = standing.shuts().then(|| Within { directories: granted(config), ports: ports(config) });
     log::flow();
     Ok(Raised { standing, within, threads, _pinned: pinned })
 }

@@ -222,6 +222,11 @@ fn same_path(one: &str, other: &str) -> bool {
 fn warnings(place: &place::Place) -> Vec<String> {
     let Ok(root) = place.root(false) else { return Vec::new() };
     let guest = place.guest();
+    if root.may_stall() {
+        return vec![format!(
+            "\"{guest}\" lies on a drive that may not answer in time; it is not looked through for hard links"
+        )];
+    }
     let own = root.clone();
     let look = move || {
         let mode = own.dir().metadata().map_or(0, |meta| meta.permissions().mode());

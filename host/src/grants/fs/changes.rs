@@ -60,12 +60,9 @@ pub(super) fn link<T: View>(types: &mut LinkerInstance<'_, T>) -> wasmtime::Resu
             Ok((Err(refuse(store.data_mut(), &fd, Deed::Link, &To::Path(&path))?),)) as Answer<()>
         },
     )?;
-    types.func_wrap(
-        "[method]descriptor.symlink-at",
-        |mut store, (fd, _, path): (Handle, String, String)| {
-            Ok((Err(refuse(store.data_mut(), &fd, Deed::LinkSymbolically, &To::Path(&path))?),)) as Answer<()>
-        },
-    )?;
+    types.func_wrap("[method]descriptor.symlink-at", |mut store, (fd, _, path): (Handle, String, String)| {
+        Ok((Err(refuse(store.data_mut(), &fd, Deed::LinkSymbolically, &To::Path(&path))?),)) as Answer<()>
+    })?;
     types.func_wrap(
         "[method]descriptor.set-times-at",
         |mut store, (fd, _, path, _, _): (Handle, PathFlags, String, NewTimestamp, NewTimestamp)| {

@@ -35,7 +35,8 @@ pub(super) type Handle = Resource<Descriptor>;
 /// Adds all of them.
 pub(super) fn link<T: View>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
     let mut preopens = linker.instance(&wasi("filesystem/preopens"))?;
-    preopens.func_wrap_async("get-directories", |store: StoreContextMut<'_, T>, (): ()| Box::new(directories(store)))?;
+    preopens
+        .func_wrap_async("get-directories", |store: StoreContextMut<'_, T>, (): ()| Box::new(directories(store)))?;
     let mut types = linker.instance(&wasi("filesystem/types"))?;
     types.resource("descriptor", ResourceType::host::<Descriptor>(), |mut store, rep| {
         store.data_mut().keeps_no_more(rep);
@@ -69,10 +70,10 @@ fn link_paths<T: View>(types: &mut LinkerInstance<'_, T>) -> wasmtime::Result<()
             Ok((stat.map(|stat| descriptor::hash(&stat)),)) as Answer<MetadataHashValue>
         })
     })?;
-    types.func_wrap_async(
-        "[method]descriptor.readlink-at",
-        |store: StoreContextMut<'_, T>, params: (Handle, String)| Box::new(readlink_at(store, params)),
-    )
+    types
+        .func_wrap_async("[method]descriptor.readlink-at", |store: StoreContextMut<'_, T>, params: (Handle, String)| {
+            Box::new(readlink_at(store, params))
+        })
 }
 
 /// Those that take a handle only. What it stands for is local, or the call has a thread of its own.
@@ -168,9 +169,7 @@ async fn patiently<T: View, R>(
     }
 }
 
-async fn directories<T: View>(
-    mut store: StoreContextMut<'_, T>,
-) -> wasmtime::Result<(Vec<(Handle, String)>,)> {
+async fn directories<T: View>(mut store: StoreContextMut<'_, T>) -> wasmtime::Result<(Vec<(Handle, String)>,)> {
     let call = &store.data_mut().opened().fs;
     let roots = call.roots().to_vec();
     if roots.iter().any(|root| root.may_stall()) && !call.thread().may_wait() {

@@ -12,15 +12,34 @@ use rustix::io::Errno;
 
 /// File systems that answer without asking another machine or program.
 const LOCAL: &[&str] = &[
-    "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "iso9660", "jfs", "msdos", "ntfs3", "overlay",
-    "ramfs", "reiserfs", "squashfs", "tmpfs", "udf", "vfat", "xfs", "zfs",
+    "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "iso9660", "jfs", "msdos", "ntfs3",
+    "overlay", "ramfs", "reiserfs", "squashfs", "tmpfs", "udf", "vfat", "xfs", "zfs",
 ];
 
 /// File systems by which the kernel tells of itself and of devices. They hold no data, and are never entered.
 const KERNEL: &[&str] = &[
-    "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "efivarfs", "fusectl",
-    "hugetlbfs", "mqueue", "nsfs", "proc", "pstore", "resctrl", "rpc_pipefs", "securityfs", "selinuxfs", "smackfs",
-    "sysfs", "tracefs",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "fusectl",
+    "hugetlbfs",
+    "mqueue",
+    "nsfs",
+    "proc",
+    "pstore",
+    "resctrl",
+    "rpc_pipefs",
+    "securityfs",
+    "selinuxfs",
+    "smackfs",
+    "sysfs",
+    "tracefs",
 ];
 
 /// How large the table may be. A system with thousands of containers has some hundred kilobytes.
@@ -197,7 +216,8 @@ mod tests {
     #[test]
     fn a_line_of_the_table_is_read() {
         let parsed = |line: &str| parse(line.as_bytes()).map(|mount| (mount.id, mount.point, mount.kind));
-        let one = parsed("36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue");
+        let one =
+            parsed("36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue");
         assert_eq!(one, Some((36, "/mnt 2".into(), Kind::Local)));
         assert_eq!(parsed("7 1 0:5 / /p rw - proc proc rw").unwrap().2, Kind::Kernel);
         for network in ["nfs4", "fuse.sshfs", "cifs", "autofs", "9p", "fuseblk", "something-new"] {

@@ -62,12 +62,19 @@ fn wait<T: Send + 'static>(
             stuck.remove(&own);
         }
     };
-    if let Err(error) = std::thread::Builder::new().name("belljar-look".to_owned()).spawn(body) {
-        tracing::warn!("cannot start a thread to look at a directory: {error}");
-        return Err(Stalled);
-    }
+    let thread = match std::thread::Builder::new().name("belljar-look".to_owned()).spawn(body) {
+        Ok(thread) => thread,
+        Err(error) => {
+            tracing::warn!("cannot start a thread to look at a directory: {error}");
+            return Err(Stalled);
+        }
+    };
     let wait = move || match looked.recv_timeout(patience) {
-        Ok(value) => value.ok_or(Stalled),
+        Ok(value) => {
+            // It has nothing more to do. The second wall is raised while there is no other thread.
+            let _ = thread.join();
+            value.ok_or(Stalled)
+        }
         Err(RecvTimeoutError::Disconnected) => Err(Stalled),
         Err(RecvTimeoutError::Timeout) => {
             let mut stuck = stuck();

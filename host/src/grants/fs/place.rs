@@ -150,7 +150,9 @@ impl Place {
             Err(Stalled) => return Err(format!("cannot open the directory \"{asked}\": {}", Stalled::WHY)),
         };
         if root.kind == Kind::Kernel && Guard::Place.is_on() {
-            return Err(format!("\"{asked}\" lies on a file system of the kernel's, which is not data and is never granted"));
+            return Err(format!(
+                "\"{asked}\" lies on a file system of the kernel's, which is not data and is never granted"
+            ));
         }
         let seen = Mutex::new(Seen { at: Instant::now(), root: Ok(Arc::new(root)) });
         Ok(Self { guest, host: found, seen, ask })
@@ -229,11 +231,17 @@ pub(super) fn find(host: &Path, ambient: &Ambient) -> Result<PathBuf, String> {
     let (own, reserved) = (path.clone(), ambient.reserved.clone());
     let look = move || {
         let fail = |error| format!("cannot open the directory \"{asked}\": {}", plain(&error));
-        #[expect(clippy::disallowed_methods, reason = "a grant is configured here: the operator's path becomes a handle")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a grant is configured here: the operator's path becomes a handle"
+        )]
         let found = std::fs::canonicalize(&own).map_err(fail)?;
-        // What comes after this asks the drive again, and must not wait for it then.
-        let _ = found.is_dir();
         check_host(&found, &reserved)?;
+        // Whoever gets this path asks the drive again (the second wall does), and must not wait for it then.
+        let is_local = |look| Identity::of(&look).is_ok_and(|identity| identity.kind() == Kind::Local);
+        if !resolve::canonical(&found).is_ok_and(is_local) {
+            let _ = found.is_dir();
+        }
         Ok(found)
     };
     match within(&path, look) {

@@ -105,7 +105,10 @@ fn only_files_and_directories_below_are_opened() {
     assert!(matches!(open("sub/file", true, true), Err(Refused::Failed(ErrorCode::NotDirectory))));
     // What is not opened can be looked at, and no further than what can.
     let look = |path: &str, follow| resolver(&dir).look(path, follow, false).map(|(_, stat)| stat.st_mode & 0o170_000);
-    assert_eq!((look("fifo", true), look("inside", true), look("inside", false)), (Ok(0o010_000), Ok(0o100_000), Ok(0o120_000)));
+    assert_eq!(
+        (look("fifo", true), look("inside", true), look("inside", false)),
+        (Ok(0o010_000), Ok(0o100_000), Ok(0o120_000))
+    );
     for path in ["../secret", "outside", "absolute", "..", "/", "sub/../.."] {
         assert_eq!(look(path, true), Err(Refused::Outside), "{path}");
     }
