@@ -4,12 +4,12 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use belljar_tests::{Era, RpcError, Site};
+use belljar_tests::{Client, Era, RpcError, Site};
 use belljar_upstream::{Names, Upstream, echo};
 use serde_json::Value;
 
 use crate::http::{fetch, mount};
-use crate::place::{bare, kind, said, serve, site};
+use crate::place::{bare, kind, said, site};
 use crate::trust::answering;
 
 /// The command of a cure: all that follows the last `run: `.
@@ -36,6 +36,12 @@ fn paste(site: &Site, cure: &str) -> String {
     said(&output)
 }
 
+/// Serves, with everything compiled: a read waits for no compiler.
+fn served(site: &Site) -> Client<belljar_tests::Stdio> {
+    site.run(&["check"]);
+    site.stdio(Era::Modern)
+}
+
 /// The hint of an error, which names no path of the host's but a program's.
 fn hint(site: &Site, error: &RpcError) -> String {
     let hint = error.data["hint"].as_str().unwrap_or_else(|| panic!("no hint: {error}")).to_owned();
@@ -47,10 +53,10 @@ fn hint(site: &Site, error: &RpcError) -> String {
 fn a_directory() {
     let site = site("[mounts.files]\ncomponent = \"files.wasm\"\n");
     site.write("home/files/a.md", "# A");
-    let error = serve(&site).read("belljar://files/a.md").unwrap_err();
+    let error = served(&site).read("belljar://files/a.md").unwrap_err();
     assert_eq!(kind(&error), "denied", "{error}");
     paste(&site, &hint(&site, &error));
-    assert_eq!(serve(&site).text("belljar://files/a.md"), "# A");
+    assert_eq!(served(&site).text("belljar://files/a.md"), "# A");
 }
 
 /// Also where there is no configuration yet, and no such directory.
@@ -58,12 +64,12 @@ fn a_directory() {
 fn a_directory_without_a_configuration() {
     let site = bare();
     site.mount("files");
-    let error = site.stdio(Era::Modern).read("belljar://files/a.md").unwrap_err();
+    let error = served(&site).read("belljar://files/a.md").unwrap_err();
     paste(&site, &hint(&site, &error));
     site.write("home/files/a.md", "# A");
     let written = std::fs::read_to_string(site.path("belljar.toml")).unwrap();
     assert_eq!(written, "[mounts.files]\nfs = { \"/data\" = \"~/files\" }\n");
-    assert_eq!(site.stdio(Era::Modern).text("belljar://files/a.md"), "# A");
+    assert_eq!(served(&site).text("belljar://files/a.md"), "# A");
 }
 
 /// What a terminal is told works there, too: with what the operator typed.
@@ -88,12 +94,12 @@ fn a_directory_under_the_path_that_the_provider_declares() {
     assert!(declared.status.success(), "{}", said(&declared));
     let checked = said(&site.run(&["check"]));
     assert!(checked.contains("needs    fs \"/mail\": \"mailboxes\"  (not granted"), "{checked}");
-    let error = serve(&site).read("belljar://imp/errors/denied/plain").unwrap_err();
+    let error = served(&site).read("belljar://imp/errors/denied/plain").unwrap_err();
     assert!(error.message.contains("the mount was not granted fs \"/mail\""), "{error}");
     paste(&site, &hint(&site, &error));
     let checked = said(&site.run(&["check"]));
     assert!(checked.contains("needs    fs \"/mail\": \"mailboxes\"  (granted)"), "{checked}");
-    let error = serve(&site).read("belljar://imp/errors/denied/plain").unwrap_err();
+    let error = served(&site).read("belljar://imp/errors/denied/plain").unwrap_err();
     assert_eq!(error.data["hint"], Value::Null, "it has all that it needs: {error}");
 }
 
@@ -118,7 +124,7 @@ fn an_origin_a_method_a_path_and_a_network() {
     ] {
         let mut pasted = 0;
         loop {
-            let answered = serve(&site).read(&fetch(&format!("{order}|fail")));
+            let answered = served(&site).read(&fetch(&format!("{order}|fail")));
             let error = match answered {
                 Ok(read) => {
                     assert!(read.to_string().contains("status 200"), "{order}: {read}");
@@ -133,21 +139,21 @@ fn an_origin_a_method_a_path_and_a_network() {
         assert!(pasted > 0, "{order} was allowed from the beginning");
     }
     // What no grant can say has no command.
-    let error = serve(&site).read(&fetch(&format!("`id` http://localhost:{port}/a|fail"))).unwrap_err();
+    let error = served(&site).read(&fetch(&format!("`id` http://localhost:{port}/a|fail"))).unwrap_err();
     assert!(hint(&site, &error).starts_with("nothing allows this: "), "{error}");
 }
 
 #[test]
 fn a_variable_and_then_what_it_leads_to() {
     let site = site("[mounts.web]\ncomponent = \"web.wasm\"\n");
-    let error = serve(&site).read("belljar://web/status").unwrap_err();
+    let error = served(&site).read("belljar://web/status").unwrap_err();
     assert!(error.message.contains("the mount was not granted env \"WEB\""), "{error}");
     paste(&site, &hint(&site, &error));
-    let error = serve(&site).read("belljar://web/status").unwrap_err();
+    let error = served(&site).read("belljar://web/status").unwrap_err();
     let next = hint(&site, &error);
     assert!(next.contains("--http https://api.example"), "the variable is there: {error}");
     paste(&site, &next);
-    let error = serve(&site).read("belljar://web/status").unwrap_err();
+    let error = served(&site).read("belljar://web/status").unwrap_err();
     assert_ne!(kind(&error), "denied", "it may ask, and nobody answers: {error}");
 }
 
@@ -170,10 +176,10 @@ fn a_limit() {
         ("result = \"4KiB\"", "belljar://imp/text/8000"),
     ] {
         let site = site(&format!("[mounts.imp]\ncomponent = \"imp.wasm\"\n[mounts.imp.limits]\n{limit}\n"));
-        let error = serve(&site).read(uri).unwrap_err();
+        let error = served(&site).read(uri).unwrap_err();
         let cap = error.data["cap"].as_u64().unwrap();
         paste(&site, &hint(&site, &error));
-        match serve(&site).read(uri) {
+        match served(&site).read(uri) {
             Ok(_) => {}
             Err(again) => assert!(again.data["cap"].as_u64().unwrap() >= 2 * cap, "{limit}: {error}, then {again}"),
         }
@@ -184,12 +190,12 @@ fn a_limit() {
 fn trust() {
     let site = site("[mounts.swap]\nenv = { A = \"b\" }\n");
     site.drop_in("swap.wasm", answering("AAAA"));
-    assert_eq!(serve(&site).text("belljar://swap/x"), "AAAA");
+    assert_eq!(served(&site).text("belljar://swap/x"), "AAAA");
     site.drop_in("swap.wasm", answering("BBBB"));
-    let error = serve(&site).read("belljar://swap/x").unwrap_err();
+    let error = served(&site).read("belljar://swap/x").unwrap_err();
     let shown = paste(&site, &hint(&site, &error));
     assert!(shown.contains("old      sha256:"), "{shown}");
-    assert_eq!(serve(&site).text("belljar://swap/x"), "BBBB");
+    assert_eq!(served(&site).text("belljar://swap/x"), "BBBB");
 }
 
 /// What a person is asked for each time is allowed for good.
@@ -200,9 +206,9 @@ fn what_is_asked_for() {
     );
     site.write("notes/plan", "the plan");
     let uri = "belljar://imp/need/%252Fnotes%252Fplan";
-    let error = serve(&site).read(uri).unwrap_err();
+    let error = served(&site).read(uri).unwrap_err();
     paste(&site, &hint(&site, &error));
-    assert!(serve(&site).text(uri).contains("the plan"));
+    assert!(served(&site).text(uri).contains("the plan"));
     let written = std::fs::read_to_string(site.path("belljar.toml")).unwrap();
     assert!(written.contains("fs = { \"/notes\" = \"notes\" }"), "{written}");
 }
