@@ -64,7 +64,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 /// Opens so many connections, each with one of these requests.
-fn crowd(server: &Server, request: impl Fn(usize) -> Vec<u8>) -> Vec<TcpStream> {
+fn crowd(server: &Server, mut request: impl FnMut(usize) -> Vec<u8>) -> Vec<TcpStream> {
     let one = |at| {
         let mut stream = TcpStream::connect(server.address()).expect("a server that accepts");
         stream.write_all(&request(at)).ok();

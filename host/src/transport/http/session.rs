@@ -11,7 +11,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, header};
 use rmcp::model::RequestId;
-use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::time::{Instant, timeout};
@@ -81,9 +80,12 @@ impl Sessions {
         least.sort();
         for (_, session) in least.into_iter().take(surplus) {
             lock(&self.0).remove(&session);
-            // It is out of the manager's map at once; its worker ends soon.
-            let closed = timeout(END, manager.close_session(&session)).await;
-            tracing::debug!("a session gave way to a newcomer: {closed:?}");
+            // Its worker ends by itself; nobody waits for that.
+            let Some(worker) = manager.sessions.write().await.remove(&session) else { continue };
+            tokio::spawn(async move {
+                let closed = timeout(END, worker.close()).await;
+                tracing::debug!("a session gave way to a newcomer: {closed:?}");
+            });
         }
     }
 }
