@@ -157,6 +157,8 @@ impl Snapshot {
             Owner::Quarantined(one) => {
                 Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), one.name))
             }
+            // Its mount was taken away meanwhile, and nobody has the name since.
+            Owner::Nobody if self.place(reference::unescaped(&uri).as_ref()).is_none() => Ok(uri),
             Owner::Nobody => {
                 Err(format!("\"{}\" belongs to another mount, which is not served now", text::excerpt(&uri, 80)))
             }

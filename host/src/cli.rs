@@ -96,7 +96,7 @@ enum Verb {
     /// Serves MCP on standard input and output, or over HTTP. Components that come, change or go, and changes of the
     /// configuration, are taken over while it runs; SIGHUP has everything read again.
     #[command(
-        after_help = "Examples:\n  belljar serve --plugins ~/plugins\n  belljar serve --config belljar.toml --http 127.0.0.1:8600\n\nEach call is on record, a line of JSON each, in audit.jsonl in the state directory\n($XDG_STATE_HOME/belljar, or ~/.local/state/belljar), unless audit = ... in the\nconfiguration says otherwise; docs/record.md explains the lines. The log goes to standard\nerror; RUST_LOG says what is in it (RUST_LOG=warn for less)."
+        after_help = "Examples:\n  belljar serve --plugins ~/plugins\n  belljar serve --config belljar.toml --http 127.0.0.1:8600\n\nEach call is on record, a line of JSON each, in record/audit.jsonl in the state directory\n($XDG_STATE_HOME/belljar, or ~/.local/state/belljar), unless audit = ... in the\nconfiguration says otherwise; docs/record.md explains the lines. The log goes to standard\nerror; RUST_LOG says what is in it (RUST_LOG=warn for less)."
     )]
     Serve {
         #[command(flatten)]

@@ -265,8 +265,7 @@ impl Gateway {
         let Answer::Reading(reading) = answer? else { return Err(Answer::to_another()) };
         let reference = operation.reference().unwrap_or_default();
         let bytes = answers::size(&reading);
-        let reading =
-            bill.charge(bytes, || check::reading(reading, reference, mount, &self.catalog.snapshot()))?;
+        let reading = bill.charge(bytes, || check::reading(reading, reference, mount, &self.catalog.snapshot()))?;
         Ok((reading, bill))
     }
 
@@ -338,8 +337,9 @@ impl Gateway {
         let operation = Operation::Complete(completing);
         let (answer, mut bill) = self.call_billed(caller, mount, &operation, None).await;
         match (answer?, &operation) {
-            (Answer::Suggestions(given), Operation::Complete(asked)) => Ok(bill
-                .charge(usize::MAX, || check::suggestions(given, asked, mount, &self.catalog.snapshot()))),
+            (Answer::Suggestions(given), Operation::Complete(asked)) => {
+                Ok(bill.charge(usize::MAX, || check::suggestions(given, asked, mount, &self.catalog.snapshot())))
+            }
             _ => Err(Answer::to_another()),
         }
     }

@@ -102,7 +102,7 @@ fn what_does_not_fit_is_not_served() {
         let reason = told["reason"].as_str().unwrap();
         assert!(reason.contains(why), "{name}: {reason}");
         let error = client.read(&format!("belljar://{name}/x")).expect_err(name);
-        assert_eq!(kind(&error), "not-found", "{name}: {error}");
+        assert_eq!(kind(&error), "unavailable", "{name}: {error}");
         let log = client.wire().process.stderr();
         assert!(
             log.lines().any(|line| line.contains(&format!("\"{name}\" is not served")) && line.contains(why)),

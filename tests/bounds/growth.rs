@@ -139,7 +139,7 @@ fn what_the_host_keeps_is_in_the_record() {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        (text, record["memory"].as_u64().unwrap_or_else(|| panic!("{record}")))
+        (text, record["usage"]["memory"].as_u64().unwrap_or_else(|| panic!("{record}")))
     };
     let (_, little) = memory("keep/options%252F1");
     let (said, bodies) = memory("keep/finished%252F8%252F1000000");

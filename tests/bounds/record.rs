@@ -13,7 +13,7 @@ use crate::place::bare;
 
 /// The record in the state directory.
 fn record(site: &Site) -> Vec<Value> {
-    let text = fs::read_to_string(site.path("state/belljar/audit.jsonl")).unwrap_or_default();
+    let text = fs::read_to_string(site.path("state/belljar/record/audit.jsonl")).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -25,7 +25,7 @@ fn by_default_the_record_is_a_private_file_and_commands_are_on_it() {
     client.text("belljar://fixture/static-text");
     let ended = client.close();
     assert!(!ended.stderr.contains("\"operation\""), "{}", ended.stderr);
-    let path = site.path("state/belljar/audit.jsonl");
+    let path = site.path("state/belljar/record/audit.jsonl");
     assert!(ended.stderr.contains(&format!("calls are on record in {path:?}")), "{}", ended.stderr);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let asked = |record: &[Value], transport: &str, operation: &str| {
@@ -73,7 +73,9 @@ fn a_terminal_is_told_what_is_waited_for() {
         let mut script = Command::new("script");
         script.args(["-qec", &line.join(" "), "/dev/null"]).stdin(Stdio::null());
         script.env_clear().envs(site.environment()).current_dir(site.path(""));
-        variable.into_iter().for_each(|value| drop(script.env("NO_COLOR", value)));
+        if let Some(value) = variable {
+            script.env("NO_COLOR", value);
+        }
         let output = script.output().expect("script(1), of util-linux");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(said.contains("Waiting for an MCP client on standard input. Try `belljar list`."), "{said}");

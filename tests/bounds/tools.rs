@@ -542,9 +542,10 @@ fn a_read_asks_for_consent() {
     assert_eq!(spent["_meta"]["dev.belljar/error"]["kind"], "bad-state", "{spent}");
 
     // Who cannot be asked is told how the operator allows it.
-    let denied = fail(&mut client, "read_resource", json!({ "uri": uri }));
-    assert_eq!(denied["kind"], "denied", "{denied}");
-    assert!(denied["hint"].as_str().unwrap().contains("[mounts.imp]"), "{denied}");
+    let params = json!({ "name": "read_resource", "arguments": { "uri": uri } });
+    let denied = client.request("tools/call", params).expect_err("nobody can be asked");
+    assert_eq!((denied.code, kind(&denied)), (-32021, "denied"), "{denied}");
+    assert!(denied.data["hint"].as_str().unwrap().contains("belljar grant imp"), "{denied}");
     client.close();
     let reads: Vec<_> = site.audit().into_iter().filter(|record| record["mount"] == "imp").collect();
     assert!(reads.iter().all(|record| record["operation"] == "read"), "{reads:?}");

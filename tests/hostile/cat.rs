@@ -281,7 +281,7 @@ fn barren(scene: &Scene<'_>) -> String {
         let (page, _) = scene.line().wait(id, Duration::from_secs(60)).expect("a page");
         let page = page.unwrap_or_else(|error| panic!("{error}"));
         pages += 1;
-        notices.extend(page["_meta"]["belljar/notices"].as_array().cloned().unwrap_or_default());
+        notices.extend(page["_meta"]["dev.belljar/notices"].as_array().cloned().unwrap_or_default());
         match &page["nextCursor"] {
             Value::Null => break,
             _ if pages >= 20 => panic!("the list has no end"),

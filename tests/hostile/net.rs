@@ -4,7 +4,9 @@
 use crate::row::{Row, Stops, Way, imp};
 use crate::tools::{lines_begin, path, shown};
 
-const NONE: Stops = Stops::Structure("no rule of the mount fits; a request is judged before a name is looked up, and sockets and look-ups are refused always");
+const NONE: Stops = Stops::Structure(
+    "no rule of the mount fits; a request is judged before a name is looked up, and sockets and look-ups are refused always",
+);
 
 /// A row about the imp that asks for each of these, and is refused.
 fn refused(id: &'static str, attack: &'static str, asked: &[(&str, &str)]) -> Row {

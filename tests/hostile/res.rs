@@ -6,8 +6,7 @@ use crate::expect::{Answer, Expect, bad_output, error_of, is_clean, limit, text,
 use crate::row::{Row, Stops, imp};
 
 /// What the imp says to steer a terminal, reorder what is read, or hide.
-const CONTROLS: &str =
-    "visible\x1b[31m\x07\x00\u{9b}2J\r\n\u{202e}desrever\u{2066}\u{feff}\u{e0041}\u{e0042}\u{2028}end";
+const CONTROLS: &str = "visible\x1b[31m\x07\x00\u{9b}2J\r\n\u{202e}desrever\u{2066}\u{feff}\u{fe0f}\u{3164}\u{34f}\u{200d}\u{e0041}\u{e0042}\u{2028}end";
 
 pub(crate) fn rows() -> Vec<Row> {
     vec![

@@ -151,7 +151,9 @@ fn judged(row: &Row, mut stage: Stage, verdict: &mut Verdict) {
 /// Why the witness was too slow beside a row that is judged by it.
 fn slow(witness: Duration, ratio: Option<f64>) -> Option<String> {
     let ratio = ratio.filter(|ratio| *ratio > WITNESS_TIMES && witness > WITNESS_QUICK)?;
-    Some(format!("the witness took {witness:.1?}, {ratio:.1}x of alone; {WITNESS_TIMES}x or {WITNESS_QUICK:?} are allowed"))
+    Some(format!(
+        "the witness took {witness:.1?}, {ratio:.1}x of alone; {WITNESS_TIMES}x or {WITNESS_QUICK:?} are allowed"
+    ))
 }
 
 /// Does something while the witness is read.

@@ -348,7 +348,10 @@ fn too_often(scene: &Scene<'_>) -> String {
             }),
         };
         let busy = |answer: Result<Value, belljar_tests::RpcError>| match answer {
-            Ok(result) => result.pointer("/structuredContent/error").filter(|error| error["kind"] == "busy").cloned(),
+            Ok(result) => {
+                let is_busy = result.pointer("/_meta/dev.belljar~1error/kind").is_some_and(|kind| kind == "busy");
+                is_busy.then(|| json!({ "message": result["content"][0]["text"] }))
+            }
             Err(error) if kind(&error) == "busy" => Some(json!({ "message": error.message })),
             Err(_) => None,
         };

@@ -41,6 +41,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 assert_eq!(text(&scene.read("ok")), Some("fine"));
                 saw + ", and the next call is fine"
             })
+            .slow_witness("the whole process is stopped")
             .stopped_by(&["time"]),
         hung_reads("XPL-04", "every call that a mount may make hangs in the kernel, on a drive that is gone", 8),
         imp("XPL-05", "answers of seven megabytes, one after the other, which somebody has to encode")

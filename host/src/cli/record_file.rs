@@ -12,8 +12,11 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::open;
 
-/// Its name in the state directory.
+/// Its name in [`FOLDER`].
 const NAME: &str = "audit.jsonl";
+
+/// The folder of the state directory that it is in. The second wall lets belljar use this folder, and not what lies beside it.
+const FOLDER: &str = "record";
 
 /// Bytes after which it is set aside.
 const LARGEST: u64 = 16 << 20;
@@ -32,7 +35,12 @@ pub(super) struct RecordFile {
 
 /// Where it is.
 pub(super) fn path(state: &Path) -> PathBuf {
-    state.join(NAME)
+    folder(state).join(NAME)
+}
+
+/// The folder that it is in, in which those that were set aside are as well.
+pub(super) fn folder(state: &Path) -> PathBuf {
+    state.join(FOLDER)
 }
 
 /// The name of the one that was set aside so many times ago.
@@ -46,7 +54,8 @@ impl RecordFile {
     /// # Errors
     /// When either cannot be had, or can be used by others.
     pub(super) fn open(state: &Path) -> Result<Self, String> {
-        let dir = open::private_dir(state)?;
+        open::private_dir(state)?;
+        let dir = open::private_dir(&folder(state))?;
         let file = appended(&dir).map_err(|error| format!("\"{}\": {error}", path(state).display()))?;
         Ok(Self { dir, file, is_at_line: true, largest: LARGEST })
     }

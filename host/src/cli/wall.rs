@@ -29,7 +29,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::runtime::Runtime;
 
 use super::keys::Keys;
-use super::{Failure, log, open};
+use super::{Failure, log, open, record_file};
 use crate::catalog::reload::Within;
 use crate::config::{Audit, Config, Wall};
 use filter::Sockets;
@@ -301,6 +301,12 @@ fn openings(config: &Config, keys: &Keys, output: Option<&Path>) -> Open {
     for (dir, access) in [(config.cache.clone(), shared), (keys.own_code(config), own)] {
         if open::private_dir(&dir).is_ok() {
             open.push((dir, access));
+        }
+    }
+    if matches!(config.audit, Audit::State) && open::private_dir(&config.state).is_ok() {
+        let folder = record_file::folder(&config.state);
+        if open::private_dir(&folder).is_ok() {
+            open.push((folder, own));
         }
     }
     if let Audit::File(path) = &config.audit {

@@ -350,7 +350,11 @@ impl ReadError {
                     format!("denied; the mount holds no \"{}\" grant", missing.grant)
                 }
                 Some(missing) if missing.times == 0 => {
-                    format!("denied; the mount was not granted {} {}", missing.grant, text::quoted(&missing.what, WORDS))
+                    format!(
+                        "denied; the mount was not granted {} {}",
+                        missing.grant,
+                        text::quoted(&missing.what, WORDS)
+                    )
                 }
                 Some(denial) => {
                     format!("denied; belljar refused {}: {}", denial.grant, text::quoted(&denial.what, WORDS))

@@ -85,14 +85,8 @@ pub(super) async fn run(
     let redactor = mounted.held.redactor();
     let output = Output::new(limits.output, redactor);
     let deadline = permit.deadline();
-    let scope = Scope {
-        mount: &mounted.name,
-        limits,
-        deadline,
-        consent: permit.consent(),
-        trail,
-        thread: &progress.thread,
-    };
+    let scope =
+        Scope { mount: &mounted.name, limits, deadline, consent: permit.consent(), trail, thread: &progress.thread };
     trail.begin(limits.fuel);
     let account = Account::new(limits.memory, permit.memory());
     let mut noting = Noting { store: new_store(engine, mounted, &scope, account, &output), trail };
@@ -124,13 +118,12 @@ pub(super) async fn run(
             }
             let before = Instant::now();
             progress.began.store(nanos((before - started).saturating_sub(cpu)), Ordering::Relaxed);
-            // The clock on the wall is cheaper, and right for steps of a short call; a long one yields to others in the middle
-            // of its steps, and what waits for a drive on a thread of its own computes nothing.
-            let is_measured = progress.is_long.load(Ordering::Relaxed) || progress.thread.may_wait();
-            let own_before = is_measured.then(thread_time);
+            // What the thread used, not what passed on the wall: debts are carried, so that a busy machine would have a mount pay
+            // for others.
+            let own_before = thread_time();
             let polled = call.as_mut().poll(cx);
             let now = Instant::now();
-            let spent = own_before.map_or(now - before, |own| thread_time().saturating_sub(own));
+            let spent = thread_time().saturating_sub(own_before);
             cpu += spent;
             trail.cpu_used(cpu);
             permit.spent(now, spent);

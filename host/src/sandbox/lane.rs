@@ -203,8 +203,8 @@ impl Drop for Elsewhere {
 
 /// Makes the current thread yield to others.
 fn be_nice() {
-    let thread = rustix::thread::gettid();
-    if let Err(error) = rustix::process::setpriority_process(Some(thread), NICE) {
+    // Of this thread: the second wall lets no thread be named.
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::warn!("long calls run with the priority of short ones: {error}");
     }
 }
@@ -229,7 +229,13 @@ mod tests {
     fn late() -> Result<Late, ReadError> {
         let mount = MountName::new("m").unwrap();
         let limit = Limit { bound: crate::model::error::Bound::Time, used: 50, cap: 50 };
-        Ok(Late { mount, deadline: Instant::now() + Duration::from_secs(60), limit, trail: SharedTrail::default(), turn: None })
+        Ok(Late {
+            mount,
+            deadline: Instant::now() + Duration::from_secs(60),
+            limit,
+            trail: SharedTrail::default(),
+            turn: None,
+        })
     }
 
     fn nice() -> i32 {

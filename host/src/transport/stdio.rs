@@ -93,7 +93,6 @@ pub struct Lines<R, W> {
 /// are gone.
 const FAREWELL: std::time::Duration = std::time::Duration::from_millis(1200);
 
-
 /// What came in.
 enum Line {
     Whole,

@@ -270,7 +270,8 @@ mod tests {
         assert!((over.value - 2.0).abs() < 1e-9 && (over.low - 2.0).abs() < 1e-9 && (over.high - 2.2).abs() < 1e-9);
         assert!((own.above(&base).value - 1.4).abs() < 1e-9);
         // The medians of the two rows have the ratio 12, which no round has.
-        let (own, base) = (Row::new("g", "own", "us", &[12.0, 1.0, 30.0]), Row::new("g", "base", "us", &[1.0, 10.0, 1.0]));
+        let (own, base) =
+            (Row::new("g", "own", "us", &[12.0, 1.0, 30.0]), Row::new("g", "base", "us", &[1.0, 10.0, 1.0]));
         let over = own.over(&base);
         assert!(over.low <= over.value && over.value <= over.high, "{over:?}");
         assert!(quantile(&[], 0.5).is_nan());

@@ -17,7 +17,8 @@ const NAMED: usize = 12;
 const READ_ONLY: &str = "nothing allows this: filesystem grants are read-only";
 const SPECIAL: &str = "nothing allows this: only regular files and directories can be opened";
 const KERNEL: &str = "nothing allows this: /proc, /sys and the like are never read, wherever they are mounted";
-const NO_PERMISSION: &str = "permission denied on the host; let the user that runs belljar read it there (chmod, chown)";
+const NO_PERMISSION: &str =
+    "permission denied on the host; let the user that runs belljar read it there (chmod, chown)";
 const OUTSIDE: &str = "the path leads out of the granted directory; to allow it, grant the directory that it leads to, under another guest path, in fs of [mounts.NAME]";
 const LINK_OUTSIDE: &str = "the link leads out of the granted directory, and where to is not told; to allow it, grant the directory that it leads to, under another guest path, in fs of [mounts.NAME]";
 

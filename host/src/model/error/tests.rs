@@ -7,7 +7,10 @@ fn limits_name_used_cap_and_cure() {
     let mount = MountName::new("notes").unwrap();
     let error = ReadError::Exhausted(Limit { bound: Bound::Time, used: 5003, cap: 5000 });
     assert_eq!(error.to_string(), "the time limit was reached: used 5s 3ms of 5s");
-    assert_eq!(error.hint(Some(&mount)).unwrap(), "to allow more, set time = \"11s\" under [mounts.notes.limits], or run: belljar set 'mounts.notes.limits.time = \"11s\"'");
+    assert_eq!(
+        error.hint(Some(&mount)).unwrap(),
+        "to allow more, set time = \"11s\" under [mounts.notes.limits], or run: belljar set 'mounts.notes.limits.time = \"11s\"'"
+    );
     let error = ReadError::Exhausted(Limit { bound: Bound::Memory, used: 64 << 20, cap: 64 << 20 });
     assert_eq!(error.to_string(), "the memory limit was reached: used 64MiB of 64MiB");
     assert!(error.hint(Some(&mount)).unwrap().contains("memory = \"128MiB\""));

@@ -65,8 +65,6 @@ pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         random_bytes(&mut store, len, |state| random::Host::get_random_bytes(state.random(), len))
     })?;
     linker.instance(&wasi("random/insecure"))?.func_wrap("get-insecure-random-bytes", |mut store, (len,): (u64,)| {
-        random_bytes(&mut store, len, |state| {
-            insecure::Host::get_insecure_random_bytes(state.random(), len)
-        })
+        random_bytes(&mut store, len, |state| insecure::Host::get_insecure_random_bytes(state.random(), len))
     })
 }

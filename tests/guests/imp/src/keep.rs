@@ -57,7 +57,13 @@ fn one(kind: &str, bytes: usize, text: &str) -> Result<(), String> {
             forget(request);
         }
         // And none.
-        "dropped" => drop(written(request(), bytes, 1)?),
+        "dropped" => {
+            // What is made of another goes first.
+            let (request, body, stream) = written(request(), bytes, 1)?;
+            drop(stream);
+            drop(body);
+            drop(request);
+        }
         "pieces" => forget(written(request(), bytes, 100)?),
         "zeroes" => {
             let request = request();

@@ -18,8 +18,10 @@ pub(crate) fn add(record: &mut Record, place: &Place) {
     }
     if place.lacks(Kind::FastMcp).is_none() {
         let pins = fs::read_to_string(peers().join("py/requirements.txt")).unwrap_or_default();
-        let pinned =
-            |name: &str| pins.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("==")?.split(' ').next().map(str::to_owned));
+        let pinned = |name: &str| {
+            pins.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix("==")?.split(' ').next().map(str::to_owned))
+        };
         for (name, of) in [("FastMCP", "fastmcp"), ("MCP SDK for Python", "mcp"), ("uvicorn", "uvicorn")] {
             record.version(name, &pinned(of).unwrap_or_default());
         }
