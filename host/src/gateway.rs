@@ -477,6 +477,7 @@ impl Gateway {
     ///
     /// # Errors
     /// When the caller asks too often.
+    #[expect(clippy::result_large_err, reason = "as every failure of a request; it is rare")]
     pub fn count(&self, caller: &Caller, operation: &'static str) -> Result<(), Fault> {
         self.admission.count(caller.peer).map_err(|error| {
             record::too_often(&self.audit, caller, operation, &error);

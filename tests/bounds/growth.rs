@@ -19,7 +19,7 @@ const TOTAL: u64 = 384 << 20;
 const MEMORY: u64 = 24 << 20;
 
 /// How long one kind may take until it is stopped for the first time, on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// How long each of them goes on. The long form: `BELLJAR_GROWTH=30`.
 fn time() -> Duration {
@@ -31,7 +31,7 @@ fn time() -> Duration {
 const KINDS: &[(&str, usize, usize, &[&str])] = &[
     ("bodies", 1000, 1 << 20, &["memory"]),
     ("finished", 1000, 1 << 20, &["memory"]),
-    ("dropped", 1000, 1 << 20, &[]),
+    ("dropped", 50, 1 << 20, &[]),
     ("pieces", 1000, 1 << 20, &["requests"]),
     ("zeroes", 1000, 1 << 20, &["memory"]),
     ("spliced", 1000, 1 << 20, &["requests"]),
@@ -43,33 +43,33 @@ const KINDS: &[(&str, usize, usize, &[&str])] = &[
     ("path", 1000, 4 << 20, &[]),
     ("path", 1000, 30_000, &["requests"]),
     ("query", 1000, 60_000, &[]),
-    ("fields", 1000, 60_000, &["memory"]),
-    ("empty-fields", 1000, 850, &["memory"]),
-    ("listed-fields", 1000, 850, &["memory"]),
-    ("values", 1000, 1600, &["memory"]),
-    ("copies", 90, 60_000, &["memory"]),
-    ("headers", 90, 850, &["memory"]),
-    ("replaced", 100, 60_000, &[]),
-    ("trailers", 1000, 60_000, &["memory"]),
+    ("fields", 500, 60_000, &["memory"]),
+    ("empty-fields", 200, 850, &["memory"]),
+    ("listed-fields", 200, 850, &["memory"]),
+    ("values", 100, 1600, &["memory"]),
+    ("copies", 60, 60_000, &["memory"]),
+    ("headers", 60, 850, &["memory"]),
+    ("replaced", 10, 60_000, &[]),
+    ("trailers", 500, 60_000, &["memory"]),
     ("options", 5000, 0, &["handles"]),
     ("futures", 1000, 500, &["memory"]),
     ("timers", 5000, 0, &["handles"]),
     ("streams", 5000, 0, &["handles"]),
     ("networks", 5000, 0, &["handles"]),
-    ("name", 100, 2 << 20, &["fuel"]),
-    ("random", 200, 1 << 20, &["fuel"]),
-    ("insecure", 200, 1 << 20, &["fuel"]),
-    ("environment", 5000, 0, &["fuel"]),
-    ("printed", 5000, 4096, &["fuel"]),
+    ("name", 10, 2 << 20, &[]),
+    ("random", 20, 1 << 20, &[]),
+    ("insecure", 20, 1 << 20, &[]),
+    ("environment", 1000, 0, &[]),
+    ("printed", 500, 4096, &[]),
     ("errors", 5000, 0, &["handles"]),
-    ("list", 1, 500_000, &["memory", "result", "time"]),
-    ("text", 1, 7 << 20, &["memory"]),
+    ("list", 1, 500_000, &["handles"]),
+    ("text", 1, 7 << 20, &[]),
 ];
 
 #[test]
 fn eight_calls_at_once_cannot_have_the_host_keep_more_than_the_memory_of_all_calls() {
     let site = site(&format!(
-        "total-memory = \"{}MiB\"\n[mounts.imp]\ncomponent = \"imp.wasm\"\n[mounts.imp.limits]\nmemory = \"{}MiB\"\ncpu = \"1000%\"\ntime = \"10s\"\n",
+        "total-memory = \"{}MiB\"\n[mounts.imp]\ncomponent = \"imp.wasm\"\n[mounts.imp.limits]\nmemory = \"{}MiB\"\ncpu = \"1000%\"\ntime = \"120s\"\n",
         TOTAL >> 20,
         MEMORY >> 20
     ));
@@ -116,9 +116,7 @@ fn eight_calls_at_once_cannot_have_the_host_keep_more_than_the_memory_of_all_cal
         let most = if *kind == "text" { TOTAL } else { 8 * MEMORY };
         assert!(grown <= most + BESIDE, "it grew too much:\n{}", told.join("\n"));
         assert!(met.iter().all(|limit| limits.contains(&limit.as_str())), "another limit:\n{}", told.join("\n"));
-        if let [only] = limits
-            && *only != "fuel"
-        {
+        if let [only] = limits {
             assert!(met.contains(*only), "not stopped:\n{}", told.join("\n"));
         }
     }

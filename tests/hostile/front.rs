@@ -169,7 +169,11 @@ fn streams_and_bodies(scene: &Scene<'_>) -> String {
 
 fn pending_reads(scene: &Scene<'_>) -> String {
     let line = scene.line();
-    let ids: Vec<u64> = (0..600).map(|at| line.send("resources/read", json!({ "uri": sleep(scene, at) }))).collect();
+    let send = |at| line.send("resources/read", json!({ "uri": sleep(scene, at) }));
+    let mut ids: Vec<u64> = (0..480).map(send).collect();
+    // Those that have waited for a while are those that give way.
+    std::thread::sleep(Duration::from_millis(500));
+    ids.extend((480..600).map(send));
     // Whoever waits for long gives way to a short read; nothing is waited for to ask what runs no guest.
     let discovered = line.wait(line.send("server/discover", json!({})), SOON).expect("an answer").0;
     assert!(discovered.is_ok(), "{discovered:?}");

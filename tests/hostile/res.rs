@@ -26,6 +26,7 @@ pub(crate) fn rows() -> Vec<Row> {
             .limits("memory = \"200MiB\"")
             .read("blob/100000000", limit("result"))
             .read("blob/1000000000", limit("memory"))
+            .slow_witness("100 MB are filled by one instruction, which nothing interrupts")
             .stopped_by(&["result"]),
         imp("RES-03", "an answer without contents, for a resource that there is not")
             .read("empty", bad_output())

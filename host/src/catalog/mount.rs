@@ -122,6 +122,9 @@ impl Mount {
     }
 }
 
+/// A kind of grant, and what is written of it.
+pub type Line = (&'static str, String);
+
 /// What the operator wrote for a mount about its grants, to tell whether it is still the same.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Written {
@@ -132,7 +135,7 @@ pub struct Written {
     /// What is granted, one line a thing.
     pub granted: Vec<(&'static str, String)>,
     /// Of these, what must be asked for; with the line that it has where nobody is asked.
-    pub unasked: Vec<((&'static str, String), (&'static str, String))>,
+    pub unasked: Vec<(Line, Line)>,
 }
 
 impl Written {

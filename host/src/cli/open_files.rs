@@ -28,6 +28,6 @@ pub(super) fn give_back(to: Option<u32>) {
     let pid = to.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     if let (Some(pid), Some(before)) = (pid, BEFORE.get()) {
         // It has ended already, or goes on with more.
-        let _ = prlimit(Some(pid), Resource::Nofile, before.clone());
+        let _ = prlimit(Some(pid), Resource::Nofile, *before);
     }
 }

@@ -104,7 +104,7 @@ pub(super) fn read(path: &Path) -> Result<Lock, String> {
 pub(super) fn write(turn: &store::Turn, config: &Config, lock: &Lock) -> Result<(), String> {
     #[expect(clippy::disallowed_methods, reason = "the operator's configuration")]
     let like = config.file.as_ref().and_then(|file| std::fs::metadata(file).ok()).map_or(0o600, |meta| meta.mode());
-    store::replace(turn, &config.lock, &lock.to_text(), like & 0o644 | 0o600)
+    store::replace(turn, &config.lock, lock.to_text(), like & 0o644 | 0o600)
 }
 
 fn warn_of_others(lock: &Path) {

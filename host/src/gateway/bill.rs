@@ -16,13 +16,13 @@ pub struct Bill {
     walk: Option<Walk>,
     mount: Arc<Mount>,
     /// None where none is kept.
-    record: Option<Record>,
+    record: Option<Box<Record>>,
 }
 
 impl Bill {
     /// For an answer of `mount`.
     pub(super) fn new(audit: &Sink, mount: &Arc<Mount>, record: Option<Record>) -> Self {
-        Self { audit: audit.clone(), walk: None, mount: Arc::clone(mount), record }
+        Self { audit: audit.clone(), walk: None, mount: Arc::clone(mount), record: record.map(Box::new) }
     }
 
     /// The same in a walk, whose record has it in it.
@@ -53,8 +53,8 @@ impl Bill {
 impl Drop for Bill {
     fn drop(&mut self) {
         match (self.record.take(), &self.walk) {
-            (Some(record), Some(walk)) => walk.add(record),
-            (Some(record), None) => self.audit.record(record),
+            (Some(record), Some(walk)) => walk.add(*record),
+            (Some(record), None) => self.audit.record(*record),
             (None, _) => {}
         }
     }

@@ -134,7 +134,7 @@ impl Gateway {
             self.watching.books().fits(&mount.name, chunk, true);
         }
         if !Guard::Suspects.is_on() {
-            crashed.extend(others.drain(..));
+            crashed.append(&mut others);
             return crashed.iter().for_each(|one| found(one, UNASKED));
         }
         let end = Instant::now() + HUNT;

@@ -46,8 +46,8 @@ impl Mount {
     /// Whether a call needs a thread of its own from the beginning, because one of the directories lies on a file system that
     /// can stall (network, FUSE, unknown), or has to be looked for. Waits for nothing.
     pub fn may_stall(&self) -> bool {
-        // Each of them is looked at.
-        self.places.iter().fold(false, |may, place| place.needs_thread() || may)
+        // Each of them is looked at, because that asks for what is missing.
+        self.places.iter().filter(|place| place.needs_thread()).count() > 0
     }
 }
 

@@ -40,11 +40,11 @@ impl Dir {
 
     /// The directory that was opened at `path` below this one.
     pub(super) fn inner(&self, path: &str, file: File) -> Self {
-        Self { file: Arc::new(file), root: Arc::clone(&self.root), below: self.from_root(path).map(Into::into) }
+        Self { file: Arc::new(file), root: Arc::clone(&self.root), below: self.path_from_root(path).map(Into::into) }
     }
 
     /// The path from the root of what lies at `path` below this one.
-    pub(super) fn from_root(&self, path: &str) -> Option<String> {
+    pub(super) fn path_from_root(&self, path: &str) -> Option<String> {
         let below = self.below.as_deref()?;
         let joined = if below.is_empty() { path.to_owned() } else { format!("{below}/{path}") };
         (joined.len() <= MAX_BELOW).then_some(joined)
@@ -94,7 +94,7 @@ pub(super) fn type_of(kind: FileType) -> DescriptorType {
 }
 
 /// What a guest is told of a file. When it was read last is not: a read must not be seen by the next one.
-#[expect(clippy::useless_conversion, clippy::unnecessary_fallible_conversions, reason = "widths differ by platform")]
+#[expect(clippy::useless_conversion, reason = "widths differ by platform")]
 pub(super) fn told(stat: &Stat) -> DescriptorStat {
     // Before 1970 there is no time that could be told.
     let time = |seconds: i64, nanoseconds: u64| {

@@ -41,7 +41,7 @@ fn stays_below(dir: &Dir, path: &str, target: &str, may_wait: bool) -> Result<bo
     // directory, so that a link may lead above the one that the guest has opened.
     let parent = path.trim_end_matches('/').rsplit_once('/').map_or("", |(parent, _)| parent);
     let parent = if parent.is_empty() { "." } else { parent };
-    let Some(parent) = dir.from_root(parent) else { return Ok(false) };
+    let Some(parent) = dir.path_from_root(parent) else { return Ok(false) };
     let resolver = Resolver { root: &dir.root, base: dir.root.dir(), may_wait };
     let leads = |target: &str| match resolver.look(&format!("{parent}/{target}"), false, false) {
         Ok(_) => Ok(true),

@@ -57,6 +57,7 @@ impl Own {
     ///
     /// # Errors
     /// The answer to a request that is not served.
+    #[expect(clippy::result_large_err, reason = "a refusal is a whole response; it is rare")]
     pub(super) fn judge(&self, parts: Parts) -> Result<Judged, Response<Body>> {
         if Guard::Origin.is_on() {
             self.host(&parts)
@@ -131,6 +132,7 @@ impl Own {
 
 /// Refuses a revision that rmcp speaks and belljar does not. What nobody speaks is refused by rmcp, with the id of the
 /// request.
+#[expect(clippy::result_large_err, reason = "a refusal is a whole response; it is rare")]
 fn check_revision(headers: &HeaderMap) -> Result<(), Response<Body>> {
     let Some(given) = headers.get(REVISION) else { return Ok(()) };
     let own = identity::revisions();

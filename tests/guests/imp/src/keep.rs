@@ -160,6 +160,7 @@ fn one(kind: &str, bytes: usize, text: &str) -> Result<(), String> {
         "futures" => {
             let request = OutgoingRequest::new(fields(bytes, "")?);
             set(request.set_authority(Some("localhost")))?;
+            set(request.set_path_with_query(Some("/")))?;
             forget(handle(request, None).map_err(shown)?);
         }
         "timers" => forget((subscribe_duration(u64::MAX), subscribe_instant(u64::MAX))),
