@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::expect::{Expect, limit, text};
+use crate::expect::{Expect, is_busy, limit, text};
 use crate::hung::{self, Ending, Hung, Stalls};
 use crate::row::{Row, Stops, Way, imp};
 use crate::scene::Scene;
@@ -102,35 +102,41 @@ fn stalls_later(attack: &'static str, at: &'static str, act: fn(&Scene<'_>, &Hun
         .stopped_by(&["apart"])
 }
 
-/// What the drive holds up ends by the deadline, and nothing else is held up: another mount's files, and the same mount's.
-fn held_up(scene: &Scene<'_>, calls: &[(&str, &str)]) -> usize {
-    let mut ended = 0;
+/// What the drive holds up ends by the deadline, and nothing else is held up: another mount's files go on being read. Gives
+/// how many calls ended so, and how many requests hung at the drive.
+fn held_up(scene: &Scene<'_>, hung: &Hung, calls: &[(&str, &str)]) -> (usize, usize) {
+    let (mut ended, mut stuck) = (0, 0);
     for calls in calls.chunks(2) {
         let ids: Vec<u64> =
             calls.iter().map(|(function, at)| scene.begin(&format!("call/{function}%2F{}", path(at)))).collect();
         let known = scene.read_uri("belljar://witness-files/known.txt");
         assert_eq!(text(&known), Some("known to the byte"), "{}", shown(&known));
         for (id, (function, at)) in ids.into_iter().zip(calls) {
-            match &scene.wait(id) {
-                Ok(said) => {
-                    let said = said["contents"][0]["text"].as_str().unwrap_or_default();
-                    assert!(said.contains("refused: "), "{function} {at}: {said}");
-                }
-                late => {
-                    let judged = Expect::Limit(&["time"]).judge(late, &scene.name(""));
-                    ended += usize::from(judged.is_ok());
-                    judged.unwrap_or_else(|why| panic!("{function} {at}: {why}"));
-                }
+            let late = scene.wait(id);
+            if let Some(said) = text(&late) {
+                assert!(said.contains("refused: "), "{function} {at}: {said}");
+                continue;
             }
+            ended += 1;
+            let judged = Expect::Limit(&["time"]).judge(&late, &scene.name(""));
+            judged.unwrap_or_else(|why| panic!("{function} {at}: {why}"));
         }
+        stuck += hung.waiting();
+        // A turn comes back with what hung.
+        let mut local = scene.read("call/stat%2Ffile%252Etxt");
+        let is_free = within(Duration::from_secs(30), || {
+            hung.release();
+            local = scene.read("call/stat%2Ffile%252Etxt");
+            !is_busy(&local)
+        });
+        assert!(is_free, "no turn came back: {}", shown(&local));
     }
-    ended
+    (ended, stuck)
 }
 
 /// Each function that takes a path, into a drive below the granted directory.
 fn below(scene: &Scene<'_>, hung: &Hung) -> String {
-    let ended = held_up(scene, INTO);
-    let stuck = hung.waiting();
+    let (ended, stuck) = held_up(scene, hung, INTO);
     assert!(ended > 0 && stuck > 0, "nothing came to the drive");
     // Its own turns come back when the drive does.
     hung.give_up();
@@ -148,7 +154,7 @@ fn below(scene: &Scene<'_>, hung: &Hung) -> String {
 fn over(scene: &Scene<'_>, hung: &Hung) -> String {
     // Handles are believed for a second; from then on the drive is what lies there.
     let reached = within(Duration::from_secs(10), || {
-        held_up(scene, &[("stat", "file.txt"), ("open", "file.txt")]);
+        scene.read("call/stat%2Ffile%252Etxt");
         hung.waiting() > 0
     });
     assert!(reached, "nothing came to the drive");
@@ -161,8 +167,8 @@ fn over(scene: &Scene<'_>, hung: &Hung) -> String {
     let is_told = within(Duration::from_secs(60), told);
     let config = std::fs::read_to_string(scene.site().path("belljar.toml")).expect("the configuration");
     scene.site().config(&format!("{config}\n[mounts.witness-files.limits]\ntime = \"9s\"\n"));
-    held_up(scene, &[("stat", "file.txt"), ("stat", "file.txt")]);
     let stuck = hung.waiting();
+    held_up(scene, hung, &[("stat-link", "file.txt"), ("hash", "file.txt")]);
     hung.give_up();
     check.wait().expect("its end");
     assert!(is_told, "check said {:?}", std::fs::read_to_string(&said));
