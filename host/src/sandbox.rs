@@ -28,7 +28,7 @@ use crate::admission::Permit;
 use crate::grants::{self, Held};
 use crate::model::{Digest, Guard, MountName, Operation, Outcome, ReadError, text};
 
-pub use compile::{Compile, Kept, NotCompiled, Signatures, compile, read_capped};
+pub use compile::{CodeStore, Compile, NotCompiled, Signatures, compile, read_capped};
 pub use component::{NotAProvider, Profile};
 
 /// What a sandbox is made of.
@@ -36,7 +36,7 @@ pub struct Options {
     /// Calls at once, over all mounts.
     pub calls: u32,
     /// Where compiled code is kept; directories that only this user can read and write. None: it is compiled anew each time.
-    pub cache: Option<Kept>,
+    pub cache: Option<CodeStore>,
     /// File descriptors that one call may hold; [`Limits::handles`](crate::model::Limits::handles) where that is less. All
     /// calls together must leave the process enough to serve with.
     pub descriptors: usize,

@@ -27,7 +27,7 @@ use crate::gateway::consent::{Consents, Keeper};
 use crate::gateway::watching::Watching;
 use crate::grants::http::{Network, Settings};
 use crate::grants::secrets::Secrets;
-use crate::sandbox::{Kept, Options, Sandbox};
+use crate::sandbox::{CodeStore, Options, Sandbox};
 
 /// Everything that serves, and the configuration that it came from.
 pub(super) struct Opened {
@@ -139,7 +139,7 @@ fn descriptors(calls: u32) -> usize {
 }
 
 /// Makes the sandbox that `config` describes.
-pub(super) fn sandbox(config: &Config, cache: Option<Kept>) -> Result<Sandbox, Failure> {
+pub(super) fn sandbox(config: &Config, cache: Option<CodeStore>) -> Result<Sandbox, Failure> {
     let descriptors = descriptors(config.calls);
     Ok(Sandbox::new(Options { calls: config.calls, cache, descriptors, compiler: Arc::new(Subprocess) })?)
 }

@@ -132,8 +132,8 @@ impl Drop for Elsewhere {
 
 /// Makes the current thread yield to others.
 fn be_nice() {
-    let thread = rustix::thread::gettid();
-    if let Err(error) = rustix::process::setpriority_process(Some(thread), NICE) {
+    // None is the thread that calls; the second wall lets it name no other.
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::warn!("long calls run with the priority of short ones: {error}");
     }
 }
