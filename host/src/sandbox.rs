@@ -31,7 +31,7 @@ use crate::admission::Permit;
 use crate::grants::{self, Held, SharedTrail};
 use crate::model::{Digest, Guard, MountName, Operation, Outcome, ReadError, text};
 
-pub use compile::{Compile, Kept, NotCompiled, Signatures, compile, read_capped};
+pub use compile::{CodeStore, Compile, NotCompiled, Signatures, compile, read_capped};
 pub use component::{NotAProvider, Profile};
 pub use progress::COMPILING;
 
@@ -40,7 +40,7 @@ pub struct Options {
     /// Calls at once, over all mounts, those included whose callers were answered and whose threads hang.
     pub calls: u32,
     /// Where compiled code is kept; directories that only this user can read and write. None: it is compiled anew each time.
-    pub cache: Option<Kept>,
+    pub cache: Option<CodeStore>,
     /// File descriptors that all calls together may hold: the process needs some to serve with.
     pub descriptors: usize,
     /// Compiles components.

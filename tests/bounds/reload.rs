@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -359,6 +360,31 @@ fn nothing_is_watched_where_the_operator_says_so_and_a_signal_has_all_read_again
     stays(&mut client, SWAP, "BBBB");
     client.wire().process.hang_up();
     becomes(&mut client, "s://x", "BBBB");
+}
+
+/// A call that is under way when its grant is taken away gives nothing any more.
+#[test]
+fn what_is_read_with_a_grant_that_is_taken_away_is_given_to_nobody() {
+    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
+    let origin = format!("http://{}", upstream.local_addr().unwrap());
+    let site = site(&format!(
+        "[mounts.imp]\ncomponent = \"imp.wasm\"\nhttp = [{{ origin = \"{origin}\" }}]\nlimits = {{ time = \"60s\" }}\n"
+    ));
+    let server = site.http();
+    let uri = format!("belljar://imp/reach/{}", format!("{origin}/").replace(':', "%253A").replace('/', "%252F"));
+    std::thread::scope(|scope| {
+        let mut client = server.client(Era::Modern);
+        client.text("belljar://clock/utc");
+        let reading = scope.spawn(move || client.read(&uri));
+        let (mut stream, _) = upstream.accept().unwrap();
+        let output = site.run(&["revoke", "imp", "--http", &origin, "--yes"]);
+        assert!(said(&output).contains("uses it from the next call on"), "{}", said(&output));
+        assert!(said(&output).contains("its second wall"), "{}", said(&output));
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").unwrap();
+        let error = reading.join().unwrap().expect_err("an answer under a grant that is gone");
+        assert_eq!(kind(&error), "unavailable", "{error}");
+        assert!(error.message.contains("ask again"), "{error}");
+    });
 }
 
 /// How many reloads there are, with reads in flight: `BELLJAR_RELOADS=2000` for as many as the issue asks for.

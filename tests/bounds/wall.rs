@@ -67,7 +67,12 @@ fn probe() -> &'static Path {
 
 /// Takes out of standard error how each attempt ended.
 fn attempts(stderr: &str) -> BTreeMap<String, i32> {
-    let told = stderr.lines().filter_map(|line| line.strip_prefix("probe: ")?.rsplit_once(" = "));
+    attempts_of("probe", stderr)
+}
+
+/// The same of one process of those that try.
+fn attempts_of(process: &str, stderr: &str) -> BTreeMap<String, i32> {
+    let told = stderr.lines().filter_map(|line| line.strip_prefix(process)?.strip_prefix(": ")?.rsplit_once(" = "));
     told.map(|(attempt, errno)| (attempt.to_owned(), errno.parse().unwrap())).collect()
 }
 
@@ -178,6 +183,18 @@ fn who_breaks_out_of_the_engine_finds_little_more_than_the_grants() {
         let errno = ends.get(attempt).unwrap_or_else(|| panic!("{attempt} was not tried: {}", ended.stderr));
         assert!(DENIED.contains(errno), "{attempt} ended with {errno}");
     }
+    // The process outside has the operator's files, which lie here, and nothing else.
+    let ends = attempts_of("outside", &ended.stderr);
+    let own = site.path("").display().to_string();
+    let is_reading =
+        |attempt: &str| (attempt.starts_with("open ") || attempt.starts_with("write ")) && attempt.contains(&own);
+    let mut tried = 0;
+    for attempt in needless.iter().filter(|attempt| !beyond(attempt, abi) && !is_reading(attempt)) {
+        let errno = ends.get(attempt).unwrap_or_else(|| panic!("{attempt} was not tried outside: {}", ended.stderr));
+        assert!(DENIED.contains(errno), "{attempt} ended with {errno}, outside");
+        tried += 1;
+    }
+    assert!(tried > 10, "{ends:?}");
 }
 
 #[test]

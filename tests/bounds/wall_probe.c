@@ -1,6 +1,7 @@
 /* Asked from inside: loaded into the real belljar with LD_PRELOAD, it stands in front of `epoll_wait` and of `read`. When
  * the process first waits for events (the server) or reads standard input (the compiler process), it tries what the
- * lines of $WALL_PROBE say, in that very thread, and writes to standard error how each ended ("probe: LINE = errno"). */
+ * lines of $WALL_PROBE say, in that very thread, and writes to standard error how each ended ("probe: LINE = errno"; of
+ * the process outside of the wall "outside: LINE = errno"). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -135,19 +136,20 @@ static int tried(char *verb, char *what) {
     return -1;
 }
 
-/* Whether this is the process that stays outside of the wall, by its verb. */
-static int is_outside(void) {
+/* Whether this is the process that stays outside of the wall, by its verb: looked at before it raises its own. */
+static int is_outside = 0;
+
+__attribute__((constructor)) static void look(void) {
     char line[256] = {0};
     int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
+    if (fd < 0) return;
     ssize_t size = syscall(SYS_read, fd, line, sizeof line - 1);
     close(fd);
     const char *verb = line + strlen(line) + 1;
-    return size > 0 && verb < line + size && !strcmp(verb, "outside");
+    is_outside = size > 0 && verb < line + size && !strcmp(verb, "outside");
 }
 
 static void attempt(void) {
-    if (is_outside()) return;
     const char *wanted = getenv("WALL_PROBE");
     char *lines = wanted ? strdup(wanted) : NULL, *rest = lines, *line;
     while (rest && (line = strsep(&rest, "\n"))) {
@@ -155,7 +157,7 @@ static void attempt(void) {
         if (!what) continue;
         *what++ = 0;
         int error = tried(line, what);
-        dprintf(2, "probe: %s %s = %d\n", line, what, error);
+        dprintf(2, "%s: %s %s = %d\n", is_outside ? "outside" : "probe", line, what, error);
     }
     free(lines);
 }

@@ -124,8 +124,9 @@ fn taken_back(scene: &Scene<'_>) -> String {
     let plain = |uri: &str| scene.request("resources/read", json!({ "uri": uri }));
     let is_given = || text(&plain(&file)) == Some(TEXT);
 
-    let sealed = state(&read(scene, "one", &other, None)).expect("a question");
+    // The first thing that is missing is asked for first.
     let first = state(&read(scene, "one", &file, None)).expect("a question");
+    let sealed = state(&read(scene, "one", &other, None)).expect("a question");
     let always = json!({ "uri": file, "requestState": first, "_meta": meta("one"),
         "inputResponses": { "consent": { "action": "accept", "content": { "consent": "always" } } } });
     assert_eq!(text(&scene.request("resources/read", always)), Some(TEXT), "allowed for good");

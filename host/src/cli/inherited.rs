@@ -13,5 +13,5 @@ pub(super) fn close() {
     }
     #[expect(unsafe_code, reason = "descriptors that nobody in this process has")]
     // SAFETY: nothing was opened yet, so that no value of this process stands for any of them.
-    let _ = unsafe { libc::syscall(libc::SYS_close_range, 3 as libc::c_uint, libc::c_uint::MAX, 0 as libc::c_uint) };
+    let _ = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
 }

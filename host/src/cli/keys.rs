@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use super::open::{place, private_dir};
 use super::{Failure, Where};
 use crate::config::Config;
-use crate::sandbox::{Kept, Signatures};
+use crate::sandbox::{CodeStore, Signatures};
 
 /// The keys of one configuration.
 pub(super) struct Keys {
@@ -70,11 +70,15 @@ impl Keys {
     }
 
     /// Opens the cache; none, where it cannot be used, which the log says. Gives back what seals cursors.
-    pub(super) fn open(self, config: &Config) -> (Option<Kept>, [u8; 32]) {
+    pub(super) fn open(self, config: &Config) -> (Option<CodeStore>, [u8; 32]) {
         let own = private_dir(&config.cache).and_then(|shared| Ok((shared, private_dir(&self.own_code(config))?)));
         let opened = own.map_err(|why| tracing::warn!("compiled code is not kept: {why}")).ok();
-        let kept =
-            opened.map(|(shared, own)| Kept { own, key: self.code, shared: Some(shared), signatures: self.signatures });
+        let kept = opened.map(|(shared, own)| CodeStore {
+            own,
+            key: self.code,
+            shared: Some(shared),
+            signatures: self.signatures,
+        });
         (kept, self.cursors)
     }
 }

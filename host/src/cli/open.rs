@@ -28,7 +28,7 @@ use crate::gateway::watching::Watching;
 use crate::grants::http::{Network, Settings};
 use crate::grants::secrets::Secrets;
 use crate::model::command;
-use crate::sandbox::{Kept, Options, Sandbox};
+use crate::sandbox::{CodeStore, Options, Sandbox};
 
 /// Everything that serves, and the configuration that it came from.
 pub(super) struct Opened {
@@ -147,7 +147,7 @@ fn descriptors(calls: u32) -> usize {
 }
 
 /// Makes the sandbox that `config` describes.
-pub(super) fn sandbox(config: &Config, cache: Option<Kept>) -> Result<Sandbox, Failure> {
+pub(super) fn sandbox(config: &Config, cache: Option<CodeStore>) -> Result<Sandbox, Failure> {
     let calls = admission::places(config.calls);
     let descriptors = descriptors(config.calls);
     Ok(Sandbox::new(Options { calls, cache, descriptors, compiler: Arc::new(Subprocess) })?)

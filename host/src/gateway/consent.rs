@@ -163,25 +163,25 @@ struct Memory {
     /// The questions that were answered, and when: no answer counts twice.
     used: HashMap<u64, Instant>,
     /// What was allowed for good, and is in a configuration that was not read again since.
-    kept: HashMap<Place, Kept>,
+    kept: HashMap<Ground, Lasting>,
 }
 
 /// What consent rests on: a mount, its bytes, and the number of what is loaded for it.
-type Place = (MountName, Digest, u64);
+type Ground = (MountName, Digest, u64);
 
 /// What was allowed for good.
-struct Kept {
+struct Lasting {
     /// How often the configuration had been read by then.
     read: u64,
     consents: Vec<Consent>,
 }
 
-fn place(mount: &Mount) -> Place {
+fn ground(mount: &Mount) -> Ground {
     let loaded = if Guard::Revoke.is_on() { mount.loaded.id().number() } else { 0 };
     (mount.name.clone(), mount.digest, loaded)
 }
 
-impl Kept {
+impl Lasting {
     fn is_in_force(&self, read: u64) -> bool {
         self.read == read || !Guard::Revoke.is_on()
     }
@@ -356,7 +356,7 @@ impl Consents {
             Ok(()) => {
                 let mut memory = self.memory();
                 memory.kept.retain(|_, kept| kept.is_in_force(read));
-                let kept = memory.kept.entry(place(mount)).or_insert(Kept { read, consents: Vec::new() });
+                let kept = memory.kept.entry(ground(mount)).or_insert(Lasting { read, consents: Vec::new() });
                 if !kept.consents.contains(consent) {
                     kept.consents.push(consent.clone());
                 }
@@ -371,7 +371,7 @@ impl Consents {
     pub(super) fn for_call(&self, mount: &Mount, round: &Round, read: u64) -> Vec<Consent> {
         let mut all = round.given.clone();
         if mount.ask == Ask::Persist
-            && let Some(kept) = self.memory().kept.get(&place(mount))
+            && let Some(kept) = self.memory().kept.get(&ground(mount))
             && kept.is_in_force(read)
         {
             all.extend(kept.consents.iter().filter(|consent| !round.given.contains(consent)).cloned());

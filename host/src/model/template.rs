@@ -93,8 +93,7 @@ pub fn expand<'v>(template: &str, value_of: impl Fn(&str) -> Option<&'v str>) ->
     for (literal, expression) in parts {
         out.push_str(literal);
         let (first, between, is_named) = match expression.operator {
-            None => ("", ",", false),
-            Some('+') => ("", ",", false),
+            None | Some('+') => ("", ",", false),
             Some('#') => ("#", ",", false),
             Some('.') => (".", ".", false),
             Some('/') => ("/", "/", false),

@@ -76,7 +76,7 @@ const ARRIVING: Duration = Duration::from_secs(3600);
 const MOST: u64 = 4 << 30;
 
 /// Where compiled code is kept, and what authenticates it.
-pub struct Kept {
+pub struct CodeStore {
     /// The directory of this configuration.
     pub own: Dir,
     /// Its key.
@@ -119,8 +119,8 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    pub(super) fn new(kept: Kept, engine: &Engine) -> Self {
-        let Kept { own, key, shared, signatures } = kept;
+    pub(super) fn new(kept: CodeStore, engine: &Engine) -> Self {
+        let CodeStore { own, key, shared, signatures } = kept;
         Self { dir: own, key, shared, signatures, fingerprint: engine::fingerprint(engine) }
     }
 

@@ -84,7 +84,7 @@ fn within(address: IpAddr) -> Vec<Ipv4Addr> {
 /// (RFC 1122, 3.2.1.3), which systems take for loopback, and what only wraps one of these.
 pub fn is_here(address: IpAddr) -> bool {
     let is_v6_here = matches!(address, IpAddr::V6(v6) if v6.is_loopback() || v6.is_unspecified());
-    is_v6_here || within(address).iter().any(|v4| v4.is_loopback() || v4.octets()[0] == 0)
+    is_v6_here || within(address).iter().any(|v4| v4.is_loopback() || matches!(v4.octets(), [0, ..]))
 }
 
 /// Whether a connection to `asked` can come to a listener on `own`: at that very address, at one that it has besides, or

@@ -3,8 +3,8 @@
 use super::*;
 
 /// A directory of its own with this key, and nothing shared.
-fn kept(own: Dir, key: u8) -> Kept {
-    Kept { own, key: [key; 32], shared: None, signatures: Signatures::new(&[9; 32], false).unwrap() }
+fn kept(own: Dir, key: u8) -> CodeStore {
+    CodeStore { own, key: [key; 32], shared: None, signatures: Signatures::new(&[9; 32], false).unwrap() }
 }
 
 #[test]
@@ -17,7 +17,7 @@ fn what_is_shared_is_signed_and_only_who_runs_nothing_signs() {
     let engine = engine::host(1).unwrap();
     let cache = |own: &str, secret: u8, may_sign| {
         let signatures = Signatures::new(&[secret; 32], may_sign).unwrap();
-        Cache::new(Kept { own: dir(own), key: [7; 32], shared: Some(dir("shared")), signatures }, &engine)
+        Cache::new(CodeStore { own: dir(own), key: [7; 32], shared: Some(dir("shared")), signatures }, &engine)
     };
     let wasm = wat::parse_str("(component)").unwrap();
     let (digest, code) = (Digest::of(&wasm), compile(&wasm).unwrap());
