@@ -152,17 +152,26 @@ impl Snapshot {
         }
         match self.owner(&uri) {
             Owner::Mount(owner) if owner.name == mount.name && owner.base == mount.base => Ok(uri),
+            // Other bytes of the same mount, which wait for trust.
+            Owner::Quarantined(one) if one.name == mount.name && one.base == mount.base => Ok(uri),
             _ if !Guard::Namespace.is_on() => Ok(uri),
             Owner::Mount(owner) => Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), owner.name)),
             Owner::Quarantined(one) => {
                 Err(format!("\"{}\" belongs to mount \"{}\"", text::excerpt(&uri, 80), one.name))
             }
-            // Its mount was taken away meanwhile, and nobody has the name since.
-            Owner::Nobody if self.place(reference::unescaped(&uri).as_ref()).is_none() => Ok(uri),
+            // Its mount was taken away meanwhile: nobody has the name since, or it is kept for that very mount.
+            Owner::Nobody if self.nearest(&uri).is_none_or(|base| base == mount.base) => Ok(uri),
             Owner::Nobody => {
                 Err(format!("\"{}\" belongs to another mount, which is not served now", text::excerpt(&uri, 80)))
             }
         }
+    }
+
+    /// The longest base that `uri` begins with, however it is spelled.
+    fn nearest(&self, uri: &str) -> Option<&str> {
+        let plain = reference::unescaped(uri);
+        let nearest = ends(&plain).rev().find_map(|at| self.bases.get_key_value(plain.get(..=at)?));
+        nearest.map(|(base, _)| base.as_str())
     }
 
     /// Whose name `uri` is, however it is spelled: letters that are escaped without need name the same (RFC 3986, 6.2.2.2).
@@ -387,6 +396,13 @@ impl Catalog {
     pub async fn settled_or(&self, by: Instant, is_enough: impl Fn(&Snapshot) -> bool) -> bool {
         let mut settled = self.settled.subscribe();
         let waited = timeout_at(by, settled.wait_for(|settled| *settled || is_enough(&self.snapshot()))).await;
+        waited.is_ok_and(|waited| waited.is_ok())
+    }
+
+    /// Waits until `is_so` of the mounts, but not beyond `by`. Says whether it is.
+    pub async fn until(&self, by: Instant, is_so: impl Fn(&Snapshot) -> bool) -> bool {
+        let mut changes = self.changes();
+        let waited = timeout_at(by, changes.wait_for(|_| is_so(&self.snapshot()))).await;
         waited.is_ok_and(|waited| waited.is_ok())
     }
 }

@@ -283,7 +283,9 @@ impl Gateway {
             let by = Instant::now() + FIRST_LOAD;
             let is_known =
                 |snapshot: &Snapshot| snapshot.route(uri).is_some() || snapshot.quarantined_at(uri).is_some();
-            let is_loaded = self.catalog.settled_or(by, is_known).await;
+            // What came later, or is tried once more, may be on its way as well.
+            let is_decided = |snapshot: &Snapshot| is_known(snapshot) || !snapshot.is_compiling(uri);
+            let is_loaded = self.catalog.settled_or(by, is_known).await && self.catalog.until(by, is_decided).await;
             snapshot = self.catalog.snapshot();
             if let Some(one) = snapshot.quarantined_at(uri) {
                 return Err(one.error());

@@ -115,7 +115,7 @@ fn what_leads_nowhere_is_told_what_may_have_been_meant() {
             assert_eq!((error.code, kind(&error)), (era.not_found(), "not-found"), "{error}");
             assert_eq!(error.data["uri"], uri, "{error}");
             assert!(error.message.contains(message), "{uri}: {error}");
-            assert_eq!(error.data["hint"].as_str().unwrap_or_default().contains(hint), true, "{uri}: {error}");
+            assert!(error.data["hint"].as_str().unwrap_or_default().contains(hint), "{uri}: {error}");
             assert_clean(&error.message);
         }
     }
@@ -155,7 +155,7 @@ fn a_mount_that_is_not_served_is_told() {
 fn an_address_is_written_as_people_write_it() {
     let site = site("");
     for fine in ["localhost:0", "0", ":0", "127.0.0.1:0"] {
-        let server = belljar_tests::Server::start(site.command(&["serve", "--http", fine]));
+        let server = belljar_tests::Server::start(site.command(["serve", "--http", fine]));
         assert!(server.address().ip().is_loopback(), "{fine}");
         assert!(server.client(Era::Modern).text(crate::place::WITNESS).contains("UTC"), "{fine}");
     }

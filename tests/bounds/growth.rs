@@ -120,7 +120,6 @@ fn eight_calls_at_once_cannot_have_the_host_keep_more_than_the_memory_of_all_cal
             assert!(met.contains(*only), "not stopped:\n{}", told.join("\n"));
         }
     }
-    println!("{}", told.join("\n"));
 }
 
 /// The record tells what a call took, wherever it lay.

@@ -131,6 +131,9 @@ fn taken_back(scene: &Scene<'_>) -> String {
         "inputResponses": { "consent": { "action": "accept", "content": { "consent": "always" } } } });
     assert_eq!(text(&scene.request("resources/read", always)), Some(TEXT), "allowed for good");
     assert!(within(SOON, is_given), "it holds for whoever reads");
+    // What is taken back before belljar has looked was never in force.
+    let is_taken_over = || scene.stage.process().stderr().contains("served as the configuration says now");
+    assert!(within(SOON, is_taken_over), "what is in the configuration is not taken over");
     // It has to be asked for again.
     write(&before);
     assert!(within(SOON, || !is_given()), "what was allowed for good goes on after it was taken back");

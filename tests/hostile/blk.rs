@@ -154,7 +154,7 @@ fn below(scene: &Scene<'_>, hung: &Hung) -> String {
 fn over(scene: &Scene<'_>, hung: &Hung) -> String {
     // Handles are believed for a second; from then on the drive is what lies there.
     let reached = within(Duration::from_secs(10), || {
-        scene.read("call/stat%2Ffile%252Etxt");
+        let _ = scene.read("call/stat%2Ffile%252Etxt");
         hung.waiting() > 0
     });
     assert!(reached, "nothing came to the drive");

@@ -131,6 +131,15 @@ async fn while_a_mount_owes_one_of_its_calls_goes_on() {
 }
 
 #[tokio::test]
+async fn a_call_whose_mount_owes_nothing_is_not_told_that_it_does_when_its_time_is_over() {
+    let (admission, gate) = (admission(4), gate(4));
+    let late = admission.admit(&gate, &READ, None).await.unwrap();
+    let after = late.deadline() + Duration::from_millis(1);
+    late.spent(after, Duration::from_millis(2));
+    assert_eq!(late.pause(after), Ok(Duration::ZERO));
+}
+
+#[tokio::test]
 async fn nobody_is_let_in_when_memory_is_spent() {
     let budget = Budget::new(1 << 20);
     let admission = Admission::new(8, Arc::clone(&budget));

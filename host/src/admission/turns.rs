@@ -1,6 +1,7 @@
 //! Who runs now, and who runs next: the turns of the host, and the slots of each mount.
 //!
-//! The rule is that whoever has least comes first. A quarter of all turns is a reserve: half of it for mounts that hold no
+//! The rule is that whoever has least comes first. Of those who have as little, every other turn is for the one that waits
+//! for longest since it came or had its last turn, and the rest are for the one whose calls are shortest. A quarter of all turns is a reserve: half of it for mounts that hold no
 //! turn, the other half for quick mounts as well, where quick is judged by what a mount did and by what it holds now. When
 //! nothing is free, a waiting mount without a turn gets one from the mount that holds most: its oldest call is recalled. In
 //! the same way a caller without a call in a mount gets a slot from the caller that has most there. What is recalled was
@@ -46,8 +47,10 @@ struct State {
     held: Box<[Option<Held>]>,
     /// Who waits, by mount.
     lines: HashMap<usize, Line>,
-    /// The number of the next grant, or of whoever waits next.
+    /// The number of the next grant, or of whoever waits next, or of the next turn that comes back.
     next: u64,
+    /// Whether the next turn is for the mount whose calls are shortest, of those that wait.
+    is_for_short: bool,
 }
 
 /// A turn as its place has it.
@@ -90,6 +93,8 @@ pub(super) struct Counts {
     pub(super) slots: AtomicUsize,
     /// The most slots.
     pub(super) most: AtomicUsize,
+    /// The number at which it gave its last turn back: what waits in it since before then waits since then.
+    last: AtomicU64,
 }
 
 fn get(count: &AtomicUsize) -> usize {
@@ -156,6 +161,7 @@ impl Turns {
                 held: (0..places).map(|_| None).collect(),
                 lines: HashMap::new(),
                 next: 1,
+                is_for_short: false,
             }),
         })
     }
@@ -254,24 +260,29 @@ impl Turns {
         if held.has_slot {
             change(&held.mount.counts.slots, -1);
         }
+        held.mount.counts.last.store(state.next, Ordering::Relaxed);
+        state.next += 1;
         state.free.push(place);
         Some(held)
     }
 
-    /// Gives what is free to those who wait: the mount first that has least, and of its callers the one that has least.
+    /// Gives what is free to those who wait: the mount first that has least, and of its callers the one that has least. A
+    /// mount that gave its turn back does not come first again because its calls have waited for long.
     fn dispatch(self: &Arc<Self>, state: &mut State, now: Instant) {
         while !state.lines.is_empty() {
-            let next = |line: &Line| {
-                let waiter = self.next_of(state, line)?;
-                let is_read = line.waiters.get(waiter)?.is_read;
-                self.may_take(state, &line.mount, is_read, now).then_some(waiter)
+            let is_for_short = state.is_for_short;
+            let rank = |(key, line): (&usize, &Line)| {
+                let at = self.next_of(state, line)?;
+                let is_read = line.waiters.get(at)?.is_read;
+                let (mount, first) = (&line.mount, line.waiters.front()?.number);
+                let since = first.max(mount.counts.last.load(Ordering::Relaxed));
+                let length = if is_for_short { mount.pace(is_read).held.average() } else { Duration::ZERO };
+                let may = self.may_take(state, mount, is_read, now);
+                may.then(|| ((get(&mount.counts.turns), length, since), *key, at))
             };
-            let first = |line: &Line| line.waiters.front().map_or(u64::MAX, |waiter| waiter.number);
-            let ready = state
-                .lines
-                .iter()
-                .filter_map(|(key, line)| Some((get(&line.mount.counts.turns), first(line), *key, next(line)?)));
-            let Some((_, _, key, at)) = ready.min() else { return };
+            let ready = state.lines.iter().filter_map(rank).min();
+            let Some((_, key, at)) = ready else { return };
+            state.is_for_short = !is_for_short;
             let Some(line) = state.lines.get_mut(&key) else { return };
             let (mount, waiter) = (Arc::clone(&line.mount), line.waiters.remove(at));
             if line.waiters.is_empty() {

@@ -209,7 +209,7 @@ mod tests {
                     for _ in 0..20 {
                         let turn = turn(&[&file]).unwrap();
                         let n: u32 = read(&file).unwrap().unwrap().parse().unwrap();
-                        replace(&turn, &file, &(n + 1).to_string(), 0o600).unwrap();
+                        replace(&turn, &file, (n + 1).to_string(), 0o600).unwrap();
                     }
                 });
             }

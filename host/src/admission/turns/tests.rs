@@ -95,6 +95,49 @@ async fn of_many_mounts_with_one_turn_each_the_slowest_gives_way_to_a_quick_one(
 }
 
 #[tokio::test]
+async fn whoever_gave_a_turn_back_does_not_come_before_whoever_came_later() {
+    let (turns, now) = (Turns::new(1), Instant::now());
+    let (sleeper, honest) = (mount(8), mount(8));
+    let held = turns.try_enter(&asks(&sleeper, 1), now).unwrap();
+    let (old, new) = (asks(&sleeper, 1), asks(&honest, 1));
+    let (mut first, mut second) = (pin!(turns.enter(&old)), pin!(turns.enter(&new)));
+    assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
+    drop(held);
+    assert!(poll(first.as_mut()).is_pending(), "its call waits for longest, but the mount had its turn");
+    assert!(poll(second.as_mut()).is_ready());
+}
+
+#[tokio::test]
+async fn every_other_turn_is_for_the_shortest_calls_and_the_rest_for_who_waits_for_longest() {
+    let (turns, now) = (Turns::new(1), Instant::now());
+    let mounts: Vec<_> = (0..6).map(|_| mount(8)).collect();
+    let (last, slow) = mounts.split_last().unwrap();
+    slow.iter().for_each(|mount| mount.pace(true).held.add(Duration::from_secs(60)));
+    let first = mount(8);
+    let mut held = turns.try_enter(&asks(&first, 1), now);
+    let all: Vec<_> = mounts.iter().map(|mount| asks(mount, 1)).collect();
+    let mut waits: Vec<_> = all.iter().map(|asks| Box::pin(turns.enter(asks))).collect();
+    assert!(waits.iter_mut().all(|wait| poll(wait.as_mut()).is_pending()));
+    let mut order = Vec::new();
+    while !waits.is_empty() {
+        drop(held.take());
+        let (at, turn) = (0..waits.len())
+            .find_map(|at| match poll(waits[at].as_mut()) {
+                Poll::Ready(turn) => Some((at, turn)),
+                Poll::Pending => None,
+            })
+            .unwrap();
+        drop(waits.remove(at));
+        let turn = turn.unwrap();
+        order.push(Arc::clone(&turns.lock().held[turn.place as usize].as_ref().unwrap().mount));
+        held = Some(turn);
+    }
+    assert!(Arc::ptr_eq(&order[0], &slow[0]), "who waits for longest");
+    assert!(Arc::ptr_eq(&order[1], last), "who is quick, although it came last");
+    assert!(Arc::ptr_eq(&order[2], &slow[1]));
+}
+
+#[tokio::test]
 async fn a_recall_is_told_to_the_call_that_holds_the_turn_and_to_none_after_it() {
     let (turns, now) = (Turns::new(1), Instant::now());
     let (sleeper, honest) = (mount(8), mount(8));
