@@ -117,7 +117,8 @@ impl Build {
                     && !self.versions.contains_key("wiggle")
             }
             "p3" => !self.has("wasmtime-wasi", "p3") && !self.has("wasmtime-wasi-http", "p3"),
-            "read-only" => self.said("FsPerms::ReadOnly") > 0 && self.said("FsPerms::ReadWrite") == 0,
+            // No directory is given to the library, whose functions are all replaced.
+            "read-only" => self.said("FsPerms::") == 0 && self.said(".preopened_dir(") == 0,
             "own-streams" => {
                 self.said("streams::add_to_linker::<_, Io>") == 1
                     && self.said("host_memory::link(") == 1

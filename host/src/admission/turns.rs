@@ -7,6 +7,7 @@
 //! the same way a caller without a call in a mount gets a slot from the caller that has most there. What is recalled was
 //! held for long: [`RIPE`] where its owner has others, [`RIPE_ALONE`] where it is the only one.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -232,7 +233,7 @@ impl Turns {
             let own = state.held.iter().flatten().filter(|held| Arc::ptr_eq(&held.mount, mount));
             own.into_iter().any(|held| now.saturating_duration_since(held.since) > QUICK)
         };
-        free > self.reserve / 2 && mount.pace(is_read).held.is_quick() && !holds_long()
+        free > self.reserve.div_ceil(2) && mount.pace(is_read).held.is_quick() && !holds_long()
     }
 
     fn grant(
@@ -327,8 +328,8 @@ impl Turns {
             if state.count(mount, *caller) > 0 || own().any(|held| held.is_recalled) {
                 return look;
             }
-            let ranked = own().map(|held| (state.count(mount, held.caller), age(held), held.number));
-            ranked.filter(|(count, age, _)| *count > 1 && *age >= RIPE).max().map(|(.., number)| number)
+            let ranked = own().map(|held| (state.count(mount, held.caller), age(held), Reverse(held.number)));
+            ranked.filter(|(count, age, _)| *count > 1 && *age >= RIPE).max().map(|(.., Reverse(number))| number)
         } else {
             let starving = state.lines.values().filter(|line| get(&line.mount.counts.turns) == 0).count();
             let recalled = state.held.iter().flatten().filter(|held| held.is_recalled).count();
@@ -338,10 +339,10 @@ impl Turns {
             let alone = RIPE_ALONE.max(mount.pace(*is_read).held.average().saturating_mul(BREVITY));
             let ranked = state.held.iter().flatten().filter(|held| !held.is_recalled).map(|held| {
                 let counts = &held.mount.counts;
-                (get(&counts.turns), age(held).max(held.mount.slowest()), age(held), held.number)
+                (get(&counts.turns), age(held).max(held.mount.slowest()), age(held), Reverse(held.number))
             });
             let is_ripe = |count: usize, age: Duration| age >= if count > 1 { RIPE } else { alone };
-            ranked.filter(|(count, _, age, _)| is_ripe(*count, *age)).max().map(|(.., number)| number)
+            ranked.filter(|(count, _, age, _)| is_ripe(*count, *age)).max().map(|(.., Reverse(number))| number)
         };
         let Some(chosen) = chosen else { return look };
         for (held, bell) in state.held.iter_mut().zip(&self.bells) {

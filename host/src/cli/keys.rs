@@ -179,6 +179,7 @@ mod tests {
     fn each_configuration_has_keys_of_its_own() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("a")).unwrap();
         let keys = |file: &str, plugins: &str| {
             let at = Where { config: Some(root.join(file)), ..Where::default() };
             let mut config =

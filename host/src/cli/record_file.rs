@@ -121,13 +121,15 @@ mod tests {
             writer.write_all(&line.as_bytes()[..4]).unwrap();
             writer.write_all(&line.as_bytes()[4..]).unwrap();
         }
-        let mut names: Vec<_> =
-            std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = std::fs::read_dir(folder(&state))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         assert_eq!(names, ["audit.1.jsonl", "audit.2.jsonl", "audit.3.jsonl", "audit.jsonl"]);
         let mut all = Vec::new();
         for name in &names {
-            let path = state.join(name);
+            let path = folder(&state).join(name);
             let meta = std::fs::metadata(&path).unwrap();
             assert_eq!(meta.permissions().mode() & 0o777, 0o600);
             assert!(meta.len() < 10_100, "{name}: {}", meta.len());
@@ -140,7 +142,8 @@ mod tests {
         for n in 0..6000 {
             writers[n % 3].write_all(b"{\"n\":1}\n").unwrap();
         }
-        let total: u64 = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+        let total: u64 =
+            std::fs::read_dir(folder(&state)).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
         assert!(total < 51_000, "{total}");
     }
 }

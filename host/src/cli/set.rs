@@ -169,7 +169,7 @@ mod tests {
             (
                 "mounts.m = { uri = 'm://' } # x\n",
                 "mounts.m.limits.fuel = 20",
-                "mounts.m = { uri = 'm://', limits = { fuel = 20 } } # x\n",
+                "mounts.m = { uri = 'm://' , limits = { fuel = 20 } } # x\n",
             ),
             ("[secrets]\n", "secrets.x = { env = \"X\" }", "[secrets]\nx = { env = \"X\" }\n"),
         ] {

@@ -343,7 +343,7 @@ fn a_directory_that_is_asked_for_first_is_withheld_until_someone_allows_it() {
     let shut = Consent { grant: "fs", what: "/shut".to_owned() };
     let (dirs, trail) = open(&[]);
     assert_eq!((dirs, trail.asks()), (vec!["/open".to_owned()], std::slice::from_ref(&shut)));
-    assert!(trail.first(Verdict::Denied).unwrap().cure.as_ref().unwrap().contains("[mounts.m]"));
+    assert!(trail.first(Verdict::Denied).unwrap().cure.as_ref().unwrap().contains("belljar grant m --fs /shut"));
     let (dirs, trail) = open(&[Consent { grant: "http", what: "/shut".to_owned() }, shut]);
     assert_eq!((dirs.len(), trail.asks().len(), trail.first(Verdict::Denied)), (2, 0, None));
 }
