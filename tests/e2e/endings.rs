@@ -37,7 +37,7 @@ fn nap_over_http(server: &Server, milliseconds: u32) -> JoinHandle<Result<Value,
 fn a_stop_lets_an_answer_finish_on_stdio() {
     let site = site();
     let mut client = site.stdio(Era::Modern);
-    let id = nap(&mut client, 700);
+    let id = nap(&mut client, 350);
     client.wire().process.terminate();
     assert!(client.wait(id).is_ok());
     assert_eq!(client.close().status.code(), Some(0));
@@ -48,7 +48,7 @@ fn a_stop_lets_an_answer_finish_on_stdio() {
 fn a_stop_lets_an_answer_finish_over_http() {
     let site = site();
     let server = site.http();
-    let napping = nap_over_http(&server, 700);
+    let napping = nap_over_http(&server, 450);
     server.process.terminate();
     assert!(napping.join().expect("a whole answer").is_ok());
     assert_eq!(server.stop().status.code(), Some(0));
