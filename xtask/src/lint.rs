@@ -62,12 +62,9 @@ const UNREACHABLE: [&str; 3] =
 fn advisories(shell: &Shell, report: &mut Report, program: &Path) {
     const STEP: &str = "advisories";
     const SKIPPED: &str = "NOT COMPARED with published advisories: github.com/rustsec/advisory-db cannot be reached from here. Run `cargo deny check advisories` where it can; docs/advisories.md has what was known of the engine, with its date";
-    let checked = (|| {
-        let mut deny = shell.program(program);
-        deny.args(["--color", "never", "check", "advisories"]).stdin(Stdio::null());
-        deny.output().context("cannot start cargo-deny")
-    })();
-    match checked {
+    let mut deny = shell.program(program);
+    deny.args(["--color", "never", "check", "advisories"]).stdin(Stdio::null());
+    match deny.output().context("cannot start cargo-deny") {
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             if !output.status.success() && UNREACHABLE.iter().any(|words| said.contains(words)) {

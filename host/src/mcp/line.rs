@@ -64,9 +64,9 @@ pub(super) fn reading(
     }
     let around = json(&ServerJsonRpcMessage::response(ServerResult::ReadResourceResult(result), id))?;
     let (head, tail) = apart(&around, CONTENTS)?;
-    let most = around.len() + contents.iter().map(|(_, body)| room(body)).sum::<usize>();
-    let mut counted = Counted::new(budget, most)?;
-    let mut out = Vec::with_capacity(most);
+    let least = around.len() + contents.iter().map(|(_, body)| room(body)).sum::<usize>();
+    let mut counted = Counted::new(budget, contents.iter().map(|(_, body)| body.len()).sum(), least)?;
+    let mut out = Vec::with_capacity(least);
     out.extend_from_slice(head);
     for (at, (given, body)) in contents.into_iter().enumerate() {
         if at > 0 {
@@ -85,13 +85,14 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(budget: &Arc<Budget>, bytes: usize) -> Result<Self, Unwritten> {
-        let mut counted = Self { held: (bytes > STEP).then(|| budget.hold(0)), bytes: 0 };
-        counted.has(bytes)?;
+    /// The answer needs so many bytes at the least, beside those of the contents that it is made of.
+    fn new(budget: &Arc<Budget>, contents: usize, least: usize) -> Result<Self, Unwritten> {
+        let mut counted = Self { held: (least > STEP).then(|| budget.hold(contents as u64)), bytes: 0 };
+        counted.has(least)?;
         Ok(counted)
     }
 
-    /// The answer has so many bytes now.
+    /// The answer has room for so many bytes now.
     fn has(&mut self, bytes: usize) -> Result<(), Unwritten> {
         let more = bytes.saturating_sub(self.bytes);
         if let Some(held) = self.held.as_mut().filter(|_| more > 0) {
@@ -121,7 +122,7 @@ fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body, counted: &mut Co
             while rest.len() > STEP {
                 let (now, later) = rest.split_at(rest.floor_char_boundary(STEP));
                 escape(out, now);
-                counted.has(out.len())?;
+                counted.has(out.capacity())?;
                 rest = later;
             }
             escape(out, rest);
@@ -228,13 +229,13 @@ mod tests {
             let body = Body::Text(body.to_owned());
             Reading { contents: vec![Contents { reference, mime_type: None, body, meta: Vec::new() }], fresh_for: None }
         };
-        let budget = Budget::new(3 << 20);
+        let budget = Budget::new(5 << 20);
         let say = |body: &str| reading(RequestId::Number(1), given(body), &mount, true, &budget);
         assert!(say(&"x".repeat(1 << 20)).is_ok());
         let why = say(&"\u{1}".repeat(1 << 20)).unwrap_err();
-        assert!(matches!(&why, Unwritten::NoMemory(why) if why.contains("of 3MiB")), "{why:?}");
-        assert!(say(&"x".repeat(4 << 20)).is_err());
-        let all = budget.hold(3 << 20);
+        assert!(matches!(&why, Unwritten::NoMemory(why) if why.contains("of 5MiB")), "{why:?}");
+        assert!(say(&"x".repeat(4 << 20)).is_err(), "it is there twice for a moment");
+        let all = budget.hold(5 << 20);
         assert!(say(&"\u{1}".repeat(1 << 10)).is_ok(), "a small answer is always there");
         drop(all);
         assert!(say(&"é".repeat(1 << 20)).is_ok(), "everything was given back");
