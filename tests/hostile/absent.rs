@@ -6,18 +6,18 @@ use crate::row::Row;
 const CLASSES: &[(&str, usize)] = &[
     ("CPU", 12),
     ("BLK", 12),
-    ("MEM", 21),
+    ("MEM", 23),
     ("FS", 23),
     ("NET", 22),
     ("SEC", 9),
-    ("CAT", 13),
+    ("CAT", 15),
     ("RES", 9),
     ("LIF", 17),
     ("MCP", 22),
     ("XPL", 12),
     ("ADV", 10),
-    ("INF", 8),
-    ("ASK", 4),
+    ("INF", 9),
+    ("ASK", 5),
     ("AUD", 1),
 ];
 
