@@ -1,7 +1,7 @@
 //! What fails again and again is asked less and less often: each failure in a row doubles the pause.
 //!
 //! By what was asked for, whatever that is: a key. One bad thing does not take the good ones with it. Used for operations
-//! of a mount ([`super::operations`]) and for the upstreams that its calls ask.
+//! of a mount (`admission::operations`) and for the upstreams that its calls ask.
 
 use std::collections::HashMap;
 use std::hash::Hash;

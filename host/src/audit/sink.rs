@@ -1,7 +1,7 @@
 //! Where records go: a bounded queue, and a thread of its own that writes.
 //!
 //! No thread that serves ever waits for the disk. While the queue is full and the writer gets on, a request waits for room
-//! before it begins ([`Sink::room`]), as a future. When the writer has written nothing for [`STALLED`], or fails, requests
+//! before it begins ([`Sink::room`]), as a future. When the writer has written nothing for a second, or fails, requests
 //! go on: what the queue cannot hold any more is lost, counted, and told in the log and in the record itself. What waits is
 //! written, from the very byte on that was not taken, as soon as the disk works again.
 
