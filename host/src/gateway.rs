@@ -26,6 +26,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use crate::admission::budget::Budget;
+use crate::admission::effort::MUCH;
 use crate::admission::{Admission, Who};
 use crate::audit::Sink;
 use crate::catalog::{Catalog, Mount, Snapshot, Unserved};
@@ -340,7 +341,7 @@ impl Gateway {
         let (answer, mut bill) = self.call_billed(caller, mount, &operation, None).await;
         match (answer?, &operation) {
             (Answer::Suggestions(given), Operation::Complete(asked)) => {
-                Ok(bill.charge(usize::MAX, || check::suggestions(given, asked, mount, &self.catalog.snapshot())))
+                Ok(bill.charge(MUCH, || check::suggestions(given, asked, mount, &self.catalog.snapshot())))
             }
             _ => Err(Answer::to_another()),
         }

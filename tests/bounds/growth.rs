@@ -63,6 +63,7 @@ const KINDS: &[(&str, usize, usize, &[&str])] = &[
     ("printed", 500, 4096, &[]),
     ("errors", 5000, 0, &["handles"]),
     ("list", 1, 500_000, &["handles"]),
+    ("text", 1, 7 << 20, &[]),
 ];
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::walk::Walk;
-use crate::admission::effort::Effort;
+use crate::admission::effort::measured;
 use crate::audit::{Record, Sink};
 use crate::catalog::Mount;
 
@@ -34,9 +34,7 @@ impl Bill {
 
     /// Does work on so many bytes of the answer, on this thread, and charges it.
     pub fn charge<T>(&mut self, bytes: usize, work: impl FnOnce() -> T) -> T {
-        let effort = Effort::begin(bytes);
-        let done = work();
-        let cost = effort.cost();
+        let (done, cost) = measured(bytes, work);
         self.add(cost);
         done
     }

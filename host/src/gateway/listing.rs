@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::walk::Walk;
 use super::{Gateway, check};
+use crate::admission::effort::MUCH;
 use crate::catalog::kept::Kept;
 use crate::catalog::listing::{Listed, Position, is_full, page_size};
 use crate::catalog::{Mount, Snapshot};
@@ -217,7 +218,7 @@ impl Gateway {
                 Ok((entries, next)) => {
                     let snapshot = self.catalog.snapshot();
                     let add = || kept.add((mount, &snapshot), &mut filling, entries, next);
-                    let wrong = bill.charge(usize::MAX, add);
+                    let wrong = bill.charge(MUCH, add);
                     // The record of the walk has this call in it from here on.
                     drop(bill);
                     if let Some(why) = wrong {

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::walk::Walk;
 use super::{Gateway, Listing, answers};
-use crate::admission::effort::Effort;
+use crate::admission::effort::measured;
 use crate::model::{Body, Caller, Guard, MountName, Reading, Resource, text};
 
 /// Entries that one search looks at.
@@ -285,9 +285,8 @@ impl Gateway {
     async fn look_into(&self, caller: &Caller, candidate: Candidate) -> Looked {
         let Ok((reading, mount)) = self.read(caller, &candidate.resource.reference).await else { return Looked::NotAt };
         // Its text is its mount's, and so is what it costs to look through it.
-        let effort = Effort::begin(answers::size(&reading));
-        let looked = candidate.look_into(&reading);
-        mount.gate.charge(effort.cost());
+        let (looked, cost) = measured(answers::size(&reading), || candidate.look_into(&reading));
+        mount.gate.charge(cost);
         looked
     }
 }

@@ -35,6 +35,19 @@ pub(super) fn escape(out: &mut Vec<u8>, text: &str) {
     }
 }
 
+/// The length of `text` as [`escape`] writes it.
+pub(super) fn escaped_len(text: &str) -> usize {
+    // What a byte takes beyond itself; a block's sum stays within a byte.
+    const PIECE: usize = 32;
+    let more = |byte: &u8| {
+        let is_short = matches!(byte, 0x08 | b'\t' | b'\n' | 0x0c | b'\r' | b'"' | b'\\');
+        u8::from(is_special(*byte)) + u8::from(*byte < 0x20 && !is_short) * 4
+    };
+    let (pieces, rest) = text.as_bytes().as_chunks::<PIECE>();
+    let in_pieces = pieces.iter().map(|piece| usize::from(piece.iter().map(more).sum::<u8>())).sum::<usize>();
+    text.len() + in_pieces + rest.iter().map(|byte| usize::from(more(byte))).sum::<usize>()
+}
+
 /// Whether a byte cannot stand in a string as it is (RFC 8259 7).
 const fn is_special(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
@@ -123,6 +136,7 @@ mod tests {
         let mut own = b"\"".to_vec();
         escape(&mut own, text);
         own.push(b'"');
+        assert_eq!(own.len(), escaped_len(text) + 2);
         assert!(own == serde_json::to_vec(text).unwrap(), "{:?}", text.chars().take(200).collect::<String>());
     }
 

@@ -9,9 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{RequestId, ResourceContents, ServerJsonRpcMessage, ServerResult};
 use serde::Serialize;
 
-use super::escape::escape;
+use super::escape::{escape, escaped_len};
 use super::wire;
-use crate::admission::budget::{Budget, Held};
+use crate::admission::budget::Budget;
 use crate::catalog::Mount;
 use crate::model::{Body, Reading};
 
@@ -27,8 +27,8 @@ const BLOB: &[u8] = b"\"blob\":\"\"";
 /// Bytes of a blob that are encoded together, and what they become: they stay near.
 const PART: usize = 3 << 10;
 
-/// Bytes of text that are escaped together before the memory for more is asked for.
-const STEP: usize = 256 << 10;
+/// Bytes of contents from which on an answer is counted in the budget, and measured before it is written.
+const LARGE: usize = 256 << 10;
 
 /// Why an answer was not written.
 #[derive(Debug)]
@@ -45,8 +45,9 @@ impl From<String> for Unwritten {
     }
 }
 
-/// The whole message that answers request `id` with `reading`, without a line break. `is_modern`: as [`wire::reading`]. What
-/// is large is counted in `budget` as it grows: six times what the provider gave, where every letter is escaped.
+/// The whole message that answers request `id` with `reading`, without a line break. `is_modern`: as [`wire::reading`].
+/// What is large is counted in `budget` before it is written: up to six times what the provider gave, where every letter is
+/// escaped.
 ///
 /// # Errors
 /// Says why it is not written.
@@ -64,45 +65,26 @@ pub(super) fn reading(
     }
     let around = json(&ServerJsonRpcMessage::response(ServerResult::ReadResourceResult(result), id))?;
     let (head, tail) = apart(&around, CONTENTS)?;
-    let least = around.len() + contents.iter().map(|(_, body)| room(body)).sum::<usize>();
-    let mut counted = Counted::new(budget, contents.iter().map(|(_, body)| body.len()).sum(), least)?;
-    let mut out = Vec::with_capacity(least);
+    let given = contents.iter().map(|(_, body)| body.len()).sum::<usize>();
+    let is_large = given > LARGE;
+    let size = around.len() + contents.iter().map(|(_, body)| room(body, is_large)).sum::<usize>();
+    // Until it is dropped: the contents and the answer are there at once.
+    let mut held = is_large.then(|| budget.hold(given as u64));
+    if let Some(held) = &mut held
+        && !held.try_add(size as u64)
+    {
+        return Err(Unwritten::NoMemory(held.explain()));
+    }
+    let mut out = Vec::with_capacity(size);
     out.extend_from_slice(head);
     for (at, (given, body)) in contents.into_iter().enumerate() {
         if at > 0 {
             out.push(b',');
         }
-        one(&mut out, &given, body, &mut counted)?;
+        one(&mut out, &given, body)?;
     }
     out.extend_from_slice(tail);
     Ok(out)
-}
-
-/// The memory of a large answer while it is written; of a small one, nothing.
-struct Counted {
-    held: Option<Held>,
-    bytes: usize,
-}
-
-impl Counted {
-    /// The answer needs so many bytes at the least, beside those of the contents that it is made of.
-    fn new(budget: &Arc<Budget>, contents: usize, least: usize) -> Result<Self, Unwritten> {
-        let mut counted = Self { held: (least > STEP).then(|| budget.hold(contents as u64)), bytes: 0 };
-        counted.has(least)?;
-        Ok(counted)
-    }
-
-    /// The answer has room for so many bytes now.
-    fn has(&mut self, bytes: usize) -> Result<(), Unwritten> {
-        let more = bytes.saturating_sub(self.bytes);
-        if let Some(held) = self.held.as_mut().filter(|_| more > 0) {
-            if !held.try_add(more as u64) {
-                return Err(Unwritten::NoMemory(held.explain()));
-            }
-            self.bytes = bytes;
-        }
-        Ok(())
-    }
 }
 
 /// Bytes of all bodies of a reading.
@@ -111,22 +93,13 @@ pub(super) fn bytes(reading: &Reading) -> usize {
 }
 
 /// Appends one piece of contents.
-fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body, counted: &mut Counted) -> Result<(), Unwritten> {
+fn one(out: &mut Vec<u8>, given: &ResourceContents, body: Body) -> Result<(), String> {
     let around = json(given)?;
     let hole = if matches!(body, Body::Text(_)) { TEXT } else { BLOB };
     let (head, tail) = apart(&around, hole)?;
     out.extend_from_slice(head);
     match &body {
-        Body::Text(text) => {
-            let mut rest = text.as_str();
-            while rest.len() > STEP {
-                let (now, later) = rest.split_at(rest.floor_char_boundary(STEP));
-                escape(out, now);
-                counted.has(out.capacity())?;
-                rest = later;
-            }
-            escape(out, rest);
-        }
+        Body::Text(text) => escape(out, text),
         Body::Blob(bytes) => encode(out, bytes)?,
     }
     out.extend_from_slice(tail);
@@ -144,11 +117,12 @@ fn encode(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Bytes that a piece of contents takes at the least; text with many escapes takes more.
-fn room(body: &Body) -> usize {
+/// Bytes that a piece of contents takes. `exactly`: the escapes of text are counted, not guessed.
+fn room(body: &Body, exactly: bool) -> usize {
     const AROUND: usize = 512;
     AROUND
         + match body {
+            Body::Text(text) if exactly => escaped_len(text),
             Body::Text(text) => text.len() + text.len() / 16,
             Body::Blob(bytes) => bytes.len().div_ceil(3) * 4,
         }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::runtime::{Handle, RuntimeFlavor};
+use crate::admission::effort::aside;
 
 /// How long a look may take: a disk that sleeps has to wake up.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -87,11 +87,7 @@ fn wait<T: Send + 'static>(
             Err(Stalled)
         }
     };
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        // Somebody else takes over what this thread would have polled.
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
-        _ => wait(),
-    }
+    aside(wait)
 }
 
 #[cfg(test)]
