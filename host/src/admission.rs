@@ -6,6 +6,7 @@ pub mod breaker;
 pub mod budget;
 pub mod callers;
 pub mod effort;
+pub mod freed;
 pub mod gates;
 mod operations;
 mod share;

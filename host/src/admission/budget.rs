@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::freed;
 use crate::model::Guard;
 use crate::model::error::show_bytes;
 
@@ -56,7 +57,7 @@ impl Budget {
     }
 }
 
-/// Bytes that are counted until this is dropped.
+/// Bytes of the host's own memory that are counted until this is dropped.
 pub struct Held {
     budget: Arc<Budget>,
     bytes: u64,
@@ -83,6 +84,7 @@ impl Held {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
         self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        freed::soon(bytes);
     }
 
     /// See [`Budget::explain`].
@@ -94,6 +96,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        freed::soon(self.bytes);
     }
 }
 
@@ -110,13 +113,14 @@ impl Part {
 
 /// The memory of one call, drawn from the budget as it grows.
 pub struct Allowance {
-    held: Held,
+    budget: Arc<Budget>,
     part: Arc<Part>,
+    bytes: u64,
 }
 
 impl Allowance {
     pub(super) fn new(budget: &Arc<Budget>, part: &Arc<Part>) -> Self {
-        Self { held: budget.hold(0), part: Arc::clone(part) }
+        Self { budget: Arc::clone(budget), part: Arc::clone(part), bytes: 0 }
     }
 
     /// One that is no mount's.
@@ -127,8 +131,8 @@ impl Allowance {
 
     /// Takes `bytes` more, or says that they are not there now.
     pub fn grow(&mut self, bytes: u64) -> bool {
-        let budget = &self.held.budget;
-        let is_small = self.held.bytes.saturating_add(bytes) <= ALWAYS;
+        let budget = &self.budget;
+        let is_small = self.bytes.saturating_add(bytes) <= ALWAYS;
         let is_let = is_small || !Guard::Budget.is_on();
         // What is refused is never counted, not even for a moment: others would be refused for it.
         let take = |used: &AtomicU64, cap: u64| {
@@ -142,33 +146,32 @@ impl Allowance {
             self.part.used.fetch_sub(bytes, Ordering::Relaxed);
             return false;
         }
-        self.held.bytes = self.held.bytes.saturating_add(bytes);
+        self.bytes = self.bytes.saturating_add(bytes);
         true
     }
 
     /// What it has taken.
     pub fn bytes(&self) -> u64 {
-        self.held.bytes
+        self.bytes
     }
 
     /// Gives `bytes` back.
     pub fn shrink(&mut self, bytes: u64) {
-        let bytes = bytes.min(self.held.bytes);
-        self.held.bytes -= bytes;
-        self.held.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
         self.part.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// See [`Budget::explain`].
     pub fn explain(&self) -> String {
-        self.held.budget.explain()
+        self.budget.explain()
     }
 }
 
 impl Drop for Allowance {
     fn drop(&mut self) {
-        // The whole's part goes with `held`.
-        self.part.used.fetch_sub(self.held.bytes, Ordering::Relaxed);
+        self.shrink(self.bytes);
     }
 }
 

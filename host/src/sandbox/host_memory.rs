@@ -10,6 +10,7 @@ mod handles;
 mod http;
 mod io;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -17,6 +18,7 @@ use wasmtime::component::{HasData, Linker, Resource};
 
 use super::state::State;
 use crate::admission::account::{Account, Charge};
+use crate::admission::freed;
 use crate::model::Guard;
 use crate::model::error::{Bound, Limit};
 
@@ -67,16 +69,19 @@ pub(super) struct HostMemory {
     /// Requests and answers that the guest is making.
     requests: u64,
     most_requests: u64,
+    /// Bytes that were ever charged.
+    all: Cell<u64>,
 }
 
 impl HostMemory {
     /// Nothing is kept yet; at most `most_requests` requests can be made at the same time.
     pub(super) fn new(account: Account, most_requests: u64) -> Self {
-        Self { account, entries: 0, bytes: HashMap::new(), given: 0, requests: 0, most_requests }
+        Self { account, entries: 0, bytes: HashMap::new(), given: 0, requests: 0, most_requests, all: Cell::new(0) }
     }
 
     fn take(&self, bytes: u64) -> Result<(), Refused> {
         let is_let = bytes == 0 || !Guard::HostMemory.is_on() || self.account.take(bytes);
+        self.all.set(self.all.get().saturating_add(bytes));
         if is_let { Ok(()) } else { Err(Refused) }
     }
 
@@ -155,6 +160,7 @@ impl HostMemory {
         if bytes == 0 || !Guard::HostMemory.is_on() {
             return Ok(None);
         }
+        self.all.set(self.all.get().saturating_add(bytes));
         self.account.charge(bytes).map(Some).ok_or(Refused)
     }
 
@@ -180,6 +186,12 @@ impl HostMemory {
     /// A request was sent or dropped.
     fn ends_request(&mut self) {
         self.requests = self.requests.saturating_sub(1);
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        freed::soon(self.all.get());
     }
 }
 
