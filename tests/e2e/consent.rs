@@ -50,11 +50,17 @@ fn text<'a>(report: &'a Report, uri: &str) -> &'a str {
     seen["contents"][0]["text"].as_str().unwrap_or_else(|| panic!("{uri}: {seen}"))
 }
 
-fn assert_denied(report: &Report, uri: &str) {
+/// What a client gets that cannot be asked: a code of its own (MCP 2026-07-28, "missing required client capability").
+const CANNOT_BE_ASKED: i64 = -32021;
+
+/// What it gets when the person said no.
+const DENIED: i64 = -32603;
+
+fn assert_denied(report: &Report, uri: &str, code: i64) {
     let error = &report.reads[uri]["error"];
-    assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32603), &json!("denied")), "{}", report.client);
+    assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(code), &json!("denied")), "{}", report.client);
     let hint = error["data"]["hint"].as_str().unwrap_or_else(|| panic!("no hint: {error}"));
-    assert!(hint.contains("[mounts.notes]"), "{hint}");
+    assert!(hint.contains("belljar grant notes --fs /"), "{hint}");
 }
 
 /// The answers on record.
@@ -66,7 +72,7 @@ fn answers(site: &Site) -> Vec<Value> {
 fn allowed_once() {
     each("true", Some(&["once"]), |report, site| {
         assert_eq!(text(report, PLAN), "the plan");
-        assert_denied(report, OTHER);
+        assert_denied(report, OTHER, DENIED);
         let [question] = report.questions.as_slice() else { panic!("one question: {:?}", report.questions) };
         let message = question["message"].as_str().unwrap();
         for part in ["\"notes\"", "sha256:", "the directory", "\"/\"", PLAN] {
@@ -92,8 +98,8 @@ fn always_allowed() {
 fn refused() {
     for refusal in ["deny", "decline", "cancel"] {
         each("true", Some(&[refusal]), |report, site| {
-            assert_denied(report, PLAN);
-            assert_denied(report, OTHER);
+            assert_denied(report, PLAN, DENIED);
+            assert_denied(report, OTHER, DENIED);
             assert_eq!(report.questions.len(), 1);
             assert_eq!(answers(site), [refusal]);
         });
@@ -103,8 +109,8 @@ fn refused() {
 #[test]
 fn nobody_to_ask() {
     each("true", None, |report, site| {
-        assert_denied(report, PLAN);
-        assert_denied(report, OTHER);
+        assert_denied(report, PLAN, CANNOT_BE_ASKED);
+        assert_denied(report, OTHER, CANNOT_BE_ASKED);
         assert_eq!((report.questions.len(), answers(site).len()), (0, 0));
     });
 }

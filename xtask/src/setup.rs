@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use crate::shell::{self, Shell};
+use crate::tools;
 
 /// The target that providers are built for.
 pub(crate) const WASM_TARGET: &str = "wasm32-wasip2";
@@ -52,11 +53,9 @@ pub(crate) fn deny(shell: &Shell) -> Result<Option<PathBuf>> {
     if shell::exists("cargo-deny") {
         return Ok(Some("cargo-deny".into()));
     }
-    let tools = shell.target.join("tools");
-    let program = tools.join("bin/cargo-deny");
+    let program = shell.target.join("tools/bin/cargo-deny");
     if !program.is_file() && shell.ci {
-        println!("installing {PINNED}");
-        shell::run(shell.cargo(["install", "--locked", "--quiet", "--root"]).arg(&tools).arg(PINNED))?;
+        tools::install(shell, PINNED, &[])?;
     }
     Ok(program.is_file().then_some(program))
 }

@@ -33,16 +33,21 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
         let is_there =
             program.is_file() && shell::capture(asked.arg("--version")).is_ok_and(|said| said.contains(version));
         if !is_there {
-            println!("installing {pinned}");
-            let mut cargo = shell.cargo(["install", "--locked", "--quiet", "--no-default-features", "--force"]);
-            cargo.args(["--features", features, "--root"]).arg(&tools).arg(pinned);
-            // They run for a second at a time; what counts is how soon they are there.
-            cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1").env("CARGO_PROFILE_RELEASE_LTO", "off");
-            cargo.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-            shell::run(&mut cargo)?;
+            install(shell, pinned, &["--no-default-features", "--features", features])?;
         }
     }
     Ok(())
+}
+
+/// Compiles a program of crates.io into the build directory.
+pub(crate) fn install(shell: &Shell, pinned: &str, options: &[&str]) -> Result<()> {
+    println!("installing {pinned}");
+    let mut cargo = shell.cargo(["install", "--locked", "--quiet", "--force"]);
+    cargo.args(options).arg("--root").arg(shell.target.join("tools")).arg(pinned);
+    // They run for a second at a time; what counts is how soon they are there.
+    cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1").env("CARGO_PROFILE_RELEASE_LTO", "off");
+    cargo.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+    shell::run(&mut cargo)
 }
 
 /// Whether they were installed.

@@ -56,7 +56,7 @@ pub fn stalling_below(dir: &Path) -> Vec<PathBuf> {
     mounts::stalling_below(dir)
 }
 
-const WITHHELD: &str = "a person allows it for each read: use a client that can be asked (MCP 2026-07-28, elicitation); to allow it for good, run: ";
+const WITHHELD: &str = "a person allows it for each read, in a client that can ask them (MCP 2026-07-28, elicitation); to allow it for good, run: ";
 
 impl Grant for Fs {
     const NAME: &'static str = "fs";

@@ -21,6 +21,12 @@ use crate::model::{Guard, text};
 /// The header that names a revision.
 const REVISION: &str = "mcp-protocol-version";
 
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
+
+/// The revision that is meant where none is named.
+const UNSAID: &str = "2025-03-26";
+
 /// Characters of a header that an error shows.
 const SHOWN: usize = 100;
 
@@ -131,10 +137,13 @@ impl Own {
 }
 
 /// Refuses a revision that rmcp speaks and belljar does not. What nobody speaks is refused by rmcp, with the id of the
-/// request.
+/// request. In a session, whose revision was agreed on, 2025-03-26 says what no header says (2025-11-25, "Protocol Version
+/// Header"), and clients send it so.
 #[expect(clippy::result_large_err, reason = "a refusal is a whole response; it is rare")]
 fn check_revision(headers: &HeaderMap) -> Result<(), Response<Body>> {
-    let Some(given) = headers.get(REVISION) else { return Ok(()) };
+    let Some(given) = headers.get(REVISION).filter(|given| *given != UNSAID || !headers.contains_key(SESSION)) else {
+        return Ok(());
+    };
     let own = identity::revisions();
     let is = |revision: &&ProtocolVersion| revision.as_str().as_bytes() == given.as_bytes();
     match ProtocolVersion::KNOWN_VERSIONS.iter().find(is) {
@@ -274,7 +283,9 @@ mod tests {
     #[test]
     fn a_revision_whose_servers_take_batches_is_not_spoken() {
         let host = ("Host", "127.0.0.1:8877");
-        assert_eq!(judged(8877, PATH, &[host, ("MCP-Protocol-Version", "2025-03-26")]), 400);
+        let older = ("MCP-Protocol-Version", "2025-03-26");
+        assert_eq!(judged(8877, PATH, &[host, older]), 400);
+        assert_eq!(judged(8877, PATH, &[host, older, ("Mcp-Session-Id", "x")]), 200, "its revision was agreed on");
         for spoken in ["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28", "nonsense"] {
             assert_eq!(judged(8877, PATH, &[host, ("MCP-Protocol-Version", spoken)]), 200, "{spoken}");
         }
