@@ -71,10 +71,12 @@ fn with_kind(kind: &str) -> Option<Value> {
 pub(super) fn cannot_ask(fault: Fault) -> ErrorData {
     let mut error = to_error(fault);
     error.code = ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY;
-    if let Some(Value::Object(data)) = &mut error.data {
-        data.insert("requiredCapabilities".to_owned(), serde_json::json!({ "elicitation": { "form": {} } }));
+    let Some(Value::Object(data)) = &mut error.data else { return error };
+    // Clients keep the message of such an error, and of its data only what the specification names.
+    if let Some(Value::String(hint)) = data.get("hint") {
+        error.message = format!("{}; {hint}", error.message).into();
     }
-    error.message = format!("{}; a person may be asked, and this client cannot do that", error.message).into();
+    data.insert("requiredCapabilities".to_owned(), serde_json::json!({ "elicitation": { "form": {} } }));
     error
 }
 
