@@ -33,18 +33,20 @@ enum Verdict {
     Method,
     Path,
     Query,
+    Override,
     Address,
     Own,
     Grant,
 }
 
-const VERDICTS: [(&str, Verdict); 9] = [
+const VERDICTS: [(&str, Verdict); 10] = [
     ("allow", Verdict::Allow),
     ("malformed", Verdict::Malformed),
     ("origin", Verdict::Origin),
     ("method", Verdict::Method),
     ("path", Verdict::Path),
     ("query", Verdict::Query),
+    ("override", Verdict::Override),
     ("address", Verdict::Address),
     ("own", Verdict::Own),
     ("grant", Verdict::Grant),
@@ -156,6 +158,7 @@ fn fitting(rule: &Rule, target: &Target, address: Option<IpAddr>) -> Verdict {
         Err(Unfit::Method) => Verdict::Method,
         Err(Unfit::Path) => Verdict::Path,
         Err(Unfit::Query) => Verdict::Query,
+        Err(Unfit::Override) => Verdict::Override,
         Err(Unfit::Credential) => panic!("no header was given"),
         Ok(()) if address.is_some_and(|address| !rule.reaches(address, &target.origin.host)) => Verdict::Address,
         Ok(()) if address.is_some_and(|address| is_own(address, target.origin.port)) && !rule.own_ports() => {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::expect::{Answer, Expect, bad_output, error_of, is_clean, limit, text, that};
-use crate::row::{Row, Stops, imp};
+use crate::row::{Row, Stops, Way, imp};
 
 /// What the imp says to steer a terminal, reorder what is read, or hide.
 const CONTROLS: &str = "visible\x1b[31m\x07\x00\u{9b}2J\r\n\u{202e}desrever\u{2066}\u{feff}\u{fe0f}\u{3164}\u{34f}\u{200d}\u{e0041}\u{e0042}\u{2028}end";
@@ -26,7 +26,16 @@ pub(crate) fn rows() -> Vec<Row> {
             .limits("memory = \"200MiB\"")
             .read("blob/100000000", limit("result"))
             .read("blob/1000000000", limit("memory"))
-            .slow_witness("100 MB are filled by one instruction, which nothing interrupts")
+            .slow_witness("one instruction fills 100 MB, which nothing interrupts, on the thread that reads this client's requests")
+            .stopped_by(&["result"]),
+        imp("RES-02", "the same on a connection of its own, while others read")
+            .way(Way::Http)
+            .limits("memory = \"200MiB\"")
+            .act(|scene| {
+                // The first call of a mount is taken for a quick one.
+                let saw = limit("result").judge(&scene.read("blob/100000000"), &scene.name(""));
+                saw.unwrap_or_else(|why| panic!("{why}"))
+            })
             .stopped_by(&["result"]),
         imp("RES-03", "an answer without contents, for a resource that there is not")
             .read("empty", bad_output())

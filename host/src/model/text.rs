@@ -83,6 +83,14 @@ fn joins(joiner: char, before: Option<char>, after: Option<char>) -> bool {
     joiner == '\u{200d}' && (is_picture(before) || is_tone(before)) && is_picture(after)
 }
 
+/// Characters behind a joiner that are looked through for the one that it joins.
+const NEAR: usize = 16;
+
+/// The space that is shown for a line break, a tab, or the blank of Braille, which looks like one.
+const fn blank(c: char) -> Option<char> {
+    if matches!(c, '\n' | '\r' | '\t' | '\u{2800}') { Some(' ') } else { None }
+}
+
 /// Each character of a text, and what is shown of it: itself, a space for a line break or a tab, or nothing.
 #[derive(Clone, Debug)]
 pub struct Shown<'t> {
@@ -99,9 +107,13 @@ pub fn shown(text: &str) -> Shown<'_> {
 }
 
 impl Shown<'_> {
-    /// The next character, unless it is a mark too many.
+    /// The next character that is shown and no joiner, if it is near.
     fn after(&self) -> Option<char> {
-        self.rest.clone().next().filter(|c| self.marks < MARKS || kind(*c) != Kind::Mark)
+        self.rest.clone().take(NEAR).map(|c| blank(c).unwrap_or(c)).find(|c| match kind(*c) {
+            Kind::Plain => true,
+            Kind::Mark => self.marks < MARKS,
+            Kind::Joiner | Kind::Hidden => false,
+        })
     }
 }
 
@@ -110,18 +122,13 @@ impl Iterator for Shown<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let c = self.rest.next()?;
-        let shows = match c {
-            '\n' | '\r' | '\t' => Some(' '),
-            // The blank of Braille, which looks like one.
-            '\u{2800}' => Some(' '),
-            _ => match kind(c) {
-                Kind::Plain => Some(c),
-                Kind::Mark if self.marks < MARKS => Some(c),
-                // What comes next decides; where that is not shown, neither is this.
-                Kind::Joiner if joins(c, self.before, self.after()) => Some(c),
-                Kind::Mark | Kind::Joiner | Kind::Hidden => None,
-            },
-        };
+        let shows = blank(c).or_else(|| match kind(c) {
+            Kind::Plain => Some(c),
+            Kind::Mark if self.marks < MARKS => Some(c),
+            // What is shown next decides; where nothing is, neither is this.
+            Kind::Joiner if joins(c, self.before, self.after()) => Some(c),
+            Kind::Mark | Kind::Joiner | Kind::Hidden => None,
+        });
         if let Some(c) = shows {
             self.marks = match kind(c) {
                 Kind::Mark => self.marks + 1,
@@ -283,6 +290,10 @@ mod tests {
             ("می\u{200c}\u{200c}\u{200c}خ", "می\u{200c}خ"),
             ("👩\u{200d}\u{200d}👧", "👩\u{200d}👧"),
             ("👩\u{200c}👧", "👩👧"),
+            // What comes behind it and is not shown, it does not join.
+            ("क्\u{200d}\u{ad}", "क्"),
+            ("क्\u{200d}\u{200d}", "क्"),
+            ("क्\u{200d}\u{ad}ष", "क्\u{200d}ष"),
         ] {
             assert_eq!(excerpt(given, 100), kept, "{given:?}");
             assert_eq!(excerpt(kept, 100), kept);

@@ -1,10 +1,11 @@
 //! The engine: how code is compiled and how instances are allocated. Every number has its reason here.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, OperatorCost, PoolingAllocationConfig, Strategy, WasmFeatures,
 };
@@ -116,6 +117,9 @@ pub(super) fn fingerprint(engine: &Engine) -> String {
 /// a client that asks every few milliseconds should not pay for it each time.
 const IDLE_TICKS: u32 = 64;
 
+/// Ticks between two looks at whether somebody waits for the network.
+const LOOK_TICKS: u32 = 4;
+
 /// A thread of its own that moves the epoch while calls run, and sleeps when none has for a while.
 pub(super) struct Ticker {
     shared: Arc<Shared>,
@@ -126,6 +130,18 @@ pub(super) struct Ticker {
 struct Shared {
     running: AtomicUsize,
     asleep: AtomicBool,
+    /// What runs the calls.
+    runtime: OnceLock<Handle>,
+}
+
+impl Shared {
+    /// Wakes a thread of the runtime. The one that waited for the network may run a call, and an instruction that fills
+    /// much memory holds it for as long as that takes; the others sleep until there is a task for them.
+    fn wake(&self) {
+        if let Some(runtime) = self.runtime.get() {
+            runtime.spawn(std::future::ready(()));
+        }
+    }
 }
 
 impl Ticker {
@@ -134,11 +150,15 @@ impl Ticker {
         let shared = Arc::new(Shared::default());
         let (weak, own) = (engine.weak(), Arc::clone(&shared));
         let handle = std::thread::Builder::new().name("epoch".to_owned()).spawn(move || {
-            let mut idle = 0;
+            let (mut idle, mut ticks) = (0, 0_u32);
             while let Some(engine) = weak.upgrade() {
                 engine.increment_epoch();
                 drop(engine);
                 idle = if own.running.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
+                ticks = ticks.wrapping_add(1);
+                if idle == 0 && ticks.is_multiple_of(LOOK_TICKS) {
+                    own.wake();
+                }
                 if idle < IDLE_TICKS {
                     std::thread::sleep(TICK);
                     continue;
@@ -159,6 +179,11 @@ impl Ticker {
     /// Keeps the epoch moving for as long as the value lives.
     pub(super) fn run(&self) -> Running {
         self.shared.running.fetch_add(1, Ordering::SeqCst);
+        if self.shared.runtime.get().is_none()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let _ = self.shared.runtime.set(runtime);
+        }
         if self.shared.asleep.swap(false, Ordering::SeqCst) {
             self.thread.unpark();
         }

@@ -19,6 +19,7 @@ pub(super) fn consent(bytes: &[u8]) {
     let kind = |n: u64| KINDS[usize::try_from(n).unwrap_or_default() % KINDS.len()].name;
     let ticket = Ticket {
         number,
+        loaded: number.rotate_left(16),
         at: number.rotate_left(32),
         mount: MountName::new(&mount).unwrap_or_else(|_| MountName::new("notes").unwrap()),
         digest: Digest::of(mount.as_bytes()),

@@ -1,7 +1,9 @@
 //! What a read answers: `gateway::check`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use belljar::catalog::Snapshot;
 use belljar::gateway::check;
 use belljar::model::{Body, Contents, ReadError, Reading, reference};
 
@@ -29,9 +31,10 @@ pub(super) fn reading(bytes: &[u8]) {
     }
     let given = Reading { contents, fresh_for: Some(Duration::from_millis(5)) };
     let own = mount("notes", "belljar://notes/");
+    let snapshot = Snapshot::new(vec![Arc::clone(&own)], Vec::new());
     let fits = |c: &Contents| oracle::is_lawful(&c.reference) && oracle::is_below(&asked, &c.reference);
     let expected = !given.contents.is_empty() && given.contents.iter().all(fits);
-    match check::reading(given.clone(), &asked, &own) {
+    match check::reading(given.clone(), &asked, &own, &snapshot) {
         Ok(passed) => {
             assert!(expected, "contents that are not below {asked:?} passed: {given:?}");
             assert_eq!(passed.contents.len(), given.contents.len());

@@ -61,7 +61,7 @@ pub(crate) fn resources(how: &str, cursor: Option<&str>) -> Result<Page> {
         "endless-unfit" => Page::new(["/absolute", "a/../b"].map(entry)).next_cursor((at + 1).to_string()),
         "endless-same" => Page::new(["count", "ok"].map(entry)).next_cursor((at + 1).to_string()),
         "trickle" => {
-            let new = (at % 10 == 0).then(|| entry(format!("n/{at}")));
+            let new = at.is_multiple_of(10).then(|| entry(format!("n/{at}")));
             Page::new(new).next_cursor((at + 1).to_string())
         }
         // Cursors that come round, after a few pages and after many; the entries are new each time.
