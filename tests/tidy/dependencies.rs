@@ -1,6 +1,8 @@
 //! Licences and sources of every crate that is built, by the list in `deny.toml`: enforced here too, because cargo-deny
 //! takes long to install and is not everywhere.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
 use belljar_tests::places;
@@ -79,12 +81,49 @@ fn every_dependency_is_licensed_and_comes_from_crates_io() {
     let allowed = deny["licenses"]["allow"].as_array().unwrap();
     let allowed: Vec<_> = allowed.iter().map(|license| license.as_str().unwrap()).collect();
 
+    none(violations(&packages(&[]), &allowed));
+}
+
+/// What cargo says.
+fn cargo(arguments: &[&str]) -> String {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(places::repository()).args(["metadata", "--format-version", "1", "--locked"]);
-    let output = cargo.output().unwrap();
+    let output = cargo.current_dir(places::repository()).args(arguments).arg("--locked").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    none(violations(metadata["packages"].as_array().unwrap(), &allowed));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn packages(options: &[&str]) -> Vec<Value> {
+    let metadata = cargo(&[&["metadata", "--format-version", "1"], options].concat());
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+/// Packages that are built apart from the host, and folders of such.
+const APART: [&str; 3] = ["plugins", "tests/guests", "sdk-guest/tree"];
+
+/// Each crate that these options of `cargo tree` select, with its features.
+fn features(options: &[&str]) -> BTreeMap<String, String> {
+    let tree = cargo(&[&["tree", "--prefix", "none", "--no-dedupe", "--format", "{p}|{f}"], options].concat());
+    tree.lines().filter_map(|line| line.split_once('|')).map(|(of, has)| (of.to_owned(), has.to_owned())).collect()
+}
+
+/// A crate that has one feature more for the tests is built twice, with all that depends on it: the engine, say.
+#[test]
+fn what_the_host_depends_on_is_built_once() {
+    let root = places::repository();
+    let is_apart = |package: &Value| {
+        let manifest = Path::new(package["manifest_path"].as_str().unwrap());
+        APART.iter().any(|folder| manifest.starts_with(root.join(folder)))
+    };
+    let all = packages(&["--no-deps"]);
+    let names: Vec<_> = all.iter().filter(|package| !is_apart(package)).map(|package| &package["name"]).collect();
+    let selected: Vec<_> = names.iter().flat_map(|name| ["--package", name.as_str().unwrap()]).collect();
+    let own = features(&["--package", "belljar", "--edges", "normal,build"]);
+    let tested = features(&[&["--edges", "normal,build,dev"], selected.as_slice()].concat());
+    assert!(own.len() > 100, "{own:?}");
+    none(own.iter().filter(|(of, has)| tested.get(*of) != Some(*has)).map(|(of, has)| {
+        format!("{of} has the features {has}, and for the tests {}: ask for them in host/Cargo.toml", tested[of])
+    }));
 }
 
 #[test]

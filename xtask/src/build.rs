@@ -15,6 +15,9 @@ use crate::tools;
 /// The folders of programs that become components, and where those go.
 const COMPONENTS: [(&str, &str); 2] = [("plugins", "plugins"), ("tests/guests", "guests")];
 
+/// What is built for components only, and tested with them.
+const THEIR_LIBRARIES: &str = "sdk-guest/tree";
+
 /// Builds everything.
 pub(crate) fn run(shell: &Shell) -> Result<()> {
     shell::run(&mut shell.cargo(["build", "--release", "--package", "belljar"]))?;
@@ -27,7 +30,7 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
 pub(crate) enum Part {
     /// The host, the SDK, the tests and this program.
     Host,
-    /// The providers and the guests of the tests.
+    /// The providers, the guests of the tests, and what only these are made of.
     Components,
 }
 
@@ -42,7 +45,8 @@ impl Part {
 
     /// The same, without those of the components that `left_out` names.
     pub(crate) fn packages_but(self, shell: &Shell, left_out: impl Fn(&Value) -> bool) -> Result<Vec<String>> {
-        let components = COMPONENTS.iter().flat_map(|(folder, _)| shell.packages_below(folder));
+        let folders = COMPONENTS.iter().map(|(folder, _)| *folder).chain([THEIR_LIBRARIES]);
+        let components = folders.flat_map(|folder| shell.packages_below(folder));
         let components = components.filter(|package| !left_out(package)).map(|package| text(&package["name"]));
         let (mut arguments, flag) = match self {
             Part::Host => (vec!["--workspace".to_owned()], "--exclude"),
