@@ -165,7 +165,7 @@ mod tests {
         let record = record();
         assert_eq!(
             servers(&record),
-            "| | belljar, us | FastMCP |\n|---|---|---|\n| HTTP, 1 KiB text | 110 (105 - 120) | 11.8x (10.0 - 20.0) |\n"
+            "| | belljar, us | FastMCP |\n|---|---|---|\n| HTTP, 1 KiB text | 110 (105 - 120) | 10.0x (10.0 - 20.0) |\n"
         );
         assert_eq!(
             group(&record, "one process"),

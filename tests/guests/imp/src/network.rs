@@ -30,8 +30,8 @@ pub(crate) fn reach(urls: &str) -> Result<String, Error> {
 
 /// Gets URLs, separated by spaces, whatever comes of each: tells what came of the last.
 pub(crate) fn flood(urls: &str) -> String {
-    let mut told = urls.split(' ').map(|url| get(url).unwrap_or_else(|error| format!("refused: {error:?}")));
-    told.next_back().unwrap_or_default()
+    let told = urls.split(' ').map(|url| get(url).unwrap_or_else(|error| format!("refused: {error:?}")));
+    told.fold(String::new(), |_, last| last)
 }
 
 fn get(url: &str) -> Result<String, Error> {
