@@ -113,6 +113,9 @@ static int started(char *program) {
     return error;
 }
 
+/* Whether this is the process that stays outside of the wall, by its verb: looked at before it raises its own. */
+static int is_outside = 0;
+
 static int tried(char *verb, char *what) {
     if (!strcmp(verb, "open")) return opened(what, O_RDONLY);
     if (!strcmp(verb, "write")) return opened(what, O_WRONLY | O_CREAT);
@@ -125,7 +128,7 @@ static int tried(char *verb, char *what) {
     if (!strcmp(verb, "lchown")) return lchown(what, getuid(), getgid()) == 0 ? 0 : errno;
     if (!strcmp(verb, "utime")) return utimensat(AT_FDCWD, what, NULL, 0) == 0 ? 0 : errno;
     if (!strcmp(verb, "xattr")) return setxattr(what, "user.belljar", "x", 1, 0) == 0 ? 0 : errno;
-    if (!strcmp(verb, "unxattr")) return removexattr(what, "user.was") == 0 ? 0 : errno;
+    if (!strcmp(verb, "unxattr")) return removexattr(what, is_outside ? "user.outside" : "user.probe") == 0 ? 0 : errno;
     if (!strcmp(verb, "knock")) return knock(what);
     if (!strcmp(verb, "round")) return round_about(what);
     if (!strcmp(verb, "hasty")) return hasty(what);
@@ -135,9 +138,6 @@ static int tried(char *verb, char *what) {
     if (!strcmp(verb, "signal")) return kill(atoi(what), 0) == 0 ? 0 : errno;
     return -1;
 }
-
-/* Whether this is the process that stays outside of the wall, by its verb: looked at before it raises its own. */
-static int is_outside = 0;
 
 __attribute__((constructor)) static void look(void) {
     char line[256] = {0};

@@ -10,7 +10,6 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use crate::shell::{self, Shell};
-use crate::tools;
 
 /// The target that providers are built for.
 pub(crate) const WASM_TARGET: &str = "wasm32-wasip2";
@@ -55,9 +54,20 @@ pub(crate) fn deny(shell: &Shell) -> Result<Option<PathBuf>> {
     }
     let program = shell.target.join("tools/bin/cargo-deny");
     if !program.is_file() && shell.ci {
-        tools::install(shell, PINNED, &[])?;
+        self::program(shell, PINNED, &[])?;
     }
     Ok(program.is_file().then_some(program))
+}
+
+/// Compiles a program of crates.io into the build directory.
+pub(crate) fn program(shell: &Shell, pinned: &str, options: &[&str]) -> Result<()> {
+    println!("installing {pinned}");
+    let mut cargo = shell.cargo(["install", "--locked", "--quiet", "--force"]);
+    cargo.args(options).arg("--root").arg(shell.target.join("tools")).arg(pinned);
+    // They run for a second at a time; what counts is how soon they are there.
+    cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1").env("CARGO_PROFILE_RELEASE_LTO", "off");
+    cargo.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+    shell::run(&mut cargo)
 }
 
 /// Why instructions cannot be counted here, if they cannot. Where valgrind is missing, CI installs it.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::setup::environment;
+use crate::setup;
 use crate::shell::{self, Shell};
 
 /// What is compiled from crates, with the features that are needed: each takes a minute or two.
@@ -25,7 +25,7 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
     }
     let tools = shell.target.join("tools");
     let pins = shell.root.join("xtask/tools/python.txt");
-    environment(&pins, &tools.join("python"), "componentize-py, Go and Zig")?;
+    setup::environment(&pins, &tools.join("python"), "componentize-py, Go and Zig")?;
     for (pinned, features) in CRATES {
         let (name, version) = pinned.split_once('@').context("a pin has a version")?;
         let program = tools.join("bin").join(name.trim_end_matches("-cli"));
@@ -33,21 +33,10 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
         let is_there =
             program.is_file() && shell::capture(asked.arg("--version")).is_ok_and(|said| said.contains(version));
         if !is_there {
-            install(shell, pinned, &["--no-default-features", "--features", features])?;
+            setup::program(shell, pinned, &["--no-default-features", "--features", features])?;
         }
     }
     Ok(())
-}
-
-/// Compiles a program of crates.io into the build directory.
-pub(crate) fn install(shell: &Shell, pinned: &str, options: &[&str]) -> Result<()> {
-    println!("installing {pinned}");
-    let mut cargo = shell.cargo(["install", "--locked", "--quiet", "--force"]);
-    cargo.args(options).arg("--root").arg(shell.target.join("tools")).arg(pinned);
-    // They run for a second at a time; what counts is how soon they are there.
-    cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1").env("CARGO_PROFILE_RELEASE_LTO", "off");
-    cargo.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-    shell::run(&mut cargo)
 }
 
 /// Whether they were installed.

@@ -58,6 +58,7 @@ pub(super) fn reading(
     is_modern: bool,
     budget: &Arc<Budget>,
 ) -> Result<Vec<u8>, Unwritten> {
+    let given = bytes(&reading);
     let (mut result, contents) = wire::apart(reading, mount, is_modern);
     if !is_modern {
         // As rmcp does: older peers do not know it.
@@ -65,7 +66,6 @@ pub(super) fn reading(
     }
     let around = json(&ServerJsonRpcMessage::response(ServerResult::ReadResourceResult(result), id))?;
     let (head, tail) = apart(&around, CONTENTS)?;
-    let given = contents.iter().map(|(_, body)| body.len()).sum::<usize>();
     let is_large = given > LARGE;
     let size = around.len() + contents.iter().map(|(_, body)| room(body, is_large)).sum::<usize>();
     // Until it is dropped: the contents and the answer are there at once.

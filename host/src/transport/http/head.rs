@@ -14,15 +14,12 @@ use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode, header};
 use rmcp::model::{ErrorData, ProtocolVersion};
 
-use super::{PATH, plain, refuse_with};
+use super::{PATH, plain, refuse_with, session};
 use crate::mcp::identity;
 use crate::model::{Guard, text};
 
 /// The header that names a revision.
-const REVISION: &str = "mcp-protocol-version";
-
-/// The header that names a session.
-const SESSION: &str = "mcp-session-id";
+pub(super) const REVISION: &str = "mcp-protocol-version";
 
 /// The revision that is meant where none is named.
 const UNSAID: &str = "2025-03-26";
@@ -141,7 +138,8 @@ impl Own {
 /// Header"), and clients send it so.
 #[expect(clippy::result_large_err, reason = "a refusal is a whole response; it is rare")]
 fn check_revision(headers: &HeaderMap) -> Result<(), Response<Body>> {
-    let Some(given) = headers.get(REVISION).filter(|given| *given != UNSAID || !headers.contains_key(SESSION)) else {
+    let Some(given) = headers.get(REVISION).filter(|given| *given != UNSAID || !headers.contains_key(session::HEADER))
+    else {
         return Ok(());
     };
     let own = identity::revisions();

@@ -9,7 +9,7 @@
 
 use http::header;
 
-use super::head::{Judged, only};
+use super::head::{self, Judged, only};
 use super::session;
 use crate::mcp::plain::{Plain, REVISION};
 
@@ -21,7 +21,7 @@ pub(super) fn plain(head: &Judged, body: &[u8]) -> Option<Plain> {
     let headers = &head.parts().headers;
     let is_ordinary = only(headers, header::CONTENT_TYPE.as_str()) == Some(b"application/json")
         && only(headers, header::ACCEPT.as_str()).is_some_and(|accepted| ACCEPTED.contains(&accepted))
-        && only(headers, "mcp-protocol-version") == Some(REVISION.as_str().as_bytes())
+        && only(headers, head::REVISION) == Some(REVISION.as_str().as_bytes())
         && !headers.contains_key(session::HEADER);
     let plain = Plain::read(is_ordinary.then_some(body)?).filter(Plain::is_whole)?;
     let (method, name) = plain.title();
