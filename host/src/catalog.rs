@@ -146,7 +146,7 @@ impl Snapshot {
     /// # Errors
     /// When that name, in any spelling, does not lead back to this very mount: whose it is.
     pub fn name_in(&self, mount: &Mount, reference: &str) -> Result<String, String> {
-        let uri = format!("{}{reference}", mount.base);
+        let uri = [mount.base.as_str(), reference].concat();
         if uri.len() > reference::MAX_URI {
             return Err(format!("the URI \"{}\" is longer than {} bytes", text::excerpt(&uri, 80), reference::MAX_URI));
         }

@@ -130,9 +130,10 @@ impl Handler {
     fn asked(&self, context: &RequestContext<RoleServer>) -> Asked {
         let client = context
             .client_info()
-            .map(|client| text::excerpt(&format!("{} {}", client.name, client.version), 120).into());
-        let knows_links = is_since(context, &ProtocolVersion::V_2025_06_18);
-        let is_modern = is_modern(context);
+            .map(|client| text::cleaned([client.name.as_str(), " ", &client.version].concat(), 120).into());
+        let version = context.protocol_version();
+        let is_since = |first: ProtocolVersion| version.as_ref().is_some_and(|version| version.as_str() >= first.as_str());
+        let (knows_links, is_modern) = (is_since(ProtocolVersion::V_2025_06_18), is_since(MODERN));
         // A session is one caller on all of its connections; who has none is the connection.
         let peer = exchange(context).filter(|_| is_modern).and_then(Exchange::peer).unwrap_or(self.session.id());
         Asked { caller: Caller { transport: self.transport, client, peer }, is_modern, knows_links }
@@ -184,14 +185,12 @@ fn leave(context: &RequestContext<RoleServer>, bill: Bill) {
     }
 }
 
-/// Whether a request is of this revision or a later one.
-fn is_since(context: &RequestContext<RoleServer>, first: &ProtocolVersion) -> bool {
-    context.protocol_version().is_some_and(|version| version.as_str() >= first.as_str())
-}
+/// The first revision of the era in which each request stands for itself.
+const MODERN: ProtocolVersion = ProtocolVersion::V_2026_07_28;
 
-/// Whether a request is of the era in which each stands for itself.
+/// Whether a request is of that era.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
-    is_since(context, &ProtocolVersion::V_2026_07_28)
+    context.protocol_version().is_some_and(|version| version.as_str() >= MODERN.as_str())
 }
 
 impl Handler {

@@ -191,6 +191,8 @@ fn grants_are_given_and_taken_while_it_serves() {
     let words = run(&["revoke", "imp", "--env", "WORD", "--yes"]);
     assert!(words.contains(&told), "{words}");
     assert_eq!(read(&mut client, uri), without);
+    let words = run(&["set", "mounts.imp.limits.fuel = 123456789", "--yes"]);
+    assert!(words.contains(&format!("Saved. The running server (pid {pid}) has read it")), "{words}");
     client.close();
     let words = run(&["grant", "imp", "--env", "WORD=third", "--yes"]);
     assert!(words.contains("\nSaved.\n"), "nobody serves it: {words}");

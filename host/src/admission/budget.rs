@@ -21,6 +21,7 @@ pub struct Budget {
 impl Budget {
     /// A budget of `cap` bytes.
     pub fn new(cap: u64) -> Arc<Self> {
+        freed::begin();
         Arc::new(Self { cap, used: AtomicU64::new(0) })
     }
 

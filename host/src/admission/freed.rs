@@ -34,6 +34,11 @@ static GIVER: LazyLock<Option<Thread>> = LazyLock::new(|| {
     giver.ok().map(|giver| giver.thread().clone())
 });
 
+/// Starts what gives back: a thread that begins later would be one more than there were.
+pub fn begin() {
+    LazyLock::force(&GIVER);
+}
+
 /// Notes that so many bytes are about to be freed.
 pub fn soon(bytes: u64) {
     let before = FREED.fetch_add(bytes, Ordering::Relaxed);

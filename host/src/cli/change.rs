@@ -116,7 +116,7 @@ impl Change {
     }
 
     /// What is so now that it was written: whether a server that runs has taken it over for `mount`.
-    pub(super) fn told(&self, mount: &MountName) -> String {
+    pub(super) fn told(&self, mount: Option<&MountName>) -> String {
         serving::told(&self.new.state, &self.path, Changed::Text(&self.after), mount)
     }
 

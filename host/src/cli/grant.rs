@@ -55,7 +55,7 @@ pub(super) fn run(at: &Where, mount: &str, gifts: &[(&'static Kind, Gift)], yes:
         pins::write(&turn, &change.new, &lock)?;
         change.write(&turn)?;
         drop(turn);
-        super::say(yes.json, &change.told(&mount))?;
+        super::say(yes.json, &change.told(Some(&mount)))?;
         return told(yes, &change, &candidate, true);
     }
 }

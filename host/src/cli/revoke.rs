@@ -63,7 +63,7 @@ pub(super) fn run(
             }
         }
         drop(turn);
-        super::say(yes.json, &change.told(&mount))?;
+        super::say(yes.json, &change.told(Some(&mount)))?;
         super::say(yes.json, change.still_open())?;
         if yes.json {
             super::print_json(&json!({

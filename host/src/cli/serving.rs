@@ -137,8 +137,9 @@ pub(super) enum Changed<'a> {
     Lock(&'a str),
 }
 
-/// Waits until whoever serves `configuration` has taken over what was changed for `mount`, and says what is so.
-pub(super) fn told(state: &Path, configuration: &Path, changed: Changed<'_>, mount: &MountName) -> String {
+/// Waits until whoever serves `configuration` has taken over what was changed, for `mount` where it is of one, and says what
+/// is so.
+pub(super) fn told(state: &Path, configuration: &Path, changed: Changed<'_>, mount: Option<&MountName>) -> String {
     let wanted = match changed {
         Changed::Text(text) | Changed::Lock(text) => digest(Some(text)),
     };
@@ -156,7 +157,7 @@ pub(super) fn told(state: &Path, configuration: &Path, changed: Changed<'_>, mou
     let mut out = "Saved.".to_owned();
     for said in &all {
         let pid = said.pid;
-        let own = said.mounts.iter().find(|(name, _)| name == mount.as_str());
+        let own = said.mounts.iter().find(|(name, _)| mount.is_some_and(|mount| name == mount.as_str()));
         let _ = match (&said.refused, own) {
             _ if !said.follows && !has(said) => write!(
                 out,
@@ -173,6 +174,10 @@ pub(super) fn told(state: &Path, configuration: &Path, changed: Changed<'_>, mou
             (_, Some((_, why))) => {
                 write!(out, " The running server (pid {pid}) does not use it: {}", text::excerpt(why, 500))
             }
+            _ if mount.is_none() => write!(
+                out,
+                " The running server (pid {pid}) has read it; its log says what of it takes a restart."
+            ),
             _ => write!(out, " The running server (pid {pid}) uses it from the next call on."),
         };
     }
@@ -199,7 +204,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let (state, file) = (temp.path().join("state"), temp.path().join("belljar.toml"));
         let mount = MountName::new("m").unwrap();
-        let told = |text: &str| told(&state, &file, Changed::Text(text), &mount);
+        let told = |text: &str| told(&state, &file, Changed::Text(text), Some(&mount));
         assert_eq!(told("a"), "Saved.\n");
         let said = Said { configuration: file.clone(), text: digest(Some("a")), follows: true, ..Said::default() };
         let mut note = Note::begin(&state, said).unwrap();

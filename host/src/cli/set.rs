@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
+use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
 
 use super::change::{self, Change};
 use super::{Failure, Where, Yes};
@@ -38,7 +38,8 @@ pub(super) fn run(at: &Where, lines: &[String], yes: Yes) -> Result<ExitCode, Fa
             super::say(yes.json, "the configuration changed meanwhile; once more\n")?;
             continue;
         }
-        super::say(yes.json, "written; a belljar that runs takes it over, or says in its log what takes a restart\n")?;
+        drop(turn);
+        super::say(yes.json, &change.told(None))?;
         return told(yes, &change, true);
     }
 }
@@ -119,20 +120,17 @@ fn put(document: &mut DocumentMut, path: &[String], value: &Value) -> Result<(),
 /// The table of that name, made where there is none, in the way in which `item` is written.
 fn below<'i>(item: &'i mut Item, name: &str, is_last: bool, is_first: bool) -> Option<&'i mut Item> {
     let (is_inline, is_dotted) = (item.is_inline_table(), item.as_table().is_some_and(Table::is_dotted));
-    let table: &mut dyn TableLike = item.as_table_like_mut()?;
-    if !table.contains_key(name) {
-        let new = if is_inline {
-            Item::Value(Value::InlineTable(InlineTable::new()))
-        } else {
-            let mut new = Table::new();
-            new.set_implicit(!is_last && !is_dotted);
-            new.set_dotted(is_dotted);
-            new.decor_mut().set_prefix(if is_first { "" } else { "\n" });
-            Item::Table(new)
-        };
-        table.insert(name, new);
+    let is_there = item.as_table_like()?.contains_key(name);
+    if !is_there && is_inline {
+        edit::put(item, name, InlineTable::new().into())?;
+    } else if !is_there {
+        let mut new = Table::new();
+        new.set_implicit(!is_last && !is_dotted);
+        new.set_dotted(is_dotted);
+        new.decor_mut().set_prefix(if is_first { "" } else { "\n" });
+        item.as_table_like_mut()?.insert(name, Item::Table(new));
     }
-    table.get_mut(name).filter(|inner| inner.is_table_like())
+    item.as_table_like_mut()?.get_mut(name).filter(|inner| inner.is_table_like())
 }
 
 #[cfg(test)]
@@ -169,7 +167,7 @@ mod tests {
             (
                 "mounts.m = { uri = 'm://' } # x\n",
                 "mounts.m.limits.fuel = 20",
-                "mounts.m = { uri = 'm://' , limits = { fuel = 20 } } # x\n",
+                "mounts.m = { uri = 'm://', limits = { fuel = 20 } } # x\n",
             ),
             ("[secrets]\n", "secrets.x = { env = \"X\" }", "[secrets]\nx = { env = \"X\" }\n"),
         ] {

@@ -49,7 +49,7 @@ pub(super) fn run(at: &Where, mounts: &[String], yes: Yes) -> Result<ExitCode, F
     pins::write(&turn, &config, &lock)?;
     drop(turn);
     for Candidate { name, digest, .. } in &pending {
-        let changed = serving::told(&config.state, &path, Changed::Lock(&lock.to_text()), name);
+        let changed = serving::told(&config.state, &path, Changed::Lock(&lock.to_text()), Some(name));
         super::say(yes.json, &format!("\"{name}\" is trusted as {digest}. {changed}"))?;
     }
     told(yes, &pending)
