@@ -114,7 +114,8 @@ pub(crate) fn page(measured: &Measured, picture: &str, asked: &Asked) -> String 
          it had to be, byte by byte; a fifth of the reads were hostile, and each of those had to end with its own error.\n\
          Meanwhile {cancels} endless calls were withdrawn over stdio, and {disconnects} clients went away over HTTP. Memory,\n\
          descriptors and threads are of the two server processes, one on stdio and one on HTTP, seen in /proc half a second\n\
-         after each tenth.\n\n![memory, descriptors, threads, latency]({picture})\n\n{HEAD}\n",
+         after each tenth. \"slots\" is the part of the memory that guests run in: a slot that was used once keeps up to\n\
+         2 MiB, so that the next call needs no page fault. How many were in use at once goes by chance; there are 32.\n\n![memory, descriptors, threads, latency]({picture})\n\n{HEAD}\n",
         measured.took.as_secs()
     );
     for (at, tenth) in measured.tenths.iter().enumerate() {

@@ -77,6 +77,32 @@ impl Process {
         self.status_field("VmRSS:")
     }
 
+    /// Bytes of memory that it holds in ranges of 4 GiB and more without a file: those are the slots in which guests run, each
+    /// with address space for the largest memory that there can be.
+    pub fn slots(&self) -> u64 {
+        const LARGE: u64 = 4 << 30;
+        let maps = fs::read_to_string(format!("/proc/{}/smaps", self.id())).expect("the process runs");
+        // What is side by side was one range, and each of its parts has protections of its own.
+        let (mut all, mut range, mut end) = (0, (0, 0), 0);
+        let settle = |(length, resident): (u64, u64)| if length >= LARGE { resident } else { 0 };
+        for line in maps.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let bounds = words.first().and_then(|word| word.split_once('-'));
+            let hex = |digits: &str| u64::from_str_radix(digits, 16).ok();
+            if let Some((from, to)) = bounds.and_then(|(from, to)| Some((hex(from)?, hex(to)?))) {
+                let has_file = words.len() > 5;
+                if from != end || has_file {
+                    all += settle(std::mem::take(&mut range));
+                }
+                range.0 += if has_file { 0 } else { to - from };
+                end = if has_file { 0 } else { to };
+            } else if let ["Rss:", kib, ..] = words[..] {
+                range.1 += if end == 0 { 0 } else { kib.parse::<u64>().expect("a number") * 1024 };
+            }
+        }
+        all + settle(range)
+    }
+
     /// The most memory it ever held (resident).
     pub fn peak_memory(&self) -> u64 {
         self.status_field("VmHWM:")
