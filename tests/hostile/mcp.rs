@@ -604,7 +604,8 @@ fn deaf(scene: &Scene<'_>) -> String {
         let now = memory();
         still = if now <= last + 2 && now > 100 { still + 1 } else { 0 };
         last = last.max(now);
-        assert!(now < 700, "{now} MiB are held for a client that does not read");
+        // What may wait, what eight calls hold, and what is being written; the memory of all calls would be more.
+        assert!(now < 400, "{now} MiB are held for a client that does not read");
     }
     drop(stdin);
     let left = Instant::now();
