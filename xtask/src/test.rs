@@ -62,8 +62,8 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
         report.noted_step("a provider in each language", || languages::run(shell));
         report.noted_step("tests of other projects", || build::test_projects(shell));
     }
-    report.noted_step("tests of components", || tests(shell, Part::Components, ""));
-    report.noted_step("tests", || tests(shell, Part::Host, &skipped.join(",")));
+    report.noted_step("tests of components", || tests(shell, Part::Components, "unit", ""));
+    report.noted_step("tests", || tests(shell, Part::Host, "release", &skipped.join(",")));
     for missing in &missing {
         report.skip(missing.family, &missing.reason);
     }
@@ -72,8 +72,8 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
 
 /// Unit and documentation tests of every crate of a part, and every test binary. Components are tested as programs of
 /// this machine here; what they do in a sandbox is for the host's tests.
-fn tests(shell: &Shell, part: Part, skipped: &str) -> Result<String> {
-    let mut cargo = shell.cargo(["test", "--release", "--no-fail-fast"]);
+fn tests(shell: &Shell, part: Part, profile: &str, skipped: &str) -> Result<String> {
+    let mut cargo = shell.cargo(["test", "--profile", profile, "--no-fail-fast"]);
     cargo.args(part.packages(shell)?);
     cargo.env("BELLJAR_TEST_TARGET", &shell.target).env("BELLJAR_SKIP", skipped).stdout(Stdio::piped());
     let mut child = cargo.spawn().context("cannot start cargo")?;
