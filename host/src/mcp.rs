@@ -132,7 +132,8 @@ impl Handler {
             .client_info()
             .map(|client| text::cleaned([client.name.as_str(), " ", &client.version].concat(), 120).into());
         let version = context.protocol_version();
-        let is_since = |first: ProtocolVersion| version.as_ref().is_some_and(|version| version.as_str() >= first.as_str());
+        let is_since =
+            |first: ProtocolVersion| version.as_ref().is_some_and(|version| version.as_str() >= first.as_str());
         let (knows_links, is_modern) = (is_since(ProtocolVersion::V_2025_06_18), is_since(MODERN));
         // A session is one caller on all of its connections; who has none is the connection.
         let peer = exchange(context).filter(|_| is_modern).and_then(Exchange::peer).unwrap_or(self.session.id());

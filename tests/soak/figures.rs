@@ -32,7 +32,12 @@ pub(crate) struct Sample {
 
 impl Sample {
     pub(crate) fn of(process: &Process) -> Self {
-        Self { memory: process.memory(), slots: process.slots(), descriptors: process.files(), threads: process.threads() }
+        Self {
+            memory: process.memory(),
+            slots: process.slots(),
+            descriptors: process.files(),
+            threads: process.threads(),
+        }
     }
 }
 

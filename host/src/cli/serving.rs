@@ -174,10 +174,9 @@ pub(super) fn told(state: &Path, configuration: &Path, changed: Changed<'_>, mou
             (_, Some((_, why))) => {
                 write!(out, " The running server (pid {pid}) does not use it: {}", text::excerpt(why, 500))
             }
-            _ if mount.is_none() => write!(
-                out,
-                " The running server (pid {pid}) has read it; its log says what of it takes a restart."
-            ),
+            _ if mount.is_none() => {
+                write!(out, " The running server (pid {pid}) has read it; its log says what of it takes a restart.")
+            }
             _ => write!(out, " The running server (pid {pid}) uses it from the next call on."),
         };
     }
