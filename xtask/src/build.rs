@@ -35,6 +35,9 @@ pub(crate) enum Part {
 }
 
 impl Part {
+    /// Both.
+    pub(crate) const ALL: [Part; 2] = [Part::Host, Part::Components];
+
     /// The arguments that select its packages.
     pub(crate) fn packages(self, shell: &Shell) -> Result<Vec<String>> {
         self.packages_but(shell, |_| false)

@@ -1,7 +1,7 @@
 //! Formatting, clippy and documentation, each without a warning.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context as _, Result, bail};
 
@@ -18,29 +18,27 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
     report.finish()
 }
 
-/// A warning of rustdoc is an error.
-const DOC_FLAGS: &str = "--deny warnings";
-
 /// Runs all of them into `report`.
 pub(crate) fn steps(shell: &Shell, report: &mut Report) {
     report.step("rustfmt", || shell::run(&mut shell.cargo(["fmt", "--all", "--", "--check", "--files-with-diff"])));
-    // The release profile everywhere, and components for their own target only: what clippy has checked of the dependencies,
-    // rustdoc need not check again.
+    // The release profile everywhere: what clippy has checked of the dependencies, rustdoc need not check again.
     report.step("clippy", || {
-        let mut clippy = shell.cargo(["clippy", "--release", "--all-targets", "--quiet"]);
-        shell::run(clippy.args(Part::Host.packages(shell)?).args(["--", "--deny", "warnings"]))
+        Part::ALL.iter().try_for_each(|part| {
+            let mut clippy = shell.cargo(["clippy", "--release", "--all-targets", "--quiet"]);
+            shell::run(clippy.args(part.packages(shell)?).args(["--", "--deny", "warnings"]))
+        })
     });
     report.step("clippy, as components", || {
-        let mut clippy = shell.cargo(["clippy", "--release", "--all-targets", "--target", WASM_TARGET, "--quiet"]);
-        let packages = components(shell, &mut clippy)?;
+        let mut clippy = shell.cargo(["clippy", "--release", "--target", WASM_TARGET, "--quiet"]);
+        let has_c = tools::give_c_compiler(shell, &mut clippy)?;
+        let packages = Part::Components.packages_but(shell, |package| build::needs_c(package) && !has_c)?;
         shell::run(clippy.args(packages).args(["--", "--deny", "warnings"]))
     });
     report.step("rustdoc", || {
-        let mut host = shell.cargo(["doc", "--release", "--no-deps", "--quiet"]);
-        shell::run(host.args(Part::Host.packages(shell)?).env("RUSTDOCFLAGS", DOC_FLAGS))?;
-        let mut others = shell.cargo(["doc", "--release", "--no-deps", "--target", WASM_TARGET, "--quiet"]);
-        let packages = components(shell, &mut others)?;
-        shell::run(others.args(packages).env("RUSTDOCFLAGS", DOC_FLAGS))
+        Part::ALL.iter().try_for_each(|part| {
+            let mut doc = shell.cargo(["doc", "--release", "--no-deps", "--quiet"]);
+            shell::run(doc.args(part.packages(shell)?).env("RUSTDOCFLAGS", "--deny warnings"))
+        })
     });
     match setup::deny(shell) {
         Ok(Some(program)) => {
@@ -53,12 +51,6 @@ pub(crate) fn steps(shell: &Shell, report: &mut Report) {
         Ok(None) => report.skip("cargo deny", "not installed: `cargo install --locked cargo-deny`; CI does"),
         Err(error) => report.step("cargo deny", || Err(error)),
     }
-}
-
-/// The components that `command` can look at here: where there is no C compiler for them, those without C.
-fn components(shell: &Shell, command: &mut Command) -> Result<Vec<String>> {
-    let has_c = tools::give_c_compiler(shell, command)?;
-    Part::Components.packages_but(shell, |package| build::needs_c(package) && !has_c)
 }
 
 /// What cargo-deny says where it cannot get the database. Anything else that fails is a finding.
