@@ -136,3 +136,35 @@ fn a_long_compilation_holds_up_nothing_else() {
     let log = client.close().stderr;
     assert!(log.contains("that is done once") && log.contains("compiled in"), "{log}");
 }
+
+/// A compiler lives as long as belljar waits for it, whatever becomes of the threads that serve: long answers hand the other
+/// work of their thread over, and a thread that has nothing to do ends after a second. So a thread of its own starts it.
+#[test]
+fn long_answers_end_no_compiler() {
+    let mut site = bare();
+    let place = site.path("shared");
+    site.share(&place);
+    site.mount_as("guest_sized", "sized.wasm");
+    assert!(site.run(&["check", "--compile"]).status.success());
+    let mut client = site.stdio(Era::Older);
+    client.request("resources/list", json!({})).unwrap();
+    site.mount_as("guest_imp", "imp.wasm");
+    let host = client.wire().process.id();
+    let compiler = hold_up(host);
+    let threads = || {
+        let all = fs::read_dir(format!("/proc/{host}/task")).unwrap();
+        let names = all.map(|task| fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default());
+        names.filter(|name| name.trim() == "compiler").count()
+    };
+    for _ in 0..4 {
+        (0..20).for_each(|_| drop(client.read("belljar://sized/text/1000000").unwrap()));
+        std::thread::sleep(Duration::from_millis(1500));
+    }
+    assert_eq!(threads(), 1, "what started it is there for as long as it runs");
+    rustix::process::kill_process(compiler, rustix::process::Signal::CONT).unwrap();
+    assert!(client.told(Duration::from_secs(60)).is_some(), "the list has changed");
+    let now = client.request("resources/list", json!({})).unwrap();
+    assert!(now["_meta"]["dev.belljar/notices"].is_null(), "{now:#}");
+    let log = client.close().stderr;
+    assert!(log.contains("compiled in") && !log.contains("compiling it takes"), "{log}");
+}

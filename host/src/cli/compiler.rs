@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::pin::Pin;
 use std::process::{ExitCode, ExitStatus, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -72,7 +72,8 @@ async fn parent(wasm: Arc<[u8]>) -> Result<Result<Vec<u8>, NotCompiled>, String>
     if !Guard::Compiler.is_on() {
         command.env("BELLJAR_UNGUARDED", Guard::Compiler.name());
     }
-    let mut child = command.spawn().map_err(|error| format!("cannot start the compiler process: {error}"))?;
+    let started = start(command).await.map_err(|error| format!("cannot start the compiler process: {error}"))?;
+    let (mut child, _starter) = started;
     let (Some(mut input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
         return Err("the compiler process has no pipes".to_owned());
@@ -97,6 +98,22 @@ async fn parent(wasm: Arc<[u8]>) -> Result<Result<Vec<u8>, NotCompiled>, String>
         return Ok(Err(NotCompiled::always(format!("its compiled code is larger than {}", show_bytes(CODE)))));
     }
     Ok(if status.success() { Ok(code) } else { Err(why(status, &message)) })
+}
+
+/// Starts `command` from a thread of its own, which is there until the second value is dropped: the kernel ends a child that
+/// asks for it with the very thread that started it, and threads of the runtime come and go.
+async fn start(mut command: tokio::process::Command) -> std::io::Result<(tokio::process::Child, mpsc::Sender<()>)> {
+    let runtime = tokio::runtime::Handle::current();
+    let (started, child) = tokio::sync::oneshot::channel();
+    let (starter, is_needed) = mpsc::channel();
+    std::thread::Builder::new().name("compiler".to_owned()).spawn(move || {
+        let _inside = runtime.enter();
+        if started.send(command.spawn()).is_ok() {
+            // Ends when the other side is dropped.
+            let _ = is_needed.recv();
+        }
+    })?;
+    Ok((child.await.map_err(std::io::Error::other)??, starter))
 }
 
 fn why(status: ExitStatus, message: &[u8]) -> NotCompiled {
