@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use belljar_tests::{Era, places};
 use serde_json::json;
 
-use crate::place::{WITNESS, bare};
+use crate::place::{WITNESS, bare, children, threads};
 
 /// The process as the host starts it; it waits for a component on its standard input.
 fn compiler() -> Child {
@@ -89,20 +89,10 @@ fn it_ends_with_whoever_started_it() {
 fn hold_up(server: u32) -> rustix::process::Pid {
     let began = Instant::now();
     loop {
-        // Any thread may have started it.
-        let all = fs::read_dir(format!("/proc/{server}/task")).into_iter().flatten().flatten();
-        let of_threads = all.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-        let pids: Vec<i32> = of_threads
-            .flat_map(|text| text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
-            .collect();
-        for pid in pids {
-            let is_compiler = fs::read(format!("/proc/{pid}/cmdline"))
-                .is_ok_and(|line| String::from_utf8_lossy(&line).contains("compile-component"));
-            if is_compiler {
-                let pid = rustix::process::Pid::from_raw(pid).unwrap();
-                rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
-                return pid;
-            }
+        if let Some(compiler) = children(server, "compile-component").first() {
+            let pid = rustix::process::Pid::from_raw(i32::try_from(*compiler).unwrap()).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+            return pid;
         }
         assert!(began.elapsed() < Duration::from_secs(20), "no compiler was started");
         std::thread::sleep(Duration::from_millis(1));
@@ -151,16 +141,15 @@ fn long_answers_end_no_compiler() {
     site.mount_as("guest_imp", "imp.wasm");
     let host = client.wire().process.id();
     let compiler = hold_up(host);
-    let threads = || {
-        let all = fs::read_dir(format!("/proc/{host}/task")).unwrap();
-        let names = all.map(|task| fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default());
+    let starters = || {
+        let names = threads(host).into_iter().filter_map(|thread| fs::read_to_string(thread.join("comm")).ok());
         names.filter(|name| name.trim() == "compiler").count()
     };
     for _ in 0..4 {
         (0..20).for_each(|_| drop(client.read("belljar://sized/text/1000000").unwrap()));
         std::thread::sleep(Duration::from_millis(1500));
     }
-    assert_eq!(threads(), 1, "what started it is there for as long as it runs");
+    assert_eq!(starters(), 1, "what started it is there for as long as it runs");
     rustix::process::kill_process(compiler, rustix::process::Signal::CONT).unwrap();
     assert!(client.told(Duration::from_secs(60)).is_some(), "the list has changed");
     let now = client.request("resources/list", json!({})).unwrap();

@@ -1,6 +1,7 @@
 //! Where these tests run: a site with a witness, `clock`, and with providers that mean harm; compiled code is shared by all
 //! of them. And what every attack has in common: the witness is read while it goes on.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -61,6 +62,24 @@ fn shared() -> &'static Path {
 pub(crate) fn said(output: &std::process::Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// The threads of a process, as directories of `/proc`; none when it is gone.
+pub(crate) fn threads(process: u32) -> Vec<PathBuf> {
+    let all = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    all.map(|thread| thread.path()).collect()
+}
+
+/// The children of a process, whichever thread started them, that run `verb`.
+pub(crate) fn children(process: u32, verb: &str) -> Vec<u32> {
+    let of_threads = threads(process).into_iter().filter_map(|thread| fs::read_to_string(thread.join("children")).ok());
+    let all: Vec<u32> =
+        of_threads.flat_map(|ids| ids.split(' ').filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect();
+    let runs = |id: &u32| {
+        let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).nth(1) == Some(verb.as_bytes())
+    };
+    all.into_iter().filter(runs).collect()
 }
 
 /// Starts serving, and waits until the witness answers: what is measured then is no start.

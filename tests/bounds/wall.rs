@@ -20,7 +20,7 @@ use landlock::{
 };
 use serde_json::Value;
 
-use crate::place::{SLACK, WITNESS, said, serve, site, witness};
+use crate::place::{SLACK, WITNESS, children, said, serve, site, threads, witness};
 
 /// `EACCES`, which Landlock gives for files and TCP; `EPERM`, for signals and abstract sockets.
 const DENIED: [i32; 2] = [13, 1];
@@ -263,8 +263,7 @@ fn every_thread_is_inside_and_leaves_no_core() {
     let server = site.http();
     let mut client = server.client(Era::Modern);
     assert!(client.text(WITNESS).contains("UTC"), "it still listens");
-    let threads: Vec<_> =
-        fs::read_dir(format!("/proc/{}/task", server.process.id())).unwrap().map(|task| task.unwrap().path()).collect();
+    let threads = threads(server.process.id());
     assert!(threads.len() > 2, "{threads:?}");
     for thread in threads {
         let status = fs::read_to_string(thread.join("status")).unwrap();
@@ -278,17 +277,10 @@ fn every_thread_is_inside_and_leaves_no_core() {
     assert_eq!(core.split_whitespace().take(2).collect::<Vec<_>>(), ["0", "0"], "{limits}");
 }
 
-/// The children of a process, by their verb.
+/// The child of a process that runs `verb`.
 fn child_of(process: u32, verb: &str) -> u32 {
-    let children = fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
-    let children = children.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    let all: Vec<u32> =
-        children.flat_map(|ids| ids.split(' ').filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect();
-    let is_it = |id: &u32| {
-        let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).nth(1) == Some(verb.as_bytes())
-    };
-    all.into_iter().find(is_it).unwrap_or_else(|| panic!("no child \"{verb}\" of {process}"))
+    let all = children(process, verb);
+    *all.first().unwrap_or_else(|| panic!("no child \"{verb}\" of {process}"))
 }
 
 /// What the kernel says of a process: the value of a line of its status.
