@@ -1,6 +1,6 @@
-//! Embeds what `belljar new` makes projects of: the folders of `sdk-guest/`, of which each with a `language.toml` is a language, and the
-//! interface in `wit/`. Knows where these files are and which are not wanted; what they mean is `cli::new`'s to read.
-#![allow(clippy::disallowed_methods, reason = "a build script reads the sources that it is for")]
+//! Embeds the files from which `belljar new` creates projects: the folders of `sdk-guest/` and the interface in `wit/`.
+//! Each folder with a `language.toml` is a language. This script only selects the files; `cli::new` interprets them.
+#![allow(clippy::disallowed_methods, reason = "a build script reads the sources of its crate")]
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// What tools leave in a project, whatever its language; the rest is named by the project's own `.gitignore`.
-const LEFT_BY_TOOLS: [&str; 10] = [
+/// Directories that build tools create, in any language. The project's own `.gitignore` names the others.
+const TOOL_OUTPUT: [&str; 10] = [
     "target",
     "node_modules",
     "build",
@@ -26,16 +26,16 @@ fn main() -> io::Result<()> {
     let root = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default().join("..");
     let sdks = root.join("sdk-guest");
     println!("cargo::rerun-if-changed=build.rs");
-    // For a language that comes or goes.
+    // Notices a language that is added or removed.
     println!("cargo::rerun-if-changed={}", sdks.display());
     let (mut files, mut languages) = (Vec::new(), Vec::new());
     for name in names(&sdks)? {
         let dir = sdks.join(&name);
-        // A crate of its own is for the providers of this repository.
-        if !dir.is_dir() || LEFT_BY_TOOLS.contains(&name.as_str()) || dir.join("Cargo.toml").is_file() {
+        // A folder that is a crate serves only the providers of this repository.
+        if !dir.is_dir() || TOOL_OUTPUT.contains(&name.as_str()) || dir.join("Cargo.toml").is_file() {
             continue;
         }
-        // What several languages share lies beside them: the sources of the Rust SDK, an adapter.
+        // Folders without `language.toml` are shared by several languages: the sources of the Rust SDK, an adapter.
         collect(&dir, &name, &BTreeSet::new(), &mut files)?;
         if dir.join("language.toml").is_file() {
             languages.push(name);
@@ -51,7 +51,7 @@ fn main() -> io::Result<()> {
     fs::write(out.join("embedded.rs"), code)
 }
 
-/// What lies in a directory, in an order that is the same everywhere.
+/// The names of a directory's entries, sorted, so that builds are reproducible.
 fn names(dir: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -62,20 +62,20 @@ fn names(dir: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Adds every file below `dir` that is a source, under the name `prefix/...`.
+/// Adds every file below `dir` that no tool made, under the name `prefix/...`.
 fn collect(dir: &Path, prefix: &str, ignored: &BTreeSet<String>, files: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
     let mut ignored = ignored.clone();
-    // Plain names and endings are all that the projects' own lists need.
+    // Handles only plain names and `*.ending`: the projects' `.gitignore` files contain no other patterns.
     for line in fs::read_to_string(dir.join(".gitignore")).unwrap_or_default().lines() {
         ignored.insert(line.trim().trim_matches('/').to_owned());
     }
     for name in names(dir)? {
-        let is_left = LEFT_BY_TOOLS.contains(&name.as_str())
+        let is_output = TOOL_OUTPUT.contains(&name.as_str())
             || ignored.contains(&name)
             || name.rsplit_once('.').is_some_and(|(_, ending)| ignored.contains(&format!("*.{ending}")));
         let (path, full) = (dir.join(&name), format!("{prefix}/{name}"));
         match path.is_dir() {
-            _ if is_left => {}
+            _ if is_output => {}
             true => collect(&path, &full, &ignored, files)?,
             false => files.push((full, path)),
         }

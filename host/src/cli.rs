@@ -1,52 +1,42 @@
-//! The commands. With `config` and `grants`, the only place where paths, addresses, variables and processes are named:
-//! what they lead to is opened here and handed down.
+//! The command line: one file for each command. This module parses the arguments and prints the results; `server` does
+//! the work that several commands share.
 //!
-//! Exit codes: 0 fine, 1 failed, 2 misused.
+//! Exit codes: 0 success, 1 failure, 2 wrong usage.
 
-mod change;
 mod check;
-mod compiler;
+mod confirm;
 mod declare;
 mod dev;
 mod flags;
 mod grant;
-mod inherited;
 mod inspect;
-mod keys;
 mod list;
-mod live;
-mod log;
 mod new;
-mod open;
-mod open_files;
-mod outside;
-mod pins;
+mod output;
 mod progress;
 mod read;
-mod record_file;
 mod revoke;
-mod serve;
-mod serving;
+mod schema;
 mod set;
-mod shown;
-mod spelling;
-mod store;
+mod table;
 mod trust;
-mod wall;
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use flags::WriteFlags;
 
-use crate::model::{Caller, Fault};
+use crate::server::failure::Failure;
+use crate::server::location::LocationArgs;
+use crate::server::{compiler_process, inherited, invocation, listening, log, open_files, privileged_helper, serve};
 
 /// Runs untrusted WebAssembly components as MCP resource providers.
 ///
-/// Drop .wasm files into a directory; each becomes a mount of one MCP server. A provider can do nothing that you did not
-/// grant, and no read can use more than its limits.
+/// Put .wasm files into a directory. Each becomes a mount, and all mounts together are one MCP server. A provider has
+/// no access to files, network, environment or secrets unless you grant it. Limits bound the time and memory of every
+/// read.
 #[derive(Parser)]
 #[command(name = "belljar", version, propagate_version = true, arg_required_else_help = true)]
 struct Command {
@@ -54,220 +44,200 @@ struct Command {
     verb: Verb,
 }
 
-/// Where things are.
-#[derive(Args, Clone, Default)]
-struct Where {
-    /// The directory of components (default: "plugins" beside the configuration).
-    #[arg(long, value_name = "DIR")]
-    plugins: Option<PathBuf>,
-    /// The configuration (default: belljar.toml in the working directory, if it is there).
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// The plugins and the configuration that a belljar of yours serves: the name that stands in the commands it prints.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["plugins", "config"])]
-    place: Option<String>,
-    /// Whether the configuration may be missing although it is named.
-    #[arg(skip)]
-    may_lack: bool,
-}
-
-/// Whether components are compared with the lock.
+/// The flag `--dev`: true if components are not compared with the lock.
 #[derive(Args, Clone, Copy)]
-struct Dev {
-    /// For developing providers: compare no component with belljar.lock, and write none. Whatever lies in the plugin
-    /// directory uses the grants of its mount.
+struct DevFlag {
+    /// For developing providers only: ignore belljar.lock, neither compare components with it nor write it. Every
+    /// component in the plugin directory can use the grants of its mount.
     #[arg(long)]
     dev: bool,
 }
 
-/// Whether the operator is asked.
-#[derive(Args, Clone, Copy)]
-struct Yes {
-    /// Write without asking.
-    #[arg(long)]
-    yes: bool,
-    /// Print JSON: what was changed. What is asked goes to standard error.
-    #[arg(long)]
-    json: bool,
-}
-
 #[derive(Subcommand)]
 enum Verb {
-    /// Serves MCP on standard input and output, or over HTTP. Components that come, change or go, and changes of the
-    /// configuration, are taken over while it runs; SIGHUP has everything read again.
+    /// Serve MCP on standard input and output, or over HTTP.
+    ///
+    /// Applies changes of components and of the configuration while it runs. SIGHUP makes it read all of them again.
     #[command(
-        after_help = "Examples:\n  belljar serve --plugins ~/plugins\n  belljar serve --config belljar.toml --http 127.0.0.1:8600\n\nEach call is on record, a line of JSON each, in record/audit.jsonl in the state directory\n($XDG_STATE_HOME/belljar, or ~/.local/state/belljar), unless audit = ... in the\nconfiguration says otherwise; docs/record.md explains the lines. The log goes to standard\nerror; RUST_LOG says what is in it (RUST_LOG=warn for less)."
+        after_help = "Examples:\n  belljar serve --plugins ~/plugins\n  belljar serve --config belljar.toml --http 127.0.0.1:8600\n\nThe audit record has one line of JSON for each call. It is in record/audit.jsonl in the\nstate directory ($XDG_STATE_HOME/belljar, or ~/.local/state/belljar), unless the\nconfiguration sets audit = ...; docs/reference/record.md explains the lines. The log goes to standard\nerror. RUST_LOG selects its level, for example RUST_LOG=warn."
     )]
     Serve {
         #[command(flatten)]
-        at: Where,
-        /// Serve Streamable HTTP at http://ADDR/mcp instead: 127.0.0.1:8600, localhost:8600, [::1]:8600 or 8600. Loopback
-        /// only; port 0 takes a free one.
-        #[arg(long, value_name = "ADDR", value_parser = serve::address)]
+        at: LocationArgs,
+        /// Serve Streamable HTTP at http://ADDR/mcp instead of standard input and output. ADDR is a loopback address
+        /// with a port: 127.0.0.1:8600, localhost:8600, [::1]:8600 or 8600. Port 0 selects a free port.
+        #[arg(long, value_name = "ADDR", value_parser = listening::address)]
         http: Option<SocketAddr>,
         #[command(flatten)]
-        dev: Dev,
+        dev: DevFlag,
     },
-    /// Lists every mount with its resources and templates, and what is not served, and why.
+    /// List every mount with its resources and templates, and each component that is not served, with the reason.
     #[command(after_help = "Examples:\n  belljar list\n  belljar list --mount notes --json")]
     List {
         #[command(flatten)]
-        at: Where,
-        /// Only this mount.
+        at: LocationArgs,
+        /// List only this mount.
         #[arg(long, value_name = "NAME")]
         mount: Option<String>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        dev: Dev,
+        dev: DevFlag,
     },
-    /// Reads a resource.
+    /// Read a resource and print its contents.
     #[command(
         after_help = "Examples:\n  belljar read belljar://clock/Europe/Berlin\n  belljar read belljar://notes/photo.png --output photo.png"
     )]
     Read {
         #[command(flatten)]
-        at: Where,
-        /// The resource.
+        at: LocationArgs,
+        /// The URI of the resource; "belljar list" shows all resources.
         #[arg(value_name = "URI")]
         uri: String,
         /// Write the contents to a file instead of standard output.
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Print JSON: every piece of the contents, blobs in base64.
+        /// Print JSON, with every item of the contents; binary items are in base64.
         #[arg(long, conflicts_with = "output")]
         json: bool,
         #[command(flatten)]
-        dev: Dev,
+        dev: DevFlag,
     },
-    /// Says what a file is: exports, imports, digest, which grants it could use, whether it can be mounted.
+    /// Describe a component file: its exports, imports and digest, the grants it can use, and whether it can be
+    /// mounted.
     #[command(after_help = "Example:\n  belljar inspect plugins/files.wasm")]
     Inspect {
-        /// The file. No configuration is needed, and none of its code runs.
+        /// The component file. Needs no configuration and runs no code of the component.
         #[arg(value_name = "FILE.wasm")]
         file: PathBuf,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Checks configuration, components and grants, and says what would be served. Opens no socket, runs no provider.
+    /// Check the configuration, the components and their grants, and show what "belljar serve" would serve. Opens no
+    /// socket and runs no provider.
     #[command(
         after_help = "Examples:\n  belljar check --config belljar.toml\n  belljar check --compile\n  belljar check --conformance notes.wasm"
     )]
     Check {
         #[command(flatten)]
-        at: Where,
-        /// Only compile components, into the cache that "serve" uses, and say how long each took and how large its code is:
-        /// these files, or those of the plugin directory.
+        at: LocationArgs,
+        /// Only compile components, into the cache that "belljar serve" uses, and show the time and the code size of
+        /// each. Without FILE.wasm, compiles all components of the plugin directory.
         #[arg(long, value_name = "FILE.wasm", num_args = 0.., conflicts_with = "conformance")]
         compile: Option<Vec<PathBuf>>,
-        /// For developing providers: run this component, and say where it does not keep to the interface. It has the grants
-        /// of the mounts that the configuration makes of a file of its name, and is compared with no lock.
+        /// For developing providers: run this component and report every breach of the interface. It has the grants of
+        /// the mounts whose component has this file name in the configuration. belljar.lock is ignored.
         #[arg(long, value_name = "FILE.wasm", conflicts_with = "plugins")]
         conformance: Option<PathBuf>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        dev: Dev,
+        dev: DevFlag,
     },
-    /// Gives a mount a capability: shows the change of the configuration and what it means, asks, and writes it.
+    /// Grant a capability to a mount: show the change of the configuration and its meaning, ask, and write it.
     #[command(
         after_help = "Examples:\n  belljar grant notes --fs /notes=~/notes\n  belljar grant weather --http https://api.example --method GET --path '/points/*'"
     )]
     Grant {
         #[command(flatten)]
-        at: Where,
-        /// The mount.
+        at: LocationArgs,
+        /// The name of the mount.
         #[arg(value_name = "MOUNT")]
         mount: String,
         #[command(flatten)]
-        gifts: flags::Gifts,
+        grants: flags::GrantFlags,
         #[command(flatten)]
-        yes: Yes,
+        write: WriteFlags,
     },
-    /// Takes a capability away from a mount.
+    /// Revoke a capability of a mount: show the change of the configuration and its meaning, ask, and write it.
     #[command(after_help = "Examples:\n  belljar revoke notes --fs /notes\n  belljar revoke notes --all")]
     Revoke {
         #[command(flatten)]
-        at: Where,
-        /// The mount.
+        at: LocationArgs,
+        /// The name of the mount.
         #[arg(value_name = "MOUNT")]
         mount: String,
         #[command(flatten)]
-        takings: flags::Takings,
-        /// Take away everything that it holds.
+        revocations: flags::RevokeFlags,
+        /// Revoke all grants of the mount.
         #[arg(long)]
         all: bool,
         #[command(flatten)]
-        yes: Yes,
+        write: WriteFlags,
     },
-    /// Lets the components of mounts use their grants as they are now: shows what changed, and asks.
+    /// Trust changed components: show what changed in each, ask, and let it use the grants of its mount again.
     #[command(after_help = "Example:\n  belljar trust notes")]
     Trust {
         #[command(flatten)]
-        at: Where,
-        /// The mounts.
+        at: LocationArgs,
+        /// The names of the mounts.
         #[arg(value_name = "MOUNT", required = true)]
         mounts: Vec<String>,
         #[command(flatten)]
-        yes: Yes,
+        write: WriteFlags,
     },
-    /// Changes settings in the configuration that are no grants: shows the change, asks, and writes it.
+    /// Change settings in the configuration, except grants: show the change, ask, and write it.
     #[command(
         after_help = "Examples:\n  belljar set 'mounts.notes.limits.time = \"10s\"'\n  belljar set 'secrets.weather = { env = \"WEATHER_TOKEN\" }' list-time=5s"
     )]
     Set {
         #[command(flatten)]
-        at: Where,
-        /// A line as it would stand at the top of the file: a key, "=", a value. Text needs no quotes of its own.
+        at: LocationArgs,
+        /// A TOML line with the full key, such as: mounts.notes.limits.time = "10s". Text values need no TOML quotes.
         #[arg(value_name = "KEY = VALUE", required = true)]
         lines: Vec<String>,
         #[command(flatten)]
-        yes: Yes,
+        write: WriteFlags,
     },
-    /// For developing providers: writes into a component what it needs, for whoever will run it.
+    /// Prints the JSON schema of belljar.toml. Editors complete and check the file with it.
+    #[command(
+        after_help = "Example:\n  belljar schema > belljar.schema.json\n\nWith this line at the top of belljar.toml, plugins for TOML (Taplo, Even Better TOML) use the schema:\n  #:schema ./belljar.schema.json"
+    )]
+    Schema,
+    /// For developing providers: write into a component which grants it needs, so that its operator sees them.
     #[command(after_help = declare::HELP)]
     Declare {
-        /// The component. It is changed.
+        /// The component file. It is overwritten.
         #[arg(value_name = "FILE.wasm")]
         file: PathBuf,
-        /// What it needs, in TOML.
+        /// The needs, in TOML (see below).
         #[arg(value_name = "NEEDS.toml")]
         needs: PathBuf,
     },
-    /// Builds, serves and follows the provider that you are writing: builds on each save, shows each call with what it used and
-    /// was refused, and does what you type.
+    /// Build and serve the provider that you are writing. Builds on every save, shows every call with its resource use
+    /// and refusals, and runs the commands that you type.
     #[command(after_help = dev::HELP)]
     Dev {
-        /// The project.
+        /// The project directory.
         #[arg(value_name = "DIR", default_value = ".")]
         dir: PathBuf,
-        /// What builds it, run by sh in DIR.
+        /// The build command, run by sh in DIR.
         #[arg(long, value_name = "COMMAND")]
         build: Option<String>,
-        /// The configuration (default: belljar.toml in DIR, if it is there).
+        /// The configuration file (default: belljar.toml in DIR, if it exists).
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Where MCP clients connect. Loopback only; port 0 takes a free one (default: a port of the project's own, the same at
-        /// each start, or a free one where that is taken).
-        #[arg(long, value_name = "ADDR", value_parser = serve::address)]
+        /// The loopback address for MCP clients; port 0 selects a free port (default: a fixed port derived from the
+        /// path of the project, or a free port if that one is in use).
+        #[arg(long, value_name = "ADDR", value_parser = listening::address)]
         http: Option<SocketAddr>,
     },
-    /// Makes a project for a provider in the language of your choice, and says what to type next.
+    /// Create a project for a provider in the language of your choice, and show the next commands.
     #[command(after_help = new::help())]
     New {
-        /// The language.
+        /// The programming language.
         #[arg(long, value_name = "LANG", required_unless_present = "list")]
         lang: Option<String>,
-        /// The provider's name, and its mount's: small letters, digits, "-".
+        /// The name of the provider and of its mount: lower-case letters, digits and "-".
         #[arg(value_name = "NAME", required_unless_present = "list")]
         name: Option<String>,
-        /// Where to make it (default: NAME in the working directory). Must not exist yet.
+        /// The directory to create (default: NAME in the working directory). It must not exist yet.
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
-        /// Show the languages, and what each needs.
+        /// List the languages and the tools that each needs.
         #[arg(long, conflicts_with_all = ["lang", "name", "dir"])]
         list: bool,
         /// Print JSON.
@@ -276,37 +246,38 @@ enum Verb {
     },
 }
 
-/// The verb of a process that belljar starts for itself. People never see it: no help and no tip names it.
+/// The command line of a process that belljar starts for itself. Help and suggestions never name its verbs.
 #[derive(Parser)]
 #[command(name = "belljar", disable_help_flag = true)]
-struct Inner {
+struct InternalCommand {
     #[command(subcommand)]
-    verb: InnerVerb,
+    verb: InternalVerb,
 }
 
 #[derive(Subcommand)]
-enum InnerVerb {
+enum InternalVerb {
     /// Compiles a component from standard input to standard output.
-    #[command(name = compiler::VERB)]
+    #[command(name = compiler_process::VERB)]
     Compile,
-    /// Writes what a person allowed for good into the configuration, and reads it again.
-    #[command(name = outside::VERB)]
-    Outside {
+    /// Writes lasting consents into the configuration, and reads the configuration again.
+    #[command(name = privileged_helper::VERB)]
+    PrivilegedHelper {
         #[command(flatten)]
-        at: Where,
+        at: LocationArgs,
     },
 }
 
-/// What each verb's help ends with.
-const EXIT_CODES: &str = "Exit codes: 0 fine, 1 failed, 2 misused.";
+/// The last line of each verb's help.
+const EXIT_CODES: &str = "Exit codes: 0 success, 1 failure, 2 wrong usage.";
 
-/// The same of the verbs that say what is served.
-const SERVED_CODES: &str = "Exit codes: 0 fine, 1 failed (or something is refused or in quarantine), 2 misused.";
+/// The last line of the help of `list` and `check`.
+const EXIT_CODES_OF_CATALOG: &str =
+    "Exit codes: 0 success, 1 failure (or a component is refused or in quarantine), 2 wrong usage.";
 
-/// The command line as people know it.
+/// Parses the command line of a user. Wrong usage ends the process with exit code 2.
 fn parse() -> Command {
     let with_codes = |verb: clap::Command| {
-        let codes = if ["list", "check"].contains(&verb.get_name()) { SERVED_CODES } else { EXIT_CODES };
+        let codes = if ["list", "check"].contains(&verb.get_name()) { EXIT_CODES_OF_CATALOG } else { EXIT_CODES };
         let help = verb.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
         verb.after_help(format!("{help}{codes}"))
     };
@@ -314,77 +285,32 @@ fn parse() -> Command {
     Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-/// Why a command failed.
-enum Failure {
-    /// It was misused.
-    Misused(String),
-    /// It did not work.
-    Failed(String),
-}
-
-impl Failure {
-    /// What to say.
-    fn why(self) -> String {
-        match self {
-            Self::Misused(why) | Self::Failed(why) => why,
-        }
-    }
-}
-
-impl From<String> for Failure {
-    fn from(why: String) -> Self {
-        Self::Failed(why)
-    }
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        let details = match &fault.error {
-            crate::model::ReadError::Internal(details) => format!("\n  {details}"),
-            _ => String::new(),
-        };
-        Self::Failed(format!("{}{details}", fault.in_lines()))
-    }
-}
-
-/// Whoever types the command.
-fn caller() -> Caller {
-    Caller { transport: "cli", client: None, peer: 0 }
-}
-
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     #[expect(clippy::disallowed_methods, reason = "the command line")]
     let first = std::env::args_os().nth(1).unwrap_or_default();
-    let is_inner = [compiler::VERB, outside::VERB].iter().any(|verb| first == *verb);
-    let inner = is_inner.then(|| Inner::parse().verb);
-    // Usage errors end here, with clap's message and exit code 2.
-    let command = if inner.is_none() { Some(parse()) } else { None };
-    let _finish = log::Finish;
+    let is_internal = [compiler_process::VERB, privileged_helper::VERB].iter().any(|verb| first == *verb);
+    let internal = is_internal.then(|| InternalCommand::parse().verb);
+    let command = if internal.is_none() { Some(parse()) } else { None };
+    let _finish = log::FinishOnDrop;
     log::hook_panics();
     #[cfg(feature = "unguarded")]
     if let Err(why) = unguard() {
         log::say(&why);
         return ExitCode::from(2);
     }
-    // What builds and follows a project starts the author's own programs, with whatever they were given.
-    let starts_others = command.as_ref().is_some_and(|one| matches!(one.verb, Verb::Dev { .. } | Verb::New { .. }));
-    if !starts_others {
+    // `dev` and `new` run the author's own tools, which may need the descriptors that they inherit.
+    let runs_tools = command.as_ref().is_some_and(|one| matches!(one.verb, Verb::Dev { .. } | Verb::New { .. }));
+    if !runs_tools {
         inherited::close();
     }
-    // Before any wall is raised, and before anything is opened. Our own child processes need few.
-    if inner.is_none() {
+    // Before the second wall is raised and before any file is opened. The internal processes need few files.
+    if internal.is_none() {
         open_files::raise();
     }
-    let verb = match (inner, command) {
-        (Some(InnerVerb::Compile), _) => return compiler::child(),
-        (Some(InnerVerb::Outside { at }), _) => return outside::child(&at),
+    let verb = match (internal, command) {
+        (Some(InternalVerb::Compile), _) => return compiler_process::child(),
+        (Some(InternalVerb::PrivilegedHelper { at }), _) => return privileged_helper::child(&at),
         (None, Some(command)) => command.verb,
         (None, None) => return ExitCode::FAILURE,
     };
@@ -399,14 +325,14 @@ pub fn main() -> ExitCode {
 
 /// Runs a verb.
 fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
-    let mut at = Where::default();
-    if let Some(place) = verb.place() {
-        *place = place.clone().resolved()?;
-        at = place.clone();
+    let mut at = LocationArgs::default();
+    if let Some(location) = verb.location() {
+        *location = location.clone().resolved()?;
+        at = location.clone();
     }
-    // A server says for itself who reads it.
+    // The servers choose the spelling themselves: the reader of their hints may not be the person who started them.
     if !matches!(verb, Verb::Serve { .. } | Verb::Dev { .. }) {
-        spelling::as_typed(&at);
+        invocation::as_typed(&at);
     }
     match verb {
         Verb::Serve { at, http, dev } => serve::run(&at, dev.dev, http),
@@ -416,23 +342,24 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Check { at, compile: Some(files), json, .. } => check::compile::run(&at, &files, json),
         Verb::Check { at, conformance: Some(file), json, .. } => check::conformance::run(at, &file, json),
         Verb::Check { at, json, dev, .. } => check::run(&at, dev.dev, json),
-        Verb::Grant { at, mount, gifts, yes } => grant::run(&at, &mount, &gifts.0, yes),
-        Verb::Revoke { at, mount, takings, all, yes } => revoke::run(&at, &mount, &takings.0, all, yes),
-        Verb::Set { at, lines, yes } => set::run(&at, &lines, yes),
+        Verb::Grant { at, mount, grants, write } => grant::run(&at, &mount, &grants.0, write),
+        Verb::Revoke { at, mount, revocations, all, write } => revoke::run(&at, &mount, &revocations.0, all, write),
+        Verb::Set { at, lines, write } => set::run(&at, &lines, write),
+        Verb::Schema => schema::run(),
         Verb::Declare { file, needs } => declare::run(&file, &needs),
         Verb::Dev { dir, build, config, http } => dev::run(&dir, build.as_deref(), config.as_deref(), http),
         Verb::New { lang, name, dir, list: _, json } => match (lang, name) {
             (Some(lang), Some(name)) => new::run(&lang, &name, dir.as_deref(), json),
-            // clap sees to it that the list was asked for.
+            // clap requires both unless `--list` is given.
             _ => new::list(json),
         },
-        Verb::Trust { at, mounts, yes } => trust::run(&at, &mounts, yes),
+        Verb::Trust { at, mounts, write } => trust::run(&at, &mounts, write),
     }
 }
 
 impl Verb {
-    /// Where things are, for the verbs that ask.
-    fn place(&mut self) -> Option<&mut Where> {
+    /// The location arguments, for the verbs that have them.
+    fn location(&mut self) -> Option<&mut LocationArgs> {
         match self {
             Self::Serve { at, .. }
             | Self::List { at, .. }
@@ -442,44 +369,17 @@ impl Verb {
             | Self::Revoke { at, .. }
             | Self::Set { at, .. }
             | Self::Trust { at, .. } => Some(at),
-            Self::Inspect { .. } | Self::Declare { .. } | Self::Dev { .. } | Self::New { .. } => None,
+            Self::Inspect { .. } | Self::Schema | Self::Declare { .. } | Self::Dev { .. } | Self::New { .. } => None,
         }
     }
 }
 
-/// Switches off the guards that `BELLJAR_UNGUARDED` names, in a build that can.
+/// Switches off the guards that the environment variable `BELLJAR_UNGUARDED` names. Only a test build has this
+/// function.
 #[cfg(feature = "unguarded")]
 fn unguard() -> Result<(), String> {
-    #[expect(clippy::disallowed_methods, reason = "what the test that started us wants to see fail")]
+    #[expect(clippy::disallowed_methods, reason = "the test that started this process selects the guards")]
     let names = std::env::var("BELLJAR_UNGUARDED").unwrap_or_default();
     log::say(&format!("this build is for tests; guards that are off: \"{names}\""));
-    crate::model::Guard::switch_off(&names)
-}
-
-/// Writes to standard output.
-fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
-}
-
-/// How writing to standard output ended. A reader that has seen enough and went away, as `head` does, is not a failure: the
-/// command ends as if all had been taken.
-fn written(result: std::io::Result<()>) -> Result<(), Failure> {
-    match result {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
-}
-
-/// Writes what a person should know: to standard error where standard output is for JSON.
-fn say(as_json: bool, text: &str) -> Result<(), Failure> {
-    match as_json {
-        false => print(text),
-        true => Ok(std::io::stderr().lock().write_all(text.as_bytes())?),
-    }
-}
-
-/// Writes a JSON value to standard output.
-fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
-    print(&format!("{value:#}\n"))
+    crate::model::guard::switch_off(&names).map_err(|error| error.to_string())
 }

@@ -1,500 +1,63 @@
-//! What an operator can give a mount, one file a kind, and THE list of kinds.
+//! The grants that an operator can give a mount. Each kind of grant has one folder. `grants/list.rs` lists all kinds.
 //!
-//! A grant has three moments: [`Grant::link`] once per engine, [`Grant::configure`] once per mount (the only place
-//! where ambient power is spent: a path becomes a handle here), [`Grant::open`] once per call. Each decision that a
-//! grant takes during a call goes onto the call's trail. What is not granted is linked all the same and refuses, so
-//! that every WASI program can be instantiated.
+//! A grant has three steps:
+//!
+//! 1. [`Grant::link`] runs once per engine and adds the kind's host functions.
+//! 2. [`Grant::configure`] runs once per mount and turns the configuration into handles, for example a path into a
+//!    directory handle. Only this step uses the ambient authority of the process.
+//! 3. [`Grant::open`] runs once per call and gives the call its handles.
+//!
+//! A grant adds each decision of a call to the call's record. Host functions of grants that a mount lacks are linked
+//! too, and refuse. Therefore every WASI program can be instantiated.
+//!
+//! # A new kind
+//!
+//! 1. Make the folder `grants/NAME/` and its `grants/NAME.rs`. `kind.rs` implements [`Grant`], `editor.rs` implements
+//!    [`GrantEditor`].
+//! 2. Declare the module in this file. Add the module and the kind to `grants/list.rs`: one name in `use`, one line in
+//!    `grants!`.
+//! 3. If the kind has host functions of its own, add them in [`Grant::link`] and put their WIT into the folder. List
+//!    the interface and the start of its version in [`Grant::IMPORTS`]: only then may a component import it.
+//! 4. In the host function, add each decision with [`CallRecord::add_decision`]. Give each refusal the cure that
+//!    [`GrantSuggestion::cure`] writes.
+//! 5. Write a guest into `tests/guests/NAME/`. The next build adds it to `Cargo.lock`.
+//! 6. Write `tests/integration/grants/NAME.rs`, and declare it in `tests/integration/grants.rs`. Test three mounts: one with the grant,
+//!    one without it, and one whose component does not import it.
+//! 7. Add the kind to the two tables of `docs/guide/providers.md` that list the grants and the keys of a declaration.
+//!
+//! The configuration, the command line, consent, the audit record and the fuzz targets read the list, so they need no
+//! change. `sandbox` changes only for a kind like `http`, which replaces a wasmtime-wasi function that takes a hook
+//! from the store.
 
+mod ambient;
+mod call_record;
+mod declared_needs;
+mod dedicated_thread;
+mod denied_sockets;
+pub mod drive_timeout;
 pub mod edit;
+mod editor;
 pub mod env;
 pub mod fs;
+mod grant;
+mod home;
 pub mod http;
-pub mod needs;
+mod kind_error;
+mod list;
+pub mod mountinfo;
+mod need;
+pub mod network;
 pub mod secrets;
-mod trail;
-
-use std::future::poll_fn;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::task::Poll;
-
-use toml_edit::TableLike;
-use wasmtime::StoreContextMut;
-use wasmtime::component::Linker;
-use wasmtime_wasi::{WasiCtxBuilder, WasiView};
-use wasmtime_wasi_http::WasiHttpView;
-
-use tokio::time::Instant;
-
-use edit::{Flag, Gift, Here};
-use needs::{Need, Needed, Needs};
-use secrets::{Redactor, Secret, Secrets};
-
-use crate::model::{Consent, Guard, Limits, MountName, command};
-
-pub use trail::SharedTrail;
-
-/// Whether a call runs on a thread of its own, where it may wait for the kernel: for a drive that does not answer, say. On
-/// any other thread it would hold up everything else that the thread polls.
-#[derive(Clone, Debug, Default)]
-pub struct OwnThread(Arc<AtomicU8>);
-
-impl OwnThread {
-    const WANTED: u8 = 1;
-    const GIVEN: u8 = 2;
-
-    /// Whether the call may wait for the kernel here.
-    pub fn may_wait(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == Self::GIVEN || !Guard::Apart.is_on()
-    }
-
-    /// Whether the call waits for such a thread: it goes on when it is polled there.
-    pub fn is_wanted(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == Self::WANTED
-    }
-
-    /// Says that the call is polled by a thread of its own from now on.
-    pub fn give(&self) {
-        self.0.store(Self::GIVEN, Ordering::Relaxed);
-    }
-
-    /// Asks for such a thread, and goes on there. Whoever polls the call moves it, and polls it again.
-    pub async fn given(&self) {
-        poll_fn(|_| match self.may_wait() {
-            true => Poll::Ready(()),
-            false => {
-                self.0.store(Self::WANTED, Ordering::Relaxed);
-                Poll::Pending
-            }
-        })
-        .await;
-    }
-}
-
-/// What a store must lend for the grants to work in it.
-pub trait View: WasiView + WasiHttpView + Send + 'static {
-    /// The grants that were opened for this call.
-    fn opened(&mut self) -> &mut Opened;
-
-    /// Charges to the call that the host keeps `bytes` for the handle with this number.
-    ///
-    /// # Errors
-    /// When the call has no memory for them; it ends with that.
-    fn keeps(&mut self, handle: u32, bytes: u64) -> wasmtime::Result<()>;
-
-    /// Gives back what was charged for a handle that is gone.
-    fn keeps_no_more(&mut self, handle: u32);
-}
-
-/// Notes the fuel that is left, before something that may not come back.
-pub(crate) fn note_fuel<T: View>(store: &mut StoreContextMut<'_, T>) {
-    let left = store.get_fuel().unwrap_or_default();
-    store.data_mut().opened().trail.fuel_left(left);
-}
-
-/// The call that grants are opened for.
-#[derive(Clone, Copy)]
-pub struct Scope<'a> {
-    /// Whose call it is.
-    pub mount: &'a MountName,
-    /// Its limits.
-    pub limits: &'a Limits,
-    /// When it ends at the latest.
-    pub deadline: Instant,
-    /// What a person allowed for this call alone.
-    pub consent: &'a [Consent],
-    /// Where decisions are noted.
-    pub trail: &'a SharedTrail,
-    /// Whether it runs on a thread of its own.
-    pub thread: &'a OwnThread,
-}
-
-/// What a grant may know when it is configured.
-#[derive(Clone, Default)]
-pub struct Ambient {
-    /// The directory that relative host paths start from: where the configuration file lies.
-    pub base: PathBuf,
-    /// The operator's home directory, for `~/`.
-    pub home: Option<PathBuf>,
-    /// belljar's own files and directories, which no grant may cover: plugins, configuration, lock, cache, state.
-    pub reserved: Vec<PathBuf>,
-    /// The operator's secrets.
-    pub secrets: Secrets,
-    /// What connections are made with; none where no mount may make one.
-    pub network: Option<Arc<http::Network>>,
-}
-
-impl Ambient {
-    /// A path of the operator's: `~/` is the home directory, and what is relative starts beside the configuration.
-    ///
-    /// # Errors
-    /// When there is no home directory.
-    pub fn absolute(&self, path: &Path) -> Result<PathBuf, String> {
-        if let Ok(below) = path.strip_prefix("~") {
-            let home = self.home.as_ref().ok_or("\"~\" is used, but HOME is not set; write the whole path")?;
-            return Ok(home.join(below));
-        }
-        Ok(self.base.join(path))
-    }
-}
-
-/// A kind of grant.
-pub trait Grant {
-    /// The key under `[mounts.NAME]`, and the name in records.
-    const NAME: &'static str;
-    /// The WASI packages or interfaces through which a guest uses it, as import prefixes.
-    const IMPORTS: &'static [&'static str];
-    /// What an operator adds to the configuration to give it, as an example.
-    const EXAMPLE: &'static str;
-    /// What gives it on the command line: `belljar grant MOUNT --NAME VALUE`; its name is [`Grant::NAME`].
-    const GIVE: Flag;
-    /// Flags that say more about what is given, each about the one before it.
-    const MORE: &'static [Flag] = &[];
-    /// What names a thing that is held, for `belljar revoke MOUNT --NAME THING`.
-    const TAKE: &'static str;
-    /// How a provider declares that it needs one.
-    const NEED: Needed;
-    /// The value of the key.
-    type Config: serde::de::DeserializeOwned + std::fmt::Debug + Default;
-    /// What a mount holds.
-    type Mount: Send + Sync;
-    /// What a call holds.
-    type Call: Send;
-
-    /// Adds or replaces host functions. Once per engine.
-    ///
-    /// # Errors
-    /// When the linker refuses a definition.
-    fn link<T: View>(linker: &mut Linker<T>) -> wasmtime::Result<()>;
-
-    /// Turns words into handles. Once per mount.
-    ///
-    /// # Errors
-    /// Says what is wrong with the configuration, and the cure.
-    fn configure(config: &Self::Config, ambient: &Ambient) -> Result<Self::Mount, String>;
-
-    /// Whether a person is asked before calls get some of it.
-    fn needs_consent(_config: &Self::Config) -> bool {
-        false
-    }
-
-    /// The host directories that calls will read, as they are named when they are opened: what a wall around the process
-    /// must leave open. What [`Grant::configure`] refuses is not among them.
-    fn directories(_config: &Self::Config, _ambient: &Ambient) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
-    /// The TCP ports that calls will connect to: what a wall around the process must leave open.
-    fn ports(_config: &Self::Config) -> Vec<u16> {
-        Vec::new()
-    }
-
-    /// The secrets in what is held: they are masked in whatever the mount gives.
-    fn secrets(_mount: &Self::Mount) -> Vec<Arc<Secret>> {
-        Vec::new()
-    }
-
-    /// Whether the mount holds anything of this kind.
-    fn is_held(mount: &Self::Mount) -> bool;
-
-    /// One line a thing held, in the operator's words.
-    fn describe(config: &Self::Config) -> Vec<String>;
-
-    /// The lines of [`Grant::describe`] of what must be asked for, each with the line that it has where nobody is asked.
-    fn unasked(_config: &Self::Config) -> Vec<(String, String)> {
-        Vec::new()
-    }
-
-    /// Where on this machine that is which a consent of this kind names; for whoever sits at it.
-    fn place_of(_config: &Self::Config, _what: &str, _ambient: &Ambient) -> Option<PathBuf> {
-        None
-    }
-
-    /// What each thing held lets a provider do, in words that go on from "it can".
-    fn in_words(config: &Self::Config) -> Vec<String>;
-
-    /// Whether what is written gives a provider what it needs.
-    fn meets(config: &Self::Config, need: &Need) -> bool;
-
-    /// What gives `mount` what it needs, or without a need an example: a line of the configuration, and the flags of
-    /// `belljar grant`. None where nobody but the operator knows what to give.
-    fn typed(mount: &str, need: Option<&Need>) -> Option<Typed>;
-
-    /// Writes a thing to be given into the mount's table.
-    ///
-    /// # Errors
-    /// Says what was expected.
-    fn give(mount: &mut dyn TableLike, gift: &Gift, here: &Here) -> Result<(), String>;
-
-    /// Writes what a person allowed for good into the mount's table: what a consent of this kind names.
-    ///
-    /// # Errors
-    /// When nothing of this kind can be asked for.
-    fn keep(_: &mut dyn TableLike, what: &str) -> Result<(), String> {
-        Err(format!("{}: nobody can be asked for \"{what}\"", Self::NAME))
-    }
-
-    /// Takes a thing out of the mount's table.
-    ///
-    /// # Errors
-    /// Names what is there when that is not.
-    fn take(mount: &mut dyn TableLike, what: &str) -> Result<(), String>;
-
-    /// What the operator should know about the way in which something is given.
-    fn advise(_: &Gift) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// What the operator should know about what is held; looked for by `belljar check` only.
-    fn warnings(_: &Self::Mount) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Gives the call what the mount holds.
-    fn open(mount: &Self::Mount, wasi: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Self::Call;
-}
-
-/// Makes the types that hold one field a grant, and the functions that run over all of them.
-macro_rules! grants {
-    ($($field:ident: $kind:ty),* $(,)?) => {
-        /// The grants of a mount as the operator wrote them.
-        #[derive(Debug, Default)]
-        pub struct Requested { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::Config,)* }
-
-        /// The grants of a mount, turned into handles.
-        pub struct Held { $($field: <$kind as Grant>::Mount,)* redactor: Option<Arc<Redactor>> }
-
-        /// The grants of a call.
-        pub struct Opened { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::Call,)* trail: SharedTrail }
-
-        /// A kind of grant, for people: name, import prefixes, example.
-        pub const KINDS: &[Kind] = &[$(Kind {
-            name: <$kind as Grant>::NAME,
-            imports: <$kind as Grant>::IMPORTS,
-            example: <$kind as Grant>::EXAMPLE,
-            flag: <$kind as Grant>::GIVE,
-            more: <$kind as Grant>::MORE,
-            thing: <$kind as Grant>::TAKE,
-            need: <$kind as Grant>::NEED,
-            typed: <$kind as Grant>::typed,
-            give: <$kind as Grant>::give,
-            keep: <$kind as Grant>::keep,
-            take: <$kind as Grant>::take,
-            advise: <$kind as Grant>::advise,
-        }),*];
-
-        /// Adds every grant's host functions.
-        ///
-        /// # Errors
-        /// When the linker refuses a definition.
-        pub fn link<T: View>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-            $(<$kind as Grant>::link(linker)?;)*
-            Ok(())
-        }
-
-        impl Requested {
-            /// Reads the value of key `name`; `None` when no grant has that name.
-            pub fn set(&mut self, name: &str, value: toml::Value) -> Option<Result<(), toml::de::Error>> {
-                match name {
-                    $(<$kind as Grant>::NAME => Some(value.try_into().map(|config| self.$field = config)),)*
-                    _ => None,
-                }
-            }
-
-            /// Turns words into handles.
-            ///
-            /// # Errors
-            /// Names the grant and says what is wrong with it.
-            pub fn configure(&self, ambient: &Ambient) -> Result<Held, String> {
-                $(let $field = <$kind as Grant>::configure(&self.$field, ambient)
-                    .map_err(|why| format!("{}: {why}", <$kind as Grant>::NAME))?;)*
-                let mut secrets = Vec::new();
-                $(secrets.extend(<$kind as Grant>::secrets(&$field));)*
-                Ok(Held { $($field,)* redactor: Redactor::new(&secrets).map(Arc::new) })
-            }
-
-            /// The kind of which a call gets something only when a person allows it, if there is one.
-            pub fn needs_consent(&self) -> Option<&'static str> {
-                $(if <$kind as Grant>::needs_consent(&self.$field) { return Some(<$kind as Grant>::NAME); })*
-                None
-            }
-
-            /// The host directories that calls will read.
-            pub fn directories(&self, ambient: &Ambient) -> Vec<PathBuf> {
-                let mut all = Vec::new();
-                $(all.extend(<$kind as Grant>::directories(&self.$field, ambient));)*
-                all
-            }
-
-            /// Whether nothing is granted.
-            pub fn is_empty(&self) -> bool {
-                self.describe().is_empty()
-            }
-
-            /// What is granted, one sentence a thing; see [`Grant::in_words`].
-            pub fn in_words(&self) -> Vec<String> {
-                let mut all = Vec::new();
-                $(all.extend(<$kind as Grant>::in_words(&self.$field));)*
-                all
-            }
-
-            /// What of `needs` is not granted.
-            pub fn lacks(&self, needs: &Needs) -> Vec<Need> {
-                let is_met = |need: &Need| match need.kind {
-                    $(<$kind as Grant>::NAME => <$kind as Grant>::meets(&self.$field, need),)*
-                    _ => false,
-                };
-                needs.all().iter().filter(|need| !is_met(need)).cloned().collect()
-            }
-
-            /// The TCP ports that calls will connect to.
-            pub fn ports(&self) -> Vec<u16> {
-                let mut all = Vec::new();
-                $(all.extend(<$kind as Grant>::ports(&self.$field));)*
-                all
-            }
-
-            /// The lines of [`Requested::describe`] of what must be asked for, each with the line that it has where nobody is.
-            pub fn unasked(&self) -> Vec<((&'static str, String), (&'static str, String))> {
-                let mut lines = Vec::new();
-                $(let kind = <$kind as Grant>::NAME;
-                let all = <$kind as Grant>::unasked(&self.$field).into_iter();
-                lines.extend(all.map(|(asked, plain)| ((kind, asked), (kind, plain))));)*
-                lines
-            }
-
-            /// Where on this machine that is which `consent` names; for whoever sits at it.
-            pub fn place_of(&self, consent: &Consent, ambient: &Ambient) -> Option<PathBuf> {
-                match consent.grant {
-                    $(<$kind as Grant>::NAME => <$kind as Grant>::place_of(&self.$field, &consent.what, ambient),)*
-                    _ => None,
-                }
-            }
-
-            /// What is granted, one line a thing, with the kind's name.
-            pub fn describe(&self) -> Vec<(&'static str, String)> {
-                let mut lines = Vec::new();
-                $(lines.extend(<$kind as Grant>::describe(&self.$field).into_iter().map(|line| (<$kind as Grant>::NAME, line)));)*
-                lines
-            }
-        }
-
-        impl Held {
-            /// The kinds of which this mount holds something.
-            pub fn kinds(&self) -> Vec<&'static str> {
-                let mut kinds = Vec::new();
-                $(if <$kind as Grant>::is_held(&self.$field) { kinds.push(<$kind as Grant>::NAME); })*
-                kinds
-            }
-
-            /// What the operator should know about what is held.
-            pub fn warnings(&self) -> Vec<String> {
-                let mut all = Vec::new();
-                $(all.extend(<$kind as Grant>::warnings(&self.$field));)*
-                all
-            }
-
-            /// Opens every grant for one call. Whatever they note on its trail has the mount's secrets masked.
-            pub fn open(&self, wasi: &mut WasiCtxBuilder, scope: &Scope<'_>) -> Opened {
-                if let Some(redactor) = &self.redactor {
-                    scope.trail.mask_with(redactor);
-                }
-                Opened { $($field: <$kind as Grant>::open(&self.$field, wasi, scope),)* trail: scope.trail.clone() }
-            }
-        }
-    };
-}
-
-/// A kind of grant, for people.
-#[derive(Clone, Copy, Debug)]
-pub struct Kind {
-    /// See [`Grant::NAME`].
-    pub name: &'static str,
-    /// See [`Grant::IMPORTS`].
-    pub imports: &'static [&'static str],
-    /// See [`Grant::EXAMPLE`].
-    pub example: &'static str,
-    /// See [`Grant::GIVE`].
-    pub flag: Flag,
-    /// See [`Grant::MORE`].
-    pub more: &'static [Flag],
-    /// See [`Grant::TAKE`].
-    pub thing: &'static str,
-    /// See [`Grant::NEED`].
-    pub need: Needed,
-    /// See [`Grant::typed`].
-    pub typed: fn(&str, Option<&Need>) -> Option<Typed>,
-    /// See [`Grant::give`].
-    pub give: fn(&mut dyn TableLike, &Gift, &Here) -> Result<(), String>,
-    /// See [`Grant::keep`].
-    pub keep: fn(&mut dyn TableLike, &str) -> Result<(), String>,
-    /// See [`Grant::take`].
-    pub take: fn(&mut dyn TableLike, &str) -> Result<(), String>,
-    /// See [`Grant::advise`].
-    pub advise: fn(&Gift) -> Vec<String>,
-}
-
-/// What an operator types to give a mount something.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Typed {
-    /// The line under `[mounts.NAME]`.
-    pub line: String,
-    /// The words behind `belljar grant MOUNT`.
-    pub flags: Vec<String>,
-    /// What has to be typed before, so that what is given is there.
-    pub before: Option<String>,
-}
-
-impl Kind {
-    /// What gives `mount` something of this kind, in both ways; see [`Grant::typed`]. The command is last.
-    pub fn cure(&self, mount: &str, need: Option<&Need>) -> Option<String> {
-        let line = (self.typed)(mount, need)?.line;
-        Some(format!("add  {line}  to [mounts.{mount}], or run: {}", self.command(mount, need)?))
-    }
-
-    /// What gives `mount` something of this kind, on the command line.
-    pub fn command(&self, mount: &str, need: Option<&Need>) -> Option<String> {
-        let Typed { flags, before, .. } = (self.typed)(mount, need)?;
-        let words = ["grant", mount].into_iter().chain(flags.iter().map(String::as_str));
-        let grant = command::line(words);
-        Some(before.map_or(grant.clone(), |before| format!("{before} && {grant}")))
-    }
-
-    /// The kind of that name.
-    pub fn find(name: &str) -> Option<&'static Self> {
-        KINDS.iter().find(|kind| kind.name == name)
-    }
-}
-
-// THE list: a new kind of grant is a new file and one line here.
-grants! {
-    fs: fs::Fs,
-    env: env::Env,
-    http: http::Http,
-}
-
-impl Held {
-    /// Whether calls of this mount can open files.
-    pub fn has_files(&self) -> bool {
-        fs::Fs::is_held(&self.fs)
-    }
-
-    /// What masks the mount's secrets in whatever it gives.
-    pub fn redactor(&self) -> Option<&Redactor> {
-        self.redactor.as_deref()
-    }
-
-    /// Whether file operations of this mount may stall, so that its next call needs a thread of its own from the beginning.
-    pub fn may_stall(&self) -> bool {
-        self.fs.may_stall()
-    }
-}
-
-/// The version that the linked WASI interfaces carry; guests that import an older 0.2 are matched to it.
-pub(crate) const WASI: &str = "@0.2.12";
-
-/// The full name of a WASI interface as it is linked.
-pub(crate) fn wasi(interface: &str) -> String {
-    format!("wasi:{interface}{WASI}")
-}
+mod wasi;
+
+pub use ambient::Ambient;
+pub use call_record::CallRecord;
+pub use declared_needs::{Needs, NeedsError, SECTION};
+pub use dedicated_thread::DedicatedThread;
+pub use editor::{GrantEditor, GrantSuggestion};
+pub use grant::{CallScope, Grant, GrantView};
+pub use home::NoHome;
+pub use kind_error::KindError;
+pub use list::{CallGrants, ConfigureError, GrantConfig, GrantKind, HasCallGrants, KINDS, MountGrants, link};
+pub use need::Need;
+pub(crate) use wasi::wasi;

@@ -1,89 +1,107 @@
 //! belljar runs untrusted WebAssembly components as MCP resource providers. This page is the map.
 //!
-//! # The way of a read
+//! # How a read is processed
 //!
 //! ```text
 //!  {"method":"resources/read","params":{"uri":"belljar://notes/2026/plan.md"}}
-//!  transport   a line or a body: capped, timed; Host and Origin checked          transport/{stdio,http}.rs
-//!  mcp         rmcp's handler, five lines a method                               mcp.rs
-//!  gateway     the one conductor: route, admit, call, check, record              gateway.rs  Gateway::read
-//!  catalog     a snapshot that never changes; longest base wins                  catalog.rs  Snapshot::route
-//!  admission   turns, shares, a deadline, as a value: the permit                 admission.rs  Admission::admit
-//!  sandbox     short calls here, long ones in the slow lane                      sandbox/lane.rs  Lanes::run
-//!              a fresh store, limits first, then the guest's first instruction   sandbox/call.rs  run
-//!    grants    what the store was given; each decision goes onto the trail       grants/{fs,env,http}.rs
-//!  sandbox     -> Outcome { result, usage, trail }
-//!  gateway     checks what the guest gave, makes names absolute, records          gateway/check.rs
-//!  mcp         -> the bytes of the answer, or wire types; failures through one   mcp/{line,wire,fault}.rs
-//!                 table
+//!  transport     a line or a body: capped, timed; Host and Origin checked        transport/{stdio,http}/
+//!  authenticate  the transport's evidence -> Principal                           policy/principal.rs
+//!  mcp           stateless requests: belljar's dispatcher; sessions: rmcp's      mcp/{stateless,handler}.rs
+//!  route         an immutable catalog snapshot; the longest base wins            gateway/route.rs
+//!  authorize     may this principal do this with that mount? -> Access           policy/access.rs
+//!  admit         turns, shares, a deadline -> Permit, only from an Access        limits/admit.rs
+//!  execute       plain data in (CallSpec), plain data out (Outcome)              sandbox/executor.rs
+//!                starts on the asking thread; a long call moves to slow threads  sandbox/call_runner.rs
+//!                a fresh store, limits first, then the guest's first instruction sandbox/call.rs
+//!                the function that is called                                     interfaces/resources.rs
+//!    grants      used by the guest during the call; every decision is logged     grants/*/
+//!  check         the guest's result; names made absolute and routed again        interfaces/resources.rs
+//!  record        one Event for every call, whether it succeeded or failed        gateway/record.rs
+//!  mcp           -> the bytes of the response; failures through one table        mcp/{convert,encode,fault}.rs
 //! ```
 //!
-//! Plain requests, which nearly all are, go from the transport to the handler without rmcp's tasks and channels between
-//! (`mcp/plain.rs`, `transport/http/short.rs`, `transport/stdio/short.rs`); what is not plain goes through rmcp. Both meet in
-//! `mcp.rs`.
+//! `run` in `gateway/pipeline.rs` does everything from `authorize` to `record`. Reads, lists, templates, completion,
+//! revisions, descriptions and the conformance checks all go through it.
 //!
-//! What is fresh, or being read for somebody else, is served from `gateway/answers.rs`. Who is told of changes stands in
-//! `gateway/watching.rs`, and what is watched is looked at by `gateway/rounds.rs`, by calls like any other, so that nobody's
-//! resources silence another's (`gateway/look.rs`). Who gets the next turn is decided in `admission/turns.rs`: whoever has least.
+//! belljar's own dispatcher answers stateless requests (revision 2026-07-28) on both transports (`mcp/stateless.rs`).
+//! It calls the same methods of the same handler that rmcp calls for sessions.
 //!
-//! Everything else that a client can ask for goes the same way: lists (`gateway/listing.rs`, kept in `catalog/kept.rs`), completion
-//! (`mcp/completion.rs`, `gateway/completing.rs`), and the tools that show models what there is (`mcp/tools.rs`,
-//! `gateway/search.rs`), which read and list through the gateway as any client does, and have no other way in.
+//! `gateway/read_cache.rs` caches reads that are still fresh, and shares one running read among several callers.
+//! `gateway/subscriptions.rs` holds the subscriptions. `gateway/poller.rs` polls the watched resources with ordinary
+//! calls. A resource that crashes its provider does not stop the polls of the others (`gateway/poll.rs`).
+//! `limits/turns.rs` schedules calls: the mount and the caller that hold the fewest turns come first.
 //!
-//! Down in one direction, up as one value. Dropping a request's future drops the store and the permit: that is
-//! cancellation, and there is no other.
+//! All other client requests take the same path: lists (`gateway/listing.rs`, cached in `catalog/cached_listing.rs`),
+//! completion (`mcp/completion.rs`, `gateway/complete.rs`), and the tools with which models search and read
+//! (`mcp/tools.rs`, `gateway/search.rs`). The tools use the gateway exactly as a client does.
+//!
+//! Arguments travel down in one direction; one value travels back up. Dropping a request's future drops the store and
+//! the permit. This is the only form of cancellation.
 //!
 //! # Ranks
 //!
-//! `cli > transport > mcp > gateway > catalog > sandbox > config > grants > admission, audit > model`: a module names
-//! only lower ranks. A test in `tests/tidy` reads every `use` and checks it.
+//! `cli > server > transport > mcp > gateway > catalog > sandbox > interfaces > config > grants > limits, telemetry >
+//! store > policy > model`: a module names only lower ranks. A test in `tests/tidy` reads every `use` and checks it.
 //!
 //! # Invariants
 //!
-//! - **No call without a permit.** [`sandbox::Sandbox::call`] takes a [`admission::Permit`] by value, which only
-//!   [`admission::Admission::admit`] makes, and which carries the limits. An unlimited call cannot be written.
-//! - **Plain data into and out of the sandbox.** Bytes, names, a permit, an operation, an outcome. No handle, closure or
-//!   type of wasmtime crosses that line, so that the sandbox can become a process of its own.
+//! - **No call without a permit.** [`sandbox::Executor::execute`] takes a [`limits::Permit`] by value, which only
+//!   [`limits::Admission::admit`] makes, from a [`policy::Access`], which only [`policy::Policy::authorize`] makes, for
+//!   a [`policy::Principal`]. An unlimited call does not compile; the docs of these modules show the failing code.
+//! - **Plain data into and out of the sandbox.** [`sandbox::CallSpec`], [`sandbox::Outcome`], and the permit. No
+//!   handle, closure or type of wasmtime crosses this border, so the sandbox can move into another process.
 //! - **Every limit is set before the guest's first instruction**, instantiation included.
-//! - **A guest never sees a global name.** It lists and is asked for relative references; bases are put on and taken off
-//!   in [`catalog`], and whatever a guest names is routed once more to see that it is its own.
-//! - **A reference is judged once**, in [`model::reference`], and then passed on letter by letter.
-//! - **A request that a guest sends is read once**, in [`grants::http`], and sent in that reading, to an address that was
-//!   judged after the name was looked up; secrets are added behind the guest, and masked in all that leaves the sandbox.
-//! - **Grants belong to bytes**: a mount that holds any is loaded only if its component is the one that `belljar.lock` names.
-//! - **What is served changes in one swap**, and only to what can be served: [`catalog::reload`] makes a mount beside those that
-//!   are served, and what cannot be made takes nothing down that the configuration still allows. A call holds its mount, and
-//!   the mount what is loaded for it, so that no call loses it to a swap.
-//! - **What lies beyond the second wall is read by the process outside of it** (`cli::outside`), which knows two orders: keep
-//!   what a person allowed for good, and read the configuration again.
-//! - **Ambient power enters in `cli`, `config`, `grants` and `catalog::watch` only**: paths become handles there. `host/clippy.toml` refuses
-//!   the functions of the standard library that open things, everywhere else.
-//! - **rmcp is named in `mcp` and `transport` only, wasmtime in `sandbox` and `grants` only.**
-//! - **One place turns a failure into JSON-RPC**: `mcp::fault`. No host path, secret or raw word of a guest gets past it.
-//! - **Each call is on record once**, however it ends: the recorder writes when it goes out of scope, and where there is an
-//!   answer, its bill (`gateway/bill.rs`), which also charges the mount with the work that its answer still makes.
-//! - **What a mount used, owes and failed at is kept by its name** ([`admission::gates`]): a reload starts no second account.
+//! - **A guest never sees a global name.** It lists relative references and reads relative references. [`catalog`] adds
+//!   and removes the base. The host routes every name that a guest returns once more, to check that it leads to the
+//!   same mount.
+//! - **A reference is checked once**, in [`model::reference`], and then passed on unchanged.
+//! - **An HTTP request of a guest is parsed once**, in [`grants::http`], and sent as it was parsed. The host checks the
+//!   address after the DNS lookup. It adds secrets after the guest, and masks them in everything that leaves the
+//!   sandbox.
+//! - **Grants belong to a digest**: a mount with grants is loaded only if `belljar.lock` has the digest of its
+//!   component.
+//! - **The catalog changes in one swap**, and only to mounts that can be served. [`catalog::loader`] builds a new mount
+//!   beside the served ones. If that fails, the old mount stays, provided that the configuration still allows it. A
+//!   call keeps its mount, and the mount its compiled component, alive across a swap.
+//! - **A helper process reads the files that the second wall hides** (`server::privileged_helper`). The second wall is
+//!   Landlock and a filter of system calls. The helper takes two requests: save a lasting consent, and read the
+//!   configuration again.
+//! - **Ambient power enters in `cli`, `server`, `config`, `grants` and `catalog::watch` only**: they turn paths into
+//!   handles. `host/clippy.toml` refuses the functions of the standard library that open files and sockets everywhere
+//!   else.
+//! - **rmcp is named in `mcp` and `transport` only, wasmtime in `sandbox`, `interfaces` and `grants` only.**
+//! - **Below `cli`, an error is an enum, and its `Display` writes the sentence.** No code branches on an error's text.
+//!   Each kind of grant has its own error enum, which the list of kinds only displays.
+//! - **One place turns a failure into JSON-RPC**: `mcp::fault`. It lets no host path, secret or raw guest text through.
+//! - **Each call is recorded exactly once**, whether it succeeds, fails or is cancelled: the recorder writes when it is
+//!   dropped. `gateway/response_cost.rs` adds the work on the answer that the host does after the call, and charges it
+//!   to the mount.
+//! - **The counters and debts of a mount are kept by its name** ([`limits::gate_registry`]): a reload does not reset
+//!   them.
+//! - **Every guard is shown to work.** [`model::guard`] lists them. A build for tests can switch each one off, and then
+//!   a row of the hostile table must fail. In every other build the switch is the constant `true`.
+//! - **Once the second wall is raised, only the paths that `server::landlock` lists can be opened by name.** It is
+//!   raised before the first thread starts.
 //!
-//! - **Every guard can be shown to work.** [`model::guard`] lists them; a build for tests switches them off, and a row of
-//!   `tests/hostile` must then go red. In every other build a switch is the constant `true`.
-//! - **Nothing is opened by name after the second wall stands**, but what `cli::wall` lists: it is raised before the first
-//!   thread.
-//!
-//! What is deliberately absent: state of a provider between calls, a way for a provider to name the host, a writable
-//! filesystem, unauthenticated listening on anything but loopback.
+//! Deliberately absent: provider state between calls, a way for a provider to name the host, a writable filesystem, and
+//! unauthenticated listening on any address but loopback.
 
-// The future of a connection holds those of its reads, down to the guest: the compiler counts the layers.
+// Futures nest from the connection through its reads down to the guest, deeper than the default limit of 128 layers.
 #![recursion_limit = "256"]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make the files and sockets that they need"))]
 
-pub mod admission;
-pub mod audit;
 pub mod catalog;
 pub mod cli;
 pub mod config;
 pub mod gateway;
 pub mod grants;
+pub mod interfaces;
+pub mod limits;
 pub mod mcp;
 pub mod model;
+pub mod policy;
 pub mod sandbox;
+mod server;
+pub mod store;
+pub mod telemetry;
 pub mod transport;

@@ -1,31 +1,32 @@
-//! Mounts whose grants were given to other bytes than those that lie there now: nothing of them is compiled or run until
-//! the operator trusts them. They keep their names, and every request for one is told so.
+//! Mounts whose grants were given to other bytes than the component has now. Such a component is neither compiled nor
+//! run until the operator trusts it. The mount keeps its names, and every request for one of them fails with the
+//! reason.
 
-use super::plan::Plan;
-use crate::config::lock::{Mismatch, Pins};
+use super::notice::Notice;
+use crate::config::lock::Mismatch;
 use crate::model::error::Quarantine;
 use crate::model::{Digest, MountName, ReadError, text};
 
 /// A mount in quarantine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quarantined {
-    /// Its name.
+pub struct QuarantinedMount {
+    /// The name.
     pub name: MountName,
-    /// Its base.
+    /// The base.
     pub base: String,
     /// The component's file name.
     pub file: String,
-    /// The digest of the bytes that lie there.
+    /// The digest of the component that is there now.
     pub found: Digest,
-    /// Why they are not loaded.
-    pub why: Mismatch,
+    /// The reason why it is not loaded.
+    pub mismatch: Mismatch,
 }
 
-impl Quarantined {
-    /// Why, and the cure, for the operator.
+impl QuarantinedMount {
+    /// The reason and the cure, for the operator.
     pub fn reason(&self) -> String {
         let Self { name, file, found, .. } = self;
-        match &self.why {
+        match &self.mismatch {
             Mismatch::Changed(pinned) => format!(
                 "its grants were given to {}, and \"{}\" is {} now; {}",
                 pinned.short(),
@@ -37,36 +38,29 @@ impl Quarantined {
         }
     }
 
-    /// What the lock has, if it has anything.
+    /// The digest in the lock, if there is one.
     pub fn pinned(&self) -> Option<Digest> {
-        match self.why {
+        match self.mismatch {
             Mismatch::Changed(pinned) => Some(pinned),
             Mismatch::Unknown(_) => None,
         }
     }
 
     fn quarantine(&self) -> Quarantine {
-        match self.why {
+        match self.mismatch {
             Mismatch::Changed(_) => Quarantine::Changed,
             Mismatch::Unknown(_) => Quarantine::Unknown,
         }
     }
 
-    /// What whoever reads from it is told.
+    /// The error for a read.
     pub fn error(&self) -> ReadError {
         ReadError::Quarantined(self.quarantine())
     }
 
-    /// What whoever lists is told.
-    pub fn notice(&self) -> String {
+    /// The notice for a list.
+    pub fn notice(&self) -> Notice {
         let quarantine = self.quarantine();
-        format!("left out: {quarantine}; {}", quarantine.cure(self.name.as_str()))
+        Notice::LeftOut(format!("{quarantine}; {}", quarantine.cure(self.name.as_str())))
     }
-}
-
-/// What keeps these bytes from being loaded for `plan`, whose mount holds grants.
-pub(super) fn judge(plan: &Plan, found: &Digest, pins: &Pins) -> Option<Quarantined> {
-    let why = pins.judge(&plan.name, found).err()?;
-    let (name, base, file) = (plan.name.clone(), plan.base.clone(), plan.file.clone());
-    Some(Quarantined { name, base, file, found: *found, why })
 }

@@ -1,56 +1,60 @@
-//! `belljar check`: everything that `serve` does before it serves.
+//! `belljar check`: does everything that `serve` does before it serves, and shows the result. Runs no code of a
+//! component.
 
 pub(super) mod compile;
 pub(super) mod conformance;
 
+use super::output;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::keys::{Keys, Shared};
-use super::pins::{self, Pinning};
-use super::wall::{self, Standing};
-use super::{Failure, Where, open, progress, shown};
-use crate::catalog::{Mount, Quarantined, Snapshot};
+use super::{progress, table};
+use crate::catalog::{Mount, QuarantinedMount, Snapshot};
 use crate::config::Config;
 use crate::config::lock::Pins;
-use crate::grants::Kind;
-use crate::grants::needs::Need;
+use crate::grants::GrantKind;
+use crate::grants::Need;
+use crate::server::failure::Failure;
+use crate::server::location::LocationArgs;
+use crate::server::{
+    configuration, keys::Keys, keys::SharedCode, landlock, landlock::WallStatus, pins, pins::Pinning, record, startup,
+};
 
-pub(super) fn run(at: &Where, dev: bool, as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(at: &LocationArgs, dev: bool, as_json: bool) -> Result<ExitCode, Failure> {
     progress::start(if as_json { "error" } else { "warn,belljar::catalog=error" });
-    let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Look))?;
-    // No code of any component runs here, so that what is compiled is for every configuration.
-    let keys = Keys::read(at, &config, Shared::Made)?;
-    let wall = wall::raise(&config, &keys, None)?;
+    let config = configuration::config(at, &[], Pinning::unless_dev(dev, Pinning::ReadOnly))?;
+    // This process runs no component, so it may write compiled code into the cache that all configurations share.
+    let keys = Keys::read(at, &config, SharedCode::Sign)?;
+    let wall = landlock::raise(&config, &keys, None)?;
     wall.runtime()?.block_on(async {
-        let audit = open::audit(&config, true)?;
-        let opened = open::open(config, keys, audit, None, None)?;
-        let snapshot = opened.gateway.loaded().await;
+        let audit = record::audit(&config, true)?;
+        let host = startup::start(config, keys, audit, None)?;
+        let snapshot = host.gateway.fully_loaded_snapshot().await;
         progress::end();
         if as_json {
-            super::print_json(&to_json(&opened.config, &wall.standing, &snapshot))?
+            output::print_json(&to_json(&host.config, &wall.status, &snapshot))?
         } else {
-            shown::print(&to_text(&opened.config, &wall.standing, &snapshot))?
+            table::print(&to_text(&host.config, &wall.status, &snapshot))?
         }
         let is_fine = snapshot.refused().is_empty() && snapshot.quarantined().is_empty();
         Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
 
-/// What a mount was given, as the operator wrote it.
+/// The grants of a mount, as the operator wrote them: "kind: description".
 fn granted(config: &Config, mount: &Mount) -> Vec<String> {
     let Some(written) = config.mounts.get(&mount.name) else { return Vec::new() };
     written.grants.describe().into_iter().map(|(kind, what)| format!("{kind}: {what}")).collect()
 }
 
-/// Grants that the component cannot use.
+/// The kinds of grants that the mount holds and its component cannot use.
 fn useless(mount: &Mount) -> Vec<&'static str> {
-    mount.holds.iter().filter(|kind| !mount.uses.contains(kind)).copied().collect()
+    mount.granted_kinds.iter().filter(|kind| !mount.usable_kinds.contains(kind)).copied().collect()
 }
 
-/// Which bytes may use a mount's grants, as far as the lock knows; none when it holds none.
+/// Whether the lock binds the mount's grants to a digest: "yes", "at-first-start" or "off". `None` without grants.
 fn bound(config: &Config, mount: &Mount) -> Option<&'static str> {
     config.mounts.get(&mount.name).filter(|written| written.needs_pin())?;
     Some(match &config.pins {
@@ -60,15 +64,15 @@ fn bound(config: &Config, mount: &Mount) -> Option<&'static str> {
     })
 }
 
-/// A mount in quarantine, as data.
-pub(super) fn quarantined(one: &Quarantined) -> Value {
+/// A mount in quarantine, as JSON.
+pub(super) fn quarantined(one: &QuarantinedMount) -> Value {
     json!({
         "name": one.name.as_str(), "base": one.base, "file": one.file, "digest": one.found.to_string(),
         "pinned": one.pinned().map(|digest| digest.to_string()), "reason": one.reason(),
     })
 }
 
-/// What the operator should know about a mount.
+/// The warnings about a mount's grants.
 fn warnings(config: &Config, mount: &Mount) -> Vec<String> {
     let useless =
         useless(mount).into_iter().map(|kind| format!("the component cannot use the grant \"{kind}\"; remove it"));
@@ -77,19 +81,20 @@ fn warnings(config: &Config, mount: &Mount) -> Vec<String> {
     useless.chain(mount.warning.map(str::to_owned)).chain(held).collect()
 }
 
-/// What a mount's component needs, and what its imports would let it use.
-fn wants(mount: &Mount) -> String {
+/// The lines about the grants that a mount's component needs, and those that its imports could use.
+fn needs_text(mount: &Mount) -> String {
     let mut out = String::new();
     for (at, need) in mount.needs.all().iter().enumerate() {
         let title = if at == 0 { "needs" } else { "" };
-        let lacking = if mount.lacks.contains(need) { not_granted(mount, need) } else { "  (granted)".to_owned() };
-        let _ = writeln!(out, "           {title:8} {}{lacking}", need.shown());
+        let lacking =
+            if mount.missing_needs.contains(need) { not_granted(mount, need) } else { "  (granted)".to_owned() };
+        let _ = writeln!(out, "           {title:8} {}{lacking}", need.describe());
     }
-    // What is needed is said; that a language's library imports more says nothing.
+    // A component that declares needs of a kind may import more of that kind only because of its language's library.
     let needed = mount.needs.kinds();
-    let could: Vec<&str> = mount.uses.iter().filter(|kind| !needed.contains(kind)).copied().collect();
+    let could: Vec<&str> = mount.usable_kinds.iter().filter(|kind| !needed.contains(kind)).copied().collect();
     if !could.is_empty() {
-        let asked: Vec<&str> = could.iter().filter(|kind| !mount.holds.contains(kind)).copied().collect();
+        let asked: Vec<&str> = could.iter().filter(|kind| !mount.granted_kinds.contains(kind)).copied().collect();
         let not = if asked.is_empty() { String::new() } else { format!("  (not granted: {})", asked.join(", ")) };
         let _ = writeln!(out, "           could use  {}{not}", could.join(", "));
     }
@@ -97,25 +102,25 @@ fn wants(mount: &Mount) -> String {
 }
 
 fn not_granted(mount: &Mount, need: &Need) -> String {
-    let run = Kind::find(need.kind).and_then(|kind| kind.command(mount.name.as_str(), Some(need)));
+    let run = GrantKind::find(need.kind).and_then(|kind| kind.command(mount.name.as_str(), Some(need)));
     match run.filter(|_| !need.optional) {
         Some(run) => format!("  (not granted; run: {run})"),
         None => "  (not granted)".to_owned(),
     }
 }
 
-/// What a mount's component needs, as data.
+/// The declared needs of a mount's component, as JSON.
 pub(super) fn needs(mount: &Mount) -> Value {
     let one = |need: &Need| {
         json!({
-            "grant": need.kind, "what": need.what, "any": need.any, "optional": need.optional, "why": need.why,
-            "granted": !mount.lacks.contains(need),
+            "grant": need.kind, "what": need.name, "any": need.any, "optional": need.optional, "why": need.reason,
+            "granted": !mount.missing_needs.contains(need),
         })
     };
     mount.needs.all().iter().map(one).collect()
 }
 
-fn to_text(config: &Config, wall: &Standing, snapshot: &Snapshot) -> String {
+fn to_text(config: &Config, wall: &WallStatus, snapshot: &Snapshot) -> String {
     let mut out = format!(
         "plugins  {}\ncache    {}\nstate    {}\nwall     {wall}\n",
         config.plugins.display(),
@@ -123,32 +128,32 @@ fn to_text(config: &Config, wall: &Standing, snapshot: &Snapshot) -> String {
         config.state.display()
     );
     if matches!(config.pins, Pins::Off) {
-        let _ = writeln!(out, "warning  {}", pins::DEV);
+        let _ = writeln!(out, "warning  {}", pins::DEV_WARNING);
     }
-    let names = shown::width(snapshot.mounts().iter().map(|mount| mount.name.as_str()), 40);
-    let bases = shown::width(snapshot.mounts().iter().map(|mount| mount.base.as_str()), 60);
+    let names = table::width(snapshot.mounts().iter().map(|mount| mount.name.as_str()), 40);
+    let bases = table::width(snapshot.mounts().iter().map(|mount| mount.base.as_str()), 60);
     for mount in snapshot.mounts() {
-        let (name, base) = (shown::padded(shown::NAME, &mount.name, names), &mount.base);
-        let beside = shown::styled(shown::FAINT, format!("({}, {})", mount.file, mount.digest.short()));
-        let _ = writeln!(out, "{}       {name}  {base:bases$}  {beside}", shown::styled(shown::GOOD, "ok"));
-        out += &wants(mount);
+        let (name, base) = (table::padded(table::NAME, &mount.name, names), &mount.base);
+        let details = table::styled(table::FAINT, format!("({}, {})", mount.file, mount.digest.short()));
+        let _ = writeln!(out, "{}       {name}  {base:bases$}  {details}", table::styled(table::GOOD, "ok"));
+        out += &needs_text(mount);
         match bound(config, mount) {
-            Some("off") => drop(writeln!(out, "           bound    to nothing, by --dev")),
-            Some("at-first-start") => drop(writeln!(out, "           bound    to these bytes, by the first start")),
+            Some("off") => drop(writeln!(out, "           bound    to no digest, because of --dev")),
+            Some("at-first-start") => drop(writeln!(out, "           bound    to this digest at the first start")),
             _ => {}
         }
         for line in granted(config, mount) {
             let _ = writeln!(out, "           granted  {line}");
         }
         for warning in warnings(config, mount) {
-            let _ = writeln!(out, "           {}  {warning}", shown::styled(shown::WARN, "warning"));
+            let _ = writeln!(out, "           {}  {warning}", table::styled(table::WARN, "warning"));
         }
     }
     for refused in snapshot.refused() {
-        let _ = writeln!(out, "{}  {}: {}", shown::styled(shown::BAD, "refused"), refused.name, refused.reason);
+        let _ = writeln!(out, "{}  {}: {}", table::styled(table::BAD, "refused"), refused.name, refused.reason);
     }
     for one in snapshot.quarantined() {
-        let what = shown::styled(shown::BAD, "quarantine");
+        let what = table::styled(table::BAD, "quarantine");
         let _ = writeln!(out, "{what}  {}  {}: {}", one.name, one.base, one.reason());
     }
     let held_back = match snapshot.quarantined().len() {
@@ -160,14 +165,14 @@ fn to_text(config: &Config, wall: &Standing, snapshot: &Snapshot) -> String {
     out
 }
 
-fn to_json(config: &Config, wall: &Standing, snapshot: &Snapshot) -> Value {
+fn to_json(config: &Config, wall: &WallStatus, snapshot: &Snapshot) -> Value {
     let mounts: Vec<Value> = snapshot
         .mounts()
         .iter()
         .map(|mount| {
             json!({
                 "name": mount.name.as_str(), "base": mount.base, "file": mount.file, "digest": mount.digest.to_string(),
-                "granted": granted(config, mount), "useless": useless(mount), "uses": mount.uses, "needs": needs(mount),
+                "granted": granted(config, mount), "useless": useless(mount), "uses": mount.usable_kinds, "needs": needs(mount),
                 "bound": bound(config, mount), "warnings": warnings(config, mount),
             })
         })

@@ -1,14 +1,14 @@
-//! `belljar dev`: builds, serves and follows the provider that somebody is writing.
+//! `belljar dev`: builds and serves the provider that its author is writing, and rebuilds it after every change.
 //!
-//! What is called is called as `serve` does it: through the same gateway, with the same limits, in the same sandbox. Two things
-//! differ. Whoever builds a component trusts it, so that its grants are not bound to its bytes; and compilers need the machine,
-//! so that the second wall is not raised.
+//! Calls go through the same gateway, limits and sandbox as those of `serve`. Two things differ. The author trusts
+//! every build, so grants are not bound to a digest. Compilers need access to the machine, so the second wall is not
+//! raised.
 
+mod call_report;
 mod log;
 mod recipe;
-mod shown;
+mod sources;
 mod terminal;
-mod tree;
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -27,10 +27,8 @@ use tokio::task::block_in_place;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::keys::{Keys, Shared};
-use super::{Failure, Where, new, open, serve, spelling};
-use crate::audit::Sink;
-use crate::catalog::reload::{Loader, Next, Pace};
+use super::new;
+use crate::catalog::loader::{Debounce, Loader, NextAction};
 use crate::catalog::watch::Watcher;
 use crate::config::lock::Pins;
 use crate::config::{Config, FILE};
@@ -38,97 +36,97 @@ use crate::gateway::Gateway;
 use crate::mcp::Handler;
 use crate::mcp::cursor::Cursors;
 use crate::model::error::show_bytes;
+use crate::policy::{Evidence, authenticate};
+use crate::server::failure::Failure;
+use crate::server::listening::ListenError;
+use crate::server::location::LocationArgs;
+use crate::server::{
+    configuration, directories, invocation, keys::Keys, keys::SharedCode, listening, location, startup,
+};
+use crate::telemetry::Sink;
 use crate::transport;
 use recipe::{Build, Recipe};
-use terminal::Wanted;
-use tree::Tree;
+use sources::SourceTree;
+use terminal::{Phase, TerminalRequest};
 
-/// How long threads may take to end after everything was ended.
-const END: Duration = Duration::from_secs(1);
+/// How long the threads of the runtime may take to end at shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Builds in a row that may find the same files changed when they end, before it is the build that changes them.
-const REPEATS: u32 = 2;
+/// How many builds in a row may end with the same changed sources. After more, the build itself seems to change them.
+const MAX_REPEATS: u32 = 2;
 
-/// What `--help` shows below the flags.
-pub(super) const HELP: &str = "It is built by what lies in DIR: Cargo.toml, package.json with a \"build\" script, Makefile; or by --build. DIR's belljar.toml says where the
-component is left (plugins = ...) and what it is granted; the component may change without \"belljar trust\". Each save builds anew, and a
-build that fails leaves the last good component served. Calls have the limits that they have in \"belljar serve\", in the same sandbox; but
-compilers need the machine, so the second wall around the process is not raised here.
+/// The text of `--help` below the flags.
+pub(super) const HELP: &str = "The build command is --build, or it follows from the files in DIR: Cargo.toml, package.json with a \"build\" script, or Makefile.
+In DIR's belljar.toml, plugins = ... names the directory of the built component, and [mounts.NAME] its grants. The component may
+change without \"belljar trust\". Every save starts a build. After a failed build, the last good component stays in service. Calls
+have the same limits and the same sandbox as in \"belljar serve\". Compilers need access to the machine, so this command runs
+without the second wall around the process.
 
 Examples:
   belljar dev .
   belljar dev ~/src/tides --http 127.0.0.1:8808
   echo 'read hello.txt' | belljar dev .";
 
-/// What the author can ask for now.
-#[derive(Clone)]
-enum Phase {
-    /// The first build runs.
-    First,
-    /// Nothing was ever served.
-    Nothing,
-    /// Whatever was good last is served.
-    Serving(Arc<Gateway>),
-}
-
-/// Where the project is, and what is said of it.
-struct Place {
+/// The project directory and the location of its configuration.
+struct Project {
     dir: PathBuf,
-    at: Where,
-    /// Whether there has to be a configuration.
+    at: LocationArgs,
+    /// True if `--config` names the configuration: then the file must exist.
     is_named: bool,
-    /// Where belljar itself listens.
-    own: SocketAddr,
+    /// The address on which belljar itself listens. No grant may connect to it.
+    own_address: SocketAddr,
 }
 
-impl Place {
-    /// The configuration as it is now.
+impl Project {
+    /// Reads the current configuration.
     fn read(&self) -> Result<Config, Failure> {
-        let (path, given) = open::given(&self.at)?;
-        if given.file.is_none() && self.is_named {
+        let (path, input) = location::read_config_input(&self.at)?;
+        if input.file.is_none() && self.is_named {
             return Err(Failure::Failed(format!("there is no configuration \"{}\"", path.display())));
         }
-        let mut config = Config::read(given)?;
-        open::furnish(&mut config, std::slice::from_ref(&self.own))?;
+        let mut config = Config::read(input)?;
+        configuration::read_ambient(&mut config, std::slice::from_ref(&self.own_address))?;
         config.pins = Pins::Off;
         Ok(config)
     }
 }
 
-/// What is served, once something is.
-struct Served {
+/// The running server, from the first build that leaves a plugin directory.
+struct Server {
     gateway: Arc<Gateway>,
     loader: Loader,
-    /// When the component was built that is being loaded.
+    /// The end of the build whose components are being loaded.
     loading: Option<Instant>,
 }
 
-struct Session {
-    place: Place,
+/// The state of `belljar dev`.
+struct DevSession {
+    project: Project,
     recipe: Recipe,
     config: Arc<Config>,
-    tree: Tree,
+    sources: SourceTree,
     watcher: Option<Watcher>,
-    pace: Pace,
+    debounce: Debounce,
     building: Option<Build>,
-    /// Files that were found changed when the last build ended, and how many builds in a row that was so.
-    remade: (BTreeSet<PathBuf>, u32),
-    served: Option<Served>,
+    /// The sources that had changed at the end of the last build, and the number of builds in a row with the same ones.
+    changed_by_build: (BTreeSet<PathBuf>, u32),
+    server: Option<Server>,
     listener: Option<StdListener>,
     phase: watch::Sender<Phase>,
-    /// Who waits for a build.
+    /// The `build` commands of the terminal that wait for the end of the build.
     waiting: Vec<oneshot::Sender<()>>,
     stop: CancellationToken,
+    /// True if the last build succeeded and everything it made is served. It is the exit code.
     is_good: bool,
 }
 
-/// What there is to do.
-enum Event {
-    Changed,
-    Due,
+/// An event of the main loop.
+enum DevEvent {
+    SourcesChanged,
+    DebounceElapsed,
     Built(Result<(), String>),
-    Loaded(Next),
-    Wanted(Option<Wanted>),
+    Loaded(NextAction),
+    Requested(Option<TerminalRequest>),
     Stop,
 }
 
@@ -139,59 +137,60 @@ pub(super) fn run(
     http: Option<SocketAddr>,
 ) -> Result<ExitCode, Failure> {
     log::start();
-    http.as_ref().map_or(Ok(()), serve::check_address)?;
+    http.as_ref().map_or(Ok(()), listening::check_address)?;
     #[expect(clippy::disallowed_methods, reason = "the author's project")]
     let dir = std::fs::canonicalize(dir)
         .map_err(|error| Failure::Failed(format!("cannot open the project \"{}\": {error}", dir.display())))?;
-    let recipe = build.map_or_else(|| Recipe::find(&dir), |command| Ok(Recipe::given(&dir, command)));
+    let recipe = build.map_or_else(|| Recipe::detect(&dir), |command| Ok(Recipe::from_command(&dir, command)));
     let recipe = recipe.map_err(Failure::Misused)?;
-    let listener = http.map_or_else(|| listen(&dir), serve::listen)?;
-    let own = listener.local_addr()?;
+    let listener = http.map_or_else(|| listen(&dir), listening::listen)?;
+    let own_address = listener.local_addr()?;
     let path = config.map_or_else(|| dir.join(FILE), Path::to_owned);
-    let plugins = (!path.exists()).then(|| dir.join(recipe.leaves));
-    let at = Where { plugins, config: Some(path), place: None, may_lack: false };
-    // Where the author types, and where belljar was told to work, may be two directories.
+    let plugins = (!path.exists()).then(|| dir.join(recipe.output_dir));
+    let at = LocationArgs { plugins, config: Some(path), place: None, is_config_optional: false };
+    // Hints need no flags if the author's shell is in the project directory.
     let is_here = std::path::absolute(".").is_ok_and(|here| here == dir) && config.is_none();
     match is_here {
-        true => spelling::as_typed(&Where { config: None, ..at.clone() }),
-        false => spelling::from_anywhere(&at, true),
+        true => invocation::as_typed(&LocationArgs { config: None, ..at.clone() }),
+        false => invocation::from_anywhere(&at, true),
     }
-    let place = Place { at, is_named: config.is_some(), own, dir };
-    let config = Arc::new(place.read()?);
+    let project = Project { at, is_named: config.is_some(), own_address, dir };
+    let config = Arc::new(project.read()?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut gateway = None;
     let is_good = runtime.block_on(async {
-        let mut session = Session::new(place, recipe, config, listener);
+        let mut session = DevSession::new(project, recipe, config, listener);
         let ended = session.run().await;
-        gateway = session.served.as_ref().map(|served| Arc::clone(&served.gateway));
+        gateway = session.server.as_ref().map(|server| Arc::clone(&server.gateway));
         ended.map(|()| session.is_good)
     });
-    gateway.iter().for_each(|gateway| gateway.end_calls(END));
-    runtime.shutdown_timeout(END);
+    gateway.iter().for_each(|gateway| gateway.end_calls(SHUTDOWN_TIMEOUT));
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     Ok(if is_good? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Ports for projects that name none: below those that systems give away.
+/// The default ports of projects. They lie below the ephemeral ports that systems assign (32768 and above on Linux).
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
-/// Listens on the project's own port, so that clients find it again at each start; on a free one where that is taken.
-fn listen(dir: &Path) -> Result<StdListener, Failure> {
+/// Listens on a port that is derived from the project's path, so that clients find it again after a restart. If that
+/// port is in use, listens on a free one.
+fn listen(dir: &Path) -> Result<StdListener, ListenError> {
     let digest = blake3::hash(dir.as_os_str().as_bytes());
     let number = digest.as_bytes().iter().take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
     let offset = u16::try_from(number % u64::try_from(PORTS.len()).unwrap_or(1)).unwrap_or_default();
     let here = std::net::Ipv4Addr::LOCALHOST;
-    serve::listen((here, PORTS.start + offset).into()).or_else(|failure| {
-        tell(&format!("{}; a free port is taken instead (--http 127.0.0.1:PORT names one)", failure.why()));
-        serve::listen((here, 0).into())
+    listening::listen((here, PORTS.start + offset).into()).or_else(|error| {
+        tell(&format!("{error}; using a free port instead; to select a port, add --http 127.0.0.1:PORT"));
+        listening::listen((here, 0).into())
     })
 }
 
-/// To whoever develops; answers to commands go to standard output.
+/// Writes a message for the author to standard error. Results of typed commands go to standard output.
 fn tell(text: &str) {
-    crate::cli::log::say(text);
+    crate::server::log::say(text);
 }
 
-/// Waits for a build, if one runs.
+/// Waits for the end of the build. Without a build, waits forever.
 async fn built(building: Option<&mut Build>) -> Result<(), String> {
     match building {
         Some(build) => build.ended().await,
@@ -199,48 +198,48 @@ async fn built(building: Option<&mut Build>) -> Result<(), String> {
     }
 }
 
-/// Goes on with what is being loaded, if anything is served.
-async fn step(served: Option<&mut Served>) -> Next {
-    match served {
-        Some(served) => served.loader.step().await,
+/// Waits for the next step of the loader. Without a server, waits forever.
+async fn step(server: Option<&mut Server>) -> NextAction {
+    match server {
+        Some(server) => server.loader.step().await,
         None => pending().await,
     }
 }
 
-impl Session {
-    fn new(place: Place, recipe: Recipe, config: Arc<Config>, listener: StdListener) -> Self {
-        // Data that is granted and components that are built are no sources.
+impl DevSession {
+    fn new(project: Project, recipe: Recipe, config: Arc<Config>, listener: StdListener) -> Self {
+        // Granted directories and built components are not sources.
         let granted = config.mounts.values().flat_map(|mount| mount.grants.directories(&config.ambient));
         let skipped = granted.chain([config.plugins.clone(), config.cache.clone(), config.state.clone()]);
-        let watcher = open::watcher();
-        let tree = Tree::new(&place.dir, skipped.collect(), watcher.clone());
+        let watcher = startup::watcher();
+        let sources = SourceTree::new(&project.dir, skipped.collect(), watcher.clone());
         Self {
-            place,
+            project,
             recipe,
             config,
-            tree,
+            sources,
             watcher,
-            pace: Pace::default(),
+            debounce: Debounce::default(),
             building: None,
-            remade: Default::default(),
-            served: None,
+            changed_by_build: Default::default(),
+            server: None,
             listener: Some(listener),
-            phase: watch::Sender::new(Phase::First),
+            phase: watch::Sender::new(Phase::FirstBuild),
             waiting: Vec::new(),
             stop: CancellationToken::new(),
             is_good: false,
         }
     }
 
-    /// Until the author has enough.
+    /// Runs until the author types `quit`, standard input ends, or a signal arrives.
     async fn run(&mut self) -> Result<(), Failure> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        let (send, mut wanted) = mpsc::channel(1);
+        let (send, mut requests) = mpsc::channel(1);
         tokio::spawn(terminal::run(self.phase.subscribe(), send));
         self.build();
         loop {
-            let due = self.pace.due().filter(|_| self.building.is_none());
+            let due = self.debounce.due().filter(|_| self.building.is_none());
             let wait = async {
                 match due {
                     None => pending().await,
@@ -248,28 +247,28 @@ impl Session {
                 }
             };
             let event = tokio::select! {
-                _ = interrupt.recv() => Event::Stop,
-                _ = terminate.recv() => Event::Stop,
-                wanted = wanted.recv() => Event::Wanted(wanted),
-                result = built(self.building.as_mut()) => Event::Built(result),
-                next = step(self.served.as_mut()) => Event::Loaded(next),
-                () = self.tree.changed() => Event::Changed,
-                () = wait => Event::Due,
+                _ = interrupt.recv() => DevEvent::Stop,
+                _ = terminate.recv() => DevEvent::Stop,
+                request = requests.recv() => DevEvent::Requested(request),
+                result = built(self.building.as_mut()) => DevEvent::Built(result),
+                next = step(self.server.as_mut()) => DevEvent::Loaded(next),
+                () = self.sources.changed() => DevEvent::SourcesChanged,
+                () = wait => DevEvent::DebounceElapsed,
             };
             match event {
-                Event::Changed => self.pace.changed(Instant::now()),
-                Event::Due => self.look(),
-                Event::Built(result) => self.built(result).await?,
-                Event::Loaded(Next::Step) => self.loaded(),
-                Event::Loaded(Next::Scan) => self.scan().await,
-                Event::Wanted(Some(Wanted::Build(done))) => {
+                DevEvent::SourcesChanged => self.debounce.changed(Instant::now()),
+                DevEvent::DebounceElapsed => self.build_if_changed(),
+                DevEvent::Built(result) => self.built(result).await?,
+                DevEvent::Loaded(NextAction::Step) => self.loaded(),
+                DevEvent::Loaded(NextAction::Scan) => self.scan().await,
+                DevEvent::Requested(Some(TerminalRequest::Build(done))) => {
                     self.waiting.push(done);
                     if self.building.is_none() {
-                        self.tree.look();
+                        self.sources.scan();
                         self.build();
                     }
                 }
-                Event::Stop | Event::Wanted(Some(Wanted::Quit) | None) => break,
+                DevEvent::Stop | DevEvent::Requested(Some(TerminalRequest::Quit) | None) => break,
             }
         }
         self.stop.cancel();
@@ -281,147 +280,159 @@ impl Session {
 
     fn build(&mut self) {
         tell(&format!("building: {}", self.recipe.shown()));
-        self.pace.begin();
+        self.debounce.begin();
         self.building = Some(self.recipe.start());
     }
 
-    /// Looks whether a source is another than before, and builds if one is.
-    fn look(&mut self) {
-        self.pace.begin();
-        let changed = block_in_place(|| self.tree.look());
+    /// Starts a build if the contents of a source changed.
+    fn build_if_changed(&mut self) {
+        self.debounce.begin();
+        let changed = block_in_place(|| self.sources.scan());
         if let Some(first) = changed.first() {
             let more = changed.len() - 1;
             let and = if more == 0 { String::new() } else { format!(" and {more} more") };
             tell(&format!("\"{}\"{and} changed", first.display()));
-            self.remade = Default::default();
+            self.changed_by_build = Default::default();
             self.build();
         }
     }
 
-    /// A build has ended.
+    /// Handles the end of a build: loads its components, or reports why it failed.
     async fn built(&mut self, result: Result<(), String>) -> Result<(), Failure> {
         self.building = None;
         self.is_good = result.is_ok();
         match &result {
             Ok(()) => self.scan().await,
             Err(why) => {
-                let then = if self.served.is_some() { "; what was good before is served on" } else { "" };
+                let then = if self.server.is_some() { "; the last good component stays in service" } else { "" };
                 tell(&format!("{why}{then}"));
-                let missing = block_in_place(|| new::missing_tools(&self.place.dir));
+                let missing = block_in_place(|| new::missing_tools(&self.project.dir));
                 missing.iter().for_each(|tool| tell(tool));
             }
         }
-        if self.served.as_ref().is_none_or(|served| served.loading.is_none()) {
+        if self.server.as_ref().is_none_or(|server| server.loading.is_none()) {
             self.phase.send_if_modified(|phase| {
-                let is_first = matches!(phase, Phase::First);
+                let is_first = matches!(phase, Phase::FirstBuild);
                 if is_first {
-                    *phase = Phase::Nothing;
+                    *phase = Phase::NothingServed;
                 }
                 is_first
             });
         }
-        // What was saved meanwhile may not be in what was built.
-        let changed = block_in_place(|| self.tree.look());
-        self.pace.begin();
+        // The build may have missed the sources that were saved while it ran.
+        let changed = block_in_place(|| self.sources.scan());
+        self.debounce.begin();
         if changed.is_empty() {
-            self.remade = Default::default();
+            self.changed_by_build = Default::default();
         } else {
-            let again = if changed == self.remade.0 { self.remade.1 + 1 } else { 0 };
-            self.remade = (changed, again);
-            if again < REPEATS {
+            let (before, count) = &self.changed_by_build;
+            let repeats = if changed == *before { count + 1 } else { 0 };
+            self.changed_by_build = (changed, repeats);
+            if repeats < MAX_REPEATS {
                 self.build();
                 return Ok(());
             }
             let names: Vec<String> =
-                self.remade.0.iter().take(3).map(|path| format!("\"{}\"", path.display())).collect();
+                self.changed_by_build.0.iter().take(3).map(|path| format!("\"{}\"", path.display())).collect();
             tell(&format!(
-                "each build changes {}; name it in .gitignore, and it no longer counts as a source",
+                "each build changes {}; name it in .gitignore, so that it does not count as a source",
                 names.join(", ")
             ));
         }
         if result.is_err() {
-            self.answer();
+            self.end_waiting();
         }
         Ok(())
     }
 
-    /// Reads the configuration again, and has loaded what the build left.
+    /// Reads the configuration again, and starts loading the components of the build.
     async fn scan(&mut self) {
-        match self.place.read() {
+        match self.project.read() {
             Ok(config) => self.config = Arc::new(config),
-            Err(failure) => tell(&format!("the configuration goes on as it was: {}", failure.why())),
+            Err(failure) => {
+                tell(&format!("the new configuration is refused, the old one stays in force: {}", failure.message()));
+            }
         }
-        let dir = match open::plugins(&self.config) {
+        let dir = match directories::open_plugins(&self.config) {
             Ok(dir) => dir,
             Err(_) => {
                 self.is_good = false;
                 tell(&format!(
-                    "the build left no directory \"{}\"; say in belljar.toml where it leaves the component: plugins = \"DIR\"",
+                    "the build left no directory \"{}\"; name the directory of the built component in belljar.toml: plugins = \"DIR\"",
                     self.config.plugins.display()
                 ));
-                return self.answer();
+                return self.end_waiting();
             }
         };
-        if self.served.is_none()
-            && let Err(failure) = self.open()
+        if self.server.is_none()
+            && let Err(failure) = self.start_server()
         {
             self.is_good = false;
-            tell(&failure.why());
-            return self.answer();
+            tell(&failure.message());
+            return self.end_waiting();
         }
-        if let Some(served) = &mut self.served {
-            served.loading = Some(Instant::now());
-            served.loader.set_config(Arc::clone(&self.config));
-            served.loader.set_dir(dir);
-            served.loader.scan().await;
+        if let Some(server) = &mut self.server {
+            server.loading = Some(Instant::now());
+            server.loader.set_config(Arc::clone(&self.config));
+            server.loader.set_dir(dir);
+            server.loader.scan().await;
         }
         self.loaded();
     }
 
-    /// Puts everything together that serves, once there is something to serve.
-    fn open(&mut self) -> Result<(), Failure> {
+    /// Starts the gateway and the HTTP server.
+    fn start_server(&mut self) -> Result<(), Failure> {
         let audit = |catalog: &Arc<_>| {
             let catalog = Arc::clone(catalog);
-            Ok(Sink::written_as(move |record| shown::record(record, &catalog), crate::cli::log::Patient)?)
+            Ok(Sink::with_format(
+                move |event| call_report::report(event, &catalog),
+                crate::server::log::BlockingLogWriter,
+            )?)
         };
-        let keys = Keys::read(&self.place.at, &self.config, Shared::Used)?;
+        let keys = Keys::read(&self.project.at, &self.config, SharedCode::Use)?;
         let config = Arc::clone(&self.config);
-        let (opened, loader) = open::assemble((config, keys), audit, None, None, self.watcher.clone())?;
+        let (host, loader) = startup::assemble(config, keys, audit, None, None, self.watcher.clone())?;
         if let Some(listener) = self.listener.take() {
             let address = listener.local_addr()?;
             let listener = TcpListener::from_std(listener)?;
-            let handler = Handler::new(Arc::clone(&opened.gateway), Arc::new(Cursors::new(&opened.key)), "http");
-            let handler = handler.with_tools(opened.config.tools);
+            let handler = Handler::new(
+                Arc::clone(&host.gateway),
+                Arc::new(Cursors::new(&host.cursor_key)),
+                "http",
+                authenticate(Evidence::Loopback),
+            );
+            let handler = handler.with_tools(host.config.tools);
             let stop = self.stop.clone().cancelled_owned();
             tokio::spawn(transport::http::serve(handler, listener, transport::http::Bounds::default(), stop));
             tell(&format!("listening on http://{address}{} for MCP clients", transport::http::PATH));
         }
         if std::io::stdin().is_terminal() {
-            tell("type list, templates, read REFERENCE, complete, build, help or quit");
+            tell("commands: list, templates, read REFERENCE, complete, build, help, quit");
         }
-        self.served = Some(Served { gateway: opened.gateway, loader, loading: None });
+        self.server = Some(Server { gateway: host.gateway, loader, loading: None });
         Ok(())
     }
 
-    /// Says what came of a build, when all of it is loaded.
+    /// Once all components of a build are loaded, reports the mounts.
     fn loaded(&mut self) {
-        let Some(served) = &mut self.served else { return };
-        if !served.loader.is_done() {
+        let Some(server) = &mut self.server else { return };
+        if !server.loader.is_done() {
             return;
         }
-        let Some(began) = served.loading.take() else { return };
-        let snapshot = served.gateway.snapshot();
+        let Some(began) = server.loading.take() else { return };
+        let snapshot = server.gateway.snapshot();
         for mount in snapshot.mounts() {
             let size = self.config.plugins.join(&mount.file).metadata().map_or(0, |meta| meta.len());
             let digest: String = mount.digest.to_string().chars().take(19).collect();
-            let holds = if mount.holds.is_empty() { "nothing".to_owned() } else { mount.holds.join(", ") };
+            let holds =
+                if mount.granted_kinds.is_empty() { "nothing".to_owned() } else { mount.granted_kinds.join(", ") };
             tell(&format!(
                 "{} serves {} ({}, {digest}, {}, granted: {holds}, ready after {})",
                 mount.file,
                 mount.base,
                 mount.name,
                 show_bytes(size),
-                shown::show_time(began.elapsed()),
+                call_report::show_time(began.elapsed()),
             ));
         }
         for refused in snapshot.refused() {
@@ -430,22 +441,22 @@ impl Session {
         let nothing = snapshot.mounts().is_empty() && snapshot.refused().is_empty();
         if nothing {
             tell(&format!(
-                "the build left no component (.wasm) in \"{}\"; say in belljar.toml where it leaves it: plugins = \"DIR\"",
+                "the build left no component (.wasm) in \"{}\"; name the directory of the built component in belljar.toml: plugins = \"DIR\"",
                 self.config.plugins.display()
             ));
         }
         self.is_good &= !snapshot.mounts().is_empty() && snapshot.refused().is_empty();
-        let gateway = Arc::clone(&served.gateway);
+        let gateway = Arc::clone(&server.gateway);
         self.phase.send_if_modified(|phase| {
             let is_new = !matches!(phase, Phase::Serving(_));
             *phase = Phase::Serving(gateway);
             is_new
         });
-        self.answer();
+        self.end_waiting();
     }
 
-    /// Tells whoever waits for a build that there is nothing more to wait for.
-    fn answer(&mut self) {
+    /// Ends the `build` commands of the terminal that wait for this build.
+    fn end_waiting(&mut self) {
         for waiting in self.waiting.drain(..) {
             let _ = waiting.send(());
         }

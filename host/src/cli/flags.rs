@@ -1,32 +1,44 @@
-//! The flags of `grant` and `revoke`: those that the kinds of grants declare, and nothing that knows one of them by name.
+//! The flags of the commands that write the configuration. `grant` and `revoke` get theirs from the list of kinds of
+//! grants; nothing here names a kind.
 
 use std::collections::BTreeMap;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use crate::grants::edit::Gift;
-use crate::grants::{KINDS, Kind};
+use crate::grants::edit::GrantArgs;
+use crate::grants::{GrantKind, KINDS};
 
-/// Things to be given.
-pub(super) struct Gifts(pub(super) Vec<(&'static Kind, Gift)>);
+/// The flags that all commands with a confirmation have.
+#[derive(Args, Clone, Copy)]
+pub(super) struct WriteFlags {
+    /// Write without asking for confirmation.
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Print the change as JSON; the question goes to standard error.
+    #[arg(long)]
+    pub(super) json: bool,
+}
 
-/// Things to be taken away.
-pub(super) struct Takings(pub(super) Vec<(&'static Kind, String)>);
+/// The grants to add, in the order of the command line.
+pub(super) struct GrantFlags(pub(super) Vec<(&'static GrantKind, GrantArgs)>);
+
+/// The grants to remove, each by its kind and its key.
+pub(super) struct RevokeFlags(pub(super) Vec<(&'static GrantKind, String)>);
 
 fn argument(name: &'static str, value: &'static str, help: String) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help).action(ArgAction::Append)
 }
 
-/// The values of a flag, each with its place on the command line.
+/// The values of a flag, each with its index on the command line.
 fn values<'m>(matches: &'m ArgMatches, flag: &str) -> impl Iterator<Item = (usize, &'m String)> {
-    let places = matches.indices_of(flag).into_iter().flatten();
-    places.zip(matches.get_many::<String>(flag).into_iter().flatten())
+    let indices = matches.indices_of(flag).into_iter().flatten();
+    indices.zip(matches.get_many::<String>(flag).into_iter().flatten())
 }
 
-impl Args for Gifts {
+impl Args for GrantFlags {
     fn augment_args(mut command: Command) -> Command {
         for kind in KINDS {
-            for flag in std::iter::once(&kind.flag).chain(kind.more) {
+            for flag in std::iter::once(&kind.flag).chain(kind.extra_flags) {
                 command = command.arg(argument(flag.name, flag.value, flag.help.to_owned()));
             }
         }
@@ -38,38 +50,39 @@ impl Args for Gifts {
     }
 }
 
-impl FromArgMatches for Gifts {
+impl FromArgMatches for GrantFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut all = BTreeMap::new();
         for kind in KINDS {
-            let mut own: BTreeMap<usize, Gift> = BTreeMap::new();
+            let mut own: BTreeMap<usize, GrantArgs> = BTreeMap::new();
             own.extend(
-                values(matches, kind.flag.name).map(|(at, what)| (at, Gift { what: what.clone(), more: Vec::new() })),
+                values(matches, kind.flag.name)
+                    .map(|(at, what)| (at, GrantArgs { value: what.clone(), extra_flags: Vec::new() })),
             );
             let mut more: Vec<_> = kind
-                .more
+                .extra_flags
                 .iter()
                 .flat_map(|flag| values(matches, flag.name).map(|(at, value)| (at, flag.name, value)))
                 .collect();
             more.sort_unstable();
             let is_one = own.len() == 1;
             for (at, flag, value) in more {
-                // Beside a single one there is no other that it could be about.
+                // With a single grant, its other flags may also stand before it.
                 let about = if is_one {
                     own.values_mut().next()
                 } else {
-                    own.range_mut(..at).next_back().map(|(_, gift)| gift)
+                    own.range_mut(..at).next_back().map(|(_, grant)| grant)
                 };
-                let Some(gift) = about else {
+                let Some(grant) = about else {
                     let why = format!(
-                        "--{flag} says more about a --{}: write it behind the one that it is about\n",
+                        "--{flag} belongs to a --{}; write it after the --{0} that it belongs to\n",
                         kind.flag.name
                     );
                     return Err(clap::Error::raw(clap::error::ErrorKind::MissingRequiredArgument, why));
                 };
-                gift.more.push((flag, value.clone()));
+                grant.extra_flags.push((flag, value.clone()));
             }
-            all.extend(own.into_iter().map(|(at, gift)| (at, (kind, gift))));
+            all.extend(own.into_iter().map(|(at, grant)| (at, (kind, grant))));
         }
         Ok(Self(all.into_values().collect()))
     }
@@ -80,11 +93,11 @@ impl FromArgMatches for Gifts {
     }
 }
 
-impl Args for Takings {
+impl Args for RevokeFlags {
     fn augment_args(mut command: Command) -> Command {
         for kind in KINDS {
-            let help = format!("Take away the {} grant of this {}", kind.name, kind.thing);
-            command = command.arg(argument(kind.flag.name, kind.thing, help));
+            let help = format!("Revoke the {} grant with this {}", kind.name, kind.revoke_placeholder);
+            command = command.arg(argument(kind.flag.name, kind.revoke_placeholder, help));
         }
         command
     }
@@ -94,7 +107,7 @@ impl Args for Takings {
     }
 }
 
-impl FromArgMatches for Takings {
+impl FromArgMatches for RevokeFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let all =
             KINDS.iter().flat_map(|kind| values(matches, kind.flag.name).map(move |(_, what)| (kind, what.clone())));
@@ -111,29 +124,31 @@ impl FromArgMatches for Takings {
 mod tests {
     use super::*;
 
-    fn gifts(arguments: &[&str]) -> Result<Vec<(&'static str, String, String)>, String> {
-        let command = Gifts::augment_args(Command::new("grant").no_binary_name(true));
+    fn grants(arguments: &[&str]) -> Result<Vec<(&'static str, String, String)>, String> {
+        let command = GrantFlags::augment_args(Command::new("grant").no_binary_name(true));
         let matches = command.try_get_matches_from(arguments).map_err(|error| error.to_string())?;
-        let gifts = Gifts::from_arg_matches(&matches).map_err(|error| error.to_string())?;
-        let more = |gift: &Gift| gift.more.iter().map(|(flag, value)| format!("{flag}={value} ")).collect::<String>();
-        Ok(gifts
+        let grants = GrantFlags::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+        let more = |grant: &GrantArgs| {
+            grant.extra_flags.iter().map(|(flag, value)| format!("{flag}={value} ")).collect::<String>()
+        };
+        Ok(grants
             .0
             .into_iter()
-            .map(|(kind, gift)| (kind.name, gift.what.clone(), more(&gift).trim_end().to_owned()))
+            .map(|(kind, grant)| (kind.name, grant.value.clone(), more(&grant).trim_end().to_owned()))
             .collect())
     }
 
     #[test]
-    fn what_says_more_belongs_to_what_stands_before_it() {
+    fn an_additional_flag_belongs_to_the_grant_before_it() {
         let two = ["--http", "a", "--method", "GET", "--env", "A=b", "--http", "b", "--path", "/x", "--method", "PUT"];
         let is = |kind, what: &str, more: &str| (kind, what.to_owned(), more.to_owned());
         assert_eq!(
-            gifts(&two).unwrap(),
+            grants(&two).unwrap(),
             [is("http", "a", "method=GET"), is("env", "A=b", ""), is("http", "b", "path=/x method=PUT")]
         );
-        assert_eq!(gifts(&["--method", "GET", "--http", "a"]).unwrap(), [is("http", "a", "method=GET")]);
-        assert!(gifts(&["--method", "GET", "--http", "a", "--http", "b"]).unwrap_err().contains("behind the one"));
-        assert!(gifts(&["--method", "GET"]).unwrap_err().contains("--method says more about a --http"));
-        assert_eq!(gifts(&[]).unwrap(), []);
+        assert_eq!(grants(&["--method", "GET", "--http", "a"]).unwrap(), [is("http", "a", "method=GET")]);
+        assert!(grants(&["--method", "GET", "--http", "a", "--http", "b"]).unwrap_err().contains("write it after"));
+        assert!(grants(&["--method", "GET"]).unwrap_err().contains("--method belongs to a --http"));
+        assert_eq!(grants(&[]).unwrap(), []);
     }
 }

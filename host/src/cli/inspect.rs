@@ -1,5 +1,6 @@
-//! `belljar inspect`: what a file is. Needs no configuration, runs none of its code.
+//! `belljar inspect`: describes a component file. Needs no configuration, and runs no code of the component.
 
+use super::output;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::Path;
@@ -8,18 +9,18 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::compiler::Subprocess;
-use super::{Failure, wall};
-use crate::grants::{Ambient, KINDS, Kind, Requested};
+use crate::grants::{Ambient, GrantConfig, GrantKind, KINDS};
 use crate::model::error::show_bytes;
 use crate::model::{Digest, MountName, text};
-use crate::sandbox::{Options, Profile, Sandbox, read_capped};
+use crate::sandbox::{Profile, Sandbox, SandboxOptions, read_capped};
+use crate::server::failure::Failure;
+use crate::server::{compiler_process::CompilerProcess, landlock, log};
 
-/// Bytes of a file that is looked at.
-const MAX: u64 = 512 << 20;
+/// The largest file that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 512 << 20;
 
 pub(super) fn run(path: &Path, as_json: bool) -> Result<ExitCode, Failure> {
-    super::log::start("error");
+    log::start("error");
     let (shown, bytes) = read(path)?;
     let digest = Digest::of(&bytes);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -29,13 +30,15 @@ pub(super) fn run(path: &Path, as_json: bool) -> Result<ExitCode, Failure> {
         Err(why) => Some(format!("it is {why}")),
         Ok(profile) => match profile.check() {
             Err(why) => Some(format!("it is {why}")),
-            Ok(()) => link(bytes.as_slice().into(), &digest).err().or_else(|| name.clone().err()),
+            Ok(()) => link(bytes.as_slice().into(), &digest)
+                .err()
+                .or_else(|| name.clone().err().map(|error| error.to_string())),
         },
     };
     let profile = profile.unwrap_or_default();
     let mount = name.as_ref().map_or("NAME", MountName::as_str);
     if as_json {
-        super::print_json(&json!({
+        output::print_json(&json!({
             "file": shown,
             "size": bytes.len(),
             "digest": digest.to_string(),
@@ -43,21 +46,21 @@ pub(super) fn run(path: &Path, as_json: bool) -> Result<ExitCode, Failure> {
             "imports": profile.imports,
             "uses": profile.kinds(),
             "needs": profile.needs.all().iter().map(|need| json!({
-                "grant": need.kind, "what": need.what, "any": need.any, "optional": need.optional,
-                "example": need.example, "why": need.why,
+                "grant": need.kind, "what": need.name, "any": need.any, "optional": need.optional,
+                "example": need.example, "why": need.reason,
             })).collect::<Vec<_>>(),
             "badNeeds": profile.bad_needs,
-            "optional": profile.optional(),
+            "optional": profile.interfaces().optional(),
             "mountable": refused.is_none(),
             "reason": refused,
         }))?;
     } else {
-        super::print(&to_text(&shown, bytes.len() as u64, &digest, &profile, mount, refused.as_deref()))?;
+        output::print(&to_text(&shown, bytes.len() as u64, &digest, &profile, mount, refused.as_deref()))?;
     }
     Ok(if refused.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Reads a file that was named on the command line; with its name for messages.
+/// Reads a file that the command line names. Returns its name, made safe for messages, and its bytes.
 pub(super) fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
     let shown = text::excerpt(&path.display().to_string(), 200);
     let fail = |error: &std::io::Error| Failure::Failed(format!("cannot read \"{shown}\": {error}"));
@@ -67,19 +70,22 @@ pub(super) fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
         return Err(Failure::Failed(format!("\"{shown}\" is not a regular file")));
     }
     #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
-    let bytes = File::open(path).and_then(|file| read_capped(file, meta.len(), MAX)).map_err(|error| fail(&error))?;
+    let bytes = File::open(path)
+        .and_then(|file| read_capped(file, meta.len(), MAX_FILE_BYTES))
+        .map_err(|error| fail(&error))?;
     Ok((shown, bytes))
 }
 
-/// Compiles and links it as a mount without grants.
+/// Compiles and links the component as a mount without grants.
 fn link(wasm: Arc<[u8]>, digest: &Digest) -> Result<(), String> {
-    let wall = wall::raise_bare();
+    let wall = landlock::raise_for_program();
     let runtime = wall.runtime().map_err(|_| "cannot start threads".to_owned())?;
     runtime.block_on(async {
-        let sandbox = Sandbox::new(Options { calls: 1, cache: None, descriptors: 8, compiler: Arc::new(Subprocess) })?;
-        let held = Requested::default().configure(&Ambient::default())?;
-        let name = MountName::new("inspected")?;
-        sandbox.load(&name, wasm, digest, held).await.map(|_| ())
+        let options = SandboxOptions { calls: 1, cache: None, descriptors: 8, compiler: Arc::new(CompilerProcess) };
+        let sandbox = Sandbox::new(options).map_err(|error| error.to_string())?;
+        let held = GrantConfig::default().configure(&Ambient::default()).map_err(|error| error.to_string())?;
+        let name = MountName::new("inspected").map_err(|error| error.to_string())?;
+        sandbox.load(&name, wasm, digest, held).await.map(|_| ()).map_err(|error| error.to_string())
     })
 }
 
@@ -92,8 +98,8 @@ fn to_text(file: &str, size: u64, digest: &Digest, profile: &Profile, mount: &st
     }
     for (at, need) in profile.needs.all().iter().enumerate() {
         let title = if at == 0 { "needs" } else { "" };
-        let _ = writeln!(out, "  {title:9} {}", need.shown());
-        let kind = Kind::find(need.kind).filter(|_| !need.optional);
+        let _ = writeln!(out, "  {title:9} {}", need.describe());
+        let kind = GrantKind::find(need.kind).filter(|_| !need.optional);
         if let Some(run) = kind.and_then(|kind| kind.command(mount, Some(need))) {
             let _ = writeln!(out, "            to grant it as the mount \"{mount}\", run: {run}");
         }
@@ -113,7 +119,7 @@ fn to_text(file: &str, size: u64, digest: &Digest, profile: &Profile, mount: &st
         None => {
             let _ = writeln!(
                 out,
-                "  It is a provider and can be mounted as belljar://{mount}/. Without grants it can compute, and nothing else."
+                "  It is a provider and can be mounted as belljar://{mount}/. Without grants it has no access to anything outside its sandbox."
             );
         }
         Some(why) => {

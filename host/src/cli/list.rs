@@ -1,5 +1,6 @@
-//! `belljar list`: through the same gateway as a client, for people and scripts.
+//! `belljar list`: lists mounts, resources and templates, as text or JSON. It uses the same gateway as MCP clients do.
 
+use super::output;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,17 +8,18 @@ use std::sync::Arc;
 use anstyle::Style;
 use serde_json::{Value, json};
 
-use super::keys::{Keys, Shared};
-use super::pins::Pinning;
-use super::{Failure, Where, caller, open, progress, shown, wall};
+use super::{progress, table};
 use crate::catalog::listing::Listed;
 use crate::catalog::{Mount, Snapshot};
 use crate::gateway::Gateway;
 use crate::model::error::show_bytes;
 use crate::model::{Description, MountName, ReadError, Resource, Template};
+use crate::server::failure::Failure;
+use crate::server::location::LocationArgs;
+use crate::server::{configuration, keys::Keys, keys::SharedCode, landlock, pins::Pinning, record, startup};
 
-/// One mount with everything in it.
-struct Whole {
+/// One mount with all of its resources and templates.
+struct MountListing {
     mount: Arc<Mount>,
     about: Result<Description, ReadError>,
     resources: Vec<Resource>,
@@ -25,16 +27,16 @@ struct Whole {
     notices: Vec<String>,
 }
 
-pub(super) fn run(at: &Where, dev: bool, only: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(at: &LocationArgs, dev: bool, only: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
     progress::start("error");
-    let only = only.map(MountName::new).transpose().map_err(Failure::Misused)?;
-    let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
-    let keys = Keys::read(at, &config, Shared::Used)?;
-    let wall = wall::raise(&config, &keys, None)?;
+    let only = only.map(MountName::new).transpose().map_err(Failure::misused)?;
+    let config = configuration::config(at, &[], Pinning::unless_dev(dev, Pinning::WriteMissing))?;
+    let keys = Keys::read(at, &config, SharedCode::Use)?;
+    let wall = landlock::raise(&config, &keys, None)?;
     wall.runtime()?.block_on(async {
-        let audit = open::audit(&config, true)?;
-        let opened = open::open(config, keys, audit, None, None)?;
-        let snapshot = opened.gateway.loaded().await;
+        let audit = record::audit(&config, true)?;
+        let host = startup::start(config, keys, audit, None)?;
+        let snapshot = host.gateway.fully_loaded_snapshot().await;
         progress::end();
         if let Some(only) = &only
             && !snapshot.mounts().iter().any(|mount| mount.name == *only)
@@ -42,40 +44,45 @@ pub(super) fn run(at: &Where, dev: bool, only: Option<&str>, as_json: bool) -> R
             && !snapshot.quarantined().iter().any(|one| one.name == *only)
         {
             let names: Vec<&str> = snapshot.mounts().iter().map(|mount| mount.name.as_str()).collect();
-            return Err(Failure::Failed(format!("there is no mount \"{only}\"; the mounts are: {}", names.join(", "))));
+            let hint = match names.is_empty() {
+                true => "no mount is served; `belljar check` says why".to_owned(),
+                false => format!("the mounts are: {}", names.join(", ")),
+            };
+            return Err(Failure::Failed(format!("there is no mount \"{only}\"; {hint}")));
         }
         let mut all = Vec::new();
         for mount in snapshot.mounts().iter().filter(|mount| only.as_ref().is_none_or(|only| mount.name == *only)) {
-            all.push(list_one(&opened.gateway, mount).await);
+            all.push(list_one(&host.gateway, mount).await);
         }
         let is_wanted = |name: &str| only.as_ref().is_none_or(|only| only.as_str() == name);
         if as_json {
-            super::print_json(&to_json(&all, &snapshot, is_wanted))?
+            output::print_json(&to_json(&all, &snapshot, is_wanted))?
         } else {
-            shown::print(&to_text(&all, &snapshot, is_wanted))?
+            table::print(&to_text(&all, &snapshot, is_wanted))?
         }
-        // As `check` says it: what is to be served is served.
+        // The same exit code as that of `check`.
         let is_fine = !snapshot.refused().iter().any(|refused| is_wanted(&refused.name))
             && !snapshot.quarantined().iter().any(|one| is_wanted(one.name.as_str()));
         Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
 
-async fn list_one(gateway: &Gateway, mount: &Arc<Mount>) -> Whole {
+async fn list_one(gateway: &Gateway, mount: &Arc<Mount>) -> MountListing {
     let mut notices = Vec::new();
-    let about = gateway.describe(&caller(), mount).await;
-    let resources = walk(gateway, mount, &mut notices).await;
-    let templates = walk(gateway, mount, &mut notices).await;
+    let about = gateway.describe(&startup::caller(), mount).await;
+    let resources = all_pages(gateway, mount, &mut notices).await;
+    let templates = all_pages(gateway, mount, &mut notices).await;
     notices.dedup();
-    Whole { mount: Arc::clone(mount), about, resources, templates, notices }
+    MountListing { mount: Arc::clone(mount), about, resources, templates, notices }
 }
 
-async fn walk<T: Listed>(gateway: &Gateway, mount: &Mount, notices: &mut Vec<String>) -> Vec<T> {
+/// The entries of all pages of a list.
+async fn all_pages<T: Listed>(gateway: &Gateway, mount: &Mount, notices: &mut Vec<String>) -> Vec<T> {
     let (mut all, mut next) = (Vec::new(), None);
     loop {
-        let page = gateway.list::<T>(&caller(), next, Some(&mount.name)).await;
+        let page = gateway.list::<T>(&startup::caller(), next, Some(&mount.name)).await;
         all.extend(page.entries.into_iter().map(|(entry, _)| entry));
-        notices.extend(page.notices.into_iter().map(|(_, reason)| reason));
+        notices.extend(page.notices.into_iter().map(|(_, notice)| notice.to_string()));
         next = page.next;
         if next.is_none() {
             return all;
@@ -83,45 +90,46 @@ async fn walk<T: Listed>(gateway: &Gateway, mount: &Mount, notices: &mut Vec<Str
     }
 }
 
-/// Characters of the widest column that others are brought in line with.
-const WIDE: usize = 60;
+/// The widest aligned column, in characters. Longer texts are not aligned.
+const MAX_COLUMN: usize = 60;
 
-fn to_text(all: &[Whole], snapshot: &Snapshot, is_wanted: impl Fn(&str) -> bool) -> String {
+fn to_text(all: &[MountListing], snapshot: &Snapshot, is_wanted: impl Fn(&str) -> bool) -> String {
     let mut out = String::new();
-    for Whole { mount, about, resources, templates, notices } in all {
-        let holds = if mount.holds.is_empty() { "nothing".to_owned() } else { mount.holds.join(", ") };
-        let (name, base) = (shown::styled(shown::NAME, &mount.name), &mount.base);
-        let beside = format!("({}, {}, granted: {holds})", mount.file, mount.digest.short());
-        let _ = writeln!(out, "{name}  {base}  {}", shown::styled(shown::FAINT, beside));
+    for MountListing { mount, about, resources, templates, notices } in all {
+        let holds = if mount.granted_kinds.is_empty() { "nothing".to_owned() } else { mount.granted_kinds.join(", ") };
+        let (name, base) = (table::styled(table::NAME, &mount.name), &mount.base);
+        let details = format!("({}, {}, granted: {holds})", mount.file, mount.digest.short());
+        let _ = writeln!(out, "{name}  {base}  {}", table::styled(table::FAINT, details));
         match about {
             Ok(about) => {
-                let said: Vec<&str> = [&about.title, &about.version, &about.description]
+                let details: Vec<&str> = [&about.title, &about.version, &about.description]
                     .into_iter()
                     .flatten()
                     .map(String::as_str)
                     .collect();
-                if !said.is_empty() {
-                    let _ = writeln!(out, "  {}", said.join(" - "));
+                if !details.is_empty() {
+                    let _ = writeln!(out, "  {}", details.join(" - "));
                 }
             }
             Err(error) => {
-                let _ = writeln!(out, "  {} describe: {error}", shown::styled(shown::WARN, "!"));
+                let _ = writeln!(out, "  {} describe: {error}", table::styled(table::WARN, "!"));
             }
         }
-        for need in mount.lacks.iter().filter(|need| !need.optional) {
-            let _ = writeln!(out, "  {} needs {}, which is not granted", shown::styled(shown::WARN, "!"), need.shown());
+        for need in mount.missing_needs.iter().filter(|need| !need.optional) {
+            let _ =
+                writeln!(out, "  {} needs {}, which is not granted", table::styled(table::WARN, "!"), need.describe());
         }
         out += &entries(resources, templates);
         for notice in notices {
-            let _ = writeln!(out, "  {} {notice}", shown::styled(shown::WARN, "!"));
+            let _ = writeln!(out, "  {} {notice}", table::styled(table::WARN, "!"));
         }
     }
     for refused in snapshot.refused().iter().filter(|refused| is_wanted(&refused.name)) {
-        let name = shown::styled(shown::NAME, &refused.name);
-        let _ = writeln!(out, "{name}  {}: {}", shown::styled(shown::BAD, "not served"), refused.reason);
+        let name = table::styled(table::NAME, &refused.name);
+        let _ = writeln!(out, "{name}  {}: {}", table::styled(table::BAD, "not served"), refused.reason);
     }
     for one in snapshot.quarantined().iter().filter(|one| is_wanted(one.name.as_str())) {
-        let (name, what) = (shown::styled(shown::NAME, &one.name), shown::styled(shown::BAD, "in quarantine"));
+        let (name, what) = (table::styled(table::NAME, &one.name), table::styled(table::BAD, "in quarantine"));
         let _ = writeln!(out, "{name}  {}  {what}: {}", one.base, one.reason());
     }
     if out.is_empty() {
@@ -130,15 +138,15 @@ fn to_text(all: &[Whole], snapshot: &Snapshot, is_wanted: impl Fn(&str) -> bool)
     out
 }
 
-/// The entries of a mount, in columns.
+/// The templates and resources of a mount, in aligned columns.
 fn entries(resources: &[Resource], templates: &[Template]) -> String {
     let mut out = String::new();
     let types = resources.iter().map(|one| one.mime_type.clone().unwrap_or_default()).collect::<Vec<_>>();
     let sizes = resources.iter().map(|one| one.size.map(show_bytes).unwrap_or_default()).collect::<Vec<_>>();
     let names = resources.iter().map(|one| &one.reference).chain(templates.iter().map(|one| &one.template));
-    let widths = (shown::width(names, WIDE), shown::width(&types, WIDE), shown::width(&sizes, WIDE));
+    let widths = (table::width(names, MAX_COLUMN), table::width(&types, MAX_COLUMN), table::width(&sizes, MAX_COLUMN));
     for template in templates {
-        let name = shown::padded(Style::new(), &template.template, widths.0);
+        let name = table::padded(Style::new(), &template.template, widths.0);
         let _ = writeln!(out, "  {name}  {}", template.title.as_deref().unwrap_or(&template.name));
     }
     for ((resource, kind), size) in resources.iter().zip(&types).zip(&sizes) {
@@ -155,18 +163,18 @@ fn entries(resources: &[Resource], templates: &[Template]) -> String {
     out
 }
 
-fn to_json(all: &[Whole], snapshot: &Snapshot, is_wanted: impl Fn(&str) -> bool) -> Value {
+fn to_json(all: &[MountListing], snapshot: &Snapshot, is_wanted: impl Fn(&str) -> bool) -> Value {
     let mounts: Vec<Value> = all
         .iter()
-        .map(|Whole { mount, about, resources, templates, notices }| {
+        .map(|MountListing { mount, about, resources, templates, notices }| {
             let about = about.as_ref();
             json!({
                 "name": mount.name.as_str(),
                 "base": mount.base,
                 "file": mount.file,
                 "digest": mount.digest.to_string(),
-                "holds": mount.holds,
-                "uses": mount.uses,
+                "holds": mount.granted_kinds,
+                "uses": mount.usable_kinds,
                 "needs": super::check::needs(mount),
                 "title": about.ok().and_then(|a| a.title.clone()),
                 "version": about.ok().and_then(|a| a.version.clone()),

@@ -1,73 +1,74 @@
-//! `belljar new`: makes a project for a provider, in one of the languages that the binary carries.
+//! `belljar new`: creates a project for a provider from a template that is embedded in this program.
 
 mod embedded;
 mod language;
 mod project;
 mod tools;
 
+use super::output;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::Failure;
-use crate::model::command::quoted;
+use crate::model::command::shell_quoted;
+use crate::server::failure::Failure;
 use language::Language;
-use project::Names;
+use project::ProjectNames;
 
-/// What `--help` shows below the flags.
+/// The text of `--help` below the flags.
 pub(super) fn help() -> String {
     format!(
-        "Languages: {}. More of each: belljar new --list\n\nExamples:\n  belljar new --lang python sea-level\n  belljar new --lang rust tides --dir ~/src/tides",
+        "Languages: {}. For the tools that each needs: belljar new --list\n\nExamples:\n  belljar new --lang python sea-level\n  belljar new --lang rust tides --dir ~/src/tides",
         embedded::names().join(", ")
     )
 }
 
-/// Shows the languages.
+/// Lists the languages and the tools that each needs.
 pub(super) fn list(as_json: bool) -> Result<ExitCode, Failure> {
     let all = embedded::languages()?;
     if as_json {
         let languages = all.iter().map(|one| {
             json!({
                 "lang": one.id, "name": one.name, "aliases": one.aliases, "build": one.build, "test": one.test, "component": one.component,
-                "tools": one.tools.iter().map(|tool| json!({ "name": tool.shown(), "why": tool.why, "get": tool.get })).collect::<Vec<_>>(),
+                "tools": one.tools.iter().map(|tool| json!({ "name": tool.display_name(), "why": tool.why, "get": tool.get })).collect::<Vec<_>>(),
             })
         });
-        super::print_json(&json!({ "languages": languages.collect::<Vec<_>>() }))?;
+        output::print_json(&json!({ "languages": languages.collect::<Vec<_>>() }))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = String::new();
     for one in &all {
         let also = one.aliases.iter().map(|alias| format!(", {alias}")).collect::<String>();
-        let needs: Vec<String> = one.tools.iter().map(language::Tool::shown).collect();
+        let needs: Vec<String> = one.tools.iter().map(language::Tool::display_name).collect();
         let _ = writeln!(out, "{:<12} --lang {}{also}\n{:12} needs {}", one.name, one.id, "", needs.join(", "));
     }
-    super::print(&out)?;
+    output::print(&out)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes a project.
+/// Creates a project.
 pub(super) fn run(lang: &str, name: &str, dir: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
     let all = embedded::languages()?;
     let language = language::find(&all, lang).map_err(Failure::Misused)?;
-    let names = Names::new(name, language).map_err(Failure::Misused)?;
+    let names = ProjectNames::new(name, language).map_err(Failure::Misused)?;
     let files = project::files(language, &names)?;
-    // What is typed next is typed here.
+    // The suggested commands start in the working directory, so they name the project as the author did.
     let shown = dir.map_or_else(|| PathBuf::from(names.kebab()), Path::to_owned);
-    #[expect(clippy::disallowed_methods, reason = "where the author is")]
+    #[expect(clippy::disallowed_methods, reason = "the author's working directory")]
     let here = std::env::current_dir()
-        .map_err(|error| Failure::Failed(format!("the working directory cannot be found: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("cannot find the working directory: {error}")))?;
     let at = here.join(&shown);
     project::write(&at, &files)?;
     let missing = tools::missing(language, &at);
-    let mut next = vec![format!("cd {}", quoted(&shown.to_string_lossy()))];
+    let mut next = vec![format!("cd {}", shell_quoted(&shown.to_string_lossy()))];
     next.extend(
         [&language.setup, &language.build].into_iter().filter(|words| !words.is_empty()).map(|words| words.join(" ")),
     );
     next.push("belljar dev .".to_owned());
     if as_json {
-        super::print_json(&json!({
+        output::print_json(&json!({
             "name": names.kebab(),
             "lang": language.id,
             "directory": at,
@@ -76,25 +77,25 @@ pub(super) fn run(lang: &str, name: &str, dir: Option<&Path>, as_json: bool) -> 
             "build": language.build,
             "test": language.test,
             "component": names.fill(&language.component),
-            "missing": missing.iter().map(|tool| json!({ "name": tool.shown(), "why": tool.why, "get": tool.get })).collect::<Vec<_>>(),
+            "missing": missing.iter().map(|tool| json!({ "name": tool.display_name(), "why": tool.why, "get": tool.get })).collect::<Vec<_>>(),
             "next": next,
         }))?;
     } else {
-        super::print(&to_text(&shown, language, files.len(), &missing, &next))?;
+        output::print(&to_text(&shown, language, files.len(), &missing, &next))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn to_text(at: &Path, language: &Language, files: usize, missing: &[&language::Tool], next: &[String]) -> String {
     let mut out = format!(
-        "made {}: a provider in {}, {files} files; README.md says which to edit\n",
+        "created {}: a provider in {}, {files} files; its README.md names the files to edit\n",
         at.display(),
         language.name
     );
     if !missing.is_empty() {
-        out.push_str("\nnot found here, and needed:\n");
+        out.push_str("\nmissing tools that the build needs:\n");
         for tool in missing {
-            let _ = writeln!(out, "  {}: {}\n    {}", tool.shown(), tool.why, tool.get);
+            let _ = writeln!(out, "  {}: {}\n    {}", tool.display_name(), tool.why, tool.get);
         }
     }
     out.push_str("\nnext:\n");
@@ -104,8 +105,9 @@ fn to_text(at: &Path, language: &Language, files: usize, missing: &[&language::T
     out
 }
 
-/// What tells a project's language: a file in it, or the ending of one in `src`. The first that fits counts.
-const MARKS: [(&str, &str); 8] = [
+/// How to detect a project's language: the name of a file in it, or the ending of a file in `src`. The first match
+/// wins.
+const LANGUAGE_MARKERS: [(&str, &str); 8] = [
     ("Cargo.toml", "rust"),
     ("tsconfig.json", "typescript"),
     ("package.json", "javascript"),
@@ -116,7 +118,8 @@ const MARKS: [(&str, &str); 8] = [
     ("src/.c", "c"),
 ];
 
-/// The tools that the project in `dir` lacks, each with how to get it; as far as its language is known.
+/// A message for each missing tool of the project in `dir`, with a way to install it. Empty if the language is not
+/// known.
 pub(super) fn missing_tools(dir: &Path) -> Vec<String> {
     let is_there = |mark: &str| match mark.strip_prefix("src/") {
         None => dir.join(mark).is_file(),
@@ -124,13 +127,15 @@ pub(super) fn missing_tools(dir: &Path) -> Vec<String> {
         Some(ending) => std::fs::read_dir(dir.join("src"))
             .is_ok_and(|entries| entries.flatten().any(|entry| entry.file_name().to_string_lossy().ends_with(ending))),
     };
-    let Some((_, lang)) = MARKS.iter().find(|(mark, _)| is_there(mark)) else { return Vec::new() };
+    let Some((_, lang)) = LANGUAGE_MARKERS.iter().find(|(mark, _)| is_there(mark)) else { return Vec::new() };
     let Ok(all) = embedded::languages() else { return Vec::new() };
     let language = all.iter().find(|language| language.id == *lang);
     let missing = language.map(|language| tools::missing(language, dir)).unwrap_or_default();
     missing
         .iter()
-        .map(|tool| format!("{} is not found here; it {}; to get it: {}", tool.shown(), tool.why, tool.get))
+        .map(|tool| {
+            format!("missing tool \"{}\", which {}; to install it: {}", tool.display_name(), tool.why, tool.get)
+        })
         .collect()
 }
 
@@ -139,9 +144,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_language_makes_a_whole_project() {
+    fn every_language_creates_a_complete_project() {
         for language in embedded::languages().unwrap() {
-            let names = Names::new("sea-level", &language).unwrap();
+            let names = ProjectNames::new("sea-level", &language).unwrap();
             let files = project::files(&language, &names).unwrap();
             for wanted in ["README.md", ".gitignore", "belljar.toml", "data/notes.md"] {
                 assert!(files.contains_key(wanted), "{}: no {wanted}", language.id);
@@ -150,10 +155,10 @@ mod tests {
     }
 
     #[test]
-    fn a_project_is_known_by_what_lies_in_it() {
+    fn the_language_of_a_project_is_detected() {
         let temp = tempfile::tempdir().unwrap();
         assert_eq!(missing_tools(temp.path()), [""; 0]);
-        for (mark, lang) in MARKS {
+        for (mark, lang) in LANGUAGE_MARKERS {
             assert!(embedded::languages().unwrap().iter().any(|language| language.id == lang), "{mark}: {lang}");
         }
     }

@@ -1,5 +1,6 @@
-//! The log of commands that may have to compile first: a line on standard error says what is compiled, and for how long
-//! already. At a terminal that is one line in its place; elsewhere a line at the beginning and one every ten seconds.
+//! The log of commands that may have to compile components first. It shows on standard error which component is being
+//! compiled, and for how long. A terminal gets one line that is overwritten; any other output gets a line at the
+//! beginning and one every ten seconds.
 
 use std::fmt;
 use std::io::IsTerminal;
@@ -9,46 +10,47 @@ use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{Format, FormatEvent, FormatFields, Full, Writer};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::log;
 use crate::sandbox::COMPILING;
+use crate::server::log;
 
-/// Goes to the beginning of the line, and clears it.
+/// Escape sequence: moves the cursor to the beginning of the line and clears the line.
 const CLEAR: &str = "\r\u{1b}[2K";
 
-/// Whether there is a line that can be written anew.
+/// True if standard error is a terminal on which a line can be overwritten.
 fn is_in_place() -> bool {
-    #[expect(clippy::disallowed_methods, reason = "what the terminal can do")]
+    #[expect(clippy::disallowed_methods, reason = "the type of the terminal, from its variable")]
     let terminal = std::env::var_os("TERM").unwrap_or_default();
     std::io::stderr().is_terminal() && terminal != "dumb" && !terminal.is_empty()
 }
 
-/// Starts the log. `default`: what is in it, beside what is compiled.
+/// Starts the log. `default` is the filter of the log without `RUST_LOG`; messages of the compiler are always added to
+/// it.
 pub(super) fn start(default: &str) {
     let is_in_place = is_in_place();
     let level = if is_in_place { "debug" } else { "info" };
     let log = tracing_subscriber::fmt()
         .with_env_filter(log::filter(&format!("{default},{COMPILING}={level}")))
-        .with_writer(log::Log)
+        .with_writer(log::MakeLogWriter)
         .with_ansi(log::is_coloured())
-        .event_format(Lines { is_in_place, others: Format::default().with_target(false) });
+        .event_format(ProgressFormat { is_in_place, others: Format::default().with_target(false) });
     let _ = log.try_init();
 }
 
-/// Takes the line away, when everything is loaded.
+/// Clears the progress line, once every component is loaded.
 pub(super) fn end() {
     if is_in_place() {
         log::put(CLEAR);
-        log::settle();
+        log::flush();
     }
 }
 
-/// How events are written.
-struct Lines {
+/// Formats events of the log: compiler messages as progress, the others as usual.
+struct ProgressFormat {
     is_in_place: bool,
     others: Format<Full>,
 }
 
-impl<S, N> FormatEvent<S, N> for Lines
+impl<S, N> FormatEvent<S, N> for ProgressFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -60,21 +62,21 @@ where
         if event.metadata().target() != COMPILING {
             return self.others.format_event(context, out, event);
         }
-        let mut said = Said::default();
-        event.record(&mut said);
-        write!(out, "belljar: \"{}\": {}", said.mount, said.message)?;
+        let mut fields = CompilerEvent::default();
+        event.record(&mut fields);
+        write!(out, "belljar: \"{}\": {}", fields.mount, fields.message)?;
         if self.is_in_place { Ok(()) } else { writeln!(out) }
     }
 }
 
-/// What an event says.
+/// The fields of a compiler message.
 #[derive(Default)]
-struct Said {
+struct CompilerEvent {
     mount: String,
     message: String,
 }
 
-impl tracing::field::Visit for Said {
+impl tracing::field::Visit for CompilerEvent {
     fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
         match field.name() {
             "mount" => self.mount = format!("{value:?}"),

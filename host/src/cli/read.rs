@@ -1,5 +1,6 @@
-//! `belljar read`: one resource, through the same gateway as a client.
+//! `belljar read`: reads one resource. It uses the same gateway as MCP clients do.
 
+use super::output;
 use std::io::{BufRead, IsTerminal, Read as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,42 +10,50 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::keys::{Keys, Shared};
-use super::pins::Pinning;
-use super::{Failure, Where, caller, open, outside, wall};
 use crate::catalog::Mount;
 use crate::config::Config;
-use crate::gateway::consent::{Asking, Choice, Question};
-use crate::gateway::{Gateway, Read};
+use crate::gateway::consent::{ConsentAnswer, ConsentInput, ConsentQuestion};
+use crate::gateway::{Gateway, ReadOutcome};
 use crate::model::{Body, Contents, Reading, text};
+use crate::server::failure::Failure;
+use crate::server::location::LocationArgs;
+use crate::server::{
+    configuration, keys::Keys, keys::SharedCode, landlock, log, pins::Pinning, privileged_helper, record, startup,
+};
 
-/// More than any answer has.
-const LONGEST_LINE: u64 = 1024;
+/// The longest line that is read from the terminal, in bytes. Every valid answer is shorter.
+const MAX_LINE_BYTES: u64 = 1024;
 
-/// How often is asked for an answer before silence is one.
-const TRIES: usize = 10;
+/// How often the question is repeated after an invalid answer, before the answer is "deny".
+const MAX_TRIES: usize = 10;
 
-pub(super) fn run(at: &Where, dev: bool, uri: &str, output: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(
+    at: &LocationArgs,
+    dev: bool,
+    uri: &str,
+    output: Option<&Path>,
+    as_json: bool,
+) -> Result<ExitCode, Failure> {
     super::progress::start("warn,rmcp=error");
-    let config = open::config(at, &[], Pinning::unless_dev(dev, Pinning::Pin))?;
-    let keeper = outside::start_keeper(at, &config)?;
-    let keys = Keys::read(at, &config, Shared::Used)?;
-    let wall = wall::raise(&config, &keys, output)?;
+    let config = configuration::config(at, &[], Pinning::unless_dev(dev, Pinning::WriteMissing))?;
+    let consents = privileged_helper::start_for_consents(at, &config)?;
+    let keys = Keys::read(at, &config, SharedCode::Use)?;
+    let wall = landlock::raise(&config, &keys, output)?;
     wall.runtime()?.block_on(async {
-        let audit = open::audit(&config, true)?;
-        let opened = open::open(config, keys, audit, keeper, None)?;
-        opened.gateway.loaded().await;
+        let audit = record::audit(&config, true)?;
+        let host = startup::start(config, keys, audit, consents)?;
+        host.gateway.fully_loaded_snapshot().await;
         super::progress::end();
-        let (reading, mount) = read(&opened.gateway, &opened.config, uri).await?;
+        let (reading, mount) = read(&host.gateway, &host.config, uri).await?;
         if as_json {
             let contents: Vec<Value> = reading.contents.iter().map(to_json).collect();
-            super::print_json(
+            output::print_json(
                 &json!({ "mount": mount.name.as_str(), "digest": mount.digest.to_string(), "contents": contents }),
             )?;
         } else if let Some(path) = output {
             let [only] = reading.contents.as_slice() else {
                 return Err(Failure::Failed(format!(
-                    "the resource has {} pieces of contents, and a file holds one; use --json",
+                    "the resource has {} items, and --output writes one; use --json instead",
                     reading.contents.len()
                 )));
             };
@@ -58,62 +67,71 @@ pub(super) fn run(at: &Where, dev: bool, uri: &str, output: Option<&Path>, as_js
     })
 }
 
-/// Reads, and asks who sits at the terminal, if someone does, for what the operator lets be asked for.
+/// Reads the resource. If the read needs a consent for which the configuration lets the mount ask, asks on the
+/// terminal.
 async fn read(gateway: &Gateway, config: &Config, uri: &str) -> Result<(Reading, Arc<Mount>), Failure> {
     let can_answer = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    let mut answer: Option<(String, Choice)> = None;
+    let mut answer: Option<(String, ConsentAnswer)> = None;
     loop {
         let answered = answer.as_ref().map(|(state, choice)| (state.as_str(), Some(*choice)));
-        match gateway.read_asking(&caller(), uri, Asking { can_answer, answered }, std::future::ready(())).await? {
-            Read::Given(reading, mount, _) => return Ok((reading, mount)),
-            Read::CannotAsk(fault) => return Err(fault.into()),
-            Read::Asks(question) => answer = Some((question.state.clone(), prompt(&question, config)?)),
+        match gateway
+            .read_with_consent(&startup::caller(), uri, ConsentInput { can_answer, answered }, std::future::ready(()))
+            .await?
+        {
+            ReadOutcome::Contents(reading, mount, _) => return Ok((reading, mount)),
+            ReadOutcome::ConsentUnavailable(fault) => return Err(fault.into()),
+            ReadOutcome::ConsentRequired(question) => {
+                answer = Some((question.state.clone(), prompt(&question, config)?))
+            }
         }
     }
 }
 
-/// What is typed at the terminal. Asked again until it is an answer; at the end of input it is a no.
-fn prompt(question: &Question, config: &Config) -> Result<Choice, Failure> {
-    super::log::settle();
+/// Asks for a consent on the terminal. Repeats the question after an invalid answer; the end of input means "deny".
+fn prompt(question: &ConsentQuestion, config: &Config) -> Result<ConsentAnswer, Failure> {
+    log::flush();
     let mut out = std::io::stderr().lock();
     writeln!(out, "{question}")?;
-    // Whoever sits here may know where a directory is; a client is told what the provider calls it, and no more.
+    // A local user may see the host path. A client gets only the guest path.
     let granted = config.mounts.get(&question.mount);
-    if let Some(place) = granted.and_then(|own| own.grants.place_of(&question.wanted, &config.ambient)) {
+    if let Some(place) = granted.and_then(|own| own.grants.host_path(&question.wanted, &config.ambient)) {
         writeln!(out, "On this machine that is \"{}\".", text::excerpt(&place.to_string_lossy(), 500))?;
     }
-    let always = if question.can_last { ", always" } else { "" };
-    for _ in 0..TRIES {
+    let always = if question.can_be_permanent { ", always" } else { "" };
+    for _ in 0..MAX_TRIES {
         write!(out, "[once{always}, deny] ")?;
         out.flush()?;
         let mut line = String::new();
-        if std::io::stdin().lock().take(LONGEST_LINE).read_line(&mut line)? == 0 {
+        if std::io::stdin().lock().take(MAX_LINE_BYTES).read_line(&mut line)? == 0 {
             break;
         }
-        if let Some(choice) = typed(&line, question.can_last) {
+        if let Some(choice) = typed(&line, question.can_be_permanent) {
             return Ok(choice);
         }
-        let always = if question.can_last { "\"always\" (or \"a\") for good, " } else { "" };
+        let always = if question.can_be_permanent { "\"always\" (or \"a\") for good, " } else { "" };
         writeln!(
             out,
-            "That is no answer: type \"once\" (or \"o\", \"yes\") for this read, {always}\"deny\" (or \"d\", \"no\")."
+            "That is not an answer: type \"once\" (or \"o\", \"yes\") for this read, {always}\"deny\" (or \"d\", \"no\")."
         )?;
     }
     writeln!(out, "No answer: denied.")?;
-    Ok(Choice::Deny)
+    Ok(ConsentAnswer::Deny)
 }
 
-/// The choice that a line stands for: a word or the beginning of one, in either case. A bare "yes" is for this read.
-fn typed(line: &str, can_last: bool) -> Option<Choice> {
+/// Parses an answer: a word or its beginning, in upper or lower case. "yes" means "once". `can_last`: "always" is
+/// allowed.
+fn typed(line: &str, can_last: bool) -> Option<ConsentAnswer> {
     let word = line.trim().to_lowercase();
     let choices = [
-        ("once", Choice::Once),
-        ("yes", Choice::Once),
-        ("always", Choice::Always),
-        ("deny", Choice::Deny),
-        ("no", Choice::Deny),
+        ("once", ConsentAnswer::Once),
+        ("yes", ConsentAnswer::Once),
+        ("always", ConsentAnswer::Always),
+        ("deny", ConsentAnswer::Deny),
+        ("no", ConsentAnswer::Deny),
     ];
-    let fits = |(whole, choice): &&(&str, Choice)| whole.starts_with(&word) && (can_last || *choice != Choice::Always);
+    let fits = |(whole, choice): &&(&str, ConsentAnswer)| {
+        whole.starts_with(&word) && (can_last || *choice != ConsentAnswer::Always)
+    };
     choices.iter().find(fits).filter(|_| !word.is_empty()).map(|(_, choice)| *choice)
 }
 
@@ -124,18 +142,18 @@ fn bytes(contents: &Contents) -> &[u8] {
     }
 }
 
-/// Writes contents as they are; to a terminal, only what cannot harm it.
+/// Writes contents unchanged to a file or pipe. For a terminal, refuses binary data and removes control characters.
 fn write_out(all: &[Contents]) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let to_terminal = out.is_terminal();
     let binary = all.iter().find(|contents| matches!(contents.body, Body::Blob(_)));
     if let Some(contents) = binary.filter(|_| to_terminal) {
         return Err(Failure::Failed(format!(
-            "the resource is {} bytes of binary data; use --output FILE",
+            "the resource is {} bytes of binary data, which a terminal cannot show; use --output FILE",
             bytes(contents).len()
         )));
     }
-    super::written(write_to(&mut out, all, to_terminal).and_then(|()| out.flush()))
+    output::ignore_closed_pipe(write_to(&mut out, all, to_terminal).and_then(|()| out.flush()))
 }
 
 fn write_to(out: &mut impl Write, all: &[Contents], to_terminal: bool) -> std::io::Result<()> {
@@ -168,19 +186,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_their_beginnings_are_answers_and_nothing_else() {
+    fn only_words_and_their_beginnings_are_answers() {
         for (line, last, choice) in [
-            ("once\n", true, Some(Choice::Once)),
-            ("o\n", false, Some(Choice::Once)),
-            ("Y\n", false, Some(Choice::Once)),
-            (" yes \r\n", true, Some(Choice::Once)),
-            ("a\n", true, Some(Choice::Always)),
-            ("alw\n", true, Some(Choice::Always)),
+            ("once\n", true, Some(ConsentAnswer::Once)),
+            ("o\n", false, Some(ConsentAnswer::Once)),
+            ("Y\n", false, Some(ConsentAnswer::Once)),
+            (" yes \r\n", true, Some(ConsentAnswer::Once)),
+            ("a\n", true, Some(ConsentAnswer::Always)),
+            ("alw\n", true, Some(ConsentAnswer::Always)),
             ("always\n", false, None),
             ("a\n", false, None),
-            ("n\n", true, Some(Choice::Deny)),
-            ("NO\n", true, Some(Choice::Deny)),
-            ("d\n", true, Some(Choice::Deny)),
+            ("n\n", true, Some(ConsentAnswer::Deny)),
+            ("NO\n", true, Some(ConsentAnswer::Deny)),
+            ("d\n", true, Some(ConsentAnswer::Deny)),
             ("\n", true, None),
             ("oncee\n", true, None),
             ("ja\n", true, None),

@@ -1,30 +1,35 @@
-//! `belljar revoke`: takes away what a mount holds. Knows no kind of grant by name.
+//! `belljar revoke`: removes grants of a mount. Names no kind of grant.
 
+use super::flags::WriteFlags;
+use super::output;
 use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::change::{self, Change};
-use super::{Failure, Where, Yes, pins};
-use crate::grants::{KINDS, Kind};
+use super::confirm;
+use crate::grants::{GrantKind, KINDS};
 use crate::model::MountName;
+use crate::server::failure::Failure;
+use crate::server::location::LocationArgs;
+use crate::server::{edit, edit::ConfigChange, location, log, pins};
 
 pub(super) fn run(
-    at: &Where,
+    at: &LocationArgs,
     mount: &str,
-    takings: &[(&'static Kind, String)],
+    revocations: &[(&'static GrantKind, String)],
     all: bool,
-    yes: Yes,
+    write: WriteFlags,
 ) -> Result<ExitCode, Failure> {
-    super::log::start("warn");
-    let mount = MountName::new(mount).map_err(Failure::Misused)?;
-    if takings.is_empty() && !all {
-        let flags: Vec<String> = KINDS.iter().map(|kind| format!("--{} {}", kind.flag.name, kind.thing)).collect();
-        return Err(Failure::Misused(format!("it is not said what to take away; say {}, or --all", flags.join(", "))));
+    log::start("warn");
+    let mount = MountName::new(mount).map_err(Failure::misused)?;
+    if revocations.is_empty() && !all {
+        let flags: Vec<String> =
+            KINDS.iter().map(|kind| format!("--{} {}", kind.flag.name, kind.revoke_placeholder)).collect();
+        return Err(Failure::Misused(format!("expected at least one grant to revoke: {}, or --all", flags.join(", "))));
     }
     loop {
-        let (_, given) = super::open::given(at)?;
-        let now = crate::config::Config::read(given)?;
+        let (_, input) = location::read_config_input(at)?;
+        let now = crate::config::Config::read(input)?;
         if now.mounts.get(&mount).is_none_or(|own| own.grants.is_empty()) {
             let holding = now.mounts.iter().filter(|(_, own)| !own.grants.is_empty());
             let holding: Vec<String> = holding.map(|(name, _)| format!("\"{name}\"")).collect();
@@ -35,10 +40,11 @@ pub(super) fn run(
             };
             return Err(Failure::Failed(format!("\"{mount}\" holds no grants; {others}")));
         }
-        let change = Change::draft(at, |document, _| {
-            change::mount(document, &mount, |table| {
-                for (kind, what) in takings {
-                    (kind.take)(table, what).map_err(|why| format!("\"{mount}\" keeps what it has: {why}"))?;
+        let change = ConfigChange::draft::<Failure>(at, |document, _| {
+            edit::mount(document, &mount, |table| {
+                for (kind, what) in revocations {
+                    (kind.revoke)(table, what)
+                        .map_err(|error| format!("no grant of \"{mount}\" was revoked: {error}"))?;
                 }
                 for kind in KINDS.iter().filter(|_| all) {
                     table.remove(kind.name);
@@ -46,27 +52,27 @@ pub(super) fn run(
                 Ok(())
             })
         })?;
-        super::say(yes.json, &format!("{}{}", change.diff(), change.consequences(&mount)))?;
-        if !change::agrees("Write this?", yes.yes)? {
+        output::message(write.json, &format!("{}{}", change.diff(), change.consequences(&mount)))?;
+        if !confirm::ask("Write this?", write.yes)? {
             return Ok(ExitCode::FAILURE);
         }
-        let turn = change.turn()?;
-        // The grant first: were this the end, a pin would be left that binds nothing.
-        if !change.write(&turn)? {
-            super::say(yes.json, "the configuration changed meanwhile; once more\n")?;
+        let write_lock = change.lock_for_writing()?;
+        // The grant is removed before the pin. If the process ends in between, only a pin without grants is left.
+        if !change.write(&write_lock)? {
+            output::message(write.json, "another process changed the configuration in the meantime; trying again\n")?;
             continue;
         }
         if change.new.mounts.get(&mount).is_none_or(|own| !own.needs_pin()) {
             let mut lock = pins::read(&change.new.lock)?;
             if lock.remove(&mount).is_some() {
-                pins::write(&turn, &change.new, &lock)?;
+                pins::write(&write_lock, &change.new, &lock)?;
             }
         }
-        drop(turn);
-        super::say(yes.json, &change.told(Some(&mount)))?;
-        super::say(yes.json, change.still_open())?;
-        if yes.json {
-            super::print_json(&json!({
+        drop(write_lock);
+        output::message(write.json, &change.effect(Some(&mount)))?;
+        output::message(write.json, change.wall_notice())?;
+        if write.json {
+            output::print_json(&json!({
                 "mount": mount.as_str(), "written": true, "diff": change.diff(), "granted": change.granted(&mount),
             }))?;
         }

@@ -1,58 +1,62 @@
-//! `belljar set`: changes settings of the configuration that are no grants. What it prints and writes is what `grant` does;
-//! what a mount may do stays as it is.
+//! `belljar set`: changes settings of the configuration, except grants. It shows and writes a change as `grant` does.
 
+use super::flags::WriteFlags;
+use super::output;
 use std::process::ExitCode;
 
 use serde_json::json;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
 
-use super::change::{self, Change};
-use super::{Failure, Where, Yes};
+use super::confirm;
 use crate::config::Config;
 use crate::grants::edit;
 use crate::model::{command, text};
+use crate::server::failure::Failure;
+use crate::server::location::LocationArgs;
+use crate::server::{edit::ConfigChange, log};
 
-pub(super) fn run(at: &Where, lines: &[String], yes: Yes) -> Result<ExitCode, Failure> {
-    super::log::start("warn");
+pub(super) fn run(at: &LocationArgs, lines: &[String], write: WriteFlags) -> Result<ExitCode, Failure> {
+    log::start("warn");
     let settings = lines.iter().map(|line| read(line)).collect::<Result<Vec<_>, _>>().map_err(Failure::Misused)?;
     loop {
-        let change = Change::draft(at, |document, _| {
+        let change = ConfigChange::draft(at, |document, _| {
             settings.iter().flatten().try_for_each(|(path, value)| put(document, path, value)).map_err(Failure::Misused)
         })?;
-        if let Some(mount) = regranted(&change.old, &change.new) {
+        if let Some(mount) = mount_with_changed_grants(&change.old, &change.new) {
             return Err(Failure::Misused(format!(
-                "nothing was changed: this would change what \"{mount}\" is granted; say that with: {}, or  revoke",
-                command::line(["grant", &mount])
+                "nothing was changed: this would change the grants of \"{mount}\"; to change grants, use: {}, or: {}",
+                command::line(["grant", &mount]),
+                command::line(["revoke", &mount])
             )));
         }
         if change.is_empty() {
-            super::say(yes.json, "the configuration says that already; nothing was changed\n")?;
-            return told(yes, &change, false);
+            output::message(write.json, "the configuration already has these settings; nothing was changed\n")?;
+            return report(write, &change, false);
         }
-        super::say(yes.json, &change.diff())?;
-        if !change::agrees("Write this?", yes.yes)? {
+        output::message(write.json, &change.diff())?;
+        if !confirm::ask("Write this?", write.yes)? {
             return Ok(ExitCode::FAILURE);
         }
-        let turn = change.turn()?;
-        if !change.write(&turn)? {
-            super::say(yes.json, "the configuration changed meanwhile; once more\n")?;
+        let write_lock = change.lock_for_writing()?;
+        if !change.write(&write_lock)? {
+            output::message(write.json, "another process changed the configuration in the meantime; trying again\n")?;
             continue;
         }
-        drop(turn);
-        super::say(yes.json, &change.told(None))?;
-        return told(yes, &change, true);
+        drop(write_lock);
+        output::message(write.json, &change.effect(None))?;
+        return report(write, &change, true);
     }
 }
 
-fn told(yes: Yes, change: &Change, written: bool) -> Result<ExitCode, Failure> {
-    if yes.json {
-        super::print_json(&json!({ "written": written, "diff": change.diff() }))?;
+fn report(write: WriteFlags, change: &ConfigChange, written: bool) -> Result<ExitCode, Failure> {
+    if write.json {
+        output::print_json(&json!({ "written": written, "diff": change.diff() }))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A mount whose grants are other ones afterwards.
-fn regranted(old: &Config, new: &Config) -> Option<String> {
+/// The first mount whose grants differ between the two configurations.
+fn mount_with_changed_grants(old: &Config, new: &Config) -> Option<String> {
     let grants = |config: &Config, name| {
         let own = config.mounts.get(name).filter(|own| own.needs_pin());
         own.map(|own| format!("{:?}", own.grants))
@@ -61,10 +65,10 @@ fn regranted(old: &Config, new: &Config) -> Option<String> {
     names.find(|name| grants(old, name) != grants(new, name)).map(ToString::to_string)
 }
 
-/// A setting: the keys that lead to it, and its value.
+/// A setting: the path of its keys, and its value.
 type Setting = (Vec<String>, Value);
 
-/// Reads `KEY = VALUE`. What is no value of TOML is text without its quotes.
+/// Parses `KEY = VALUE`. A value that is not valid TOML is taken as a string without quotes.
 fn read(line: &str) -> Result<Vec<Setting>, String> {
     let shown = text::excerpt(line, 200);
     let expected = "expected KEY = VALUE, such as  mounts.notes.limits.time = \"10s\"";
@@ -84,7 +88,7 @@ fn read(line: &str) -> Result<Vec<Setting>, String> {
     Ok(all)
 }
 
-/// What a fragment sets: dotted keys lead there.
+/// Collects the settings of a TOML fragment, each with the path of its keys.
 fn leaves(table: &Table, path: &mut Vec<String>, all: &mut Vec<Setting>) {
     for (key, item) in table {
         path.push(key.to_owned());
@@ -101,10 +105,10 @@ fn leaves(table: &Table, path: &mut Vec<String>, all: &mut Vec<Setting>) {
     }
 }
 
-/// Puts a value where its keys lead, in tables that are made where there are none.
+/// Sets the value at the path `path`, and creates missing tables on the way.
 fn put(document: &mut DocumentMut, path: &[String], value: &Value) -> Result<(), String> {
     let Some((key, above)) = path.split_last() else { return Ok(()) };
-    let odd = || format!("\"{}\": what is there is no table; edit the file by hand", path.join("."));
+    let odd = || format!("\"{}\": expected a table in the configuration there; edit the file by hand", path.join("."));
     let is_first = document.is_empty();
     let mut item = document.as_item_mut();
     for (depth, name) in above.iter().enumerate() {
@@ -114,15 +118,15 @@ fn put(document: &mut DocumentMut, path: &[String], value: &Value) -> Result<(),
     if item.as_table().is_some_and(Table::is_implicit) && !above.is_empty() {
         item.as_table_mut().ok_or_else(odd)?.set_implicit(false);
     }
-    edit::put(item, key, value.clone()).ok_or_else(odd)
+    edit::set_value(item, key, value.clone()).ok_or_else(odd)
 }
 
-/// The table of that name, made where there is none, in the way in which `item` is written.
+/// The table `name` in `item`. A missing one is created in the style of `item`: inline, dotted or with a header.
 fn below<'i>(item: &'i mut Item, name: &str, is_last: bool, is_first: bool) -> Option<&'i mut Item> {
     let (is_inline, is_dotted) = (item.is_inline_table(), item.as_table().is_some_and(Table::is_dotted));
     let is_there = item.as_table_like()?.contains_key(name);
     if !is_there && is_inline {
-        edit::put(item, name, InlineTable::new().into())?;
+        edit::set_value(item, name, InlineTable::new().into())?;
     } else if !is_there {
         let mut new = Table::new();
         new.set_implicit(!is_last && !is_dotted);
@@ -148,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_goes_where_its_keys_lead() {
+    fn a_setting_is_written_at_the_path_of_its_keys() {
         for (source, line, expected) in [
             ("", "list-time = \"5s\"", "list-time = \"5s\"\n"),
             ("", "list-time=5s", "list-time = \"5s\"\n"),
@@ -176,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_is_refused() {
+    fn a_malformed_setting_is_refused() {
         for bad in ["", "time", "a = 1\nb = 2", "= 3", "[limits]", "a b = 3"] {
             assert!(read(bad).is_err(), "{bad}");
         }

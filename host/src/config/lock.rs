@@ -1,8 +1,8 @@
-//! `belljar.lock`: which bytes may use a mount's grants. Read at every start, compared at every load, written by belljar
-//! only. It knows no files: text in, text out.
+//! `belljar.lock`: the digests of the components that may use each mount's grants. Only belljar writes it. belljar reads it at
+//! every start and compares it at every load. This module opens no file: text in, text out.
 //!
-//! What is damaged is refused whole. A checksum over everything that is said finds what would parse all the same: a mount's
-//! name with another letter would be a mount without a pin, and its next bytes would be taken for its first ones.
+//! A damaged lock is refused as a whole. The checksum covers every entry and finds damage that still parses. Without it, one
+//! changed letter in a mount's name would leave the mount without a pin, and belljar would pin the next component unasked.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,57 +15,80 @@ use crate::model::{Digest, Guard, MountName, command, text};
 /// The name of the file, beside the configuration.
 pub const FILE: &str = "belljar.lock";
 
-/// The format that is written and read.
+/// The version of the format.
 const VERSION: u64 = 1;
 
 /// The first line of the file.
-const HEADING: &str =
-    "# Which bytes may use the grants of a mount. Kept by belljar; to accept changed ones: belljar trust MOUNT\n";
+const HEADING: &str = "# The components that may use the grants of each mount. Written by belljar. To accept a changed component: belljar trust MOUNT\n";
 
-/// Names of exports or imports that are kept of a component; none that is of use has more.
+/// The most names of exports, and of imports, that a pin keeps. Real components have fewer.
 const NAMES: usize = 256;
 
-/// What the lock knows of one mount.
+/// The entry of one mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
-    /// The bytes that may use its grants.
+    /// The digest of the component that may use the grants.
     pub digest: Digest,
-    /// What they exported, so that a change can be told.
+    /// The exports of that component. `belljar trust` shows how they changed.
     pub exports: Vec<String>,
-    /// What they imported.
+    /// The imports of that component.
     pub imports: Vec<String>,
 }
 
-/// The pins of all mounts, those that hold no grants now included: a grant that comes back finds the old one.
+/// The pins of all mounts. A mount that has no grants any more keeps its pin, for the case that it gets grants again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lock {
     pins: BTreeMap<MountName, Pin>,
 }
 
-/// Why a mount's bytes may not use its grants.
+/// Why the lock is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct LockError {
+    /// The line of the problem. The first line is 1.
+    pub line: usize,
+    /// The problem.
+    pub problem: LockProblem,
+}
+
+/// A problem of the lock.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LockProblem {
+    /// It is not TOML, or a key is missing, unknown or of the wrong type. Holds the parser's message.
+    #[error("{0}")]
+    Form(String),
+    /// It has another version.
+    #[error("version {0} is not supported: this belljar reads version {VERSION}; use the belljar that wrote the file")]
+    Version(u64),
+    /// The checksum does not fit the entries.
+    #[error("the checksum does not fit: another program than belljar changed the file")]
+    Checksum,
+}
+
+/// Why a component may not use the grants of its mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// They are not those that the grants were given to, which had this digest.
+    /// The grants are for another component, with this digest.
     Changed(Digest),
-    /// It is not known which ones the grants were given to; says why, for the operator.
+    /// The lock has no pin for the mount. Holds the reason, for the operator.
     Unknown(String),
 }
 
-/// How bytes are compared with the lock.
+/// How components are compared with the lock.
 #[derive(Clone, Debug)]
 pub enum Pins {
     /// Each mount with grants needs its pin.
     On {
         /// The pins.
         lock: Lock,
-        /// Why a pin that was missing could not be written.
+        /// Why belljar could not write a missing pin. None if it could.
         unwritten: Option<String>,
     },
-    /// As above, but what has no pin yet passes: nothing of it will run.
-    Look(Lock),
-    /// The lock cannot be read; says why.
+    /// Each mount with grants is compared with its pin, and a mount without a pin passes. For commands that run no provider.
+    AllowMissing(Lock),
+    /// The lock cannot be read. Holds the reason.
     Broken(String),
-    /// Nothing is compared (`--dev`).
+    /// No component is compared (`--dev`).
     Off,
 }
 
@@ -76,11 +99,11 @@ impl Default for Pins {
 }
 
 impl Pins {
-    /// Whether bytes with this digest may use the grants of `mount`.
+    /// Checks that the component with this digest may use the grants of `mount`.
     ///
     /// # Errors
-    /// Says why not.
-    pub fn judge(&self, mount: &MountName, digest: &Digest) -> Result<(), Mismatch> {
+    /// The reason why it may not.
+    pub fn check(&self, mount: &MountName, digest: &Digest) -> Result<(), Mismatch> {
         if !Guard::Pin.is_on() {
             return Ok(());
         }
@@ -88,8 +111,8 @@ impl Pins {
             Self::Off => return Ok(()),
             Self::Broken(why) => return Err(Mismatch::Unknown(why.clone())),
             Self::On { lock, unwritten } => (lock, unwritten.as_deref()),
-            Self::Look(lock) if lock.pin(mount).is_none() => return Ok(()),
-            Self::Look(lock) => (lock, None),
+            Self::AllowMissing(lock) if lock.pin(mount).is_none() => return Ok(()),
+            Self::AllowMissing(lock) => (lock, None),
         };
         match lock.pin(mount) {
             Some(pin) if pin.digest == *digest => Ok(()),
@@ -104,54 +127,46 @@ impl Pins {
         }
     }
 
-    /// The pins, where they can be read.
+    /// The lock. None if it cannot be read or is not compared.
     pub fn lock(&self) -> Option<&Lock> {
         match self {
-            Self::On { lock, .. } | Self::Look(lock) => Some(lock),
+            Self::On { lock, .. } | Self::AllowMissing(lock) => Some(lock),
             Self::Broken(_) | Self::Off => None,
         }
     }
 }
 
 impl Lock {
-    /// Reads the file's text.
+    /// Parses the text of the file.
     ///
     /// # Errors
-    /// Says in which line and what is wrong.
-    pub fn parse(source: &str) -> Result<Self, String> {
-        let line = |span: Option<std::ops::Range<usize>>| {
+    /// The first problem, with its line.
+    pub fn parse(source: &str) -> Result<Self, LockError> {
+        let wrong = |span: Option<std::ops::Range<usize>>, problem| {
             let before = span.and_then(|span| source.get(..span.start)).unwrap_or_default();
-            format!("line {}", before.matches('\n').count() + 1)
+            LockError { line: before.matches('\n').count() + 1, problem }
         };
-        let file: File = toml::from_str(source)
-            .map_err(|error| format!("{}: {}", line(error.span()), text::excerpt(error.message(), 200)))?;
-        let at = |span: &Spanned<_>| line(Some(span.span()));
+        let file: LockFile = toml::from_str(source)
+            .map_err(|error| wrong(error.span(), LockProblem::Form(text::excerpt(error.message(), 200))))?;
         if *file.version.get_ref() != VERSION {
-            return Err(format!(
-                "{}: version {} is not the one that this belljar reads, which is {VERSION}; use the belljar that wrote it",
-                line(Some(file.version.span())),
-                file.version.get_ref()
-            ));
+            return Err(wrong(Some(file.version.span()), LockProblem::Version(*file.version.get_ref())));
         }
         let pins = file.mounts.into_iter().map(|(name, entry)| (name.0, entry.into())).collect();
         let lock = Self { pins };
         let found = Digest::of(lock.body().as_bytes());
         if file.checksum.get_ref().0 != found {
-            return Err(format!(
-                "{}: the checksum does not fit: something else than belljar changed the file",
-                at(&file.checksum)
-            ));
+            return Err(wrong(Some(file.checksum.span()), LockProblem::Checksum));
         }
         Ok(lock)
     }
 
-    /// The file's text.
+    /// The text of the file.
     pub fn to_text(&self) -> String {
         let body = self.body();
         format!("{HEADING}version = {VERSION}\nchecksum = \"{}\"\n{body}", Digest::of(body.as_bytes()))
     }
 
-    /// What the checksum is of: everything that is said, in one way of saying it.
+    /// The entries in their canonical form, which the checksum covers.
     fn body(&self) -> String {
         let mut out = String::new();
         for (name, pin) in &self.pins {
@@ -172,56 +187,56 @@ impl Lock {
         self.pins.get(mount)
     }
 
-    /// Binds the grants of `mount` to these bytes; the earlier pin, if there was one.
+    /// Sets the pin of `mount`. Returns the pin that it had.
     pub fn set(&mut self, mount: MountName, mut pin: Pin) -> Option<Pin> {
         pin.exports.truncate(NAMES);
         pin.imports.truncate(NAMES);
         self.pins.insert(mount, pin)
     }
 
-    /// Forgets `mount`.
+    /// Removes the pin of `mount`, and returns it.
     pub fn remove(&mut self, mount: &MountName) -> Option<Pin> {
         self.pins.remove(mount)
     }
 }
 
-/// The file as it is written.
+/// The form of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct LockFile {
     version: Spanned<u64>,
-    checksum: Spanned<Hash>,
+    checksum: Spanned<WrittenDigest>,
     #[serde(default)]
-    mounts: BTreeMap<Name, Entry>,
+    mounts: BTreeMap<PinnedMount, LockEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
-    digest: Hash,
+struct LockEntry {
+    digest: WrittenDigest,
     exports: Vec<String>,
     imports: Vec<String>,
 }
 
-impl From<Entry> for Pin {
-    fn from(entry: Entry) -> Self {
+impl From<LockEntry> for Pin {
+    fn from(entry: LockEntry) -> Self {
         Self { digest: entry.digest.0, exports: entry.exports, imports: entry.imports }
     }
 }
 
-/// A digest in its full spelling.
-struct Hash(Digest);
+/// A digest, written as `sha256:` and 64 hexadecimal digits.
+struct WrittenDigest(Digest);
 
-impl<'de> Deserialize<'de> for Hash {
+impl<'de> Deserialize<'de> for WrittenDigest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map(Self).map_err(serde::de::Error::custom)
     }
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Name(MountName);
+struct PinnedMount(MountName);
 
-impl<'de> Deserialize<'de> for Name {
+impl<'de> Deserialize<'de> for PinnedMount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         MountName::new(&String::deserialize(deserializer)?).map(Self).map_err(serde::de::Error::custom)
     }
@@ -251,19 +266,19 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn a_written_lock_is_read_back() {
         for lock in [Lock::default(), lock()] {
             assert_eq!(Lock::parse(&lock.to_text()).unwrap(), lock, "{}", lock.to_text());
-            // What says the same is the same: line ends of another system, comments.
+            // Comments and the line ends of another system do not count.
             assert_eq!(Lock::parse(&format!("{}# mine\r\n", lock.to_text().replace('\n', "\r\n"))).unwrap(), lock);
         }
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_name_the_line_of_the_problem() {
         let good = lock().to_text();
         for (from, to, expected) in [
-            ("version = 1", "version = 2", "line 2: version 2 is not"),
+            ("version = 1", "version = 2", "line 2: version 2 is not supported"),
             ("version = 1", "version = 1\nmore = 1", "line 3: unknown field `more`"),
             ("digest = \"sha256:", "digest = \"sha257:", "line 6: "),
             ("[mounts.weather]", "[mounts.notes]", "duplicate key"),
@@ -274,7 +289,7 @@ mod tests {
         ] {
             let bad = good.replacen(from, to, 1);
             assert_ne!(bad, good);
-            let why = Lock::parse(&bad).unwrap_err();
+            let why = Lock::parse(&bad).unwrap_err().to_string();
             assert!(why.starts_with("line ") && why.contains(expected), "{to}: {why}");
         }
         for cut in (1..good.len()).filter(|cut| good.is_char_boundary(*cut)) {
@@ -284,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn no_damaged_byte_lets_other_bytes_pass() {
+    fn no_flipped_bit_lets_another_component_pass() {
         let (good, other) = (lock().to_text(), Digest::of(b"3"));
         for at in 0..good.len() {
             for bit in 0..8 {
@@ -295,7 +310,7 @@ mod tests {
                 let pins = Pins::On { lock, unwritten: None };
                 for mount in ["notes", "weather"] {
                     assert!(
-                        matches!(pins.judge(&name(mount), &other), Err(Mismatch::Changed(_))),
+                        matches!(pins.check(&name(mount), &other), Err(Mismatch::Changed(_))),
                         "bit {bit} of byte {at}"
                     );
                 }
@@ -304,18 +319,18 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_judged() {
+    fn components_are_compared_with_their_pins() {
         let (one, other) = (Digest::of(b"1"), Digest::of(b"3"));
         let on = Pins::On { lock: lock(), unwritten: Some("no room".into()) };
-        assert_eq!(on.judge(&name("notes"), &one), Ok(()));
-        assert_eq!(on.judge(&name("notes"), &other), Err(Mismatch::Changed(one)));
-        assert_eq!(on.judge(&name("new"), &one), Err(Mismatch::Unknown("no room".into())));
+        assert_eq!(on.check(&name("notes"), &one), Ok(()));
+        assert_eq!(on.check(&name("notes"), &other), Err(Mismatch::Changed(one)));
+        assert_eq!(on.check(&name("new"), &one), Err(Mismatch::Unknown("no room".into())));
         assert!(
-            matches!(Pins::default().judge(&name("new"), &one), Err(Mismatch::Unknown(why)) if why.contains("belljar trust new"))
+            matches!(Pins::default().check(&name("new"), &one), Err(Mismatch::Unknown(why)) if why.contains("belljar trust new"))
         );
-        assert_eq!(Pins::Look(lock()).judge(&name("new"), &one), Ok(()));
-        assert_eq!(Pins::Look(lock()).judge(&name("notes"), &other), Err(Mismatch::Changed(one)));
-        assert_eq!(Pins::Broken("bad".into()).judge(&name("notes"), &one), Err(Mismatch::Unknown("bad".into())));
-        assert_eq!(Pins::Off.judge(&name("notes"), &other), Ok(()));
+        assert_eq!(Pins::AllowMissing(lock()).check(&name("new"), &one), Ok(()));
+        assert_eq!(Pins::AllowMissing(lock()).check(&name("notes"), &other), Err(Mismatch::Changed(one)));
+        assert_eq!(Pins::Broken("bad".into()).check(&name("notes"), &one), Err(Mismatch::Unknown("bad".into())));
+        assert_eq!(Pins::Off.check(&name("notes"), &other), Ok(()));
     }
 }

@@ -1,17 +1,19 @@
-//! Just-in-time consent: what a person may be asked, how often, and which answers count.
+//! Just-in-time consent: the questions that a person may be asked, how often, and the answers that are valid.
 //!
-//! A call that ends for want of something leaves on its trail what a person could allow. Where the operator lets the mount
-//! ask, that becomes a [`Question`], which travels to whoever reads, with a state: the question itself, sealed, and bound
-//! to the mount, its bytes, the URI and the caller. The answer comes back with the state and a new call; nothing else
-//! of the first one is kept. A state counts once, for five minutes, in the process that gave it, and for as long as the mount
-//! is made of the same lines of the configuration.
+//! A call that fails for lack of a grant leaves in its decision log the grants that a person could allow. If the operator lets the
+//! mount ask, this becomes a [`ConsentQuestion`] to the client. It travels with a state: the question itself, sealed, and
+//! bound to the mount, its bytes, the URI and the caller. The answer comes back with the state, in a new call. Nothing
+//! else of the first call is kept.
 //!
-//! What was allowed for good is in the configuration. Until that is read again, it is remembered here; whatever the
-//! configuration then says of the mount takes its place.
+//! A state is valid once, for five minutes, in the process that issued it, and only while the mount's configuration
+//! does not change.
 //!
-//! Knows no MCP: what a question looks like on a wire is `mcp::consent`.
+//! Consent that was given permanently is written to the configuration. Until the configuration is read again, it is
+//! remembered here. From then on, only the configuration counts.
+//!
+//! Knows no MCP: `mcp::consent` converts questions to wire types.
 
-mod ticket;
+mod question_state;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,64 +22,60 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::audit::Consented;
 use crate::catalog::Mount;
 use crate::config::Ask;
+use crate::grants::GrantKind;
+use crate::model::bounds::{CONSENT_INTERVAL, CONSENTS_PER_MOUNT, CONSENTS_TOTAL};
 use crate::model::seal::Seal;
-use crate::model::{Caller, Consent, Digest, Guard, MountName, ReadError, Trail, text};
+use crate::model::{Consent, DecisionLog, Digest, Guard, MountName, ReadError, text};
+use crate::policy::Caller;
+use crate::telemetry::ConsentRecord;
 
-pub use ticket::Ticket;
+pub use question_state::{QuestionState, QuestionStateError};
 
-/// How long an answer may take.
-pub const LIFE: Duration = Duration::from_secs(5 * 60);
+/// Time in which an answer is valid.
+pub const ANSWER_TIME: Duration = Duration::from_secs(5 * 60);
 
-/// For how long the same thing is not asked again, whatever was answered.
-pub const AGAIN: Duration = Duration::from_secs(60);
+/// The most questions in one request.
+pub const MAX_QUESTIONS: usize = 4;
 
-/// Questions in one request.
-pub const ROUNDS: usize = 4;
-
-/// Questions of one mount within [`AGAIN`]: a provider that wants ever new things does not get ever new questions.
-const PER_MOUNT: usize = 16;
-
-/// Questions over all mounts within [`AGAIN`]. When there are more, the ordinary denial is given.
-const REMEMBERED: usize = 1024;
-
-/// Characters of a URI, an origin or a path that a question shows.
-const SHOWN: usize = 300;
+/// The most characters of a URI, an origin or a path that a question shows.
+const MAX_SHOWN_CHARS: usize = 300;
 
 /// Hexadecimal digits of a digest that a question shows: enough to compare, few enough to read.
-const DIGITS: usize = 12;
+const DIGEST_DIGITS: usize = 12;
 
-/// What is said of a state that was answered.
-const USED: &str = "was used already";
+/// The reason why consent is not persisted, for the operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PersistError(pub String);
 
-/// What goes into the configuration when a person says "always".
-pub trait Keeper: Send + Sync {
-    /// Grants `consent` to `mount` for good, whose bytes are `digest`. May wait for a disk.
+/// Writes permanent consent to the configuration.
+pub trait ConsentWriter: Send + Sync {
+    /// Grants `consent` permanently to `mount`, whose component has `digest`. May block on disk I/O.
     ///
     /// # Errors
-    /// Says why it is not kept; for the operator.
-    fn keep(&self, mount: &MountName, digest: &Digest, consent: &Consent) -> Result<(), String>;
+    /// The reason why the consent is not persisted, for the operator.
+    fn persist(&self, mount: &MountName, digest: &Digest, consent: &Consent) -> Result<(), PersistError>;
 }
 
-/// What a person answered.
+/// A person's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// For this read.
+pub enum ConsentAnswer {
+    /// Allow for this read.
     Once,
-    /// For good.
+    /// Allow permanently.
     Always,
-    /// No.
+    /// Refuse.
     Deny,
-    /// The question was put away.
+    /// The person dismissed the question with "decline".
     Decline,
-    /// The question was closed without an answer.
+    /// The person closed the question without an answer.
     Cancel,
 }
 
-impl Choice {
-    /// One lower-case word, for records.
+impl ConsentAnswer {
+    /// The answer as one lower-case word, for records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Once => "once",
@@ -89,131 +87,161 @@ impl Choice {
     }
 }
 
-/// Whether whoever reads can be asked, and what was answered.
+/// The consent part of a request: whether the client can ask a person, and an earlier answer.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asking<'a> {
-    /// Whether a question can be answered.
+pub struct ConsentInput<'a> {
+    /// True if the client can ask a person.
     pub can_answer: bool,
-    /// The state of a question that came back, and the answer; none, where that did not come with it.
-    pub answered: Option<(&'a str, Option<Choice>)>,
+    /// The returned state of a question, and the answer. The answer is `None` if the state came back without one.
+    pub answered: Option<(&'a str, Option<ConsentAnswer>)>,
 }
 
 /// A question that a call ended with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// Who wants it.
+pub struct ConsentQuestion {
+    /// The mount that needs the grant.
     pub mount: MountName,
-    /// The bytes that want it.
+    /// The digest of its component.
     pub digest: Digest,
-    /// For which read.
+    /// The URI of the read.
     pub uri: String,
-    /// What is wanted.
+    /// The grant that is needed.
     pub wanted: Consent,
-    /// Whether it can be allowed for good.
-    pub can_last: bool,
-    /// What must come back with the answer.
+    /// True if the grant can be allowed permanently.
+    pub can_be_permanent: bool,
+    /// The state that must come back with the answer.
     pub state: String,
 }
 
-/// Who wants what, for which read. All words are ours: of a provider's there is nothing in it but what a reference may
-/// hold, and an origin as the parser of grants writes it.
-impl fmt::Display for Question {
+/// The text of the question. It contains no free text of a provider: only the characters that a reference may have, and
+/// an origin as the grants' parser writes it.
+impl fmt::Display for ConsentQuestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { mount, digest, uri, wanted, .. } = self;
-        let what = match wanted.grant {
-            "fs" => "to read the directory that its operator calls",
-            _ => "to send requests (GET and HEAD) to",
-        };
-        let digest: String = digest.hex().chars().take(DIGITS).collect();
-        let (wanted, uri) = (text::quoted(&wanted.what, SHOWN), text::quoted(uri, SHOWN));
+        let action = GrantKind::find(&wanted.grant).map_or("to use", |kind| kind.consent_question);
+        let digest: String = digest.hex().chars().take(DIGEST_DIGITS).collect();
+        let (wanted, uri) = (text::quoted(&wanted.target, MAX_SHOWN_CHARS), text::quoted(uri, MAX_SHOWN_CHARS));
         write!(
             f,
-            "belljar: the provider \"{mount}\" (sha256:{digest}) wants {what} {wanted}, for the read of {uri}. It holds no grant for that. Allow it?"
+            "belljar: the provider \"{mount}\" (sha256:{digest}) wants {action} {wanted}, for the read of {uri}. It holds no grant for that. Allow it?"
         )
     }
 }
 
-/// One call between questions: what it is given, and what comes of it.
+/// The consent of one call: the grants that were allowed before it, and the question that follows it.
 #[derive(Debug, Default)]
-pub(super) struct Round {
+pub(super) struct ConsentState {
     given: Vec<Consent>,
     may_ask: bool,
-    /// Whether the mount may ask, and whoever reads cannot be asked.
-    is_mute: bool,
-    /// Whether the call failed for want of what a person could have allowed.
-    pub(super) lacks_an_answer: bool,
-    answered: Option<(Consent, Choice)>,
-    /// What is asked when the call has ended.
-    pub(super) question: Option<Question>,
+    /// True if the mount may ask, and the client cannot ask a person.
+    cannot_ask: bool,
+    /// True if the call failed for lack of a grant that a person could have allowed.
+    pub(super) needs_answer: bool,
+    answered: Option<(Consent, ConsentAnswer)>,
+    /// The question that the call ended with.
+    pub(super) question: Option<ConsentQuestion>,
 }
 
-/// Who was asked what, and which answers are still to come. One for a process.
-pub struct Consents {
+/// The questions that were asked, and the consent that was given. One for each process.
+pub struct ConsentManager {
     seal: Seal,
     began: Instant,
-    memory: Mutex<Memory>,
-    keeper: Option<Arc<dyn Keeper>>,
+    memory: Mutex<ConsentMemory>,
+    writer: Option<Arc<dyn ConsentWriter>>,
 }
 
 #[derive(Default)]
-struct Memory {
-    last: u64,
-    /// What was asked, and when.
+struct ConsentMemory {
+    last_number: u64,
+    /// The time at which each question was asked.
     asked: HashMap<(MountName, Consent), Instant>,
-    /// The questions that were answered, and when: no answer counts twice.
+    /// The time at which each question was answered: no answer is valid twice.
     used: HashMap<u64, Instant>,
-    /// What was allowed for good, and is in a configuration that was not read again since.
-    kept: HashMap<Ground, Lasting>,
+    /// Permanent consent that the loaded configuration does not contain yet.
+    permanent: HashMap<ConsentKey, PersistentConsents>,
 }
 
-/// What consent rests on: a mount, its bytes, and the number of what is loaded for it.
-type Ground = (MountName, Digest, u64);
+/// The object of consent: a mount, its digest, and the number of its loaded component.
+type ConsentKey = (MountName, Digest, u64);
 
-/// What was allowed for good.
-struct Lasting {
-    /// How often the configuration had been read by then.
-    read: u64,
+/// Permanent consent.
+struct PersistentConsents {
+    /// How often the configuration had been read when the consent was given.
+    config_version: u64,
     consents: Vec<Consent>,
 }
 
-fn ground(mount: &Mount) -> Ground {
-    let loaded = if Guard::Revoke.is_on() { mount.loaded.id().number() } else { 0 };
-    (mount.name.clone(), mount.digest, loaded)
+/// A number that makes consent invalid after a revocation. Constant if the guard is off.
+fn version(number: u64) -> u64 {
+    if Guard::Revoke.is_on() { number } else { 0 }
 }
 
-impl Lasting {
-    fn is_in_force(&self, read: u64) -> bool {
-        self.read == read || !Guard::Revoke.is_on()
+fn consent_key(mount: &Mount) -> ConsentKey {
+    (mount.name.clone(), mount.digest, version(mount.loaded.id().number()))
+}
+
+impl PersistentConsents {
+    fn is_in_force(&self, config_version: u64) -> bool {
+        version(self.config_version) == version(config_version)
     }
 }
 
-fn forget(what: &mut HashMap<impl std::hash::Hash + Eq, Instant>, now: Instant, after: Duration) {
-    what.retain(|_, at| now.saturating_duration_since(*at) < after);
+fn drop_expired(times: &mut HashMap<impl std::hash::Hash + Eq, Instant>, now: Instant, after: Duration) {
+    times.retain(|_, at| now.saturating_duration_since(*at) < after);
 }
 
-fn who(caller: &Caller) -> (String, Option<String>) {
+fn caller_id(caller: &Caller) -> (String, Option<String>) {
     (caller.transport.to_owned(), caller.client.as_deref().map(str::to_owned))
 }
 
-/// Whether a call that ended in `error` may have done so for want of `consent`. A provider that was refused an origin says
-/// so in its own way; a directory that is withheld is denied, or not there.
-fn explains(consent: &Consent, error: &ReadError) -> bool {
+/// True if a provider that lacks this grant gets no refusal, so that its decision log stays empty.
+pub(super) fn is_missed_silently(consent: &Consent) -> bool {
+    GrantKind::find(&consent.grant).is_some_and(|kind| kind.is_missed_silently)
+}
+
+/// True if `error` may be the result of lacking `consent`.
+///
+/// A provider that was refused a grant reports this in its own way. For a grant that is missed silently, only "denied"
+/// and "not found" count.
+fn may_explain(consent: &Consent, error: &ReadError) -> bool {
     match error {
         ReadError::Denied { .. } | ReadError::NotFound => true,
-        ReadError::Unavailable(_) | ReadError::Down(_) | ReadError::Provider(_) => consent.grant != "fs",
+        ReadError::Unavailable(_) | ReadError::ProviderUnavailable(_) | ReadError::ProviderFailed(_) => {
+            !is_missed_silently(consent)
+        }
         _ => false,
     }
 }
 
-impl Consents {
-    /// Seals with `secret`, which must be of this process alone: what was answered is forgotten when it ends. `keeper`: what
-    /// keeps an "always"; without one it is not offered.
-    pub fn new(secret: &[u8; 32], keeper: Option<Arc<dyn Keeper>>) -> Self {
+/// The result of a check of an answer. Always `Ok` if the guard is off.
+fn unless_guard_off(decided: Result<(), QuestionStateError>) -> Result<(), QuestionStateError> {
+    if Guard::Consent.is_on() { decided } else { Ok(()) }
+}
+
+impl ConsentManager {
+    /// Seals states with `secret`, which must belong to this process alone: answers are forgotten when the process
+    /// ends.
+    ///
+    /// `writer` persists permanent consent. Without one, questions do not offer "always".
+    pub fn new(secret: &[u8; 32], writer: Option<Arc<dyn ConsentWriter>>) -> Self {
         let seal = Seal::new("belljar 2026-11 questions v1", secret);
-        Self { seal, began: Instant::now(), memory: Mutex::default(), keeper }
+        Self { seal, began: Instant::now(), memory: Mutex::default(), writer }
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    /// The state of a question.
+    pub fn seal(&self, question_state: &QuestionState) -> String {
+        question_state.sealed(&self.seal)
+    }
+
+    /// Opens a state that this process sealed. Does not check whether it is still valid.
+    ///
+    /// # Errors
+    /// When the state is too long, or this process did not seal it.
+    pub fn open(&self, state: &str) -> Result<QuestionState, QuestionStateError> {
+        QuestionState::open(state, &self.seal)
+    }
+
+    fn memory(&self) -> MutexGuard<'_, ConsentMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -221,144 +249,155 @@ impl Consents {
         u64::try_from(now.saturating_duration_since(self.began).as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether the answer that came with `ticket` counts for this read.
+    /// Checks that the answer to `question_state` is valid for this read at this time.
     fn check(
         &self,
-        ticket: &Ticket,
+        question_state: &QuestionState,
         caller: &Caller,
         uri: &str,
         mount: &Mount,
         now: Instant,
-    ) -> Result<(), &'static str> {
-        if self.since(now).saturating_sub(ticket.at) >= u64::try_from(LIFE.as_millis()).unwrap_or(u64::MAX) {
-            return Err("is older than 5 minutes");
+    ) -> Result<(), QuestionStateError> {
+        if self.since(now).saturating_sub(question_state.at)
+            >= u64::try_from(ANSWER_TIME.as_millis()).unwrap_or(u64::MAX)
+        {
+            return Err(QuestionStateError::Expired);
         }
-        if !Guard::Consent.is_on() {
-            return Ok(());
+        unless_guard_off(Self::check_read(question_state, caller, uri, mount))
+    }
+
+    /// Checks that the question was asked for exactly this read.
+    fn check_read(
+        question_state: &QuestionState,
+        caller: &Caller,
+        uri: &str,
+        mount: &Mount,
+    ) -> Result<(), QuestionStateError> {
+        if question_state.uri != uri {
+            return Err(QuestionStateError::OtherRead);
         }
-        if ticket.uri != uri {
-            return Err("was given for another read");
+        if question_state.caller != caller_id(caller) {
+            return Err(QuestionStateError::OtherClient);
         }
-        if ticket.caller != who(caller) {
-            return Err("was given to another client");
+        if question_state.mount != mount.name {
+            return Err(QuestionStateError::OtherMount);
         }
-        if ticket.mount != mount.name {
-            return Err("was given for another mount");
+        if question_state.digest != mount.digest {
+            return Err(QuestionStateError::OtherBytes);
         }
-        if ticket.digest != mount.digest {
-            return Err("was given for other bytes of the provider, which were exchanged meanwhile");
-        }
-        if ticket.loaded != mount.loaded.id().number() && Guard::Revoke.is_on() {
-            return Err("was given before what is configured for this mount changed");
+        if question_state.loaded != mount.loaded.id().number() {
+            return Err(QuestionStateError::OtherConfiguration);
         }
         if mount.ask == Ask::Never {
-            return Err("was given when this mount could still ask");
+            return Err(QuestionStateError::AskingDisabled);
         }
         Ok(())
     }
 
-    /// Takes an answer, or begins without one.
+    /// Accepts an answer, or begins without one.
     ///
     /// # Errors
-    /// [`ReadError::BadState`] when the answer does not count.
+    /// [`ReadError::BadRequestState`] when the answer is not valid.
     pub(super) async fn begin(
         &self,
-        asking: Asking<'_>,
+        input: ConsentInput<'_>,
         caller: &Caller,
         uri: &str,
         mount: &Mount,
-        read: u64,
-    ) -> Result<Round, ReadError> {
-        let may_ask = asking.can_answer && mount.ask != Ask::Never;
-        let is_mute = !asking.can_answer && mount.ask != Ask::Never;
-        let begun = Round { may_ask, is_mute, ..Round::default() };
-        let (state, choice) = match asking.answered {
-            None => return Ok(begun),
-            // Nobody is asked again who cannot be asked.
-            Some((_, None)) if is_mute => return Ok(begun),
+        config_version: u64,
+    ) -> Result<ConsentState, ReadError> {
+        let may_ask = input.can_answer && mount.ask != Ask::Never;
+        let cannot_ask = !input.can_answer && mount.ask != Ask::Never;
+        let initial = ConsentState { may_ask, cannot_ask, ..ConsentState::default() };
+        let (state, choice) = match input.answered {
+            None => return Ok(initial),
+            // Do not repeat a question if the client cannot ask a person.
+            Some((_, None)) if cannot_ask => return Ok(initial),
             Some((state, None)) => {
-                let question = self.again(state, caller, uri, mount, Instant::now()).map_err(ReadError::BadState)?;
-                return Ok(Round { question: Some(question), ..begun });
+                let question = self.unanswered(state, caller, uri, mount, Instant::now())?;
+                return Ok(ConsentState { question: Some(question), ..initial });
             }
             Some((state, Some(choice))) => (state, choice),
         };
-        let ticket = self.take(state, choice, caller, uri, mount, Instant::now()).map_err(ReadError::BadState)?;
-        let Ticket { wanted, mut given, .. } = ticket;
-        if choice == Choice::Always {
-            self.keep(mount, &wanted, read).await;
+        let question_state = self.redeem(state, choice, caller, uri, mount, Instant::now())?;
+        let QuestionState { wanted, mut given, .. } = question_state;
+        if choice == ConsentAnswer::Always {
+            self.persist(mount, &wanted, config_version).await;
         }
-        let is_allowed = matches!(choice, Choice::Once | Choice::Always);
+        let is_allowed = matches!(choice, ConsentAnswer::Once | ConsentAnswer::Always);
         if is_allowed {
             given.push(wanted.clone());
         }
-        let shown = text::quoted(&wanted.what, SHOWN);
+        let shown = text::quoted(&wanted.target, MAX_SHOWN_CHARS);
         tracing::info!(mount = %mount.name, "{} {shown}: answered \"{}\"", wanted.grant, choice.as_str());
-        // Who said no to one thing is not asked for the next in the same breath.
-        Ok(Round { given, may_ask: may_ask && is_allowed, answered: Some((wanted, choice)), ..begun })
+        // A person who refused one grant is not asked for the next one in the same request.
+        Ok(ConsentState { given, may_ask: may_ask && is_allowed, answered: Some((wanted, choice)), ..initial })
     }
 
-    /// The question that a state belongs to, which is still to be answered.
-    fn again(
+    /// The unanswered question that a state belongs to.
+    fn unanswered(
         &self,
         state: &str,
         caller: &Caller,
         uri: &str,
         mount: &Mount,
         now: Instant,
-    ) -> Result<Question, &'static str> {
-        let ticket = self.open(state)?;
-        self.check(&ticket, caller, uri, mount, now)?;
-        if self.memory().used.contains_key(&ticket.number) {
-            return Err(USED);
+    ) -> Result<ConsentQuestion, QuestionStateError> {
+        let question_state = self.open(state)?;
+        self.check(&question_state, caller, uri, mount, now)?;
+        if self.memory().used.contains_key(&question_state.number) {
+            return Err(QuestionStateError::Used);
         }
-        Ok(self.question(ticket, mount, state.to_owned()))
+        Ok(self.question(question_state, mount, state.to_owned()))
     }
 
-    fn question(&self, ticket: Ticket, mount: &Mount, state: String) -> Question {
-        let Ticket { mount: name, digest, uri, wanted, .. } = ticket;
-        Question { mount: name, digest, uri, wanted, can_last: self.can_last(mount), state }
+    fn question(&self, question_state: QuestionState, mount: &Mount, state: String) -> ConsentQuestion {
+        let QuestionState { mount: name, digest, uri, wanted, .. } = question_state;
+        ConsentQuestion { mount: name, digest, uri, wanted, can_be_permanent: self.can_be_permanent(mount), state }
     }
 
-    /// Opens, checks and uses up a state.
-    fn take(
+    /// Opens and checks a state, and marks it as used.
+    fn redeem(
         &self,
         state: &str,
-        choice: Choice,
+        choice: ConsentAnswer,
         caller: &Caller,
         uri: &str,
         mount: &Mount,
         now: Instant,
-    ) -> Result<Ticket, &'static str> {
-        let ticket = self.open(state)?;
-        self.check(&ticket, caller, uri, mount, now)?;
-        if choice == Choice::Always && !self.can_last(mount) {
-            return Err("belongs to a question that did not offer \"always\"");
+    ) -> Result<QuestionState, QuestionStateError> {
+        let question_state = self.open(state)?;
+        self.check(&question_state, caller, uri, mount, now)?;
+        if choice == ConsentAnswer::Always && !self.can_be_permanent(mount) {
+            return Err(QuestionStateError::NotOffered);
         }
         let mut memory = self.memory();
-        forget(&mut memory.used, now, LIFE);
-        if memory.used.insert(ticket.number, now).is_some() && Guard::Consent.is_on() {
-            return Err(USED);
-        }
-        Ok(ticket)
+        drop_expired(&mut memory.used, now, ANSWER_TIME);
+        let is_used = memory.used.insert(question_state.number, now).is_some();
+        unless_guard_off(if is_used { Err(QuestionStateError::Used) } else { Ok(()) })?;
+        Ok(question_state)
     }
 
-    fn can_last(&self, mount: &Mount) -> bool {
-        mount.ask == Ask::Persist && self.keeper.is_some()
+    fn can_be_permanent(&self, mount: &Mount) -> bool {
+        mount.ask == Ask::Persist && self.writer.is_some()
     }
 
-    /// Puts what was allowed into the configuration, and gives it to every call of the mount until that is read again. `read`:
-    /// how often it was, before anything was written.
-    async fn keep(&self, mount: &Mount, consent: &Consent, read: u64) {
-        let Some(keeper) = self.keeper.clone() else { return };
-        let (name, digest, what) = (mount.name.clone(), mount.digest, consent.clone());
-        let kept = tokio::task::spawn_blocking(move || keeper.keep(&name, &digest, &what)).await;
-        match kept.unwrap_or_else(|error| Err(error.to_string())) {
+    /// Writes consent to the configuration, and gives it to every call of the mount until the configuration is read
+    /// again. `config_version`: how often the configuration was read before the write.
+    async fn persist(&self, mount: &Mount, consent: &Consent, config_version: u64) {
+        let Some(writer) = self.writer.clone() else { return };
+        let (name, digest, granted) = (mount.name.clone(), mount.digest, consent.clone());
+        let result = tokio::task::spawn_blocking(move || writer.persist(&name, &digest, &granted)).await;
+        match result.unwrap_or_else(|error| Err(PersistError(error.to_string()))) {
             Ok(()) => {
                 let mut memory = self.memory();
-                memory.kept.retain(|_, kept| kept.is_in_force(read));
-                let kept = memory.kept.entry(ground(mount)).or_insert(Lasting { read, consents: Vec::new() });
-                if !kept.consents.contains(consent) {
-                    kept.consents.push(consent.clone());
+                memory.permanent.retain(|_, permanent| permanent.is_in_force(config_version));
+                let permanent = memory
+                    .permanent
+                    .entry(consent_key(mount))
+                    .or_insert(PersistentConsents { config_version, consents: Vec::new() });
+                if !permanent.consents.contains(consent) {
+                    permanent.consents.push(consent.clone());
                 }
             }
             Err(why) => {
@@ -367,83 +406,82 @@ impl Consents {
         }
     }
 
-    /// Everything that a person allowed for this call. `read`: how often the configuration was read.
-    pub(super) fn for_call(&self, mount: &Mount, round: &Round, read: u64) -> Vec<Consent> {
-        let mut all = round.given.clone();
+    /// All grants that a person allowed for this call. `config_version`: how often the configuration was read.
+    pub(super) fn for_call(&self, mount: &Mount, consent: &ConsentState, config_version: u64) -> Vec<Consent> {
+        let mut all = consent.given.clone();
         if mount.ask == Ask::Persist
-            && let Some(kept) = self.memory().kept.get(&ground(mount))
-            && kept.is_in_force(read)
+            && let Some(permanent) = self.memory().permanent.get(&consent_key(mount))
+            && permanent.is_in_force(config_version)
         {
-            all.extend(kept.consents.iter().filter(|consent| !round.given.contains(consent)).cloned());
+            all.extend(permanent.consents.iter().filter(|one| !consent.given.contains(one)).cloned());
         }
         all
     }
 
-    /// Makes a question of how a call ended, where there is one to ask.
-    pub(super) fn ask(
+    /// Creates the question that the failed call leads to, if there is one to ask.
+    pub(super) fn set_question(
         &self,
-        round: &mut Round,
+        consent: &mut ConsentState,
         caller: &Caller,
         uri: &str,
         mount: &Mount,
         error: &ReadError,
-        trail: &Trail,
+        decisions: &DecisionLog,
     ) {
-        self.ask_at(Instant::now(), round, caller, uri, mount, error, trail);
+        self.set_question_at(Instant::now(), consent, caller, uri, mount, error, decisions);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what a question is about, and the time")]
-    fn ask_at(
+    #[expect(clippy::too_many_arguments, reason = "the parts of a question, and the time")]
+    fn set_question_at(
         &self,
         now: Instant,
-        round: &mut Round,
+        consent: &mut ConsentState,
         caller: &Caller,
         uri: &str,
         mount: &Mount,
         error: &ReadError,
-        trail: &Trail,
+        decisions: &DecisionLog,
     ) {
-        let given = &round.given;
-        let missing = || trail.asks().iter().filter(|ask| !given.contains(ask) && explains(ask, error));
+        let given = &consent.given;
+        let missing = || decisions.requested().iter().filter(|ask| !given.contains(ask) && may_explain(ask, error));
         if missing().next().is_none() {
             return;
         }
-        round.lacks_an_answer = round.is_mute;
-        if !round.may_ask || given.len() >= ROUNDS {
+        consent.needs_answer = consent.cannot_ask;
+        if !consent.may_ask || given.len() >= MAX_QUESTIONS {
             return;
         }
         let mut memory = self.memory();
-        forget(&mut memory.asked, now, AGAIN);
-        let is_on = Guard::Asking.is_on();
+        drop_expired(&mut memory.asked, now, CONSENT_INTERVAL.get());
         let own = memory.asked.keys().filter(|(name, _)| *name == mount.name).count();
-        if is_on && (own >= PER_MOUNT || memory.asked.len() >= REMEMBERED) {
+        if own >= CONSENTS_PER_MOUNT.get() || memory.asked.len() >= CONSENTS_TOTAL.get() {
             return;
         }
-        let is_new = |ask: &&Consent| !memory.asked.contains_key(&(mount.name.clone(), (*ask).clone())) || !is_on;
+        let is_new = |ask: &&Consent| !memory.asked.contains_key(&(mount.name.clone(), (*ask).clone()));
         let Some(wanted) = missing().find(is_new).cloned() else { return };
         memory.asked.insert((mount.name.clone(), wanted.clone()), now);
-        memory.last += 1;
-        let ticket = Ticket {
-            number: memory.last,
+        memory.last_number += 1;
+        let question_state = QuestionState {
+            number: memory.last_number,
             at: self.since(now),
             mount: mount.name.clone(),
             digest: mount.digest,
             loaded: mount.loaded.id().number(),
             uri: uri.to_owned(),
-            caller: who(caller),
+            caller: caller_id(caller),
             wanted,
             given: given.clone(),
         };
         drop(memory);
-        let state = self.seal(&ticket);
-        round.question = Some(self.question(ticket, mount, state));
+        let state = self.seal(&question_state);
+        consent.question = Some(self.question(question_state, mount, state));
     }
 }
 
-impl Round {
-    /// For the record of the call.
-    pub(super) fn on_record(&self) -> Consented {
-        Consented {
+impl ConsentState {
+    /// The question and the answer, for the record of the call.
+    pub(super) fn consented(&self) -> ConsentRecord {
+        ConsentRecord {
             asked: self.question.as_ref().map(|question| question.wanted.clone()),
             answered: self.answered.as_ref().map(|(wanted, choice)| (wanted.clone(), choice.as_str())),
         }

@@ -1,5 +1,7 @@
-//! The walk over all mounts, page by page. A mount's list is fetched as far as somebody walks it, kept while it stands, and
-//! served from there: a page costs what is on it, however much there is in all.
+//! The list of all mounts, page by page.
+//!
+//! A mount's list is fetched only as far as a client reads it. It is cached while it is current, and pages are served
+//! from the cache. The cost of a page depends on its own entries, never on the length of the list.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,347 +10,353 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use tokio::time::{Instant, timeout_at};
 
-use super::walk::Walk;
-use super::{Gateway, check};
-use crate::admission::effort::MUCH;
-use crate::catalog::kept::Kept;
-use crate::catalog::listing::{Listed, Position, is_full, page_size};
-use crate::catalog::{Mount, Snapshot};
-use crate::model::error::Bound;
-use crate::model::{Answer, Caller, Limit, MountName, Operation, ReadError};
+use super::call_group::CallGroup;
+use super::pipeline::{Gateway, MountCall};
+use crate::catalog::listing::{ListPosition, Listed, is_full, page_size};
+use crate::catalog::{CachedListing, Mount, Notice, ProviderPage, ServedMount, Snapshot};
+use crate::interfaces::Function;
+use crate::interfaces::revisions::CatalogRevision;
+use crate::limits::cpu_timer::CPU_CLOCK_MIN;
+use crate::model::error::LimitKind;
+use crate::model::{Limit, MountName, ReadError};
+use crate::policy::Caller;
 
-/// Mounts whose first page is asked for at once.
-const WINDOW: usize = 8;
+/// Mounts whose first page is fetched concurrently.
+const CONCURRENT_MOUNTS: usize = 8;
 
-/// Pages of a walk that one mount may use up by being slow.
-const SLOW_PAGES: u32 = 16;
+/// The most pages of one list operation that may end early because the same mount is slow.
+const MAX_SLOW_PAGES: u32 = 16;
 
-/// Reasons that a listing carries for what it left out.
-const NOTICES: usize = 64;
+/// The most notices that one page carries about entries that were left out.
+const MAX_NOTICES: usize = 64;
 
-/// A page over all mounts.
+/// One page of the list of all mounts.
 #[derive(Debug)]
-pub struct Listing<T> {
-    /// The entries, in the order of mounts, each mount's in its own order.
+pub struct ListPage<T> {
+    /// The entries in the order of mounts. The entries of one mount keep its own order.
     pub entries: Vec<(T, MountName)>,
-    /// Where it goes on.
-    pub next: Option<Position>,
-    /// What was left out, and why: the mount, then the reason; sanitised.
-    pub notices: Vec<(MountName, String)>,
+    /// Where the next page starts. `None` on the last page.
+    pub next: Option<ListPosition>,
+    /// The mounts with entries that were left out, and the reasons; sanitised.
+    pub notices: Vec<(MountName, Notice)>,
 }
 
-impl<T> Default for Listing<T> {
+impl<T> Default for ListPage<T> {
     fn default() -> Self {
         Self { entries: Vec::new(), next: None, notices: Vec::new() }
     }
 }
 
 impl Gateway {
-    /// One page of resources or templates over all mounts, from `start` on. A mount that fails, hangs or lies is left out,
-    /// with a notice; the others are served in the listing's time. `only` restricts the walk to one mount.
+    /// One page of resources or templates of all mounts, starting at `start`. `only` restricts the list to one mount.
+    ///
+    /// A mount that fails, hangs or gives invalid entries is left out with a notice. The other mounts are served within
+    /// the time of the listing.
     pub async fn list<T: Listed>(
         &self,
         caller: &Caller,
-        start: Option<Position>,
+        start: Option<ListPosition>,
         only: Option<&MountName>,
-    ) -> Listing<T> {
-        self.list_in(&Walk::new(&self.audit, caller), start, only).await
+    ) -> ListPage<T> {
+        self.list_in_group(&CallGroup::new(&self.audit, caller), start, only).await
     }
 
-    /// The same as a part of `walk`.
-    pub(super) async fn list_in<T: Listed>(
+    /// The same as a part of `group`.
+    pub(super) async fn list_in_group<T: Listed>(
         &self,
-        walk: &Walk,
-        start: Option<Position>,
+        group: &CallGroup,
+        start: Option<ListPosition>,
         only: Option<&MountName>,
-    ) -> Listing<T> {
-        // Loading is no mount's doing, so it does not count against the time in which mounts answer.
-        let snapshot = self.settled().await;
+    ) -> ListPage<T> {
+        // Loading is not the fault of any mount, so it does not count against the listing's time.
+        let snapshot = self.loaded_snapshot().await;
         let began = Instant::now();
-        // A mount that hangs is given up before the listing's time is over, so that those behind it are still asked.
-        let patience = began + self.list_time * 2 / 3;
+        // Give up a mount that hangs before the listing's time is over, so that the mounts behind it are still asked.
+        let give_up_at = began + self.list_time * 2 / 3;
         let end = began + self.list_time;
-        let from = snapshot.from(start.as_ref().map(|p| &p.mount).or(only));
+        let from = snapshot.mounts_from(start.as_ref().map(|p| &p.mount).or(only));
         let mut rest: VecDeque<&Arc<Mount>> =
             from.iter().take_while(|mount| only.is_none_or(|only| mount.name == *only)).collect();
         let pages = start.as_ref().map_or(0, |p| p.pages);
-        let mut page = Page { gateway: self, walk, snapshot: &snapshot, pages, listing: Listing::default(), bytes: 0 };
+        let mut builder =
+            PageBuilder { gateway: self, group, snapshot: &snapshot, pages, page: ListPage::default(), bytes: 0 };
 
-        // Once a listing, on its first page.
+        // These notices are given once for each list: on its first page.
         if start.is_none() {
             for one in snapshot.quarantined().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
-                page.tell(&one.name, one.notice());
+                builder.add_notice(&one.name, one.notice());
             }
             for one in snapshot.compiling().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
-                page.tell(&one.name, one.notice());
+                builder.add_notice(&one.name, one.notice());
             }
             for one in snapshot.unserved().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
-                page.tell(&one.name, one.notice());
+                builder.add_notice(&one.name, one.notice());
             }
         }
 
-        // In the middle of one mount, the others are not asked until it is finished.
+        // If the page starts in the middle of a mount, finish that mount before asking the others.
         if let Some(position) = start.filter(|p| !p.is_start())
             && let Some(mount) = rest.pop_front_if(|mount| mount.name == position.mount)
         {
-            let kept = self.listing(walk, mount, Some(&position), end).await;
-            if page.mount(mount, position, &kept, end).await {
-                return page.listing;
+            let listing = self.listing(group, mount, Some(&position), end).await;
+            if builder.add_mount(mount, position, &listing, end).await {
+                return builder.page;
             }
         }
-        let mut ahead = FuturesOrdered::new();
-        // Where lists are kept, no more mounts are asked than will fill the page.
+        let mut pending = FuturesOrdered::new();
+        // Use the lengths of cached lists to ask no more mounts than will fill the page.
         let mut expected = 0;
         loop {
-            while ahead.len() < WINDOW
-                && (ahead.is_empty() || expected < page_size(pages))
-                && Instant::now() < patience
+            while pending.len() < CONCURRENT_MOUNTS
+                && (pending.is_empty() || expected < page_size(pages))
+                && Instant::now() < give_up_at
                 && let Some(mount) = rest.pop_front()
             {
-                expected += T::slot(mount).current().map_or(0, |kept| kept.len());
-                ahead.push_back(self.first::<T>(walk, mount, patience));
+                expected += T::slot(mount).current().map_or(0, |listing| listing.len());
+                pending.push_back(self.first_page::<T>(group, mount, give_up_at));
             }
-            let Some((mount, kept, is_filled)) = ahead.next().await else {
-                // Those that nobody had time for are the first to be asked on the next page.
+            let Some((mount, listing, is_filled)) = pending.next().await else {
+                // There was no time to ask the remaining mounts. They come first on the next page.
                 if let Some(next) = rest.front() {
-                    page.pause(Position::start_of(&next.name, pages));
+                    builder.end_at(ListPosition::start_of(&next.name, pages));
                 }
                 break;
             };
-            let position = Position::start_of(&mount.name, pages);
-            let is_over = page.is_full() || (Instant::now() >= end && !page.listing.entries.is_empty());
+            let position = ListPosition::start_of(&mount.name, pages);
+            let is_over = builder.is_full() || (Instant::now() >= end && !builder.page.entries.is_empty());
             if is_over {
-                page.pause(position);
+                builder.end_at(position);
                 break;
             }
-            // A list of which nothing came in time is given up here, unless it was hurried by those before it.
+            // If the first page of this mount came too late, do not wait for it. Otherwise wait until the end.
             let by = if is_filled { end } else { Instant::now() };
-            if page.mount(mount, position, &kept, by).await {
+            if builder.add_mount(mount, position, &listing, by).await {
                 break;
             }
         }
-        page.listing
+        builder.page
     }
 
-    async fn first<'m, T: Listed>(
+    async fn first_page<'m, T: Listed>(
         &self,
-        walk: &Walk,
+        group: &CallGroup,
         mount: &'m Arc<Mount>,
         by: Instant,
-    ) -> (&'m Arc<Mount>, Arc<Kept<T>>, bool) {
-        let kept = self.listing(walk, mount, None, by).await;
-        let is_filled = self.fill(walk, mount, &kept, 1, by).await;
-        (mount, kept, is_filled)
+    ) -> (&'m Arc<Mount>, Arc<CachedListing<T>>, bool) {
+        let listing = self.listing(group, mount, None, by).await;
+        let is_filled = self.fill(group, mount, &listing, 1, by).await;
+        (mount, listing, is_filled)
     }
 
-    /// The listing of `mount` for a walk that is at `position` in it, or begins with it: the one that is kept, if it still stands or the
-    /// walk began in it, or a new one.
+    /// The listing of `mount` for a list operation that continues at `position`, or starts with this mount.
+    ///
+    /// Returns the cached listing if it is current, or if the operation already took entries from it. Otherwise returns a
+    /// new listing.
     pub(super) async fn listing<T: Listed>(
         &self,
-        walk: &Walk,
+        group: &CallGroup,
         mount: &Arc<Mount>,
-        position: Option<&Position>,
+        position: Option<&ListPosition>,
         by: Instant,
-    ) -> Arc<Kept<T>> {
+    ) -> Arc<CachedListing<T>> {
         let slot = T::slot(mount);
-        let walked = position.and_then(|position| slot.find(position.list));
-        if let Some(kept) = walked.or_else(|| slot.current().filter(|kept| kept.stands() || position.is_some())) {
-            return kept;
+        let continued = position.and_then(|position| slot.find(position.list));
+        if let Some(listing) =
+            continued.or_else(|| slot.current().filter(|listing| listing.is_current() || position.is_some()))
+        {
+            return listing;
         }
-        // Of a crowd, one finds out.
-        let turn = timeout_at(by, slot.turn.lock()).await;
+        // When several requests arrive at once, one of them checks whether the list is current.
+        let turn = timeout_at(by, slot.check_lock.lock()).await;
         let current = slot.current();
-        if let Some(kept) = current.as_ref().filter(|kept| kept.stands() || turn.is_err()) {
-            return Arc::clone(kept);
+        if let Some(listing) = current.as_ref().filter(|listing| listing.is_current() || turn.is_err()) {
+            return Arc::clone(listing);
         }
-        // The first listing waits for no revision; the second one has it, and stands for as long as that does.
+        // The first listing does not wait for a revision. The second one has a revision, and is current while that
+        // revision stays the same.
         let revision = match &current {
-            Some(_) => self.list_revision(walk, mount, by.min(Instant::now() + self.list_time / 3)).await,
+            Some(_) => self.list_revision(group, mount, by.min(Instant::now() + self.list_time / 3)).await,
             None => None,
         };
-        if let Some(kept) = current.filter(|kept| revision.is_some() && kept.revision() == revision.as_deref())
-            && !kept.has_failed()
+        if let Some(listing) = current.filter(|listing| revision.is_some() && listing.revision() == revision.as_deref())
+            && !listing.has_failed()
         {
-            kept.stand();
-            return kept;
+            listing.mark_current();
+            return listing;
         }
-        let kept = Kept::new(self.catalog.shelves(), revision);
-        slot.put(Arc::clone(&kept));
-        kept
+        let listing = CachedListing::new(self.catalog.caches().memory(), revision);
+        slot.set_current(Arc::clone(&listing));
+        listing
     }
 
-    /// The revision of a mount's list, where its provider tells one.
-    pub(super) async fn list_revision(&self, walk: &Walk, mount: &Arc<Mount>, by: Instant) -> Option<String> {
-        if !mount.revises {
+    /// The revision of a mount's list, if its provider exports the revisions interface.
+    pub(super) async fn list_revision(&self, group: &CallGroup, mount: &Arc<Mount>, by: Instant) -> Option<String> {
+        if !mount.interfaces.revisions {
             return None;
         }
-        if let Some(told) = walk.revision(mount) {
-            return Some(told);
+        if let Some(revision) = group.revision(mount) {
+            return Some(revision);
         }
-        let answer = self.call_in(walk, mount, &Operation::CatalogRevision, Some(by)).await.0;
-        let Ok(Answer::Revision(revision)) = answer else { return None };
-        check::revision(revision)
-            .inspect(|revision| walk.was_told(mount, revision))
-            .inspect_err(|error| tracing::warn!(mount = %mount.name, "its catalog-revision is not used: {error}"))
-            .ok()
+        match self.call(MountCall::in_group(group, mount).with_deadline(by), CatalogRevision).await.0 {
+            Ok(revision) => {
+                group.set_revision(mount, &revision);
+                Some(revision)
+            }
+            Err(error @ ReadError::BadOutput(_)) => {
+                tracing::warn!(mount = %mount.name, "its catalog-revision is not used: {error}");
+                None
+            }
+            Err(_) => None,
+        }
     }
 
-    /// Fetches more of a mount's list, until there are `wanted` entries, or no more. Says whether it came so far before the
-    /// time was over.
+    /// Fetches more of a mount's list until there are `wanted` entries, or no more. Returns false if the deadline
+    /// passed first.
     pub(super) async fn fill<T: Listed>(
         &self,
-        walk: &Walk,
+        group: &CallGroup,
         mount: &Arc<Mount>,
-        kept: &Kept<T>,
+        listing: &CachedListing<T>,
         wanted: usize,
         by: Instant,
     ) -> bool {
-        while kept.len() < wanted && !kept.is_ended() {
-            let Ok(mut filling) = timeout_at(by, kept.filling.lock()).await else { return false };
-            if kept.len() >= wanted || kept.is_ended() {
+        while listing.len() < wanted && !listing.is_ended() {
+            let Ok(mut fetched) = timeout_at(by, listing.fetching.lock()).await else { return false };
+            if listing.len() >= wanted || listing.is_ended() {
                 break;
             }
-            let went_on = filling.paging.pages() > 0;
-            if went_on && Instant::now() >= by {
+            let has_pages = fetched.paging.pages() > 0;
+            if has_pages && Instant::now() >= by {
                 return false;
             }
-            let operation = T::operation(filling.paging.cursor().map(str::to_owned));
-            let (page, mut bill) = self.call_in(walk, mount, &operation, Some(by)).await;
-            match page.and_then(T::unpack) {
+            let function = T::list(fetched.paging.cursor().map(str::to_owned));
+            let (page, mut cost) = self.call(MountCall::in_group(group, mount).with_deadline(by), function).await;
+            match page {
                 Ok((entries, next)) => {
                     let snapshot = self.catalog.snapshot();
-                    let add = || kept.add((mount, &snapshot), &mut filling, entries, next);
-                    let wrong = bill.charge(MUCH, add);
-                    // The record of the walk has this call in it from here on.
-                    drop(bill);
-                    if let Some(why) = wrong {
-                        walk.ends_in(mount, &operation, ReadError::BadOutput(why));
+                    let served = ServedMount { mount, snapshot: &snapshot };
+                    let add = || listing.add(served, &mut fetched, ProviderPage { entries, next });
+                    let violation = cost.charge(CPU_CLOCK_MIN, add);
+                    // Dropping the cost puts the call into the record of the group.
+                    drop(cost);
+                    if let Some(why) = violation {
+                        group.mark_failed(mount, T::List::NAME, ReadError::BadOutput(why.to_string()));
                     }
-                    self.make_room();
+                    self.catalog.caches().evict();
                 }
-                // The rest of the time was too short for one more page; the next request starts with it, and has all of the
-                // time.
-                Err(ReadError::Exhausted(Limit { bound: Bound::ListTime, .. }) | ReadError::Busy(_)) if went_on => {
+                // The remaining time was too short for one more page. The next request starts with that page and has
+                // the full time.
+                Err(ReadError::Exhausted(Limit { kind: LimitKind::ListTime, .. }) | ReadError::Busy(_))
+                    if has_pages =>
+                {
                     return false;
                 }
-                Err(error) if self.was_hurried(&error) => return false,
+                Err(error) if self.lacked_list_time(&error) => return false,
                 Err(error) => {
-                    kept.fail(format!("left out: {}", error.with_cure(Some(&mount.name))));
+                    listing.fail(error.with_cure(Some(&mount.name)).to_string());
                 }
             }
         }
         true
     }
-
-    /// Forgets listings, the one that was walked longest ago first, until what is kept is within its bound.
-    fn make_room(&self) {
-        let shelves = self.catalog.shelves();
-        while shelves.is_over() {
-            let snapshot = self.catalog.snapshot();
-            let ages = snapshot.mounts().iter().flat_map(|mount| {
-                let (resources, templates) = &mount.lists;
-                [(resources.oldest(), false, mount), (templates.oldest(), true, mount)]
-            });
-            let oldest = ages.filter_map(|(age, kind, mount)| Some((age?, kind, mount))).min_by_key(|(age, ..)| *age);
-            match oldest {
-                Some((_, false, mount)) => mount.lists.0.drop_oldest(),
-                Some((_, true, mount)) => mount.lists.1.drop_oldest(),
-                None => break,
-            }
-        }
-    }
 }
 
-/// A page of a walk that is being filled.
-struct Page<'a, T> {
+/// A page that is being filled.
+struct PageBuilder<'a, T> {
     gateway: &'a Gateway,
-    walk: &'a Walk,
+    group: &'a CallGroup,
     snapshot: &'a Snapshot,
     pages: u32,
-    listing: Listing<T>,
+    page: ListPage<T>,
     bytes: usize,
 }
 
-impl<T: Listed> Page<'_, T> {
+impl<T: Listed> PageBuilder<'_, T> {
     fn is_full(&self) -> bool {
-        is_full(self.listing.entries.len(), self.bytes, self.pages)
+        is_full(self.page.entries.len(), self.bytes, self.pages)
     }
 
-    /// Takes over a mount's entries from `position` on. Says whether the walk's page ends here.
-    async fn mount(&mut self, mount: &Arc<Mount>, mut position: Position, kept: &Kept<T>, by: Instant) -> bool {
-        position.list = kept.id();
+    /// Adds a mount's entries, starting at `position`. Returns true if the page ends here.
+    async fn add_mount(
+        &mut self,
+        mount: &Arc<Mount>,
+        mut position: ListPosition,
+        listing: &CachedListing<T>,
+        by: Instant,
+    ) -> bool {
+        position.list = listing.id();
         loop {
             let from = usize::try_from(position.offset).unwrap_or(usize::MAX);
-            let is_filled = self.gateway.fill(self.walk, mount, kept, from.saturating_add(1), by).await;
-            let to = self.take(mount, kept, from);
+            let is_filled = self.gateway.fill(self.group, mount, listing, from.saturating_add(1), by).await;
+            let to = self.add_entries(mount, listing, from);
             position.offset = to as u64;
-            if self.is_full() && (to < kept.len() || !kept.is_ended()) {
-                return self.pause(position);
+            if self.is_full() && (to < listing.len() || !listing.is_ended()) {
+                return self.end_at(position);
             }
-            if to >= kept.len() && kept.is_ended() {
+            if to >= listing.len() && listing.is_ended() {
                 return false;
             }
             if !is_filled {
-                return match kept.is_empty() {
-                    // Those before it took the time; on the next page it is the first.
-                    true => self.pause(position),
-                    false => self.pause_for_time(mount, kept, position),
+                return match listing.is_empty() {
+                    // The mounts before this one took the time. This one comes first on the next page.
+                    true => self.end_at(position),
+                    false => self.end_for_time(mount, listing, position),
                 };
             }
         }
     }
 
-    /// Takes over what is kept from `from` on, as far as the page has room. Gives where it stopped.
-    fn take(&mut self, mount: &Arc<Mount>, kept: &Kept<T>, from: usize) -> usize {
-        let (mut bad, mut reason) = (0u32, None);
-        let (listing, bytes, pages) = (&mut self.listing, &mut self.bytes, self.pages);
-        let to = kept.walk(
-            (mount, self.snapshot),
+    /// Adds cached entries, starting at `from`, until the page is full. Returns the index after the last one.
+    fn add_entries(&mut self, mount: &Arc<Mount>, listing: &CachedListing<T>, from: usize) -> usize {
+        let (mut bad, mut reason) = (0u32, None::<String>);
+        let (page, bytes, pages) = (&mut self.page, &mut self.bytes, self.pages);
+        let to = listing.visit(
+            ServedMount { mount, snapshot: self.snapshot },
             from,
             |entry: T| {
-                let has_room = !is_full(listing.entries.len(), *bytes, pages);
+                let has_room = !is_full(page.entries.len(), *bytes, pages);
                 if has_room {
                     *bytes += entry.weight();
-                    listing.entries.push((entry, mount.name.clone()));
+                    page.entries.push((entry, mount.name.clone()));
                 }
                 has_room
             },
             |why| {
                 bad += 1;
-                reason.get_or_insert(why);
+                reason.get_or_insert_with(|| why.to_string());
             },
         );
-        kept.notices(from, to).into_iter().for_each(|why| self.tell(&mount.name, why));
+        listing.notices(from, to).into_iter().for_each(|why| self.add_notice(&mount.name, why));
         if let Some(reason) = reason {
-            self.tell(&mount.name, format!("{bad} of its entries left out, the first because {reason}"));
+            self.add_notice(&mount.name, Notice::Entries { count: bad, first: reason });
         }
         to
     }
 
-    /// Ends the page because its time is over, and not for the first time in this mount's listing: then the mount is cut,
-    /// so that a listing that drips for ever does not keep those behind it from ever being seen.
-    fn pause_for_time(&mut self, mount: &Mount, kept: &Kept<T>, mut position: Position) -> bool {
+    /// Ends the page because its time is over. After [`MAX_SLOW_PAGES`] such pages in the same mount, the rest of the
+    /// mount's list is cut. Otherwise a listing that never ends would keep the mounts behind it from being listed.
+    fn end_for_time(&mut self, mount: &Mount, listing: &CachedListing<T>, mut position: ListPosition) -> bool {
         position.slow += 1;
-        if position.slow <= SLOW_PAGES {
-            return self.pause(position);
+        if position.slow <= MAX_SLOW_PAGES {
+            return self.end_at(position);
         }
         let why = format!(
-            "cut: its listing took all of the time of {SLOW_PAGES} pages; to serve more, set a longer list-time"
+            "its listing took all of the time of {MAX_SLOW_PAGES} pages; to serve more, set a longer list-time"
         );
-        self.tell(&mount.name, why.clone());
-        kept.cut(why);
+        let notice = listing.truncate(why);
+        self.add_notice(&mount.name, notice);
         false
     }
 
-    fn pause(&mut self, position: Position) -> bool {
-        self.listing.next = Some(Position { pages: self.pages.saturating_add(1), ..position });
+    fn end_at(&mut self, position: ListPosition) -> bool {
+        self.page.next = Some(ListPosition { pages: self.pages.saturating_add(1), ..position });
         true
     }
 
-    fn tell(&mut self, mount: &MountName, reason: String) {
-        tracing::warn!(mount = %mount, "in the listing: {reason}");
-        if self.listing.notices.len() < NOTICES {
-            self.listing.notices.push((mount.clone(), reason));
+    fn add_notice(&mut self, mount: &MountName, notice: Notice) {
+        tracing::warn!(mount = %mount, "in the listing: {notice}");
+        if self.page.notices.len() < MAX_NOTICES {
+            self.page.notices.push((mount.clone(), notice));
         }
     }
 }

@@ -1,71 +1,75 @@
-//! One record for each call, and for each request that never became one.
+//! One event for each call, and for each request that never became a call.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::bill::Bill;
-use super::walk::Walk;
-use crate::audit::{Consented, Record, Sink};
+use super::call_group::CallGroup;
+use super::response_cost::ResponseCost;
 use crate::catalog::Mount;
-use crate::grants::SharedTrail;
-use crate::model::{Caller, Digest, MountName, Operation, ReadError, Trail, Usage, reference, text};
+use crate::grants::CallRecord;
+use crate::interfaces::Request;
+use crate::limits::Operation;
+use crate::model::{DecisionLog, Digest, MountName, ReadError, Usage, reference, text};
+use crate::policy::Caller;
+use crate::telemetry::{ConsentRecord, Event, Sink};
 
-/// Records a call when it goes out of scope: how it ended, or that it was withdrawn, and what it had done by then. What ended
-/// with an answer that is still worked on is recorded by its [`Recorder::bill`].
+/// Records a call when it is dropped: its result, or that it was cancelled, and its usage until then.
+///
+/// If the host still works on the answer, [`Recorder::into_cost`] hands the event over to the [`ResponseCost`].
 pub(super) struct Recorder<'a> {
     audit: &'a Sink,
-    pub(super) caller: &'a Caller,
-    pub(super) mount: &'a Arc<Mount>,
-    pub(super) operation: &'a Operation,
-    /// The walk that the call is a part of.
-    walk: Option<&'a Walk>,
-    /// What it decides and uses while it runs.
-    pub(super) trail: SharedTrail,
-    /// How it ended, once it has.
-    pub(super) ended: Option<(Result<(), ReadError>, Usage, Trail)>,
-    /// What a person was asked and answered.
-    pub(super) consent: Consented,
-    is_billed: bool,
+    caller: &'a Caller,
+    mount: &'a Arc<Mount>,
+    request: &'a Request,
+    /// The group that the call belongs to.
+    group: Option<&'a CallGroup>,
+    /// The decisions and the usage of the running call.
+    pub(super) decisions: CallRecord,
+    /// The result of the call, once it has ended.
+    pub(super) ended: Option<(Result<(), ReadError>, Usage, DecisionLog)>,
+    /// The question that a person was asked, and the answer.
+    pub(super) consent: ConsentRecord,
+    is_handed_over: bool,
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(audit: &'a Sink, caller: &'a Caller, mount: &'a Arc<Mount>, operation: &'a Operation) -> Self {
-        let (trail, consent) = (SharedTrail::default(), Consented::default());
-        Self { audit, caller, mount, operation, walk: None, trail, ended: None, consent, is_billed: false }
+    /// `group`: the group that the call belongs to, if several calls are recorded as one.
+    pub(super) fn new(
+        audit: &'a Sink,
+        caller: &'a Caller,
+        mount: &'a Arc<Mount>,
+        request: &'a Request,
+        group: Option<&'a CallGroup>,
+    ) -> Self {
+        let (decisions, consent) = (CallRecord::default(), ConsentRecord::default());
+        Self { audit, caller, mount, request, group, decisions, ended: None, consent, is_handed_over: false }
     }
 
-    /// Of a call that is recorded with the walk that it is a part of.
-    pub(super) fn in_walk(walk: &'a Walk, mount: &'a Arc<Mount>, operation: &'a Operation) -> Self {
-        let mut recorder = Self::new(walk.audit(), walk.caller(), mount, operation);
-        recorder.walk = Some(walk);
-        recorder
-    }
-
-    /// The bill of the answer, with the record in it.
-    pub(super) fn bill(mut self) -> Bill {
-        self.is_billed = true;
-        let record = self.audit.is_on().then(|| self.record());
-        match self.walk {
-            Some(walk) => Bill::in_walk(walk, self.mount, record),
-            None => Bill::new(self.audit, self.mount, record),
+    /// The cost record of the answer, which contains the event.
+    pub(super) fn into_cost(mut self) -> ResponseCost {
+        self.is_handed_over = true;
+        let event = self.audit.is_on().then(|| self.event());
+        match self.group {
+            Some(group) => ResponseCost::in_group(group, self.mount, event),
+            None => ResponseCost::new(self.audit, self.mount, event),
         }
     }
 
-    fn record(&mut self) -> Record {
-        let withdrawn = || (Err(ReadError::Cancelled), self.trail.usage(), self.trail.take());
-        let (outcome, usage, trail) = self.ended.take().unwrap_or_else(withdrawn);
-        Record {
-            at: SystemTime::now(),
+    fn event(&mut self) -> Event {
+        let withdrawn = || (Err(ReadError::Cancelled), self.decisions.usage(), self.decisions.take_decisions());
+        let (outcome, usage, decisions) = self.ended.take().unwrap_or_else(withdrawn);
+        Event {
+            ended_at: SystemTime::now(),
             caller: self.caller.clone(),
             mount: Some(self.mount.name.clone()),
             digest: Some(self.mount.digest),
-            operation: self.operation.name(),
-            reference: self.operation.reference().map(str::to_owned),
+            operation: self.request.name(),
+            reference: self.request.reference().map(str::to_owned),
             served_from: None,
             calls: 1,
             outcome,
             usage,
-            trail,
+            decision_log: decisions,
             consent: std::mem::take(&mut self.consent),
         }
     }
@@ -73,81 +77,48 @@ impl<'a> Recorder<'a> {
 
 impl Drop for Recorder<'_> {
     fn drop(&mut self) {
-        if self.audit.is_on() && !self.is_billed {
-            let record = self.record();
-            match self.walk {
-                Some(walk) => walk.add(record),
-                None => self.audit.record(record),
+        if self.audit.is_on() && !self.is_handed_over {
+            let event = self.event();
+            match self.group {
+                Some(group) => group.add(event),
+                None => self.audit.record(event),
             }
         }
     }
 }
 
-/// The bill, and with it the record, of a read that was answered without a call of its own: from what was kept, or by the
-/// call of another.
-pub(super) fn served(
+/// The cost record, with its event, of a read without its own call. Such a read is answered from the cache, or by the
+/// call of another request.
+pub(super) fn served_cost(
     audit: &Sink,
     caller: &Caller,
     mount: &Arc<Mount>,
-    reference: String,
+    reference: &str,
     from: &'static str,
     outcome: &Result<(), &ReadError>,
-) -> Bill {
-    let record = || Record {
-        at: SystemTime::now(),
-        caller: caller.clone(),
+) -> ResponseCost {
+    let event = || Event {
         mount: Some(mount.name.clone()),
         digest: Some(mount.digest),
-        operation: "read",
-        reference: Some(reference),
+        reference: Some(reference.to_owned()),
         served_from: Some(from),
-        calls: 1,
-        outcome: outcome.map_err(Clone::clone),
-        usage: Usage::default(),
-        trail: Trail::default(),
-        consent: Consented::default(),
+        ..Event::new(caller.clone(), "read", outcome.map_err(Clone::clone))
     };
-    Bill::new(audit, mount, audit.is_on().then(record))
+    ResponseCost::new(audit, mount, audit.is_on().then(event))
 }
 
-/// Records a request that was refused because its caller asks too often.
-pub(super) fn too_often(audit: &Sink, caller: &Caller, operation: &'static str, error: &ReadError) {
-    audit.record(Record {
-        at: SystemTime::now(),
-        caller: caller.clone(),
-        mount: None,
-        digest: None,
-        operation,
-        reference: None,
-        served_from: None,
-        calls: 1,
-        outcome: Err(error.clone()),
-        usage: Usage::default(),
-        trail: Trail::default(),
-        consent: Consented::default(),
-    });
-}
-
-/// Records a read that no call was made for: no mount was found, or its answer to a question does not count.
-pub(super) fn refused(
+/// Records a read for which no call was made: no mount was found, or the answer to a question was invalid.
+pub(super) fn record_refusal(
     audit: &Sink,
     caller: &Caller,
     uri: &str,
     (mount, digest): (Option<MountName>, Option<Digest>),
     error: &ReadError,
 ) {
-    audit.record(Record {
-        at: SystemTime::now(),
-        caller: caller.clone(),
+    audit.record(Event {
         mount,
         digest,
-        operation: "read",
         reference: Some(text::excerpt(uri, reference::MAX_URI)),
-        served_from: None,
-        calls: 1,
-        outcome: Err(error.clone()),
-        usage: Usage::default(),
-        trail: Trail::default(),
-        consent: Consented::default(),
+        ..Event::new(caller.clone(), "read", Err(error.clone()))
     });
 }

@@ -1,91 +1,169 @@
-//! How grants are given and taken away on the command line, and how they stand in the configuration file: what all kinds
-//! share. Comments, order and spelling of whatever is not changed stay as the operator wrote them.
+//! Editing of grants in the configuration file, from the command line: the parts that all kinds share. Comments, order
+//! and spelling of unchanged lines stay as the operator wrote them.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use toml_edit::{InlineTable, Item, TableLike, Value};
 
+use super::kind_error::KindError;
 use crate::model::text;
 
-/// A flag of `belljar grant`, and what follows it.
+/// A flag of `belljar grant`.
 #[derive(Clone, Copy, Debug)]
 pub struct Flag {
-    /// Without the dashes.
+    /// The name, without the dashes.
     pub name: &'static str,
-    /// What its value is, as the help names it: `GUEST=HOST`.
+    /// The placeholder of the value in the help: `GUEST=HOST`.
     pub value: &'static str,
-    /// What it does.
+    /// The help text.
     pub help: &'static str,
 }
 
-/// One thing to be given: the value of the kind's own flag, with those flags that say more about it.
-#[derive(Clone, Debug, Default)]
-pub struct Gift {
-    /// The value of the kind's own flag.
-    pub what: String,
-    /// Flag and value, in the order in which they were typed.
-    pub more: Vec<(&'static str, String)>,
+/// Why a grant cannot be added to the configuration file, or removed from it.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    /// The value of a flag has the wrong form.
+    #[error("--{flag} \"{value}\": expected {expected}")]
+    Value {
+        /// The name of the flag, without the dashes.
+        flag: &'static str,
+        /// The value, shortened for display.
+        value: String,
+        /// The expected form.
+        expected: &'static str,
+    },
+    /// The value of a flag has the wrong form, and may be a secret. Therefore the message leaves it out.
+    #[error("--{flag}: expected \"{expected}\"")]
+    PrivateValue {
+        /// The name of the flag, without the dashes.
+        flag: &'static str,
+        /// The expected form.
+        expected: &'static str,
+    },
+    /// The TOML library cannot insert a value at this key.
+    #[error("{0}: a value cannot be written here; edit the file by hand")]
+    Unwritable(String),
+    /// The key has a value of another shape already.
+    #[error("{key}: expected {expected}; edit the file by hand")]
+    Occupied {
+        /// The key, relative to the mount.
+        key: String,
+        /// The shape that belljar can edit.
+        expected: TomlShape,
+    },
+    /// The mount lacks the grant that should be removed.
+    #[error("{}", absent_message(key, name, there))]
+    Absent {
+        /// The configuration key of the kind.
+        key: &'static str,
+        /// The name of the missing grant.
+        name: String,
+        /// The names of the mount's grants of this kind.
+        there: Vec<String>,
+    },
+    /// No grant of this kind asks for consent.
+    #[error("{kind} grants cannot ask for consent, so \"{name}\" cannot be granted permanently")]
+    NeverAsked {
+        /// The name of the kind.
+        kind: &'static str,
+        /// The directory, origin or name to which the consent would apply.
+        name: String,
+    },
+    /// An error that only one kind of grant has.
+    #[error(transparent)]
+    Kind(KindError),
 }
 
-impl Gift {
-    /// The two sides of the value's first `=`.
+/// The shape of a TOML value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TomlShape {
+    /// An inline table `{ .. }`, or a section `[ .. ]`.
+    Table,
+    /// An array `[ .. ]`.
+    List,
+    /// An array of tables: sections in double brackets, or an array of inline tables.
+    Tables,
+}
+
+impl fmt::Display for TomlShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Table => "a table",
+            Self::List => "a list",
+            Self::Tables => "a list of tables",
+        })
+    }
+}
+
+/// The arguments of `belljar grant` for one grant: the value of the kind's own flag, and the flags that refine this
+/// grant.
+#[derive(Clone, Debug, Default)]
+pub struct GrantArgs {
+    /// The value of the kind's own flag.
+    pub value: String,
+    /// Name and value of each further flag, in the order on the command line.
+    pub extra_flags: Vec<(&'static str, String)>,
+}
+
+impl GrantArgs {
+    /// Splits the value at its first `=`.
     ///
     /// # Errors
-    /// Says what was expected.
-    pub fn pair(&self, flag: &Flag) -> Result<(&str, &str), String> {
-        pair(&self.what, flag)
+    /// States the expected form.
+    pub fn pair(&self, flag: &Flag) -> Result<(&str, &str), EditError> {
+        pair(&self.value, flag)
     }
 
-    /// The values of the flag `name`.
-    pub fn values(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.more.iter().filter(move |(flag, _)| *flag == name).map(|(_, value)| value.as_str())
+    /// The values of the further flag `name`.
+    pub fn flag_values(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.extra_flags.iter().filter(move |(flag, _)| *flag == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// The two sides of the first `=` of a flag's value.
-fn pair<'v>(value: &'v str, flag: &Flag) -> Result<(&'v str, &'v str), String> {
-    value
-        .split_once('=')
-        .filter(|(name, _)| !name.is_empty())
-        .ok_or_else(|| format!("--{} \"{}\": expected {}", flag.name, text::excerpt(value, 80), flag.value))
+/// Splits the value of a flag at its first `=`.
+fn pair<'v>(value: &'v str, flag: &Flag) -> Result<(&'v str, &'v str), EditError> {
+    let shown = || text::excerpt(value, 80);
+    let wrong = || EditError::Value { flag: flag.name, value: shown(), expected: flag.value };
+    value.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(wrong)
 }
 
-/// Where the operator types, and where the file lies that is edited.
+/// The two directories from which relative paths start while the operator edits the configuration.
 #[derive(Clone, Debug, Default)]
-pub struct Here {
-    /// The working directory, which paths on the command line start from.
-    pub directory: PathBuf,
-    /// The configuration's directory, which paths in it start from.
-    pub base: PathBuf,
+pub struct EditDirectories {
+    /// The working directory: the start of paths on the command line.
+    pub working: PathBuf,
+    /// The directory of the configuration file: the start of paths in this file.
+    pub config: PathBuf,
 }
 
-impl Here {
-    /// A path of the command line as it stands in the configuration.
-    pub fn written(&self, path: &str) -> String {
-        let is_said_whole = path.starts_with('/') || path == "~" || path.starts_with("~/");
-        if is_said_whole || self.directory == self.base {
+impl EditDirectories {
+    /// Converts a path of the command line into the same path for the configuration file.
+    pub fn config_path(&self, path: &str) -> String {
+        let is_absolute = path.starts_with('/') || path == "~" || path.starts_with("~/");
+        if is_absolute || self.working == self.config {
             return path.to_owned();
         }
-        self.directory.join(path).to_string_lossy().into_owned()
+        self.working.join(path).to_string_lossy().into_owned()
     }
 }
 
-/// Puts `name = value` into the table under `key` of a mount, or in the place of what has that name there.
+/// Sets `name = value` in the table under `key` of a mount. Replaces the old value of `name`.
 ///
 /// # Errors
-/// When the key holds something else.
-pub fn set_entry(mount: &mut dyn TableLike, key: &str, name: &str, value: Value) -> Result<(), String> {
+/// When the value of `key` is not a table.
+pub fn set_entry(mount: &mut dyn TableLike, key: &str, name: &str, value: Value) -> Result<(), EditError> {
     if !mount.contains_key(key) {
         mount.insert(key, Item::Value(Value::InlineTable(InlineTable::new())));
     }
-    let item = mount.get_mut(key).ok_or_else(|| format!("{key}: it cannot be written"))?;
-    put(item, name, value).ok_or_else(|| format!("{key}: expected a table there; edit the file by hand"))
+    let item = mount.get_mut(key).ok_or_else(|| EditError::Unwritable(key.to_owned()))?;
+    set_value(item, name, value).ok_or_else(|| EditError::Occupied { key: key.to_owned(), expected: TomlShape::Table })
 }
 
-/// Puts `name = value` into a table, however that is written.
-pub fn put(table: &mut Item, name: &str, mut value: Value) -> Option<()> {
+/// Sets `name = value` in a table of any notation. `None`: `table` is not a table.
+pub fn set_value(table: &mut Item, name: &str, mut value: Value) -> Option<()> {
     if let Some(old) = table.as_table_like_mut()?.get_mut(name).and_then(Item::as_value_mut) {
-        // What says the same stays as it is spelled; of what does not, white space and comments around it stay.
+        // An equal value keeps its spelling. A changed value keeps the white space and the comments around it.
         if old.as_str().is_some_and(|old| Some(old) == value.as_str()) {
             return Some(());
         }
@@ -95,7 +173,7 @@ pub fn put(table: &mut Item, name: &str, mut value: Value) -> Option<()> {
     }
     match table {
         Item::Value(Value::InlineTable(inline)) => {
-            // What stood between the last value and the brace stands there still.
+            // Keep the white space before the closing brace.
             let last = inline.iter_mut().last().map(|(_, last)| last.decor_mut());
             let end = last.and_then(|decor| {
                 let end = decor.suffix().and_then(|end| end.as_str()).map(str::to_owned);
@@ -112,15 +190,15 @@ pub fn put(table: &mut Item, name: &str, mut value: Value) -> Option<()> {
     Some(())
 }
 
-/// Takes `name` out of the table under `key` of a mount, and the key with the last of them.
+/// Removes `name` from the table under `key` of a mount. Removes `key` too if the table is empty then.
 ///
 /// # Errors
-/// Names what is there when that is not.
-pub fn remove_entry(mount: &mut dyn TableLike, key: &str, name: &str) -> Result<(), String> {
-    let Some(table) = mount.get_mut(key).and_then(Item::as_table_like_mut) else { return Err(absent(key, name, &[])) };
+/// When the table lacks `name`. The error lists the names in the table.
+pub fn remove_entry(mount: &mut dyn TableLike, key: &'static str, name: &str) -> Result<(), EditError> {
+    let absent = |there| EditError::Absent { key, name: name.to_owned(), there };
+    let Some(table) = mount.get_mut(key).and_then(Item::as_table_like_mut) else { return Err(absent(Vec::new())) };
     if table.get(name).is_none() {
-        let names: Vec<&str> = table.iter().map(|(name, _)| name).collect();
-        return Err(absent(key, name, &names));
+        return Err(absent(table.iter().map(|(name, _)| name.to_owned()).collect()));
     }
     let last = table.iter().last().and_then(|(_, last)| last.as_value());
     let end = last.and_then(|last| last.decor().suffix()?.as_str()).map(str::to_owned);
@@ -132,20 +210,21 @@ pub fn remove_entry(mount: &mut dyn TableLike, key: &str, name: &str) -> Result<
         && let Some((_, last)) = inline.iter_mut().last()
         && last.decor().suffix().is_none_or(|end| end.as_str() == Some(""))
     {
-        // What stood before the brace went with the one that was last: it stands there again.
+        // The removed entry was the last one and took the white space before the brace with it: restore this white
+        // space.
         last.decor_mut().set_suffix(end.unwrap_or_default());
     }
     Ok(())
 }
 
-/// Says that a mount does not hold `name`, and what it holds of that kind.
-pub(super) fn absent(key: &str, name: &str, there: &[&str]) -> String {
+/// The message of [`EditError::Absent`].
+fn absent_message(key: &str, name: &str, there: &[String]) -> String {
     let name = text::excerpt(name, 200);
     if there.is_empty() {
-        return format!("it holds no {key} grant, so not \"{name}\" either");
+        return format!("the mount has no {key} grants, so \"{name}\" cannot be revoked");
     }
     let there: Vec<String> = there.iter().map(|name| format!("\"{}\"", text::excerpt(name, 200))).collect();
-    format!("it holds no {key} \"{name}\"; it holds {}", there.join(", "))
+    format!("the mount has no {key} grant \"{name}\"; its {key} grants are {}", there.join(", "))
 }
 
 #[cfg(test)]
@@ -154,8 +233,8 @@ mod tests {
 
     use super::*;
 
-    /// Sets and removes an entry of `fs` in the mount `a`.
-    fn both(source: &str, name: &str, value: &str) -> (String, String) {
+    /// Sets and then removes an entry of `fs` in the mount `a`. Returns the text after each step.
+    fn set_and_remove(source: &str, name: &str, value: &str) -> (String, String) {
         let mut doc: DocumentMut = source.parse().unwrap();
         set_entry(doc["mounts"]["a"].as_table_like_mut().unwrap(), "fs", name, value.into()).unwrap();
         let after = doc.to_string();
@@ -164,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_and_taken_leaves_no_trace() {
+    fn setting_and_removing_an_entry_restores_the_text() {
         for (source, expected) in [
             ("[mounts.a]\n", "[mounts.a]\nfs = { \"/n\" = \"x\" }\n"),
             (
@@ -179,30 +258,30 @@ mod tests {
             ),
             ("mounts.a.uri = 'a://'\n", "mounts.a.uri = 'a://'\nmounts.a.fs = { \"/n\" = \"x\" }\n"),
         ] {
-            let (after, back) = both(source, "/n", "x");
+            let (after, back) = set_and_remove(source, "/n", "x");
             assert_eq!(after, expected);
             assert_eq!(back, source);
         }
     }
 
     #[test]
-    fn what_is_there_is_replaced_in_its_place() {
+    fn an_existing_entry_is_replaced_in_place() {
         let mut doc: DocumentMut = "[mounts.a]\nfs = { '/n' =  'y' , '/o' = 'z' } # why\n".parse().unwrap();
         set_entry(doc["mounts"]["a"].as_table_like_mut().unwrap(), "fs", "/n", "x".into()).unwrap();
         assert_eq!(doc.to_string(), "[mounts.a]\nfs = { '/n' =  \"x\" , '/o' = 'z' } # why\n");
-        let why = remove_entry(doc["mounts"]["a"].as_table_like_mut().unwrap(), "fs", "/p").unwrap_err();
-        assert_eq!(why, "it holds no fs \"/p\"; it holds \"/n\", \"/o\"");
-        let why = remove_entry(doc["mounts"]["a"].as_table_like_mut().unwrap(), "env", "P").unwrap_err();
-        assert_eq!(why, "it holds no env grant, so not \"P\" either");
+        let why = remove_entry(doc["mounts"]["a"].as_table_like_mut().unwrap(), "fs", "/p").unwrap_err().to_string();
+        assert_eq!(why, "the mount has no fs grant \"/p\"; its fs grants are \"/n\", \"/o\"");
+        let why = remove_entry(doc["mounts"]["a"].as_table_like_mut().unwrap(), "env", "P").unwrap_err().to_string();
+        assert_eq!(why, "the mount has no env grants, so \"P\" cannot be revoked");
     }
 
     #[test]
-    fn relative_paths_mean_where_they_were_typed() {
-        let here = |directory: &str| Here { directory: directory.into(), base: "/srv".into() };
-        assert_eq!(here("/srv").written("notes"), "notes");
-        assert_eq!(here("/tmp").written("notes"), "/tmp/notes");
+    fn relative_paths_start_at_the_working_directory() {
+        let here = |directory: &str| EditDirectories { working: directory.into(), config: "/srv".into() };
+        assert_eq!(here("/srv").config_path("notes"), "notes");
+        assert_eq!(here("/tmp").config_path("notes"), "/tmp/notes");
         for whole in ["/a", "~", "~/a"] {
-            assert_eq!(here("/tmp").written(whole), whole);
+            assert_eq!(here("/tmp").config_path(whole), whole);
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Secrets: values that the host adds to what a provider sends, and that nobody else sees.
+//! Secrets: values that the host adds to a provider's requests. Providers and clients never see them.
 //!
-//! A secret is read once, at the start, from where the operator keeps it; it is wiped from memory when it is dropped, has
-//! no `Debug` and no `Display`, and whatever leaves towards clients, logs and records has it masked first.
+//! belljar reads each secret once, at start-up. It wipes the memory of a dropped secret. [`Secret`] has no `Debug` and
+//! no `Display`. belljar masks secrets in everything that it sends to clients or writes to logs and records.
 
+mod error;
 mod redactor;
+mod secret;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -11,101 +13,72 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-use super::Ambient;
+use crate::grants::home::NoHome;
 use crate::model::{Digest, command};
 
-pub use redactor::{Pieces, Redactor};
+pub use error::{SecretError, SecretFileProblem, SecretSourceError, SecretTemplateError};
+pub use redactor::{Redactor, StreamRedactor};
+use secret::MAX_LENGTH;
+pub use secret::{Secret, SecretValueError};
 
-/// The shortest secret: a shorter one cannot be told from ordinary text when it is masked.
-const SHORTEST: usize = 8;
-
-/// The longest secret.
-const LONGEST: usize = 16 << 10;
-
-/// Where the operator keeps a secret.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+/// The place from which belljar reads a secret.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(deny_unknown_fields, rename_all = "lowercase")]
-pub enum Source {
-    /// An environment variable of belljar's.
+pub enum SecretSource {
+    /// An environment variable of the belljar process.
     Env(String),
-    /// A file that only its owner can read. One line break at its end is not part of the secret.
+    /// A file that only its owner can read. One line break at the end is not part of the secret.
     File(PathBuf),
 }
 
-/// One secret.
-pub struct Secret {
-    name: String,
-    value: Zeroizing<String>,
-}
+/// The value of each secret by name, or why it cannot be used. See [`Secrets::to_plain`].
+pub type PlainSecrets = BTreeMap<String, Result<String, SecretError>>;
 
-impl Secret {
-    /// What the operator calls it.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// A secret of that value.
-    ///
-    /// # Errors
-    /// When it is too short or too long to be masked, or has a control character.
-    pub fn new(name: &str, value: Zeroizing<String>) -> Result<Self, String> {
-        match value.len() {
-            0 => Err("it is empty".to_owned()),
-            short if short < SHORTEST => {
-                Err(format!("it has fewer than {SHORTEST} characters, and could not be told from ordinary text"))
-            }
-            long if long > LONGEST => Err(format!("it has more than {LONGEST} bytes")),
-            _ if value.chars().any(char::is_control) => {
-                Err("it has a line break or another control character in it".to_owned())
-            }
-            _ => Ok(Self { name: name.to_owned(), value }),
-        }
-    }
-}
-
-/// Secrets by name, or why one cannot be used; see [`Secrets::to_plain`].
-pub type Plain = BTreeMap<String, Result<String, String>>;
-
-/// The secrets that the operator declared, read; or why one could not be.
+/// The secrets that the operator declared, by name, or why one cannot be used.
 #[derive(Clone, Default)]
-pub struct Secrets(BTreeMap<String, Result<Arc<Secret>, String>>);
+pub struct Secrets(BTreeMap<String, Result<Arc<Secret>, SecretError>>);
 
 impl Secrets {
-    /// Reads all of them. What cannot be read is an error where it is used, not here.
-    pub fn read(sources: &BTreeMap<String, Source>, ambient: &Ambient) -> Self {
-        let read = |(name, source): (&String, &Source)| {
+    /// Reads all secrets. `absolute` makes a path absolute. A secret that cannot be read is an error only where a grant
+    /// uses it.
+    pub fn read(sources: &BTreeMap<String, SecretSource>, absolute: impl Fn(&Path) -> Result<PathBuf, NoHome>) -> Self {
+        let read = |(name, source): (&String, &SecretSource)| {
             let value = match source {
-                Source::Env(variable) => from_env(variable),
-                Source::File(path) => ambient.absolute(path).and_then(|path| from_file(&path)),
+                SecretSource::Env(variable) => from_env(variable),
+                SecretSource::File(path) => {
+                    absolute(path).map_err(SecretSourceError::from).and_then(|path| from_file(&path))
+                }
             };
-            let secret = value.and_then(|value| Secret::new(name, value)).map(Arc::new);
-            (name.clone(), secret.map_err(|why| format!("the secret \"{name}\" cannot be used: {why}")))
+            let secret = value.and_then(|value| Ok(Arc::new(Secret::new(name, value)?)));
+            (name.clone(), secret.map_err(|reason| SecretError::Unusable { name: name.clone(), reason }))
         };
         Self(sources.iter().map(read).collect())
     }
 
-    /// Those that cannot be used, and why.
-    pub fn failures(&self) -> impl Iterator<Item = &str> {
-        self.0.values().filter_map(|secret| secret.as_ref().err().map(String::as_str))
+    /// The errors of all secrets that cannot be used.
+    pub fn failures(&self) -> impl Iterator<Item = &SecretError> {
+        self.0.values().filter_map(|secret| secret.as_ref().err())
     }
 
-    /// These, and no others.
-    pub fn of(secrets: impl IntoIterator<Item = Arc<Secret>>) -> Self {
+    /// Makes a set of exactly these secrets.
+    pub fn from_secrets(secrets: impl IntoIterator<Item = Arc<Secret>>) -> Self {
         Self(secrets.into_iter().map(|secret| (secret.name.clone(), Ok(secret))).collect())
     }
 
-    /// A digest of all of them, to tell whether one was changed.
+    /// A digest of all names, values and errors. It changes when a secret changes.
     pub fn digest(&self) -> Digest {
         let mut all = Zeroizing::new(Vec::new());
         for (name, secret) in &self.0 {
+            let why = secret.as_ref().err().map(SecretError::to_string).unwrap_or_default();
             let (kind, text) = match secret {
                 Ok(secret) => (0u8, secret.value.as_bytes()),
-                Err(why) => (1, why.as_bytes()),
+                Err(_) => (1, why.as_bytes()),
             };
-            // Lengths first, so that no two lists look alike.
+            // Each part follows its length, so that two different lists never have the same bytes.
             for part in [name.as_bytes(), &[kind], text] {
                 all.extend_from_slice(&(part.len() as u64).to_le_bytes());
                 all.extend_from_slice(part);
@@ -114,149 +87,137 @@ impl Secrets {
         Digest::of(&all)
     }
 
-    /// All of them as plain data, to be handed to another process of belljar's.
-    pub fn to_plain(&self) -> Plain {
-        let plain = |secret: &Result<Arc<Secret>, String>| match secret {
+    /// All secrets as plain data, for another belljar process.
+    pub fn to_plain(&self) -> PlainSecrets {
+        let plain = |secret: &Result<Arc<Secret>, SecretError>| match secret {
             Ok(secret) => Ok(secret.value.as_str().to_owned()),
             Err(why) => Err(why.clone()),
         };
         self.0.iter().map(|(name, secret)| (name.clone(), plain(secret))).collect()
     }
 
-    /// What [`Secrets::to_plain`] gave.
-    pub fn from_plain(plain: Plain) -> Self {
-        let secret =
-            |name: &str, value: Result<String, String>| Secret::new(name, Zeroizing::new(value?)).map(Arc::new);
+    /// The reverse of [`Secrets::to_plain`].
+    pub fn from_plain(plain: PlainSecrets) -> Self {
+        let secret = |name: &str, value: Result<String, SecretError>| {
+            let secret = Secret::new(name, Zeroizing::new(value?));
+            let unusable =
+                |error: SecretValueError| SecretError::Unusable { name: name.to_owned(), reason: error.into() };
+            secret.map(Arc::new).map_err(unusable)
+        };
         Self(plain.into_iter().map(|(name, value)| (name.clone(), secret(&name, value))).collect())
     }
 
-    fn get(&self, name: &str) -> Result<&Arc<Secret>, String> {
+    fn get(&self, name: &str) -> Result<&Arc<Secret>, SecretError> {
         match self.0.get(name) {
             Some(Ok(secret)) => Ok(secret),
             Some(Err(why)) => Err(why.clone()),
-            // The name has letters, digits, "-" and "_" only: see `Template`.
-            None => Err(format!(
-                "there is no secret \"{name}\"; put its value into an environment variable of belljar's, or into a file that only you can read, and add  {name} = {{ env = \"VARIABLE\" }}  or  {name} = {{ file = \"FILE\" }}  to [secrets]; for the first, run: {}",
-                command::line(["set", &format!("secrets.{name} = {{ env = \"{}\" }}", variable(name))])
-            )),
+            None => Err(SecretError::Undeclared { name: name.to_owned() }),
         }
     }
 }
 
-/// The variable that a secret of that name may be kept in.
-fn variable(name: &str) -> String {
-    let name = name.to_ascii_uppercase().replace('-', "_");
-    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("SECRET_{name}") } else { name }
-}
-
-fn from_env(variable: &str) -> Result<Zeroizing<String>, String> {
+fn from_env(variable: &str) -> Result<Zeroizing<String>, SecretSourceError> {
     #[expect(clippy::disallowed_methods, reason = "the variable that the operator named")]
     let value = std::env::var(variable);
     value.map(Zeroizing::new).map_err(|error| match error {
-        std::env::VarError::NotPresent => {
-            format!("the environment variable \"{}\" is not set", variable.escape_debug())
-        }
-        std::env::VarError::NotUnicode(_) => {
-            format!("the environment variable \"{}\" is not UTF-8", variable.escape_debug())
-        }
+        std::env::VarError::NotPresent => SecretSourceError::NotSet(variable.to_owned()),
+        std::env::VarError::NotUnicode(_) => SecretSourceError::NotText(variable.to_owned()),
     })
 }
 
-fn from_file(path: &Path) -> Result<Zeroizing<String>, String> {
-    let fail = |why: &dyn std::fmt::Display| format!("\"{}\": {why}", path.display());
-    // Not blocking, so that a FIFO is an error and no wait.
+fn from_file(path: &Path) -> Result<Zeroizing<String>, SecretSourceError> {
+    let fail = |problem| SecretSourceError::File { path: path.display().to_string(), problem };
+    let unreadable = |error: std::io::Error| fail(SecretFileProblem::Unreadable(error.to_string()));
+    // Do not block: a FIFO must be an error.
     let nonblock = i32::from_ne_bytes(rustix::fs::OFlags::NONBLOCK.bits().to_ne_bytes());
     #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
-    let file =
-        std::fs::OpenOptions::new().read(true).custom_flags(nonblock).open(path).map_err(|error| fail(&error))?;
-    let meta = file.metadata().map_err(|error| fail(&error))?;
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(nonblock).open(path).map_err(unreadable)?;
+    let meta = file.metadata().map_err(unreadable)?;
     if !meta.is_file() {
-        return Err(fail(&"it is not a regular file"));
+        return Err(fail(SecretFileProblem::NotAFile));
     }
     if meta.mode() & 0o077 != 0 {
-        return Err(fail(&format!("others can read it; run: chmod 600 {}", command::quoted(&path.to_string_lossy()))));
+        let quoted = command::shell_quoted(&path.to_string_lossy());
+        return Err(fail(SecretFileProblem::Open(format!("chmod 600 {quoted}"))));
     }
     if meta.uid() != rustix::process::geteuid().as_raw() && meta.uid() != 0 {
-        return Err(fail(&"it belongs to another user; make it your own"));
+        return Err(fail(SecretFileProblem::Foreign));
     }
-    let mut bytes = Zeroizing::new(Vec::with_capacity(LONGEST + 2));
-    file.take(LONGEST as u64 + 2).read_to_end(&mut bytes).map_err(|error| fail(&error))?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| fail(&"it is not UTF-8"))?;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_LENGTH + 2));
+    file.take(MAX_LENGTH as u64 + 2).read_to_end(&mut bytes).map_err(unreadable)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| fail(SecretFileProblem::NotText))?;
     let text = text.strip_suffix('\n').unwrap_or(text);
     Ok(Zeroizing::new(text.strip_suffix('\r').unwrap_or(text).to_owned()))
 }
 
-/// Text with secrets in it, as the operator wrote it: `Bearer ${secret:name}`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+/// A configured text that may name secrets: `Bearer ${secret:name}`.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(try_from = "String")]
-pub struct Template(Vec<Piece>);
+#[schemars(with = "String", inline)]
+pub struct SecretTemplate(Vec<TemplatePart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum TemplatePart {
     Plain(String),
     Secret(String),
 }
 
-impl TryFrom<String> for Template {
-    type Error = String;
+impl TryFrom<String> for SecretTemplate {
+    type Error = SecretTemplateError;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, SecretTemplateError> {
         const OPEN: &str = "${secret:";
-        let mut pieces = Vec::new();
+        let mut parts = Vec::new();
         let mut rest = text.as_str();
         while let Some((before, after)) = rest.split_once(OPEN) {
             let is_name = |name: &str| {
                 !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
             };
             let Some((name, after)) = after.split_once('}').filter(|(name, _)| is_name(name)) else {
-                return Err("expected ${secret:NAME}, with a name of letters, digits, \"-\" and \"_\"".to_owned());
+                return Err(SecretTemplateError);
             };
             if !before.is_empty() {
-                pieces.push(Piece::Plain(before.to_owned()));
+                parts.push(TemplatePart::Plain(before.to_owned()));
             }
-            pieces.push(Piece::Secret(name.to_owned()));
+            parts.push(TemplatePart::Secret(name.to_owned()));
             rest = after;
         }
         if !rest.is_empty() {
-            pieces.push(Piece::Plain(rest.to_owned()));
+            parts.push(TemplatePart::Plain(rest.to_owned()));
         }
-        Ok(Self(pieces))
+        Ok(Self(parts))
     }
 }
 
-impl Template {
-    /// Whether there is a secret in it.
-    pub fn is_secret(&self) -> bool {
-        !self.names().is_empty()
+impl SecretTemplate {
+    /// True if the text names a secret.
+    pub fn has_secrets(&self) -> bool {
+        !self.secret_names().is_empty()
     }
 
-    /// The names of the secrets in it.
-    pub fn names(&self) -> Vec<&str> {
-        let name = |piece: &'_ Piece| match piece {
-            Piece::Secret(_) => true,
-            Piece::Plain(_) => false,
-        };
-        let named = self.0.iter().filter(|piece| name(piece));
-        named
-            .map(|piece| match piece {
-                Piece::Secret(text) | Piece::Plain(text) => text.as_str(),
-            })
-            .collect()
+    /// The names of the secrets in the text, in order.
+    pub fn secret_names(&self) -> Vec<&str> {
+        let secrets = self.0.iter().filter_map(|part| match part {
+            TemplatePart::Secret(name) => Some(name.as_str()),
+            TemplatePart::Plain(_) => None,
+        });
+        secrets.collect()
     }
 
-    /// The text, and the secrets that are in it.
+    /// The text with the values of its secrets, and these secrets.
     ///
     /// # Errors
-    /// When a secret is not declared or could not be read.
-    pub fn fill(&self, secrets: &Secrets) -> Result<(Zeroizing<String>, Vec<Arc<Secret>>), String> {
+    /// When a secret is not declared, or could not be read.
+    pub fn fill(&self, secrets: &Secrets) -> Result<(Zeroizing<String>, Vec<Arc<Secret>>), SecretError> {
         let mut text = Zeroizing::new(String::new());
         let mut used = Vec::new();
-        for piece in &self.0 {
-            match piece {
-                Piece::Plain(plain) => text.push_str(plain),
-                Piece::Secret(name) => {
+        for part in &self.0 {
+            match part {
+                TemplatePart::Plain(plain) => text.push_str(plain),
+                TemplatePart::Secret(name) => {
                     let secret = secrets.get(name)?;
-                    // Grown whole, so that no copy of half of it is left behind.
+                    // Copy into a new string: growing the old one in place could leave a part of a secret in freed
+                    // memory.
                     let mut longer = Zeroizing::new(String::with_capacity(text.len() + secret.value.len()));
                     longer.push_str(&text);
                     longer.push_str(&secret.value);
@@ -277,18 +238,18 @@ mod tests {
 
     #[test]
     fn templates_name_secrets() {
-        let template = |text: &str| Template::try_from(text.to_owned());
+        let template = |text: &str| SecretTemplate::try_from(text.to_owned());
         let bearer = template("Bearer ${secret:api-key}!").unwrap();
-        assert_eq!(bearer.names(), ["api-key"]);
-        assert!(!template("plain $x ${y}").unwrap().is_secret());
+        assert_eq!(bearer.secret_names(), ["api-key"]);
+        assert!(!template("plain $x ${y}").unwrap().has_secrets());
         for bad in ["${secret:}", "${secret:a b}", "${secret:a"] {
             assert!(template(bad).is_err(), "{bad}");
         }
-        let secrets = Secrets::of([Arc::new(
+        let secrets = Secrets::from_secrets([Arc::new(
             Secret::new("api-key", Zeroizing::new("12345678".to_owned())).unwrap_or_else(|why| panic!("{why}")),
         )]);
         assert_eq!(bearer.fill(&secrets).unwrap().0.as_str(), "Bearer 12345678!");
-        let why = template("${secret:other}").unwrap().fill(&secrets).err().unwrap();
+        let why = template("${secret:other}").unwrap().fill(&secrets).err().unwrap().to_string();
         assert!(why.contains("\"other\"") && why.contains("[secrets]"), "{why}");
     }
 
@@ -297,9 +258,9 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("token");
         let read = || {
-            let sources = BTreeMap::from([("t".to_owned(), Source::File("token".into()))]);
-            let secrets = Secrets::read(&sources, &Ambient { base: temp.path().into(), ..Ambient::default() });
-            secrets.get("t").map(|secret| secret.value.as_str().to_owned())
+            let sources = BTreeMap::from([("t".to_owned(), SecretSource::File("token".into()))]);
+            let secrets = Secrets::read(&sources, |path| Ok(temp.path().join(path)));
+            secrets.get("t").map(|secret| secret.value.as_str().to_owned()).map_err(|why| why.to_string())
         };
         assert!(read().unwrap_err().contains("token"));
         std::fs::write(&path, "a-long-token\n").unwrap();
@@ -311,7 +272,11 @@ mod tests {
             std::fs::write(&path, bad).unwrap();
             assert!(read().unwrap_err().contains(says), "{bad:?}");
         }
-        let unset = BTreeMap::from([("e".to_owned(), Source::Env("BELLJAR_NO_SUCH_VARIABLE".to_owned()))]);
-        assert!(Secrets::read(&unset, &Ambient::default()).failures().any(|why| why.contains("is not set")));
+        let unset = BTreeMap::from([("e".to_owned(), SecretSource::Env("BELLJAR_NO_SUCH_VARIABLE".to_owned()))]);
+        assert!(
+            Secrets::read(&unset, |path| Ok(path.to_owned()))
+                .failures()
+                .any(|why| why.to_string().contains("is not set"))
+        );
     }
 }

@@ -1,87 +1,84 @@
-//! Questions and answers on the wire: a question is an `input_required` result with one form, an answer comes with a retry.
-//!
-//! What a question says is written in `gateway::consent`.
+//! Consent on the wire: a question is an `input_required` result with one form; its answer comes with a retry of the
+//! request. `gateway::consent` writes the text of the question.
 
-use rmcp::RoleServer;
 use rmcp::model::{
     ConstTitle, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, EnumSchema,
     ErrorData, InputRequest, InputRequiredResult, InputResponses, SingleSelectEnumSchema, TitledSingleSelectEnumSchema,
 };
-use rmcp::service::RequestContext;
 
-use super::{Asked, fault, identity};
-use crate::gateway::consent::{Asking, Choice, Question};
-use crate::model::{Fault, ReadError};
+use super::context::{Era, RequestContext};
+use super::{fault, identity};
+use crate::gateway::consent::{ConsentAnswer, ConsentInput, ConsentQuestion, QuestionStateError};
+use crate::model::Fault;
 
-/// What the question is called among the requests for input, and its only field.
-const KEY: &str = "consent";
+/// The key of the question in `inputRequests` and `inputResponses`, and the name of its only field.
+const CONSENT_KEY: &str = "consent";
 
-/// Whether the client can be asked, and what it answered with the request's state. Older clients cannot.
+/// Whether the client can be asked, and its answer together with the request's state. Clients up to 2025-11-25 cannot
+/// be asked.
 ///
 /// # Errors
-/// When the answer has no shape that was asked for.
-pub(super) fn asking<'r>(
-    asked: &Asked,
+/// The answer is malformed, or it comes without the state.
+pub(super) fn consent_input<'r>(
+    context: &RequestContext<'_>,
     state: Option<&'r str>,
     answers: Option<&InputResponses>,
-    context: &RequestContext<RoleServer>,
-) -> Result<Asking<'r>, ErrorData> {
-    if !asked.is_modern {
-        return Ok(Asking::default());
+) -> Result<ConsentInput<'r>, ErrorData> {
+    if !context.era.is_stateless() {
+        return Ok(ConsentInput::default());
     }
-    // A client that names no mode has the one with forms.
-    let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
+    // Specification: a client that names no mode supports forms.
+    let elicitation = context.rmcp.client_capabilities().and_then(|capabilities| capabilities.elicitation);
     let can_answer = elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
     let answered = match (state, answers) {
         (None, None) => None,
-        // What did not come is asked for again; what came and is no answer is an error.
-        (Some(state), answers) => match answers.and_then(|answers| answers.get(KEY)) {
+        // A missing answer makes the gateway ask again. A malformed answer is an error.
+        (Some(state), answers) => match answers.and_then(|answers| answers.get(CONSENT_KEY)) {
             None => Some((state, None)),
             Some(answer) => {
-                let answer = serde_json::from_value(answer.clone()).map_err(|_| fault::bad_answer(EXPECTED))?;
+                let answer = serde_json::from_value(answer.clone()).map_err(|_| fault::bad_answer(MALFORMED))?;
                 Some((state, Some(choice(&answer)?)))
             }
         },
         (None, Some(_)) => {
-            let error = ReadError::BadState("is missing; send the one that came with the question");
-            return Err(fault::to_error(Fault { error, mount: None, uri: None }));
+            return Err(fault::to_error(Fault { error: QuestionStateError::Missing.into(), mount: None, uri: None }));
         }
     };
-    Ok(Asking { can_answer, answered })
+    Ok(ConsentInput { can_answer, answered })
 }
 
-/// What an answer that is none ends with.
-const EXPECTED: &str = "is malformed; expected inputResponses with { \"consent\": { \"action\": \"accept\", \"content\": { \"consent\": \"once\" } } }, or another of the choices that were offered, or the action \"decline\" or \"cancel\"";
+/// The end of the error for a malformed answer.
+const MALFORMED: &str = "is malformed; expected inputResponses with { \"consent\": { \"action\": \"accept\", \"content\": { \"consent\": \"once\" } } }, or another of the choices that were offered, or the action \"decline\" or \"cancel\"";
 
-fn choice(answer: &ElicitResult) -> Result<Choice, ErrorData> {
-    let chosen = answer.content.as_ref().and_then(|content| content.get(KEY)?.as_str());
+fn choice(answer: &ElicitResult) -> Result<ConsentAnswer, ErrorData> {
+    let chosen = answer.content.as_ref().and_then(|content| content.get(CONSENT_KEY)?.as_str());
     match (&answer.action, chosen) {
-        (ElicitationAction::Accept, Some("once")) => Ok(Choice::Once),
-        (ElicitationAction::Accept, Some("always")) => Ok(Choice::Always),
-        (ElicitationAction::Accept, Some("deny")) => Ok(Choice::Deny),
-        (ElicitationAction::Decline, _) => Ok(Choice::Decline),
-        (ElicitationAction::Cancel, _) => Ok(Choice::Cancel),
-        _ => Err(fault::bad_answer(EXPECTED)),
+        (ElicitationAction::Accept, Some("once")) => Ok(ConsentAnswer::Once),
+        (ElicitationAction::Accept, Some("always")) => Ok(ConsentAnswer::Always),
+        (ElicitationAction::Accept, Some("deny")) => Ok(ConsentAnswer::Deny),
+        (ElicitationAction::Decline, _) => Ok(ConsentAnswer::Decline),
+        (ElicitationAction::Cancel, _) => Ok(ConsentAnswer::Cancel),
+        _ => Err(fault::bad_answer(MALFORMED)),
     }
 }
 
-/// The result that asks.
-pub(super) fn question(question: Question) -> InputRequiredResult {
+/// The `input_required` result that asks `question`.
+pub(super) fn question(question: ConsentQuestion) -> InputRequiredResult {
     let message = question.to_string();
     let mut choices = vec![ConstTitle::new("once", "Allow once, for this read")];
-    if question.can_last {
+    if question.can_be_permanent {
         choices.push(ConstTitle::new("always", "Always allow; this changes belljar\u{2019}s configuration"));
     }
     choices.push(ConstTitle::new("deny", "Deny"));
     let mut field = TitledSingleSelectEnumSchema::new(choices);
     field.title = Some("Your answer".into());
     let field = EnumSchema::Single(SingleSelectEnumSchema::Titled(field));
-    let requested_schema = ElicitationSchema::builder().required_enum_schema(KEY, field).build_unchecked();
+    let requested_schema = ElicitationSchema::builder().required_enum_schema(CONSENT_KEY, field).build_unchecked();
     let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
     let request = InputRequest::Elicitation(ElicitRequest::new(params));
-    let mut result = InputRequiredResult::new(Some([(KEY.to_owned(), request)].into()), Some(question.state));
-    // Only peers of that revision are asked.
-    identity::sign(&mut result.meta, true);
+    let mut result = InputRequiredResult::new(Some([(CONSENT_KEY.to_owned(), request)].into()), Some(question.state));
+    // Only clients of that era are asked.
+    identity::add_server_info(&mut result.meta, Era::Stateless);
     result
 }
 
@@ -95,13 +92,14 @@ mod tests {
     fn asked(wanted: Consent, can_last: bool) -> Value {
         let mount = MountName::new("notes").unwrap();
         let (digest, uri) = (Digest([0xab; 32]), "belljar://notes/x".to_owned());
-        let question = Question { mount, digest, uri, wanted, can_last, state: "sealed".to_owned() };
+        let question =
+            ConsentQuestion { mount, digest, uri, wanted, can_be_permanent: can_last, state: "sealed".to_owned() };
         serde_json::to_value(super::question(question)).unwrap()
     }
 
     #[test]
-    fn a_question_says_who_wants_what_for_which_read() {
-        let result = asked(Consent { grant: "http", what: "https://api.example".to_owned() }, false);
+    fn a_question_names_mount_grant_target_and_resource() {
+        let result = asked(Consent { grant: "http".into(), target: "https://api.example".to_owned() }, false);
         assert_eq!((&result["resultType"], &result["requestState"]), (&json!("input_required"), &json!("sealed")));
         let request = &result["inputRequests"]["consent"];
         assert_eq!((&request["method"], &request["params"]["mode"]), (&json!("elicitation/create"), &json!("form")));
@@ -116,21 +114,23 @@ mod tests {
             all.map(|one| one["const"].as_str().unwrap().to_owned()).collect()
         };
         assert_eq!(offered(schema), ["once", "deny"]);
-        let lasting = asked(Consent { grant: "fs", what: "/notes".to_owned() }, true);
+        let lasting = asked(Consent { grant: "fs".into(), target: "/notes".to_owned() }, true);
         let params = &lasting["inputRequests"]["consent"]["params"];
         assert_eq!(offered(&params["requestedSchema"]), ["once", "always", "deny"]);
         assert!(params["message"].as_str().unwrap().contains("the directory that its operator calls \"/notes\""));
     }
 
     #[test]
-    fn an_answer_is_one_of_those_that_were_asked_for() {
+    fn an_answer_is_one_of_the_offered_choices() {
         let read = |answer: Value| serde_json::from_value(answer).ok().and_then(|answer| choice(&answer).ok());
-        for (word, expected) in [("once", Choice::Once), ("always", Choice::Always), ("deny", Choice::Deny)] {
+        for (word, expected) in
+            [("once", ConsentAnswer::Once), ("always", ConsentAnswer::Always), ("deny", ConsentAnswer::Deny)]
+        {
             assert_eq!(read(json!({ "action": "accept", "content": { "consent": word } })), Some(expected));
         }
-        assert_eq!(read(json!({ "action": "decline" })), Some(Choice::Decline));
-        // What is refused stays refused, whatever comes with it.
-        assert_eq!(read(json!({ "action": "cancel", "content": { "consent": "once" } })), Some(Choice::Cancel));
+        assert_eq!(read(json!({ "action": "decline" })), Some(ConsentAnswer::Decline));
+        // The content of a refusal is ignored.
+        assert_eq!(read(json!({ "action": "cancel", "content": { "consent": "once" } })), Some(ConsentAnswer::Cancel));
         for none in [
             json!({ "action": "accept" }),
             json!({ "action": "accept", "content": { "consent": "ONCE" } }),

@@ -1,56 +1,84 @@
-//! Cursors: a position, sealed. Opaque to clients, self-contained (they survive a restart and cost no memory), and
-//! authenticated (a made-up or altered one is refused, so that nobody is sent through a list in leaps that were not offered).
-//! A cursor is of one list: of one method or tool, and of the arguments that chose what is on it.
+//! Cursors: sealed positions in a list. A cursor is opaque to clients. It contains its whole state: it survives a
+//! restart and costs no memory. It is authenticated: a forged or altered cursor is refused, and a client reaches only
+//! positions that this server offered. A cursor belongs to one method or tool, and to the arguments that select the
+//! list.
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use crate::catalog::listing::Position;
+use crate::catalog::listing::ListPosition;
 use crate::model::MountName;
 use crate::model::seal::Seal;
 
-/// Bytes of a sealed cursor: a mount's name, four numbers and the seal, in base64, and room.
-const MAX: usize = 1 << 10;
+/// Most bytes of a sealed cursor. A mount's name, four numbers and the seal take less in base64.
+const MAX_LENGTH: usize = 1 << 10;
 
 /// The list that a cursor belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CursorKind {
     /// `resources/list`.
     Resources,
     /// `resources/templates/list`.
     Templates,
-    /// The tool that lists resources.
+    /// The tool `list_resources`.
     ToolResources,
-    /// The same tool with templates.
+    /// The tool `list_resources` with `templates = true`.
     ToolTemplates,
 }
 
-/// Where a page begins that is a part of a page of the catalog.
+/// The reason to refuse a cursor. The text completes "the cursor ...".
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadCursor {
+    /// It has more bytes than any cursor of this server.
+    #[error("is longer than any that this server gives")]
+    TooLong,
+    /// This server did not make it, or made it for another list.
+    #[error("was not given by this server for this list")]
+    Foreign,
+    /// It belongs to the list of another mount.
+    #[error("belongs to the list of {given}, but the request lists {wanted}")]
+    OtherMount {
+        /// The mount of the cursor, or "all mounts".
+        given: String,
+        /// The mount of the request, or "all mounts".
+        wanted: String,
+    },
+    /// It belongs to pages of another length.
+    #[error("belongs to pages of {given} entries, but the request wants {wanted}")]
+    OtherLimit {
+        /// Entries per page of the cursor.
+        given: u32,
+        /// Entries per page of the request.
+        wanted: u32,
+    },
+}
+
+/// The start of a page of the tool `list_resources`. Its pages are parts of the catalog's pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
-    /// Where the catalog's page begins; none: at the start.
-    pub position: Option<Position>,
-    /// Entries of that page that were shown already.
+pub struct ToolPosition {
+    /// The start of the catalog's page. `None`: the first page.
+    pub position: Option<ListPosition>,
+    /// Entries of the catalog's page that earlier pages of the tool showed.
     pub skip: u32,
-    /// The only mount that is listed.
+    /// The only mount of the list. `None`: all mounts.
     pub only: Option<MountName>,
-    /// Entries of a page.
+    /// Entries per page of the tool.
     pub limit: u32,
 }
 
-impl Mark {
-    /// Whether this is of the list that these arguments choose, as far as they are given.
+impl ToolPosition {
+    /// Checks that this position belongs to the list that the arguments select. An absent argument matches each list.
     ///
     /// # Errors
-    /// Says what is wrong, as the end of "the cursor ...".
-    pub fn is_of(&self, only: Option<&MountName>, limit: Option<u32>) -> Result<(), String> {
+    /// The argument that differs.
+    pub fn check_list(&self, only: Option<&MountName>, limit: Option<u32>) -> Result<(), BadCursor> {
         let whose =
             |only: Option<&MountName>| only.map_or_else(|| "all mounts".to_owned(), |name| format!("mount \"{name}\""));
         if only.is_some() && self.only.as_ref() != only {
-            return Err(format!("is of the list of {}, and not of that of {}", whose(self.only.as_ref()), whose(only)));
+            return Err(BadCursor::OtherMount { given: whose(self.only.as_ref()), wanted: whose(only) });
         }
         match limit.filter(|limit| *limit != self.limit) {
-            Some(other) => Err(format!("is of pages of {}, and not of {other}", self.limit)),
+            Some(wanted) => Err(BadCursor::OtherLimit { given: self.limit, wanted }),
             None => Ok(()),
         }
     }
@@ -65,63 +93,63 @@ pub struct Cursors {
 type Fields = (String, u32, u64, u32, u32);
 
 impl Cursors {
-    /// Derives the key from the installation's secret.
+    /// Derives the key from the installation's `secret`.
     pub fn new(secret: &[u8; 32]) -> Self {
         Self { seal: Seal::new("belljar 2026-11 list cursors v3", secret) }
     }
 
     /// The cursor for `position`.
-    pub fn seal(&self, kind: Kind, position: &Position) -> String {
-        self.put(kind, &fields(position))
+    pub fn seal(&self, kind: CursorKind, position: &ListPosition) -> String {
+        self.seal_fields(kind, &fields(position))
     }
 
     /// The position of a cursor.
     ///
     /// # Errors
-    /// Says what is wrong with it, as the end of "the cursor ...".
-    pub fn open(&self, kind: Kind, cursor: &str) -> Result<Position, String> {
-        Ok(position(self.take(kind, cursor)?)?)
+    /// The reason to refuse the cursor.
+    pub fn open(&self, kind: CursorKind, cursor: &str) -> Result<ListPosition, BadCursor> {
+        position(self.open_fields(kind, cursor)?)
     }
 
-    /// The cursor for `mark`.
-    pub fn seal_mark(&self, kind: Kind, mark: &Mark) -> String {
-        let only = mark.only.as_ref().map(MountName::as_str);
-        self.put(kind, &(mark.position.as_ref().map(fields), mark.skip, only, mark.limit))
+    /// The cursor for a position in the pages of a tool.
+    pub fn seal_tool_position(&self, kind: CursorKind, tool_position: &ToolPosition) -> String {
+        let only = tool_position.only.as_ref().map(MountName::as_str);
+        let position = tool_position.position.as_ref().map_or(Value::Null, fields);
+        self.seal_fields(
+            kind,
+            &Value::Array(vec![position, tool_position.skip.into(), only.into(), tool_position.limit.into()]),
+        )
     }
 
-    /// The mark of a cursor.
+    /// The position of a cursor in the pages of a tool.
     ///
     /// # Errors
     /// As [`Cursors::open`].
-    pub fn open_mark(&self, kind: Kind, cursor: &str) -> Result<Mark, String> {
-        let (at, skip, only, limit): (Option<Fields>, u32, Option<String>, u32) = self.take(kind, cursor)?;
-        let only = only.map(|only| MountName::new(&only).map_err(|_| FOREIGN)).transpose()?;
-        Ok(Mark { position: at.map(position).transpose()?, skip, only, limit })
+    pub fn open_tool_position(&self, kind: CursorKind, cursor: &str) -> Result<ToolPosition, BadCursor> {
+        let (at, skip, only, limit): (Option<Fields>, u32, Option<String>, u32) = self.open_fields(kind, cursor)?;
+        let only = only.map(|only| MountName::new(&only).map_err(|_| BadCursor::Foreign)).transpose()?;
+        Ok(ToolPosition { position: at.map(position).transpose()?, skip, only, limit })
     }
 
-    fn put(&self, kind: Kind, fields: &impl Serialize) -> String {
-        // Strings and numbers always serialise.
-        self.seal.seal(kind as u8, serde_json::to_vec(fields).unwrap_or_default())
+    fn seal_fields(&self, kind: CursorKind, fields: &Value) -> String {
+        self.seal.seal(kind as u8, fields.to_string().into_bytes())
     }
 
-    fn take<T: DeserializeOwned>(&self, kind: Kind, cursor: &str) -> Result<T, String> {
-        if cursor.len() > MAX {
-            return Err("is longer than any that this server gives".to_owned());
+    fn open_fields<T: DeserializeOwned>(&self, kind: CursorKind, cursor: &str) -> Result<T, BadCursor> {
+        if cursor.len() > MAX_LENGTH {
+            return Err(BadCursor::TooLong);
         }
-        let body = self.seal.open(kind as u8, cursor).map_err(|_| FOREIGN)?;
-        Ok(serde_json::from_slice(&body).map_err(|_| FOREIGN)?)
+        let body = self.seal.open(kind as u8, cursor).map_err(|_| BadCursor::Foreign)?;
+        serde_json::from_slice(&body).map_err(|_| BadCursor::Foreign)
     }
 }
 
-/// What is said of a cursor that was not made here.
-pub(super) const FOREIGN: &str = "was not given by this server for this list";
-
-fn fields(p: &Position) -> (&str, u32, u64, u32, u32) {
-    (p.mount.as_str(), p.list, p.offset, p.slow, p.pages)
+fn fields(p: &ListPosition) -> Value {
+    Value::Array(vec![p.mount.as_str().into(), p.list.into(), p.offset.into(), p.slow.into(), p.pages.into()])
 }
 
-fn position((mount, list, offset, slow, pages): Fields) -> Result<Position, &'static str> {
-    Ok(Position { mount: MountName::new(&mount).map_err(|_| FOREIGN)?, list, offset, slow, pages })
+fn position((mount, list, offset, slow, pages): Fields) -> Result<ListPosition, BadCursor> {
+    Ok(ListPosition { mount: MountName::new(&mount).map_err(|_| BadCursor::Foreign)?, list, offset, slow, pages })
 }
 
 #[cfg(test)]
@@ -131,33 +159,34 @@ mod tests {
 
     use super::*;
 
-    fn position() -> Position {
-        Position { mount: MountName::new("notes").unwrap(), list: 3, offset: u64::MAX, slow: 7, pages: 6 }
+    fn position() -> ListPosition {
+        ListPosition { mount: MountName::new("notes").unwrap(), list: 3, offset: u64::MAX, slow: 7, pages: 6 }
     }
 
     #[test]
     fn a_cursor_survives_a_restart() {
-        let sealed = Cursors::new(&[1; 32]).seal(Kind::Resources, &position());
-        assert_eq!(Cursors::new(&[1; 32]).open(Kind::Resources, &sealed), Ok(position()));
+        let sealed = Cursors::new(&[1; 32]).seal(CursorKind::Resources, &position());
+        assert_eq!(Cursors::new(&[1; 32]).open(CursorKind::Resources, &sealed), Ok(position()));
     }
 
     #[test]
-    fn a_mark_is_its_own_lists_only() {
+    fn a_tool_cursor_belongs_to_one_list() {
         let cursors = Cursors::new(&[1; 32]);
         let only = MountName::new("notes").unwrap();
-        let whole = Mark { position: Some(position()), skip: 50, only: Some(only), limit: 20 };
-        for mark in [Mark::default(), whole] {
-            let sealed = cursors.seal_mark(Kind::ToolResources, &mark);
-            assert_eq!(cursors.open_mark(Kind::ToolResources, &sealed), Ok(mark));
-            assert!(cursors.open_mark(Kind::ToolTemplates, &sealed).is_err());
-            assert!(cursors.open(Kind::Resources, &sealed).is_err());
+        let whole = ToolPosition { position: Some(position()), skip: 50, only: Some(only), limit: 20 };
+        for position in [ToolPosition::default(), whole] {
+            let sealed = cursors.seal_tool_position(CursorKind::ToolResources, &position);
+            assert_eq!(cursors.open_tool_position(CursorKind::ToolResources, &sealed), Ok(position));
+            assert!(cursors.open_tool_position(CursorKind::ToolTemplates, &sealed).is_err());
+            assert!(cursors.open(CursorKind::Resources, &sealed).is_err());
         }
     }
 
     #[test]
-    fn a_mark_is_of_the_arguments_that_it_was_given_for() {
+    fn a_tool_cursor_belongs_to_the_arguments_of_its_list() {
         let [x, y] = ["x", "y"].map(|name| MountName::new(name).unwrap());
-        let mark = |only: Option<&MountName>| Mark { only: only.cloned(), limit: 20, ..Mark::default() };
+        let position =
+            |only: Option<&MountName>| ToolPosition { only: only.cloned(), limit: 20, ..ToolPosition::default() };
         for (only, given, limit, is_good) in [
             (Some(&x), Some(&x), Some(20), true),
             (Some(&x), None, None, true),
@@ -167,30 +196,30 @@ mod tests {
             (Some(&x), Some(&x), Some(21), false),
             (None, None, Some(50), false),
         ] {
-            assert_eq!(mark(only).is_of(given, limit).is_ok(), is_good, "{only:?} {given:?} {limit:?}");
+            assert_eq!(position(only).check_list(given, limit).is_ok(), is_good, "{only:?} {given:?} {limit:?}");
         }
     }
 
     #[test]
     fn forged_cursors_are_refused() {
         let cursors = Cursors::new(&[1; 32]);
-        let sealed = cursors.seal(Kind::Resources, &position());
-        assert!(cursors.open(Kind::Templates, &sealed).is_err(), "of another list");
-        assert!(Cursors::new(&[2; 32]).open(Kind::Resources, &sealed).is_err(), "of another installation");
+        let sealed = cursors.seal(CursorKind::Resources, &position());
+        assert!(cursors.open(CursorKind::Templates, &sealed).is_err(), "of another list");
+        assert!(Cursors::new(&[2; 32]).open(CursorKind::Resources, &sealed).is_err(), "of another installation");
         let bytes = URL_SAFE_NO_PAD.decode(&sealed).unwrap();
         for at in 0..bytes.len() {
             for bit in 0..8 {
                 let mut bad = bytes.clone();
                 bad[at] ^= 1 << bit;
                 assert!(
-                    cursors.open(Kind::Resources, &URL_SAFE_NO_PAD.encode(&bad)).is_err(),
+                    cursors.open(CursorKind::Resources, &URL_SAFE_NO_PAD.encode(&bad)).is_err(),
                     "bit {bit} of byte {at}"
                 );
             }
-            assert!(cursors.open(Kind::Resources, &URL_SAFE_NO_PAD.encode(&bytes[..at])).is_err(), "cut at {at}");
+            assert!(cursors.open(CursorKind::Resources, &URL_SAFE_NO_PAD.encode(&bytes[..at])).is_err(), "cut at {at}");
         }
         for bad in ["", "x", "AAAA", "not base64!", "\u{0}", &"A".repeat(100_000), &URL_SAFE_NO_PAD.encode([0; 16])] {
-            assert!(cursors.open(Kind::Resources, bad).is_err());
+            assert!(cursors.open(CursorKind::Resources, bad).is_err());
         }
     }
 }

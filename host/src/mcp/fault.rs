@@ -1,22 +1,23 @@
-//! The one place where a failure becomes a JSON-RPC error: kind to code, message and data.
+//! The one place that turns a failure into a JSON-RPC error: code, message and data.
 //!
 //! | kind | code |
 //! |---|---|
-//! | `not-found` | -32602 to 2026-07-28 peers, -32002 to older ones (rmcp decides by the peer) |
+//! | `not-found` | -32602 to 2026-07-28 peers, -32002 to older ones (rmcp selects the code by the peer's revision) |
 //! | `bad-uri`, `invalid`, `bad-cursor`, `bad-state`, `bad-answer`, `bad-completion`, `bad-argument`, `no-tool` | -32602 |
-//! | `denied`, where a person could allow it and the client cannot be asked | -32021 |
+//! | `denied`, if consent is possible but the client cannot ask its user | -32021 |
 //! | `busy`, `limit`, `denied`, `unavailable`, `failed`, `trap`, `bad-output`, `internal` | -32603 |
 //!
-//! `data` has `kind`, and where they are known `uri`, `mount`, `limit`, `used`, `cap`, `hint`, `said` (the
-//! provider's own words, which the message ends with, quoted). No host path, secret or
-//! unsanitised word of a guest is in it.
+//! `data` contains `kind`, and, where they are known, `uri`, `mount`, `limit`, `used`, `cap`, `hint` and `said`. `said`
+//! is the provider's own text; the message ends with it in quotes. No error contains a host path, a secret or
+//! unsanitised text of a guest.
 
 use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::{Map, Value};
 
+use super::cursor::BadCursor;
 use crate::model::{Fault, MountName, ReadError, text};
 
-/// The error of a failed read.
+/// The error of a failed request.
 pub(super) fn to_error(fault: Fault) -> ErrorData {
     let message = fault.to_string();
     let Fault { error, mount, uri } = fault;
@@ -29,14 +30,14 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
         data.insert("mount".to_owned(), mount.as_str().into());
     }
     if let Some(limit) = error.limit() {
-        data.insert("limit".to_owned(), limit.bound.as_str().into());
+        data.insert("limit".to_owned(), limit.kind.as_str().into());
         data.insert("used".to_owned(), limit.used.into());
         data.insert("cap".to_owned(), limit.cap.into());
     }
     if let Some(hint) = error.hint(mount.as_ref()) {
         data.insert("hint".to_owned(), hint.into());
     }
-    if let Some(said) = error.said() {
+    if let Some(said) = error.provider_text() {
         data.insert("said".to_owned(), said.into());
     }
     if let ReadError::Internal(details) = &error {
@@ -44,20 +45,20 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
     }
     let data = Some(Value::Object(data));
     match error {
-        ReadError::NotFound | ReadError::Nowhere { .. } => ErrorData::resource_not_found(message, data),
-        ReadError::BadUri(_) | ReadError::Invalid(_) | ReadError::BadState(_) => {
+        ReadError::NotFound | ReadError::NotFoundWithHint { .. } => ErrorData::resource_not_found(message, data),
+        ReadError::BadUri(_) | ReadError::Invalid(_) | ReadError::BadRequestState(_) => {
             ErrorData::invalid_params(message, data)
         }
         ReadError::Busy(_)
         | ReadError::Denied { .. }
         | ReadError::Exhausted(_)
         | ReadError::Unavailable(_)
-        | ReadError::Down(_)
+        | ReadError::ProviderUnavailable(_)
         | ReadError::Quarantined(_)
-        | ReadError::Provider(_)
+        | ReadError::ProviderFailed(_)
         | ReadError::Trapped(_)
         | ReadError::BadOutput(_)
-        | ReadError::Again { .. }
+        | ReadError::CircuitOpen { .. }
         | ReadError::Cancelled
         | ReadError::Internal(_) => ErrorData::internal_error(message, data),
     }
@@ -67,12 +68,12 @@ fn with_kind(kind: &str) -> Option<Value> {
     Some(serde_json::json!({ "kind": kind }))
 }
 
-/// The error of a read that a person could allow, for a client of 2026-07-28 that cannot be asked.
-pub(super) fn cannot_ask(fault: Fault) -> ErrorData {
+/// The error of a read that needs consent, for a client of 2026-07-28 that cannot ask its user.
+pub(super) fn consent_unavailable(fault: Fault) -> ErrorData {
     let mut error = to_error(fault);
     error.code = ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY;
     let Some(Value::Object(data)) = &mut error.data else { return error };
-    // Clients keep the message of such an error, and of its data only what the specification names.
+    // Clients drop each key of such an error's data that the specification does not name. They keep the message.
     if let Some(Value::String(hint)) = data.get("hint") {
         error.message = format!("{}; {hint}", error.message).into();
     }
@@ -80,42 +81,42 @@ pub(super) fn cannot_ask(fault: Fault) -> ErrorData {
     error
 }
 
-/// A cursor that this server did not give, or not for this list.
-pub(super) fn bad_cursor(why: &str) -> ErrorData {
+/// The error of a cursor that is malformed or belongs to another list.
+pub(super) fn bad_cursor(why: &BadCursor) -> ErrorData {
     ErrorData::invalid_params(
         format!("the cursor {why}; list again from the start, without a cursor"),
         with_kind("bad-cursor"),
     )
 }
 
-/// An answer to a question that is not one of those that were offered, or not there.
+/// The error of a malformed answer to a consent question. `why` completes "the answer to the question ...".
 pub(super) fn bad_answer(why: &str) -> ErrorData {
     ErrorData::invalid_params(format!("the answer to the question {why}"), with_kind("bad-answer"))
 }
 
-/// Something that cannot be completed.
+/// The error of a completion for a reference that has none.
 pub(super) fn bad_completion(why: &str) -> ErrorData {
     ErrorData::invalid_params(why.to_owned(), with_kind("bad-completion"))
 }
 
-/// An argument of a tool that it cannot take; told to the model, which can call again.
+/// The error of an invalid argument of a tool. The model sees it and can call again.
 pub(super) fn bad_argument(why: &str) -> ErrorData {
     ErrorData::invalid_params(why.to_owned(), with_kind("bad-argument"))
 }
 
-/// A tool that is not there.
+/// The error of a call to an unknown tool.
 pub(super) fn no_tool(name: &str, names: &[&str]) -> ErrorData {
     let names = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
     let name = text::quoted(name, 100);
     ErrorData::invalid_params(format!("there is no tool {name}; there are {names}"), with_kind("no-tool"))
 }
 
-/// Something that cannot be; what it was is for the log.
-pub(super) fn internal(details: String) -> ErrorData {
+/// The error of a failure of belljar itself. `details` go to the log only.
+pub(crate) fn internal(details: String) -> ErrorData {
     to_error(Fault { error: ReadError::Internal(details), mount: None, uri: None })
 }
 
-/// Parameters that do not have the shape of their method.
+/// The error of malformed parameters.
 pub(super) fn invalid_params(method: &str, expected: &str) -> ErrorData {
     ErrorData::invalid_params(
         format!("malformed parameters of \"{method}\"; expected {expected}"),
@@ -123,28 +124,33 @@ pub(super) fn invalid_params(method: &str, expected: &str) -> ErrorData {
     )
 }
 
-/// A method that is not there.
+/// The error of an unknown method.
 pub(super) fn method_not_found(method: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {}", text::quoted(method, 100)), None)
 }
 
-/// Too many requests at once.
+/// The error of a request that belljar has no capacity for.
 pub(crate) fn busy(why: &str) -> ErrorData {
     to_error(Fault { error: ReadError::Busy(why.to_owned()), mount: None, uri: None })
 }
 
-/// belljar shuts down, before the request was done or could begin.
-pub(super) fn stopping() -> ErrorData {
+/// The error of a request that was evicted for another one of its connection.
+pub(super) fn evicted() -> ErrorData {
+    busy("too many requests are pending, and this one waited for longest")
+}
+
+/// The error of a request that the shutdown stopped or refused.
+pub(super) fn shutting_down() -> ErrorData {
     let why = "belljar is shutting down; ask again once it serves".to_owned();
     to_error(Fault { error: ReadError::Unavailable(why), mount: None, uri: None })
 }
 
-/// The request was withdrawn.
+/// The error of a request that the client cancelled.
 pub(super) fn cancelled() -> ErrorData {
     ErrorData::internal_error(ReadError::Cancelled.to_string(), with_kind(ReadError::Cancelled.kind()))
 }
 
-/// A handler panicked; what it said is in the log, by the panic hook.
+/// The error of a request whose handler panicked. The panic hook has logged the message of the panic.
 pub(super) fn panicked() -> ErrorData {
     to_error(Fault { error: ReadError::Internal("a request handler panicked".to_owned()), mount: None, uri: None })
 }
@@ -152,12 +158,12 @@ pub(super) fn panicked() -> ErrorData {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::error::{Bound, Limit};
+    use crate::model::error::{Limit, LimitKind};
 
     #[test]
-    fn a_limit_names_mount_limit_used_cap_and_cure() {
+    fn the_error_of_a_limit_names_mount_limit_used_cap_and_cure() {
         let fault = Fault {
-            error: ReadError::Exhausted(Limit { bound: Bound::Fuel, used: 12, cap: 10 }),
+            error: ReadError::Exhausted(Limit { kind: LimitKind::Fuel, used: 12, cap: 10 }),
             mount: Some(MountName::new("m").unwrap()),
             uri: Some("belljar://m/x".to_owned()),
         };
@@ -171,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn internal_details_stay_inside() {
+    fn internal_details_are_not_sent() {
         let fault = Fault { error: ReadError::Internal("/home/x/secret".to_owned()), mount: None, uri: None };
         assert!(!serde_json::to_string(&to_error(fault)).unwrap().contains("secret"));
     }

@@ -1,4 +1,4 @@
-//! Which server answers, and which revisions it speaks.
+//! The server's name, version and protocol revisions.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -6,8 +6,10 @@ use std::sync::LazyLock;
 use rmcp::model::{Implementation, MetaObject, ProtocolVersion};
 use serde_json::{Value, json};
 
-/// The revisions that belljar speaks, oldest first. Not 2025-03-26: its servers have to take batches, and batches multiply
-/// what one message may cost.
+use super::context::Era;
+
+/// The revisions that belljar supports, oldest first. 2025-03-26 is missing: its servers must accept batches, and a
+/// batch multiplies the cost of one message.
 const REVISIONS: [ProtocolVersion; 4] = [
     ProtocolVersion::V_2024_11_05,
     ProtocolVersion::V_2025_06_18,
@@ -15,24 +17,25 @@ const REVISIONS: [ProtocolVersion; 4] = [
     ProtocolVersion::V_2026_07_28,
 ];
 
-/// Where a result of 2026-07-28 says which server gave it.
-const KEY: &str = "io.modelcontextprotocol/serverInfo";
+/// The `_meta` key that names the server in a result of 2026-07-28.
+const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
 /// The name and version of this server.
-pub(super) fn own() -> Implementation {
+pub(super) fn implementation() -> Implementation {
     Implementation::new("belljar", env!("CARGO_PKG_VERSION"))
 }
 
-/// The revisions that belljar speaks.
+/// The revisions that belljar supports, oldest first.
 pub fn revisions() -> Cow<'static, [ProtocolVersion]> {
     Cow::Borrowed(&REVISIONS)
 }
 
-/// Says in the `_meta` of a result which server gave it, as 2026-07-28 has it. Older peers are told in the greeting.
-pub(super) fn sign(meta: &mut Option<MetaObject>, is_modern: bool) {
+/// Adds the server's name and version to the `_meta` of a result, as 2026-07-28 requires. Older clients have both from
+/// the answer to `initialize`.
+pub(super) fn add_server_info(meta: &mut Option<MetaObject>, era: Era) {
     static OWN: LazyLock<Value> = LazyLock::new(|| json!({ "name": "belljar", "version": env!("CARGO_PKG_VERSION") }));
-    if is_modern {
-        meta.get_or_insert_default().insert(KEY.to_owned(), OWN.clone());
+    if era.is_stateless() {
+        meta.get_or_insert_default().insert(SERVER_INFO_KEY.to_owned(), OWN.clone());
     }
 }
 
@@ -41,11 +44,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_says_what_the_greeting_says() {
+    fn a_result_names_the_same_server_as_the_answer_to_initialize() {
         let mut meta = None;
-        sign(&mut meta, false);
+        add_server_info(&mut meta, Era::Session);
         assert_eq!(meta, None);
-        sign(&mut meta, true);
-        assert_eq!(json!(meta), json!({ KEY: own() }));
+        add_server_info(&mut meta, Era::Stateless);
+        assert_eq!(json!(meta), json!({ SERVER_INFO_KEY: implementation() }));
     }
 }

@@ -1,41 +1,39 @@
-//! What waits to be taken by the client of one connection: while it is too much, no further work is begun for it.
+//! The answers of one connection that wait to be written. While they are too many bytes, none of its requests begins.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::admission::budget::{Budget, Held};
-use crate::model::Guard;
+use crate::limits::memory_budget::{MemoryBudget, Reservation};
+use crate::model::bounds::MAX_QUEUED_RESPONSES;
 
-/// Bytes of answers that may wait before nothing more is begun: a client that asks and does not listen.
-const MOST: usize = 64 << 20;
-
-/// Bytes that wait, counted by the transport.
+/// Counts the bytes of answers that wait for the client. The transport calls [`Outbox::put`] and [`Outbox::take`].
 #[derive(Default)]
 pub struct Outbox {
     waiting: Mutex<Waiting>,
-    taken: Notify,
+    /// Notified when bytes were removed.
+    removed: Notify,
 }
 
 #[derive(Default)]
 struct Waiting {
     bytes: usize,
-    /// What they are part of.
-    held: Option<Held>,
+    /// The same bytes in the budget.
+    held: Option<Reservation>,
 }
 
 impl Outbox {
-    /// One whose bytes are part of `budget`.
-    pub fn of(budget: &Arc<Budget>) -> Self {
-        let waiting = Waiting { bytes: 0, held: Some(budget.hold(0)) };
-        Self { waiting: Mutex::new(waiting), taken: Notify::new() }
+    /// An outbox whose bytes count in `budget`.
+    pub fn new(budget: &Arc<MemoryBudget>) -> Self {
+        let waiting = Waiting { bytes: 0, held: Some(budget.reserve(0)) };
+        Self { waiting: Mutex::new(waiting), removed: Notify::new() }
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Waiting) -> T) -> T {
         work(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// An answer waits.
+    /// Adds an answer of `bytes` bytes.
     pub fn put(&self, bytes: usize) {
         self.with(|all| {
             all.bytes += bytes;
@@ -43,39 +41,40 @@ impl Outbox {
         });
     }
 
-    /// An answer was taken, or will not be.
+    /// Removes an answer of `bytes` bytes: it was written, or the connection ended.
     pub fn take(&self, bytes: usize) {
         self.with(|all| {
             all.bytes = all.bytes.saturating_sub(bytes);
-            all.held.iter_mut().for_each(|held| held.give(bytes as u64));
+            all.held.iter_mut().for_each(|held| held.release(bytes as u64));
         });
-        self.taken.notify_waiters();
+        self.removed.notify_waiters();
     }
 
-    /// Waits until there is room.
-    pub async fn room(&self) {
+    /// Waits until at most [`MAX_QUEUED_RESPONSES`] bytes wait.
+    pub async fn wait_for_room(&self) {
         loop {
-            let taken = self.taken.notified();
-            if self.with(|all| all.bytes <= MOST) || !Guard::Untaken.is_on() {
+            let removed = self.removed.notified();
+            if self.with(|all| all.bytes <= MAX_QUEUED_RESPONSES.get()) {
                 return;
             }
-            taken.await;
+            removed.await;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     #[tokio::test]
-    async fn nothing_is_begun_while_too_much_waits() {
+    async fn a_full_outbox_has_no_room_until_an_answer_is_written() {
         let outbox = Outbox::default();
-        let bit = std::time::Duration::from_millis(20);
-        outbox.put(MOST);
-        outbox.room().await;
+        outbox.put(MAX_QUEUED_RESPONSES.get());
+        outbox.wait_for_room().await;
         outbox.put(1);
-        assert!(tokio::time::timeout(bit, outbox.room()).await.is_err());
-        tokio::join!(outbox.room(), async { outbox.take(1) });
+        assert!(outbox.wait_for_room().now_or_never().is_none());
+        tokio::join!(outbox.wait_for_room(), async { outbox.take(1) });
     }
 }

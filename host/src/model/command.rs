@@ -1,46 +1,48 @@
-//! How a reader types a belljar command: the program, its words quoted for a shell, and the flags that lead to the
-//! configuration in use. Every cure that names a command is made here, so that it works when it is pasted.
+//! Command lines that belljar prints for people to paste: the program, its arguments quoted for a shell, and the flags
+//! that select the configuration in use. Every message that names a command takes the text from here.
 
 use std::sync::OnceLock;
 
-/// How the program is called, and the flags that lead to the configuration.
+/// How the user of this process starts belljar.
 #[derive(Clone, Debug, Default)]
-pub struct Spelling {
-    /// `belljar`, or the program's whole path where that name does not lead to it.
+pub struct Invocation {
+    /// `belljar` if `PATH` finds this program under that name, otherwise its absolute path.
     pub program: String,
-    /// `--config FILE --plugins DIR`, or `--place NAME`; empty where the working directory says it.
-    pub place: Vec<String>,
+    /// `--config FILE --plugins DIR`, or `--place NAME`. Empty if the working directory already selects the
+    /// configuration.
+    pub flags: Vec<String>,
 }
 
-/// Set once, before anything is served: the same for everyone whom this process answers.
-static SPELLING: OnceLock<Spelling> = OnceLock::new();
+/// Set once, before the first request is served.
+static INVOCATION: OnceLock<Invocation> = OnceLock::new();
 
-/// Says how commands are typed. The first call counts.
-pub fn spell(spelling: Spelling) {
-    let _ = SPELLING.set(spelling);
+/// Sets how command lines are printed. Only the first call has an effect.
+pub fn set_invocation(invocation: Invocation) {
+    let _ = INVOCATION.set(invocation);
 }
 
-/// The command line that runs belljar with `words`, on the configuration in use.
+/// The command line that runs belljar with `words` on the configuration in use.
 pub fn line<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
-    let spelling = SPELLING.get();
-    let program = spelling.map_or("belljar", |spelling| spelling.program.as_str());
-    let place = spelling.map(|spelling| spelling.place.as_slice()).unwrap_or_default();
-    let mut line = quoted(program);
+    let invocation = INVOCATION.get();
+    let program = invocation.map_or("belljar", |invocation| invocation.program.as_str());
+    let flags = invocation.map(|invocation| invocation.flags.as_slice()).unwrap_or_default();
+    let mut line = shell_quoted(program);
     for word in words {
         line.push(' ');
-        line.push_str(&quoted(word.as_ref()));
+        line.push_str(&shell_quoted(word.as_ref()));
     }
-    for word in place {
+    for word in flags {
         line.push(' ');
-        line.push_str(&quoted(word));
+        line.push_str(&shell_quoted(word));
     }
     line
 }
 
-/// As a POSIX shell takes it for one word. What steers a terminal is dropped: no shell types it.
-pub fn quoted(word: &str) -> String {
+/// `word` as one word of a POSIX shell. Control characters and other invisible ones are dropped: they could steer a
+/// terminal.
+pub fn shell_quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:=,".contains(c);
-    // A shell expands "~" at the beginning only; elsewhere it is a letter.
+    // A shell expands "~" only at the beginning of a word.
     let home = word.strip_prefix("~/").filter(|rest| !rest.is_empty());
     let (tilde, rest) = home.map_or(("", word), |rest| ("~/", rest));
     let later = |c: char| is_plain(c) || c == '~';
@@ -48,7 +50,7 @@ pub fn quoted(word: &str) -> String {
     if first.is_some_and(is_plain) && rest.chars().all(later) {
         return word.to_owned();
     }
-    let shown: String = rest.chars().filter(|c| super::text::is_shown(*c) || *c == '\n').collect();
+    let shown: String = rest.chars().filter(|c| super::text::is_visible(*c) || *c == '\n').collect();
     format!("{tilde}'{}'", shown.replace('\'', "'\\''"))
 }
 
@@ -63,23 +65,24 @@ mod tests {
         for plain in
             ["a/b-c.d", "--http", "https://api.example:8443", "/mail=~/mail", "time=5s", "~/a b".get(..3).unwrap()]
         {
-            assert_eq!(quoted(plain), plain);
+            assert_eq!(shell_quoted(plain), plain);
         }
-        assert_eq!(quoted("it's here"), "'it'\\''s here'");
-        assert_eq!(quoted("~/my notes"), "~/'my notes'");
-        assert_eq!(quoted(""), "''");
+        assert_eq!(shell_quoted("it's here"), "'it'\\''s here'");
+        assert_eq!(shell_quoted("~/my notes"), "~/'my notes'");
+        assert_eq!(shell_quoted(""), "''");
         assert_eq!(line(["trust", "notes"]), "belljar trust notes");
     }
 
-    /// What a shell makes of each is the word itself.
+    /// A shell turns each quoted word back into the original.
     #[test]
-    fn a_shell_takes_each_for_one_word() {
+    fn a_shell_reads_each_quoted_word_as_one_word() {
         for word in [
             "a b", "$HOME", "`id`", "a'b\"c", "*", "#x", "!", "a;b", "a|b>c", "x\\y", "é ü", "[a]", "{a,b}", "~", "-n",
             "a~",
         ] {
-            let output = Command::new("sh").args(["-c", &format!("printf %s {}", quoted(word))]).output().unwrap();
-            assert_eq!(String::from_utf8(output.stdout).unwrap(), word, "{}", quoted(word));
+            let output =
+                Command::new("sh").args(["-c", &format!("printf %s {}", shell_quoted(word))]).output().unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), word, "{}", shell_quoted(word));
         }
     }
 }

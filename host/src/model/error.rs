@@ -1,25 +1,29 @@
-//! Why a call gave nothing. One type from the sandbox to the wire; `mcp::fault` alone turns it into JSON-RPC.
+//! Errors of calls. One type from the sandbox to the gateway; `mcp::fault` alone converts it to JSON-RPC.
 
 use std::fmt;
 use std::time::Duration;
 
-use super::{Decision, MountName, Verdict, command, limits, reference, text};
+use serde::{Deserialize, Serialize};
 
-/// Whose doing a failure is.
+use super::decision_log::{Decision, DecisionKind};
+use super::name::MountName;
+use super::{command, limits, reference, text};
+
+/// The party that caused a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// Who asked.
+    /// The caller of the request.
     Caller,
     /// The component.
     Provider,
-    /// Who configured.
+    /// The operator who configured the mount.
     Operator,
-    /// belljar or the machine.
+    /// belljar or the machine it runs on.
     Host,
 }
 
 impl Blame {
-    /// One lower-case word, for records.
+    /// One lower-case word for audit records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Caller => "caller",
@@ -30,10 +34,10 @@ impl Blame {
     }
 }
 
-/// The bounds that can stop a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Bound {
-    /// Instructions, about.
+/// The limits that can stop a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum LimitKind {
+    /// Fuel: about one unit an instruction.
     Fuel,
     /// Wall time, in milliseconds.
     Time,
@@ -41,11 +45,11 @@ pub enum Bound {
     ListTime,
     /// Bytes over all linear memories and tables.
     Memory,
-    /// Bytes of the answer.
+    /// Bytes of the result.
     Result,
     /// Open handles: files, streams, timers.
     Handles,
-    /// The same, where the process may not have as many files open as the limit says.
+    /// Open handles, if the process may open fewer files than the handle limit says.
     OpenFiles,
     /// Bytes of one request for random numbers.
     Random,
@@ -53,16 +57,16 @@ pub enum Bound {
     Stack,
     /// Core instances, memories or tables of one component.
     Instances,
-    /// Requests by HTTP.
+    /// HTTP requests.
     Requests,
-    /// Bytes sent in bodies of requests.
+    /// Bytes sent in request bodies.
     Upload,
-    /// Bytes received in bodies of answers.
+    /// Bytes received in response bodies.
     Download,
 }
 
-impl Bound {
-    /// The name under which the operator finds it in `[limits]`.
+impl LimitKind {
+    /// The name of the limit in `[limits]`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fuel => "fuel",
@@ -81,7 +85,7 @@ impl Bound {
         }
     }
 
-    /// `amount` with the bound's unit, as people write it (and as `[limits]` reads it).
+    /// `amount` with its unit, in the spelling that `[limits]` accepts.
     pub fn show(self, amount: u64) -> String {
         match self {
             Self::Time | Self::ListTime => {
@@ -94,7 +98,7 @@ impl Bound {
         }
     }
 
-    /// The most that `[limits]` accepts for it, in its unit; none: it cannot be configured.
+    /// The largest value that `[limits]` accepts, in the unit of the limit. `None` if the limit cannot be configured.
     pub fn max(self) -> Option<u64> {
         match self {
             Self::Time | Self::ListTime => u64::try_from(limits::MAX_TIME.as_millis()).ok(),
@@ -110,10 +114,10 @@ impl Bound {
     }
 }
 
-/// What the operator does about too few open files.
-pub const MORE_OPEN_FILES: &str = "raise the limit on open files of the process (\"ulimit -Hn\", or LimitNOFILE= of a service), or set a smaller  calls  at the top of the configuration";
+/// The cure for too few open files.
+pub const OPEN_FILES_CURE: &str = "raise the limit on open files of the process (\"ulimit -Hn\", or LimitNOFILE= of a service), or set a smaller  calls  at the top of the configuration";
 
-/// `amount` bytes as people write it: the largest binary unit that loses nothing, else one decimal.
+/// `amount` bytes in the largest binary unit that divides it, otherwise with one decimal.
 pub fn show_bytes(amount: u64) -> String {
     for (unit, name) in [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
         if amount >= unit {
@@ -129,14 +133,15 @@ pub fn show_bytes(amount: u64) -> String {
     format!("{amount}B")
 }
 
-/// A bound that was reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A limit that a call reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Which.
-    pub bound: Bound,
-    /// What the call used or asked for, in the bound's unit; at least `cap` unless the call was stopped while waiting.
+    /// The limit.
+    pub kind: LimitKind,
+    /// The amount that the call used or requested, in the unit of the limit. At least `cap`, unless the call was
+    /// stopped while it waited.
     pub used: u64,
-    /// What it may use.
+    /// The largest allowed amount.
     pub cap: u64,
 }
 
@@ -145,19 +150,19 @@ impl fmt::Display for Limit {
         write!(
             f,
             "the {} limit was reached: used {} of {}",
-            self.bound.as_str(),
-            self.bound.show(self.used),
-            self.bound.show(self.cap)
+            self.kind.as_str(),
+            self.kind.show(self.used),
+            self.kind.show(self.cap)
         )
     }
 }
 
-/// Why a mount that holds grants is not loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a mount with grants is not loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Quarantine {
-    /// Its component is not the one that the grants were given to.
+    /// The component is not the one that the grants were given to.
     Changed,
-    /// It is not known which component they were given to.
+    /// The lock does not say to which component the grants were given.
     Unknown,
 }
 
@@ -171,7 +176,7 @@ impl fmt::Display for Quarantine {
 }
 
 impl Quarantine {
-    /// What the operator does about it.
+    /// The command that the operator runs next.
     pub fn cure(self, mount: &str) -> String {
         match self {
             Self::Changed => format!("to see what changed and accept it, run: {}", command::line(["trust", mount])),
@@ -180,140 +185,144 @@ impl Quarantine {
     }
 }
 
-/// Why a call gave nothing. Texts that came from a guest are sanitised and cut before they get here.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The error of a failed call. Texts from a guest are sanitised and cut before they get here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReadError {
-    /// No mount, or the mount's provider, knows the resource.
+    /// No mount knows the resource, or the provider of the mount does not.
     NotFound,
-    /// The same, where there is something that may have been meant.
-    Nowhere {
-        /// What there is, or may have been meant.
+    /// No such resource, but there is a similar one or a reason to report.
+    NotFoundWithHint {
+        /// The reason, or the names that do exist.
         why: String,
-        /// The URI that may have been meant.
-        instead: Option<String>,
+        /// A URI that the caller may have meant.
+        suggestion: Option<String>,
     },
-    /// The URI breaks a rule; says which.
+    /// The URI breaks a rule. The text continues "the URI ...".
     BadUri(String),
-    /// The provider says that the reference or an argument is malformed.
+    /// The provider reports a malformed reference or argument, in its own words.
     Invalid(String),
-    /// The provider refused, or missed a grant; the first refusal on the trail says what would allow it.
+    /// The provider refused the request, or lacked a grant. The first refusal in the decision log says which grant
+    /// would allow the request.
     Denied {
-        /// The provider's words.
+        /// The provider's own words.
         message: String,
-        /// What belljar itself refused during the call. With `times` 0 it refused nothing: then it is a grant that the mount
-        /// does not hold, or, as "allowed", one of which another may be meant.
+        /// The first refusal by belljar during the call. `times` 0 means that belljar refused nothing. Then it names a
+        /// grant that the mount lacks; or, with [`DecisionKind::Allowed`], one that it holds, where the provider may
+        /// need another of the same kind.
         denial: Option<Decision>,
     },
-    /// The state that came back with the answer to a question is not one that counts; says why.
-    BadState(&'static str),
-    /// Too many calls at once; says where.
+    /// The request state that the client sent back is not valid. The text continues "the request state ...".
+    BadRequestState(String),
+    /// Too many calls at once. The text says where.
     Busy(String),
     /// A limit was reached.
     Exhausted(Limit),
-    /// The mount or what it stands on is not there now; the same call may succeed later. Words of ours.
+    /// The mount or its backend is not available now; the same call may succeed later. The text is belljar's own.
     Unavailable(String),
-    /// The provider says that what it stands on is not there now, in its own words.
-    Down(String),
-    /// The mount is not loaded until the operator says so.
+    /// The provider reports that its backend is not available now, in its own words.
+    ProviderUnavailable(String),
+    /// The mount is not loaded until the operator acts.
     Quarantined(Quarantine),
-    /// The provider says that it failed, in its own words.
-    Provider(String),
-    /// The component trapped; says how.
+    /// The provider reports a failure, in its own words.
+    ProviderFailed(String),
+    /// The component trapped. The text is the reason.
     Trapped(String),
-    /// The answer breaks a rule; says which.
+    /// The result of the provider breaks a rule. The text says which.
     BadOutput(String),
-    /// It failed so several times in a row, and was not asked again this time.
-    Again {
-        /// How it failed the last time it was asked.
+    /// The circuit breaker is open: the operation failed several times in a row, and this request was not passed on.
+    CircuitOpen {
+        /// The error of the last attempt.
         last: Box<ReadError>,
-        /// How many times in a row.
+        /// Number of consecutive failures.
         times: u32,
-        /// After what time it is asked again.
-        pause: Duration,
+        /// Time until the next attempt.
+        retry_after: Duration,
     },
-    /// The caller withdrew the request, or went away.
+    /// The caller cancelled the request or disconnected.
     Cancelled,
-    /// Our own fault; the text is for the log, never for the wire.
+    /// An error of belljar itself. The text is for the log and never sent to a client.
     Internal(String),
 }
 
 impl ReadError {
-    /// Whose doing it is.
+    /// The party that caused the failure.
     pub fn blame(&self) -> Blame {
         match self {
             Self::NotFound
-            | Self::Nowhere { .. }
+            | Self::NotFoundWithHint { .. }
             | Self::BadUri(_)
             | Self::Invalid(_)
-            | Self::BadState(_)
+            | Self::BadRequestState(_)
             | Self::Busy(_)
             | Self::Cancelled => Blame::Caller,
             Self::Denied { .. } | Self::Quarantined(_) => Blame::Operator,
             Self::Exhausted(_)
             | Self::Unavailable(_)
-            | Self::Down(_)
-            | Self::Provider(_)
+            | Self::ProviderUnavailable(_)
+            | Self::ProviderFailed(_)
             | Self::Trapped(_)
             | Self::BadOutput(_) => Blame::Provider,
             Self::Internal(_) => Blame::Host,
-            Self::Again { last, .. } => last.blame(),
+            Self::CircuitOpen { last, .. } => last.blame(),
         }
     }
 
-    /// One lower-case word a kind: `data.kind` on the wire, `outcome` in records.
+    /// One lower-case word for each kind of error: `data.kind` in responses, `outcome` in records.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::NotFound | Self::Nowhere { .. } => "not-found",
+            Self::NotFound | Self::NotFoundWithHint { .. } => "not-found",
             Self::BadUri(_) => "bad-uri",
             Self::Invalid(_) => "invalid",
             Self::Denied { .. } => "denied",
-            Self::BadState(_) => "bad-state",
+            Self::BadRequestState(_) => "bad-state",
             Self::Busy(_) => "busy",
             Self::Exhausted(_) => "limit",
-            Self::Unavailable(_) | Self::Down(_) | Self::Quarantined(_) => "unavailable",
-            Self::Provider(_) => "failed",
+            Self::Unavailable(_) | Self::ProviderUnavailable(_) | Self::Quarantined(_) => "unavailable",
+            Self::ProviderFailed(_) => "failed",
             Self::Trapped(_) => "trap",
             Self::BadOutput(_) => "bad-output",
             Self::Cancelled => "cancelled",
             Self::Internal(_) => "internal",
-            Self::Again { last, .. } => last.kind(),
+            Self::CircuitOpen { last, .. } => last.kind(),
         }
     }
 
-    /// The limit that was reached, if it was one.
+    /// The limit that was reached, if the error is about one.
     pub fn limit(&self) -> Option<&Limit> {
         match self {
             Self::Exhausted(limit) => Some(limit),
-            Self::Again { last, .. } => last.limit(),
+            Self::CircuitOpen { last, .. } => last.limit(),
             _ => None,
         }
     }
 
-    /// What the operator or the caller can do about it.
+    /// The cure: the step that the operator or the caller takes next.
     pub fn hint(&self, mount: Option<&MountName>) -> Option<String> {
-        if let Self::Again { last, .. } = self {
+        if let Self::CircuitOpen { last, .. } = self {
             return last.hint(mount);
         }
         let mount = mount.map_or("NAME", MountName::as_str);
         match self {
-            Self::Exhausted(Limit { bound: Bound::OpenFiles, .. }) => Some(format!("to allow more, {MORE_OPEN_FILES}")),
+            Self::Exhausted(Limit { kind: LimitKind::OpenFiles, .. }) => {
+                Some(format!("to allow more, {OPEN_FILES_CURE}"))
+            }
             Self::Exhausted(limit) => {
-                let max = limit.bound.max()?;
+                let max = limit.kind.max()?;
                 if limit.used > max || limit.cap >= max {
-                    return Some(format!("no setting allows more than {}", limit.bound.show(max)));
+                    return Some(format!("no setting allows more than {}", limit.kind.show(max)));
                 }
-                let name = limit.bound.as_str();
+                let name = limit.kind.as_str();
                 let value = raised(limit, max);
-                let (place, key) = match limit.bound {
-                    Bound::ListTime => ("at the top of the configuration".to_owned(), name.to_owned()),
+                let (place, key) = match limit.kind {
+                    LimitKind::ListTime => ("at the top of the configuration".to_owned(), name.to_owned()),
                     _ => (format!("under [mounts.{mount}.limits]"), format!("mounts.{mount}.limits.{name}")),
                 };
                 let run = command::line(["set", &format!("{key} = {value}")]);
                 Some(format!("to allow more, set {name} = {value} {place}, or run: {run}"))
             }
-            Self::Nowhere { instead, .. } => instead.as_ref().map(|uri| format!("read \"{uri}\"")),
+            Self::NotFoundWithHint { suggestion, .. } => suggestion.as_ref().map(|uri| format!("read \"{uri}\"")),
             Self::Denied { denial, .. } => denial.as_ref().and_then(|d| d.cure.clone()),
-            Self::BadState(_) => Some("read again, without a request state".to_owned()),
+            Self::BadRequestState(_) => Some("read again, without a request state".to_owned()),
             Self::Busy(_) => Some("try again shortly".to_owned()),
             Self::Quarantined(why) => Some(why.cure(mount)),
             _ => None,
@@ -321,136 +330,149 @@ impl ReadError {
     }
 }
 
-/// A value for the configuration that lets the call go on: twice what was used, at least twice the cap, at most `max`.
+/// A configuration value that lets the call succeed: twice the used amount, at least twice the cap, at most `max`.
 fn raised(limit: &Limit, max: u64) -> String {
     let wanted = limit.used.max(limit.cap).saturating_mul(2).min(max);
-    match limit.bound {
-        Bound::Fuel | Bound::Handles | Bound::OpenFiles | Bound::Instances | Bound::Requests => wanted.to_string(),
-        // A mount has two thirds of a listing's time.
-        Bound::ListTime => format!("\"{}s\"", (wanted / 2 * 3).div_ceil(1000)),
-        Bound::Time => format!("\"{}s\"", wanted.div_ceil(1000)),
-        Bound::Memory | Bound::Result | Bound::Random | Bound::Stack | Bound::Upload | Bound::Download => {
+    match limit.kind {
+        LimitKind::Fuel | LimitKind::Handles | LimitKind::OpenFiles | LimitKind::Instances | LimitKind::Requests => {
+            wanted.to_string()
+        }
+        // One mount may take two thirds of the time of a listing.
+        LimitKind::ListTime => format!("\"{}s\"", (wanted / 2 * 3).div_ceil(1000)),
+        LimitKind::Time => format!("\"{}s\"", wanted.div_ceil(1000)),
+        LimitKind::Memory
+        | LimitKind::Result
+        | LimitKind::Random
+        | LimitKind::Stack
+        | LimitKind::Upload
+        | LimitKind::Download => {
             format!("\"{}MiB\"", wanted.div_ceil(1 << 20))
         }
     }
 }
 
 impl ReadError {
-    /// What belljar knows of it, in belljar's words alone.
+    /// The error in belljar's own words, without any text from the provider.
     pub fn summary(&self) -> String {
         match self {
             Self::NotFound => "resource not found".to_owned(),
-            Self::Nowhere { why, .. } => format!("resource not found: {why}"),
+            Self::NotFoundWithHint { why, .. } => format!("resource not found: {why}"),
             Self::BadUri(why) => format!("the URI {why}"),
             Self::Invalid(_) => "the provider refused the request as invalid".to_owned(),
             Self::Denied { denial, .. } => match denial {
                 None => "denied".to_owned(),
-                Some(advice) if advice.verdict == Verdict::Allowed => "denied".to_owned(),
-                Some(missing) if missing.times == 0 && missing.what.is_empty() => {
+                Some(advice) if advice.verdict == DecisionKind::Allowed => "denied".to_owned(),
+                Some(missing) if missing.times == 0 && missing.target.is_empty() => {
                     format!("denied; the mount holds no \"{}\" grant", missing.grant)
                 }
                 Some(missing) if missing.times == 0 => {
                     format!(
                         "denied; the mount was not granted {} {}",
                         missing.grant,
-                        text::quoted(&missing.what, WORDS)
+                        text::quoted(&missing.target, MAX_PROVIDER_TEXT)
                     )
                 }
                 Some(denial) => {
-                    format!("denied; belljar refused {}: {}", denial.grant, text::quoted(&denial.what, WORDS))
+                    format!(
+                        "denied; belljar refused {}: {}",
+                        denial.grant,
+                        text::quoted(&denial.target, MAX_PROVIDER_TEXT)
+                    )
                 }
             },
-            Self::BadState(why) => format!("the request state {why}"),
+            Self::BadRequestState(why) => format!("the request state {why}"),
             Self::Busy(what) => format!("busy: {what}"),
             Self::Exhausted(limit) => limit.to_string(),
             Self::Unavailable(why) => format!("unavailable: {why}"),
-            Self::Down(_) => "unavailable".to_owned(),
+            Self::ProviderUnavailable(_) => "unavailable".to_owned(),
             Self::Quarantined(why) => format!("unavailable: the mount is {why}"),
-            Self::Provider(_) => "the provider failed".to_owned(),
+            Self::ProviderFailed(_) => "the provider failed".to_owned(),
             Self::Trapped(how) => format!("the provider trapped: {how}"),
             Self::BadOutput(why) => format!("the provider's answer was refused: {why}"),
-            Self::Again { last, times, pause } => {
+            Self::CircuitOpen { last, times, retry_after: pause } => {
                 let pause = humantime::format_duration(*pause);
-                format!("{}; so it was {times} times in a row, and it is not asked again for {pause}", last.summary())
+                format!("{}; failed {times} times in a row; next attempt in {pause}", last.summary())
             }
             Self::Cancelled => "the caller withdrew the request".to_owned(),
             Self::Internal(_) => "internal error; the operator's log has the details".to_owned(),
         }
     }
 
-    /// What the provider says of it, in its own words: never to be shown but behind its label, in quotation marks and last;
-    /// see [`told`].
-    pub fn said(&self) -> Option<&str> {
+    /// The provider's own words. They must be shown last, behind a label and in quotation marks; see
+    /// [`with_provider_text`].
+    pub fn provider_text(&self) -> Option<&str> {
         match self {
-            Self::Invalid(words) | Self::Down(words) | Self::Provider(words) | Self::Denied { message: words, .. } => {
-                Some(words).filter(|words| !words.is_empty()).map(String::as_str)
-            }
-            Self::Again { last, .. } => last.said(),
+            Self::Invalid(words)
+            | Self::ProviderUnavailable(words)
+            | Self::ProviderFailed(words)
+            | Self::Denied { message: words, .. } => Some(words).filter(|words| !words.is_empty()).map(String::as_str),
+            Self::CircuitOpen { last, .. } => last.provider_text(),
             _ => None,
         }
     }
 
-    /// All of it on one line: what belljar knows, what to do about it, and last what the provider says.
+    /// The whole error on one line: belljar's summary, the cure, and last the provider's words.
     pub fn with_cure(&self, mount: Option<&MountName>) -> String {
         let cure = self.hint(mount).map(|cure| format!("; {cure}")).unwrap_or_default();
-        told(format!("{}{cure}", self.summary()), self.said())
+        with_provider_text(format!("{}{cure}", self.summary()), self.provider_text())
     }
 }
 
-/// What stands before a provider's words, wherever they are shown.
-pub const SAYS: &str = "the provider says: ";
+/// The label in front of a provider's words, wherever they are shown.
+pub const PROVIDER_SAYS: &str = "the provider says: ";
 
-/// Characters of a provider's own words that are passed on.
-pub const WORDS: usize = 1024;
+/// Characters of a provider's own words that are shown.
+pub const MAX_PROVIDER_TEXT: usize = 1024;
 
-/// A sentence of ours, and behind it what a provider says: labelled, and in quotation marks that it cannot leave.
-pub fn told(ours: String, said: Option<&str>) -> String {
+/// `ours`, followed by the provider's words with a label and in quotation marks. Escaping keeps the words inside the
+/// marks.
+pub fn with_provider_text(ours: String, said: Option<&str>) -> String {
     match said {
-        Some(words) => format!("{ours}; {SAYS}{}", text::quoted(words, WORDS)),
+        Some(words) => format!("{ours}; {PROVIDER_SAYS}{}", text::quoted(words, MAX_PROVIDER_TEXT)),
         None => ours,
     }
 }
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&told(self.summary(), self.said()))
+        f.write_str(&with_provider_text(self.summary(), self.provider_text()))
     }
 }
 
 impl std::error::Error for ReadError {}
 
-/// A failed request: the error and, when one was found, the mount that it happened in.
+/// A failed request: the error, with its mount and URI if they are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Why.
+    /// The error.
     pub error: ReadError,
-    /// Where.
+    /// The mount in which the request failed.
     pub mount: Option<MountName>,
-    /// The URI that was asked for, when there was one.
+    /// The requested URI, if there is one.
     pub uri: Option<String>,
 }
 
 impl Fault {
-    /// What belljar knows of it, in belljar's words alone.
+    /// The error in belljar's own words, without any text from the provider.
     pub fn summary(&self) -> String {
         let Some(uri) = &self.uri else { return self.error.summary() };
         let uri = text::quoted(uri, reference::MAX_URI);
         match &self.error {
             ReadError::NotFound => format!("resource not found: {uri}"),
-            ReadError::Nowhere { why, .. } => format!("resource not found: {uri}; {why}"),
+            ReadError::NotFoundWithHint { why, .. } => format!("resource not found: {uri}; {why}"),
             ReadError::BadUri(why) => format!("the URI {uri} {why}"),
             error => format!("cannot read {uri}: {}", error.summary()),
         }
     }
 
-    /// All of it, a line each: what belljar knows, what to do about it, and last what the provider says.
-    pub fn in_lines(&self) -> String {
+    /// The whole error, one line each: belljar's summary, the cure, and last the provider's words.
+    pub fn multi_line(&self) -> String {
         let mut lines = self.summary();
         if let Some(hint) = self.error.hint(self.mount.as_ref()) {
             lines.push_str(&format!("\n  {hint}"));
         }
-        if let Some(words) = self.error.said() {
-            lines.push_str(&format!("\n  {SAYS}{}", text::quoted(words, WORDS)));
+        if let Some(words) = self.error.provider_text() {
+            lines.push_str(&format!("\n  {PROVIDER_SAYS}{}", text::quoted(words, MAX_PROVIDER_TEXT)));
         }
         lines
     }
@@ -458,7 +480,7 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&told(self.summary(), self.error.said()))
+        f.write_str(&with_provider_text(self.summary(), self.error.provider_text()))
     }
 }
 

@@ -1,11 +1,15 @@
-//! Switches for the guards, so that tests can show what each of them is good for: with its guard off, a row of
-//! `tests/hostile` must go red. They exist in a build with the feature `unguarded` only, which nothing but
-//! `cargo xtask test --prove-guards` makes; in every other build [`Guard::is_on`] is the constant `true`.
+//! Switches for the guards. Tests use them to prove that each guard is needed: with its guard off, a row of the hostile
+//! table (`tests/integration/<area>/hostile_*.rs`) must fail. The switches exist only in a build with the feature
+//! `unguarded`, which only `cargo xtask test --prove-guards` makes. In every other build [`Guard::is_on`] is the
+//! constant `true`.
+//!
+//! A guard for a limit is lifted in [`super::bounds`], so code that obeys the limit does not ask for the guard. A guard
+//! for a check is asked for in one place: the function that decides.
 
-/// Declares the guards, each with the name that switches it off.
+/// Declares the guards, each with the name that the switch uses.
 macro_rules! guards {
     ($($(#[doc = $doc:literal])+ $guard:ident = $name:literal,)+) => {
-        /// Something that stops a hostile provider, client or upstream.
+        /// A defence against a hostile provider, client or upstream.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Guard {
             $($(#[doc = $doc])+ $guard,)+
@@ -15,7 +19,7 @@ macro_rules! guards {
             /// Every guard.
             pub const ALL: &[Self] = &[$(Self::$guard),+];
 
-            /// What it is called where it is switched off.
+            /// The name in `BELLJAR_UNGUARDED` that switches the guard off.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$guard => $name,)+ }
             }
@@ -28,139 +32,139 @@ guards! {
     Fuel = "fuel",
     /// The deadline of a call: the epoch's for a guest that computes, the timer's for one that waits.
     Time = "time",
-    /// The sum over linear memories and tables.
+    /// The sum of all linear memories and tables of a call.
     Memory = "memory",
-    /// What the host keeps for a call: charged to the call's memory, texts cut off, requests counted.
+    /// Host memory of a call: it is charged to the call's memory, texts are cut, requests are counted.
     HostMemory = "host-memory",
-    /// Bytes of an answer, before and after it is copied out of the guest.
+    /// Bytes of a result, before and after it is copied out of the guest.
     Result = "result",
     /// Handles of a call.
     Handles = "handles",
     /// Bytes of one request for random numbers.
     Random = "random",
-    /// Bytes kept of what a call prints.
+    /// Bytes of printed output kept for a call.
     Output = "output",
     /// Calls of a mount that run at once.
     Concurrency = "concurrency",
     /// Calls of a mount that wait.
     Queue = "queue",
-    /// Turns for mounts and callers that have none.
+    /// Turns reserved for mounts and callers that hold none.
     Turns = "turns",
     /// How often a caller may call tools and ask for completions.
     Callers = "callers",
-    /// That what one client watches does not stop what others watch.
+    /// A watched resource that crashes must not stop the poll of other clients' resources.
     Suspects = "suspects",
     /// A mount's share of the processors.
     Cpu = "cpu",
     /// The memory of all calls and answers together.
     Budget = "budget",
-    /// The pause after failures in a row.
+    /// The circuit breaker: the pause after consecutive failures.
     Breaker = "breaker",
-    /// The lane on which calls go on that compute for long.
-    Lane = "lane",
-    /// The end of a call whose caller went away.
+    /// A call that computes for long moves to a thread of its own.
+    LongCalls = "long-calls",
+    /// The cancellation of a call when its caller disconnects.
     Cancel = "cancel",
-    /// What a reference may look like.
+    /// The syntax of references.
     Reference = "reference",
-    /// That a mount lists and answers below its own base only.
+    /// A mount lists and serves only names below its own base.
     Namespace = "namespace",
     /// MIME types, sizes, icons and other fields of entries.
     Fields = "fields",
-    /// Entries of the same name.
+    /// Removal of listing entries with the same name.
     Duplicates = "duplicates",
-    /// How many entries and templates of a mount are served.
+    /// Number of entries and templates of a mount.
     Entries = "entries",
-    /// How many searches run at once.
+    /// Number of searches that run at once.
     Searches = "searches",
-    /// How many watchers there are, how much each watches, and how often it is told of the list.
+    /// Number of watchers, of URIs for each, and the rate of list notifications.
     Watchers = "watchers",
-    /// What a revision may look like.
+    /// The syntax and length of revisions.
     Revision = "revision",
-    /// Cursors that providers give.
+    /// Checks on cursors from providers.
     Cursor = "cursor",
-    /// That what clients give back is what they were given: cursors, and states of questions.
+    /// The authentication of tokens that clients send back: cursors and request states.
     Seal = "seal",
-    /// Mount names.
+    /// The syntax of mount names.
     Name = "name",
-    /// That a name and a base belong to one mount.
+    /// A name and a base belong to one mount only.
     Taken = "taken",
-    /// That a component is a regular file.
+    /// A component must be a regular file.
     Regular = "regular",
-    /// Bytes of a component.
+    /// Bytes of a component file.
     Component = "component",
-    /// What a compilation may use.
+    /// The resources that a compilation may use.
     Compiler = "compiler",
-    /// That compiled code in the cache is what was stored.
+    /// The authentication of compiled code in the cache.
     Cache = "cache",
-    /// That a path leads nowhere but below the granted directory.
+    /// A path must stay below the granted directory.
     Beneath = "beneath",
-    /// That filesystem grants are for reading.
+    /// Filesystem grants are read-only.
     ReadOnly = "read-only",
-    /// Which directories can be granted.
+    /// The directories that may be granted.
     Place = "place",
     /// Bytes of a message from a client.
     Message = "message",
-    /// Requests of a connection that are pending.
+    /// Number of pending requests of a connection.
     Pending = "pending",
-    /// Connections over HTTP.
+    /// Number of HTTP connections.
     Connections = "connections",
-    /// Sessions over HTTP.
+    /// Number of HTTP sessions.
     Sessions = "sessions",
-    /// How long a client may take for its headers and its body.
+    /// Time in which a client must send its headers and its body.
     Slow = "slow",
-    /// How long a client may take for its answer, and how many answers may wait to be taken.
-    Untaken = "untaken",
-    /// Which Host and Origin a request may name.
+    /// Time in which a client must take its response, and bytes of responses that may wait.
+    UnreadResponses = "unread-responses",
+    /// The `Host` and `Origin` headers that a request may have.
     Origin = "origin",
-    /// Which addresses can be listened on.
+    /// The addresses on which belljar may listen.
     Loopback = "loopback",
-    /// Contents are for what was asked, or below it.
+    /// Contents are for the requested reference, or below it.
     ContentsName = "contents-name",
-    /// How many contents an answer has: at least one, at most so many.
+    /// Number of parts in the result of a read, at least one.
     ContentsCount = "contents-count",
-    /// MIME types of RFC 6838 syntax, and nothing else.
+    /// The syntax of MIME types (RFC 6838).
     Mime = "mime",
-    /// How long an answer may be kept.
+    /// How long a result may be cached.
     Fresh = "fresh",
-    /// A stranger's words are cut and cleaned before they are shown.
-    Words = "words",
-    /// A thread of its own for each call that may hang in the kernel.
-    Apart = "apart",
-    /// Neither FIFOs nor devices are opened.
+    /// Text from outside is cut and sanitised before it is shown.
+    Sanitising = "sanitising",
+    /// A dedicated thread for each call that may hang in the kernel.
+    DedicatedThread = "dedicated-thread",
+    /// FIFOs and devices are not opened.
     Special = "special",
-    /// That an answer counts once, for the very read that it was asked for.
+    /// A consent counts once, and only for the read for which it was requested.
     Consent = "consent",
-    /// That what was allowed ends with the configuration that allowed it.
+    /// A consent ends with the configuration under which it was given.
     Revoke = "revoke",
-    /// How often a person is asked.
+    /// How often a person is asked for consent.
     Asking = "asking",
-    /// That grants are used by the bytes that they were given to.
+    /// Grants apply only to the component bytes that they were given to.
     Pin = "pin",
-    /// Requests go to granted origins, by granted methods and paths.
+    /// HTTP requests go only to granted origins, with granted methods and paths.
     Egress = "egress",
-    /// Addresses that are not of the public internet.
+    /// HTTP requests do not go to addresses outside the public internet.
     Address = "address",
-    /// belljar's own ports.
+    /// HTTP requests do not go to belljar's own ports.
     OwnPort = "own-port",
-    /// Requests and bytes of a call.
+    /// Number of HTTP requests of a call, and their bytes.
     Traffic = "traffic",
-    /// Headers that carry credentials.
+    /// A guest may not set headers that carry credentials.
     Credential = "credential",
-    /// Secrets are masked in what comes back and in what goes out.
+    /// Secrets are masked in text from upstreams and from guests.
     Redact = "redact",
-    /// Headers and parameters that have an upstream read another request than the one that was judged.
+    /// Headers and parameters that make an upstream act on another request than the one that was checked.
     Override = "override",
-    /// Answers to a request with a secret on it are whole, and in no coding that hides it.
+    /// The response to a request with a secret must be complete, and in no encoding that would hide the secret.
     Whole = "whole",
-    /// How often what changed on disk is looked at.
+    /// How often the plugin directory is scanned.
     Pace = "pace",
-    /// The pause after failures of an upstream.
+    /// The circuit breaker of an upstream.
     Upstream = "upstream",
 }
 
 #[cfg(not(feature = "unguarded"))]
 impl Guard {
-    /// Whether it is in force: always.
+    /// True: this build has no switches.
     #[inline]
     pub const fn is_on(self) -> bool {
         let _ = self;
@@ -174,30 +178,47 @@ mod switches {
 
     use super::Guard;
 
+    /// No guard has this name.
+    #[derive(Debug, thiserror::Error)]
+    #[error("there is no guard \"{0}\"")]
+    pub struct UnknownGuard(String);
+
     static OFF: OnceLock<Vec<Guard>> = OnceLock::new();
 
     impl Guard {
-        /// Whether it is in force.
+        /// True unless the guard is switched off.
         pub fn is_on(self) -> bool {
-            !OFF.get().is_some_and(|off| off.contains(&self))
-        }
-
-        /// Switches guards off for the rest of the process, by their names, separated by commas. Once; later calls change
-        /// nothing.
-        ///
-        /// # Errors
-        /// Names the first that is no guard.
-        pub fn switch_off(names: &str) -> Result<(), String> {
-            let named = |name: &str| {
-                let found = Guard::ALL.iter().find(|guard| guard.name() == name);
-                found.copied().ok_or_else(|| format!("there is no guard \"{name}\""))
-            };
-            let off = names.split(',').filter(|name| !name.is_empty()).map(named).collect::<Result<Vec<_>, _>>()?;
-            let _ = OFF.set(off);
-            Ok(())
+            !off().contains(&self)
         }
     }
+
+    fn off() -> &'static [Guard] {
+        OFF.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// The names of the guards that are off, in the form that [`switch_off`] takes.
+    pub fn names_off() -> String {
+        off().iter().map(|guard| guard.name()).collect::<Vec<_>>().join(",")
+    }
+
+    /// Switches guards off for the rest of the process. `names` are separated by commas. Only the first call has an
+    /// effect.
+    ///
+    /// # Errors
+    /// The first name that belongs to no guard.
+    pub fn switch_off(names: &str) -> Result<(), UnknownGuard> {
+        let named = |name: &str| {
+            let found = Guard::ALL.iter().find(|guard| guard.name() == name);
+            found.copied().ok_or_else(|| UnknownGuard(name.to_owned()))
+        };
+        let off = names.split(',').filter(|name| !name.is_empty()).map(named).collect::<Result<Vec<_>, _>>()?;
+        let _ = OFF.set(off);
+        Ok(())
+    }
 }
+
+#[cfg(feature = "unguarded")]
+pub use switches::{UnknownGuard, names_off, switch_off};
 
 #[cfg(test)]
 mod tests {

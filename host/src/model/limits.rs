@@ -1,49 +1,52 @@
-//! The bounds of one call and of one mount, with the defaults and why each is what it is.
+//! The limits of calls and of mounts, with their defaults and the reason for each.
 
 use std::time::Duration;
 
-/// Bounds on each call of a mount, and on how many there are at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use serde::{Deserialize, Serialize};
+
+/// Limits of each call of a mount, and of the mount as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Wall time of one call, waiting included. 5 s: a person waits, a client's own timeout is longer.
+    /// Wall time of one call, including the wait for a turn. 5 s: a person waits that long, and the timeouts of clients
+    /// are longer.
     pub time: Duration,
-    /// Fuel of one call: about one unit an instruction, one a byte of bulk copies. 5,000,000,000 is a few seconds of
-    /// one core at most, and 10,000 times what an interpreter needs for a small read.
+    /// Fuel of one call: about one unit an instruction, and one a byte of bulk copies. 5,000,000,000 is at most a few
+    /// seconds of one core. An interpreter needs 1/10,000 of it for a small read.
     pub fuel: u64,
     /// Bytes over all linear memories and tables of one call. 64 MiB fits a Python or JavaScript provider.
     pub memory: u64,
-    /// Bytes of one answer. 8 MiB is more than any context window takes.
+    /// Bytes of one result. 8 MiB is more than any context window holds.
     pub result: u64,
     /// Open handles in one call: files, directories, streams, timers, requests.
     pub handles: usize,
     /// Bytes of one request for random numbers.
     pub random: u64,
-    /// Bytes kept of what one call prints; the rest is counted and dropped.
+    /// Bytes of printed output kept for one call. The rest is counted and dropped.
     pub output: usize,
-    /// Processor time of all calls of the mount together, over ten seconds, in percent of one processor.
+    /// Processor time of all calls of the mount together, in percent of one processor, over ten seconds.
     pub cpu: u64,
     /// Calls of the mount that run at once.
     pub concurrency: usize,
-    /// How long a call waits for its turn before it is refused as busy.
+    /// How long a call waits for a turn before it is refused as busy.
     pub queue: Duration,
-    /// Entries of the mount's listing that are served; a longer listing is cut, and says so.
+    /// Entries of the mount's listing that are served. A longer listing is cut, with a notice.
     pub resources: u64,
     /// Bytes of the component file.
     pub component: u64,
-    /// What its calls may ask of the network.
+    /// Limits on network use.
     pub traffic: Traffic,
 }
 
-/// Bounds on what calls ask of the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Limits on network use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// Requests of one call.
+    /// HTTP requests of one call.
     pub requests: u64,
-    /// Requests of all calls of the mount that are on their way at once; more of them wait.
+    /// HTTP requests in flight at once, over all calls of the mount. Further requests wait.
     pub connections: usize,
-    /// Bytes that one call sends in bodies. A provider of resources reads: a question fits.
+    /// Bytes of request bodies of one call. 1 MiB: a resource provider reads, and a query fits.
     pub upload: u64,
-    /// Bytes of bodies that one call receives. Twice what it can answer.
+    /// Bytes of response bodies of one call. The default is twice that of `result`.
     pub download: u64,
 }
 
@@ -73,13 +76,13 @@ pub const MAX_TIME: Duration = Duration::from_secs(3600);
 /// The most fuel that can be configured.
 pub const MAX_FUEL: u64 = i64::MAX as u64;
 
-/// The most memory that can be configured: addresses have 32 bits.
+/// The most memory that can be configured: linear memories have 32-bit addresses.
 pub const MAX_MEMORY: u64 = 4 << 30;
 
-/// The largest answer that can be configured: it is held several times over while it is encoded.
+/// The largest result that can be configured. Several copies of it exist while it is encoded.
 pub const MAX_RESULT: u64 = 256 << 20;
 
-/// The largest share of the processors that can be configured, in percent of one.
+/// The largest share of the processors that can be configured, in percent of one processor.
 pub const MAX_CPU: u64 = 100_000;
 
 /// The most handles that can be configured.
@@ -94,11 +97,11 @@ pub const MAX_REQUESTS: u64 = 10_000;
 /// The most requests at once that can be configured.
 pub const MAX_CONNECTIONS: u64 = 256;
 
-/// The most bytes that can be configured for what a call sends and for what it receives.
+/// The most upload and the most download of one call that can be configured, in bytes.
 pub const MAX_TRAFFIC: u64 = 1 << 30;
 
-/// Bytes of native stack for WebAssembly frames. wasmtime's own default: deep enough for real programs, and the
-/// 2 MiB stack that a call runs on leaves three quarters to the host.
+/// Bytes of native stack for WebAssembly frames. This is wasmtime's default: deep enough for real programs. A call runs
+/// on a stack of 2 MiB, so three quarters remain for the host.
 pub const WASM_STACK: usize = 512 << 10;
 
 /// Core instances of one component. Rust makes 3, Python fewer than 32.

@@ -1,40 +1,40 @@
-//! Names in `_meta`: belljar's own, and which a provider may use.
+//! Names of keys in `_meta`: belljar's own, and the check of names from providers.
 //!
-//! MCP asks for prefixes in reverse DNS notation. belljar's is `dev.belljar/`: its labels are a lawful prefix, their second
-//! one is the product's name, and nobody else has a reason to use it. A provider cannot put such a name into an answer.
+//! MCP asks for prefixes in reverse DNS notation. belljar's prefix is `dev.belljar/`: its labels form a legal prefix,
+//! and the second label is the product's name. A provider cannot use it.
 
-/// The prefix of every name that belljar itself puts into `_meta`.
+/// The prefix of all of belljar's own names.
 pub const PREFIX: &str = "dev.belljar/";
 
-/// Which mount something comes from.
+/// The mount of a resource or result.
 pub const MOUNT: &str = "dev.belljar/mount";
 
-/// Which component's bytes gave it.
+/// The digest of the component that produced a result.
 pub const DIGEST: &str = "dev.belljar/digest";
 
-/// What a page leaves out, and why.
+/// The notices of a page: the entries that are missing, and why.
 pub const NOTICES: &str = "dev.belljar/notices";
 
-/// Why the call of a tool failed, for programs: `kind`, `mount`, `limit`, `hint`.
+/// The error of a failed tool call, for programs: `kind`, `mount`, `limit`, `hint`.
 pub const ERROR: &str = "dev.belljar/error";
 
-/// Bytes of a name.
-const MAX: usize = 128;
+/// The longest name, in bytes.
+const MAX_NAME: usize = 128;
 
-/// Second labels of the prefixes that MCP keeps for itself (2026-07-28, basic/index, `_meta`).
+/// Second labels of the prefixes that MCP reserves (2026-07-28, basic/index, `_meta`).
 const PROTOCOL: [&str; 2] = ["modelcontextprotocol", "mcp"];
 
-/// Names without a prefix that MCP or its extensions give a meaning: progress, trace context, views.
-const BARE: [&str; 5] = ["progressToken", "traceparent", "tracestate", "baggage", "ui"];
+/// Names without a prefix to which MCP or its extensions give a meaning: progress, trace context, views.
+const PROTOCOL_NAMES: [&str; 5] = ["progressToken", "traceparent", "tracestate", "baggage", "ui"];
 
-/// First labels of the prefixes under which hosts look for what only belljar (before 0.2) or a view's host may say.
-const OWN: [&str; 2] = ["belljar", "ui"];
+/// First labels of further reserved prefixes: belljar's own before 0.2, and those that the host of a view reads.
+const RESERVED: [&str; 2] = ["belljar", "ui"];
 
-/// True if a provider may use `name`: it follows the grammar of MCP, and means nothing to the protocol or to belljar.
+/// True if a provider may use `name`: it follows MCP's grammar, and neither the protocol nor belljar reserves it.
 pub fn is_free(name: &str) -> bool {
-    name.len() <= MAX
+    name.len() <= MAX_NAME
         && match name.split_once('/') {
-            None => is_name(name) && !BARE.iter().any(|bare| name.eq_ignore_ascii_case(bare)),
+            None => is_name(name) && !PROTOCOL_NAMES.iter().any(|bare| name.eq_ignore_ascii_case(bare)),
             Some((prefix, name)) => (name.is_empty() || is_name(name)) && is_free_prefix(prefix),
         }
 }
@@ -49,17 +49,17 @@ fn is_free_prefix(prefix: &str) -> bool {
     labels.iter().all(|label| is_label(label))
         && !is_own
         && !is_one_of(labels.get(1), &PROTOCOL)
-        && !is_one_of(labels.first(), &OWN)
+        && !is_one_of(labels.first(), &RESERVED)
 }
 
-/// Begins with a letter, ends with a letter or digit, has hyphens between.
+/// True for a label: a letter first, a letter or digit last, hyphens allowed between.
 fn is_label(label: &str) -> bool {
     label.starts_with(|c: char| c.is_ascii_alphabetic())
         && label.ends_with(|c: char| c.is_ascii_alphanumeric())
         && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
-/// Begins and ends with a letter or digit.
+/// True for a name: a letter or digit first and last; `-`, `_` and `.` allowed between.
 fn is_name(name: &str) -> bool {
     let is_end = |c: char| c.is_ascii_alphanumeric();
     name.starts_with(is_end)
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_the_protocol_and_of_belljar_are_taken_and_no_others() {
+    fn only_names_of_the_protocol_and_of_belljar_are_reserved() {
         for taken in [
             "io.modelcontextprotocol/serverInfo",
             "IO.ModelContextProtocol/serverInfo",
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn belljars_own_names_are_lawful() {
+    fn belljars_own_names_are_valid() {
         for own in [MOUNT, DIGEST, NOTICES, ERROR] {
             let (prefix, name) = own.split_once('/').unwrap();
             assert!(own.starts_with(PREFIX) && prefix.split('.').all(is_label) && is_name(name), "{own}");

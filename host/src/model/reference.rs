@@ -1,7 +1,9 @@
-//! Names on the outside: bases, references, templates. Pure checks; the one place where a URI's syntax is judged.
+//! Syntax checks for URIs: bases, references and templates. No other module judges the syntax of a URI.
 //!
-//! A reference is checked once, when it comes in, and then passed on letter by letter: nothing is decoded, folded
-//! or rewritten, so what was checked is what the guest gets.
+//! A reference is checked once, on arrival, and then passed on unchanged. Nothing is decoded, folded or rewritten: the
+//! guest gets exactly the text that was checked.
+
+mod syntax_error;
 
 use std::borrow::Cow;
 
@@ -9,33 +11,43 @@ use iri_string::template::UriTemplateStr;
 use iri_string::types::{UriAbsoluteStr, UriRelativeStr};
 use percent_encoding::percent_decode_str;
 
-use super::Guard;
+use super::guard::Guard;
+pub use syntax_error::SyntaxError;
 
 /// The longest URI, in bytes.
 pub const MAX_URI: usize = 2048;
 
-/// Checks a relative reference as a client asks for it or as a provider lists it: RFC 3986 4.2 without a leading
-/// slash, no fragment, no dot segment in any spelling, no control character, valid UTF-8 when decoded once.
-/// The empty reference names the mount itself.
+/// Checks a relative reference, as a client requests it or a provider lists it (RFC 3986 4.2). Refused: a leading
+/// slash, a fragment, a dot segment in any spelling, a control character, and text that is not UTF-8 after one
+/// decoding. The empty reference names the mount itself.
 ///
 /// # Errors
-/// Says which rule it breaks, and the cure.
-pub fn check(reference: &str) -> Result<(), &'static str> {
-    if reference.is_empty() || !Guard::Reference.is_on() {
+/// The rule that the reference breaks, with the cure.
+pub fn check(reference: &str) -> Result<(), SyntaxError> {
+    if_guarded(check_whole(reference))
+}
+
+/// `decided` while [`Guard::Reference`] is on, `Ok` otherwise.
+fn if_guarded(decided: Result<(), SyntaxError>) -> Result<(), SyntaxError> {
+    if Guard::Reference.is_on() { decided } else { Ok(()) }
+}
+
+fn check_whole(reference: &str) -> Result<(), SyntaxError> {
+    if reference.is_empty() {
         return Ok(());
     }
     if reference.len() > MAX_URI {
-        return Err("is longer than 2048 bytes");
+        return Err(SyntaxError::TooLong);
     }
     if reference.contains('#') {
-        return Err("has a fragment (\"#...\"); ask for it without");
+        return Err(SyntaxError::Fragment);
     }
     if reference.starts_with('/') {
-        return Err("begins with \"/\"; a reference is relative to its mount");
+        return Err(SyntaxError::Absolute);
     }
     check_characters(reference)?;
     if UriRelativeStr::new(reference).is_err() {
-        return Err("has \":\" in its first segment; write it as %3A");
+        return Err(SyntaxError::Colon);
     }
     let (path, query) = reference.split_once('?').unwrap_or((reference, ""));
     for segment in path.split('/') {
@@ -44,7 +56,7 @@ pub fn check(reference: &str) -> Result<(), &'static str> {
     check_decoded(query)
 }
 
-/// The same name without escapes of letters that need none (RFC 3986, 6.2.2.2): who compares names compares these.
+/// Decodes the escapes of unreserved characters (RFC 3986 6.2.2.2). Names must be compared in this form.
 pub fn unescaped(uri: &str) -> Cow<'_, str> {
     if !uri.contains('%') {
         return Cow::Borrowed(uri);
@@ -69,76 +81,75 @@ pub fn unescaped(uri: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-fn check_characters(reference: &str) -> Result<(), &'static str> {
+fn check_characters(reference: &str) -> Result<(), SyntaxError> {
     let mut bytes = reference.bytes();
     while let Some(b) = bytes.next() {
         match b {
             b'%' => {
                 let hex = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_hexdigit());
                 if !hex(bytes.next()) || !hex(bytes.next()) {
-                    return Err(
-                        "has a \"%\" that is not followed by two hexadecimal digits; write a percent sign as %25",
-                    );
+                    return Err(SyntaxError::Percent);
                 }
             }
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => {}
             b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'='
             | b':' | b'@' | b'/' | b'?' => {}
-            _ => return Err("has a character that RFC 3986 does not allow; percent-encode it (a space is %20)"),
+            _ => return Err(SyntaxError::Character),
         }
     }
     Ok(())
 }
 
-fn check_segment(segment: &str) -> Result<(), &'static str> {
+fn check_segment(segment: &str) -> Result<(), SyntaxError> {
     check_decoded(segment)?;
     let decoded = percent_decode_str(segment).decode_utf8_lossy();
-    // An encoded slash or backslash must not make a dot segment of what stands beside it.
+    // An encoded slash or backslash could separate a dot segment from its neighbours.
     if decoded.split(['/', '\\']).any(|part| part == "." || part == "..") {
-        return Err("has a dot segment (\".\" or \"..\"); name the resource without it");
+        return Err(SyntaxError::DotSegment);
     }
     Ok(())
 }
 
-fn check_decoded(part: &str) -> Result<(), &'static str> {
+fn check_decoded(part: &str) -> Result<(), SyntaxError> {
     let Ok(decoded) = percent_decode_str(part).decode_utf8() else {
-        return Err("is not UTF-8 when its percent-encoding is decoded");
+        return Err(SyntaxError::NotUtf8);
     };
     if decoded.chars().any(char::is_control) {
-        return Err("has a control character");
+        return Err(SyntaxError::Control);
     }
     Ok(())
 }
 
-/// Checks the base of a mount: an absolute URI (RFC 3986 4.3) without query, fragment, braces or dot segments,
-/// that ends in `/` (or in `:`, for schemes such as `urn:`), so that no other base can be its prefix by accident.
+/// Checks the base of a mount: an absolute URI (RFC 3986 4.3) without query, fragment, braces or dot segments. It must
+/// end in `/` (or in `:`, for schemes such as `urn:`). Otherwise a base could be a prefix of another one by accident.
 ///
 /// # Errors
 /// Says which rule it breaks, and the cure.
-pub fn check_base(base: &str) -> Result<(), &'static str> {
+pub fn check_base(base: &str) -> Result<(), SyntaxError> {
     if base.len() > MAX_URI / 2 {
-        return Err("is longer than 1024 bytes");
+        return Err(SyntaxError::BaseTooLong);
     }
     let Some((scheme, rest)) = base.split_once(':') else {
-        return Err("has no scheme; write it as \"scheme://...\"");
+        return Err(SyntaxError::NoScheme);
     };
     if scheme.bytes().any(|b| b.is_ascii_uppercase()) {
-        return Err("has a scheme that is not lower case");
+        return Err(SyntaxError::UpperCaseScheme);
     }
     let is_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b);
     if !scheme.starts_with(|c: char| c.is_ascii_lowercase()) || !scheme.bytes().all(is_letter) {
-        return Err("has no lawful scheme (a letter, then letters, digits, \"+\", \"-\", \".\")");
+        return Err(SyntaxError::Scheme);
     }
     if base.contains(['?', '#', '{', '}']) {
-        return Err("has a query, a fragment or a brace; a base is a plain prefix");
+        return Err(SyntaxError::NotAPrefix);
     }
-    // Behind the colon of an authority there is a port, and no reference.
+    // After `scheme://host:` comes a port, so the colon cannot end the base.
     if !base.ends_with('/') && (!base.ends_with(':') || rest.starts_with("//")) {
-        return Err("does not end in \"/\"; add one");
+        return Err(SyntaxError::NoSlash);
     }
-    // `test://` is an empty authority with the reference's first segment in its place: legal as a prefix only.
+    // `test://` has an empty authority: the first segment of the reference takes its place. It is legal only as a
+    // prefix.
     if !rest.is_empty() && rest != "//" && UriAbsoluteStr::new(base).is_err() {
-        return Err("is not an absolute URI (RFC 3986)");
+        return Err(SyntaxError::NotAbsolute);
     }
     for segment in rest.split('/') {
         check_segment(segment)?;
@@ -146,36 +157,37 @@ pub fn check_base(base: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Checks a relative RFC 6570 template: what it expands to follows the rules of [`check`] where its values do, and no
-/// value, not even an empty one, makes a dot segment of its literal text.
+/// Checks a relative RFC 6570 template. If all values obey the rules of [`check`], the expansion obeys them too. No
+/// value, not even an empty one, turns literal text into a dot segment.
 ///
 /// # Errors
 /// Says which rule it breaks.
-pub fn check_template(template: &str) -> Result<(), &'static str> {
-    if !Guard::Reference.is_on() {
-        return Ok(());
-    }
+pub fn check_template(template: &str) -> Result<(), SyntaxError> {
+    if_guarded(check_expansion(template))
+}
+
+fn check_expansion(template: &str) -> Result<(), SyntaxError> {
     if template.len() > MAX_URI {
-        return Err("is longer than 2048 bytes");
+        return Err(SyntaxError::TooLong);
     }
-    // The parser cannot be trusted with more: iri-string 0.7.14 panics on "%é".
+    // Must come before the parser: iri-string 0.7.14 panics on "%é".
     if !template.is_ascii() {
-        return Err("has a character that RFC 3986 does not allow; percent-encode it (a space is %20)");
+        return Err(SyntaxError::Character);
     }
     if UriTemplateStr::new(template).is_err() {
-        return Err("is not an RFC 6570 template");
+        return Err(SyntaxError::NotATemplate);
     }
     let mut expressions = 0;
-    // As it expands when every value is a letter, is empty, is not given.
+    // The expansions with three values for every variable: a letter, empty, undefined.
     let mut samples = [Some("x"), Some(""), None].map(|value| (value, String::with_capacity(template.len())));
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((expression, tail)) = after.split_once('}') else {
-            return Err("is not an RFC 6570 template");
+            return Err(SyntaxError::NotATemplate);
         };
-        // A prefix of no characters, which the parser lets pass and RFC 6570 does not.
+        // The parser accepts a prefix length of zero, which RFC 6570 forbids.
         if expression.contains(":0") {
-            return Err("is not an RFC 6570 template");
+            return Err(SyntaxError::NotATemplate);
         }
         for (value, sample) in &mut samples {
             sample.push_str(before);
@@ -186,16 +198,16 @@ pub fn check_template(template: &str) -> Result<(), &'static str> {
     }
     samples.iter_mut().for_each(|(_, sample)| sample.push_str(rest));
     if expressions == 0 {
-        return Err("has no expression; list it as a resource");
+        return Err(SyntaxError::NoExpression);
     }
     if expressions > 32 {
-        return Err("has more than 32 expressions");
+        return Err(SyntaxError::TooManyExpressions);
     }
     if template.contains("{#") {
-        return Err("expands to a fragment");
+        return Err(SyntaxError::ExpandsToFragment);
     }
     if template.starts_with("{/") {
-        return Err("begins with a path expression, which expands to an absolute path");
+        return Err(SyntaxError::PathExpression);
     }
     let [(_, letters), others @ ..] = &samples;
     check(letters)?;
@@ -206,13 +218,14 @@ pub fn check_template(template: &str) -> Result<(), &'static str> {
         .try_for_each(check_segment)
 }
 
-/// Appends what an expression expands to when each of its variables has `value`.
+/// Appends the expansion of `expression` in which every variable has `value`.
 fn expand(expression: &str, value: Option<&str>, into: &mut String) {
     let Some(value) = value else { return };
     let operator = expression.chars().next().filter(|c| matches!(c, '.' | '/' | ';' | '?' | '&'));
     for (at, _) in expression.split(',').enumerate() {
         match operator {
-            // These put it before each of the values; the others before names, of which one is enough.
+            // `.` and `/` precede every value. The other operators precede `name=`; one such pair is enough for the
+            // checks.
             Some(operator @ ('.' | '/')) => into.push(operator),
             Some(operator) if at == 0 => into.extend([operator, 'x', '=']),
             None if at > 0 => into.push(','),
@@ -222,7 +235,7 @@ fn expand(expression: &str, value: Option<&str>, into: &mut String) {
     }
 }
 
-/// Whether a read of `asked` may answer with contents for `given`: the same reference, or one below it.
+/// True if a read of `asked` may answer with contents for `given`: the same reference, or one below it.
 pub fn is_same_or_below(asked: &str, given: &str) -> bool {
     let asked_path = asked.split('?').next().unwrap_or_default();
     asked == given
@@ -261,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_could_climb_or_confuse() {
+    fn refuses_dangerous_references() {
         for bad in [
             "..",
             ".",

@@ -1,17 +1,17 @@
-//! What a trail keeps.
+//! Tests of the capacity of [`DecisionLog`].
 
 use super::*;
 
 #[test]
-fn refusals_hide_nothing_that_was_allowed() {
-    let mut trail = Trail::default();
-    for n in 0..3 * MAX_TRAIL {
-        trail.add("fs", &format!("open ../{n}"), Verdict::Denied, || None);
+fn refusals_do_not_displace_allowed_decisions() {
+    let mut log = DecisionLog::default();
+    for n in 0..3 * MAX_REFUSALS {
+        log.add("fs", &format!("open ../{n}"), DecisionKind::Denied, || None);
     }
-    for n in 0..3 * MAX_TRAIL {
-        trail.add("http", &format!("GET https://{n}.example"), Verdict::Allowed, || None);
+    for n in 0..3 * MAX_REFUSALS {
+        log.add("http", &format!("GET https://{n}.example"), DecisionKind::Allowed, || None);
     }
-    let allowed = trail.decisions().iter().filter(|d| d.verdict == Verdict::Allowed).count();
-    assert_eq!((allowed, trail.decisions().len()), (3 * MAX_TRAIL, 4 * MAX_TRAIL));
-    assert_eq!(trail.dropped as usize, 2 * MAX_TRAIL);
+    let allowed = log.decisions().iter().filter(|d| d.verdict == DecisionKind::Allowed).count();
+    assert_eq!((allowed, log.decisions().len()), (3 * MAX_REFUSALS, 4 * MAX_REFUSALS));
+    assert_eq!(log.dropped as usize, 2 * MAX_REFUSALS);
 }

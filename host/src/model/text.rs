@@ -1,6 +1,6 @@
-//! Text from strangers: made safe to show in a terminal, a log or a client, cut to a length, and quoted in sentences of ours.
+//! Sanitising of untrusted text: safe to show in a terminal, a log or a client, limited in length, and quoted.
 //!
-//! Contents of resources are data and never come here; names, titles, descriptions, errors and log lines do.
+//! Names, titles, descriptions, errors and log lines pass through here. Contents of resources never do: they are data.
 
 use icu_properties::props::{
     CanonicalCombiningClass, DefaultIgnorableCodePoint, EmojiModifier, ExtendedPictographic, GeneralCategory,
@@ -8,62 +8,65 @@ use icu_properties::props::{
 };
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-use super::Guard;
+use super::guard::Guard;
 
-/// Combining marks that may follow each other. The longest stacks that people write have this many (Tibetan); Hebrew,
-/// Arabic and Vietnamese need fewer. More of them paint over the lines around.
-pub const MARKS: usize = 8;
+/// Combining marks that may follow each other. The longest stacks in real text have this many (Tibetan); Hebrew, Arabic
+/// and Vietnamese need fewer. Longer stacks paint over neighbouring lines.
+pub const MAX_COMBINING_MARKS: usize = 8;
 
-/// Bytes that a quotation may have beyond its characters.
-const QUOTES: usize = 2;
+/// Bytes of the two quotation marks.
+const QUOTE_BYTES: usize = 2;
 
-/// What a character does to the line that it stands in.
+/// The effect of a character on its line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// It can be seen.
+enum CharClass {
+    /// A visible character.
     Plain,
-    /// It is drawn onto the one before it.
+    /// A mark, drawn onto the character before it.
     Mark,
-    /// A zero-width joiner or non-joiner: it shapes its neighbours, or hides.
+    /// A zero-width joiner or non-joiner. It shapes its neighbours; elsewhere it is invisible.
     Joiner,
-    /// It steers, hides or reorders.
+    /// A character that controls, is invisible or reorders.
     Hidden,
 }
 
-fn kind(c: char) -> Kind {
+fn class_of(c: char) -> CharClass {
     match c {
-        ' '..='~' => return Kind::Plain,
-        // Latin, Greek and Cyrillic letters; Chinese, Japanese and Korean ones: nothing among them hides.
+        ' '..='~' => return CharClass::Plain,
+        // Fast path for Latin, Greek, Cyrillic, Chinese, Japanese and Korean letters: none in these ranges is
+        // invisible.
         '\u{a1}'..='\u{ac}' | '\u{ae}'..='\u{2ff}' | '\u{370}'..='\u{377}' | '\u{391}'..='\u{482}' => {
-            return Kind::Plain;
+            return CharClass::Plain;
         }
         '\u{3041}'..='\u{3096}' | '\u{30a0}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => {
-            return Kind::Plain;
+            return CharClass::Plain;
         }
-        '\u{200c}' | '\u{200d}' => return Kind::Joiner,
+        '\u{200c}' | '\u{200d}' => return CharClass::Joiner,
         _ => {}
     }
     if CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
         || CodePointSetData::new::<NoncharacterCodePoint>().contains(c)
     {
-        return Kind::Hidden;
+        return CharClass::Hidden;
     }
     match CodePointMapData::<GeneralCategory>::new().get(c) {
         GeneralCategory::Control
         | GeneralCategory::Format
         | GeneralCategory::LineSeparator
         | GeneralCategory::ParagraphSeparator
-        | GeneralCategory::Surrogate => Kind::Hidden,
-        GeneralCategory::NonspacingMark | GeneralCategory::SpacingMark | GeneralCategory::EnclosingMark => Kind::Mark,
-        _ => Kind::Plain,
+        | GeneralCategory::Surrogate => CharClass::Hidden,
+        GeneralCategory::NonspacingMark | GeneralCategory::SpacingMark | GeneralCategory::EnclosingMark => {
+            CharClass::Mark
+        }
+        _ => CharClass::Plain,
     }
 }
 
-/// Whether `joiner` shapes what stands around it: between emoji, beside a virama (Indic scripts), between letters that join
-/// (Arabic and its relatives; RFC 5892, appendix A, says the same of names).
+/// True if `joiner` shapes its neighbours: between emoji, beside a virama (Indic scripts), or between letters that join
+/// (Arabic and its relatives). RFC 5892, appendix A, has the same rules for domain names.
 fn joins(joiner: char, before: Option<char>, after: Option<char>) -> bool {
     let (Some(before), Some(after)) = (before, after) else { return false };
-    if kind(before) == Kind::Joiner {
+    if class_of(before) == CharClass::Joiner {
         return false;
     }
     let class = CodePointMapData::<CanonicalCombiningClass>::new();
@@ -74,7 +77,8 @@ fn joins(joiner: char, before: Option<char>, after: Option<char>) -> bool {
     let goes_on =
         matches!(joining(before), JoiningType::DualJoining | JoiningType::LeftJoining | JoiningType::Transparent);
     let begins = matches!(joining(after), JoiningType::DualJoining | JoiningType::RightJoining);
-    // A vowel sign between the letters is transparent to joining; that of a script that does not join is not meant.
+    // A vowel sign between the letters is transparent to joining. A sign of a script that does not join fails one of
+    // the two tests.
     if goes_on && begins {
         return true;
     }
@@ -83,92 +87,93 @@ fn joins(joiner: char, before: Option<char>, after: Option<char>) -> bool {
     joiner == '\u{200d}' && (is_picture(before) || is_tone(before)) && is_picture(after)
 }
 
-/// Characters behind a joiner that are looked through for the one that it joins.
-const NEAR: usize = 16;
+/// Characters after a joiner that are searched for the one that it joins.
+const JOINER_LOOKAHEAD: usize = 16;
 
-/// The space that is shown for a line break, a tab, or the blank of Braille, which looks like one.
-const fn blank(c: char) -> Option<char> {
+/// A space for a line break, a tab, and the blank Braille pattern, which looks like a space.
+const fn as_space(c: char) -> Option<char> {
     if matches!(c, '\n' | '\r' | '\t' | '\u{2800}') { Some(' ') } else { None }
 }
 
-/// Each character of a text, and what is shown of it: itself, a space for a line break or a tab, or nothing.
+/// Iterates over the characters of a text. Each item is the character and its replacement: itself, a space, or `None`
+/// if it is removed.
 #[derive(Clone, Debug)]
-pub struct Shown<'t> {
+pub struct Visible<'t> {
     rest: std::str::Chars<'t>,
-    /// The last one that was shown.
+    /// The last character that was kept.
     before: Option<char>,
-    /// Marks in a row.
+    /// Consecutive marks so far.
     marks: usize,
 }
 
-/// What is shown of `text`, on one line.
-pub fn shown(text: &str) -> Shown<'_> {
-    Shown { rest: text.chars(), before: None, marks: 0 }
+/// Sanitises `text` for one line.
+pub fn visible(text: &str) -> Visible<'_> {
+    Visible { rest: text.chars(), before: None, marks: 0 }
 }
 
-impl Shown<'_> {
-    /// The next character that is shown and no joiner, if it is near.
+impl Visible<'_> {
+    /// The next kept character that is not a joiner, if it is near.
     fn after(&self) -> Option<char> {
-        self.rest.clone().take(NEAR).map(|c| blank(c).unwrap_or(c)).find(|c| match kind(*c) {
-            Kind::Plain => true,
-            Kind::Mark => self.marks < MARKS,
-            Kind::Joiner | Kind::Hidden => false,
+        self.rest.clone().take(JOINER_LOOKAHEAD).map(|c| as_space(c).unwrap_or(c)).find(|c| match class_of(*c) {
+            CharClass::Plain => true,
+            CharClass::Mark => self.marks < MAX_COMBINING_MARKS,
+            CharClass::Joiner | CharClass::Hidden => false,
         })
     }
 }
 
-impl Iterator for Shown<'_> {
+impl Iterator for Visible<'_> {
     type Item = (char, Option<char>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let c = self.rest.next()?;
-        let shows = blank(c).or_else(|| match kind(c) {
-            Kind::Plain => Some(c),
-            Kind::Mark if self.marks < MARKS => Some(c),
-            // What is shown next decides; where nothing is, neither is this.
-            Kind::Joiner if joins(c, self.before, self.after()) => Some(c),
-            Kind::Mark | Kind::Joiner | Kind::Hidden => None,
+        let kept = as_space(c).or_else(|| match class_of(c) {
+            CharClass::Plain => Some(c),
+            CharClass::Mark if self.marks < MAX_COMBINING_MARKS => Some(c),
+            // A joiner depends on the next kept character. Without one it is removed.
+            CharClass::Joiner if joins(c, self.before, self.after()) => Some(c),
+            CharClass::Mark | CharClass::Joiner | CharClass::Hidden => None,
         });
-        if let Some(c) = shows {
-            self.marks = match kind(c) {
-                Kind::Mark => self.marks + 1,
-                Kind::Joiner => self.marks,
+        if let Some(c) = kept {
+            self.marks = match class_of(c) {
+                CharClass::Mark => self.marks + 1,
+                CharClass::Joiner => self.marks,
                 _ => 0,
             };
             self.before = Some(c);
         }
-        Some((c, shows))
+        Some((c, kept))
     }
 }
 
-/// Whether `c` can stand in a shown line, whatever stands beside it there: no control (C0, C1), nothing that reorders or
-/// cannot be seen (`Default_Ignorable_Code_Point`), no separator of lines. Joiners and marks need [`shown`], which sees their
-/// neighbours.
-pub fn is_shown(c: char) -> bool {
-    kind(c) != Kind::Hidden
+/// True if `c` may stand in a line, whatever its neighbours are. False for controls (C0, C1), reordering and invisible
+/// characters (`Default_Ignorable_Code_Point`) and line separators. Joiners and marks also need [`visible`], which sees
+/// their neighbours.
+pub fn is_visible(c: char) -> bool {
+    class_of(c) != CharClass::Hidden
 }
 
-/// A line as a terminal may have it: tabs become spaces, and what hides or steers is left out. Not cut.
+/// `text` as a line for a terminal: tabs become spaces; invisible and controlling characters are removed. Not cut.
 pub fn line(text: &str) -> String {
-    shown(text).filter_map(|(_, shows)| shows).collect()
+    visible(text).filter_map(|(_, kept)| kept).collect()
 }
 
-/// Whether every byte is a printable one of ASCII: nearly every name is, and needs no closer look.
+/// True if all bytes are printable ASCII. A fast path: nearly every name is.
 fn is_printable(text: &str) -> bool {
     text.bytes().all(|b| (b' '..=b'~').contains(&b))
 }
 
-/// `text` on one line, without anything that hides or steers (line breaks and tabs become spaces), at most `max` characters,
-/// with `…` where it was cut.
+/// `text` on one line, without invisible or controlling characters. Line breaks and tabs become spaces. At most `max`
+/// characters; `…` marks a cut.
 pub fn excerpt(text: &str, max: usize) -> String {
-    if !Guard::Words.is_on() {
+    if !Guard::Sanitising.is_on() {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len().min(max.saturating_mul(4)));
-    for (count, c) in shown(text).filter_map(|(_, shows)| shows).enumerate() {
+    for (count, c) in visible(text).filter_map(|(_, kept)| kept).enumerate() {
         if count == max {
             out.pop();
-            // Nothing that shapes what is no longer there.
+            // A joiner must not end the text: the character that it joined was cut.
             while out.ends_with(['\u{200c}', '\u{200d}']) {
                 out.pop();
             }
@@ -180,25 +185,25 @@ pub fn excerpt(text: &str, max: usize) -> String {
     out
 }
 
-/// Whether [`excerpt`] would leave `text` as it is.
+/// True if [`excerpt`] would not change `text`.
 pub fn is_clean(text: &str, max: usize) -> bool {
-    let is_as_shown = is_printable(text) || shown(text).all(|(c, shows)| shows == Some(c));
-    is_as_shown && (text.len() <= max || text.chars().count() <= max)
+    let is_unchanged = is_printable(text) || visible(text).all(|(c, kept)| kept == Some(c));
+    is_unchanged && (text.len() <= max || text.chars().count() <= max)
 }
 
-/// [`excerpt`] that keeps a string which is clean already.
+/// Like [`excerpt`], but returns a clean string without a copy.
 pub fn cleaned(text: String, max: usize) -> String {
     if is_clean(&text, max) { text } else { excerpt(&text, max) }
 }
 
-/// [`excerpt`] in quotation marks, to stand in a sentence of ours: a quotation mark or a backslash within has a backslash
-/// before it, so that no stranger's words get out of them and go on in our voice.
+/// [`excerpt`] in quotation marks, for use in belljar's own sentences. A backslash escapes quotation marks and
+/// backslashes, so the text cannot leave its quotation marks.
 pub fn quoted(text: &str, max: usize) -> String {
     let text = excerpt(text, max);
-    let mut out = String::with_capacity(text.len() + QUOTES);
+    let mut out = String::with_capacity(text.len() + QUOTE_BYTES);
     out.push('"');
     for c in text.chars() {
-        if matches!(c, '"' | '\\') && Guard::Words.is_on() {
+        if matches!(c, '"' | '\\') {
             out.push('\\');
         }
         out.push(c);
@@ -212,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_what_people_write() {
+    fn keeps_real_text() {
         for good in [
             "plan",
             "Ünïcödé",
@@ -237,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_what_hides_or_steers() {
+    fn removes_invisible_and_controlling_characters() {
         assert_eq!(excerpt("\x1b[31mred\x1b[0m", 100), "[31mred[0m");
         assert_eq!(excerpt("a\u{202e}b\u{2066}c\u{200e}d\u{feff}e", 100), "abcde");
         assert_eq!(excerpt("a\u{e0041}\u{e0042}b", 100), "ab");
@@ -273,12 +278,12 @@ mod tests {
             '\u{e0fff}',
         ] {
             assert_eq!(excerpt(&format!("a{hidden}b😀{hidden}c"), 100), "ab😀c", "{:x}", u32::from(hidden));
-            assert!(!is_shown(hidden));
+            assert!(!is_visible(hidden));
         }
     }
 
     #[test]
-    fn joiners_stand_where_they_shape_something() {
+    fn joiners_are_kept_only_where_they_join() {
         for (given, kept) in [
             ("pay\u{200d}pal", "paypal"),
             ("a\u{200c}\u{200d}\u{200c}b", "ab"),
@@ -286,11 +291,11 @@ mod tests {
             ("a\u{200d}", "a"),
             ("日\u{200d}本", "日本"),
             ("e\u{301}\u{200d}f", "e\u{301}f"),
-            // One of a run does its work, the rest hide.
+            // Of a run of joiners one is kept.
             ("می\u{200c}\u{200c}\u{200c}خ", "می\u{200c}خ"),
             ("👩\u{200d}\u{200d}👧", "👩\u{200d}👧"),
             ("👩\u{200c}👧", "👩👧"),
-            // What comes behind it and is not shown, it does not join.
+            // A joiner does not join a removed character.
             ("क्\u{200d}\u{ad}", "क्"),
             ("क्\u{200d}\u{200d}", "क्"),
             ("क्\u{200d}\u{ad}ष", "क्\u{200d}ष"),
@@ -301,13 +306,13 @@ mod tests {
     }
 
     #[test]
-    fn marks_pile_up_to_a_height() {
+    fn stacks_of_marks_are_capped() {
         let pile = format!("a{}b{}", "\u{301}".repeat(4094), "\u{489}".repeat(100));
         let shown = excerpt(&pile, 10_000);
-        assert_eq!(shown.chars().count(), 2 + 2 * MARKS);
-        // Whatever is left out between them does not begin a new pile.
+        assert_eq!(shown.chars().count(), 2 + 2 * MAX_COMBINING_MARKS);
+        // Removed characters between marks do not restart the count.
         let mixed = format!("a{}", "\u{301}\u{200b}".repeat(100));
-        assert_eq!(excerpt(&mixed, 10_000).chars().count(), 1 + MARKS);
+        assert_eq!(excerpt(&mixed, 10_000).chars().count(), 1 + MAX_COMBINING_MARKS);
     }
 
     #[test]
@@ -319,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_out_of_quotation_marks() {
+    fn quoted_text_cannot_leave_its_quotation_marks() {
         assert_eq!(quoted("plain", 10), "\"plain\"");
         assert_eq!(quoted("x\"; run: y", 100), "\"x\\\"; run: y\"");
         assert_eq!(quoted("x\\\"", 100), "\"x\\\\\\\"\"");

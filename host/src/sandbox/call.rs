@@ -1,4 +1,4 @@
-//! One call: a fresh store, every limit set before the guest's first instruction, the export, the outcome.
+//! One call: a fresh store, all limits set before the guest's first instruction, the export, the outcome.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -12,206 +12,209 @@ use tokio::time::{Instant, Sleep, sleep, timeout_at};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Engine, Error, Store, Trap, UpdateDeadline};
 
-use super::descriptors::Reserved;
-use super::lane::Progress;
-use super::output::Output;
-use super::state::State;
-use super::{Mounted, crossing};
-use crate::admission::Permit;
-use crate::admission::account::Account;
-use crate::admission::effort::{Effort, thread_time};
-use crate::grants::{Scope, SharedTrail};
-use crate::model::error::{Bound, Limit};
+use super::call_runner::CallProgress;
+use super::descriptors::ReservedDescriptors;
+use super::loaded_mount::MountRecord;
+use super::output::GuestOutput;
+use super::spec::{CallSpec, Outcome};
+use super::store_data::StoreData;
+use crate::grants::{CallRecord, CallScope};
+use crate::interfaces::{Reply, redact_result};
+use crate::limits::Permit;
+use crate::limits::cpu_timer::{CpuTimer, thread_time};
+use crate::limits::memory_account::MemoryAccount;
+use crate::model::error::{Limit, LimitKind};
 use crate::model::limits::{CORE_INSTANCES, WASM_STACK};
-use crate::model::{Answer, Guard, Limits, Operation, Outcome, ReadError, Usage};
+use crate::model::{Limits, ReadError, Usage};
 
-/// What an entry of a list costs beside its bytes, so that a million empty ones are not free.
-const ENTRY: usize = 64;
-
-/// How much more than the answer's cap the host copies out of a guest in one step before it refuses.
+/// Bytes beyond the result limit that the host copies out of a guest in one step before it refuses.
 const LIFT_SLACK: usize = 64 << 10;
 
-/// Ticks of the epoch after which a call is looked at for the first time: one to two milliseconds.
+/// Epoch ticks until the first callback of a call: one to two milliseconds.
 const FIRST_TICKS: u64 = 2;
 
-/// A call that computed for longer goes on in the slow lane. Waiting, for an upstream or a timer, is not computing.
-const LONG: Duration = Duration::from_millis(1);
+/// A call that computes for longer moves to the slow pool. Waiting for an upstream or a timer is not computing.
+const SLOW_AFTER: Duration = Duration::from_millis(1);
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A computing guest that ran out of time, as the epoch callback reports it.
+/// The epoch callback stopped a computing guest at its deadline.
 #[derive(Debug)]
-struct OutOfTime;
+struct DeadlineExceeded;
 
-impl fmt::Display for OutOfTime {
+impl fmt::Display for DeadlineExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("out of time")
+        f.write_str("deadline exceeded")
     }
 }
 
-impl std::error::Error for OutOfTime {}
+impl std::error::Error for DeadlineExceeded {}
 
-/// A store, and who is told what it used when it is dropped: at the end of the call, or wherever it is withdrawn.
-struct Noting<'t> {
-    store: Store<State>,
-    trail: &'t SharedTrail,
+/// A store that writes its usage to the call record when dropped: at the end of the call, or when it is cancelled.
+struct UsageRecorder<'t> {
+    store: Store<StoreData>,
+    record: &'t CallRecord,
 }
 
-impl Drop for Noting<'_> {
+impl Drop for UsageRecorder<'_> {
     fn drop(&mut self) {
-        self.trail.fuel_left(self.store.get_fuel().unwrap_or_default());
-        self.trail.memory_used(self.store.data().account.peak());
+        self.record.fuel_left(self.store.get_fuel().unwrap_or_default());
+        self.record.memory_used(self.store.data().account.peak());
     }
 }
 
-/// Runs `operation` on a fresh instance of `mounted`. Dropping the future drops the store: that is cancellation.
+/// Runs the call of `spec` on a fresh instance of `mount`, with as many handles as are available. Dropping the future
+/// cancels the call and drops the store.
 pub(super) async fn run(
     engine: &Engine,
-    mounted: &Mounted,
+    mount: &MountRecord,
+    spec: &mut CallSpec,
     permit: &Permit,
-    operation: &Operation,
-    progress: &Arc<Progress>,
-    trail: &SharedTrail,
+    progress: &Arc<CallProgress>,
+    record: &CallRecord,
 ) -> Outcome {
     let started = Instant::now();
-    let own = permit.limits();
-    // Files are the process's, and other calls need some too.
-    let files = mounted.descriptors.as_ref().map(|descriptors| descriptors.reserve(own.handles));
-    let handles = files.as_ref().map_or(own.handles, Reserved::count);
-    let bound = if handles < own.handles { Bound::OpenFiles } else { Bound::Handles };
-    let limits = &Limits { handles, ..own.clone() };
-    let redactor = mounted.held.redactor();
-    let output = Output::new(limits.output, redactor);
+    let CallSpec { mount: _, request, limits, consent } = spec;
+    // File descriptors belong to the process, and other calls need some too.
+    let files = mount.descriptors.as_ref().map(|descriptors| descriptors.reserve(limits.handles));
+    let handles = files.as_ref().map_or(limits.handles, ReservedDescriptors::count);
+    let handle_limit = if handles < limits.handles { LimitKind::OpenFiles } else { LimitKind::Handles };
+    limits.handles = handles;
+    let limits = &*limits;
+    let redactor = mount.grants.redactor();
+    let output = GuestOutput::new(limits.output, redactor);
     let deadline = permit.deadline();
-    let scope =
-        Scope { mount: &mounted.name, limits, deadline, consent: permit.consent(), trail, thread: &progress.thread };
-    trail.begin(limits.fuel);
-    let account = Account::new(limits.memory, permit.memory());
-    let mut noting = Noting { store: new_store(engine, mounted, &scope, account, &output), trail };
-    let store = &mut noting.store;
-    let (own, told) = (Arc::clone(progress), trail.clone());
+    let scope = CallScope { mount: &mount.name, limits, deadline, consent, record, thread: &progress.thread };
+    record.begin(limits.fuel);
+    let account = MemoryAccount::new(limits.memory, permit.memory());
+    let mut recorder = UsageRecorder { store: new_store(engine, mount, &scope, account, &output), record };
+    let store = &mut recorder.store;
+    let (call_progress, call_record) = (Arc::clone(progress), record.clone());
     store.epoch_deadline_callback(move |store| {
         let now = Instant::now();
-        told.fuel_left(store.get_fuel().unwrap_or_default());
-        told.memory_used(store.data().account.peak());
-        if now >= deadline && Guard::Time.is_on() {
-            return Err(OutOfTime.into());
+        call_record.fuel_left(store.get_fuel().unwrap_or_default());
+        call_record.memory_used(store.data().account.peak());
+        if now >= deadline {
+            return Err(DeadlineExceeded.into());
         }
-        if nanos(now - started).saturating_sub(own.began.load(Ordering::Relaxed)) >= nanos(LONG) {
-            own.is_long.store(true, Ordering::Relaxed);
+        if nanos(now - started).saturating_sub(call_progress.started.load(Ordering::Relaxed)) >= nanos(SLOW_AFTER) {
+            call_progress.is_long.store(true, Ordering::Relaxed);
         }
-        // tokio's own yield goes to the back of the queue; wasmtime's built-in one is run again at once.
+        // tokio's yield moves the task to the back of the queue; wasmtime's built-in yield runs it again at once.
         Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
     });
 
-    // The epoch stops a guest that computes; a guest that sleeps or waits is stopped by this timer.
+    // The epoch stops a guest that computes; this timer stops a guest that sleeps or waits.
     let mut cpu = Duration::ZERO;
     let mut pause: Option<Pin<Box<Sleep>>> = None;
     let ended = {
-        let mut call = pin!(mounted.ready.run(store, operation));
+        let mut call = pin!(mount.exports.call(store, request));
         let metered = poll_fn(|cx| {
             if let Some(sleep) = pause.as_mut() {
                 ready!(sleep.as_mut().poll(cx));
                 pause = None;
             }
             let before = Instant::now();
-            progress.began.store(nanos((before - started).saturating_sub(cpu)), Ordering::Relaxed);
-            // What the thread used, not what passed on the wall: debts are carried, so that a busy machine would have a mount pay
-            // for others.
+            progress.started.store(nanos((before - started).saturating_sub(cpu)), Ordering::Relaxed);
+            // CPU time of the thread, not wall time. Debts are carried over, so on a busy machine wall time would
+            // charge a mount for the work of others.
             let own_before = thread_time();
             let polled = call.as_mut().poll(cx);
             let now = Instant::now();
             let spent = thread_time().saturating_sub(own_before);
             cpu += spent;
-            trail.cpu_used(cpu);
-            permit.spent(now, spent);
+            record.cpu_used(cpu);
+            permit.charge_cpu(now, spent);
             if polled.is_pending() && progress.is_long.load(Ordering::Relaxed) {
-                match permit.pause(now) {
+                match permit.cpu_pause(now) {
                     Err(refused) => return Poll::Ready(Err(refused)),
                     Ok(Duration::ZERO) => {}
                     Ok(time) => {
                         pause = Some(Box::pin(sleep(time)));
-                        // So that it is looked at, whatever the guest waits for.
+                        // Schedules a poll of the new timer, whatever the guest waits for.
                         cx.waker().wake_by_ref();
                     }
                 }
             }
             polled.map(Ok)
         });
-        if Guard::Time.is_on() { timeout_at(deadline, metered).await } else { Ok(metered.await) }
+        timeout_at(deadline, metered).await
     };
 
-    let effort = Effort::begin(match &ended {
-        Ok(Ok(Ok(Ok(answer)))) => size(answer),
+    let timer = CpuTimer::start(match &ended {
+        Ok(Ok(Ok(Ok(reply)))) => reply.bytes(),
         _ => 0,
     });
-    let store = &noting.store;
+    let store = &recorder.store;
     let used_fuel = limits.fuel.saturating_sub(store.get_fuel().unwrap_or_default());
     let memory = store.data().account.peak();
     let mut result = match ended {
-        Ok(Ok(Ok(Ok(answer)))) => weigh(answer, limits.result),
-        // Its mount had computed more than its share.
+        Ok(Ok(Ok(Ok(reply)))) => check_size(reply, limits.result),
+        // The mount exceeded its CPU share.
         Ok(Err(refused)) => Err(refused),
-        // A provider that was cut off says so in words of its own; the trail of limits knows better.
+        // A provider whose traffic was cut off reports that in its own words. The recorded limit is more exact.
         Ok(Ok(Ok(Err(error)))) => Err(store.data().traffic().map_or(error, ReadError::Exhausted)),
-        Ok(Ok(Err(error))) => Err(classify(&error, store, (limits, bound), permit, used_fuel)),
-        Err(_) => Err(ReadError::Exhausted(permit.out_of_time())),
+        Ok(Ok(Err(error))) => Err(classify(&error, store, (limits, handle_limit), permit, used_fuel)),
+        Err(_) => Err(ReadError::Exhausted(permit.time_limit())),
     };
-    drop(noting);
-    crossing::result(&mut result, redactor);
-    let bytes = result.as_ref().map_or(0, |answer| size(answer) as u64);
-    for line in mounted.said.pass(output.lines(redactor)) {
-        tracing::info!(target: "belljar::guest", mount = %mounted.name, "printed {line}");
+    drop(recorder);
+    redact_result(&mut result, redactor);
+    let bytes = result.as_ref().map_or(0, |reply| reply.bytes() as u64);
+    for line in mount.log_rate.limit(output.lines(redactor)) {
+        tracing::info!(target: "belljar::guest", mount = %mount.name, "printed {line}");
     }
-    // What the host does for an answer is its mount's.
-    let own = effort.cost();
+    // The host's work on a result is charged to the mount.
+    let own = timer.elapsed();
     cpu += own;
-    permit.spent(Instant::now(), own);
+    permit.charge_cpu(Instant::now(), own);
     Outcome {
         result,
         usage: Usage { fuel: used_fuel, time: started.elapsed(), cpu, memory, bytes },
-        trail: trail.take(),
+        decisions: record.take_decisions(),
     }
 }
 
-fn new_store(engine: &Engine, mounted: &Mounted, scope: &Scope<'_>, account: Account, output: &Output) -> Store<State> {
+fn new_store(
+    engine: &Engine,
+    mount: &MountRecord,
+    scope: &CallScope<'_>,
+    account: MemoryAccount,
+    output: &GuestOutput,
+) -> Store<StoreData> {
     let limits = scope.limits;
-    let mut store = Store::new(engine, State::new(account, &mounted.held, scope, output));
+    let mut store = Store::new(engine, StoreData::new(account, &mount.grants, scope, output));
     store.limiter(|state| &mut state.meter);
-    // Cannot fail: the engine counts fuel. Were it to fail, the guest would have none.
-    let _ = store.set_fuel(if Guard::Fuel.is_on() { limits.fuel } else { u64::MAX });
-    if Guard::Result.is_on() {
-        store.set_hostcall_fuel(usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(LIFT_SLACK));
-    }
-    if Guard::Handles.is_on() {
-        store.set_max_component_handles(limits.handles);
-    }
+    // Cannot fail: the engine is configured to count fuel. If it did, the guest would have no fuel.
+    let _ = store.set_fuel(limits.fuel);
+    store.set_hostcall_fuel(usize::try_from(limits.result).unwrap_or(usize::MAX).saturating_add(LIFT_SLACK));
+    store.set_max_component_handles(limits.handles);
     store.set_epoch_deadline(FIRST_TICKS);
     store
 }
 
-/// What stopped the call. wasmtime says some of it only in text ("private types"), which the tests pin.
+/// The error that stopped the call. wasmtime reports some causes only as text (the types are private); tests pin these
+/// texts.
 fn classify(
     error: &Error,
-    store: &Store<State>,
-    (limits, handle_bound): (&Limits, Bound),
+    store: &Store<StoreData>,
+    (limits, handle_limit): (&Limits, LimitKind),
     permit: &Permit,
     fuel: u64,
 ) -> ReadError {
-    let exhausted = |bound, used: u64, cap: u64| ReadError::Exhausted(Limit { bound, used, cap });
-    if error.downcast_ref::<OutOfTime>().is_some() {
-        return ReadError::Exhausted(permit.out_of_time());
+    let exhausted = |kind, used: u64, cap: u64| ReadError::Exhausted(Limit { kind, used, cap });
+    if error.downcast_ref::<DeadlineExceeded>().is_some() {
+        return ReadError::Exhausted(permit.time_limit());
     }
     let trap = error.downcast_ref::<Trap>().copied();
     match trap {
-        Some(Trap::OutOfFuel) => return exhausted(Bound::Fuel, fuel, limits.fuel),
-        Some(Trap::StackOverflow) => return exhausted(Bound::Stack, WASM_STACK as u64, WASM_STACK as u64),
+        Some(Trap::OutOfFuel) => return exhausted(LimitKind::Fuel, fuel, limits.fuel),
+        Some(Trap::StackOverflow) => return exhausted(LimitKind::Stack, WASM_STACK as u64, WASM_STACK as u64),
         _ => {}
     }
-    // A guest that was refused memory traps in a way of its own language; the account knows better.
-    if let Some(refused) = store.data().account.refused() {
+    // A guest without memory traps in a way of its own language. The account knows the cause.
+    if let Some(refused) = store.data().account.refusal() {
         return refused;
     }
     if let Some(limit) = store.data().traffic() {
@@ -219,91 +222,39 @@ fn classify(
     }
     let handles = limits.handles as u64;
     if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
-        return exhausted(handle_bound, handles, handles);
+        return exhausted(handle_limit, handles, handles);
     }
     let chain = error.chain().map(ToString::to_string).collect::<Vec<_>>();
     let says = |words: &str| chain.iter().any(|link| link.contains(words));
     if says("store handle limit exceeded") || says("resource table has no free keys") {
-        return exhausted(handle_bound, handles, handles);
+        return exhausted(handle_limit, handles, handles);
     }
     if says("fuel allocated for hostcalls has been exhausted") {
-        return exhausted(Bound::Result, limits.result.saturating_add(1), limits.result);
+        return exhausted(LimitKind::Result, limits.result.saturating_add(1), limits.result);
     }
     if let Some(asked) =
         chain.iter().find_map(|link| link.strip_prefix("requested len ")?.split(' ').next()?.parse().ok())
     {
-        return exhausted(Bound::Random, asked, limits.random);
+        return exhausted(LimitKind::Random, asked, limits.random);
     }
     if says("resource limit exceeded: instance count") {
-        return exhausted(Bound::Instances, u64::from(CORE_INSTANCES) + 1, CORE_INSTANCES.into());
+        return exhausted(LimitKind::Instances, u64::from(CORE_INSTANCES) + 1, CORE_INSTANCES.into());
     }
     if says("maximum concurrent limit") {
         return ReadError::Busy("all instance slots are in use".to_owned());
     }
     if error.downcast_ref::<wasmtime_wasi::I32Exit>().is_some() {
-        return ReadError::Trapped("it called exit instead of answering".to_owned());
+        return ReadError::Trapped("it called exit instead of returning a result".to_owned());
     }
     let how = trap.map_or_else(|| chain.last().cloned().unwrap_or_default(), |trap| trap.to_string());
     ReadError::Trapped(how)
 }
 
-/// Refuses an answer over `cap` bytes.
-fn weigh(answer: Answer, cap: u64) -> Result<Answer, ReadError> {
-    let used = size(&answer) as u64;
-    if used > cap && Guard::Result.is_on() {
-        return Err(ReadError::Exhausted(Limit { bound: Bound::Result, used, cap }));
+/// Refuses a reply of more than `cap` bytes.
+fn check_size(reply: Reply, cap: u64) -> Result<Reply, ReadError> {
+    let used = reply.bytes() as u64;
+    if used > cap {
+        return Err(ReadError::Exhausted(Limit { kind: LimitKind::Result, used, cap }));
     }
-    Ok(answer)
-}
-
-/// Bytes of an answer, with a charge for each entry.
-fn size(answer: &Answer) -> usize {
-    fn text(text: Option<&String>) -> usize {
-        text.map_or(0, String::len)
-    }
-    fn meta(meta: &[(String, String)]) -> usize {
-        meta.iter().map(|(key, value)| key.len() + value.len() + ENTRY).sum()
-    }
-    match answer {
-        Answer::Description(about) => {
-            text(about.title.as_ref()) + text(about.version.as_ref()) + text(about.description.as_ref())
-        }
-        Answer::Page(page) => {
-            let entry = |r: &crate::model::Resource| {
-                let icons: usize = r.icons.iter().map(|icon| icon.src.len() + ENTRY).sum();
-                ENTRY
-                    + r.reference.len()
-                    + r.name.len()
-                    + text(r.title.as_ref())
-                    + text(r.description.as_ref())
-                    + text(r.mime_type.as_ref())
-                    + icons
-                    + meta(&r.meta)
-            };
-            page.resources.iter().map(entry).sum::<usize>() + text(page.next.as_ref())
-        }
-        Answer::Templates(all) => {
-            let entry = |t: &crate::model::Template| {
-                let icons: usize = t.icons.iter().map(|icon| icon.src.len() + ENTRY).sum();
-                ENTRY
-                    + t.template.len()
-                    + t.name.len()
-                    + text(t.title.as_ref())
-                    + text(t.description.as_ref())
-                    + text(t.mime_type.as_ref())
-                    + icons
-                    + meta(&t.meta)
-            };
-            all.iter().map(entry).sum()
-        }
-        Answer::Reading(reading) => {
-            let entry = |c: &crate::model::Contents| {
-                ENTRY + c.reference.len() + text(c.mime_type.as_ref()) + c.body.len() + meta(&c.meta)
-            };
-            reading.contents.iter().map(entry).sum()
-        }
-        Answer::Suggestions(given) => given.values.iter().map(|value| value.len() + ENTRY).sum(),
-        Answer::Revision(revision) => revision.len(),
-        Answer::Revisions(all) => all.iter().map(|one| ENTRY + one.as_ref().map_or(0, String::len)).sum(),
-    }
+    Ok(reply)
 }

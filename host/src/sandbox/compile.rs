@@ -1,13 +1,14 @@
-//! From a component's bytes to code: compiled elsewhere, kept in a private cache, authenticated before it is loaded.
+//! Compiled code of components: compiled in another process, kept in a private cache, authenticated before it is
+//! loaded.
 //!
-//! Loading compiled code is running it as native code. So it comes from two places only: from the compiler process that
-//! belljar itself started, and from directories that only belljar's user can write, where each file is authenticated over
-//! its bytes, the component's digest and the engine's fingerprint.
+//! Loading compiled code means running it as native code. Therefore it comes from two sources only. One is the compiler
+//! process that belljar started. The other is directories that only belljar's user can write; there each file is
+//! authenticated over its bytes, the component's digest and the engine's fingerprint.
 //!
-//! Whoever breaks out of a sandbox has what its process has: the process must not be able to make code that another belljar,
-//! with other grants, would load. So each configuration has a directory and a key of its own. Beside it is one that all
-//! share: what lies there is signed, by belljars that run no component (`belljar check`); others can read it, and hold
-//! nothing to sign with.
+//! An attacker who escapes from a sandbox has the rights of the process. The attacker must not be able to store code
+//! that another belljar process, with other grants, would load. Therefore each configuration has its own directory and
+//! key. A second directory is shared by all configurations; its files are signed. Only processes that run no component
+//! sign (`belljar check`). The others can read the directory, and have no signing key.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -22,106 +23,114 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::engine;
+use super::error::{CompileError, KeyError};
 use crate::model::{Digest, Guard, text};
 
-/// Why there is no code.
+/// The reason why a component has no compiled code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotCompiled {
-    /// What is wrong with the component, or which limit of the compiler was reached.
-    pub why: String,
-    /// Whether the same bytes will fail again in the same way.
-    pub lasting: bool,
+    /// The fault of the component, or the compiler limit that was reached.
+    pub reason: String,
+    /// True if the same bytes will fail again in the same way.
+    pub is_permanent: bool,
 }
 
 impl NotCompiled {
-    /// Something that may not come again: the machine's doing.
-    pub fn once(why: String) -> Self {
-        Self { why, lasting: false }
+    /// A failure of the machine, which may not happen again.
+    pub fn transient(reason: String) -> Self {
+        Self { reason, is_permanent: false }
     }
 
-    /// The component's own doing.
-    pub fn always(why: String) -> Self {
-        Self { why, lasting: true }
+    /// A failure caused by the component.
+    pub fn permanent(reason: String) -> Self {
+        Self { reason, is_permanent: true }
     }
 }
 
-/// Compiles components somewhere else, in a process of its own with limits of its own.
-pub trait Compile: Send + Sync {
+/// Compiles components in another process with its own limits.
+pub trait Compiler: Send + Sync {
     /// Compiles `wasm` with [`compile`].
     ///
     /// # Errors
-    /// Says why it cannot be compiled, or which limit of the compiler was reached.
+    /// The reason why it cannot be compiled, or the compiler limit that was reached.
     fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>>;
 }
 
-/// Validates and compiles `wasm`: what the compiler process runs. Takes as long and as much memory as `wasm` makes it.
+/// Validates and compiles `wasm`. Runs in the compiler process. Untrusted bytes determine the time and the memory that this
+/// takes.
 ///
 /// # Errors
-/// Says why the component is not valid.
-pub fn compile(wasm: &[u8]) -> Result<Vec<u8>, String> {
-    let engine = engine::compiler().map_err(|error| format!("cannot start the compiler: {error:#}"))?;
-    engine.precompile_component(wasm).map_err(|error| text::excerpt(&format!("{error:#}"), 600))
+/// The reason why the component is not valid.
+pub fn compile(wasm: &[u8]) -> Result<Vec<u8>, CompileError> {
+    let engine = engine::compiler().map_err(|error| CompileError::Start(format!("{error:#}")))?;
+    engine.precompile_component(wasm).map_err(|error| CompileError::Invalid(text::excerpt(&format!("{error:#}"), 600)))
 }
 
-/// For how long an entry is kept that no start asks for.
-const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
+/// The time after which an unused cache entry is removed.
+const MAX_UNUSED_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// How often it is noted that an entry is in use: a start that asks for a thousand should not write as often.
-const NOTED: Duration = Duration::from_secs(24 * 3600);
+/// The interval at which the use of an entry is recorded, so that a start with a thousand components does not write a
+/// thousand files.
+const USE_RECORD_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 
-/// For how long a file may be on its way into the cache.
-const ARRIVING: Duration = Duration::from_secs(3600);
+/// The time after which a temporary file counts as abandoned.
+const MAX_TEMPORARY_TIME: Duration = Duration::from_secs(3600);
 
-/// Bytes of the cache; of more, the entries are removed that were asked for longest ago.
-const MOST: u64 = 4 << 30;
+/// The size of the cache in bytes. Above it, the least recently used entries are removed.
+const MAX_CACHE: u64 = 4 << 30;
 
-/// Where compiled code is kept, and what authenticates it.
-pub struct CodeStore {
-    /// The directory of this configuration.
-    pub own: Dir,
-    /// Its key.
+/// The directories of the code cache and the keys that authenticate it.
+pub struct CodeCacheConfig {
+    /// The private directory of this configuration.
+    pub private: Dir,
+    /// The key of the private directory.
     pub key: [u8; 32],
-    /// The directory that all configurations share, where there is one.
+    /// The directory shared by all configurations, if there is one.
     pub shared: Option<Dir>,
-    /// What tells what was signed in there.
+    /// The keys of the shared directory.
     pub signatures: Signatures,
 }
 
-/// What signs compiled code for all configurations, or only tells what was signed.
+/// The keys of the shared directory: verify, and possibly sign, compiled code.
 pub struct Signatures {
     public: Vec<u8>,
     pair: Option<Ed25519KeyPair>,
 }
 
 impl Signatures {
-    /// From a secret: one that signs, if it `may_sign`; otherwise nothing that could is kept.
+    /// Derives the keys from a secret. The signing key is kept only if `may_sign`.
     ///
     /// # Errors
-    /// When the secret is no key.
-    pub fn new(secret: &[u8; 32], may_sign: bool) -> Result<Self, String> {
-        let pair = Ed25519KeyPair::from_seed_unchecked(secret).map_err(|error| error.to_string())?;
+    /// If the secret is not a valid key.
+    pub fn new(secret: &[u8; 32], may_sign: bool) -> Result<Self, KeyError> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(secret).map_err(|error| KeyError(error.to_string()))?;
         Ok(Self { public: pair.public_key().as_ref().to_vec(), pair: may_sign.then_some(pair) })
     }
 
-    /// Whether it signs.
+    /// True if the signing key is there.
     pub fn may_sign(&self) -> bool {
         self.pair.is_some()
     }
 }
 
-/// Compiled code on disk.
-pub(super) struct Cache {
-    dir: Dir,
+/// The cache of compiled code on disk.
+pub(super) struct CodeCache {
+    private: Dir,
     key: [u8; 32],
     shared: Option<Dir>,
     signatures: Signatures,
     fingerprint: String,
 }
 
-impl Cache {
-    pub(super) fn new(kept: CodeStore, engine: &Engine) -> Self {
-        let CodeStore { own, key, shared, signatures } = kept;
-        Self { dir: own, key, shared, signatures, fingerprint: engine::fingerprint(engine) }
+/// True if code from the cache may run: it was authenticated, or the guard is off.
+fn is_usable(is_authentic: bool) -> bool {
+    is_authentic || !Guard::Cache.is_on()
+}
+
+impl CodeCache {
+    pub(super) fn new(config: CodeCacheConfig, engine: &Engine) -> Self {
+        let CodeCacheConfig { private, key, shared, signatures } = config;
+        Self { private, key, shared, signatures, fingerprint: engine::fingerprint(engine) }
     }
 
     fn stem(&self, digest: &Digest) -> String {
@@ -137,58 +146,57 @@ impl Cache {
         format!("{}.sig", self.stem(digest))
     }
 
-    fn refusal_name(&self, digest: &Digest) -> String {
+    fn failure_name(&self, digest: &Digest) -> String {
         format!("{}.refused", self.stem(digest))
     }
 
     /// Both directories, the shared one first.
-    fn places(&self) -> impl Iterator<Item = &Dir> {
-        self.shared.iter().chain([&self.dir])
+    fn directories(&self) -> impl Iterator<Item = &Dir> {
+        self.shared.iter().chain([&self.private])
     }
 
-    /// Whether the cache has an answer for the component, without looking whether it is a good one.
-    pub(super) fn knows(&self, digest: &Digest) -> bool {
+    /// True if the cache has an entry for the component. Does not authenticate it.
+    pub(super) fn has_entry(&self, digest: &Digest) -> bool {
         let (code, _) = self.names(digest);
-        self.places().any(|dir| dir.exists(&code)) || self.dir.exists(self.refusal_name(digest))
+        self.directories().any(|dir| dir.exists(&code)) || self.private.exists(self.failure_name(digest))
     }
 
-    /// Bytes of the component's code, if it is there.
+    /// The size of the component's code in bytes, if it is there.
     pub(super) fn len(&self, digest: &Digest) -> Option<u64> {
         let (code, _) = self.names(digest);
-        self.places().find_map(|dir| Some(dir.metadata(&code).ok()?.len()))
+        self.directories().find_map(|dir| Some(dir.metadata(&code).ok()?.len()))
     }
 
-    /// Why the component did not compile before, by the same compiler.
-    pub(super) fn refusal(&self, digest: &Digest) -> Option<String> {
-        let file = self.dir.open(self.refusal_name(digest)).ok()?;
-        note_use(&self.dir, &self.stem(digest), &file);
+    /// The reason why this version of belljar could not compile the component before.
+    pub(super) fn stored_failure(&self, digest: &Digest) -> Option<String> {
+        let file = self.private.open(self.failure_name(digest)).ok()?;
+        record_use(&self.private, &self.stem(digest), &file);
         let bytes = read_capped(file, 1 << 10, 4 << 10).ok()?;
-        let (mac, why) = bytes.split_at_checked(32)?;
+        let (mac, reason) = bytes.split_at_checked(32)?;
         let mac: [u8; 32] = mac.try_into().ok()?;
-        (self.refusal_mac(digest, why) == blake3::Hash::from_bytes(mac))
-            .then(|| String::from_utf8(why.to_vec()).ok())?
+        (self.failure_mac(digest, reason) == blake3::Hash::from_bytes(mac))
+            .then(|| String::from_utf8(reason.to_vec()).ok())?
     }
 
-    /// Remembers why the component does not compile.
-    pub(super) fn refuse(&self, digest: &Digest, why: &str) -> std::io::Result<()> {
-        let mac = self.refusal_mac(digest, why.as_bytes());
-        replace(&self.dir, &self.refusal_name(digest), &[mac.as_bytes(), why.as_bytes()].concat())
+    /// Records why the component does not compile.
+    pub(super) fn store_failure(&self, digest: &Digest, reason: &str) -> std::io::Result<()> {
+        let mac = self.failure_mac(digest, reason.as_bytes());
+        replace(&self.private, &self.failure_name(digest), &[mac.as_bytes(), reason.as_bytes()].concat())
     }
 
-    fn refusal_mac(&self, digest: &Digest, why: &[u8]) -> blake3::Hash {
+    fn failure_mac(&self, digest: &Digest, reason: &[u8]) -> blake3::Hash {
         let mut hasher = self.hasher(digest);
-        // The compiler's limits may be others in another version.
-        hasher.update(b"refused by ").update(env!("CARGO_PKG_VERSION").as_bytes()).update(&[0]).update(why);
+        // Another version may have other compiler limits.
+        hasher.update(b"refused by ").update(env!("CARGO_PKG_VERSION").as_bytes()).update(&[0]).update(reason);
         hasher.finalize()
     }
 
-    /// Removes what nobody has asked for in a long time, and what was left half written. Of what is shared, only where it may
-    /// be added to as well.
-    pub(super) fn tidy(&self) -> std::io::Result<()> {
+    /// Removes unused entries and abandoned temporary files. In the shared directory only if this process may sign.
+    pub(super) fn remove_unused(&self) -> std::io::Result<()> {
         if let Some(shared) = self.shared.as_ref().filter(|_| self.signatures.pair.is_some()) {
-            tidy(shared)?;
+            remove_unused_in(shared)?;
         }
-        tidy(&self.dir)
+        remove_unused_in(&self.private)
     }
 
     fn hasher(&self, digest: &Digest) -> blake3::Hasher {
@@ -197,75 +205,75 @@ impl Cache {
         hasher
     }
 
-    /// The component's code, if it is there and is what was stored.
+    /// The component's code, if it is in the cache and authentic.
     ///
     /// # Errors
-    /// When it is what was stored, and this engine cannot use it.
+    /// If the code is authentic but this engine cannot load it.
     pub(super) fn load(&self, engine: &Engine, digest: &Digest) -> wasmtime::Result<Option<Component>> {
         self.authenticated(digest).map(|file| map(engine, &file)).transpose()
     }
 
     fn authenticated(&self, digest: &Digest) -> Option<File> {
-        self.signed(digest).or_else(|| self.own(digest))
+        self.load_shared(digest).or_else(|| self.load_private(digest))
     }
 
-    /// The code that lies where all configurations share it, if it is what was signed.
-    fn signed(&self, digest: &Digest) -> Option<File> {
+    /// The component's code from the shared directory, if its signature is valid.
+    fn load_shared(&self, digest: &Digest) -> Option<File> {
         let dir = self.shared.as_ref()?;
         let (signature, mut file) = (dir.open(self.signature_name(digest)).ok()?, dir.open(self.names(digest).0).ok()?);
         let signature = read_capped(signature, 64, 64).ok()?;
-        let mut hasher = self.unkeyed(digest);
+        let mut hasher = self.signature_hasher(digest);
         hasher.update_reader(&mut file).ok()?;
         let public = UnparsedPublicKey::new(&ED25519, &self.signatures.public);
-        if public.verify(hasher.finalize().as_bytes(), &signature).is_err() && Guard::Cache.is_on() {
+        if !is_usable(public.verify(hasher.finalize().as_bytes(), &signature).is_ok()) {
             tracing::warn!(%digest, "compiled code in the shared cache is damaged or was not made by this belljar; it is not used");
-            // Where it cannot be removed, it is looked at once more.
+            // If the file cannot be removed, it is rejected again at the next load.
             if self.signatures.pair.is_some() {
                 let _ = dir.remove_file(self.names(digest).0);
             }
             return None;
         }
         if self.signatures.pair.is_some() {
-            note_use(dir, &self.stem(digest), &file);
+            record_use(dir, &self.stem(digest), &file);
         }
         Some(file)
     }
 
-    /// The code that lies in this configuration's directory, if it is what was stored.
-    fn own(&self, digest: &Digest) -> Option<File> {
+    /// The component's code from the private directory, if its MAC is valid.
+    fn load_private(&self, digest: &Digest) -> Option<File> {
         let (code, mac) = self.names(digest);
-        let (mac, mut file) = (self.dir.open(&mac).ok()?, self.dir.open(&code).ok()?);
-        note_use(&self.dir, &self.stem(digest), &file);
+        let (mac, mut file) = (self.private.open(&mac).ok()?, self.private.open(&code).ok()?);
+        record_use(&self.private, &self.stem(digest), &file);
         let stored: [u8; 32] = read_capped(mac, 32, 32).ok()?.try_into().ok()?;
         let mut hasher = self.hasher(digest);
         hasher.update_reader(&mut file).ok()?;
-        // Constant-time, by blake3's own comparison.
-        if hasher.finalize() != blake3::Hash::from_bytes(stored) && Guard::Cache.is_on() {
+        // blake3 compares in constant time.
+        if !is_usable(hasher.finalize() == blake3::Hash::from_bytes(stored)) {
             tracing::warn!(%digest, "compiled code in the cache is damaged or was not made by this belljar; compiling again");
-            self.forget(digest);
+            self.remove(digest);
             return None;
         }
         Some(file)
     }
 
-    /// What is signed of code: it is for this component, and for this engine.
-    fn unkeyed(&self, digest: &Digest) -> blake3::Hasher {
+    /// A hasher for signatures, bound to this component and this engine.
+    fn signature_hasher(&self, digest: &Digest) -> blake3::Hasher {
         let mut hasher = blake3::Hasher::new_derive_key("belljar 2026-11 signed code v1");
         hasher.update(&digest.0).update(self.fingerprint.as_bytes());
         hasher
     }
 
-    /// Removes the component's code, so that nobody looks at it once more.
-    pub(super) fn forget(&self, digest: &Digest) {
-        // Where it cannot be removed, it is looked at once more.
-        let _ = self.dir.remove_file(self.names(digest).0);
+    /// Removes the component's code, so that it is not checked again.
+    pub(super) fn remove(&self, digest: &Digest) {
+        // If the file cannot be removed, it is rejected again at the next load.
+        let _ = self.private.remove_file(self.names(digest).0);
     }
 
-    /// Keeps `code`, atomically: for all, where it can be signed.
+    /// Stores `code` atomically: in the shared directory if this process may sign, otherwise in the private one.
     pub(super) fn store(&self, digest: &Digest, code: &[u8]) -> std::io::Result<()> {
         let (code_name, mac_name) = self.names(digest);
         if let (Some(dir), Some(pair)) = (&self.shared, &self.signatures.pair) {
-            let mut hasher = self.unkeyed(digest);
+            let mut hasher = self.signature_hasher(digest);
             hasher.update(code);
             let signature = pair.sign(hasher.finalize().as_bytes());
             replace(dir, &code_name, code)?;
@@ -273,14 +281,14 @@ impl Cache {
         }
         let mut hasher = self.hasher(digest);
         hasher.update(code);
-        replace(&self.dir, &code_name, code)?;
-        replace(&self.dir, &mac_name, hasher.finalize().as_bytes())
+        replace(&self.private, &code_name, code)?;
+        replace(&self.private, &mac_name, hasher.finalize().as_bytes())
     }
 }
 
-/// Puts a file in the place of what has its name, whole.
+/// Replaces a file atomically.
 fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> std::io::Result<()> {
-    // Another belljar may be writing the same name.
+    // The temporary name is unique: another belljar may write the same entry.
     let mut unique = [0; 8];
     getrandom::fill(&mut unique).map_err(|error| std::io::Error::other(error.to_string()))?;
     let temporary = format!("{name}.{:016x}.tmp", u64::from_ne_bytes(unique));
@@ -293,9 +301,8 @@ fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> std::io::Result<()> {
     written
 }
 
-/// Removes what nobody has asked for in a long time, and what was left half written. What belongs to one component is of
-/// the age of whatever of it was written last.
-fn tidy(dir: &Dir) -> std::io::Result<()> {
+/// Removes unused entries and abandoned temporary files. The files of one component have the age of the newest of them.
+fn remove_unused_in(dir: &Dir) -> std::io::Result<()> {
     let now = SystemTime::now();
     let mut parts: HashMap<String, (Duration, u64, Vec<String>)> = HashMap::new();
     for entry in dir.entries()? {
@@ -304,14 +311,14 @@ fn tidy(dir: &Dir) -> std::io::Result<()> {
         let age = meta.modified().ok().and_then(|at| now.duration_since(at.into_std()).ok()).unwrap_or_default();
         let Some((stem, end)) = name.rsplit_once('.') else { continue };
         match end {
-            "tmp" if age > ARRIVING => dir.remove_file(&name)?,
+            "tmp" if age > MAX_TEMPORARY_TIME => dir.remove_file(&name)?,
             "cwasm" | "mac" | "sig" | "refused" | "used" => {
                 let (youngest, bytes, names) = parts.entry(stem.to_owned()).or_insert((age, 0, Vec::new()));
                 *youngest = age.min(*youngest);
                 *bytes += meta.len();
                 names.push(name);
             }
-            // On its way, or not ours to remove.
+            // A temporary file in use, or a file of another program.
             _ => {}
         }
     }
@@ -320,40 +327,40 @@ fn tidy(dir: &Dir) -> std::io::Result<()> {
     let mut bytes = 0;
     for (age, len, names) in all {
         bytes += len;
-        if age > UNUSED || bytes > MOST {
+        if age > MAX_UNUSED_TIME || bytes > MAX_CACHE {
             names.iter().try_for_each(|name| dir.remove_file(name))?;
         }
     }
     Ok(())
 }
 
-/// Loads code from a file that was authenticated: this very one, whatever lies under its name by now.
+/// Maps code from an authenticated file. Opens the descriptor, not the name, which may lead to another file now.
 fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    #[expect(unsafe_code, reason = "our own compiled code, authenticated, in a directory that only we write")]
-    // SAFETY: `deserialize_file` wants bytes that `precompile_component` made, and that nobody changes while they are
-    // mapped. The keyed hash says the first; the second holds because files in the cache are written under a
-    // temporary name and only ever renamed or removed, and the directory is private to this user.
+    #[expect(unsafe_code, reason = "compiled code of belljar, authenticated, in a directory that only its user writes")]
+    // SAFETY: `deserialize_file` requires bytes from `precompile_component` that do not change while mapped. The MAC or
+    // the signature proves the first. The second holds because cache files are written under a temporary name and then
+    // only renamed or removed, in a directory private to this user.
     unsafe {
         Component::deserialize_file(engine, path)
     }
 }
 
-/// Loads code that the compiler process made just now, without a cache.
+/// Loads code that the compiler process has just made, without a cache.
 pub(super) fn load_fresh(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
-    #[expect(unsafe_code, reason = "our own compiled code, from the compiler process that we started")]
-    // SAFETY: `deserialize` wants bytes that `precompile_component` made; our own compiler process made these.
+    #[expect(unsafe_code, reason = "compiled code from belljar's own compiler process")]
+    // SAFETY: `deserialize` requires bytes from `precompile_component`; belljar's own compiler process made these.
     unsafe {
         Component::deserialize(engine, code)
     }
 }
 
-/// Reads at most `cap` bytes. `expected`: about how many there will be, so that room is made once.
+/// Reads at most `cap` bytes. `expected` is the probable size, so that memory is allocated once.
 ///
 /// # Errors
-/// When there are more, or reading fails.
+/// If there are more bytes, or reading fails.
 pub fn read_capped(source: impl Read, expected: u64, cap: u64) -> std::io::Result<Vec<u8>> {
-    // One byte more than is expected, so that the end is seen in the same room.
+    // One byte more, so that `read_to_end` finds the end of the file without growing the buffer.
     let room = usize::try_from(expected.min(cap).saturating_add(1)).unwrap_or_default();
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(room)?;
@@ -364,16 +371,16 @@ pub fn read_capped(source: impl Read, expected: u64, cap: u64) -> std::io::Resul
     Ok(bytes)
 }
 
-/// Notes that an entry of the cache is in use, unless that was noted lately: by a file beside it, because times of files
-/// cannot be changed inside the second wall.
-fn note_use(dir: &Dir, stem: &str, file: &File) {
+/// Records that a cache entry is in use, unless that was recorded recently. The record is a file beside the entry,
+/// because the seccomp filter forbids changing file times.
+fn record_use(dir: &Dir, stem: &str, file: &File) {
     let name = format!("{stem}.used");
-    let noted = dir.metadata(&name).or_else(|_| file.metadata()).and_then(|meta| meta.modified());
-    // A time in the future is no time at which it was noted.
-    if noted.is_ok_and(|at| at.into_std().elapsed().is_ok_and(|age| age < NOTED)) {
+    let last_use = dir.metadata(&name).or_else(|_| file.metadata()).and_then(|meta| meta.modified());
+    // A time in the future comes from a wrong clock and does not count.
+    if last_use.is_ok_and(|at| at.into_std().elapsed().is_ok_and(|age| age < USE_RECORD_INTERVAL)) {
         return;
     }
-    // Where it cannot be noted, the entry is removed one day, and made again.
+    // If it cannot be recorded, the entry is removed one day and compiled again.
     let _ = dir.write(&name, b"1");
 }
 

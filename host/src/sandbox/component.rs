@@ -1,52 +1,53 @@
-//! What a file is, and whether it can be a provider: read from its outermost sections, without compiling anything.
+//! Identifies a file and checks that it can be a provider. Reads only its outermost sections and compiles nothing.
 
 use std::fmt;
 
 use wasmparser::{Chunk, Encoding, Parser, Payload};
 
 use crate::grants::KINDS;
-use crate::grants::needs::{Needs, SECTION};
+use crate::grants::{Needs, SECTION};
+use crate::interfaces::Interfaces;
 use crate::model::text;
 
 /// The interface that a provider must export, without its version.
 const PROVIDER: &str = "belljar:provider/resource-provider";
 
-/// Our package, whose interfaces a component may export.
+/// belljar's package, whose interfaces a component may export.
 const PACKAGE: &str = "belljar:provider/";
 
-/// The version of the package that this host speaks; any 0.1.x is taken.
+/// The version of the package that this host supports: any 0.1.x.
 const VERSION: &str = "0.1.";
 
-/// Names longer than this are cut where they are shown.
-const NAME: usize = 120;
+/// Characters of a name in a message.
+const MAX_NAME: usize = 120;
 
-/// Imports and exports beyond this number make no sense for a provider.
-const MANY: usize = 1000;
+/// Imports, and exports, of a component. No provider needs more.
+const MAX_ITEMS: usize = 1000;
 
-/// What a component's outermost sections say about it.
+/// The contents of a component's outermost sections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// What it imports, sorted, sanitised.
+    /// The names of its imports, sorted and sanitised.
     pub imports: Vec<String>,
-    /// What it exports, sorted, sanitised.
+    /// The names of its exports, sorted and sanitised.
     pub exports: Vec<String>,
-    /// What it declares that it needs.
+    /// The grants that it declares to need.
     pub needs: Needs,
-    /// Why its declaration is passed over, if it is.
+    /// The reason why its declaration is ignored, if it is.
     pub bad_needs: Option<String>,
 }
 
-/// Why a file cannot be mounted.
+/// A file cannot be mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotAProvider {
-    /// Not a component at all; says what it is instead, and the cure.
+    /// The file is not a component. The text says what it is, and the cure.
     NotAComponent(String),
-    /// A component whose bytes are damaged; says where.
+    /// The component is damaged. The text says where.
     Damaged(String),
-    /// A component that does not export our interface; says what it exports.
+    /// The component does not export belljar's interface. The text says what it exports.
     WrongWorld(String),
-    /// A component that imports something that no mount gets.
-    ForeignImports(Vec<String>),
+    /// The component imports functions that belljar does not provide.
+    UnknownImports(Vec<String>),
 }
 
 impl fmt::Display for NotAProvider {
@@ -55,10 +56,11 @@ impl fmt::Display for NotAProvider {
             Self::NotAComponent(what) => f.write_str(what),
             Self::Damaged(why) => write!(f, "a damaged or truncated component: {why}"),
             Self::WrongWorld(why) => write!(f, "a component, but not a provider: {why}"),
-            Self::ForeignImports(names) => write!(
+            Self::UnknownImports(names) => write!(
                 f,
-                "a provider that imports {}, which belljar does not give: a provider imports WASI 0.2 and nothing else",
-                names.iter().map(|n| text::quoted(n, NAME)).collect::<Vec<_>>().join(", ")
+                "a provider that imports {}, which belljar does not provide: a provider may import only WASI 0.2{}",
+                names.iter().map(|n| text::quoted(n, MAX_NAME)).collect::<Vec<_>>().join(", "),
+                grant_imports().map(|import| format!(", \"{import}\"")).collect::<String>()
             ),
         }
     }
@@ -67,16 +69,16 @@ impl fmt::Display for NotAProvider {
 impl std::error::Error for NotAProvider {}
 
 impl Profile {
-    /// Reads `bytes`.
+    /// Parses `bytes`.
     ///
     /// # Errors
-    /// [`NotAProvider::NotAComponent`] or [`NotAProvider::Damaged`]; whether it is a provider is [`Profile::check`].
+    /// [`NotAProvider::NotAComponent`] or [`NotAProvider::Damaged`]. [`Profile::check`] reports the other cases.
     pub fn read(bytes: &[u8]) -> Result<Self, NotAProvider> {
         identify(bytes)?;
         let damaged =
             |error: wasmparser::BinaryReaderError| NotAProvider::Damaged(text::excerpt(&error.to_string(), 200));
         let mut profile = Self::default();
-        let mut declared = Declared::default();
+        let mut declared = NeedsSections::default();
         let mut parser = Parser::new(0);
         let mut rest = bytes;
         loop {
@@ -88,19 +90,19 @@ impl Profile {
             match payload {
                 Payload::ComponentImportSection(section) => {
                     for import in section {
-                        profile.imports.push(text::excerpt(import.map_err(damaged)?.name.name, NAME));
+                        profile.imports.push(text::excerpt(import.map_err(damaged)?.name.name, MAX_NAME));
                     }
                 }
                 Payload::ComponentExportSection(section) => {
                     for export in section {
-                        profile.exports.push(text::excerpt(export.map_err(damaged)?.name.name, NAME));
+                        profile.exports.push(text::excerpt(export.map_err(damaged)?.name.name, MAX_NAME));
                     }
                 }
                 Payload::CustomSection(section) if section.name() == SECTION => declared.outer.push(section.data()),
                 Payload::ModuleSection { parser: inner, unchecked_range } => {
                     skip = unchecked_range.end.saturating_sub(unchecked_range.start);
                     let bytes = rest.get(consumed..consumed.saturating_add(skip)).unwrap_or_default();
-                    declared.look_into(inner, bytes);
+                    declared.scan_module(inner, bytes);
                 }
                 Payload::ComponentSection { unchecked_range, .. } => {
                     skip = unchecked_range.end.saturating_sub(unchecked_range.start);
@@ -108,8 +110,8 @@ impl Profile {
                 Payload::End(_) => break,
                 _ => {}
             }
-            if profile.imports.len().max(profile.exports.len()) > MANY {
-                return Err(NotAProvider::Damaged(format!("more than {MANY} imports or exports")));
+            if profile.imports.len().max(profile.exports.len()) > MAX_ITEMS {
+                return Err(NotAProvider::Damaged(format!("it has more than {MAX_ITEMS} imports or exports")));
             }
             rest = rest
                 .get(consumed.saturating_add(skip)..)
@@ -124,67 +126,62 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Whether this is a provider that can be linked.
+    /// Checks that this is a provider that can be linked.
     ///
     /// # Errors
-    /// [`NotAProvider::WrongWorld`] or [`NotAProvider::ForeignImports`].
+    /// [`NotAProvider::WrongWorld`] or [`NotAProvider::UnknownImports`].
     pub fn check(&self) -> Result<(), NotAProvider> {
         let versions: Vec<&str> =
             self.exports.iter().filter_map(|e| e.strip_prefix(PROVIDER)?.strip_prefix('@')).collect();
         if !versions.iter().any(|v| v.starts_with(VERSION)) {
             let exports = match self.exports.as_slice() {
                 [] => "nothing".to_owned(),
-                some => some.iter().take(8).map(|e| text::quoted(e, NAME)).collect::<Vec<_>>().join(", "),
+                some => some.iter().take(8).map(|e| text::quoted(e, MAX_NAME)).collect::<Vec<_>>().join(", "),
             };
             return Err(NotAProvider::WrongWorld(match versions.first() {
                 Some(other) => format!(
-                    "it exports {}, and this belljar speaks {VERSION}x; build it against that version of the interface",
-                    text::quoted(&format!("{PROVIDER}@{other}"), NAME)
+                    "it exports {}, and this belljar supports {VERSION}x; build it against that version of the interface",
+                    text::quoted(&format!("{PROVIDER}@{other}"), MAX_NAME)
                 ),
-                None => format!("it exports {exports}, and a provider exports \"{PROVIDER}@0.1.0\""),
+                None => format!("it exports {exports}, but a provider must export \"{PROVIDER}@0.1.0\""),
             }));
         }
-        let foreign: Vec<String> = self.imports.iter().filter(|name| !is_given(name)).take(8).cloned().collect();
+        let foreign: Vec<String> = self.imports.iter().filter(|name| !is_linked(name)).take(8).cloned().collect();
         if !foreign.is_empty() {
-            return Err(NotAProvider::ForeignImports(foreign));
+            return Err(NotAProvider::UnknownImports(foreign));
         }
         Ok(())
     }
 
-    /// The kinds of grants that it could use, by what it imports.
+    /// The kinds of grants that it could use, according to its imports.
     pub fn kinds(&self) -> Vec<&'static str> {
         let uses = |prefixes: &[&str]| self.imports.iter().any(|import| prefixes.iter().any(|p| import.starts_with(p)));
         KINDS.iter().filter(|kind| uses(kind.imports)).map(|kind| kind.name).collect()
     }
 
-    /// The kind of grant that an import is for.
+    /// The kind of grant to which an import belongs.
     pub fn kind_of(import: &str) -> Option<&'static str> {
         let kind = KINDS.iter().find(|kind| kind.imports.iter().any(|prefix| import.starts_with(prefix)));
         kind.map(|kind| kind.name)
     }
 
-    /// Our optional interfaces that it exports: `completion`, `revisions`.
-    pub fn optional(&self) -> Vec<&str> {
-        let interface = |e: &'static str| move |name: &&str| name.starts_with(e);
-        let ours: Vec<&str> = self.exports.iter().filter_map(|e| e.strip_prefix(PACKAGE)).collect();
-        ["completion@0.1.", "revisions@0.1."]
-            .iter()
-            .filter_map(|e| ours.iter().find(|n| interface(e)(n)).map(|n| n.split('@').next().unwrap_or(n)))
-            .collect()
+    /// The belljar interfaces that it exports.
+    pub fn interfaces(&self) -> Interfaces {
+        Interfaces::of(&self.exports)
     }
 }
 
-/// Where a component may declare what it needs: in itself, where a tool has put it, or in a core module of it, where a
-/// compiler has.
+/// The sections in which a component declares its needs. `outer`: in the component itself, written by a tool. `inner`:
+/// in its core modules, written by a compiler.
 #[derive(Default)]
-struct Declared<'b> {
+struct NeedsSections<'b> {
     outer: Vec<&'b [u8]>,
     inner: Vec<&'b [u8]>,
 }
 
-impl<'b> Declared<'b> {
-    /// Looks for declarations in the sections of a core module. Damage is not told here: it does not compile.
-    fn look_into(&mut self, mut parser: Parser, mut rest: &'b [u8]) {
+impl<'b> NeedsSections<'b> {
+    /// Collects declarations from the sections of a core module. Ignores damage here: the compiler reports it.
+    fn scan_module(&mut self, mut parser: Parser, mut rest: &'b [u8]) {
         while let Ok(Chunk::Parsed { consumed, payload }) = parser.parse(rest, true) {
             let mut skip = 0;
             match payload {
@@ -201,27 +198,36 @@ impl<'b> Declared<'b> {
         }
     }
 
-    /// The declaration. That of the component itself counts before those of its modules.
+    /// The declaration. One in the component itself takes precedence over those in its modules.
     fn read(self) -> Result<Needs, String> {
         let all = if self.outer.is_empty() { self.inner } else { self.outer };
         match all.as_slice() {
             [] => Ok(Needs::default()),
-            [one] => Needs::parse(one),
+            [one] => Needs::parse(one).map_err(|error| error.to_string()),
             several => Err(format!("it is declared {} times", several.len())),
         }
     }
 }
 
-/// Whether an import is linked. The linker has the last word on types; this is for a clear message before compiling.
-fn is_given(import: &str) -> bool {
-    let Some((package, version)) = import.rsplit_once('@') else { return false };
-    let known =
-        ["wasi:io/", "wasi:clocks/", "wasi:random/", "wasi:cli/", "wasi:filesystem/", "wasi:sockets/", "wasi:http/"];
-    (known.iter().any(|k| package.starts_with(k)) && version.starts_with("0.2."))
-        || (package.starts_with(PACKAGE) && version.starts_with(VERSION))
+/// Import prefixes that grants provide beside WASI.
+fn grant_imports() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().flat_map(|kind| kind.imports).filter(|import| !import.starts_with("wasi:")).copied()
 }
 
-/// Says what bytes are that are not a component.
+/// True if an import is linked. The linker checks the types; this check gives a clear message before compilation.
+fn is_linked(import: &str) -> bool {
+    let Some((name, version)) = import.rsplit_once('@') else { return false };
+    match name.strip_prefix("wasi:") {
+        // These are linked for all components, granted or not.
+        Some(name) => {
+            let known = ["io/", "clocks/", "random/", "cli/", "filesystem/", "sockets/", "http/"];
+            known.iter().any(|package| name.starts_with(package)) && version.starts_with("0.2.")
+        }
+        None => (name.starts_with(PACKAGE) && version.starts_with(VERSION)) || Profile::kind_of(import).is_some(),
+    }
+}
+
+/// Identifies bytes that are not a component.
 fn identify(bytes: &[u8]) -> Result<(), NotAProvider> {
     let is = |what: &str| Err(NotAProvider::NotAComponent(what.to_owned()));
     if bytes.is_empty() {
@@ -229,12 +235,12 @@ fn identify(bytes: &[u8]) -> Result<(), NotAProvider> {
     }
     if bytes.starts_with(b"\0asm") {
         if bytes.len() < 8 {
-            return is("the first bytes of a WebAssembly file, and nothing more; it may still be being written");
+            return is("only the first bytes of a WebAssembly file; it may still be being written");
         }
         return match Parser::new(0).parse(bytes, true) {
             Ok(Chunk::Parsed { payload: Payload::Version { encoding: Encoding::Component, .. }, .. }) => Ok(()),
             Ok(Chunk::Parsed { payload: Payload::Version { encoding: Encoding::Module, .. }, .. }) => is(
-                "a core WebAssembly module, not a component; build it for wasm32-wasip2, or make a component of it with \"wasm-tools component new\"",
+                "a core WebAssembly module, not a component; build it for wasm32-wasip2, or turn it into a component with \"wasm-tools component new\"",
             ),
             _ => {
                 let version = bytes.get(4..8).unwrap_or_default();
@@ -262,7 +268,7 @@ fn identify(bytes: &[u8]) -> Result<(), NotAProvider> {
     let head = bytes.get(..bytes.len().min(512)).unwrap_or_default();
     let text_len = match std::str::from_utf8(head) {
         Ok(text) => text.len(),
-        // A character may be cut at the end of what was looked at.
+        // The last character may be cut at the end of `head`.
         Err(error) if head.len().saturating_sub(error.valid_up_to()) < 4 => error.valid_up_to(),
         Err(_) => 0,
     };
@@ -299,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_is() {
+    fn identifies_other_files() {
         assert!(read(b"").starts_with("an empty file"));
         assert!(read(b"\0asm").contains("still be being written"));
         assert!(read(&wat::parse_str("(module)").unwrap()).starts_with("a core WebAssembly module"));
@@ -313,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_past_nested_parts() {
+    fn reads_only_the_outermost_sections() {
         let wat = r#"(component
             (core module (func (export "x")))
             (component (export "inner" (type 0)) (type (func)))
@@ -343,12 +349,12 @@ mod tests {
     }
 
     #[test]
-    fn declarations_are_found_where_tools_and_compilers_leave_them() {
+    fn needs_are_found_in_the_component_and_in_its_modules() {
         let module = |text: &str| format!(r#"(core module (@custom "belljar:needs" "{text}") (func) (func))"#);
         let outer = |text: &str| format!(r#"(@custom "belljar:needs" "{text}")"#);
         let read = |inside: &str| Profile::read(&wat::parse_str(format!("(component {inside})")).unwrap()).unwrap();
         let paths = |profile: &Profile| -> Vec<String> {
-            profile.needs.all().iter().filter_map(|need| need.what.clone()).collect()
+            profile.needs.all().iter().filter_map(|need| need.name.clone()).collect()
         };
         let (one, two) = ("[[fs]]\\npath = '/one'", "[[fs]]\\npath = '/two'");
         assert_eq!(paths(&read(&module(one))), ["/one"]);
@@ -371,9 +377,9 @@ mod tests {
             read(&wat::parse_str(wat).unwrap())
         };
         assert_eq!(provider("0.1.7", "wasi:io/poll@0.2.0"), "a provider");
-        assert!(provider("0.2.0", "wasi:io/poll@0.2.0").contains("speaks 0.1.x"));
+        assert!(provider("0.2.0", "wasi:io/poll@0.2.0").contains("supports 0.1.x"));
         assert!(
-            provider("0.1.0", "wasi:io/poll@0.3.0").contains("\"wasi:io/poll@0.3.0\", which belljar does not give")
+            provider("0.1.0", "wasi:io/poll@0.3.0").contains("\"wasi:io/poll@0.3.0\", which belljar does not provide")
         );
         assert!(provider("0.1.0", "evil:host/shell@0.1.0").contains("evil:host/shell"));
     }

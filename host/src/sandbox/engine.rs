@@ -1,4 +1,4 @@
-//! The engine: how code is compiled and how instances are allocated. Every number has its reason here.
+//! The wasmtime engine: compilation settings, allocation of instances, and the epoch. Every number has its reason here.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,18 +12,18 @@ use wasmtime::{
 
 use crate::model::limits::{CORE_INSTANCES, MEMORIES, TABLES, WASM_STACK};
 
-/// How often the epoch moves while a call runs: the precision of a deadline, and how long a computing guest keeps its
-/// thread before others get a turn.
+/// The interval of the epoch while a call runs. It is the precision of deadlines, and the time after which a computing
+/// guest yields its thread.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Bytes of a linear memory that stay mapped in a free slot, when the kernel can say which pages were written
-/// (`PAGEMAP_SCAN`, Linux 6.7): a read that dirties less costs no page fault. Twice a 1 MiB answer.
+/// Bytes of a linear memory that stay mapped in a free slot, if the kernel reports written pages (`PAGEMAP_SCAN`, Linux
+/// 6.7). A read that writes less than this causes no page fault. Twice a 1 MiB result.
 const KEEP_RESIDENT: usize = 2 << 20;
 
-/// The same without `PAGEMAP_SCAN`, where all of it is cleared after each call whether it was written or not.
+/// The same without `PAGEMAP_SCAN`: then all of it is cleared after each call, written or not.
 const KEEP_RESIDENT_BLIND: usize = 64 << 10;
 
-/// Proposals that no provider's tools need, and whose code has had its share of advisories.
+/// Proposals that no toolchain of providers needs and that had security advisories.
 const UNNEEDED: WasmFeatures = WasmFeatures::FUNCTION_REFERENCES
     .union(WasmFeatures::GC)
     .union(WasmFeatures::EXCEPTIONS)
@@ -35,8 +35,9 @@ const UNNEEDED: WasmFeatures = WasmFeatures::FUNCTION_REFERENCES
     .union(WasmFeatures::CM_THREADING)
     .union(WasmFeatures::CM_GC);
 
-/// What decides how code is compiled. The compiler process and the host must agree on it, or nothing loads.
-fn code() -> Config {
+/// The compilation settings. The compiler process and the host must use the same ones, otherwise compiled code does not
+/// load.
+fn base_config() -> Config {
     let mut config = Config::new();
     config
         .strategy(Strategy::Cranelift)
@@ -47,30 +48,30 @@ fn code() -> Config {
         .memory_init_cow(true)
         .wasm_memory64(false)
         .wasm_tail_call(false)
-        // What passes between the parts of a composed component is copied by adapters that see the memories of both.
-        // JavaScript's componentizer composes each of its components.
+        // Adapters copy values between the parts of a composed component and see the memories of both. JavaScript's
+        // componentizer composes each of its components.
         .wasm_multi_memory(true)
         .wasm_features(UNNEEDED, false)
         .wasm_custom_page_sizes(false)
         .wasm_wide_arithmetic(false)
         .generate_address_map(false)
-        // Never parse what a stranger's debug sections say.
+        // Never parse debug sections from untrusted components.
         .wasm_backtrace_details(wasmtime::WasmBacktraceDetails::Disable);
     let mut cost = OperatorCost::default();
-    // A page costs the host a page fault or a clearing; as dear as an operator can be made.
+    // A page costs the host a page fault or clearing. 255 is the highest possible cost of an operator.
     cost.variable.memory_grow_per_page = u8::MAX;
     config.operator_cost(cost);
     config
 }
 
-/// The engine that calls run on, with room for `calls` at once.
+/// The engine for calls, with room for `calls` at once.
 pub(super) fn host(calls: u32) -> wasmtime::Result<Engine> {
-    let mut config = code();
+    let mut config = base_config();
     let keep = if PoolingAllocationConfig::is_pagemap_scan_available() { KEEP_RESIDENT } else { KEEP_RESIDENT_BLIND };
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(calls)
-        // As much as every call may take at most, so that no component can use up what another needs. It is address
-        // space, not memory.
+        // The maximum of every call, so that no component takes what another one needs. This is address space, not
+        // memory.
         .total_core_instances(calls.saturating_mul(CORE_INSTANCES))
         .total_memories(calls.saturating_mul(MEMORIES))
         .total_tables(calls.saturating_mul(TABLES))
@@ -88,14 +89,16 @@ pub(super) fn host(calls: u32) -> wasmtime::Result<Engine> {
     Engine::new(&config)
 }
 
-/// The engine of the compiler process: the same code, no pool of instances (its address space is limited).
+/// The engine of the compiler process: the same code, but no instance pool, because the address space of that process
+/// is limited.
 pub(super) fn compiler() -> wasmtime::Result<Engine> {
-    let mut config = code();
+    let mut config = base_config();
     config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
     Engine::new(&config)
 }
 
-/// What compiled code depends on besides the component: the engine's version, settings and processor.
+/// A hash of everything except the component that compiled code depends on: the engine's version, its settings and the
+/// processor.
 pub(super) fn fingerprint(engine: &Engine) -> String {
     use std::hash::{Hash, Hasher};
 
@@ -113,30 +116,31 @@ pub(super) fn fingerprint(engine: &Engine) -> String {
     hashed.0.finalize().to_hex().chars().take(16).collect()
 }
 
-/// Ticks without a call after which the ticker sleeps until it is woken. Waking a thread costs as much as a small call:
-/// a client that asks every few milliseconds should not pay for it each time.
+/// Ticks without a call after which the ticker sleeps. Waking a thread costs as much as a small call, so a client with
+/// a request every few milliseconds must not cause it each time.
 const IDLE_TICKS: u32 = 64;
 
-/// Ticks between two looks at whether somebody waits for the network.
-const LOOK_TICKS: u32 = 4;
+/// Ticks between two wake-ups of a runtime thread.
+const WAKE_TICKS: u32 = 4;
 
-/// A thread of its own that moves the epoch while calls run, and sleeps when none has for a while.
+/// A thread that advances the epoch while calls run, and sleeps after a time without calls.
 pub(super) struct Ticker {
-    shared: Arc<Shared>,
+    shared: Arc<TickerState>,
     thread: Thread,
 }
 
 #[derive(Default)]
-struct Shared {
+struct TickerState {
     running: AtomicUsize,
     asleep: AtomicBool,
-    /// What runs the calls.
+    /// The runtime of the calls.
     runtime: OnceLock<Handle>,
 }
 
-impl Shared {
-    /// Wakes a thread of the runtime. The one that waited for the network may run a call, and an instruction that fills
-    /// much memory holds it for as long as that takes; the others sleep until there is a task for them.
+impl TickerState {
+    /// Wakes a thread of the runtime, which then polls the network. Otherwise the only thread that polls it may be
+    /// running a call, and one instruction that fills much memory can block it. The other threads sleep until a task is
+    /// ready.
     fn wake(&self) {
         if let Some(runtime) = self.runtime.get() {
             runtime.spawn(std::future::ready(()));
@@ -145,9 +149,9 @@ impl Shared {
 }
 
 impl Ticker {
-    /// Starts the thread. It ends with the engine.
+    /// Starts the thread. It ends when the engine is dropped.
     pub(super) fn start(engine: &Engine) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(TickerState::default());
         let (weak, own) = (engine.weak(), Arc::clone(&shared));
         let handle = std::thread::Builder::new().name("epoch".to_owned()).spawn(move || {
             let (mut idle, mut ticks) = (0, 0_u32);
@@ -156,17 +160,18 @@ impl Ticker {
                 drop(engine);
                 idle = if own.running.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
                 ticks = ticks.wrapping_add(1);
-                if idle == 0 && ticks.is_multiple_of(LOOK_TICKS) {
+                if idle == 0 && ticks.is_multiple_of(WAKE_TICKS) {
                     own.wake();
                 }
                 if idle < IDLE_TICKS {
                     std::thread::sleep(TICK);
                     continue;
                 }
-                // A call that starts from here on either is seen by the second look, or sees us asleep and wakes us.
+                // A call that starts after this store sees `asleep` and wakes the thread. An earlier one is seen by the
+                // second load of `running`.
                 own.asleep.store(true, Ordering::SeqCst);
                 if own.running.load(Ordering::SeqCst) == 0 {
-                    // The time-out only serves to notice that the engine is gone.
+                    // The timeout serves only to notice that the engine was dropped.
                     std::thread::park_timeout(Duration::from_secs(1));
                 }
                 own.asleep.store(false, Ordering::SeqCst);
@@ -176,8 +181,8 @@ impl Ticker {
         Ok(Self { shared, thread: handle.thread().clone() })
     }
 
-    /// Keeps the epoch moving for as long as the value lives.
-    pub(super) fn run(&self) -> Running {
+    /// Advances the epoch for as long as the returned value lives.
+    pub(super) fn start_call(&self) -> RunningCall {
         self.shared.running.fetch_add(1, Ordering::SeqCst);
         if self.shared.runtime.get().is_none()
             && let Ok(runtime) = Handle::try_current()
@@ -187,19 +192,19 @@ impl Ticker {
         if self.shared.asleep.swap(false, Ordering::SeqCst) {
             self.thread.unpark();
         }
-        Running(Arc::clone(&self.shared))
+        RunningCall(Arc::clone(&self.shared))
     }
 
-    /// How many calls run now.
-    pub(super) fn calls(&self) -> usize {
+    /// Number of running calls.
+    pub(super) fn running_calls(&self) -> usize {
         self.shared.running.load(Ordering::SeqCst)
     }
 }
 
-/// See [`Ticker::run`].
-pub(super) struct Running(Arc<Shared>);
+/// A running call; see [`Ticker::start_call`].
+pub(super) struct RunningCall(Arc<TickerState>);
 
-impl Drop for Running {
+impl Drop for RunningCall {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::SeqCst);
     }
@@ -222,18 +227,18 @@ mod tests {
             while !ticker.shared.asleep.load(Ordering::SeqCst) {
                 std::thread::sleep(TICK);
             }
-            let running = ticker.run();
-            // Were it not woken, it would sleep for a second; awake, it stays so while the call runs.
+            let running = ticker.start_call();
+            // Without the wake-up it would sleep for a second. Once awake, it stays awake while the call runs.
             std::thread::sleep(TICK * 2 * IDLE_TICKS);
             assert!(!ticker.shared.asleep.load(Ordering::SeqCst));
-            assert_eq!(ticker.calls(), 1);
+            assert_eq!(ticker.running_calls(), 1);
             drop(running);
         }
-        assert_eq!(ticker.calls(), 0);
+        assert_eq!(ticker.running_calls(), 0);
     }
 
     #[test]
-    fn the_features_that_are_on_are_these() {
+    fn enabled_wasm_features() {
         let on: Vec<&str> = compiler().unwrap().get_wasm_features().iter_names().map(|(name, _)| name).collect();
         assert_eq!(
             on,
@@ -255,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_components_do_not_need_is_off() {
+    fn unneeded_wasm_features_are_off() {
         let module = |core: &str| wat::parse_str(format!("(component (core module {core}))")).unwrap();
         let engine = compiler().unwrap();
         for plain in [

@@ -1,23 +1,23 @@
-//! Counts what a store grows: all linear memories and tables of a call together.
+//! Counts the growth of a store: all linear memories and tables of a call together.
 
 use wasmtime::ResourceLimiter;
 
-use crate::admission::account::Account;
+use crate::limits::memory_account::MemoryAccount;
 use crate::model::limits::{CORE_INSTANCES, MEMORIES, TABLES};
 
-/// Bytes that an element of a table takes in the host.
+/// Host bytes of one table element.
 const TABLE_ELEMENT: u64 = 8;
 
-/// Draws everything that grows from the account of the call. A guest that could not grow ends as it likes, mostly with a
-/// trap of its own language; the account knows why.
+/// Takes the memory of every growth from the account of the call. A guest without memory usually ends with a trap of
+/// its own language; the account knows the cause.
 pub(super) struct Meter {
-    account: Account,
-    /// The last growth that was allowed, to be undone when the allocator then refuses it.
+    account: MemoryAccount,
+    /// The last allowed growth, undone if the allocator then refuses it.
     last: u64,
 }
 
 impl Meter {
-    pub(super) fn new(account: Account) -> Self {
+    pub(super) fn new(account: MemoryAccount) -> Self {
         Self { account, last: 0 }
     }
 
@@ -30,7 +30,7 @@ impl Meter {
     }
 
     fn undo(&mut self) {
-        self.account.give(self.last);
+        self.account.release(self.last);
         self.last = 0;
     }
 }
@@ -41,7 +41,7 @@ fn exceeds(desired: usize, maximum: Option<usize>) -> bool {
 
 impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        // Beyond its own maximum a memory cannot grow, whatever we say; it is not our limit that stops it.
+        // A growth beyond the memory's own maximum fails anyway and must not count as a belljar limit.
         Ok(!exceeds(desired, maximum) && self.grow(desired.saturating_sub(current) as u64))
     }
 
@@ -76,12 +76,12 @@ impl ResourceLimiter for Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::budget::{Allowance, Budget};
+    use crate::limits::memory_budget::{Allowance, MemoryBudget};
     use crate::model::ReadError;
-    use crate::model::error::{Bound, Limit};
+    use crate::model::error::{Limit, LimitKind};
 
-    fn meter(cap: u64) -> (Meter, Account) {
-        let account = Account::new(cap, Allowance::of(&Budget::new(64 << 20)));
+    fn meter(cap: u64) -> (Meter, MemoryAccount) {
+        let account = MemoryAccount::new(cap, Allowance::of(&MemoryBudget::new(64 << 20)));
         (Meter::new(account.clone()), account)
     }
 
@@ -94,19 +94,19 @@ mod tests {
         assert_eq!(account.peak(), 1000);
         assert!(!meter.table_growing(25, 26, None).unwrap());
         assert_eq!(
-            account.refused(),
-            Some(ReadError::Exhausted(Limit { bound: Bound::Memory, used: 1008, cap: 1000 }))
+            account.refusal(),
+            Some(ReadError::Exhausted(Limit { kind: LimitKind::Memory, used: 1008, cap: 1000 }))
         );
     }
 
     #[test]
-    fn what_the_allocator_refuses_is_not_counted() {
+    fn growth_refused_by_the_allocator_is_not_counted() {
         let (mut meter, account) = meter(1000);
         assert!(meter.memory_growing(0, 900, None).unwrap());
         meter.memory_grow_failed(wasmtime::format_err!("no")).unwrap();
         assert!(meter.memory_growing(0, 900, None).unwrap());
-        assert_eq!(account.refused(), None);
+        assert_eq!(account.refusal(), None);
         assert!(!meter.memory_growing(0, 10, Some(5)).unwrap());
-        assert_eq!(account.refused(), None, "its own maximum is not our limit");
+        assert_eq!(account.refusal(), None, "its own maximum is not our limit");
     }
 }

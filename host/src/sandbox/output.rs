@@ -1,4 +1,4 @@
-//! What a guest prints: kept up to a cap, counted beyond it, never on the host's own streams.
+//! Standard output and error of guests: kept up to a cap, counted beyond it, never written to the host's own streams.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,120 +11,116 @@ use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 use crate::grants::secrets::Redactor;
-use crate::model::{Guard, text};
+use crate::model::bounds::LOG_LINES;
+use crate::model::text;
 
-/// Bytes that one write may have; larger ones are split by the guest's library.
-const WRITE: usize = 4096;
+/// Bytes of one write. The guest's library splits larger ones.
+const MAX_WRITE: usize = 4096;
 
-/// Lines that a call may put into the log.
-const LINES: usize = 64;
+/// Log lines of one call.
+const MAX_LINES: usize = 64;
 
-/// Characters of a line in the log.
-const LINE: usize = 512;
+/// Characters of one log line.
+const MAX_LINE: usize = 512;
 
-/// Lines that all calls of a mount may put into the log in a [`WINDOW`], so that none drowns what others and belljar say.
-const RATE: usize = 256;
-
-/// See [`RATE`].
+/// The window in which a mount may write [`LOG_LINES`] to the log.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// What one mount put into the log lately.
+/// The rate limit of one mount's log lines.
 #[derive(Default)]
-pub(super) struct Rate(Mutex<Written>);
+pub(super) struct LogRate(Mutex<LogWindow>);
 
 #[derive(Default)]
-struct Written {
+struct LogWindow {
     since: Option<Instant>,
     lines: usize,
     dropped: usize,
 }
 
-impl Rate {
-    /// Those of `lines` that may still be written; where a new window begins, what the last one had no room for is told.
-    pub(super) fn pass(&self, lines: Vec<String>) -> Vec<String> {
-        if lines.is_empty() || !Guard::Output.is_on() { lines } else { self.pass_at(lines, Instant::now()) }
+impl LogRate {
+    /// Returns the lines that may still be window. At the beginning of a window, a first line reports how many were
+    /// dropped in the last one.
+    pub(super) fn limit(&self, lines: Vec<String>) -> Vec<String> {
+        if lines.is_empty() { lines } else { self.limit_at(lines, Instant::now()) }
     }
 
-    fn pass_at(&self, mut lines: Vec<String>, now: Instant) -> Vec<String> {
-        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if written.since.is_none_or(|since| now.saturating_duration_since(since) >= WINDOW) {
-            if written.dropped > 0 {
-                lines.insert(0, format!("({} lines of earlier calls were dropped)", written.dropped));
+    fn limit_at(&self, mut lines: Vec<String>, now: Instant) -> Vec<String> {
+        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if window.since.is_none_or(|since| now.saturating_duration_since(since) >= WINDOW) {
+            if window.dropped > 0 {
+                lines.insert(0, format!("({} lines of earlier calls were dropped)", window.dropped));
             }
-            *written = Written { since: Some(now), ..Written::default() };
+            *window = LogWindow { since: Some(now), ..LogWindow::default() };
         }
-        let room = RATE.saturating_sub(written.lines);
-        written.dropped += lines.len().saturating_sub(room);
+        let room = LOG_LINES.get().saturating_sub(window.lines);
+        window.dropped += lines.len().saturating_sub(room);
         lines.truncate(room);
-        written.lines += lines.len();
+        window.lines += lines.len();
         lines
     }
 }
 
 #[derive(Default)]
-struct Kept {
+struct Captured {
     bytes: Vec<u8>,
     dropped: u64,
 }
 
-/// The standard output and error of one call, together.
+/// The standard output and error of one call, combined.
 #[derive(Clone)]
-pub(super) struct Output {
-    kept: Arc<Mutex<Kept>>,
+pub(super) struct GuestOutput {
+    captured: Arc<Mutex<Captured>>,
     cap: usize,
-    /// Bytes kept beyond the cap: so many may belong to a secret that begins before it.
+    /// Bytes kept beyond the cap: a secret that begins before the cap may be this much longer.
     more: usize,
 }
 
-impl Output {
+impl GuestOutput {
     pub(super) fn new(cap: usize, redactor: Option<&Redactor>) -> Self {
-        Self { kept: Arc::default(), cap, more: redactor.map_or(0, Redactor::longest) }
+        Self { captured: Arc::default(), cap, more: redactor.map_or(0, Redactor::longest) }
     }
 
     fn push(&self, bytes: &[u8]) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = self.cap.saturating_add(self.more).saturating_sub(kept.bytes.len());
-        let room = if Guard::Output.is_on() { room } else { bytes.len() };
+        let mut captured = self.captured.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = self.cap.saturating_add(self.more).saturating_sub(captured.bytes.len());
         let (keep, drop) = bytes.split_at(room.min(bytes.len()));
-        kept.bytes.extend_from_slice(keep);
-        kept.dropped = kept.dropped.saturating_add(drop.len() as u64);
+        captured.bytes.extend_from_slice(keep);
+        captured.dropped = captured.dropped.saturating_add(drop.len() as u64);
     }
 
-    /// What was printed, as clean lines in quotation marks; a last line says how much was left out. Secrets are masked in all
-    /// of it together, whatever writes it came in, before it is cut.
+    /// The output as sanitised lines in quotation marks. A last line reports how much was dropped. Secrets are masked
+    /// in the whole text, across writes, before it is cut.
     pub(super) fn lines(&self, redactor: Option<&Redactor>) -> Vec<String> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.bytes.is_empty() {
+        let mut captured = self.captured.lock().unwrap_or_else(PoisonError::into_inner);
+        if captured.bytes.is_empty() {
             return Vec::new();
         }
-        let mut bytes = std::mem::take(&mut kept.bytes);
+        let mut bytes = std::mem::take(&mut captured.bytes);
         if let Some(redactor) = redactor {
             let mut all = String::from_utf8_lossy(&bytes).into_owned();
             redactor.mask(&mut all);
             bytes = all.into_bytes();
         }
-        if Guard::Output.is_on() {
-            let beyond = bytes.len().saturating_sub(self.cap);
-            bytes.truncate(self.cap);
-            kept.dropped = kept.dropped.saturating_add(beyond as u64);
-        }
+        let beyond = bytes.len().saturating_sub(self.cap);
+        bytes.truncate(self.cap);
+        captured.dropped = captured.dropped.saturating_add(beyond as u64);
         let all = String::from_utf8_lossy(&bytes);
-        let mut lines: Vec<String> = all.lines().take(LINES).map(|line| text::quoted(line, LINE)).collect();
-        let more = all.lines().count().saturating_sub(LINES);
-        if more > 0 || kept.dropped > 0 {
-            lines.push(format!("({more} more lines and {} more bytes were dropped)", kept.dropped));
+        let mut lines: Vec<String> = all.lines().take(MAX_LINES).map(|line| text::quoted(line, MAX_LINE)).collect();
+        let more = all.lines().count().saturating_sub(MAX_LINES);
+        if more > 0 || captured.dropped > 0 {
+            lines.push(format!("({more} more lines and {} more bytes were dropped)", captured.dropped));
         }
         lines
     }
 }
 
-impl IsTerminal for Output {
+impl IsTerminal for GuestOutput {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for Output {
+impl StdoutStream for GuestOutput {
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(self.clone())
     }
@@ -134,7 +130,7 @@ impl StdoutStream for Output {
     }
 }
 
-impl OutputStream for Output {
+impl OutputStream for GuestOutput {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.push(&bytes);
         Ok(())
@@ -145,16 +141,16 @@ impl OutputStream for Output {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(WRITE)
+        Ok(MAX_WRITE)
     }
 }
 
 #[wasmtime_wasi::async_trait]
-impl Pollable for Output {
+impl Pollable for GuestOutput {
     async fn ready(&mut self) {}
 }
 
-impl AsyncWrite for Output {
+impl AsyncWrite for GuestOutput {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
         self.push(bytes);
         Poll::Ready(Ok(bytes.len()))
@@ -174,23 +170,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mount_that_talks_all_the_time_is_heard_now_and_then() {
-        let (rate, now) = (Rate::default(), Instant::now());
+    fn a_mount_that_prints_without_end_is_logged_at_a_limited_rate() {
+        let (rate, now) = (LogRate::default(), Instant::now());
         let lines = |n: usize| vec!["line".to_owned(); n];
-        assert_eq!(rate.pass_at(lines(RATE - 1), now).len(), RATE - 1);
-        assert_eq!(rate.pass_at(lines(10), now).len(), 1);
-        assert_eq!(rate.pass_at(lines(10), now).len(), 0);
-        let later = rate.pass_at(lines(1), now + WINDOW);
+        assert_eq!(rate.limit_at(lines(LOG_LINES.get() - 1), now).len(), LOG_LINES.get() - 1);
+        assert_eq!(rate.limit_at(lines(10), now).len(), 1);
+        assert_eq!(rate.limit_at(lines(10), now).len(), 0);
+        let later = rate.limit_at(lines(1), now + WINDOW);
         assert_eq!(later, ["(19 lines of earlier calls were dropped)", "line"]);
     }
 
     #[test]
-    fn keeps_a_cap_and_says_what_it_dropped() {
-        let output = Output::new(8, None);
+    fn output_is_cut_at_the_cap_and_reports_dropped_bytes() {
+        let output = GuestOutput::new(8, None);
         for _ in 0..1000 {
             output.push(b"ab\x1b[1m\n");
         }
         assert_eq!(output.lines(None), ["\"ab[1m\"", "\"a\"", "(0 more lines and 6992 more bytes were dropped)"]);
-        assert!(Output::new(8, None).lines(None).is_empty());
+        assert!(GuestOutput::new(8, None).lines(None).is_empty());
     }
 }

@@ -1,14 +1,14 @@
-//! Messages that rmcp would take for something else or not answer, judged alike on both transports.
+//! Messages that rmcp would misinterpret or leave unanswered. Both transports check them here.
 
 use rmcp::model::{ErrorCode, RequestId};
 
-use crate::model::text;
+use crate::model::{Guard, text};
 
-/// A message that cannot be served: the code, why, and which request it was.
-pub(super) type Refused = (ErrorCode, String, Option<RequestId>);
+/// The reason to refuse a message: the JSON-RPC code, the text, and the id of the request if it is known.
+pub(super) type RefusedMessage = (ErrorCode, String, Option<RequestId>);
 
-/// Which request a message is; none for anything that is not answered.
-pub(super) fn id(message: &[u8]) -> Option<RequestId> {
+/// The id of a request. `None` for a message that is not a request.
+pub(super) fn request_id(message: &[u8]) -> Option<RequestId> {
     #[derive(serde::Deserialize)]
     struct Request {
         id: RequestId,
@@ -18,21 +18,26 @@ pub(super) fn id(message: &[u8]) -> Option<RequestId> {
     serde_json::from_slice(message).ok().map(|Request { id, .. }| id)
 }
 
-/// What is said to a request whose id another one has, which is not answered yet.
-pub(super) fn is_taken(id: &RequestId) -> String {
-    format!("a request with the id {} is in flight already", text::excerpt(&id.to_string(), 100))
+/// True if a request must be refused. `is_there`: another request with its id is in flight.
+pub(super) fn is_duplicate(is_there: bool) -> bool {
+    is_there && Guard::Pending.is_on()
 }
 
-/// Refuses a list request whose cursor is not a string. rmcp takes such parameters for absent ones, and the client would
-/// get the first page again and again.
-pub(super) fn check_cursor(message: &[u8]) -> Result<(), Refused> {
+/// The id of a request is that of another one, which is not answered yet.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a request with the id {} is in flight already", text::excerpt(&.0.to_string(), 100))]
+pub(super) struct IdInFlight(pub(super) RequestId);
+
+/// Refuses a list request whose cursor is not a string. rmcp treats such parameters as absent, so that the client
+/// would get the first page again and again.
+pub(super) fn check_cursor(message: &[u8]) -> Result<(), RefusedMessage> {
     #[derive(serde::Deserialize)]
     struct Request {
         method: String,
         id: Option<RequestId>,
         params: Option<serde_json::Value>,
     }
-    // Nearly no message gets past this look.
+    // A cheap test that nearly every message passes without being parsed.
     if !std::str::from_utf8(message).is_ok_and(|text| text.contains("\"cursor\"")) {
         return Ok(());
     }
@@ -46,9 +51,8 @@ pub(super) fn check_cursor(message: &[u8]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Why a message that rmcp cannot read is none of MCP's, and which request it was; none for a notification, which has no
-/// answer.
-pub(super) fn explain(line: &[u8], error: &serde_json::Error) -> Option<Refused> {
+/// The reason why rmcp cannot parse a message. `None` for a notification, which has no answer.
+pub(super) fn explain(line: &[u8], error: &serde_json::Error) -> Option<RefusedMessage> {
     let Ok(value) = serde_json::from_slice::<serde_json::Value>(line) else {
         return Some((ErrorCode::PARSE_ERROR, format!("not JSON: {}", text::excerpt(&error.to_string(), 200)), None));
     };

@@ -1,10 +1,12 @@
-//! What of a provider's entries is shown.
+//! Which entries of a provider are served, and in which form.
 
 use std::sync::Arc;
 
 use super::super::mount::tests::mount;
 use super::*;
-use crate::model::Role;
+use crate::catalog::{ServedMount, Snapshot};
+use crate::interfaces::EntryError;
+use crate::model::{Annotations, Icon, Role};
 
 fn snapshot() -> Snapshot {
     Snapshot::new(
@@ -27,9 +29,9 @@ fn resource(reference: &str) -> Resource {
     }
 }
 
-fn check(resource: Resource) -> Result<Resource, String> {
+fn check(resource: Resource) -> Result<Resource, EntryError> {
     let snapshot = snapshot();
-    resource.check(&snapshot.mounts()[0], &snapshot)
+    resource.check(&ServedMount { mount: &snapshot.mounts()[0], snapshot: &snapshot })
 }
 
 #[test]
@@ -38,8 +40,8 @@ fn names_are_made_absolute_and_stay_in_their_mount() {
     for bad in ["../x", "/x", "foo bar", "x#y", "javascript:alert(1)", "file:///etc/passwd", "é"] {
         assert!(check(resource(bad)).is_err(), "{bad}");
     }
-    assert!(check(resource("inner/x")).unwrap_err().contains("belongs to mount \"inner\""));
-    assert!(check(resource(&"a".repeat(2048))).unwrap_err().contains("longer than"));
+    assert!(check(resource("inner/x")).unwrap_err().to_string().contains("belongs to mount \"inner\""));
+    assert!(check(resource(&"a".repeat(2048))).unwrap_err().to_string().contains("longer than"));
 }
 
 #[test]
@@ -109,12 +111,12 @@ fn templates_cannot_reach_other_names() {
             icons: Vec::new(),
             meta: Vec::new(),
         }
-        .check(&snapshot.mounts()[0], &snapshot)
+        .check(&ServedMount { mount: &snapshot.mounts()[0], snapshot: &snapshot })
         .map(|t| t.template)
     };
     assert_eq!(template("{+any}").unwrap(), "belljar://a/{+any}");
     assert!(template("{scheme}://{x}").is_err());
-    assert!(template("inner/{x}").unwrap_err().contains("belongs to mount"));
+    assert!(template("inner/{x}").unwrap_err().to_string().contains("belongs to mount"));
     assert!(template("../{x}").is_err());
 }
 

@@ -1,4 +1,5 @@
-//! How a project is built: by the command that its language's custom gives it, run as its author would run it.
+//! The build of a project: the usual command of its language, or the author's own command, run as the author would run
+//! it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,25 +12,25 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::open_files;
+use crate::server::open_files;
 
-/// How long a build may take to end once it was asked to.
-const END: Duration = Duration::from_secs(2);
+/// How long a build may take to end after SIGTERM, before it gets SIGKILL.
+const TERM_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What builds a project.
+/// The commands that build a project.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Recipe {
     dir: PathBuf,
     steps: Vec<Step>,
-    /// Where it leaves components, when no configuration says it.
-    pub(super) leaves: &'static str,
+    /// The directory of the built components, below the project. Used if there is no configuration.
+    pub(super) output_dir: &'static str,
 }
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
     command: Vec<String>,
-    /// It is left out where this is there, below the project.
+    /// A path below the project. If it exists, the command is skipped.
     unless: Option<&'static str>,
 }
 
@@ -38,17 +39,17 @@ fn step(command: &[&str]) -> Step {
 }
 
 impl Recipe {
-    /// The author's own command.
-    pub(super) fn given(dir: &Path, command: &str) -> Self {
-        Self { dir: dir.to_owned(), steps: vec![step(&["sh", "-c", command])], leaves: "build" }
+    /// The author's own command, run by `sh`.
+    pub(super) fn from_command(dir: &Path, command: &str) -> Self {
+        Self { dir: dir.to_owned(), steps: vec![step(&["sh", "-c", command])], output_dir: "build" }
     }
 
-    /// By what lies in `dir`.
+    /// Detects the build tool by the files in `dir`.
     ///
     /// # Errors
-    /// Says what was looked for.
-    pub(super) fn find(dir: &Path) -> Result<Self, String> {
-        let recipe = |steps, leaves| Ok(Self { dir: dir.to_owned(), steps, leaves });
+    /// A message with the files that it looks for.
+    pub(super) fn detect(dir: &Path) -> Result<Self, String> {
+        let recipe = |steps, output_dir| Ok(Self { dir: dir.to_owned(), steps, output_dir });
         if dir.join("Cargo.toml").is_file() {
             let build = step(&["cargo", "build", "--release", "--target", "wasm32-wasip2"]);
             return recipe(vec![build], "target/wasm32-wasip2/release");
@@ -64,23 +65,23 @@ impl Recipe {
             return recipe(vec![step(&["make"])], "build");
         }
         Err(format!(
-            "\"{}\" has no Cargo.toml, no package.json with a \"build\" script and no Makefile; say what builds it: --build 'COMMAND'",
+            "\"{}\" has no Cargo.toml, no package.json with a \"build\" script and no Makefile; add the build command: --build 'COMMAND'",
             dir.display()
         ))
     }
 
-    /// What is run, as one line.
+    /// The commands as one line.
     pub(super) fn shown(&self) -> String {
-        self.wanted().map(|step| step.command.join(" ")).collect::<Vec<_>>().join(" && ")
+        self.needed_steps().map(|step| step.command.join(" ")).collect::<Vec<_>>().join(" && ")
     }
 
-    fn wanted(&self) -> impl Iterator<Item = &Step> {
-        self.steps.iter().filter(|step| step.unless.is_none_or(|place| !self.dir.join(place).exists()))
+    fn needed_steps(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().filter(|step| step.unless.is_none_or(|path| !self.dir.join(path).exists()))
     }
 
-    /// Starts building. What the tools print is the author's to read, as it is.
+    /// Starts a build. The output of the tools goes unchanged to the terminal.
     pub(super) fn start(&self) -> Build {
-        let steps: Vec<Step> = self.wanted().cloned().collect();
+        let steps: Vec<Step> = self.needed_steps().cloned().collect();
         let (stop, dir) = (CancellationToken::new(), self.dir.clone());
         let own = stop.clone();
         let work = tokio::spawn(async move {
@@ -93,7 +94,7 @@ impl Recipe {
     }
 }
 
-/// A build that runs. Its processes are a group of their own: what the terminal tells belljar is not for them, and belljar ends
+/// A running build. Its processes are a group of their own: signals of the terminal do not reach them, and belljar ends
 /// all of them together.
 pub(super) struct Build {
     work: JoinHandle<Result<(), String>>,
@@ -101,12 +102,12 @@ pub(super) struct Build {
 }
 
 impl Build {
-    /// Waits for its end. Nothing is lost when this is dropped.
+    /// Waits for the end of the build. Cancel safe: a dropped future loses no result.
     pub(super) async fn ended(&mut self) -> Result<(), String> {
-        (&mut self.work).await.unwrap_or_else(|error| Err(format!("the build cannot be followed: {error}")))
+        (&mut self.work).await.unwrap_or_else(|error| Err(format!("cannot wait for the build: {error}")))
     }
 
-    /// Ends it.
+    /// Stops the build and waits for its end.
     pub(super) async fn end(mut self) {
         self.stop.cancel();
         let _ = self.ended().await;
@@ -118,14 +119,13 @@ async fn run(command: &[String], dir: &Path, stop: &CancellationToken) -> Result
     #[expect(clippy::disallowed_methods, reason = "the author's own tools, run as the author would")]
     let mut process = Command::new(program);
     process.args(arguments).current_dir(dir).stdin(Stdio::null()).process_group(0).kill_on_drop(true);
-    // Standard output is for answers to the author's commands; both are shown on the terminal.
     let mut child = process.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            format!("there is no program \"{program}\" on the search path; install it, or say what builds the project: --build 'COMMAND'")
+            format!("there is no program \"{program}\" on the search path; install it, or add the build command: --build 'COMMAND'")
         }
         _ => format!("cannot run \"{program}\": {error}"),
     })?;
-    open_files::give_back(child.id());
+    open_files::restore_for(child.id());
     let status = tokio::select! {
         status = child.wait() => status,
         () = stop.cancelled() => end(&mut child).await,
@@ -133,21 +133,21 @@ async fn run(command: &[String], dir: &Path, stop: &CancellationToken) -> Result
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("\"{}\" ended with {status}", command.join(" "))),
-        Err(error) => Err(format!("\"{program}\" cannot be waited for: {error}")),
+        Err(error) => Err(format!("cannot wait for \"{program}\": {error}")),
     }
 }
 
-/// Asks the whole group to end, and sees to it.
+/// Ends the whole process group: sends SIGTERM, and after [`TERM_TIMEOUT`] SIGKILL.
 async fn end(child: &mut Child) -> io::Result<ExitStatus> {
     let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let signal = |signal| group.map(|group| kill_process_group(group, signal));
     let _ = signal(Signal::TERM);
-    if let Ok(status) = timeout(END, child.wait()).await {
-        // Those of the group that the first one left behind.
+    if let Ok(status) = timeout(TERM_TIMEOUT, child.wait()).await {
+        // The first process has ended, but others of its group may still run.
         let _ = signal(Signal::KILL);
         return status;
     }
-    crate::cli::log::say("the build does not end by itself; it is killed");
+    crate::server::log::say("the build did not end after SIGTERM; killing it");
     let _ = signal(Signal::KILL);
     child.wait().await
 }
@@ -157,10 +157,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_project_says_how_it_is_built() {
+    fn the_build_commands_of_a_project_are_detected() {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path();
-        let shown = || Recipe::find(dir).map(|recipe| recipe.shown());
+        let shown = || Recipe::detect(dir).map(|recipe| recipe.shown());
         assert!(shown().unwrap_err().contains("--build 'COMMAND'"));
         std::fs::write(dir.join("package.json"), "{}").unwrap();
         assert!(shown().is_err(), "a package without a script to build it");
@@ -172,36 +172,44 @@ mod tests {
         assert_eq!(shown().as_deref(), Ok("npm run build"));
         std::fs::write(dir.join("Cargo.toml"), "").unwrap();
         assert_eq!(shown().as_deref(), Ok("cargo build --release --target wasm32-wasip2"));
-        assert_eq!(Recipe::given(dir, "./x && y").shown(), "sh -c ./x && y");
+        assert_eq!(Recipe::from_command(dir, "./x && y").shown(), "sh -c ./x && y");
+    }
+
+    async fn wait_until(what: &str, condition: impl Fn() -> bool) {
+        let polls = async {
+            while !condition() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), polls).await.expect(what);
     }
 
     #[tokio::test]
-    async fn a_build_is_ended_with_all_that_it_started() {
+    async fn ending_a_build_ends_all_of_its_processes() {
         let temp = tempfile::tempdir().unwrap();
-        let recipe = Recipe::given(temp.path(), "sleep 1000 & echo $! > id; wait");
+        let recipe = Recipe::from_command(temp.path(), "sleep 1000 & echo $! > id; wait");
         let build = recipe.start();
         let id = temp.path().join("id");
         let written = || std::fs::read_to_string(&id).is_ok_and(|text| text.ends_with('\n'));
-        while !written() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        wait_until("the build has written its id", written).await;
         let child = std::fs::read_to_string(&id).unwrap();
         build.end().await;
         let status = format!("/proc/{}/stat", child.trim());
         let runs = || std::fs::read_to_string(&status).is_ok_and(|stat| !stat.contains(") Z "));
-        while runs() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        wait_until("the build's child has ended", || !runs()).await;
     }
 
     #[tokio::test]
-    async fn what_fails_is_named() {
+    async fn the_failing_command_is_named() {
         let temp = tempfile::tempdir().unwrap();
-        assert_eq!(Recipe::given(temp.path(), "true").start().ended().await, Ok(()));
-        let why = Recipe::given(temp.path(), "exit 3").start().ended().await.unwrap_err();
+        assert_eq!(Recipe::from_command(temp.path(), "true").start().ended().await, Ok(()));
+        let why = Recipe::from_command(temp.path(), "exit 3").start().ended().await.unwrap_err();
         assert!(why.contains("exit 3") && why.contains("status: 3"), "{why}");
-        let absent =
-            Recipe { dir: temp.path().to_owned(), steps: vec![step(&["belljar-has-no-such-tool"])], leaves: "build" };
+        let absent = Recipe {
+            dir: temp.path().to_owned(),
+            steps: vec![step(&["belljar-has-no-such-tool"])],
+            output_dir: "build",
+        };
         assert!(absent.start().ended().await.unwrap_err().contains("search path"));
     }
 }

@@ -1,14 +1,16 @@
-//! What the binary carries for new projects: the files of `sdk-guest/` and `wit/` that the build script found.
+//! The files for new projects that are embedded in the binary: the build script selects them from `sdk-guest/` and
+//! `wit/`.
 
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER;
 
 use super::language::Language;
 
-/// What makes components of what compilers make for WASI 0.1; beside its own README.
+/// The adapter that turns a WASI 0.1 module into a component. It is in the folder of its README.
 const ADAPTER: (&str, &[u8]) = ("adapter/wasi_snapshot_preview1.reactor.wasm", WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER);
 
 mod generated {
-    //! The names of the languages' folders, and every file with its path below `sdk-guest/` (`wit/` is beside it).
+    //! The names of the languages' folders, and every file with its path below `sdk-guest/`; `wit/` keeps its own
+    //! prefix.
     include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
     pub(super) const fn all() -> (&'static [&'static str], &'static [(&'static str, &'static [u8])]) {
@@ -16,12 +18,12 @@ mod generated {
     }
 }
 
-/// The folders' names, which `--lang` takes.
+/// The names of the languages' folders, which are valid values of `--lang`.
 pub(super) fn names() -> &'static [&'static str] {
     generated::all().0
 }
 
-/// The files below `from`, each with the rest of its path; or the file `from` itself, with its own name.
+/// The files below the folder `from`, each with its path in that folder. If `from` is a file, that file with its name.
 pub(super) fn files(from: &str) -> impl Iterator<Item = (&'static str, &'static [u8])> {
     generated::all().1.iter().chain([&ADAPTER]).filter_map(move |(path, bytes)| {
         if *path == from {
@@ -31,10 +33,10 @@ pub(super) fn files(from: &str) -> impl Iterator<Item = (&'static str, &'static 
     })
 }
 
-/// All languages, in the order of their names.
+/// All languages, sorted by name.
 ///
 /// # Errors
-/// Names the file that is wrong: that is a mistake of belljar's own.
+/// Names the malformed file. It is embedded, so this is a bug of belljar.
 pub(super) fn languages() -> Result<Vec<Language>, String> {
     names()
         .iter()

@@ -1,42 +1,42 @@
-//! One language: its `language.toml`, and how it is found by what people call it.
+//! One language: its `language.toml`, and the search by the names that people use for it.
 
 use serde::Deserialize;
 
-/// What belljar knows of a language.
+/// A programming language for providers, as its `language.toml` describes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Language {
     /// Its folder below `sdk-guest/`.
     #[serde(skip)]
     pub(super) id: String,
-    /// For people.
+    /// The display name.
     pub(super) name: String,
     /// Further names for `--lang`.
     #[serde(default)]
     pub(super) aliases: Vec<String>,
-    /// What a project consists of.
-    pub(super) copy: Vec<Copy>,
-    /// Brings what the project itself names, once; empty where there is no such thing.
+    /// The files of a project.
+    pub(super) copy: Vec<CopyRule>,
+    /// The command that installs the project's dependencies, once. Empty if there is none.
     #[serde(default)]
     pub(super) setup: Vec<String>,
-    /// Makes the component, in the project.
+    /// The command that builds the component, run in the project.
     pub(super) build: Vec<String>,
-    /// Where it is left.
+    /// The path of the built component in the project.
     pub(super) component: String,
-    /// Runs the author's unit tests.
+    /// The command that runs the author's unit tests.
     pub(super) test: Vec<String>,
-    /// What has to be there.
+    /// The programs that the commands need.
     #[serde(default)]
     pub(super) tools: Vec<Tool>,
-    /// Names that a project cannot have: words of the language, modules of its library.
+    /// Names that a project cannot have: keywords of the language and modules of its standard library.
     #[serde(default)]
     pub(super) reserved: Vec<String>,
 }
 
-/// A folder or a file of `sdk-guest/`, or `wit`, and where it goes.
+/// A folder or file of `sdk-guest/`, or `wit`, and its path in the project.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Copy {
+pub(super) struct CopyRule {
     pub(super) from: String,
     pub(super) to: String,
 }
@@ -45,19 +45,19 @@ pub(super) struct Copy {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tool {
-    /// For people, where the command does not say it.
+    /// The display name, if the command does not show it.
     name: Option<String>,
-    /// Succeeds where it is there.
+    /// A command that succeeds if the tool is installed.
     pub(super) command: Vec<String>,
-    /// What it is for.
+    /// What the tool does for a project: a verb with an object.
     pub(super) why: String,
-    /// How to get it, in one line.
+    /// How to install the tool, in one line.
     pub(super) get: String,
 }
 
 impl Tool {
-    /// What it is called.
-    pub(super) fn shown(&self) -> String {
+    /// The display name of the tool.
+    pub(super) fn display_name(&self) -> String {
         let asks_version = |word: &&String| ["--version", "-version", "-V", "version"].contains(&word.as_str());
         self.name.clone().unwrap_or_else(|| {
             let words: Vec<&str> = self.command.iter().filter(|word| !asks_version(word)).map(String::as_str).collect();
@@ -70,23 +70,23 @@ impl Language {
     /// Reads a `language.toml`.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// The message of the TOML parser.
     pub(super) fn parse(id: &str, text: &str) -> Result<Self, String> {
         let mut language: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         id.clone_into(&mut language.id);
         Ok(language)
     }
 
-    /// Everything that `--lang` takes for it.
+    /// All values of `--lang` that select this language.
     fn names(&self) -> impl Iterator<Item = &str> {
         [self.id.as_str()].into_iter().chain(self.aliases.iter().map(String::as_str))
     }
 }
 
-/// The language that somebody means by `name`.
+/// The language with this id, alias or display name; upper and lower case are equal.
 ///
 /// # Errors
-/// Names the nearest one.
+/// A message with the nearest name, and with all languages.
 pub(super) fn find<'a>(all: &'a [Language], name: &str) -> Result<&'a Language, String> {
     let wanted = name.trim().to_lowercase();
     let is_it = |language: &&Language| {
@@ -101,9 +101,9 @@ pub(super) fn find<'a>(all: &'a [Language], name: &str) -> Result<&'a Language, 
         .filter(|(distance, known)| *distance <= known.len().div_ceil(2))
         .min();
     let ids: Vec<&str> = all.iter().map(|language| language.id.as_str()).collect();
-    let meant = nearest.map(|(_, known)| format!("did you mean \"{known}\"? ")).unwrap_or_default();
+    let hint = nearest.map(|(_, known)| format!(" did you mean \"{known}\"?")).unwrap_or_default();
     let shown = crate::model::text::quoted(name, 40);
-    Err(format!("there is no language {shown}; {meant}The languages are: {}", ids.join(", ")))
+    Err(format!("there is no language {shown};{hint} the languages are: {}", ids.join(", ")))
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_language_is_found_by_all_its_names() {
+    fn a_language_is_found_by_each_of_its_names() {
         let all = [language("cpp", "C++", &["cxx"]), language("python", "Python", &["py"])];
         for (name, id) in
             [("cpp", "cpp"), ("C++", "cpp"), ("cxx", "cpp"), ("py", "python"), ("Python", "python"), ("PY", "python")]
@@ -128,27 +128,27 @@ mod tests {
         let why = |name| find(&all, name).err().unwrap();
         assert_eq!(
             why("pyhton"),
-            "there is no language \"pyhton\"; did you mean \"python\"? The languages are: cpp, python"
+            "there is no language \"pyhton\"; did you mean \"python\"? the languages are: cpp, python"
         );
-        assert_eq!(why("cobol"), "there is no language \"cobol\"; The languages are: cpp, python");
+        assert_eq!(why("cobol"), "there is no language \"cobol\"; the languages are: cpp, python");
         assert!(!why("\u{1b}[2J").contains('\u{1b}'));
     }
 
     #[test]
-    fn tools_are_called_what_they_are() {
+    fn a_tool_has_a_display_name() {
         let tool = |command: &[&str], name: Option<&str>| Tool {
             name: name.map(str::to_owned),
             command: command.iter().map(|word| (*word).to_owned()).collect(),
             why: String::new(),
             get: String::new(),
         };
-        assert_eq!(tool(&["componentize-py", "--version"], None).shown(), "componentize-py");
-        assert_eq!(tool(&["python3", "-m", "ziglang", "version"], None).shown(), "python3 -m ziglang");
-        assert_eq!(tool(&["sh", "-c", "x"], Some("clang")).shown(), "clang");
+        assert_eq!(tool(&["componentize-py", "--version"], None).display_name(), "componentize-py");
+        assert_eq!(tool(&["python3", "-m", "ziglang", "version"], None).display_name(), "python3 -m ziglang");
+        assert_eq!(tool(&["sh", "-c", "x"], Some("clang")).display_name(), "clang");
     }
 
     #[test]
-    fn what_is_misspelt_is_told() {
+    fn an_unknown_key_is_named() {
         let why = Language::parse("x", "name = \"X\"\ncopies = []").err().unwrap();
         assert!(why.contains("copies"), "{why}");
     }

@@ -1,4 +1,5 @@
-//! A project: the files of a language with the author's name in them, written all or not at all.
+//! A new project: the files of a language with the name of the provider filled in. Either all files are written or
+//! none.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -10,31 +11,33 @@ use super::embedded;
 use super::language::Language;
 use crate::model::MountName;
 
-/// The names of a project, as languages write them.
-pub(super) struct Names {
+/// The name of a project in the spellings that languages use.
+pub(super) struct ProjectNames {
     kebab: String,
     snake: String,
     pascal: String,
 }
 
-/// Words that name something else in one language or another, or in every project.
-const TAKEN: [&str; 4] = ["belljar", "belljar-guest", "wit", "data"];
+/// Names that already have a meaning in every project.
+const RESERVED_NAMES: [&str; 4] = ["belljar", "belljar-guest", "wit", "data"];
 
-impl Names {
+impl ProjectNames {
+    /// Checks the name of a project.
+    ///
     /// # Errors
-    /// Says why no project can be called so, and what it could be called.
+    /// A message with the reason, and with a better name.
     pub(super) fn new(name: &str, language: &Language) -> Result<Self, String> {
-        // A provider is mounted under its name.
-        let kebab = MountName::new(name)?.to_string();
+        // The name of the provider is also the name of its mount.
+        let kebab = MountName::new(name).map_err(|error| error.to_string())?.to_string();
         if !kebab.starts_with(|c: char| c.is_ascii_lowercase()) {
-            return Err(format!("\"{kebab}\" begins with a digit, and no program is called so; begin with a letter"));
+            return Err(format!("the name \"{kebab}\" begins with a digit; begin with a letter"));
         }
         if kebab.ends_with('-') || kebab.contains("--") {
-            return Err(format!("\"{kebab}\" has a \"-\" that is not between two words; leave it out"));
+            return Err(format!("the name \"{kebab}\" has a \"-\" that is not between two words; remove it"));
         }
-        if TAKEN.contains(&kebab.as_str()) || language.reserved.contains(&kebab) {
+        if RESERVED_NAMES.contains(&kebab.as_str()) || language.reserved.contains(&kebab) {
             return Err(format!(
-                "\"{kebab}\" means something else in {} projects; call it \"{kebab}-provider\", for one",
+                "the name \"{kebab}\" is reserved in {} projects; use another name, such as \"{kebab}-provider\"",
                 language.name
             ));
         }
@@ -45,22 +48,22 @@ impl Names {
         Ok(Self { pascal: pascal.collect(), snake: kebab.replace('-', "_"), kebab })
     }
 
-    /// The name as it was given.
+    /// The name as the author typed it.
     pub(super) fn kebab(&self) -> &str {
         &self.kebab
     }
 
-    /// `text` with these names for the placeholders.
+    /// `text` with the placeholders `my-provider`, `my_provider` and `MyProvider` replaced.
     pub(super) fn fill(&self, text: &str) -> String {
         text.replace("my-provider", &self.kebab).replace("my_provider", &self.snake).replace("MyProvider", &self.pascal)
     }
 }
 
-/// A language's files under their paths in the project.
+/// The files of a project, each under its path in the project.
 ///
 /// # Errors
-/// When the language names what is not there, or one path twice: mistakes of belljar's own.
-pub(super) fn files(language: &Language, names: &Names) -> Result<BTreeMap<String, Vec<u8>>, String> {
+/// If `language.toml` names a missing file, or one path twice. It is embedded, so this is a bug of belljar.
+pub(super) fn files(language: &Language, names: &ProjectNames) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let mut all = BTreeMap::new();
     for copy in &language.copy {
         let mut is_empty = true;
@@ -70,7 +73,7 @@ pub(super) fn files(language: &Language, names: &Names) -> Result<BTreeMap<Strin
                 "." => rest.to_owned(),
                 to => format!("{to}/{rest}"),
             });
-            // What is no text has no names in it. The interface is everybody's, and stays as it is.
+            // Binary files contain no placeholders. The files of `wit` are the same in every project.
             let bytes = match std::str::from_utf8(bytes) {
                 Ok(text) if copy.from != "wit" => names.fill(text).into_bytes(),
                 _ => bytes.to_vec(),
@@ -80,20 +83,21 @@ pub(super) fn files(language: &Language, names: &Names) -> Result<BTreeMap<Strin
             }
         }
         if is_empty {
-            return Err(format!("sdk-guest/{}/language.toml: there is nothing at \"{}\"", language.id, copy.from));
+            return Err(format!("sdk-guest/{}/language.toml: there is no file \"{}\"", language.id, copy.from));
         }
     }
     Ok(all)
 }
 
-/// Writes `files` as the new directory `at`. Made under another name first, so that it is there whole or not at all.
+/// Writes `files` as the new directory `at`. Creates it under a temporary name and renames it, so that it is never
+/// incomplete.
 ///
 /// # Errors
-/// Says what is in the way; then nothing was written.
+/// A message with the reason. No file was written then.
 pub(super) fn write(at: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
-    let fail = |error: &io::Error| format!("cannot make \"{}\": {error}", at.display());
+    let fail = |error: &io::Error| format!("cannot create \"{}\": {error}", at.display());
     let (Some(name), Some(parent)) = (at.file_name(), at.parent()) else {
-        return Err(format!("\"{}\" is no name for a new directory", at.display()));
+        return Err(format!("\"{}\" is not a valid name for a new directory", at.display()));
     };
     let dir = Dir::open_ambient_dir(parent, cap_std::ambient_authority()).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!("there is no directory \"{}\"; create it first", parent.display()),
@@ -101,25 +105,25 @@ pub(super) fn write(at: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<(), 
     })?;
     if dir.symlink_metadata(name).is_ok() {
         return Err(format!(
-            "there is already \"{}\", and nothing of it is touched; choose another name, or another place with --dir",
+            "\"{}\" already exists and was not changed; choose another name, or another directory with --dir",
             at.display()
         ));
     }
-    let mut making = std::ffi::OsString::from(".");
-    making.push(name);
-    making.push(format!(".{}.new", std::process::id()));
-    let making = PathBuf::from(making);
-    dir.create_dir(&making).map_err(|error| fail(&error))?;
-    // A directory takes the place of none but an empty one: whoever came first keeps theirs.
-    let made = fill(&dir, &making, files).and_then(|()| dir.rename(&making, &dir, name));
+    let mut temporary = std::ffi::OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{}.new", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    dir.create_dir(&temporary).map_err(|error| fail(&error))?;
+    // rename(2) replaces only an empty directory: a project that another process made in the meantime stays.
+    let made = write_files(&dir, &temporary, files).and_then(|()| dir.rename(&temporary, &dir, name));
     made.map_err(|error| {
-        let _ = dir.remove_dir_all(&making);
+        let _ = dir.remove_dir_all(&temporary);
         fail(&error)
     })
 }
 
-fn fill(dir: &Dir, making: &Path, files: &BTreeMap<String, Vec<u8>>) -> io::Result<()> {
-    let project = dir.open_dir(making)?;
+fn write_files(dir: &Dir, temporary: &Path, files: &BTreeMap<String, Vec<u8>>) -> io::Result<()> {
+    let project = dir.open_dir(temporary)?;
     for (path, bytes) in files {
         if let Some((parent, _)) = path.rsplit_once('/') {
             project.create_dir_all(parent)?;
@@ -138,8 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn names_are_written_as_languages_write_them() {
-        let names = Names::new("sea-level2", &language()).unwrap();
+    fn names_are_spelled_as_languages_spell_them() {
+        let names = ProjectNames::new("sea-level2", &language()).unwrap();
         assert_eq!(
             names.fill("my-provider my_provider MyProvider myProvider"),
             "sea-level2 sea_level2 SeaLevel2 myProvider"
@@ -153,13 +157,13 @@ mod tests {
             ("belljar-guest", "\"belljar-guest-provider\""),
             ("a/b", "is not a mount name"),
         ] {
-            let said = Names::new(name, &language()).err().unwrap_or_else(|| panic!("{name:?} is a name"));
-            assert!(said.contains(why), "{name:?}: {said}");
+            let error = ProjectNames::new(name, &language()).err().unwrap_or_else(|| panic!("{name:?} is a name"));
+            assert!(error.contains(why), "{name:?}: {error}");
         }
     }
 
     #[test]
-    fn nothing_is_left_of_what_failed() {
+    fn a_failed_project_leaves_no_files() {
         let temp = tempfile::tempdir().unwrap();
         let file = |path: &str| (path.to_owned(), b"x".to_vec());
         // A file cannot be a directory as well.
@@ -168,7 +172,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 0);
         let files = BTreeMap::from([file("a/b")]);
         assert_eq!(write(&temp.path().join("p"), &files), Ok(()));
-        assert!(write(&temp.path().join("p"), &BTreeMap::from([file("c")])).unwrap_err().contains("already"));
+        assert!(write(&temp.path().join("p"), &BTreeMap::from([file("c")])).unwrap_err().contains("already exists"));
         assert!(!temp.path().join("p/c").exists());
         assert!(write(&temp.path().join("q/r"), &files).unwrap_err().contains("create it first"));
         assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 1);

@@ -1,4 +1,4 @@
-//! Looks whether the programs are there that a language needs: each is asked, in the new project, as the author would.
+//! Checks whether the tools of a language are installed: runs a command of each, in the project, as the author would.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 
 use super::language::{Language, Tool};
 
-/// How long all of them may take to answer. Some are interpreters that load a lot.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long all commands together may take. Some tools are interpreters that load many files.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How often it is looked whether they have.
-const GLANCE: Duration = Duration::from_millis(10);
+/// How often a running command is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The tools that do not answer.
+/// The tools whose command fails or does not end in time.
 pub(super) fn missing<'a>(language: &'a Language, project: &Path) -> Vec<&'a Tool> {
-    let asked: Vec<_> = language.tools.iter().map(|tool| (tool, ask(tool, project))).collect();
-    let by = Instant::now() + PATIENCE;
-    let answers = asked.into_iter().map(|(tool, child)| (tool, child.is_some_and(|child| succeeds(child, by))));
-    answers.filter(|(_, is_there)| !is_there).map(|(tool, _)| tool).collect()
+    let started: Vec<_> = language.tools.iter().map(|tool| (tool, start(tool, project))).collect();
+    let deadline = Instant::now() + TIMEOUT;
+    let results = started.into_iter().map(|(tool, child)| (tool, child.is_some_and(|child| succeeds(child, deadline))));
+    results.filter(|(_, is_installed)| !is_installed).map(|(tool, _)| tool).collect()
 }
 
-fn ask(tool: &Tool, project: &Path) -> Option<Child> {
+fn start(tool: &Tool, project: &Path) -> Option<Child> {
     let (program, arguments) = tool.command.split_first()?;
     #[expect(clippy::disallowed_methods, reason = "the author's own tools, found as the author would find them")]
     let mut command = Command::new(program);
@@ -28,11 +28,11 @@ fn ask(tool: &Tool, project: &Path) -> Option<Child> {
     command.spawn().ok()
 }
 
-fn succeeds(mut child: Child, by: Instant) -> bool {
+fn succeeds(mut child: Child, deadline: Instant) -> bool {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return status.success(),
-            Ok(None) if Instant::now() < by => std::thread::sleep(GLANCE),
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
             _ => {
                 let _ = child.kill();
                 let _ = child.wait();

@@ -1,9 +1,10 @@
-//! The policy without any call: which answers count, and when something is asked.
+//! Tests of the consent policy without any call: the answers that are valid, and the questions that are asked.
 
-use super::ticket::MAX_STATE;
+use super::question_state::MAX_STATE;
 use super::*;
 use crate::catalog::mount::tests::mount as plain;
-use crate::model::Verdict;
+use crate::model::DecisionKind;
+use crate::policy::{Evidence, authenticate};
 
 const URI: &str = "belljar://m/x";
 
@@ -12,53 +13,53 @@ fn mount(ask: Ask) -> Mount {
 }
 
 fn caller(client: &str) -> Caller {
-    Caller { transport: "http", client: Some(client.into()), peer: 0 }
+    Caller { client: Some(client.into()), ..Caller::new(authenticate(Evidence::Loopback), "http") }
 }
 
 fn origin(n: usize) -> Consent {
-    Consent { grant: "http", what: format!("https://{n}.example") }
+    Consent { grant: "http".into(), target: format!("https://{n}.example") }
 }
 
 fn directory() -> Consent {
-    Consent { grant: "fs", what: "/notes".to_owned() }
+    Consent { grant: "fs".into(), target: "/notes".to_owned() }
 }
 
 fn denied() -> ReadError {
     ReadError::Denied { message: String::new(), denial: None }
 }
 
-fn trail(asks: &[Consent]) -> Trail {
-    let mut trail = Trail::default();
+fn decisions(asks: &[Consent]) -> DecisionLog {
+    let mut decisions = DecisionLog::default();
     for ask in asks {
-        trail.add(ask.grant, &ask.what, Verdict::Denied, || None);
-        trail.ask(ask.clone());
+        decisions.add(ask.grant.clone(), &ask.target, DecisionKind::Denied, || None);
+        decisions.request_consent(ask.clone());
     }
-    trail
+    decisions
 }
 
-fn consents() -> Consents {
-    Consents::new(&[1; 32], None)
+fn consents() -> ConsentManager {
+    ConsentManager::new(&[1; 32], None)
 }
 
-/// What is asked after a call that was given `given` ended in `error`.
+/// The question after a call that had the consents `given` and ended in `error`.
 fn asked(
-    consents: &Consents,
+    consents: &ConsentManager,
     now: Instant,
     given: &[Consent],
     asks: &[Consent],
     error: &ReadError,
-) -> Option<Question> {
-    let mut round = Round { may_ask: true, given: given.to_vec(), ..Round::default() };
-    consents.ask_at(now, &mut round, &caller("c"), URI, &mount(Ask::Once), error, &trail(asks));
-    round.question
+) -> Option<ConsentQuestion> {
+    let mut consent = ConsentState { may_ask: true, given: given.to_vec(), ..ConsentState::default() };
+    consents.set_question_at(now, &mut consent, &caller("c"), URI, &mount(Ask::Once), error, &decisions(asks));
+    consent.question
 }
 
-fn wanted(question: Option<Question>) -> Option<Consent> {
+fn wanted(question: Option<ConsentQuestion>) -> Option<Consent> {
     question.map(|question| question.wanted)
 }
 
 #[test]
-fn the_same_is_asked_once_a_minute_and_mount() {
+fn the_same_question_is_asked_once_a_minute_for_each_mount() {
     let (consents, now) = (consents(), Instant::now());
     let ask =
         |after: u64, asks: &[Consent]| wanted(asked(&consents, now + Duration::from_secs(after), &[], asks, &denied()));
@@ -68,30 +69,38 @@ fn the_same_is_asked_once_a_minute_and_mount() {
     assert_eq!(ask(59, &[origin(1), origin(2)]), Some(origin(2)), "another thing is another question");
     assert_eq!(ask(60, &[origin(1)]), Some(origin(1)));
 
-    let mut round = Round { may_ask: true, ..Round::default() };
+    let mut consent = ConsentState { may_ask: true, ..ConsentState::default() };
     let other = Mount { ask: Ask::Once, ..plain("other", "belljar://other/") };
-    consents.ask_at(now + AGAIN, &mut round, &caller("c"), URI, &other, &denied(), &trail(&[origin(1)]));
-    assert!(round.question.is_some(), "another mount has questions of its own");
+    consents.set_question_at(
+        now + CONSENT_INTERVAL.get(),
+        &mut consent,
+        &caller("c"),
+        URI,
+        &other,
+        &denied(),
+        &decisions(&[origin(1)]),
+    );
+    assert!(consent.question.is_some(), "another mount has its own questions");
 }
 
 #[test]
-fn a_provider_that_wants_ever_new_things_runs_out_of_questions() {
+fn the_questions_of_one_provider_are_bounded() {
     let (consents, now) = (consents(), Instant::now());
     let count = |from: usize, at| {
         (from..from + 100).filter(|n| asked(&consents, at, &[], &[origin(*n)], &denied()).is_some()).count()
     };
-    assert_eq!(count(0, now), PER_MOUNT);
-    assert_eq!(count(100, now + AGAIN), PER_MOUNT);
+    assert_eq!(count(0, now), CONSENTS_PER_MOUNT.get());
+    assert_eq!(count(100, now + CONSENT_INTERVAL.get()), CONSENTS_PER_MOUNT.get());
 }
 
 #[test]
-fn a_question_is_for_a_call_that_failed_for_want_of_it() {
+fn only_a_call_that_may_have_failed_for_lack_of_a_grant_leads_to_a_question() {
     let now = Instant::now();
-    let ask = |error: &ReadError, what: Consent| asked(&consents(), now, &[], &[what], error).is_some();
+    let ask = |error: &ReadError, wanted: Consent| asked(&consents(), now, &[], &[wanted], error).is_some();
     for error in [ReadError::NotFound, denied()] {
         assert!(ask(&error, directory()) && ask(&error, origin(1)), "{error}");
     }
-    for error in [ReadError::Provider("fetch failed".into()), ReadError::Unavailable("upstream".into())] {
+    for error in [ReadError::ProviderFailed("fetch failed".into()), ReadError::Unavailable("upstream".into())] {
         assert!(!ask(&error, directory()) && ask(&error, origin(1)), "{error}");
     }
     for error in [ReadError::Busy(String::new()), ReadError::Trapped(String::new()), ReadError::Cancelled] {
@@ -102,127 +111,132 @@ fn a_question_is_for_a_call_that_failed_for_want_of_it() {
 }
 
 #[test]
-fn one_request_has_four_questions_at_the_most() {
-    let given: Vec<Consent> = (0..ROUNDS).map(origin).collect();
+fn one_request_has_at_most_four_questions() {
+    let given: Vec<Consent> = (0..MAX_QUESTIONS).map(origin).collect();
     let ask = |given: &[Consent]| asked(&consents(), Instant::now(), given, &[directory()], &denied()).is_some();
-    assert!(ask(&given[..ROUNDS - 1]));
+    assert!(ask(&given[..MAX_QUESTIONS - 1]));
     assert!(!ask(&given));
 }
 
 #[test]
-fn nobody_is_asked_who_cannot_answer_and_for_no_mount_that_may_not() {
+fn no_question_without_a_person_or_for_a_mount_that_may_not_ask() {
     let consents = consents();
     for (may_ask, ask) in [(false, Ask::Once), (true, Ask::Never)] {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let asking = Asking { can_answer: may_ask, answered: None };
-        let mut round = runtime.block_on(consents.begin(asking, &caller("c"), URI, &mount(ask), 0)).unwrap();
-        consents.ask(&mut round, &caller("c"), URI, &mount(ask), &denied(), &trail(&[origin(1)]));
-        assert_eq!(round.question, None);
+        let input = ConsentInput { can_answer: may_ask, answered: None };
+        let mut consent = runtime.block_on(consents.begin(input, &caller("c"), URI, &mount(ask), 0)).unwrap();
+        consents.set_question(&mut consent, &caller("c"), URI, &mount(ask), &denied(), &decisions(&[origin(1)]));
+        assert_eq!(consent.question, None);
     }
 }
 
 #[test]
-fn an_answer_counts_once_in_time_for_what_was_asked() {
+fn an_answer_is_valid_once_in_time_and_for_its_question_only() {
     let (consents, now) = (consents(), Instant::now());
     let state = asked(&consents, now, &[origin(7)], &[directory()], &denied()).unwrap().state;
-    let take = |choice, who: &str, uri: &str, mount: &Mount, after: Duration| {
-        consents.take(&state, choice, &caller(who), uri, mount, now + after)
+    let redeem = |choice, who: &str, uri: &str, mount: &Mount, after: Duration| {
+        consents.redeem(&state, choice, &caller(who), uri, mount, now + after)
     };
-    let once = |who: &str, uri: &str, mount: &Mount| take(Choice::Once, who, uri, mount, Duration::ZERO);
+    let once = |who: &str, uri: &str, mount: &Mount| redeem(ConsentAnswer::Once, who, uri, mount, Duration::ZERO);
     let m = mount(Ask::Once);
     let other_bytes = Mount { digest: Digest::of(b"other"), ask: Ask::Once, ..plain("m", "belljar://m/") };
     let other = Mount { ask: Ask::Once, ..plain("n", "belljar://m/") };
     for (error, why) in [
-        (once("c", "belljar://m/y", &m), "another read"),
-        (once("d", URI, &m), "another client"),
-        (once("c", URI, &other), "another mount"),
-        (once("c", URI, &other_bytes), "other bytes"),
-        (once("c", URI, &mount(Ask::Never)), "could still ask"),
-        (take(Choice::Always, "c", URI, &m, Duration::ZERO), "did not offer"),
-        (take(Choice::Once, "c", URI, &m, LIFE + Duration::from_millis(1)), "older than 5 minutes"),
+        (once("c", "belljar://m/y", &m), QuestionStateError::OtherRead),
+        (once("d", URI, &m), QuestionStateError::OtherClient),
+        (once("c", URI, &other), QuestionStateError::OtherMount),
+        (once("c", URI, &other_bytes), QuestionStateError::OtherBytes),
+        (once("c", URI, &mount(Ask::Never)), QuestionStateError::AskingDisabled),
+        (redeem(ConsentAnswer::Always, "c", URI, &m, Duration::ZERO), QuestionStateError::NotOffered),
+        (
+            redeem(ConsentAnswer::Once, "c", URI, &m, ANSWER_TIME + Duration::from_millis(1)),
+            QuestionStateError::Expired,
+        ),
     ] {
-        let error = error.unwrap_err();
-        assert!(error.contains(why), "{error}");
+        assert_eq!(error, Err(why));
     }
-    let ticket = take(Choice::Once, "c", URI, &m, LIFE - Duration::from_secs(1)).unwrap();
-    assert_eq!((ticket.wanted, ticket.given), (directory(), vec![origin(7)]));
-    assert_eq!(once("c", URI, &m), Err("was used already"));
+    let opened = redeem(ConsentAnswer::Once, "c", URI, &m, ANSWER_TIME - Duration::from_secs(1)).unwrap();
+    assert_eq!((opened.wanted, opened.given), (directory(), vec![origin(7)]));
+    assert_eq!(once("c", URI, &m), Err(QuestionStateError::Used));
 }
 
 #[test]
-fn a_state_of_another_process_is_nothing() {
+fn a_state_of_another_process_is_refused() {
     let state = asked(&consents(), Instant::now(), &[], &[directory()], &denied()).unwrap().state;
     assert!(consents().open(&state).is_ok());
-    assert!(Consents::new(&[2; 32], None).open(&state).is_err());
+    assert!(ConsentManager::new(&[2; 32], None).open(&state).is_err());
     for at in 0..state.len() {
         let other = if state.as_bytes()[at] == b'A' { "B" } else { "A" };
-        // The last character may carry bits that stand for nothing, and then is refused as such.
+        // The last character may carry unused bits. Then the state is refused for that reason.
         assert!(consents().open(&[&state[..at], other, &state[at + 1..]].concat()).is_err(), "changed at {at}");
         assert!(consents().open(&state[..at]).is_err(), "cut at {at}");
     }
-    assert!(consents().open(&"A".repeat(MAX_STATE + 1)).unwrap_err().contains("longer"));
+    assert!(consents().open(&"A".repeat(MAX_STATE + 1)).err() == Some(QuestionStateError::TooLong));
 }
 
-/// Keeps what it is told, or nothing.
-struct Kept(Mutex<Vec<(String, Consent)>>, bool);
+/// Stores each consent, or fails.
+struct RecordingWriter(Mutex<Vec<(String, Consent)>>, bool);
 
-impl Keeper for Kept {
-    fn keep(&self, mount: &MountName, _: &Digest, consent: &Consent) -> Result<(), String> {
+impl ConsentWriter for RecordingWriter {
+    fn persist(&self, mount: &MountName, _: &Digest, consent: &Consent) -> Result<(), PersistError> {
         self.0.lock().unwrap().push((mount.to_string(), consent.clone()));
-        if self.1 { Ok(()) } else { Err("no".to_owned()) }
+        if self.1 { Ok(()) } else { Err(PersistError("no".to_owned())) }
     }
 }
 
 #[tokio::test]
-async fn always_is_kept_and_given_to_every_later_call() {
+async fn permanent_consent_applies_to_every_later_call() {
     for works in [true, false] {
-        let keeper = Arc::new(Kept(Mutex::default(), works));
-        let consents = Consents::new(&[1; 32], Some(Arc::clone(&keeper) as Arc<dyn Keeper>));
+        let writer = Arc::new(RecordingWriter(Mutex::default(), works));
+        let consents = ConsentManager::new(&[1; 32], Some(Arc::clone(&writer) as Arc<dyn ConsentWriter>));
         let m = mount(Ask::Persist);
-        let mut round = Round { may_ask: true, ..Round::default() };
-        consents.ask(&mut round, &caller("c"), URI, &m, &denied(), &trail(&[origin(1)]));
-        let question = round.question.unwrap();
-        assert!(question.can_last);
-        assert!(consents.for_call(&m, &Round::default(), 0).is_empty());
-        let asking = Asking { can_answer: true, answered: Some((&question.state, Some(Choice::Always))) };
-        let round = consents.begin(asking, &caller("c"), URI, &m, 0).await.unwrap();
-        assert_eq!(consents.for_call(&m, &round, 0), [origin(1)], "this call has it either way");
-        assert_eq!(*keeper.0.lock().unwrap(), [("m".to_owned(), origin(1))]);
-        let later = consents.for_call(&m, &Round::default(), 0);
+        let mut consent = ConsentState { may_ask: true, ..ConsentState::default() };
+        consents.set_question(&mut consent, &caller("c"), URI, &m, &denied(), &decisions(&[origin(1)]));
+        let question = consent.question.unwrap();
+        assert!(question.can_be_permanent);
+        assert!(consents.for_call(&m, &ConsentState::default(), 0).is_empty());
+        let input = ConsentInput { can_answer: true, answered: Some((&question.state, Some(ConsentAnswer::Always))) };
+        let consent = consents.begin(input, &caller("c"), URI, &m, 0).await.unwrap();
+        assert_eq!(consents.for_call(&m, &consent, 0), [origin(1)], "this call has it either way");
+        assert_eq!(*writer.0.lock().unwrap(), [("m".to_owned(), origin(1))]);
+        let later = consents.for_call(&m, &ConsentState::default(), 0);
         assert_eq!(later, if works { vec![origin(1)] } else { Vec::new() });
-        assert!(consents.for_call(&m, &Round::default(), 1).is_empty(), "the configuration was read since");
+        assert!(consents.for_call(&m, &ConsentState::default(), 1).is_empty(), "the configuration was read since");
         let other_bytes = Mount { digest: Digest::of(b"other"), ..mount(Ask::Persist) };
         assert!(
-            consents.for_call(&other_bytes, &Round::default(), 0).is_empty(),
-            "it was these bytes that were trusted"
+            consents.for_call(&other_bytes, &ConsentState::default(), 0).is_empty(),
+            "consent was given to other bytes"
         );
     }
 }
 
 #[tokio::test]
-async fn whoever_says_no_is_not_asked_for_the_next_thing_in_the_same_breath() {
-    for (choice, goes_on) in
-        [(Choice::Once, true), (Choice::Deny, false), (Choice::Decline, false), (Choice::Cancel, false)]
-    {
+async fn after_a_refusal_the_same_request_asks_no_further_question() {
+    for (choice, goes_on) in [
+        (ConsentAnswer::Once, true),
+        (ConsentAnswer::Deny, false),
+        (ConsentAnswer::Decline, false),
+        (ConsentAnswer::Cancel, false),
+    ] {
         let (consents, m) = (consents(), mount(Ask::Once));
         let question = asked(&consents, Instant::now(), &[], &[origin(1)], &denied()).unwrap();
-        let asking = Asking { can_answer: true, answered: Some((&question.state, Some(choice))) };
-        let mut round = consents.begin(asking, &caller("c"), URI, &m, 0).await.unwrap();
-        assert_eq!(consents.for_call(&m, &round, 0).len(), usize::from(goes_on), "{choice:?}");
-        assert_eq!(round.on_record().answered, Some((origin(1), choice.as_str())));
-        consents.ask(&mut round, &caller("c"), URI, &m, &denied(), &trail(&[origin(2)]));
-        assert_eq!(round.question.is_some(), goes_on, "{choice:?}");
+        let input = ConsentInput { can_answer: true, answered: Some((&question.state, Some(choice))) };
+        let mut consent = consents.begin(input, &caller("c"), URI, &m, 0).await.unwrap();
+        assert_eq!(consents.for_call(&m, &consent, 0).len(), usize::from(goes_on), "{choice:?}");
+        assert_eq!(consent.consented().answered, Some((origin(1), choice.as_str())));
+        consents.set_question(&mut consent, &caller("c"), URI, &m, &denied(), &decisions(&[origin(2)]));
+        assert_eq!(consent.question.is_some(), goes_on, "{choice:?}");
     }
 }
 
 #[test]
-fn a_state_that_comes_back_without_an_answer_is_asked_again() {
+fn a_state_without_an_answer_repeats_the_question() {
     let (consents, m, now) = (consents(), mount(Ask::Once), Instant::now());
     let question = asked(&consents, now, &[], &[origin(1)], &denied()).unwrap();
-    let again = |uri: &str| consents.again(&question.state, &caller("c"), uri, &m, now);
+    let again = |uri: &str| consents.unanswered(&question.state, &caller("c"), uri, &m, now);
     assert_eq!(again(URI), Ok(question.clone()), "the same, as often as it comes back");
     assert_eq!(again(URI), Ok(question.clone()));
     assert!(again("belljar://m/y").is_err());
-    consents.take(&question.state, Choice::Deny, &caller("c"), URI, &m, now).unwrap();
-    assert_eq!(again(URI), Err("was used already"));
+    consents.redeem(&question.state, ConsentAnswer::Deny, &caller("c"), URI, &m, now).unwrap();
+    assert_eq!(again(URI), Err(QuestionStateError::Used));
 }

@@ -1,7 +1,7 @@
-//! What a guest's handle stands for: an open file, or an open directory with the granted one above it.
+//! The values behind a guest's file handles: an open file, or an open directory with the granted directory above it.
 //!
-//! A descriptor of what may stall is made only in a call that has a thread of its own, so that what is done with one may
-//! wait: see [`super::resolve`].
+//! A descriptor on a file system that may stall exists only in a call with a dedicated thread. Therefore operations on
+//! descriptors may block; see [`super::resolve`].
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -11,13 +11,14 @@ use rustix::fs::{FileType, Stat, fstat};
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue};
 
-use super::place::Root;
-use super::resolve::code;
+use super::resolve::error_code;
+use super::root::OpenRoot;
 
-/// How long the path of a directory may be that is remembered for its links. What is longer has none that are told.
-const MAX_BELOW: usize = 512;
+/// The longest remembered path of an open directory, in bytes. For directories with a longer path, `readlink` refuses
+/// targets with `..`.
+const MAX_PATH_BYTES: usize = 512;
 
-/// A handle of a guest's.
+/// An open file or directory of a guest.
 pub(super) enum Descriptor {
     File(Arc<File>),
     Dir(Dir),
@@ -27,27 +28,27 @@ pub(super) enum Descriptor {
 #[derive(Clone)]
 pub(super) struct Dir {
     pub(super) file: Arc<File>,
-    pub(super) root: Arc<Root>,
-    /// How it was reached from the root, by the guest's own paths; none where that is too long.
-    pub(super) below: Option<Box<str>>,
+    pub(super) root: Arc<OpenRoot>,
+    /// The path from the root, made of the guest's own paths. `None` if it is longer than [`MAX_PATH_BYTES`].
+    pub(super) path: Option<Box<str>>,
 }
 
 impl Dir {
-    /// The granted directory itself.
-    pub(super) fn of_root(root: &Arc<Root>) -> Self {
-        Self { file: Arc::clone(root.dir()), root: Arc::clone(root), below: Some("".into()) }
+    /// The descriptor of the granted directory itself.
+    pub(super) fn of_root(root: &Arc<OpenRoot>) -> Self {
+        Self { file: Arc::clone(root.dir()), root: Arc::clone(root), path: Some("".into()) }
     }
 
-    /// The directory that was opened at `path` below this one.
-    pub(super) fn inner(&self, path: &str, file: File) -> Self {
-        Self { file: Arc::new(file), root: Arc::clone(&self.root), below: self.path_from_root(path).map(Into::into) }
+    /// The descriptor of the directory that was opened at `path` below this one.
+    pub(super) fn child(&self, path: &str, file: File) -> Self {
+        Self { file: Arc::new(file), root: Arc::clone(&self.root), path: self.path_from_root(path).map(Into::into) }
     }
 
-    /// The path from the root of what lies at `path` below this one.
+    /// The path from the root to `path` below this directory. `None` if it is too long.
     pub(super) fn path_from_root(&self, path: &str) -> Option<String> {
-        let below = self.below.as_deref()?;
+        let below = self.path.as_deref()?;
         let joined = if below.is_empty() { path.to_owned() } else { format!("{below}/{path}") };
-        (joined.len() <= MAX_BELOW).then_some(joined)
+        (joined.len() <= MAX_PATH_BYTES).then_some(joined)
     }
 }
 
@@ -58,7 +59,7 @@ impl Descriptor {
         }
     }
 
-    /// For what only files can do.
+    /// The file, or the error of operations that need one.
     pub(super) fn file(&self) -> Result<&Arc<File>, ErrorCode> {
         match self {
             Self::File(file) => Ok(file),
@@ -66,7 +67,7 @@ impl Descriptor {
         }
     }
 
-    /// For what only directories can do.
+    /// The directory, or the error of operations that need one.
     pub(super) fn dir(&self) -> Result<&Dir, ErrorCode> {
         match self {
             Self::Dir(dir) => Ok(dir),
@@ -75,11 +76,11 @@ impl Descriptor {
     }
 
     pub(super) fn stat(&self) -> Result<Stat, ErrorCode> {
-        fstat(self.handle()).map_err(code)
+        fstat(self.handle()).map_err(error_code)
     }
 }
 
-/// A kind of file, as guests call it.
+/// Converts a file type into its WASI form.
 pub(super) fn type_of(kind: FileType) -> DescriptorType {
     match kind {
         FileType::RegularFile => DescriptorType::RegularFile,
@@ -93,10 +94,11 @@ pub(super) fn type_of(kind: FileType) -> DescriptorType {
     }
 }
 
-/// What a guest is told of a file. When it was read last is not: a read must not be seen by the next one.
+/// Converts metadata into its WASI form. Leaves out the time of the last read: a read must not be visible to the next
+/// call.
 #[expect(clippy::useless_conversion, reason = "widths differ by platform")]
-pub(super) fn told(stat: &Stat) -> DescriptorStat {
-    // Before 1970 there is no time that could be told.
+pub(super) fn descriptor_stat(stat: &Stat) -> DescriptorStat {
+    // WASI has no times before 1970.
     let time = |seconds: i64, nanoseconds: u64| {
         let seconds = u64::try_from(seconds).ok()?;
         Some(Datetime { seconds, nanoseconds: u32::try_from(nanoseconds).ok()? })
@@ -111,16 +113,16 @@ pub(super) fn told(stat: &Stat) -> DescriptorStat {
     }
 }
 
-/// What tells a file from every other, for as long as it lives.
-pub(super) fn identity(stat: &Stat) -> (u64, u64) {
+/// Device and inode number. They identify a file as long as the file exists.
+pub(super) fn device_and_inode(stat: &Stat) -> (u64, u64) {
     #[expect(clippy::useless_conversion, reason = "widths differ by platform")]
     (stat.st_dev.into(), stat.st_ino.into())
 }
 
-/// The same as a hash. The upper half repeats the lower one: there are 64 bits of it.
-pub(super) fn hash(stat: &Stat) -> MetadataHashValue {
+/// A hash of device and inode number. It has 64 bits; the upper half repeats the lower one.
+pub(super) fn metadata_hash(stat: &Stat) -> MetadataHashValue {
     let mut hasher = DefaultHasher::new();
-    identity(stat).hash(&mut hasher);
+    device_and_inode(stat).hash(&mut hasher);
     let lower = hasher.finish();
     MetadataHashValue { lower, upper: lower.rotate_left(32) }
 }

@@ -1,5 +1,5 @@
-//! Hard links: a file in a granted directory that has another name elsewhere can be read, and no open can tell. So the
-//! operator is told, by `belljar check`.
+//! Search for hard links. A file in a granted directory that has another name elsewhere can be read, and no open can
+//! detect this. Therefore `belljar check` warns the operator.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,18 +8,18 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, openat2, st
 
 use crate::model::text;
 
-/// Entries that are looked at: a check is no search.
-const ENTRIES: usize = 50_000;
+/// The most entries that the search visits. It may miss hard links in larger directories.
+const MAX_ENTRIES: usize = 50_000;
 
-/// Directories within directories.
-const DEPTH: usize = 64;
+/// The deepest level of directories that the search visits.
+const MAX_DEPTH: usize = 64;
 
-/// The path of a regular file below `dir` that has more than one name. Other mounts are not entered.
+/// The path of the first regular file below `dir` that has more than one name. Does not enter other mounts.
 pub(super) fn find(dir: &File) -> Option<String> {
-    below(dir.as_fd(), "", DEPTH, &mut ENTRIES.clone())
+    find_below(dir.as_fd(), "", MAX_DEPTH, &mut MAX_ENTRIES.clone())
 }
 
-fn below(dir: BorrowedFd<'_>, path: &str, depth: usize, left: &mut usize) -> Option<String> {
+fn find_below(dir: BorrowedFd<'_>, path: &str, depth: usize, left: &mut usize) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
     let mut inner = Vec::new();
@@ -30,7 +30,7 @@ fn below(dir: BorrowedFd<'_>, path: &str, depth: usize, left: &mut usize) -> Opt
         }
         *left = left.checked_sub(1)?;
         let kind = match entry.file_type() {
-            // What is a directory may be a mount: it is not asked.
+            // Do not stat directories: one may be a mount point of a drive that does not answer.
             FileType::RegularFile | FileType::Unknown => {
                 let Ok(stat) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
                 let kind = FileType::from_raw_mode(stat.st_mode);
@@ -47,7 +47,7 @@ fn below(dir: BorrowedFd<'_>, path: &str, depth: usize, left: &mut usize) -> Opt
     }
     inner.into_iter().find_map(|name| {
         let dir = openat2(dir, &name, flags, Mode::empty(), how).ok()?;
-        below(dir.as_fd(), &format!("{path}{}/", name.to_string_lossy()), depth - 1, left)
+        find_below(dir.as_fd(), &format!("{path}{}/", name.to_string_lossy()), depth - 1, left)
     })
 }
 
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_with_another_name_is_found() {
+    fn a_hard_link_is_found() {
         let temp = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(temp.path().join("a/b")).unwrap();
         std::fs::write(temp.path().join("a/b/file"), "x").unwrap();

@@ -1,46 +1,47 @@
-//! Resolves a guest's path below a granted directory. The kernel does it (`openat2`), and every function that takes a path
-//! comes through here.
+//! Resolves guest paths below a granted directory. The kernel resolves them (`openat2`). Every host function that takes
+//! a path uses this module.
 //!
-//! A path that stays on the directory's own file system is resolved where the call runs. One that may enter another mount is
-//! resolved on a thread of the call's own only: what is mounted there may never answer. So [`Resolver::open`] and
-//! [`Resolver::look`] answer [`Refused::NeedsThread`] before the kernel touches a file system that is not known to be local.
+//! A path that stays on the file system of the granted directory is resolved on the current thread. A path that may
+//! enter another mount is resolved on a dedicated thread only, because that mount may never answer. Therefore
+//! [`PathResolver::lookup`] and [`PathResolver::open`] return [`ResolveError::NeedsThread`] before the kernel touches a
+//! file system that is not known to be local.
 
 use std::fs::File;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
 use rustix::io::Errno;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
-use super::mounts::{self, Identity, Kind as FileSystem};
-use super::place::Root;
+use super::root::OpenRoot;
+use crate::grants::mountinfo::{self, FileIdentity};
 use crate::model::Guard;
 
-/// What was opened.
+/// The kind of an opened file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     Directory,
     File,
 }
 
-/// Why nothing was opened.
+/// Why a path was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
-    /// The path leads out of the directory.
+pub(super) enum ResolveError {
+    /// The path leads out of the granted directory.
     Outside,
-    /// The path leads into a file system of the kernel's, such as `/proc`.
+    /// The path leads into a file system that exposes the kernel's state, such as `/proc`.
     Kernel,
-    /// Neither a regular file nor a directory.
+    /// The path names neither a regular file nor a directory.
     Special,
-    /// The host lets this user not open it.
+    /// The user that runs belljar lacks the permission.
     NoPermission,
-    /// The path may enter another mount, which may stall: this has to be tried again on a thread of the call's own.
+    /// The path may enter another mount, which may stall. The caller has to try again on a dedicated thread.
     NeedsThread,
-    /// The file system says no; not a decision of ours.
+    /// The file system reports an error. This is not a decision of belljar.
     Failed(ErrorCode),
 }
 
-impl Refused {
-    /// What the guest is told.
+impl ResolveError {
+    /// The WASI error for the guest.
     pub(super) fn code(self) -> ErrorCode {
         match self {
             Self::Outside | Self::Kernel | Self::Special => ErrorCode::NotPermitted,
@@ -51,35 +52,35 @@ impl Refused {
     }
 }
 
-impl From<Errno> for Refused {
+impl From<Errno> for ResolveError {
     fn from(errno: Errno) -> Self {
         match errno {
             Errno::XDEV => Self::Outside,
             Errno::ACCESS | Errno::PERM => Self::NoPermission,
-            errno => Self::Failed(code(errno)),
+            errno => Self::Failed(error_code(errno)),
         }
     }
 }
 
-/// How often a resolution is tried again that raced with a rename somewhere (`EAGAIN`).
-const TRIES: usize = 16;
+/// The most attempts of a resolution that races with a rename (`EAGAIN`).
+const MAX_ATTEMPTS: usize = 16;
 
-/// Resolves paths below one directory, for one call.
+/// Resolves paths below one open directory, for one call.
 #[derive(Clone, Copy)]
-pub(super) struct Resolver<'a> {
+pub(super) struct PathResolver<'a> {
     /// The granted directory.
-    pub(super) root: &'a Root,
-    /// The directory below it that paths start from, and do not leave.
+    pub(super) root: &'a OpenRoot,
+    /// The directory, at or below `root`, from which paths start and which they must not leave.
     pub(super) base: &'a File,
-    /// Whether this thread may wait for a drive: it is the call's own.
-    pub(super) may_wait: bool,
+    /// True if this thread may wait for a drive, because it is dedicated to the call.
+    pub(super) may_block: bool,
 }
 
-impl Resolver<'_> {
-    /// A handle of what `path` names, with what is known of it. Nothing is opened: an `O_PATH` handle has no effect on a FIFO,
-    /// device or file. `follow`: whether a symbolic link at its end is followed; those on the way are, as long as they stay
-    /// below.
-    pub(super) fn look(self, path: &str, follow: bool, want_dir: bool) -> Result<(File, Stat), Refused> {
+impl PathResolver<'_> {
+    /// An `O_PATH` handle of the file at `path`, and its metadata. Opens nothing: such a handle has no effect on a
+    /// FIFO, device or file. `follow`: follow a symbolic link in the last component. Links in other components are
+    /// followed as long as they stay below the directory.
+    pub(super) fn lookup(self, path: &str, follow: bool, want_dir: bool) -> Result<(File, Stat), ResolveError> {
         let mut flags = OFlags::PATH;
         flags.set(OFlags::NOFOLLOW, !follow);
         flags.set(OFlags::DIRECTORY, want_dir);
@@ -90,136 +91,121 @@ impl Resolver<'_> {
     }
 
     /// Opens a regular file or a directory for reading.
-    pub(super) fn open(self, path: &str, follow: bool, want_dir: bool) -> Result<(File, Kind), Refused> {
-        let (look, stat) = self.look(path, follow, want_dir)?;
+    pub(super) fn open(self, path: &str, follow: bool, want_dir: bool) -> Result<(File, FileKind), ResolveError> {
+        let (handle, stat) = self.lookup(path, follow, want_dir)?;
         let mut flags = OFlags::RDONLY;
-        // Reading leaves no trace, where the kernel allows that: it does to the owner only.
+        // Keep the access time unchanged. The kernel allows this flag to the owner of the file only.
         flags.set(OFlags::NOATIME, stat.st_uid == self.root.user());
-        if kind(&stat)? == Kind::Directory {
-            // Of the very directory that was looked at.
-            let open = |flags| openat(&look, c".", flags | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-            let dir = open(flags).or_else(|errno| retry_plainly(errno, flags, open))?;
-            return Ok((dir.into(), Kind::Directory));
+        if file_kind(&stat)? == FileKind::Directory {
+            // Open the same directory that `lookup` returned.
+            let open = |flags| openat(&handle, c".", flags | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+            let dir = open(flags).or_else(|errno| retry_without_noatime(errno, flags, open))?;
+            return Ok((dir.into(), FileKind::Directory));
         }
         if !follow {
             flags |= OFlags::NOFOLLOW;
         }
-        // Between the look and this, somebody may have put a FIFO there: O_NONBLOCK keeps that from hanging us, O_NOCTTY
-        // from getting a terminal, and the second look refuses it.
-        if Guard::Special.is_on() {
-            flags |= OFlags::NONBLOCK;
-        }
+        // Another process may have put a FIFO there in the meantime. `O_NONBLOCK` prevents blocking on it, `O_NOCTTY`
+        // prevents taking over a terminal, and the second check refuses it.
+        flags.set(OFlags::NONBLOCK, refuses_special_files());
         let open = |flags| self.resolve(path, flags | OFlags::NOCTTY);
         let file = match open(flags) {
-            Err(Refused::NoPermission) if flags.contains(OFlags::NOATIME) => open(flags.difference(OFlags::NOATIME))?,
+            Err(ResolveError::NoPermission) if flags.contains(OFlags::NOATIME) => {
+                open(flags.difference(OFlags::NOATIME))?
+            }
             opened => opened?,
         };
         self.check_mount(&file)?;
-        let kind = kind(&fstat(&file)?)?;
+        let kind = file_kind(&fstat(&file)?)?;
         Ok((file, kind))
     }
 
-    /// Lets the kernel walk `path`, so far as this thread may follow.
-    fn resolve(self, path: &str, flags: OFlags) -> Result<File, Refused> {
+    /// Lets the kernel resolve `path`, as far as this thread may block.
+    fn resolve(self, path: &str, flags: OFlags) -> Result<File, ResolveError> {
         if !Guard::Beneath.is_on() {
             return Ok(openat2(self.base, path, flags | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::empty())?.into());
         }
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        if self.may_wait {
-            return self.walk(path, flags, beneath).map_err(Refused::from);
+        if self.may_block {
+            return self.openat2_with_retries(path, flags, beneath).map_err(ResolveError::from);
         }
         let on_one_mount = beneath | ResolveFlags::NO_XDEV;
-        // From the kernel's own memory: that waits for nothing, whatever is mounted on the way.
-        let walked = match self.walk_once(path, flags, on_one_mount | ResolveFlags::CACHED) {
-            // Not in memory; or a kernel before 5.12, which knows no such flag.
+        // Use only the kernel's cache. This never blocks, whatever is mounted on the way.
+        let resolved = match self.openat2_once(path, flags, on_one_mount | ResolveFlags::CACHED) {
+            // The path is not in the cache, or the kernel is older than 5.12 and does not know the flag.
             Err(Errno::AGAIN | Errno::INVAL) => {
-                // To wait for an automatic mount is to wait for whatever is mounted; and a walk meets it before it is refused.
-                if !mounts::stalling_below(self.root.host()).is_empty() {
-                    return Err(Refused::NeedsThread);
+                // Resolving could trigger an automount and wait for it, before the kernel refuses to enter the mount.
+                if !mountinfo::stalling_mounts_below(self.root.host()).is_empty() {
+                    return Err(ResolveError::NeedsThread);
                 }
-                self.walk(path, flags, on_one_mount)
+                self.openat2_with_retries(path, flags, on_one_mount)
             }
-            walked => walked,
+            resolved => resolved,
         };
-        match walked {
-            // Either it leaves the directory, or it enters a mount.
-            Err(Errno::XDEV) if mounts::any_below(self.root.host()) => Err(Refused::NeedsThread),
-            walked => walked.map_err(Refused::from),
+        match resolved {
+            // The path leaves the directory, or enters a mount below it.
+            Err(Errno::XDEV) if mountinfo::has_mount_below(self.root.host()) => Err(ResolveError::NeedsThread),
+            resolved => resolved.map_err(ResolveError::from),
         }
     }
 
-    fn walk(self, path: &str, flags: OFlags, how: ResolveFlags) -> Result<File, Errno> {
-        for _ in 0..TRIES {
-            match self.walk_once(path, flags, how) {
+    fn openat2_with_retries(self, path: &str, flags: OFlags, how: ResolveFlags) -> Result<File, Errno> {
+        for _ in 0..MAX_ATTEMPTS {
+            match self.openat2_once(path, flags, how) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                walked => return walked,
+                resolved => return resolved,
             }
         }
         Err(Errno::BUSY)
     }
 
-    fn walk_once(self, path: &str, flags: OFlags, how: ResolveFlags) -> Result<File, Errno> {
+    fn openat2_once(self, path: &str, flags: OFlags, how: ResolveFlags) -> Result<File, Errno> {
         openat2(self.base, path, flags | OFlags::CLOEXEC, Mode::empty(), how).map(Into::into)
     }
 
-    /// Refuses what lies on another mount than the granted directory and holds no data.
-    fn check_mount(self, file: &File) -> Result<(), Refused> {
-        // Elsewhere no other mount is entered.
-        if !self.may_wait || !Guard::Place.is_on() {
+    /// Refuses a file on another mount whose file system exposes the kernel's state.
+    fn check_mount(self, file: &File) -> Result<(), ResolveError> {
+        // Without a dedicated thread, no other mount is entered.
+        if !self.may_block {
             return Ok(());
         }
-        let found = Identity::of(file)?;
-        if !found.shares_mount(&self.root.identity()) && found.kind() == FileSystem::Kernel {
-            return Err(Refused::Kernel);
+        let found = FileIdentity::of(file)?;
+        if !found.shares_mount(&self.root.identity()) && found.kind().is_forbidden() {
+            return Err(ResolveError::Kernel);
         }
         Ok(())
     }
 }
 
-/// Opens once more without `O_NOATIME`, where that was not permitted.
-fn retry_plainly<F>(errno: Errno, flags: OFlags, open: impl FnOnce(OFlags) -> Result<F, Errno>) -> Result<F, Errno> {
+/// Opens again without `O_NOATIME` if the kernel refused this flag.
+fn retry_without_noatime<F>(
+    errno: Errno,
+    flags: OFlags,
+    open: impl FnOnce(OFlags) -> Result<F, Errno>,
+) -> Result<F, Errno> {
     match errno {
         Errno::PERM if flags.contains(OFlags::NOATIME) => open(flags.difference(OFlags::NOATIME)),
         errno => Err(errno),
     }
 }
 
-fn kind(stat: &Stat) -> Result<Kind, Refused> {
+/// True if belljar refuses FIFOs, sockets and devices, and opens files with `O_NONBLOCK`.
+fn refuses_special_files() -> bool {
+    Guard::Special.is_on()
+}
+
+fn file_kind(stat: &Stat) -> Result<FileKind, ResolveError> {
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Ok(Kind::File),
-        FileType::Directory => Ok(Kind::Directory),
-        // Only when the last component is a link that was not to be followed.
-        FileType::Symlink => Err(Refused::Failed(ErrorCode::Loop)),
-        _ if Guard::Special.is_on() => Err(Refused::Special),
-        _ => Ok(Kind::File),
+        FileType::RegularFile => Ok(FileKind::File),
+        FileType::Directory => Ok(FileKind::Directory),
+        // The last component is a link, and the caller did not want to follow it.
+        FileType::Symlink => Err(ResolveError::Failed(ErrorCode::Loop)),
+        _ if refuses_special_files() => Err(ResolveError::Special),
+        _ => Ok(FileKind::File),
     }
 }
 
-/// A handle of the directory at an absolute path that holds no symbolic link. Waits for the drive.
-pub(super) fn canonical(path: &std::path::Path) -> Result<File, Errno> {
-    openat2(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
-        .map(Into::into)
-}
-
-/// The same from the kernel's memory: `EAGAIN` where that does not tell. Waits for nothing.
-pub(super) fn canonical_cached(path: &std::path::Path) -> Result<File, Errno> {
-    let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED;
-    openat2(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty(), how).map(Into::into)
-}
-
-/// Opens the directory that `look` is a handle of.
-pub(super) fn read_dir(look: &File) -> Result<File, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat(look, c".", flags, Mode::empty()).map(Into::into)
-}
-
-/// Whether `openat2` itself is what fails: it is the same for what needs no permission.
-pub(super) fn is_blocked(errno: Errno) -> bool {
-    let probe = || openat2(CWD, c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::empty());
-    matches!(errno, Errno::NOSYS | Errno::PERM) && probe().err() == Some(errno)
-}
-
-pub(super) fn code(errno: Errno) -> ErrorCode {
+pub(super) fn error_code(errno: Errno) -> ErrorCode {
     match errno {
         Errno::ACCESS => ErrorCode::Access,
         Errno::PERM => ErrorCode::NotPermitted,

@@ -1,5 +1,5 @@
-//! The bytes of a file as a stream. A read is made where it is asked for: the file is local, or the call has a thread of its
-//! own. So nothing of a call is left behind in a thread of somebody else's when the call ends.
+//! Reads a file as a WASI input stream. Each read happens on the current thread: the file is local, or the call has a
+//! dedicated thread. So no work of a call remains on a shared thread after the call.
 
 use std::fs::File;
 use std::io;
@@ -10,10 +10,10 @@ use rustix::io::{Errno, pread};
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::{InputStream, Pollable, StreamError, StreamResult};
 
-/// Bytes that are read at once, at most.
+/// The most bytes of one read.
 pub(super) const CHUNK: usize = 64 << 10;
 
-/// Reads up to `len` bytes that begin at `offset`.
+/// Reads up to `len` bytes, and at most [`CHUNK`], from `offset`.
 pub(super) fn read_at(file: &File, len: usize, offset: u64) -> Result<Vec<u8>, Errno> {
     let len = len.min(CHUNK);
     let mut bytes = Vec::with_capacity(len);
@@ -25,7 +25,7 @@ pub(super) fn read_at(file: &File, len: usize, offset: u64) -> Result<Vec<u8>, E
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
             Ok(_) => {
-                // An allocator may give more than it was asked for.
+                // The allocated capacity may exceed `len`.
                 bytes.truncate(len);
                 return Ok(bytes);
             }
@@ -33,7 +33,7 @@ pub(super) fn read_at(file: &File, len: usize, offset: u64) -> Result<Vec<u8>, E
     }
 }
 
-/// A file that is read from some place on.
+/// A stream of the bytes of a file from a position on.
 pub(super) struct FileStream {
     file: Arc<File>,
     position: u64,
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_goes_on_where_it_was_and_ends_once() {
+    fn a_stream_continues_and_stays_closed() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("file");
         std::fs::write(&path, vec![7; CHUNK + 10]).unwrap();

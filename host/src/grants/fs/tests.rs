@@ -1,17 +1,23 @@
-//! Granted directories without any WebAssembly: which paths can be granted, and what can be opened below one.
+//! Tests of granted directories without WebAssembly: which paths can be granted, and what can be opened below them.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
 
 use rustix::io::Errno;
+use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use super::descriptor::Dir;
-use super::entries::Entries;
-use super::place::{Absent, Place, refusal};
-use super::resolve::{Kind, Refused, Resolver};
+use super::directory_entries::DirectoryEntryStream;
+use super::granted_directory::{DirectoryUnavailable, GrantedDirectory, open_error};
+use super::kind::FsMountState;
+use super::resolve::{FileKind, PathResolver, ResolveError};
 use super::*;
-use crate::grants::{OwnThread, SharedTrail};
-use crate::model::MountName;
+use crate::grants::ambient::Ambient;
+use crate::grants::editor::GrantEditor as _;
+use crate::grants::grant::{CallScope, Grant as _};
+use crate::grants::{CallRecord, DedicatedThread};
+use crate::model::{Consent, DecisionKind, MountName};
 
 fn ambient(base: &std::path::Path) -> Ambient {
     Ambient {
@@ -22,25 +28,25 @@ fn ambient(base: &std::path::Path) -> Ambient {
     }
 }
 
-fn granted(guest: &str, host: &str) -> Config {
-    Config([(guest.to_owned(), config::Granted { path: host.into(), ask: false })].into())
+fn granted(guest: &str, host: &str) -> FsConfig {
+    FsConfig([(guest.to_owned(), config::DirectoryConfig { path: host.into(), ask: false })].into())
 }
 
-fn configure(base: &std::path::Path, guest: &str, host: &str) -> Result<Mount, String> {
-    Fs::configure(&granted(guest, host), &ambient(base))
+fn configure(base: &std::path::Path, guest: &str, host: &str) -> Result<FsMountState, String> {
+    Fs::configure(&granted(guest, host), &ambient(base)).map_err(|error| error.to_string())
 }
 
-/// The directory `name` below `base`, granted.
-fn place(base: &Path, name: &str) -> Place {
-    Place::open("/d", Path::new(name), false, &ambient(base)).unwrap()
+/// Grants the directory `name` below `base`.
+fn directory(base: &Path, name: &str) -> GrantedDirectory {
+    GrantedDirectory::open("/d", Path::new(name), false, &ambient(base)).unwrap()
 }
 
 fn root_of(base: &Path, name: &str) -> Dir {
-    Dir::of_root(&place(base, name).root(false).unwrap())
+    Dir::of_root(&directory(base, name).root(false).unwrap())
 }
 
-fn resolver(dir: &Dir) -> Resolver<'_> {
-    Resolver { root: &dir.root, base: &dir.file, may_wait: false }
+fn resolver(dir: &Dir) -> PathResolver<'_> {
+    PathResolver { root: &dir.root, base: &dir.file, may_block: false }
 }
 
 #[test]
@@ -60,7 +66,7 @@ fn directories_are_checked_when_they_are_granted() {
     };
     assert!(error("notes", "notes").contains("begin with \"/\""));
     assert!(error("/a/../b", "notes").contains("dot segment"));
-    assert!(error("/n", "nowhere").contains("\"nowhere\": there is none"));
+    assert!(error("/n", "nowhere").contains("\"nowhere\": it does not exist"));
     assert!(error("/n", "file").contains("not a directory"));
     assert!(error("/n", "/").contains("whole file system"));
     assert!(error("/n", "/proc/self").contains("never granted"));
@@ -88,36 +94,37 @@ fn only_files_and_directories_below_are_opened() {
     let open = |path: &str, follow, want_dir| resolver(&dir).open(path, follow, want_dir).map(|(_, kind)| kind);
     let at = |path: &str| open(path, true, false);
 
-    assert_eq!(at("sub/file").unwrap(), Kind::File);
-    assert_eq!(at("sub").unwrap(), Kind::Directory);
-    assert_eq!(at("inside").unwrap(), Kind::File);
-    assert_eq!(at("sub/../sub/file").unwrap(), Kind::File);
+    assert_eq!(at("sub/file").unwrap(), FileKind::File);
+    assert_eq!(at("sub").unwrap(), FileKind::Directory);
+    assert_eq!(at("inside").unwrap(), FileKind::File);
+    assert_eq!(at("sub/../sub/file").unwrap(), FileKind::File);
     for path in ["../secret", "sub/../../secret", "/etc/passwd", "outside", "absolute", ".."] {
-        assert!(matches!(at(path), Err(Refused::Outside)), "{path}: {:?}", at(path));
+        assert!(matches!(at(path), Err(ResolveError::Outside)), "{path}: {:?}", at(path));
     }
     for path in ["fifo", "socket"] {
-        assert!(matches!(at(path), Err(Refused::Special)), "{path}");
+        assert!(matches!(at(path), Err(ResolveError::Special)), "{path}");
     }
-    assert!(matches!(at("loop"), Err(Refused::Failed(ErrorCode::Loop))));
-    assert!(matches!(at(""), Err(Refused::Failed(ErrorCode::NoEntry))));
-    assert!(matches!(at("a\0b"), Err(Refused::Failed(ErrorCode::Invalid))));
-    assert!(matches!(open("inside", false, false), Err(Refused::Failed(ErrorCode::Loop))));
-    assert!(matches!(open("sub/file", true, true), Err(Refused::Failed(ErrorCode::NotDirectory))));
-    // What is not opened can be looked at, and no further than what can.
-    let look = |path: &str, follow| resolver(&dir).look(path, follow, false).map(|(_, stat)| stat.st_mode & 0o170_000);
+    assert!(matches!(at("loop"), Err(ResolveError::Failed(ErrorCode::Loop))));
+    assert!(matches!(at(""), Err(ResolveError::Failed(ErrorCode::NoEntry))));
+    assert!(matches!(at("a\0b"), Err(ResolveError::Failed(ErrorCode::Invalid))));
+    assert!(matches!(open("inside", false, false), Err(ResolveError::Failed(ErrorCode::Loop))));
+    assert!(matches!(open("sub/file", true, true), Err(ResolveError::Failed(ErrorCode::NotDirectory))));
+    // `lookup` finds files that `open` refuses, but nothing outside of the directory.
+    let look =
+        |path: &str, follow| resolver(&dir).lookup(path, follow, false).map(|(_, stat)| stat.st_mode & 0o170_000);
     assert_eq!(
         (look("fifo", true), look("inside", true), look("inside", false)),
         (Ok(0o010_000), Ok(0o100_000), Ok(0o120_000))
     );
     for path in ["../secret", "outside", "absolute", "..", "/", "sub/../.."] {
-        assert_eq!(look(path, true), Err(Refused::Outside), "{path}");
+        assert_eq!(look(path, true), Err(ResolveError::Outside), "{path}");
     }
-    assert_eq!(look("outside/", false), Err(Refused::Outside));
-    assert_eq!(look("sub/file/", true), Err(Refused::Failed(ErrorCode::NotDirectory)));
+    assert_eq!(look("outside/", false), Err(ResolveError::Outside));
+    assert_eq!(look("sub/file/", true), Err(ResolveError::Failed(ErrorCode::NotDirectory)));
 }
 
 #[test]
-fn links_are_told_that_stay_below() {
+fn only_links_that_stay_below_are_readable() {
     let temp = tempfile::tempdir().unwrap();
     let base = temp.path().canonicalize().unwrap();
     std::fs::create_dir_all(base.join("granted/a/b")).unwrap();
@@ -136,22 +143,22 @@ fn links_are_told_that_stay_below() {
     ];
     for (name, target, is_told) in links {
         symlink(target, base.join("granted").join(name)).unwrap();
-        let read = links::read(&dir, name, false);
-        assert_eq!(read, if is_told { Ok(target.to_owned()) } else { Err(Refused::Outside) }, "{name}");
+        let read = symlinks::read(&dir, name, false);
+        assert_eq!(read, if is_told { Ok(target.to_owned()) } else { Err(ResolveError::Outside) }, "{name}");
     }
-    // The same from a directory that was opened below: what counts is what was granted.
+    // From a directory below, links may lead up to the granted directory, not only to the opened one.
     let (file, _) = resolver(&dir).open("a", true, true).unwrap();
-    let inner = dir.inner("a", file);
-    assert_eq!(links::read(&inner, "up", false).unwrap(), "../x");
-    assert_eq!(links::read(&inner, "b/out", false), Err(Refused::Outside));
+    let inner = dir.child("a", file);
+    assert_eq!(symlinks::read(&inner, "up", false).unwrap(), "../x");
+    assert_eq!(symlinks::read(&inner, "b/out", false), Err(ResolveError::Outside));
     let long = "a/".repeat(400);
     let (file, _) = resolver(&dir).open("a", true, true).unwrap();
-    assert_eq!(links::read(&dir.inner(&long, file), "up", false), Err(Refused::Outside));
-    assert_eq!(links::read(&dir, "a", false), Err(Refused::Failed(ErrorCode::Invalid)));
+    assert_eq!(symlinks::read(&dir.child(&long, file), "up", false), Err(ResolveError::Outside));
+    assert_eq!(symlinks::read(&dir, "a", false), Err(ResolveError::Failed(ErrorCode::Invalid)));
 }
 
 #[test]
-fn a_file_that_the_host_keeps_shut_is_told_apart() {
+fn a_permission_error_of_the_host_is_recorded() {
     let temp = tempfile::tempdir().unwrap();
     let base = temp.path().canonicalize().unwrap();
     std::fs::create_dir(base.join("granted")).unwrap();
@@ -160,7 +167,7 @@ fn a_file_that_the_host_keeps_shut_is_told_apart() {
     let rights = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     rights(&shut, 0o000);
     let open = || {
-        // To root nothing is shut; this thread gives that up.
+        // Root may open every file, so this thread gives up root.
         if rustix::process::geteuid().is_root() {
             rights(&base, 0o755);
             let nobody = rustix::process::Uid::from_raw(65534);
@@ -168,48 +175,49 @@ fn a_file_that_the_host_keeps_shut_is_told_apart() {
         }
         let dir = root_of(&base, "granted");
         let opened = resolver(&dir).open("b.md", true, false).map(drop);
-        let (trail, name) = (SharedTrail::default(), MountName::new("m").unwrap());
-        let mut call = Call::new(Vec::new(), name, trail.clone(), OwnThread::default());
-        let code = call.refuse(record::Deed::Open, "b.md", opened.unwrap_err());
-        (code, trail.take())
+        let (record, name) = (CallRecord::default(), MountName::new("m").unwrap());
+        let mut call = FsCallState::new(Vec::new(), name, record.clone(), DedicatedThread::default());
+        let code = call.refuse(call_state::FileOperation::Open, "b.md", opened.unwrap_err());
+        (code, record.take_decisions())
     };
-    let (code, trail) = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
+    let (code, record) = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
     assert_eq!(code, ErrorCode::Access);
-    let denied = trail.first(Verdict::Denied).unwrap();
-    assert_eq!(denied.what, "open b.md (permission denied on the host)");
+    let denied = record.first(DecisionKind::Denied).unwrap();
+    assert_eq!(denied.target, "open b.md (permission denied on the host)");
     assert!(denied.cure.as_ref().unwrap().contains("chmod"));
 }
 
 #[test]
 fn refusals_do_not_fill_the_record() {
-    let trail = SharedTrail::default();
-    let mut call = Call::new(Vec::new(), MountName::new("m").unwrap(), trail.clone(), OwnThread::default());
+    let record = CallRecord::default();
+    let mut call =
+        FsCallState::new(Vec::new(), MountName::new("m").unwrap(), record.clone(), DedicatedThread::default());
     for n in 0..1000 {
-        call.refuse(record::Deed::Open, &format!("../{n}"), Refused::Outside);
-        call.refuse(record::Deed::Stat, &format!("../{n}"), Refused::Outside);
-        call.refuse(record::Deed::Stat, "absent", Refused::Failed(ErrorCode::NoEntry));
+        call.refuse(call_state::FileOperation::Open, &format!("../{n}"), ResolveError::Outside);
+        call.refuse(call_state::FileOperation::Stat, &format!("../{n}"), ResolveError::Outside);
+        call.refuse(call_state::FileOperation::Stat, "absent", ResolveError::Failed(ErrorCode::NoEntry));
     }
-    call.refuse_change(record::Deed::Write, "what it has opened");
-    let trail = trail.take();
-    let told: Vec<_> = trail.decisions().iter().map(|one| (one.what.as_str(), one.times)).collect();
+    call.refuse_write(call_state::FileOperation::Write, "an open file");
+    let record = record.take_decisions();
+    let told: Vec<_> = record.decisions().iter().map(|one| (one.target.as_str(), one.times)).collect();
     assert_eq!(told.len(), 12 * 2 + 3, "{told:?}");
     assert!(told.contains(&("open ../11", 1)) && told.contains(&("stat more paths", 988)), "{told:?}");
-    assert!(told.contains(&("write to more paths", 1)) && trail.dropped == 0, "{told:?}");
+    assert!(told.contains(&("write to more paths", 1)) && record.dropped == 0, "{told:?}");
 }
 
 #[test]
 fn a_forbidden_system_call_is_named() {
-    let why = |errno, is_blocked| refusal("notes", errno, is_blocked);
+    let why = |errno, is_blocked| open_error("notes", errno, is_blocked).to_string();
     for blocked in [why(Errno::NOSYS, true), why(Errno::PERM, true)] {
         assert!(blocked.contains("openat2") && blocked.contains("container runtime"), "{blocked}");
     }
     assert!(why(Errno::PERM, true).contains("seccomp"));
     assert_eq!(why(Errno::ACCESS, false), "cannot open the directory \"notes\": permission denied");
-    assert!(!resolve::is_blocked(Errno::PERM) && !resolve::is_blocked(Errno::ACCESS));
+    assert!(!open_directory::is_openat2_blocked(Errno::PERM) && !open_directory::is_openat2_blocked(Errno::ACCESS));
 }
 
 #[test]
-fn what_needs_a_mount_needs_a_thread() {
+fn a_path_into_a_mount_needs_a_thread() {
     let temp = tempfile::tempdir().unwrap();
     let base = temp.path().canonicalize().unwrap();
     for dir in ["granted/inner", "other"] {
@@ -218,23 +226,23 @@ fn what_needs_a_mount_needs_a_thread() {
     std::fs::write(base.join("granted/file"), "x").unwrap();
     std::fs::write(base.join("other/file"), "x").unwrap();
     let dir = root_of(&base, "granted");
-    let look = |path: &str, may_wait| Resolver { may_wait, ..resolver(&dir) }.look(path, true, false).map(drop);
-    assert_eq!((look("inner", false), look("..", false)), (Ok(()), Err(Refused::Outside)));
+    let look = |path: &str, may_block| PathResolver { may_block, ..resolver(&dir) }.lookup(path, true, false).map(drop);
+    assert_eq!((look("inner", false), look("..", false)), (Ok(()), Err(ResolveError::Outside)));
     let point = base.join("granted/inner");
     let run = |program: &str, arguments: &[&std::ffi::OsStr]| {
         std::process::Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
     };
     if !run("mount", &["--bind".as_ref(), base.join("other").as_os_str(), point.as_os_str()]) {
-        // Nobody but root can mount.
+        // Only root can mount.
         assert!(!rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists());
         return;
     }
     let seen = [look("file", false), look("inner/file", false), look("inner", false), look("inner/../file", false)];
     let waited = [look("inner/file", true), look("..", true)];
     assert!(run("umount", &[point.as_os_str()]));
-    let needs = Err(Refused::NeedsThread);
+    let needs = Err(ResolveError::NeedsThread);
     assert_eq!(seen, [Ok(()), needs, needs, needs]);
-    assert_eq!(waited, [Ok(()), Err(Refused::Outside)]);
+    assert_eq!(waited, [Ok(()), Err(ResolveError::Outside)]);
     assert_eq!(look("inner", false), Ok(()));
 }
 
@@ -243,34 +251,39 @@ fn a_replaced_directory_is_found_again() {
     let temp = tempfile::tempdir().unwrap();
     let base = temp.path().canonicalize().unwrap();
     std::fs::create_dir(base.join("notes")).unwrap();
-    let place = place(&base, "notes");
-    // As a call does: it asks first whether it needs a thread, and has one where it does.
+    let directory = directory(&base, "notes");
+    // Like a call: ask first whether a dedicated thread is needed, and use one if so.
     let root = || {
-        std::thread::sleep(std::time::Duration::from_millis(1100));
-        let needs_thread = place.needs_thread();
-        place.root(needs_thread)
+        directory.expire_last_check();
+        let needs_thread = directory.needs_thread();
+        directory.root(needs_thread)
     };
     let first = root().unwrap();
-    assert!(!place.needs_thread(), "it is local, and was looked at just now");
+    assert!(!directory.needs_thread(), "it is local, and was looked at just now");
     assert_eq!(root().unwrap().identity(), first.identity());
     std::fs::remove_dir(base.join("notes")).unwrap();
-    assert_eq!(root().err(), Some(Absent::Gone));
+    assert_eq!(root().err(), Some(DirectoryUnavailable::Gone));
     std::fs::create_dir(base.join("notes")).unwrap();
     std::fs::write(base.join("notes/new"), "x").unwrap();
     let dir = Dir::of_root(&root().expect("the directory is back"));
     assert!(resolver(&dir).open("new", true, false).is_ok());
-    // A link that took the directory's place leads nowhere.
+    // A link at the path of the directory is not followed.
     std::fs::remove_file(base.join("notes/new")).unwrap();
     std::fs::remove_dir(base.join("notes")).unwrap();
     symlink("/etc", base.join("notes")).unwrap();
-    assert_eq!(root().err(), Some(Absent::Other));
-    for absent in [Absent::Gone, Absent::Other, Absent::Shut, Absent::Broken] {
+    assert_eq!(root().err(), Some(DirectoryUnavailable::Replaced));
+    for absent in [
+        DirectoryUnavailable::Gone,
+        DirectoryUnavailable::Replaced,
+        DirectoryUnavailable::PermissionDenied,
+        DirectoryUnavailable::DriveError,
+    ] {
         assert!(absent.cure().contains("grant another") || absent.cure().contains("let the user"), "{absent:?}");
     }
 }
 
 #[test]
-fn what_is_belljars_own_is_found_behind_links_and_dots() {
+fn own_directories_are_refused_behind_links_and_dots() {
     let temp = tempfile::tempdir().unwrap();
     let base = temp.path().canonicalize().unwrap();
     for dir in ["jar/data", "state/belljar", "real/plugins"] {
@@ -279,7 +292,7 @@ fn what_is_belljars_own_is_found_behind_links_and_dots() {
     symlink("../real/plugins", base.join("jar/plugins")).unwrap();
     let own = ["jar/plugins", "jar/../state/belljar", "jar/../state/later/cache"].map(|own| base.join(own));
     let ambient = Ambient { base: base.clone(), home: None, reserved: own.into(), ..Ambient::default() };
-    let configure = |host: &str| Fs::configure(&granted("/d", host), &ambient);
+    let configure = |host: &str| Fs::configure(&granted("/d", host), &ambient).map_err(|error| error.to_string());
     assert!(configure("jar/data").is_ok());
     for own in ["real/plugins", "real", "state", "state/belljar"] {
         assert!(configure(own).err().unwrap_or_default().contains("belljar's own"), "{own}");
@@ -295,15 +308,15 @@ fn entries_are_streamed_and_independent() {
         std::fs::write(temp.path().join(format!("f{i}")), "").unwrap();
     }
     let dir = std::fs::File::open(temp.path()).unwrap();
-    let mut first = Entries::open(&dir).unwrap();
+    let mut first = DirectoryEntryStream::open(&dir).unwrap();
     assert!(first.next().is_some());
-    assert_eq!(Entries::open(&dir).unwrap().filter(Result::is_ok).count(), 100);
+    assert_eq!(DirectoryEntryStream::open(&dir).unwrap().filter(Result::is_ok).count(), 100);
     assert_eq!(first.count(), 99);
 }
 
 #[test]
-fn a_directory_is_written_as_a_path_or_as_a_table() {
-    let read = |text: &str| text.parse::<toml::Table>().unwrap()["fs"].clone().try_into::<Config>();
+fn a_directory_is_configured_as_a_path_or_as_a_table() {
+    let read = |text: &str| text.parse::<toml::Table>().unwrap()["fs"].clone().try_into::<FsConfig>();
     let config =
         read("fs = { \"/a\" = \"x\", \"/b\" = { path = \"y\", ask = true }, \"/c\" = { path = \"z\" } }").unwrap();
     let all: Vec<_> = config.0.iter().map(|(guest, g)| (guest.as_str(), g.path.to_str().unwrap(), g.ask)).collect();
@@ -321,29 +334,30 @@ fn a_directory_is_written_as_a_path_or_as_a_table() {
 }
 
 #[test]
-fn a_directory_that_is_asked_for_first_is_withheld_until_someone_allows_it() {
+fn a_directory_that_asks_is_hidden_without_consent() {
     let temp = tempfile::tempdir().unwrap();
     let base = temp.path().canonicalize().unwrap();
     for dir in ["open", "shut"] {
         std::fs::create_dir(base.join(dir)).unwrap();
     }
-    let given = |path: &str, ask| config::Granted { path: path.into(), ask };
-    let config = Config([("/open".to_owned(), given("open", false)), ("/shut".to_owned(), given("shut", true))].into());
+    let given = |path: &str, ask| config::DirectoryConfig { path: path.into(), ask };
+    let config =
+        FsConfig([("/open".to_owned(), given("open", false)), ("/shut".to_owned(), given("shut", true))].into());
     let mount = Fs::configure(&config, &ambient(&base)).unwrap();
     let name = MountName::new("m").unwrap();
     let open = |consent: &[Consent]| {
-        let trail = SharedTrail::default();
+        let record = CallRecord::default();
         let limits = crate::model::Limits::default();
         let deadline = tokio::time::Instant::now();
-        let thread = OwnThread::default();
-        let scope = Scope { mount: &name, limits: &limits, deadline, consent, trail: &trail, thread: &thread };
+        let thread = DedicatedThread::default();
+        let scope = CallScope { mount: &name, limits: &limits, deadline, consent, record: &record, thread: &thread };
         let call = Fs::open(&mount, &mut WasiCtxBuilder::new(), &scope);
-        (call.roots().iter().map(|root| root.guest().to_owned()).collect::<Vec<_>>(), trail.take())
+        (call.roots().iter().map(|root| root.guest().to_owned()).collect::<Vec<_>>(), record.take_decisions())
     };
-    let shut = Consent { grant: "fs", what: "/shut".to_owned() };
-    let (dirs, trail) = open(&[]);
-    assert_eq!((dirs, trail.asks()), (vec!["/open".to_owned()], std::slice::from_ref(&shut)));
-    assert!(trail.first(Verdict::Denied).unwrap().cure.as_ref().unwrap().contains("belljar grant m --fs /shut"));
-    let (dirs, trail) = open(&[Consent { grant: "http", what: "/shut".to_owned() }, shut]);
-    assert_eq!((dirs.len(), trail.asks().len(), trail.first(Verdict::Denied)), (2, 0, None));
+    let shut = Consent { grant: "fs".into(), target: "/shut".to_owned() };
+    let (dirs, record) = open(&[]);
+    assert_eq!((dirs, record.requested()), (vec!["/open".to_owned()], std::slice::from_ref(&shut)));
+    assert!(record.first(DecisionKind::Denied).unwrap().cure.as_ref().unwrap().contains("belljar grant m --fs /shut"));
+    let (dirs, record) = open(&[Consent { grant: "http".into(), target: "/shut".to_owned() }, shut]);
+    assert_eq!((dirs.len(), record.requested().len(), record.first(DecisionKind::Denied)), (2, 0, None));
 }

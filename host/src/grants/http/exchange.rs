@@ -1,4 +1,5 @@
-//! One request and its answer: a connection of its own, every byte counted, everything dropped with the call.
+//! One HTTP exchange: sends a request over a new connection and receives the response. Counts every byte. Dropping the
+//! future of the call ends the exchange.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -19,149 +20,157 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, timeout_at};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-use super::dial::{Connected, Unreached, connect};
-use super::heads;
-use super::rule::{Rule, Target};
-use super::{Held, Io};
-use crate::grants::SharedTrail;
-use crate::grants::secrets::{Pieces, Redactor};
-use crate::model::Guard;
-use crate::model::error::{Bound, Limit};
+use super::connect::{ConnectError, UpstreamConnection, connect};
+use super::headers;
+use super::mount_state::HttpMountState;
+use super::origin_grant::{OriginGrant, RequestTarget};
+use crate::grants::call_record::CallRecord;
+use crate::grants::secrets::{Redactor, StreamRedactor};
+use crate::model::error::{Limit, LimitKind};
 use crate::model::limits::Traffic;
 
-/// Bytes of an answer's status line and headers.
-const HEAD: usize = 64 << 10;
+/// The future that drives the connection after the request was sent. `wasi:http` polls it.
+pub(super) type ConnectionDriver = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
-/// Characters of an origin in the log.
-const SHOWN: usize = 300;
+/// The most bytes of the status line and the headers of a response.
+const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// Headers of an answer.
-const FIELDS: usize = 100;
+/// The most characters of an origin in the log.
+const MAX_ORIGIN_CHARS: usize = 300;
 
-/// Bytes of an answer that wait for the guest in one HTTP/2 connection.
-const WINDOW: u32 = 256 << 10;
+/// The most headers of a response.
+const MAX_HEADERS: usize = 100;
 
-/// What all requests of one call used together.
+/// The most response bytes that an HTTP/2 connection buffers for the guest.
+const MAX_BUFFERED_BYTES: u32 = 256 << 10;
+
+/// The traffic of all requests of one call.
 #[derive(Default)]
-pub(super) struct Used {
+pub(super) struct TrafficUsage {
     requests: AtomicU64,
     upload: AtomicU64,
     download: AtomicU64,
-    refused: Mutex<Option<Limit>>,
+    reached_limit: Mutex<Option<Limit>>,
 }
 
-impl Used {
-    /// Counts a request.
-    pub(super) fn request(&self, traffic: &Traffic) -> Result<(), Error> {
-        self.count(&self.requests, 1, Bound::Requests, traffic.requests).map_err(|_| Error::ConnectionLimitReached)
+impl TrafficUsage {
+    /// Counts a request. An error if it exceeds the limit.
+    pub(super) fn count_request(&self, traffic: &Traffic) -> Result<(), Error> {
+        self.count(&self.requests, 1, LimitKind::Requests, traffic.requests).map_err(|_| Error::ConnectionLimitReached)
     }
 
-    fn count(&self, counter: &AtomicU64, more: u64, bound: Bound, cap: u64) -> Result<(), u64> {
+    fn count(&self, counter: &AtomicU64, more: u64, kind: LimitKind, cap: u64) -> Result<(), u64> {
         let used = counter.fetch_add(more, Ordering::Relaxed).saturating_add(more);
-        if used <= cap || !Guard::Traffic.is_on() {
+        if used <= cap {
             return Ok(());
         }
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.get_or_insert(Limit { bound, used, cap });
+        let mut reached = self.reached_limit.lock().unwrap_or_else(PoisonError::into_inner);
+        reached.get_or_insert(Limit { kind, used, cap });
         Err(cap)
     }
 
-    /// The first limit that was reached.
-    pub(super) fn refused(&self) -> Option<Limit> {
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The first limit that was reached. `None`: no limit was reached.
+    pub(super) fn reached_limit(&self) -> Option<Limit> {
+        *self.reached_limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A request that was allowed.
-pub(super) struct Plan {
-    pub(super) held: Arc<Held>,
-    pub(super) rule: Arc<Rule>,
-    pub(super) target: Target,
-    pub(super) used: Arc<Used>,
+/// An allowed request, with what sending it needs.
+pub(super) struct AllowedRequest {
+    pub(super) mount_state: Arc<HttpMountState>,
+    pub(super) grant: Arc<OriginGrant>,
+    pub(super) target: RequestTarget,
+    pub(super) usage: Arc<TrafficUsage>,
     pub(super) traffic: Traffic,
     pub(super) deadline: Instant,
-    pub(super) turn: Turn,
-    pub(super) trail: SharedTrail,
+    pub(super) position: QueuePosition,
+    pub(super) record: CallRecord,
 }
 
-/// The place of a request among those of its call: they set out in the order in which the guest sent them, so that one who
-/// takes the answers in that order never waits for an answer that has no connection because later ones hold them all.
-pub(super) struct Turn {
-    after: Option<oneshot::Receiver<()>>,
-    /// Dropped when this one has set out, or will not.
-    before: Option<oneshot::Sender<()>>,
+/// The position of a request in the queue of its call. Requests acquire their connections in the order in which the
+/// guest sent them. Otherwise a guest that awaits the responses in this order could deadlock: later requests would hold
+/// all connections.
+pub(super) struct QueuePosition {
+    previous_started: Option<oneshot::Receiver<()>>,
+    /// Dropped when this request has its connection slot, or has failed.
+    started: Option<oneshot::Sender<()>>,
 }
 
-impl Turn {
-    /// The place behind `last`, which becomes this one.
-    pub(super) fn behind(last: &mut Option<oneshot::Receiver<()>>) -> Self {
-        let (before, own) = oneshot::channel();
-        Self { after: last.replace(own), before: Some(before) }
+impl QueuePosition {
+    /// The position after `last`. `last` becomes this position.
+    pub(super) fn after_last(last: &mut Option<oneshot::Receiver<()>>) -> Self {
+        let (started, own) = oneshot::channel();
+        Self { previous_started: last.replace(own), started: Some(started) }
     }
 }
 
-/// How an exchange failed before there was an answer.
-pub(super) struct Failed {
+/// Why an exchange failed before there was a response.
+pub(super) struct ExchangeFailure {
     pub(super) error: Error,
-    /// Where it is the grant that keeps it from going on.
-    pub(super) unreached: Option<Unreached>,
+    /// Set if the grant does not allow the connection.
+    pub(super) not_allowed: Option<ConnectError>,
 }
 
-impl From<Error> for Failed {
+impl From<Error> for ExchangeFailure {
     fn from(error: Error) -> Self {
-        Self { error, unreached: None }
+        Self { error, not_allowed: None }
     }
 }
 
-/// Sends the request and waits for the head of the answer.
+/// Sends the request and waits for the head of the response.
 pub(super) async fn run(
-    plan: &mut Plan,
+    allowed: &mut AllowedRequest,
     request: Request<WasiBody>,
     options: RequestOptions,
-) -> Result<(Response<WasiBody>, Io), Failed> {
-    let by = |wish: Option<Duration>| {
-        let own = wish.and_then(|wish| Instant::now().checked_add(wish)).unwrap_or(plan.deadline);
-        own.min(plan.deadline)
+) -> Result<(Response<WasiBody>, ConnectionDriver), ExchangeFailure> {
+    let deadline = |timeout: Option<Duration>| {
+        let own = timeout.and_then(|timeout| Instant::now().checked_add(timeout)).unwrap_or(allowed.deadline);
+        own.min(allowed.deadline)
     };
-    let Some(network) = &plan.held.network else { return Err(Error::ConfigurationError.into()) };
-    let Some(resolver) = &plan.held.resolver else { return Err(Error::ConfigurationError.into()) };
-    let flights = plan.held.flights(plan.traffic.connections);
-    let Turn { after, before } = &mut plan.turn;
-    let set_out = async {
-        if let Some(after) = after {
-            let _ = after.await;
+    let Some(network) = &allowed.mount_state.network else { return Err(Error::ConfigurationError.into()) };
+    let Some(resolver) = &allowed.mount_state.resolver else { return Err(Error::ConfigurationError.into()) };
+    let connection_slots = allowed.mount_state.connection_slots(allowed.traffic.connections);
+    let QueuePosition { previous_started, started } = &mut allowed.position;
+    let acquire = async {
+        if let Some(previous) = previous_started {
+            let _ = previous.await;
         }
-        flights.acquire_owned().await
+        connection_slots.acquire_owned().await
     };
-    let flight = timeout_at(plan.deadline, set_out).await;
-    drop(before.take());
-    let flight = flight.ok().and_then(Result::ok).ok_or(Error::ConnectionLimitReached)?;
-    let connected = connect(network, resolver, &plan.rule, &plan.target.origin, by(options.connect_timeout)).await;
-    let connected = connected.map_err(|unreached| match unreached {
-        Unreached::Failed(error) => Failed::from(error),
-        unreached => Failed { error: Error::DestinationIpProhibited, unreached: Some(unreached) },
+    let slot = timeout_at(allowed.deadline, acquire).await;
+    drop(started.take());
+    let slot = slot.ok().and_then(Result::ok).ok_or(Error::ConnectionLimitReached)?;
+    let connection =
+        connect(network, resolver, &allowed.grant, &allowed.target.origin, deadline(options.connect_timeout)).await;
+    let connection = connection.map_err(|error| match error {
+        ConnectError::Failed(error) => ExchangeFailure::from(error),
+        error => ExchangeFailure { error: Error::DestinationIpProhibited, not_allowed: Some(error) },
     })?;
-    let (request, is_h2) = (dressed(plan, request, connected.1)?, connected.1);
-    let answer = exchange(connected, request, by(options.first_byte_timeout)).await;
-    let (answer, io) = answer.map_err(|error| match plan.used.refused() {
-        // What stopped the upload is not for hyper to tell.
-        Some(Limit { bound: Bound::Upload, cap, .. }) => Error::HttpRequestBodySize(Some(cap)),
+    let (request, is_h2) = (outgoing_request(allowed, request, connection.1)?, connection.1);
+    let response = exchange(connection, request, deadline(options.first_byte_timeout)).await;
+    let (response, io) = response.map_err(|error| match allowed.usage.reached_limit() {
+        // hyper cannot tell that the upload limit stopped the body.
+        Some(Limit { kind: LimitKind::Upload, cap, .. }) => Error::HttpRequestBodySize(Some(cap)),
         _ => error,
     })?;
-    if answer.status() == http::StatusCode::SWITCHING_PROTOCOLS {
+    if response.status() == http::StatusCode::SWITCHING_PROTOCOLS {
         return Err(Error::HttpUpgradeFailed.into());
     }
-    let answer = received(plan, answer, flight, options.between_bytes_timeout)?;
-    let origin = plan.trail.words(&plan.target.origin.to_string(), SHOWN);
-    tracing::debug!(origin, h2 = is_h2, status = %answer.status(), "answered");
-    Ok((answer, io))
+    let response = guest_response(allowed, response, slot, options.between_bytes_timeout)?;
+    let origin = allowed.record.excerpt(&allowed.target.origin.to_string(), MAX_ORIGIN_CHARS);
+    tracing::debug!(origin, h2 = is_h2, status = %response.status(), "answered");
+    Ok((response, io))
 }
 
-/// The request as it is sent: in the spelling that was judged, with what the host adds.
-fn dressed(plan: &Plan, request: Request<WasiBody>, is_h2: bool) -> Result<Request<Upload>, Error> {
+/// Builds the outgoing request: the parsed form that was decided on, and the headers that the host adds.
+fn outgoing_request(
+    allowed: &AllowedRequest,
+    request: Request<WasiBody>,
+    is_h2: bool,
+) -> Result<Request<Upload>, Error> {
     let (mut parts, body) = request.into_parts();
-    let origin = &plan.target.origin;
-    let path = plan.rule.path_and_query(&plan.target);
+    let origin = &allowed.target.origin;
+    let path = allowed.grant.path_and_query(&allowed.target);
     let uri = match is_h2 {
         true => Uri::builder()
             .scheme(origin.scheme.as_str())
@@ -180,87 +189,90 @@ fn dressed(plan: &Plan, request: Request<WasiBody>, is_h2: bool) -> Result<Reque
         parts.headers.insert(HOST, host);
     }
     parts.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("belljar/", env!("CARGO_PKG_VERSION"))));
-    if plan.rule.redactor().is_some() {
-        // In a part of an answer, or in one that is compressed, the host could not mask what an upstream echoes.
-        heads::ask_for_whole(&mut parts.headers);
+    if allowed.grant.redactor().is_some() {
+        // The host cannot mask secrets in a partial or a compressed response.
+        headers::request_whole_response(&mut parts.headers);
     }
-    for (name, value) in plan.rule.headers() {
-        // Under any name that an upstream could take for it.
-        let same: Vec<_> = parts.headers.keys().filter(|own| heads::is_same(own, name)).cloned().collect();
+    for (name, value) in allowed.grant.headers() {
+        // Remove every name that an upstream could treat as the same header.
+        let same: Vec<_> = parts.headers.keys().filter(|own| headers::is_same(own, name)).cloned().collect();
         same.iter().for_each(|own| drop(parts.headers.remove(own)));
         parts.headers.insert(name, value.clone());
     }
-    let upload = Upload { body, used: Arc::clone(&plan.used), cap: plan.traffic.upload };
+    let upload = Upload { body, usage: Arc::clone(&allowed.usage), cap: allowed.traffic.upload };
     Ok(Request::from_parts(parts, upload))
 }
 
-/// Hands the request over, and drives the connection until the head of the answer is there.
+/// Sends the request, and drives the connection until the head of the response has arrived.
 async fn exchange(
-    (stream, is_h2): Connected,
+    (stream, is_h2): UpstreamConnection,
     request: Request<Upload>,
-    by: Instant,
-) -> Result<(Response<Incoming>, Io), Error> {
+    deadline: Instant,
+) -> Result<(Response<Incoming>, ConnectionDriver), Error> {
     let stream = TokioIo::new(stream);
     if is_h2 {
         let tasks = Arc::new(Mutex::new(JoinSet::new()));
         let mut builder = hyper::client::conn::http2::Builder::new(Tasks(Arc::downgrade(&tasks)));
         builder
-            .initial_stream_window_size(WINDOW)
-            .initial_connection_window_size(WINDOW)
-            .max_header_list_size(u32::try_from(HEAD).unwrap_or(u32::MAX))
+            .initial_stream_window_size(MAX_BUFFERED_BYTES)
+            .initial_connection_window_size(MAX_BUFFERED_BYTES)
+            .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
             .max_concurrent_reset_streams(8);
         let (mut sender, connection) =
-            timeout_at(by, builder.handshake(stream)).await.map_err(|_| Error::ConnectionTimeout)??;
-        let answer = async move { sender.send_request(request).await };
-        drive(answer, async { (connection.await, ended(tasks).await).0 }, by).await
+            timeout_at(deadline, builder.handshake(stream)).await.map_err(|_| Error::ConnectionTimeout)??;
+        let response = async move { sender.send_request(request).await };
+        drive(response, async { (connection.await, join_tasks(tasks).await).0 }, deadline).await
     } else {
         let mut builder = hyper::client::conn::http1::Builder::new();
-        builder.max_buf_size(HEAD).max_headers(FIELDS);
+        builder.max_buf_size(MAX_HEAD_BYTES).max_headers(MAX_HEADERS);
         let (mut sender, connection) =
-            timeout_at(by, builder.handshake(stream)).await.map_err(|_| Error::ConnectionTimeout)??;
-        let answer = async move { sender.send_request(request).await };
-        drive(answer, connection, by).await
+            timeout_at(deadline, builder.handshake(stream)).await.map_err(|_| Error::ConnectionTimeout)??;
+        let response = async move { sender.send_request(request).await };
+        drive(response, connection, deadline).await
     }
 }
 
 async fn drive(
-    answer: impl Future<Output = hyper::Result<Response<Incoming>>>,
+    response: impl Future<Output = hyper::Result<Response<Incoming>>>,
     connection: impl Future<Output = hyper::Result<()>> + Send + 'static,
-    by: Instant,
-) -> Result<(Response<Incoming>, Io), Error> {
+    deadline: Instant,
+) -> Result<(Response<Incoming>, ConnectionDriver), Error> {
     let mut connection = Box::pin(connection);
     let mut is_over = false;
     let both = async {
-        let mut answer = pin!(answer);
+        let mut response = pin!(response);
         poll_fn(|cx| {
-            // The connection first: it is what brings the answer.
+            // Poll the connection first, because it delivers the response.
             if !is_over && connection.as_mut().poll(cx).is_ready() {
                 is_over = true;
             }
-            answer.as_mut().poll(cx)
+            response.as_mut().poll(cx)
         })
         .await
     };
-    let answer = timeout_at(by, both).await.map_err(|_| Error::HttpResponseTimeout)?.map_err(|error| plain(&error))?;
+    let response = timeout_at(deadline, both)
+        .await
+        .map_err(|_| Error::HttpResponseTimeout)?
+        .map_err(|error| convert_error(&error))?;
     let io = async move {
         if !is_over {
-            // Its failure is the body's failure, and told there.
+            // Ignore its error: the body reports the same error.
             let _ = connection.await;
         }
         Ok(())
     };
-    Ok((answer, Box::new(io)))
+    Ok((response, Box::new(io)))
 }
 
-/// What went wrong in an exchange, without the upstream's words.
-fn plain(error: &hyper::Error) -> Error {
+/// Converts an error of hyper. Leaves out text of the upstream.
+fn convert_error(error: &hyper::Error) -> Error {
     match () {
         () if error.is_timeout() => Error::HttpResponseTimeout,
-        () if error.is_parse_too_large() => Error::HttpResponseHeaderSectionSize(u32::try_from(HEAD).ok()),
+        () if error.is_parse_too_large() => Error::HttpResponseHeaderSectionSize(u32::try_from(MAX_HEAD_BYTES).ok()),
         () if error.is_incomplete_message() => Error::HttpResponseIncomplete,
         () if error.is_canceled() || error.is_closed() => Error::ConnectionTerminated,
         () if error.is_parse() => Error::HttpProtocolError,
-        // HTTP/2 has its reasons in an error of its own.
+        // hyper keeps the reason of an HTTP/2 error in its source.
         () if std::error::Error::source(error).is_some_and(|source| !source.is::<std::io::Error>()) => {
             Error::HttpProtocolError
         }
@@ -268,42 +280,42 @@ fn plain(error: &hyper::Error) -> Error {
     }
 }
 
-/// The answer as the guest gets it.
-fn received(
-    plan: &Plan,
-    answer: Response<Incoming>,
-    flight: OwnedSemaphorePermit,
+/// Builds the response for the guest.
+fn guest_response(
+    allowed: &AllowedRequest,
+    response: Response<Incoming>,
+    slot: OwnedSemaphorePermit,
     between: Option<Duration>,
 ) -> Result<Response<WasiBody>, Error> {
-    let (mut parts, incoming) = answer.into_parts();
-    let redactor = plan.rule.redactor().cloned();
+    let (mut parts, incoming) = response.into_parts();
+    let redactor = allowed.grant.redactor().cloned();
     if let Some(redactor) = &redactor {
-        heads::is_whole(&parts)?;
-        heads::mask(redactor, &mut parts.headers);
+        headers::check_maskable(&parts)?;
+        headers::mask(redactor, &mut parts.headers);
     }
-    // The upstream's own words for its status, and the like.
+    // These may contain text of the upstream, such as the reason phrase.
     parts.extensions.clear();
-    // Zero would be over before it began.
+    // A timeout of zero would expire at once.
     let between = between.map(|time| time.max(Duration::from_millis(1)));
     let timer = between.map(|time| Box::pin(tokio::time::sleep(time)));
     let body = Download {
         incoming,
-        used: Arc::clone(&plan.used),
-        cap: plan.traffic.download,
+        usage: Arc::clone(&allowed.usage),
+        cap: allowed.traffic.download,
         between: between.zip(timer),
-        pieces: redactor.clone().map(Pieces::new),
+        pieces: redactor.clone().map(StreamRedactor::new),
         redactor,
         trailers: None,
         is_over: false,
-        _flight: flight,
+        _slot: slot,
     };
     Ok(Response::from_parts(parts, body.boxed_unsync()))
 }
 
-/// What the guest sends, counted.
+/// The body of the request, with its bytes counted.
 struct Upload {
     body: WasiBody,
-    used: Arc<Used>,
+    usage: Arc<TrafficUsage>,
     cap: u64,
 }
 
@@ -314,12 +326,12 @@ impl Body for Upload {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if let Some(Ok(frame)) = &frame {
-            // Some upstreams take them for headers, which were judged before there were any.
-            if frame.is_trailers() && Guard::Override.is_on() {
+            // Some upstreams treat trailers as headers. The decision on the request did not see the trailers.
+            if headers::overrides_request(frame.is_trailers()) {
                 return Poll::Ready(Some(Err(Error::HttpRequestTrailerSectionSize(Some(0)))));
             }
             let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-            if let Err(cap) = self.used.count(&self.used.upload, bytes, Bound::Upload, self.cap) {
+            if let Err(cap) = self.usage.count(&self.usage.upload, bytes, LimitKind::Upload, self.cap) {
                 return Poll::Ready(Some(Err(Error::HttpRequestBodySize(Some(cap)))));
             }
         }
@@ -335,25 +347,25 @@ impl Body for Upload {
     }
 }
 
-/// What the upstream sends: counted, timed, and with the secrets masked that it echoes.
+/// The body of the response: counts its bytes, applies the timeout between bytes, and masks secrets.
 struct Download {
     incoming: Incoming,
-    used: Arc<Used>,
+    usage: Arc<TrafficUsage>,
     cap: u64,
-    /// How long the guest waits for the next piece.
+    /// The timeout between two pieces, and its timer.
     between: Option<(Duration, Pin<Box<Sleep>>)>,
     redactor: Option<Arc<Redactor>>,
-    pieces: Option<Pieces>,
+    pieces: Option<StreamRedactor>,
     trailers: Option<HeaderMap>,
     is_over: bool,
-    _flight: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
 }
 
 impl Download {
-    /// What can be passed on of `piece`; none: all of it waits for more.
+    /// Masks `piece`. `None`: all bytes have to wait for the next piece.
     fn mask(&mut self, piece: Bytes) -> Option<Bytes> {
         let Some(pieces) = &mut self.pieces else { return Some(piece) };
-        let ready = pieces.pass(&piece);
+        let ready = pieces.push(&piece);
         (!ready.is_empty()).then(|| ready.into())
     }
 }
@@ -366,7 +378,7 @@ impl Body for Download {
         let this = &mut *self;
         loop {
             if this.is_over {
-                let rest = this.pieces.as_mut().map(Pieces::rest).unwrap_or_default();
+                let rest = this.pieces.as_mut().map(StreamRedactor::finish).unwrap_or_default();
                 if !rest.is_empty() {
                     return Poll::Ready(Some(Ok(Frame::data(rest.into()))));
                 }
@@ -384,11 +396,11 @@ impl Body for Download {
             }
             match frame {
                 None => this.is_over = true,
-                Some(Err(error)) => return Poll::Ready(Some(Err(plain(&error)))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(convert_error(&error)))),
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(piece) => {
                         let bytes = piece.len() as u64;
-                        if let Err(cap) = this.used.count(&this.used.download, bytes, Bound::Download, this.cap) {
+                        if let Err(cap) = this.usage.count(&this.usage.download, bytes, LimitKind::Download, this.cap) {
                             return Poll::Ready(Some(Err(Error::HttpResponseBodySize(Some(cap)))));
                         }
                         if let Some(ready) = this.mask(piece) {
@@ -398,7 +410,7 @@ impl Body for Download {
                     Err(frame) => {
                         if let Ok(mut trailers) = frame.into_trailers() {
                             if let Some(redactor) = &this.redactor {
-                                heads::mask(redactor, &mut trailers);
+                                headers::mask(redactor, &mut trailers);
                             }
                             this.trailers = Some(trailers);
                             this.is_over = true;
@@ -414,8 +426,9 @@ impl Body for Download {
     }
 }
 
-/// Waits for the tasks of a connection: they go on bringing a body when nothing more can be asked. Dropping this ends them.
-async fn ended(tasks: Arc<Mutex<JoinSet<()>>>) {
+/// Waits for the tasks of an HTTP/2 connection, which deliver the body after the connection future has ended. Dropping
+/// the future aborts the tasks.
+async fn join_tasks(tasks: Arc<Mutex<JoinSet<()>>>) {
     loop {
         let mut running = std::mem::take(&mut *tasks.lock().unwrap_or_else(PoisonError::into_inner));
         if running.is_empty() {
@@ -425,7 +438,7 @@ async fn ended(tasks: Arc<Mutex<JoinSet<()>>>) {
     }
 }
 
-/// Where an HTTP/2 connection's own tasks run: they end with the exchange.
+/// Runs the tasks of an HTTP/2 connection. They end with the exchange.
 #[derive(Clone)]
 struct Tasks(Weak<Mutex<JoinSet<()>>>);
 

@@ -1,49 +1,76 @@
-//! Paths of requests: one spelling of each, and globs over it. What is matched is what is sent.
+//! Paths of requests: their canonical form, and globs that match it. belljar sends the same form that it has matched.
 
 use std::fmt::Write as _;
 
 use globset::{GlobBuilder, GlobMatcher};
 use percent_encoding::percent_decode_str;
 
-/// Bytes of a path with its query.
-pub const MAX: usize = 8 << 10;
+/// The most bytes of a path, and of a query.
+pub const MAX_BYTES: usize = 8 << 10;
 
-/// What is no letter in a glob.
-const GLOB: [char; 4] = ['*', '?', '{', '}'];
+/// The special characters of a glob.
+const GLOB_CHARACTERS: [char; 4] = ['*', '?', '{', '}'];
 
-/// How often a path is decoded to see what a careless server might make of it.
-const DECODINGS: usize = 4;
+/// The most times that a path is decoded, to find what a careless server might read.
+const MAX_DECODINGS: usize = 4;
 
-/// Brings a path into its one spelling (RFC 3986, 6.2.2): unreserved characters bare, escapes in capitals, what is no path
-/// character escaped. Dot segments, backslashes and control characters are refused in every spelling.
+/// Why a path or a query is malformed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// The path is too long.
+    #[error("the path has more than 8192 bytes")]
+    LongPath,
+    /// The path does not begin with `/`.
+    #[error("the path does not begin with \"/\"")]
+    Relative,
+    /// The path has a character that some servers read as a slash or as a line end.
+    #[error("the path has a backslash or a control character")]
+    Backslash,
+    /// A segment of the path is `.` or `..`, in any spelling.
+    #[error("the path has a dot segment")]
+    Dots,
+    /// The query is too long.
+    #[error("the query has more than 8192 bytes")]
+    LongQuery,
+    /// A percent sign is not followed by two hexadecimal digits.
+    #[error("a \"%\" is not followed by two hexadecimal digits")]
+    Percent,
+    /// The text has a control character.
+    #[error("it has a control character")]
+    Control,
+}
+
+/// Converts a path into its canonical form (RFC 3986, 6.2.2): unreserved characters bare, escapes in capitals, all
+/// characters outside of the path set escaped. Refuses dot segments, backslashes and control characters in every
+/// spelling.
 ///
 /// # Errors
-/// Says what is wrong with it.
-pub fn normalise(path: &str) -> Result<String, &'static str> {
-    if path.len() > MAX {
-        return Err("the path has more than 8192 bytes");
+/// The first problem of the path.
+pub fn normalise(path: &str) -> Result<String, PathError> {
+    if path.len() > MAX_BYTES {
+        return Err(PathError::LongPath);
     }
     let path = if path.is_empty() { "/" } else { path };
     if !path.starts_with('/') {
-        return Err("the path does not begin with \"/\"");
+        return Err(PathError::Relative);
     }
     let normal = respell(path, |b| is_unreserved(b) || b"!$&'()*+,;=:@/".contains(&b))?;
     if normal.bytes().any(|b| b == b'\\') || ["%5C", "%00", "%0A", "%0D"].iter().any(|bad| normal.contains(bad)) {
-        return Err("the path has a backslash or a control character");
+        return Err(PathError::Backslash);
     }
-    if has_dots(&normal) {
-        return Err("the path has a dot segment");
+    if has_dot_segment(&normal) {
+        return Err(PathError::Dots);
     }
     Ok(normal)
 }
 
-/// Brings a query into one spelling in the same way.
+/// Converts a query into its canonical form in the same way.
 ///
 /// # Errors
-/// Says what is wrong with it.
-pub fn normalise_query(query: &str) -> Result<String, &'static str> {
-    if query.len() > MAX {
-        return Err("the query has more than 8192 bytes");
+/// The first problem of the query.
+pub fn normalise_query(query: &str) -> Result<String, PathError> {
+    if query.len() > MAX_BYTES {
+        return Err(PathError::LongQuery);
     }
     respell(query, |b| is_unreserved(b) || b"!$&'()*+,;=:@/?%".contains(&b))
 }
@@ -52,23 +79,23 @@ fn is_unreserved(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"-._~".contains(&b)
 }
 
-fn respell(text: &str, bare: impl Fn(u8) -> bool) -> Result<String, &'static str> {
+fn respell(text: &str, bare: impl Fn(u8) -> bool) -> Result<String, PathError> {
     let mut out = String::with_capacity(text.len());
     let mut bytes = text.bytes();
     while let Some(b) = bytes.next() {
         let (value, escaped) = if b == b'%' {
             let mut digit = || bytes.next().and_then(|d| char::from(d).to_digit(16)).and_then(|d| u8::try_from(d).ok());
             let (Some(high), Some(low)) = (digit(), digit()) else {
-                return Err("a \"%\" is not followed by two hexadecimal digits");
+                return Err(PathError::Percent);
             };
             (high * 16 + low, true)
         } else {
             (b, false)
         };
         if value.is_ascii_control() && !escaped {
-            return Err("it has a control character");
+            return Err(PathError::Control);
         }
-        // An escaped delimiter means something else than a bare one, so it stays escaped.
+        // An escaped delimiter differs in meaning from a bare one, so keep its escape.
         match if escaped { is_unreserved(value) } else { bare(value) } {
             true => out.push(char::from(value)),
             false => {
@@ -79,13 +106,13 @@ fn respell(text: &str, bare: impl Fn(u8) -> bool) -> Result<String, &'static str
     Ok(out)
 }
 
-/// Whether a segment is `.` or `..`, or one with parameters, as some servers read them (`..;x`), or one before what would
-/// be a query or a fragment if it were decoded too early.
-fn has_dots(path: &str) -> bool {
+/// True if a segment is `.` or `..`. Ignores parameters of a segment (`..;x`), and text that would be a query or a
+/// fragment after decoding: some servers ignore them too.
+fn has_dot_segment(path: &str) -> bool {
     path.split('/').any(|segment| matches!(segment.split([';', '?', '#']).next(), Some("." | "..")))
 }
 
-/// Whether there are escapes of bytes that spell a character longer than UTF-8 does: `%C0%AE` was a dot once.
+/// True if escapes spell a character with more bytes than UTF-8 needs. Some servers read `%C0%AE` as a dot.
 fn has_overlong(normal: &str) -> bool {
     let escapes = normal.match_indices('%').filter_map(|(at, _)| normal.get(at + 1..at + 6));
     normal.contains("%C0")
@@ -97,16 +124,15 @@ fn has_overlong(normal: &str) -> bool {
         })
 }
 
-/// Whether a server that decodes once more than it should, or merges slashes, would see another path than the one that
-/// was matched.
+/// True if a server that decodes too often or merges slashes would read another path than the matched one.
 fn is_ambiguous(normal: &str) -> bool {
     if has_overlong(normal) {
         return true;
     }
     let mut seen = normal.to_owned();
-    for _ in 0..DECODINGS {
-        // Anything of a path that decodes into structure, or that was decoded into dots.
-        if seen.contains("//") || seen.contains('\\') || has_dots(&seen) {
+    for _ in 0..MAX_DECODINGS {
+        // The path has structure that differs between servers, possibly after decoding.
+        if seen.contains("//") || seen.contains('\\') || has_dot_segment(&seen) {
             return true;
         }
         let next = percent_decode_str(&seen).decode_utf8_lossy().into_owned();
@@ -118,64 +144,81 @@ fn is_ambiguous(normal: &str) -> bool {
         }
         seen = next;
     }
-    // Encoded deeper than anyone means it.
+    // No honest client encodes a path this often.
     true
 }
 
-/// The paths of a grant.
+/// Why a glob is malformed. Each variant holds the glob, escaped for display.
+#[derive(Debug, thiserror::Error)]
+pub enum GlobError {
+    /// The glob does not begin with `/`.
+    #[error("\"{0}\" does not begin with \"/\"")]
+    Relative(String),
+    /// The glob has a character that canonical paths always escape.
+    #[error("\"{0}\" has a character that no path has as such; percent-encode it")]
+    Character(String),
+    /// The glob is not a path even apart from its special characters.
+    #[error("\"{0}\": {1}")]
+    Path(String, PathError),
+    /// The syntax of the glob is wrong.
+    #[error("\"{0}\" is not a glob ({kind})", kind = .1.kind())]
+    Glob(String, globset::Error),
+}
+
+/// The paths of a grant. Empty: every path.
 #[derive(Clone, Debug, Default)]
 pub struct Globs(Vec<(String, GlobMatcher)>);
 
 impl Globs {
-    /// Compiles globs: `*` is anything within a segment, `**` as a segment any number of segments, `?` one character,
-    /// `{a,b}` either.
+    /// Compiles globs. `*` matches within a segment, `**` as a whole segment matches any number of segments, `?`
+    /// matches one character, `{a,b}` matches either.
     ///
     /// # Errors
-    /// Names the first that is none.
-    pub fn new(patterns: &[String]) -> Result<Self, String> {
+    /// The first malformed glob.
+    pub fn new(patterns: &[String]) -> Result<Self, GlobError> {
         let compile = |pattern: &String| {
-            let shown = pattern.escape_debug();
+            let shown = || pattern.escape_debug().to_string();
             if !pattern.starts_with('/') {
-                return Err(format!("paths: \"{shown}\" does not begin with \"/\""));
+                return Err(GlobError::Relative(shown()));
             }
-            // Brackets as well: a class of characters could be the slash.
+            // Refuse brackets too: a character class could match the slash.
             let is_known = |b: u8| is_unreserved(b) || b"!$&'()*+,;=:@/?%{}".contains(&b);
             if !pattern.bytes().all(is_known) {
-                return Err(format!("paths: \"{shown}\" has a character that no path has as such; percent-encode it"));
+                return Err(GlobError::Character(shown()));
             }
-            // As paths are spelt when they are matched.
-            let pattern = respell(pattern, is_known).map_err(|why| format!("paths: \"{shown}\": {why}"))?;
+            // Use the same escapes as canonical paths.
+            let pattern = respell(pattern, is_known).map_err(|error| GlobError::Path(shown(), error))?;
             let glob = GlobBuilder::new(&pattern)
                 .literal_separator(true)
                 .backslash_escape(false)
                 .build()
-                .map_err(|error| format!("paths: \"{shown}\" is not a glob ({})", error.kind()))?;
+                .map_err(|error| GlobError::Glob(shown(), error))?;
             Ok((pattern, glob.compile_matcher()))
         };
         Ok(Self(patterns.iter().map(compile).collect::<Result<_, _>>()?))
     }
 
-    /// Whether every path is meant.
+    /// True if every path is allowed.
     pub fn is_any(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a normalised path is meant. Where paths are restricted, one that servers read in more than one way is meant
-    /// only where it was written letter by letter.
+    /// True if the grant allows a canonical path. If paths are restricted, an ambiguous path is allowed only if a glob
+    /// spells it literally.
     pub fn allow(&self, normal: &str) -> bool {
-        let is_exact = |(pattern, _): &(String, GlobMatcher)| pattern == normal && !pattern.contains(GLOB);
+        let is_exact = |(pattern, _): &(String, GlobMatcher)| pattern == normal && !pattern.contains(GLOB_CHARACTERS);
         self.is_any()
             || self.0.iter().any(is_exact)
             || (!is_ambiguous(normal) && self.0.iter().any(|(_, glob)| glob.is_match(normal)))
     }
 
-    /// As they were written.
-    pub fn written(&self) -> impl Iterator<Item = &str> {
+    /// The globs, in canonical form.
+    pub fn patterns(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(pattern, _)| pattern.as_str())
     }
 }
 
-/// The narrowest glob for `normal` that has at most `max` characters. None where no glob is for it.
+/// The narrowest glob that allows `normal` and has at most `max` bytes. `None` if there is none.
 pub fn glob_for(normal: &str, max: usize) -> Option<String> {
     if normal.len() <= max {
         let glob = normal.to_owned();
@@ -198,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_spelling_of_each_path() {
+    fn each_path_has_one_canonical_form() {
         for (written, normal) in [
             ("", "/"),
             ("/a/b", "/a/b"),
@@ -232,12 +275,12 @@ mod tests {
         ] {
             assert!(normalise(bad).is_err(), "{bad}");
         }
-        assert!(normalise(&format!("/{}", "a".repeat(MAX))).is_err());
+        assert!(normalise(&format!("/{}", "a".repeat(MAX_BYTES))).is_err());
         assert_eq!(normalise_query("a=%c3%a9&b= \u{e9}"), Ok("a=%C3%A9&b=%20%C3%A9".to_owned()));
     }
 
     #[test]
-    fn globs_see_segments() {
+    fn globs_match_segments() {
         let globs =
             |patterns: &[&str]| Globs::new(&patterns.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>()).unwrap();
         let points = globs(&["/points/*", "/v1/**", "/{a,b}/c"]);
@@ -264,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glob_is_for_the_path_that_it_was_made_for() {
+    fn glob_for_allows_its_path() {
         let long = format!("/a/{}/{}", "b".repeat(600), "c".repeat(600));
         for path in ["/", "/a", "/b'c", "/a*b", "/caf%C3%A9", "/a%2Fb", "//a", &long] {
             let normal = normalise(path).unwrap();
@@ -274,7 +317,7 @@ mod tests {
                 "{path}: {glob}"
             );
         }
-        // Read in more than one way, and not to be written letter by letter.
+        // Ambiguous, and its star makes a literal glob impossible.
         assert_eq!(glob_for("/a*b//c", 1000), None);
     }
 }

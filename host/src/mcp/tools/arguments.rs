@@ -1,6 +1,6 @@
-//! The arguments of a tool call, taken out one by one, so that what is left over was not understood.
+//! The arguments of a tool call. A tool takes its arguments one by one; an argument that is left over is unknown.
 //!
-//! What is wrong with one is told to the model, with its name and what was expected: it can call again.
+//! An error names the argument and the expected value, so that the model can call again.
 
 use std::ops::RangeInclusive;
 
@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::super::fault;
 use crate::model::text;
 
-/// How alike a name must be to be proposed.
-const ALIKE: f64 = 0.6;
+/// Least Jaro-Winkler similarity of a known name that is proposed for an unknown one.
+const MIN_SIMILARITY: f64 = 0.6;
 
-/// What a tool was called with.
+/// The arguments of one tool call.
 pub(super) struct Arguments {
     tool: &'static str,
     given: JsonObject,
@@ -25,18 +25,18 @@ impl Arguments {
         Self { tool, given: given.unwrap_or_default(), known: Vec::new() }
     }
 
-    /// Says what is wrong with the argument `name`.
-    pub(super) fn wrong(&self, name: &str, expected: &str) -> ErrorData {
+    /// The error of a malformed argument `name`.
+    pub(super) fn malformed(&self, name: &str, expected: &str) -> ErrorData {
         fault::bad_argument(&format!("the argument \"{name}\" of \"{}\" is malformed; expected {expected}", self.tool))
     }
 
-    /// Takes an argument; `null` is as good as none, because that is what many clients send for none.
+    /// Takes an argument. `null` means absent: many clients send it for an absent argument.
     fn take(&mut self, name: &'static str) -> Option<Value> {
         self.known.push(name);
         self.given.remove(name).filter(|value| !value.is_null())
     }
 
-    /// A text, read by `read`.
+    /// Takes a string argument, parsed by `read`. `None` if it is absent.
     pub(super) fn text<T>(
         &mut self,
         name: &'static str,
@@ -44,22 +44,23 @@ impl Arguments {
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, ErrorData> {
         let Some(value) = self.take(name) else { return Ok(None) };
-        value.as_str().and_then(read).map(Some).ok_or_else(|| self.wrong(name, expected))
+        value.as_str().and_then(read).map(Some).ok_or_else(|| self.malformed(name, expected))
     }
 
-    /// A text that must be there.
+    /// Takes a required string argument.
     pub(super) fn required(&mut self, name: &'static str, expected: &str) -> Result<String, ErrorData> {
-        self.text(name, expected, |text| Some(text.to_owned()))?
-            .ok_or_else(|| fault::bad_argument(&format!("\"{}\" wants the argument \"{name}\": {expected}", self.tool)))
+        self.text(name, expected, |text| Some(text.to_owned()))?.ok_or_else(|| {
+            fault::bad_argument(&format!("\"{}\" requires the argument \"{name}\": {expected}", self.tool))
+        })
     }
 
-    /// True or false.
+    /// Takes a boolean argument. An absent one is false.
     pub(super) fn flag(&mut self, name: &'static str) -> Result<bool, ErrorData> {
         let Some(value) = self.take(name) else { return Ok(false) };
-        value.as_bool().ok_or_else(|| self.wrong(name, "true or false"))
+        value.as_bool().ok_or_else(|| self.malformed(name, "true or false"))
     }
 
-    /// A whole number.
+    /// Takes a whole number within `range`. An absent one is `otherwise`.
     pub(super) fn number(
         &mut self,
         name: &'static str,
@@ -67,7 +68,7 @@ impl Arguments {
         otherwise: usize,
     ) -> Result<usize, ErrorData> {
         let Some(value) = self.take(name) else { return Ok(otherwise) };
-        // Some clients have floating numbers only.
+        // Some clients send every number as a float.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, positive and small")]
         let whole = |number: f64| {
             (number.fract() == 0.0 && (0.0..=9_007_199_254_740_991.0).contains(&number)).then_some(number as u64)
@@ -79,15 +80,15 @@ impl Arguments {
                 usize::MAX => " or more".to_owned(),
                 end => format!(" to {end}"),
             };
-            self.wrong(name, &format!("a whole number, {}{upper}", range.start()))
+            self.malformed(name, &format!("a whole number, {}{upper}", range.start()))
         })
     }
 
-    /// Says what is left over.
-    pub(super) fn finish(self) -> Result<(), ErrorData> {
+    /// Refuses arguments that were not taken.
+    pub(super) fn refuse_unknown(self) -> Result<(), ErrorData> {
         let Some(name) = self.given.keys().next() else { return Ok(()) };
         let quoted = |name: &&str| format!("\"{name}\"");
-        let alike = |known: &&&str| strsim::jaro_winkler(name, known) >= ALIKE;
+        let alike = |known: &&&str| strsim::jaro_winkler(name, known) >= MIN_SIMILARITY;
         let nearest = self
             .known
             .iter()
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_what_was_expected() {
+    fn an_error_names_the_argument_and_the_expected_value() {
         let number = |given| arguments(given).number("limit", 1..=200, 50);
         assert_eq!(number(json!({})).unwrap(), 50);
         assert_eq!(number(json!({ "limit": null })).unwrap(), 50);
@@ -130,11 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_told_with_what_is() {
+    fn the_error_of_an_unknown_argument_names_the_known_ones() {
         let mut arguments = arguments(json!({ "uri": "x", "ofset": 3 }));
         arguments.required("uri", "a URI").unwrap();
         arguments.number("offset", 0..=usize::MAX, 0).unwrap();
-        let error = arguments.finish().unwrap_err();
+        let error = arguments.refuse_unknown().unwrap_err();
         assert!(error.message.contains("\"ofset\"; did you mean \"offset\"?"), "{error:?}");
         assert!(error.message.contains("\"uri\", \"offset\""), "{error:?}");
     }

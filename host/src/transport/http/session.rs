@@ -1,8 +1,8 @@
-//! Sessions of older clients: which one gives way to a newcomer, and what each has in flight: no two requests with one id,
-//! and none whose client is gone.
+//! Sessions of clients up to 2025-11-25. Evicts the least active session for a new one, and refuses a request whose id
+//! is in flight. Cancels requests whose connection ended.
 //!
-//! rmcp lets a request of a session go on when its connection ends, and keeps its answer for a client that comes back.
-//! Nobody comes back to belljar (a session keeps no answers), so the guest would run for nobody.
+//! rmcp continues a request of a session when its connection ends, and keeps the answer for a client that reconnects.
+//! belljar's sessions keep no answers, so the guest would run for no client.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,68 +11,69 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, header};
 use rmcp::model::RequestId;
+use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::time::{Instant, timeout};
 
-use super::{Front, PATH};
-use crate::model::Guard;
-use crate::transport::message;
+use super::names::{PATH, SESSION};
+use crate::mcp::Handler;
+use crate::transport::message::{self, IdInFlight};
 
-/// The header that names a session.
-pub(super) const HEADER: &str = "mcp-session-id";
+/// rmcp's side of the endpoint.
+pub(super) type RmcpService = StreamableHttpService<Handler, LocalSessionManager>;
 
-/// How long a session that gives way may take to end.
-const END: Duration = Duration::from_secs(1);
+/// An evicted session may take this time to end.
+const END_TIME: Duration = Duration::from_secs(1);
 
-/// Which sessions are used, and when they were. A client that opens sessions without end, or leaves them open, keeps nobody
-/// else from opening one: the session that does least gives way. Its client is told that it is gone, and opens another.
+/// The activity of all sessions. At the maximum, a new session evicts the least active one, so no client can keep
+/// others out. The client of an evicted session gets status 404, and opens another session.
 #[derive(Default)]
-pub(super) struct Sessions(Arc<Mutex<HashMap<SessionId, Usage>>>);
+pub(super) struct SessionUsage(Arc<Mutex<HashMap<SessionId, SessionActivity>>>);
 
-/// How a session is used. The lesser gives way first.
+/// The use of one session. The least value is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Usage {
-    /// Requests and streams of it that are open.
+struct SessionActivity {
+    /// Open requests and streams.
     open: usize,
-    /// Whether there was any after the one that opened it.
+    /// True if there was any request after `initialize`.
     is_used: bool,
-    /// When the last one ended.
+    /// The end of the last request or stream.
     last: Instant,
 }
 
-/// A request or stream of a session, as long as it is open.
-pub(super) struct Use {
-    all: Arc<Mutex<HashMap<SessionId, Usage>>>,
+/// Counts one open request or stream of a session, until it is dropped.
+pub(super) struct SessionUse {
+    all: Arc<Mutex<HashMap<SessionId, SessionActivity>>>,
     session: SessionId,
 }
 
-fn lock(all: &Mutex<HashMap<SessionId, Usage>>) -> MutexGuard<'_, HashMap<SessionId, Usage>> {
+fn lock(all: &Mutex<HashMap<SessionId, SessionActivity>>) -> MutexGuard<'_, HashMap<SessionId, SessionActivity>> {
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Sessions {
-    /// Takes note of a session that was opened.
-    pub(super) fn open(&self, session: &HeaderValue) {
+impl SessionUsage {
+    /// Adds a new session.
+    pub(super) fn add(&self, session: &HeaderValue) {
         if let Ok(session) = session.to_str() {
-            lock(&self.0).insert(session.into(), Usage { open: 0, is_used: false, last: Instant::now() });
+            lock(&self.0).insert(session.into(), SessionActivity { open: 0, is_used: false, last: Instant::now() });
         }
     }
 
-    /// Takes note that a session is used.
-    pub(super) fn uses(&self, session: &HeaderValue) -> Option<Use> {
+    /// Counts a request or stream of a session. `None` if the session is unknown.
+    pub(super) fn begin_use(&self, session: &HeaderValue) -> Option<SessionUse> {
         let session: SessionId = session.to_str().ok()?.into();
         let mut all = lock(&self.0);
-        let usage = all.get_mut(&session)?;
-        (usage.open, usage.is_used) = (usage.open + 1, true);
-        Some(Use { all: Arc::clone(&self.0), session })
+        let activity = all.get_mut(&session)?;
+        (activity.open, activity.is_used) = (activity.open + 1, true);
+        Some(SessionUse { all: Arc::clone(&self.0), session })
     }
 
-    /// Ends as many of `manager`'s sessions as it takes to have fewer than `most`.
-    pub(super) async fn make_room(&self, manager: &LocalSessionManager, most: usize) {
+    /// Evicts sessions of `manager` until there are fewer than `most`.
+    pub(super) async fn evict_least_active(&self, manager: &LocalSessionManager, most: usize) {
         let open: HashSet<SessionId> = manager.sessions.read().await.keys().cloned().collect();
         let Some(surplus) = (open.len() + 1).checked_sub(most.max(1)).filter(|surplus| *surplus > 0) else { return };
-        let mut least: Vec<(Option<Usage>, SessionId)> = {
+        let mut least: Vec<(Option<SessionActivity>, SessionId)> = {
             let mut known = lock(&self.0);
             known.retain(|session, _| open.contains(session));
             open.into_iter().map(|session| (known.get(&session).copied(), session)).collect()
@@ -80,88 +81,88 @@ impl Sessions {
         least.sort();
         for (_, session) in least.into_iter().take(surplus) {
             lock(&self.0).remove(&session);
-            // Its worker ends by itself; nobody waits for that.
+            // The worker ends in a task of its own, and the new session does not wait for it.
             let Some(worker) = manager.sessions.write().await.remove(&session) else { continue };
             tokio::spawn(async move {
-                let closed = timeout(END, worker.close()).await;
-                tracing::debug!("a session gave way to a newcomer: {closed:?}");
+                let closed = timeout(END_TIME, worker.close()).await;
+                tracing::debug!("evicted a session for a new one: {closed:?}");
             });
         }
     }
 }
 
-impl Drop for Use {
+impl Drop for SessionUse {
     fn drop(&mut self) {
-        if let Some(usage) = lock(&self.all).get_mut(&self.session) {
-            (usage.open, usage.last) = (usage.open.saturating_sub(1), Instant::now());
+        if let Some(activity) = lock(&self.all).get_mut(&self.session) {
+            (activity.open, activity.last) = (activity.open.saturating_sub(1), Instant::now());
         }
     }
 }
 
 type Ids = Arc<Mutex<HashSet<(Bytes, RequestId)>>>;
 
-/// All requests of all sessions.
+/// The ids of all requests in flight, of all sessions.
 #[derive(Default)]
-pub(super) struct InFlight(Ids);
+pub(super) struct InFlightIds(Ids);
 
-/// The place of one request.
-pub(super) struct Held {
+/// Reserves the id of one request until it is dropped.
+pub(super) struct IdHold {
     all: Ids,
     session: HeaderValue,
     id: RequestId,
 }
 
-impl InFlight {
-    /// Takes the place of request `id` of `session`.
+impl InFlightIds {
+    /// Reserves `id` in `session`.
     ///
     /// # Errors
-    /// When it is taken.
-    pub(super) fn hold(&self, session: &HeaderValue, id: RequestId) -> Result<Held, String> {
+    /// Another request in flight has the id.
+    pub(super) fn hold(&self, session: &HeaderValue, id: RequestId) -> Result<IdHold, IdInFlight> {
         let key = (Bytes::copy_from_slice(session.as_bytes()), id.clone());
-        if !self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key) && Guard::Pending.is_on() {
-            return Err(message::is_taken(&id));
+        if message::is_duplicate(!self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key)) {
+            return Err(IdInFlight(id));
         }
-        Ok(Held { all: Arc::clone(&self.0), session: session.clone(), id })
+        Ok(IdHold { all: Arc::clone(&self.0), session: session.clone(), id })
     }
 }
 
-impl Drop for Held {
+impl Drop for IdHold {
     fn drop(&mut self) {
         let key = (Bytes::copy_from_slice(self.session.as_bytes()), self.id.clone());
         self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
     }
 }
 
-/// Withdraws a request when it is dropped, unless it [`stays`](Self::stays).
+/// Cancels a request of a session when it is dropped, unless it was [disarmed](Self::disarm).
 #[derive(Default)]
-pub(super) struct Left(Option<(Weak<Front>, Held)>);
+pub(super) struct CancelOnDrop(Option<(Weak<RmcpService>, IdHold)>);
 
-impl Left {
-    /// For a request of `front`, if it is one of a session.
-    pub(super) fn new(front: &Arc<Front>, held: Option<Held>) -> Self {
-        Self(held.map(|held| (Arc::downgrade(front), held)))
+impl CancelOnDrop {
+    /// For a request that `rmcp` serves. Does nothing without `id_hold`, which only requests of a session have.
+    pub(super) fn new(rmcp: &Arc<RmcpService>, id_hold: Option<IdHold>) -> Self {
+        Self(id_hold.map(|id_hold| (Arc::downgrade(rmcp), id_hold)))
     }
 
-    /// Which request it is.
+    /// The id of the request.
     pub(super) fn id(&self) -> Option<RequestId> {
-        self.0.as_ref().map(|(_, held)| held.id.clone())
+        self.0.as_ref().map(|(_, id_hold)| id_hold.id.clone())
     }
 
-    /// The request is answered.
-    pub(super) fn stays(&mut self) {
+    /// Marks the request as answered.
+    pub(super) fn disarm(&mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Left {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        let Some((front, held)) = self.0.take().filter(|_| Guard::Cancel.is_on()) else { return };
-        // Without a runtime or a front, the server has stopped.
-        let (Some(front), Ok(runtime)) = (front.upgrade(), tokio::runtime::Handle::try_current()) else { return };
+        let Some((rmcp, id_hold)) = self.0.take() else { return };
+        // If the runtime or the service is gone, the server has stopped.
+        let (Some(rmcp), Ok(runtime)) = (rmcp.upgrade(), tokio::runtime::Handle::try_current()) else { return };
         runtime.spawn(async move {
-            let withdrawal = serde_json::json!({
+            let cancellation = serde_json::json!({
                 "jsonrpc": "2.0", "method": "notifications/cancelled",
-                "params": { "requestId": held.id, "reason": "the connection was closed" }
+                "params": { "requestId": id_hold.id, "reason": "the connection was closed" }
             });
             let request = Request::builder()
                 .method(Method::POST)
@@ -169,13 +170,13 @@ impl Drop for Left {
                 .header(header::HOST, "localhost")
                 .header(header::CONTENT_TYPE, "application/json")
                 .header(header::ACCEPT, "application/json, text/event-stream")
-                .header(HEADER, held.session.clone())
-                .body(http_body_util::Full::new(Bytes::from(withdrawal.to_string())));
+                .header(&SESSION, id_hold.session.clone())
+                .body(http_body_util::Full::new(Bytes::from(cancellation.to_string())));
             if let Ok(request) = request {
-                let response = front.inner.handle(request).await;
-                tracing::debug!("a request was withdrawn for a client that went away: {}", response.status());
+                let response = rmcp.handle(request).await;
+                tracing::debug!("cancelled a request whose client disconnected: {}", response.status());
             }
-            drop(held);
+            drop(id_hold);
         });
     }
 }

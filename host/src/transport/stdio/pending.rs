@@ -1,10 +1,10 @@
-//! What a connection still owes its client: so many requests at once, and room for one more all the same.
+//! The pending requests of a connection: read, but not yet answered. Caps their number.
 //!
-//! Reads that only wait could take every place for as long as they like. So the one that has waited for longest gives way to
-//! a newcomer, answered as busy; and requests that run no guest have places of their own.
+//! Reads that only wait could fill the table for any time. So a full table evicts the read that has waited longest, and
+//! answers it as busy. Requests that run no guest have extra places.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{ClientRequest, RequestId};
@@ -13,63 +13,75 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::mcp::exchange::Exchange;
-use crate::mcp::turn::Turn;
-use crate::model::Guard;
+use crate::model::bounds::MAX_PENDING;
+use crate::transport::message::{self, IdInFlight};
 
-/// How many requests may be pending; for one more, another gives way, or it is refused as busy. Notifications are always read,
-/// so that what is pending can be withdrawn.
-pub(super) const MAX_PENDING: usize = 512;
+/// Places beyond [`MAX_PENDING`] for requests that run no guest. These are answered at once.
+const GUESTLESS_PLACES: usize = 32;
 
-/// Places for requests that run no guest, beyond these: they are answered at once.
-const RESERVE: usize = 32;
+/// A read that has waited for admission this long can be evicted. A shorter burst of too many reads is refused.
+const EVICT_AFTER: Duration = Duration::from_millis(250);
 
-/// How long a read may wait for its turn before it gives way: a burst of more reads than there are places is over by then, or
-/// is refused.
-const WAIT: Duration = Duration::from_millis(250);
-
-/// What the client of a read that gave way is told.
-pub(super) const GAVE_WAY: &str = "too many requests are pending, and this one waited for longest";
-
-/// Requests that were read, and neither answered nor withdrawn.
+/// The requests that were read, but neither answered nor cancelled.
 #[derive(Default)]
 pub(super) struct Pending {
-    ids: Mutex<HashMap<RequestId, Owed>>,
-    /// What the answers of those that are rmcp's are charged to.
-    exchanges: Mutex<HashMap<RequestId, Exchange>>,
+    requests: Mutex<Requests>,
     changed: Notify,
 }
 
-/// One request.
-struct Owed {
-    begun: Begun,
+#[derive(Default)]
+struct Requests {
+    all: HashMap<RequestId, PendingEntry>,
+    /// How many of them were evicted. They are answered at once, and take no place.
+    evicted: usize,
+    /// How many answers are being written.
+    writing: usize,
+}
+
+/// Counts one answer that is being written, until it is dropped.
+pub(super) struct WritingAnswer<'p>(&'p Pending);
+
+impl Drop for WritingAnswer<'_> {
+    fn drop(&mut self) {
+        self.0.with(|requests| requests.writing -= 1);
+        self.0.changed.notify_waiters();
+    }
+}
+
+/// One pending request.
+struct PendingEntry {
+    handle: RequestHandle,
     since: Instant,
-    can_give_way: bool,
+    is_evictable: bool,
 }
 
-/// What a request is begun with.
-#[derive(Clone)]
-pub(super) struct Begun {
-    /// Withdraws it, unless it is rmcp's, which rmcp withdraws.
-    pub(super) withdrawn: CancellationToken,
-    /// How far it is.
-    pub(super) turn: Turn,
+/// The state that a pending request shares with its handler.
+#[derive(Clone, Default)]
+pub(super) struct RequestHandle {
+    /// Cancels a request of the fast path. rmcp cancels its own requests.
+    pub(super) cancellation: CancellationToken,
+    /// Its phase, and the cost of its answer.
+    pub(super) exchange: Arc<Exchange>,
 }
 
-/// Which places a request may take.
+/// Which places a request can take, and whether it can be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// It goes the short way, and gives way while it waits.
-    Plain,
-    /// It may run guests.
+pub(super) enum RequestClass {
+    /// A read or a list. It can be evicted while it waits.
+    Evictable,
+    /// A request that may run guests.
     Other,
-    /// It runs none.
+    /// A request that runs no guest.
     Guestless,
 }
 
-impl Kind {
-    /// The kind of a request that rmcp serves.
+impl RequestClass {
+    /// The class of a request.
     pub(super) fn of(request: &ClientRequest) -> Self {
         match request {
+            ClientRequest::ReadResourceRequest(_)
+            | ClientRequest::ListResourcesRequest(_)
+            | ClientRequest::ListResourceTemplatesRequest(_) => Self::Evictable,
             ClientRequest::InitializeRequest(_)
             | ClientRequest::DiscoverRequest(_)
             | ClientRequest::PingRequest(_)
@@ -80,70 +92,75 @@ impl Kind {
     }
 }
 
-/// Why a request is not begun.
+/// The reason to refuse a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Turned {
-    /// There are too many.
+pub(super) enum AddError {
+    /// The table is full, and no request can be evicted.
     TooMany,
-    /// Another one has its id.
-    Taken,
+    /// Another pending request has its id.
+    IdInFlight(IdInFlight),
 }
 
 impl Pending {
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<RequestId, Owed>) -> T) -> T {
-        work(&mut self.ids.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, work: impl FnOnce(&mut Requests) -> T) -> T {
+        work(&mut self.requests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What the answers of requests that are rmcp's are charged to.
-    pub(super) fn exchanges(&self) -> MutexGuard<'_, HashMap<RequestId, Exchange>> {
-        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The state that a pending request shares with its handler.
+    pub(super) fn exchange(&self, id: &RequestId) -> Option<Arc<Exchange>> {
+        self.with(|requests| requests.all.get(id).map(|entry| Arc::clone(&entry.handle.exchange)))
     }
 
-    /// Counts a request, if it may be begun.
-    pub(super) fn add(&self, id: &RequestId, kind: Kind) -> Result<Begun, Turned> {
-        let most = if kind == Kind::Guestless { MAX_PENDING + RESERVE } else { MAX_PENDING };
-        self.with(|ids| {
-            if Guard::Pending.is_on() {
-                if ids.contains_key(id) {
-                    return Err(Turned::Taken);
-                }
-                if ids.len() >= most && !make_room(ids) {
-                    return Err(Turned::TooMany);
-                }
+    /// Adds a request.
+    ///
+    /// # Errors
+    /// The reason to refuse it.
+    pub(super) fn add(&self, id: &RequestId, class: RequestClass) -> Result<RequestHandle, AddError> {
+        let reserve = if class == RequestClass::Guestless { GUESTLESS_PLACES } else { 0 };
+        let capacity = MAX_PENDING.get().saturating_add(reserve);
+        self.with(|requests| {
+            if message::is_duplicate(requests.all.contains_key(id)) {
+                return Err(AddError::IdInFlight(IdInFlight(id.clone())));
             }
-            let begun = Begun { withdrawn: CancellationToken::new(), turn: Turn::default() };
-            let owed = Owed { begun: begun.clone(), since: Instant::now(), can_give_way: kind == Kind::Plain };
-            ids.insert(id.clone(), owed);
-            Ok(begun)
+            if requests.all.len() - requests.evicted + requests.writing >= capacity && !requests.evict_longest_waiting()
+            {
+                return Err(AddError::TooMany);
+            }
+            let handle = RequestHandle::default();
+            let entry = PendingEntry {
+                handle: handle.clone(),
+                since: Instant::now(),
+                is_evictable: class == RequestClass::Evictable,
+            };
+            requests.all.insert(id.clone(), entry);
+            Ok(handle)
         })
     }
 
-    /// A request was answered.
-    pub(super) fn remove(&self, id: &RequestId) {
-        self.take(id);
+    /// Marks the answer to a request as being written. The id is free from now on: the client may use it again as soon
+    /// as it has the answer.
+    pub(super) fn begin_writing(&self, id: &RequestId) -> WritingAnswer<'_> {
+        let answered = self.with(|requests| {
+            requests.writing += 1;
+            requests.take(id)
+        });
+        drop(answered);
+        WritingAnswer(self)
     }
 
-    /// A request was withdrawn.
-    pub(super) fn withdraw(&self, id: &RequestId) {
-        if let Some(begun) = self.take(id) {
-            begun.withdrawn.cancel();
-        }
-    }
-
-    fn take(&self, id: &RequestId) -> Option<Begun> {
-        let removed = self.with(|ids| ids.remove(id));
-        self.exchanges().remove(id);
-        if removed.is_some() {
+    /// Cancels a request that the client cancelled.
+    pub(super) fn cancel(&self, id: &RequestId) {
+        if let Some(handle) = self.with(|requests| requests.take(id)) {
+            handle.cancellation.cancel();
             self.changed.notify_waiters();
         }
-        removed.map(|owed| owed.begun)
     }
 
-    /// Waits until every request is answered.
-    pub(super) async fn answered(&self) {
+    /// Waits until each request is answered and each answer is written.
+    pub(super) async fn wait_until_answered(&self) {
         loop {
             let changed = self.changed.notified();
-            if self.with(|ids| ids.is_empty()) {
+            if self.with(|requests| requests.all.is_empty() && requests.writing == 0) {
                 return;
             }
             changed.await;
@@ -151,55 +168,88 @@ impl Pending {
     }
 }
 
-/// Has the read give way that has waited for longest; false if none waits for long.
-fn make_room(ids: &mut HashMap<RequestId, Owed>) -> bool {
-    let now = Instant::now();
-    let waits =
-        |owed: &Owed| owed.can_give_way && !owed.begun.turn.has_begun() && now.duration_since(owed.since) >= WAIT;
-    let longest = ids.iter().filter(|(_, owed)| waits(owed)).min_by_key(|(_, owed)| owed.since);
-    let Some(id) = longest.map(|(id, _)| id.clone()) else { return false };
-    if !ids.get(&id).is_some_and(|owed| owed.begun.turn.give_way()) {
-        return false;
+impl Requests {
+    /// Removes a request.
+    fn take(&mut self, id: &RequestId) -> Option<RequestHandle> {
+        let handle = self.all.remove(id)?.handle;
+        self.evicted -= usize::from(handle.exchange.phase().is_evicted());
+        Some(handle)
     }
-    if let Some(owed) = ids.remove(&id) {
-        owed.begun.withdrawn.cancel();
+
+    /// Evicts the read that has waited longest. False if none has waited long enough.
+    fn evict_longest_waiting(&mut self) -> bool {
+        let now = Instant::now();
+        let evictable = |entry: &&PendingEntry| {
+            let phase = entry.handle.exchange.phase();
+            let is_late = now.duration_since(entry.since) >= EVICT_AFTER;
+            entry.is_evictable && is_late && !phase.is_running() && !phase.is_evicted()
+        };
+        let longest = self.all.values().filter(evictable).min_by_key(|entry| entry.since);
+        let is_evicted = longest.is_some_and(|entry| entry.handle.exchange.phase().evict());
+        self.evicted += usize::from(is_evicted);
+        is_evicted
     }
-    true
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     fn id(number: usize) -> RequestId {
         RequestId::Number(i64::try_from(number).unwrap())
     }
 
-    #[tokio::test]
-    async fn who_waited_for_longest_gives_way_and_who_runs_does_not() {
+    /// Between two requests, so that none has waited as long as another. A full table is younger than [`EVICT_AFTER`].
+    const TICK: Duration = Duration::from_micros(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_waiting_read_is_evicted_and_a_running_one_is_not() {
         let pending = Pending::default();
-        let all: Vec<_> = (0..MAX_PENDING).map(|at| pending.add(&id(at), Kind::Plain).ok().unwrap()).collect();
-        all[0].turn.begin();
-        assert_eq!(pending.add(&id(1000), Kind::Plain).err(), Some(Turned::TooMany), "a burst is refused");
-        tokio::time::sleep(WAIT).await;
-        assert!(pending.add(&id(1000), Kind::Plain).is_ok());
-        let gone = |at: usize| (all[at].turn.gave_way(), all[at].withdrawn.is_cancelled());
-        assert_eq!((gone(0), gone(1)), ((false, false), (true, true)));
-        // It is answered as busy by whoever has it, and counts no more.
-        assert!(pending.add(&id(1), Kind::Other).is_ok());
-        assert_eq!(gone(2), (true, true));
+        let mut all = Vec::new();
+        for at in 0..MAX_PENDING.get() {
+            all.push(pending.add(&id(at), RequestClass::Evictable).ok().unwrap());
+            tokio::time::advance(TICK).await;
+        }
+        all[0].exchange.phase().set_running();
+        assert_eq!(
+            pending.add(&id(1000), RequestClass::Evictable).err(),
+            Some(AddError::TooMany),
+            "a burst is refused"
+        );
+        tokio::time::advance(EVICT_AFTER).await;
+        assert!(pending.add(&id(1000), RequestClass::Evictable).is_ok());
+        let is_evicted = |at: usize| all[at].exchange.phase().is_evicted();
+        assert_eq!((is_evicted(0), is_evicted(1), is_evicted(2)), (false, true, false));
+        // An evicted request takes no place, but keeps its id until it is answered.
+        assert_eq!(pending.add(&id(1), RequestClass::Other).err(), Some(AddError::IdInFlight(IdInFlight(id(1)))));
+        let writing = pending.begin_writing(&id(1));
+        assert!(pending.add(&id(1), RequestClass::Other).is_ok(), "a client that has the answer may use the id again");
+        drop(writing);
+        assert!(is_evicted(2));
     }
 
     #[tokio::test]
-    async fn requests_without_a_guest_have_places_of_their_own() {
+    async fn requests_without_a_guest_have_extra_places() {
         let pending = Pending::default();
-        for at in 0..MAX_PENDING {
-            assert!(pending.add(&id(at), Kind::Other).is_ok());
+        for at in 0..MAX_PENDING.get() {
+            assert!(pending.add(&id(at), RequestClass::Other).is_ok());
         }
-        assert_eq!(pending.add(&id(1000), Kind::Other).err(), Some(Turned::TooMany));
-        for at in 0..RESERVE {
-            assert!(pending.add(&id(2000 + at), Kind::Guestless).is_ok());
+        assert_eq!(pending.add(&id(1000), RequestClass::Other).err(), Some(AddError::TooMany));
+        for at in 0..GUESTLESS_PLACES {
+            assert!(pending.add(&id(2000 + at), RequestClass::Guestless).is_ok());
         }
-        assert_eq!(pending.add(&id(3000), Kind::Guestless).err(), Some(Turned::TooMany));
+        assert_eq!(pending.add(&id(3000), RequestClass::Guestless).err(), Some(AddError::TooMany));
+    }
+
+    #[tokio::test]
+    async fn a_request_is_answered_when_its_answer_is_written() {
+        let pending = Pending::default();
+        assert!(pending.add(&id(1), RequestClass::Other).is_ok());
+        let writing = pending.begin_writing(&id(1));
+        assert!(pending.wait_until_answered().now_or_never().is_none());
+        drop(writing);
+        pending.wait_until_answered().await;
     }
 }

@@ -1,4 +1,4 @@
-//! What is masked, and what is not.
+//! Tests of the redactor: which texts it masks, and which it leaves alone.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -36,7 +36,7 @@ fn every_usual_spelling_is_masked() {
         redactor.mask(&mut text);
         assert!(text.contains("****"), "{before}");
         assert_eq!(text.len(), length);
-        // At most a character that it shares with its neighbours is left at either end.
+        // At each end, at most one character remains: one that also encodes bits of a neighbour.
         let stars = text.matches('*').count();
         assert!(before.contains("Bearer") || stars * 3 >= length * 2 || stars + 2 >= value.len(), "{before} -> {text}");
     }
@@ -47,7 +47,7 @@ fn every_usual_spelling_is_masked() {
 }
 
 #[test]
-fn secrets_that_look_like_escapes_are_masked_in_each_reading() {
+fn secrets_that_contain_escapes_are_masked() {
     for (value, spelt) in [
         ("back\\\\slash", vec!["back\\\\slash", "back\\\\\\\\slash", "back%5c\\u005cslash"]),
         ("a%25b%2Fc", vec!["a%25b%2Fc", "a%2525b%252Fc"]),
@@ -65,20 +65,20 @@ fn secrets_that_look_like_escapes_are_masked_in_each_reading() {
 }
 
 #[test]
-fn a_longer_secret_in_pieces_is_not_left_over_by_a_shorter_one_within() {
+fn a_short_secret_inside_a_long_one_leaves_nothing_visible() {
     let redactor = Arc::new(Redactor::new([&secret("12345678"), &secret("left-12345678-over")]).unwrap());
     let text = b"see left-12345678-over, 12345678 and MTIzNDU2Nzg".repeat(9);
     let mut whole = text.clone();
     assert!(redactor.mask_bytes(&mut whole));
     for size in 1..text.len() {
-        let mut pieces = Pieces::new(Arc::clone(&redactor));
-        let mut passed: Vec<u8> = text.chunks(size).flat_map(|piece| pieces.pass(piece)).collect();
-        passed.extend(pieces.rest());
+        let mut pieces = StreamRedactor::new(Arc::clone(&redactor));
+        let mut passed: Vec<u8> = text.chunks(size).flat_map(|piece| pieces.push(piece)).collect();
+        passed.extend(pieces.finish());
         assert_eq!(passed, whole, "{size}");
     }
 }
 
-/// Numbers that are the same in each run.
+/// Pseudo-random numbers, the same in each run.
 fn numbers(mut state: u64) -> impl FnMut(usize) -> usize {
     move |below| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -86,7 +86,7 @@ fn numbers(mut state: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Every whole spelling of `value`, as a program would write it into something else.
+/// Every spelling of `value` as a program would write it into another text.
 fn carried(value: &str, pad: usize) -> Vec<String> {
     let padded = format!("{}{value}{}", "<".repeat(pad % 5), ">".repeat(pad % 3));
     let bytes = |format: fn(u8) -> String| value.bytes().map(format).collect::<String>();
@@ -124,41 +124,41 @@ fn carried(value: &str, pad: usize) -> Vec<String> {
 }
 
 #[test]
-fn nothing_of_any_secret_crosses_in_any_carrier() {
+fn no_secret_is_visible_in_any_encoding() {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/=%&\\\"'<>";
     let mut next = numbers(7);
     for round in 0..10 {
-        let length = SHORTEST + next(40);
+        let length = MIN_LENGTH + next(40);
         let value: String = (0..length).map(|_| char::from(LETTERS[next(LETTERS.len())])).collect();
         let redactor = Arc::new(Redactor::new([&secret(&value)]).unwrap());
         for text in carried(&value, round) {
             let around = format!("before {text} after");
-            // As a field, masked whole.
+            // As one field.
             let mut whole = around.clone();
             redactor.mask(&mut whole);
             let mut again = text::line(&whole);
             redactor.mask(&mut again);
             assert_eq!(again, text::line(&whole), "{value:?} shows when it is cleaned: {around:?}");
-            // At least as much is hidden as the secret has, but for what it shares with its neighbours in an encoding.
+            // The mask is as long as the secret, but for letters that also encode bits of neighbours.
             assert!(whole.matches('*').count() + 4 >= value.len(), "{value:?} in {around:?}: {whole:?}");
             assert!(!whole.to_lowercase().contains(&value.to_lowercase()), "{value:?}: {whole:?}");
-            // As words that are cut, at each place: no part of the secret comes through at the cut.
+            // As a text shortened to each length: no part of the secret may appear at the end.
             for max in 0..around.chars().count() {
-                let cut = redactor.words(&around, max);
-                let full = redactor.words(&around, usize::MAX >> 1);
+                let cut = redactor.excerpt(&around, max);
+                let full = redactor.excerpt(&around, usize::MAX >> 1);
                 let kept = cut.strip_suffix('…').unwrap_or(&cut);
                 assert!(full.starts_with(kept), "{value:?} at {max}: {cut:?} of {full:?}");
             }
-            // As a body, in pieces.
-            let mut pieces = Pieces::new(Arc::clone(&redactor));
+            // As a stream of pieces.
+            let mut pieces = StreamRedactor::new(Arc::clone(&redactor));
             let mut passed = Vec::new();
             let mut rest = around.as_bytes();
             while !rest.is_empty() {
                 let (piece, tail) = rest.split_at((1 + next(30)).min(rest.len()));
-                passed.extend(pieces.pass(piece));
+                passed.extend(pieces.push(piece));
                 rest = tail;
             }
-            passed.extend(pieces.rest());
+            passed.extend(pieces.finish());
             let mut bytes = around.clone().into_bytes();
             redactor.mask_bytes(&mut bytes);
             assert_eq!(String::from_utf8_lossy(&passed), String::from_utf8_lossy(&bytes), "{value:?} in pieces");
@@ -174,9 +174,9 @@ fn secrets_that_overlap_are_masked_whole() {
     redactor.mask_bytes(&mut whole);
     assert_eq!(whole, b"<************> <********************>");
     for size in 1..text.len() {
-        let mut pieces = Pieces::new(Arc::clone(&redactor));
-        let mut passed: Vec<u8> = text.chunks(size).flat_map(|piece| pieces.pass(piece)).collect();
-        passed.extend(pieces.rest());
+        let mut pieces = StreamRedactor::new(Arc::clone(&redactor));
+        let mut passed: Vec<u8> = text.chunks(size).flat_map(|piece| pieces.push(piece)).collect();
+        passed.extend(pieces.finish());
         assert_eq!(passed, whole, "{size}");
     }
 }

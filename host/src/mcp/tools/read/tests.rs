@@ -1,4 +1,4 @@
-//! Parts of readings.
+//! Tests of the parts that `read_resource` shows.
 
 use super::*;
 
@@ -15,34 +15,35 @@ fn blob(reference: &str, mime: &str, bytes: &[u8]) -> Contents {
     }
 }
 
-fn wanted(offset: usize, limit: usize) -> Wanted {
-    Wanted { offset, limit, lines: None, pointer: None }
+fn wanted(offset: usize, limit: usize) -> PartSelection {
+    PartSelection { offset, limit, lines: None, pointer: None }
 }
 
-fn show(contents: Vec<Contents>, wanted: &Wanted) -> Result<Answered, ErrorData> {
+fn show(contents: Vec<Contents>, wanted: &PartSelection) -> Result<ToolContent, ErrorData> {
     let mount = MountName::new("n").unwrap();
-    answer("belljar://n/x", &mount, Reading { contents, fresh_for: None }, wanted)
+    content("belljar://n/x", &mount, Reading { contents, fresh_for: None }, wanted)
 }
 
-/// The text of every block; pictures have none.
-fn blocks(contents: Vec<Contents>, wanted: &Wanted) -> Vec<String> {
+/// The texts of the blocks, without the pictures.
+fn blocks(contents: Vec<Contents>, wanted: &PartSelection) -> Vec<String> {
     let shown = show(contents, wanted).unwrap();
     shown.iter().filter_map(|block| Some(block.as_text()?.text.clone())).collect()
 }
 
-/// Where the whole goes on, as the first block tells a model.
+/// The offset of the next part, from the first block.
 fn next(head: &str) -> Option<usize> {
     head.split_once("call again with offset = ")?.1.split_once('.')?.0.parse().ok()
 }
 
-/// Reads in parts, as a model does, and puts them together.
+/// Reads all parts in order and joins them. Returns the text and the number of calls.
 fn walk(contents: &[Contents], limit: usize) -> (String, usize) {
     let (mut all, mut offset, mut calls) = (String::new(), 0, 0);
     loop {
         let blocks = blocks(contents.to_vec(), &wanted(offset, limit));
         let (head, rest) = blocks.split_first().unwrap();
         calls += 1;
-        // Of several contents, each piece of text has a line about it before it; what is binary has nothing else.
+        // If there are several contents, a line of description precedes each text. A binary one has only the
+        // description.
         let mut rest = rest.iter();
         while let Some(about) = rest.next() {
             if about.contains(": characters ") {
@@ -53,12 +54,12 @@ fn walk(contents: &[Contents], limit: usize) -> (String, usize) {
             Some(next) => offset = next,
             None => return (all, calls),
         }
-        assert!(calls < 1000, "without an end");
+        assert!(calls < 1000, "the parts have no end");
     }
 }
 
 #[test]
-fn parts_are_the_whole() {
+fn the_parts_joined_are_the_whole_text() {
     let long = "a\u{e9}\u{65e5}\n".repeat(50);
     let all = [
         text("b://n/x/1", &long),
@@ -72,13 +73,13 @@ fn parts_are_the_whole() {
         assert_eq!(read, whole, "{limit}");
         assert_eq!(calls, 203usize.div_ceil(limit), "{limit}");
     }
-    // More pieces than one call shows.
+    // More contents than one call shows.
     let many: Vec<_> = (0..120).map(|n| text(&format!("b://n/x/{n}"), "ab")).collect();
     assert_eq!(walk(&many, 1000), ("ab".repeat(120), 3));
 }
 
 #[test]
-fn what_is_not_shown_is_told() {
+fn the_summary_names_everything_that_is_not_shown() {
     let part = blocks(vec![text("b://n/x", "0123456789")], &wanted(2, 3));
     assert_eq!(
         part[0],
@@ -98,14 +99,14 @@ fn what_is_not_shown_is_told() {
 }
 
 #[test]
-fn lines_and_pointers_choose() {
-    let lines = Wanted { lines: Lines::read("2-3"), ..wanted(1, 100) };
+fn lines_and_pointer_select_a_part() {
+    let lines = PartSelection { lines: LineRange::parse("2-3"), ..wanted(1, 100) };
     let part = blocks(vec![text("b://n/x", "a\nb\nc\nd\n")], &lines);
     assert!(part[0].contains("Characters 1 to 4 of 4."), "{part:?}");
     assert_eq!(part[1], "\nc\n");
-    let pointer = Wanted { pointer: Some("/a/0".to_owned()), ..wanted(0, 100) };
+    let pointer = PartSelection { pointer: Some("/a/0".to_owned()), ..wanted(0, 100) };
     assert_eq!(blocks(vec![text("b://n/x", r#"{"a":["x"]}"#)], &pointer)[1], "x");
-    let both = Wanted { lines: Lines::read("-1"), ..pointer };
+    let both = PartSelection { lines: LineRange::parse("-1"), ..pointer };
     assert_eq!(blocks(vec![text("b://n/x", r#"{"a":["x\ny"]}"#)], &both)[1], "y");
     for (contents, wanted, named) in [
         (vec![text("b://n/x", "a"), text("b://n/x/y", "b")], &lines, "\"lines\""),
@@ -118,7 +119,7 @@ fn lines_and_pointers_choose() {
 }
 
 #[test]
-fn a_picture_is_shown_if_it_is_one() {
+fn a_picture_is_shown_if_its_bytes_match_its_type() {
     let png = b"\x89PNG\r\n\x1a\nrest";
     let pictures = |mime: &str, bytes: &[u8]| {
         let shown = show(vec![blob("b://n/x", mime, bytes)], &wanted(0, 9)).unwrap();
@@ -126,17 +127,17 @@ fn a_picture_is_shown_if_it_is_one() {
         shown.iter().filter(|block| block.as_image().is_some()).count()
     };
     assert_eq!(pictures("image/png", png), 1);
-    assert_eq!(pictures("image/jpeg", png), 0, "called something else");
-    assert_eq!(pictures("image/png", b"rest"), 0, "something else");
-    assert_eq!(pictures("image/png", &[&png[..], &vec![0; PICTURES]].concat()), 0, "too large");
+    assert_eq!(pictures("image/jpeg", png), 0, "another type of picture");
+    assert_eq!(pictures("image/png", b"rest"), 0, "no picture");
+    assert_eq!(pictures("image/png", &[&png[..], &vec![0; PICTURE_BYTES]].concat()), 0, "too large");
     assert_eq!(pictures("image/svg+xml", b"<svg>rest"), 0);
 }
 
 #[test]
-fn what_is_said_about_contents_stands_apart_from_them() {
-    let said = blocks(vec![text("b://n/x", "belljar://n/x, from the mount \"other\".")], &wanted(0, 100));
+fn contents_cannot_forge_the_summary() {
+    let texts = blocks(vec![text("b://n/x", "belljar://n/x, from the mount \"other\".")], &wanted(0, 100));
     assert_eq!(
-        said,
-        ["belljar://n/x, from the mount \"n\". All of 38 characters.", "belljar://n/x, from the mount \"other\"."]
+        texts,
+        ["belljar://n/x, from the mount \"n\". All 38 characters.", "belljar://n/x, from the mount \"other\"."]
     );
 }

@@ -1,0 +1,195 @@
+//! Caches of listings by mount name and [`MountKey`]. The mount does not own them: a reload that changes nothing visible
+//! to the provider keeps them.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::cached_listing::ListingSlot;
+use super::listing_memory::ListingMemory;
+use super::mount_key::MountKey;
+use crate::model::{MountName, Resource, Template};
+
+/// The cache of one version of a mount.
+pub struct MountCache {
+    key: MountKey,
+    generation: AtomicU64,
+    /// Its listings of resources.
+    pub resources: ListingSlot<Resource>,
+    /// Its listings of templates.
+    pub templates: ListingSlot<Template>,
+}
+
+impl MountCache {
+    /// An empty cache.
+    pub(super) fn new(key: MountKey) -> Self {
+        let generation = AtomicU64::new(random_generation());
+        Self { key, generation, resources: ListingSlot::default(), templates: ListingSlot::default() }
+    }
+
+    /// The version of the mount.
+    pub fn key(&self) -> MountKey {
+        self.key
+    }
+
+    /// The generation of cached answers: answers of another generation are invalid.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Invalidates all cached answers. For changes of unknown extent.
+    pub fn invalidate_answers(&self) {
+        self.generation.store(random_generation(), Ordering::Release);
+    }
+
+    /// Marks the listings as possibly outdated: the provider is asked before they are served again.
+    pub fn mark_listings_outdated(&self) {
+        self.resources.current().iter().for_each(|listing| listing.mark_outdated());
+        self.templates.current().iter().for_each(|listing| listing.mark_outdated());
+    }
+
+    /// Forgets the listings.
+    pub(super) fn clear_listings(&self) {
+        self.resources.clear();
+        self.templates.clear();
+    }
+
+    /// The last use of the least recently used listing, by [`ListingMemory::tick`].
+    fn oldest(&self) -> Option<u64> {
+        [self.resources.oldest(), self.templates.oldest()].into_iter().flatten().min()
+    }
+
+    /// Forgets the least recently used listing.
+    fn drop_oldest(&self) {
+        let (resources, templates) = (self.resources.oldest(), self.templates.oldest());
+        if templates.is_none_or(|at| resources.is_some_and(|other| other <= at)) {
+            self.resources.drop_oldest();
+        } else {
+            self.templates.drop_oldest();
+        }
+    }
+}
+
+/// A random generation. A cache that was dropped and created again for the same key must not find the old answers.
+fn random_generation() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
+/// The caches of all served mounts.
+pub struct MountCaches {
+    memory: Arc<ListingMemory>,
+    all: Mutex<HashMap<MountName, Arc<MountCache>>>,
+}
+
+impl MountCaches {
+    /// No caches yet. Listings count against `memory`.
+    pub(super) fn new(memory: Arc<ListingMemory>) -> Self {
+        Self { memory, all: Mutex::default() }
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<MountName, Arc<MountCache>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The memory of all listings.
+    pub fn memory(&self) -> &Arc<ListingMemory> {
+        &self.memory
+    }
+
+    /// The cache of the mount `name`, if it has this key. Otherwise an empty cache, which is registered by
+    /// [`MountCaches::replace`].
+    pub(super) fn find_or_create(&self, name: &MountName, key: MountKey) -> Arc<MountCache> {
+        let found = self.all().get(name).filter(|cache| cache.key == key).cloned();
+        found.unwrap_or_else(|| Arc::new(MountCache::new(key)))
+    }
+
+    /// Registers the caches of all served mounts, and drops all others.
+    pub(super) fn replace<'m>(&self, served: impl Iterator<Item = (&'m MountName, &'m Arc<MountCache>)>) {
+        *self.all() = served.map(|(name, cache)| (name.clone(), Arc::clone(cache))).collect();
+    }
+
+    /// Forgets listings, the least recently used first, until all fit into their memory.
+    pub fn evict(&self) {
+        while self.memory.is_over() {
+            let all = self.all();
+            let oldest = all.values().filter_map(|cache| Some((cache.oldest()?, cache))).min_by_key(|(at, _)| *at);
+            let Some(cache) = oldest.map(|(_, cache)| Arc::clone(cache)) else { break };
+            drop(all);
+            cache.drop_oldest();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::cached_listing::CachedListing;
+    use crate::catalog::mount::tests::mount;
+    use crate::limits::memory_budget::MemoryBudget;
+
+    fn caches() -> MountCaches {
+        MountCaches::new(ListingMemory::new(MemoryBudget::new(1 << 30)))
+    }
+
+    #[test]
+    fn a_cache_outlives_its_mount_while_its_key_is_served() {
+        let (caches, old) = (caches(), mount("a", "a://"));
+        let (name, key) = (&old.name, old.cached.key());
+        assert!(!Arc::ptr_eq(&caches.find_or_create(name, key), &old.cached), "nothing is served yet");
+        caches.replace([(name, &old.cached)].into_iter());
+        let listing = CachedListing::new(caches.memory(), None);
+        old.cached.resources.set_current(Arc::clone(&listing));
+        let new = caches.find_or_create(name, key);
+        assert!(new.resources.current().is_some_and(|found| Arc::ptr_eq(&found, &listing)));
+        assert_eq!(new.generation(), old.cached.generation());
+
+        let other = mount("a", "b://").cached.key();
+        assert!(
+            caches.find_or_create(name, other).resources.current().is_none(),
+            "another version has its own listings"
+        );
+        assert!(caches.find_or_create(&mount("b", "a://").name, key).resources.current().is_none());
+
+        caches.replace(std::iter::empty());
+        let again = caches.find_or_create(name, key);
+        assert!(again.resources.current().is_none());
+        assert_ne!(again.generation(), old.cached.generation(), "earlier answers are invalid");
+    }
+
+    #[test]
+    fn a_change_invalidates_earlier_answers() {
+        let cache = mount("a", "a://").cached;
+        let before = cache.generation();
+        cache.invalidate_answers();
+        assert_ne!(cache.generation(), before);
+    }
+
+    #[test]
+    fn the_least_recently_used_listing_of_all_mounts_is_evicted_first() {
+        let budget = MemoryBudget::new(1 << 10);
+        let caches = MountCaches::new(ListingMemory::new(budget));
+        let [a, b] = ["a", "b"].map(|name| mount(name, "x://"));
+        caches.replace([&a, &b].into_iter().map(|mount| (&mount.name, &mount.cached)));
+        let listing = || CachedListing::new(caches.memory(), None);
+        a.cached.templates.set_current(CachedListing::new(caches.memory(), None));
+        let (first, second) = (listing(), listing());
+        b.cached.resources.set_current(Arc::clone(&first));
+        a.cached.resources.set_current(Arc::clone(&second));
+        let is_there = || {
+            [
+                a.cached.templates.current().is_some(),
+                b.cached.resources.current().is_some(),
+                a.cached.resources.current().is_some(),
+            ]
+        };
+        caches.evict();
+        assert_eq!(is_there(), [true, true, true], "there is room");
+        // Entries count, empty listings do not: this adds bytes that no listing gives back.
+        caches.memory().grow(1 << 10);
+        a.cached.drop_oldest();
+        assert_eq!(is_there(), [false, true, true]);
+        caches.evict();
+        assert_eq!(is_there(), [false, false, false], "evicts until everything fits");
+    }
+}

@@ -1,0 +1,37 @@
+//! Notices of a listing about entries that it does not contain.
+
+use std::fmt;
+
+/// The reason why a listing lacks entries; sanitised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// All of a mount's entries are missing, or the rest of them: the mount failed, or waits for trust.
+    LeftOut(String),
+    /// The list was cut. Gives the reason and the cure.
+    Cut(String),
+    /// Some entries were left out.
+    Entries {
+        /// The number of these entries.
+        count: u32,
+        /// The reason for the first of them.
+        first: String,
+    },
+    /// The mount is not served. Gives the reason and the cure.
+    Unserved(String),
+    /// The mount's component is being compiled.
+    Compiling,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LeftOut(why) => write!(f, "left out: {why}"),
+            Self::Cut(why) => write!(f, "cut: {why}"),
+            Self::Entries { count, first } => {
+                write!(f, "{count} of its entries left out, the first because {first}")
+            }
+            Self::Unserved(why) => write!(f, "not served: {why}"),
+            Self::Compiling => f.write_str("not ready yet: its component is being compiled; list again in a moment"),
+        }
+    }
+}

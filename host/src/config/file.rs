@@ -1,0 +1,495 @@
+//! The tables and keys of `belljar.toml`, as they are deserialized. The JSON schema and the reference of the configuration
+//! are made from these structs: their doc comments are written for operators.
+//!
+//! A key that is missing is `None`; `config.rs` sets its default. The schema shows the defaults of `documented`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Error, IntoDeserializer as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::live::{CacheSettings, Watch};
+use super::settings::{Ask, CALLS, LIST_TIME, TOTAL_MEMORY, Wall};
+use super::value::{BaseUri, ComponentFile, Count, Freshness, Percent, Size, Time};
+use crate::grants::secrets::SecretSource;
+use crate::grants::{GrantConfig, GrantKind};
+use crate::limits::caller_quotas::{MAX_RATE, Rate};
+use crate::model::limits::{
+    MAX_CONNECTIONS, MAX_CPU, MAX_FUEL, MAX_HANDLES, MAX_MEMORY, MAX_RANDOM, MAX_REQUESTS, MAX_RESULT, MAX_TIME,
+    MAX_TRAFFIC,
+};
+use crate::model::{Limits, text};
+
+/// The most calls at once: each has an address space of 32 GiB set aside.
+const MAX_CALLS: u64 = 1024;
+
+/// The longest interval of `[watch]`, and the longest time that an answer is served again: 24 hours. More is as good as never.
+const DAY: u64 = 24 * 3600 * 1000;
+
+/// A time in milliseconds, for bounds.
+#[expect(clippy::cast_possible_truncation, reason = "the bounds are hours at most")]
+const fn milliseconds(time: Duration) -> u64 {
+    time.as_millis() as u64
+}
+
+/// The time of a call, or of its wait for a turn.
+type CallTime = Time<1, { milliseconds(MAX_TIME) }>;
+
+/// An interval of `[watch]`. Less than 100 ms would keep a processor busy.
+type Interval = Time<100, DAY>;
+
+/// A size without bounds of its own.
+type AnySize = Size<0, { u64::MAX }>;
+
+/// A time without bounds of its own.
+type AnyTime = Time<0, { u64::MAX }>;
+
+/// The configuration of belljar. Every key is optional.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+#[schemars(default = "File::documented")]
+pub(super) struct File {
+    /// The directory whose `*.wasm` files become mounts. `--plugins` on the command line takes precedence. A relative path
+    /// starts at the directory of this file; `~/` is your home directory.
+    #[schemars(example = "~/plugins", extend("x-taplo" = { "docs": { "defaultValue": "\"plugins\", beside this file" } }))]
+    pub(super) plugins: Option<PathBuf>,
+    /// The directory for compiled components. It can be deleted at any time.
+    #[schemars(example = "/var/cache/belljar")]
+    #[schemars(extend("x-taplo" = { "docs": { "defaultValue": "$XDG_CACHE_HOME/belljar" } }))]
+    pub(super) cache: Option<PathBuf>,
+    /// The directory for belljar's own keys and for the record of calls.
+    #[schemars(example = "/var/lib/belljar")]
+    #[schemars(extend("x-taplo" = { "docs": { "defaultValue": "$XDG_STATE_HOME/belljar" } }))]
+    pub(super) state: Option<PathBuf>,
+    /// Where the record of calls goes: "stderr", "off", or a file that lines are appended to.
+    #[schemars(example = "audit.jsonl", example = &"stderr")]
+    #[schemars(extend("x-taplo" = { "docs": { "defaultValue": "record/audit.jsonl in the state directory" } }))]
+    pub(super) audit: Option<AuditTarget>,
+    /// Whether the process gives up the rights that it does not need before a provider runs. "best-effort": as many as the
+    /// kernel can take. "require": belljar does not start unless the kernel can take all of them. "off": none.
+    #[schemars(example = &"require")]
+    pub(super) wall: Option<Wall>,
+    /// Calls that run at once, over all mounts. One mount gets at most half of them.
+    #[schemars(example = 64)]
+    pub(super) calls: Option<Count<1, MAX_CALLS>>,
+    /// Memory of all calls and all waiting answers together. At least twice the largest `memory` of any mount. Without this
+    /// key it grows with that limit.
+    #[schemars(example = "1GiB")]
+    pub(super) total_memory: Option<AnySize>,
+    /// How long one listing over all mounts may take.
+    #[schemars(example = "5s")]
+    pub(super) list_time: Option<AnyTime>,
+    /// Whether clients get tools that list, read and search resources.
+    #[schemars(example = false)]
+    pub(super) tools: Option<bool>,
+    /// Limits of every mount. A mount's own [mounts.NAME.limits] replaces single values.
+    pub(super) limits: Option<LimitsTable>,
+    /// How belljar follows changes of components, of this file and of resources.
+    pub(super) watch: Option<WatchTable>,
+    /// How often one client may call tools and ask for completions.
+    pub(super) callers: Option<CallersTable>,
+    /// Name servers and certificates for the requests of providers.
+    pub(super) network: Option<NetworkTable>,
+    /// Secrets by name. A name has letters, digits, "-" and "_". The secret itself is never written into this file.
+    #[serde(default)]
+    #[schemars(extend("propertyNames" = { "pattern": "^[A-Za-z0-9_-]+$" }))]
+    pub(super) secrets: BTreeMap<String, SecretSource>,
+    /// Mounts by name. A name has a-z, 0-9 and "-", begins with a letter or digit, and has at most 64 characters.
+    #[serde(default)]
+    #[schemars(extend("propertyNames" = { "pattern": "^[a-z0-9][a-z0-9-]{0,63}$" }))]
+    pub(super) mounts: BTreeMap<String, MountTable>,
+}
+
+impl File {
+    /// The defaults that the schema shows.
+    fn documented() -> Self {
+        Self {
+            wall: Some(Wall::default()),
+            calls: Some(Count(CALLS.into())),
+            total_memory: Some(Size(TOTAL_MEMORY)),
+            list_time: Some(Time(LIST_TIME)),
+            tools: Some(true),
+            ..Self::default()
+        }
+    }
+}
+
+/// `audit`: a word or a file.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(expecting = "\"stderr\", \"off\" or a file")]
+pub(super) struct AuditTarget(pub(super) PathBuf);
+
+/// `[limits]` and `[mounts.NAME.limits]`.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+#[schemars(default = "LimitsTable::documented")]
+pub(super) struct LimitsTable {
+    /// Wall time of one call, its wait for a turn included.
+    #[schemars(example = "15s")]
+    time: Option<CallTime>,
+    /// Fuel of one call: about one unit for each instruction and each byte of a bulk copy.
+    #[schemars(example = 20_000_000_000_u64)]
+    fuel: Option<Count<1, MAX_FUEL>>,
+    /// Memory of one call: all its linear memories and tables together. A page of memory has 64KiB.
+    #[schemars(example = "128MiB")]
+    memory: Option<Size<{ 64 << 10 }, MAX_MEMORY>>,
+    /// Size of one answer.
+    #[schemars(example = "16MiB")]
+    result: Option<Size<{ 1 << 10 }, MAX_RESULT>>,
+    /// Open handles of one call: files, directories, streams, timers and requests.
+    #[schemars(example = 4096)]
+    handles: Option<Count<8, MAX_HANDLES>>,
+    /// Size of one request of a provider for random bytes.
+    #[schemars(example = "64KiB")]
+    random: Option<Size<8, MAX_RANDOM>>,
+    /// Text that belljar keeps of what one call prints. The rest is counted and dropped.
+    #[schemars(example = "256KiB")]
+    output: Option<Size<0, { 16 << 20 }>>,
+    /// Processor time of all calls of the mount together, over ten seconds. "100%" is one processor.
+    #[schemars(example = "200%")]
+    cpu: Option<Percent<1, MAX_CPU>>,
+    /// Calls of the mount that run at once. Never more than half of `calls`.
+    #[schemars(example = 4)]
+    concurrency: Option<Count<1, MAX_CALLS>>,
+    /// How long a call waits for its turn before it is refused as busy.
+    #[schemars(example = "5s")]
+    queue: Option<CallTime>,
+    /// Entries of the mount's listing that are served. A longer listing is cut, and its last page says so.
+    #[schemars(example = 10_000)]
+    resources: Option<Count<1, 10_000_000>>,
+    /// Size of the component's file.
+    #[schemars(example = "100MiB")]
+    component: Option<Size<{ 1 << 10 }, { 512 << 20 }>>,
+    /// HTTP requests of one call.
+    #[schemars(example = 100)]
+    requests: Option<Count<1, MAX_REQUESTS>>,
+    /// HTTP requests of all calls of the mount that run at once. More of them wait.
+    #[schemars(example = 16)]
+    connections: Option<Count<1, MAX_CONNECTIONS>>,
+    /// Bytes that one call sends in the bodies of its requests.
+    #[schemars(example = "4MiB")]
+    upload: Option<Size<0, MAX_TRAFFIC>>,
+    /// Bytes that one call receives in the bodies of responses.
+    #[schemars(example = "64MiB")]
+    download: Option<Size<0, MAX_TRAFFIC>>,
+}
+
+impl LimitsTable {
+    /// The defaults that the schema shows.
+    fn documented() -> Self {
+        let limits = Limits::default();
+        Self {
+            time: Some(Time(limits.time)),
+            fuel: Some(Count(limits.fuel)),
+            memory: Some(Size(limits.memory)),
+            result: Some(Size(limits.result)),
+            handles: Some(Count(limits.handles as u64)),
+            random: Some(Size(limits.random)),
+            output: Some(Size(limits.output as u64)),
+            cpu: Some(Percent(limits.cpu)),
+            concurrency: Some(Count(limits.concurrency as u64)),
+            queue: Some(Time(limits.queue)),
+            resources: Some(Count(limits.resources)),
+            component: Some(Size(limits.component)),
+            requests: Some(Count(limits.traffic.requests)),
+            connections: Some(Count(limits.traffic.connections as u64)),
+            upload: Some(Size(limits.traffic.upload)),
+            download: Some(Size(limits.traffic.download)),
+        }
+    }
+
+    /// The limits with the values of this table. A missing value is that of `defaults`.
+    pub(super) fn over(self, defaults: &Limits) -> Limits {
+        let mut limits = defaults.clone();
+        let set = |value: Option<u64>, into: &mut u64| *into = value.unwrap_or(*into);
+        let set_count = |value: Option<u64>, into: &mut usize| {
+            *into = value.map_or(*into, |value| usize::try_from(value).unwrap_or(usize::MAX));
+        };
+        limits.time = self.time.map_or(limits.time, |time| time.0);
+        limits.queue = self.queue.map_or(limits.queue, |time| time.0);
+        set(self.fuel.map(|count| count.0), &mut limits.fuel);
+        set(self.memory.map(|size| size.0), &mut limits.memory);
+        set(self.result.map(|size| size.0), &mut limits.result);
+        set_count(self.handles.map(|count| count.0), &mut limits.handles);
+        set(self.random.map(|size| size.0), &mut limits.random);
+        set_count(self.output.map(|size| size.0), &mut limits.output);
+        set(self.cpu.map(|part| part.0), &mut limits.cpu);
+        set_count(self.concurrency.map(|count| count.0), &mut limits.concurrency);
+        set(self.resources.map(|count| count.0), &mut limits.resources);
+        set(self.component.map(|size| size.0), &mut limits.component);
+        set(self.requests.map(|count| count.0), &mut limits.traffic.requests);
+        set_count(self.connections.map(|count| count.0), &mut limits.traffic.connections);
+        set(self.upload.map(|size| size.0), &mut limits.traffic.upload);
+        set(self.download.map(|size| size.0), &mut limits.traffic.download);
+        limits
+    }
+}
+
+/// `[watch]`.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+#[schemars(default = "WatchTable::documented")]
+pub(super) struct WatchTable {
+    /// Whether belljar reads components and this file again when they change.
+    #[schemars(example = false)]
+    reload: Option<bool>,
+    /// How often belljar asks a provider for the revisions of the resources that clients watch. For providers that export
+    /// `revisions`.
+    #[schemars(example = "10s")]
+    poll: Option<Interval>,
+    /// How often belljar reads the resources that clients watch, and compares them. For providers without `revisions`.
+    #[schemars(example = "5m")]
+    reread: Option<Interval>,
+    /// How often belljar looks for changes of a list while a client waits for them. Also the longest time that a kept list
+    /// is served.
+    #[schemars(example = "5m")]
+    lists: Option<Interval>,
+}
+
+impl WatchTable {
+    /// The defaults that the schema shows.
+    fn documented() -> Self {
+        let Watch { reload, poll, reread, lists } = Watch::default();
+        Self { reload: Some(reload), poll: Some(Time(poll)), reread: Some(Time(reread)), lists: Some(Time(lists)) }
+    }
+
+    /// The settings, with the defaults of missing values.
+    pub(super) fn settings(self) -> Watch {
+        let default = Watch::default();
+        Watch {
+            reload: self.reload.unwrap_or(default.reload),
+            poll: self.poll.map_or(default.poll, |time| time.0),
+            reread: self.reread.map_or(default.reread, |time| time.0),
+            lists: self.lists.map_or(default.lists, |time| time.0),
+        }
+    }
+}
+
+/// `[callers]`.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+#[schemars(default = "CallersTable::documented")]
+pub(super) struct CallersTable {
+    /// Requests of one client in a second, over time.
+    #[schemars(example = 10)]
+    rate: Option<Count<1, MAX_RATE>>,
+    /// Requests that one client may send at once, after a pause.
+    #[schemars(example = 50)]
+    burst: Option<Count<1, MAX_RATE>>,
+}
+
+impl CallersTable {
+    /// The defaults that the schema shows.
+    fn documented() -> Self {
+        let Rate { rate, burst } = Rate::default();
+        Self { rate: Some(Count(rate.into())), burst: Some(Count(burst.into())) }
+    }
+
+    /// The rate, with the defaults of missing values.
+    pub(super) fn rate(self) -> Rate {
+        let or = |value: Option<Count<1, MAX_RATE>>, default: u32| {
+            value.map_or(default, |value| u32::try_from(value.0).unwrap_or(u32::MAX))
+        };
+        let default = Rate::default();
+        Rate { rate: or(self.rate, default.rate), burst: or(self.burst, default.burst) }
+    }
+}
+
+/// The example of `dns`.
+const NAME_SERVERS: [&str; 2] = ["9.9.9.9", "127.0.0.1:5353"];
+
+/// `[network]`.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table")]
+pub(super) struct NetworkTable {
+    /// Addresses of name servers that are asked in place of the system's. Without a port: 53.
+    #[serde(default)]
+    #[schemars(example = NAME_SERVERS)]
+    #[schemars(extend("x-taplo" = { "docs": { "defaultValue": "the system's" } }))]
+    pub(super) dns: Vec<NameServer>,
+    /// A file of certificates in PEM that are trusted beside the system's.
+    #[schemars(example = "~/company-ca.pem")]
+    pub(super) ca: Option<PathBuf>,
+}
+
+/// The address of a name server, with its port.
+#[derive(Clone, Copy)]
+pub(super) struct NameServer(pub(super) SocketAddr);
+
+impl<'de> Deserialize<'de> for NameServer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let server = String::deserialize(deserializer)?;
+        let address = server.parse().or_else(|_| server.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 53)));
+        address.map(Self).map_err(|_| {
+            let server = text::excerpt(&server, 80);
+            D::Error::custom(format!(
+                "\"{server}\" is not the address of a name server; write an address such as \"9.9.9.9\" or \"127.0.0.1:5353\""
+            ))
+        })
+    }
+}
+
+impl JsonSchema for NameServer {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "NameServer".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9A-Fa-f.:\\[\\]]+$" })
+    }
+}
+
+/// One `[mounts.NAME]`: its own keys, and one key for each kind of grant.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct MountTable {
+    #[schemars(flatten)]
+    pub(super) keys: MountKeys,
+    #[schemars(flatten)]
+    pub(super) grants: GrantConfig,
+}
+
+/// The keys of `[mounts.NAME]` that are no grants.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+#[schemars(default = "MountKeys::documented")]
+pub(super) struct MountKeys {
+    /// The component's file name in the plugin directory.
+    #[schemars(example = "files.wasm", extend("x-taplo" = { "docs": { "defaultValue": "NAME.wasm" } }))]
+    pub(super) component: Option<ComponentFile>,
+    /// The base URI of the mount's resources. It ends in "/".
+    #[schemars(example = "notes:///", extend("x-taplo" = { "docs": { "defaultValue": "belljar://NAME/" } }))]
+    pub(super) uri: Option<BaseUri>,
+    /// Whether belljar asks a person when a call needs a file or a host that is not granted. true: the answer is for this
+    /// call. "persist": the person may also have it written into this file.
+    #[schemars(example = true, example = &"persist")]
+    pub(super) ask: Option<Ask>,
+    /// The longest time that an answer is served again without asking the provider: "off", or a time.
+    #[schemars(example = "10m", example = &"off")]
+    pub(super) cache: Option<Freshness<DAY>>,
+    /// The `cacheScope` of answers, for caches outside belljar. "private": the cache of one client. "public": also a cache
+    /// that several clients share. Not with `ask`.
+    #[schemars(example = &"public")]
+    pub(super) cache_scope: Option<CacheScope>,
+    /// Whether a search also reads the contents of resources. Otherwise it reads names and descriptions only.
+    #[schemars(example = true)]
+    pub(super) search: Option<bool>,
+    /// Limits of this mount. A missing value is that of [limits].
+    pub(super) limits: Option<LimitsTable>,
+}
+
+impl MountKeys {
+    /// The defaults that the schema shows.
+    fn documented() -> Self {
+        Self {
+            ask: Some(Ask::default()),
+            cache: Some(Freshness(CacheSettings::default().max_age)),
+            cache_scope: Some(CacheScope::Private),
+            search: Some(false),
+            ..Self::default()
+        }
+    }
+}
+
+/// `cache-scope`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", expecting = "\"private\" or \"public\"")]
+#[schemars(inline)]
+pub(super) enum CacheScope {
+    Private,
+    Public,
+}
+
+impl<'de> Deserialize<'de> for MountTable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+
+        impl<'de> Visitor<'de> for Keys {
+            type Value = MountTable;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<MountTable, A::Error> {
+                let mut grants = GrantConfig::default();
+                let keys =
+                    MountKeys::deserialize(MapAccessDeserializer::new(GrantFilter { map, grants: &mut grants }))?;
+                Ok(MountTable { keys, grants })
+            }
+        }
+
+        deserializer.deserialize_map(Keys)
+    }
+}
+
+/// A table that reads the grants itself and passes the other keys on.
+struct GrantFilter<'a, A> {
+    map: A,
+    grants: &'a mut GrantConfig,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for GrantFilter<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        let mut seed = MountKeySeed { inner: Some(seed) };
+        loop {
+            match self.map.next_key_seed(&mut seed)? {
+                None => return Ok(None),
+                Some(MountKey::Own(key)) => return Ok(Some(key)),
+                Some(MountKey::Grant(kind)) => self.map.next_value_seed(GrantSeed { grants: self.grants, kind })?,
+            }
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.map.next_value_seed(seed)
+    }
+}
+
+/// A key of a mount's table.
+enum MountKey<K> {
+    /// One of [`MountKeys`].
+    Own(K),
+    /// A kind of grant, by its name.
+    Grant(&'static str),
+}
+
+/// Reads a key: the name of a kind of grant, or a key for `inner`. `inner` is taken with the first key that is no grant.
+struct MountKeySeed<S> {
+    inner: Option<S>,
+}
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for &mut MountKeySeed<S> {
+    type Value = MountKey<S::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        if let Some(kind) = GrantKind::find(&name) {
+            return Ok(MountKey::Grant(kind.name));
+        }
+        let inner = self.inner.take().ok_or_else(|| D::Error::custom("a key was read twice"))?;
+        inner.deserialize(name.into_deserializer()).map(MountKey::Own)
+    }
+}
+
+/// Reads the grants of one kind.
+struct GrantSeed<'a> {
+    grants: &'a mut GrantConfig,
+    kind: &'static str,
+}
+
+impl<'de> DeserializeSeed<'de> for GrantSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        self.grants.set(self.kind, deserializer).unwrap_or(Ok(()))
+    }
+}

@@ -1,0 +1,318 @@
+//! The only path of a call: authorize, admit, execute, check, record.
+//!
+//! Reads, lists, templates, completion, revisions, descriptions and the conformance kit use [`Gateway::call`] or its
+//! parts. Nothing else makes a call.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use super::call_group::CallGroup;
+use super::consent::{ConsentManager, ConsentState};
+use super::explain::{explain, needs_restart};
+use super::read_cache::SharedReads;
+use super::record::Recorder;
+use super::response_cost::ResponseCost;
+use super::subscriptions::Subscriptions;
+use crate::catalog::{Catalog, Mount, ServedMount, Snapshot};
+use crate::config::Ask;
+use crate::interfaces::{Exported, Reply, Request};
+use crate::limits::memory_budget::MemoryBudget;
+use crate::limits::{Admission, CallOrigin};
+use crate::model::bounds::MAX_SEARCHES;
+use crate::model::error::LimitKind;
+use crate::model::{Fault, ReadError, Usage};
+use crate::policy::{Access, Caller, Policy};
+use crate::sandbox::{CallSpec, Executor, Outcome};
+use crate::telemetry::{Event, Sink};
+
+/// Time that the first requests wait for the components that were in the plugin directory at the start.
+///
+/// Compiling a component takes a fraction of a second, and an interpreter half a minute; each is compiled once. A
+/// client that saw an incomplete list may not ask again. A client that waits for too long gives up.
+pub(super) const FIRST_LOAD_WAIT: Duration = Duration::from_secs(10);
+
+/// Longer than any loading takes.
+const LOAD_WAIT: Duration = Duration::from_secs(24 * 3600);
+
+/// Serves every request.
+pub struct Gateway {
+    pub(super) catalog: Arc<Catalog>,
+    executor: Executor,
+    policy: Policy,
+    admission: Admission,
+    pub(super) audit: Sink,
+    pub(super) consents: ConsentManager,
+    pub(super) shared_reads: SharedReads,
+    pub(super) subscriptions: Arc<Subscriptions>,
+    /// One permit for each search that may run at the same time.
+    pub(super) searches: Semaphore,
+    /// Time that one page of a list of all mounts may take.
+    pub(super) list_time: Duration,
+}
+
+/// A call that is to be made: its caller, its mount and its options.
+#[derive(Clone, Copy)]
+pub(super) struct MountCall<'a> {
+    caller: &'a Caller,
+    mount: &'a Arc<Mount>,
+    /// The group that the call belongs to, if several calls are recorded as one.
+    group: Option<&'a CallGroup>,
+    /// A deadline before the mount's own.
+    deadline: Option<Instant>,
+    /// True if the call is made even after repeated failures of the same call, and does not count as a failure itself.
+    is_probe: bool,
+}
+
+impl<'a> MountCall<'a> {
+    /// A call of `mount` for `caller`.
+    pub(super) fn new(caller: &'a Caller, mount: &'a Arc<Mount>) -> Self {
+        Self { caller, mount, group: None, deadline: None, is_probe: false }
+    }
+
+    /// A call of `mount` in `group`, for the group's caller.
+    pub(super) fn in_group(group: &'a CallGroup, mount: &'a Arc<Mount>) -> Self {
+        Self { group: Some(group), ..Self::new(group.caller(), mount) }
+    }
+
+    /// The same with a deadline before the mount's own.
+    pub(super) fn with_deadline(self, deadline: Instant) -> Self {
+        Self { deadline: Some(deadline), ..self }
+    }
+
+    /// The caller.
+    pub(super) fn caller(self) -> &'a Caller {
+        self.caller
+    }
+
+    /// The mount that is called.
+    pub(super) fn mount(self) -> &'a Arc<Mount> {
+        self.mount
+    }
+
+    /// The same as a probe: its result does not affect later calls.
+    pub(super) fn as_probe(self) -> Self {
+        Self { is_probe: true, ..self }
+    }
+}
+
+/// The parts of a call that concern consent: the grants that a person allowed before it, and the question that follows
+/// it.
+pub(super) struct ConsentContext<'a> {
+    pub(super) consent: &'a mut ConsentState,
+    /// The URI of the read, as the client wrote it.
+    pub(super) uri: &'a str,
+}
+
+/// The result of a call before its reply is checked.
+pub(super) struct UncheckedReply {
+    pub(super) result: Result<Reply, ReadError>,
+    pub(super) usage: Usage,
+    pub(super) cost: ResponseCost,
+}
+
+impl Gateway {
+    /// A gateway made of its parts.
+    pub fn new(
+        catalog: Arc<Catalog>,
+        executor: Executor,
+        admission: Admission,
+        audit: Sink,
+        consents: ConsentManager,
+        subscriptions: Arc<Subscriptions>,
+        list_time: Duration,
+    ) -> Self {
+        let shared_reads = SharedReads::new(admission.budget());
+        let searches = Semaphore::new(MAX_SEARCHES.get().min(Semaphore::MAX_PERMITS));
+        let policy = Policy;
+        Self { catalog, executor, policy, admission, audit, consents, shared_reads, subscriptions, searches, list_time }
+    }
+
+    /// The mounts, once every component that was in the plugin directory at the start is loaded. Waits at most ten
+    /// seconds.
+    pub async fn loaded_snapshot(&self) -> Arc<Snapshot> {
+        self.catalog.wait_loaded(Instant::now() + FIRST_LOAD_WAIT).await;
+        self.catalog.snapshot()
+    }
+
+    /// The mounts, once every component that was in the plugin directory at the start is loaded, however long that
+    /// takes.
+    pub async fn fully_loaded_snapshot(&self) -> Arc<Snapshot> {
+        self.catalog.wait_loaded(Instant::now() + LOAD_WAIT).await;
+        self.catalog.snapshot()
+    }
+
+    /// The mounts now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.catalog.snapshot()
+    }
+
+    /// The memory budget of all calls and of all answers that are not sent yet.
+    pub fn budget(&self) -> &Arc<MemoryBudget> {
+        self.admission.budget()
+    }
+
+    /// The subscriptions of all clients.
+    pub fn subscriptions(&self) -> &Arc<Subscriptions> {
+        &self.subscriptions
+    }
+
+    /// Ends all calls before the runtime ends: see [`Executor::end_calls`].
+    pub fn end_calls(&self, within: Duration) {
+        self.executor.end_calls(within);
+    }
+
+    /// Counts a tool call or completion, `operation`, against the quota of `caller`.
+    ///
+    /// # Errors
+    /// When the caller exceeds its rate.
+    pub async fn count_request(&self, caller: &Caller, operation: &'static str) -> Result<(), Fault> {
+        self.admission.count_request(caller.peer).await.map_err(|error| {
+            self.audit.record(Event::new(caller.clone(), operation, Err(error.clone())));
+            Fault { error, mount: None, uri: None }
+        })
+    }
+
+    /// Authorizes the principal of a call.
+    ///
+    /// # Errors
+    /// When policy denies the request.
+    pub(super) fn authorize(&self, call: MountCall<'_>, request: &Request) -> Result<Access, ReadError> {
+        self.policy.authorize(call.caller.principal, request.action(), &call.mount.name, request.reference())
+    }
+
+    /// Makes a call and checks the reply.
+    pub(super) async fn call<F: Exported>(
+        &self,
+        call: MountCall<'_>,
+        function: F,
+    ) -> (Result<F::Checked, ReadError>, ResponseCost) {
+        let request = function.into();
+        let access = self.authorize(call, &request);
+        let context = ConsentContext { consent: &mut ConsentState::default(), uri: "" };
+        let reply = self.run(call, access, &request, ready(()), context).await;
+        self.check_reply::<F>(call.mount, &request, reply)
+    }
+
+    /// Makes a call and gives the unchecked reply of the guest.
+    pub(super) async fn call_unchecked<F: Exported>(
+        &self,
+        call: MountCall<'_>,
+        function: F,
+    ) -> (Result<F::Reply, ReadError>, Usage) {
+        let request = function.into();
+        let access = self.authorize(call, &request);
+        let context = ConsentContext { consent: &mut ConsentState::default(), uri: "" };
+        let UncheckedReply { result, usage, cost: _ } = self.run(call, access, &request, ready(()), context).await;
+        (result.and_then(|reply| F::reply(reply).ok_or_else(wrong_reply)), usage)
+    }
+
+    /// Checks the reply to `request`, a call of `F`, at the cost of its mount.
+    pub(super) fn check_reply<F: Exported>(
+        &self,
+        mount: &Arc<Mount>,
+        request: &Request,
+        UncheckedReply { result, usage: _, mut cost }: UncheckedReply,
+    ) -> (Result<F::Checked, ReadError>, ResponseCost) {
+        let checked = result.and_then(|reply| {
+            let (function, reply) = F::of(request).zip(F::reply(reply)).ok_or_else(wrong_reply)?;
+            cost.charge(F::effort(&reply), || {
+                let snapshot = self.catalog.snapshot();
+                function.check(reply, &ServedMount { mount, snapshot: &snapshot })
+            })
+        });
+        (checked, cost)
+    }
+
+    /// Runs a call, from one question to a person until the next.
+    ///
+    /// Waits for the permit first and then for `room` for the answer. A caller who makes many requests and takes no
+    /// answers therefore occupies the turns of its mounts, and no memory for answers beyond them.
+    pub(super) async fn run(
+        &self,
+        call: MountCall<'_>,
+        access: Result<Access, ReadError>,
+        request: &Request,
+        room: impl Future<Output = ()>,
+        ConsentContext { consent, uri }: ConsentContext<'_>,
+    ) -> UncheckedReply {
+        let MountCall { caller, mount, group, deadline, is_probe } = call;
+        let mut recorder = Recorder::new(&self.audit, caller, mount, request, group);
+        self.audit.wait_for_room().await;
+        recorder.consent = consent.consented();
+        // If the mount may ask a person, the grants of a call depend on its caller.
+        let breaker_scope = if mount.ask == Ask::Never { 0 } else { caller.peer };
+        let origin = CallOrigin { caller: caller.peer, breaker_scope };
+        let permit = match access {
+            Ok(access) => self.admission.admit(access, &mount.gate, origin, request, deadline).await,
+            Err(error) => Err(error),
+        };
+        let outcome = match permit {
+            Ok(permit) => {
+                let recall = permit.recall();
+                let recalled = async {
+                    match &recall {
+                        Some(recall) => recall.recalled().await,
+                        None => std::future::pending().await,
+                    }
+                };
+                let call = async {
+                    if timeout_at(permit.deadline(), room).await.is_err() {
+                        return Outcome::failed(ReadError::Busy(
+                            "the client has not taken its earlier answers yet".to_owned(),
+                        ));
+                    }
+                    let granted = self.consents.for_call(mount, consent, self.catalog.config_version());
+                    let spec = CallSpec::new(&permit, mount.loaded.id(), request.clone()).with_consent(granted);
+                    self.executor.execute(spec, permit, &recorder.decisions).await
+                };
+                let outcome = tokio::select! {
+                    biased;
+                    outcome = call => outcome,
+                    busy = recalled => {
+                        let decisions = &recorder.decisions;
+                        Outcome { result: Err(busy), usage: decisions.usage(), decisions: decisions.take_decisions() }
+                    }
+                };
+                let failed = outcome.result.as_ref().err();
+                if !is_probe && !failed.is_some_and(|error| self.lacked_list_time(error)) {
+                    mount.gate.record_result(origin, request, failed);
+                }
+                outcome
+            }
+            Err(error) => Outcome::failed(error),
+        };
+        let Outcome { mut result, usage, decisions } = outcome;
+        if mount.is_withdrawn() {
+            let why = "its grants changed during the call; try again";
+            result = Err(ReadError::Unavailable(why.to_owned()));
+        }
+        let result = result.map_err(|error| {
+            let error = explain(error, &decisions, mount);
+            let is_restart_needed =
+                matches!(error, ReadError::Denied { .. }) && self.catalog.snapshot().needs_restart(&mount.name);
+            if is_restart_needed { needs_restart(error) } else { error }
+        });
+        if let Err(error) = &result {
+            self.consents.set_question(consent, caller, uri, mount, error, &decisions);
+            recorder.consent = consent.consented();
+        }
+        recorder.ended = Some((result.as_ref().map(|_| ()).map_err(Clone::clone), usage, decisions));
+        UncheckedReply { result, usage, cost: recorder.into_cost() }
+    }
+
+    /// True if a call was stopped because the listing of all mounts had little time left for it. That says nothing
+    /// about its provider.
+    pub(super) fn lacked_list_time(&self, error: &ReadError) -> bool {
+        let half = u64::try_from(self.list_time.as_millis() / 2).unwrap_or(u64::MAX);
+        error.limit().is_some_and(|limit| limit.kind == LimitKind::ListTime && limit.cap < half)
+    }
+}
+
+/// The error for a reply that belongs to another function than the call. This is a bug in belljar.
+fn wrong_reply() -> ReadError {
+    ReadError::Internal("the reply belongs to another function".to_owned())
+}

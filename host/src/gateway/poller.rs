@@ -1,0 +1,394 @@
+//! Polls watched resources and lists. Each mount has a task of its own, which polls at intervals and at once after a
+//! change in a granted directory. A mount that hangs delays no other mount.
+//!
+//! A provider that exports the revisions interface gives the revisions of all its watched resources in one call. The
+//! resources of other providers are read and compared. Each poll is an ordinary call: within the mount's limits and
+//! recorded, with `watch` as the caller.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout};
+
+use super::call_group::CallGroup;
+use super::pipeline::{FIRST_LOAD_WAIT, Gateway};
+use super::poll::POLL_CALLER;
+use super::poll_target::{PollResult, PollTarget};
+use super::read_cache;
+use super::subscriptions::{ListFingerprint, SubscribeError, Subscriber};
+use crate::catalog::listing::Listed;
+use crate::catalog::watch::{DirectoryWatch, WatchError, any_changed};
+use crate::catalog::{CachedListing, Mount, Snapshot};
+use crate::model::{MountName, Resource, Template, reference};
+use crate::sandbox::MountId;
+
+/// Time that a new subscription waits for the first poll of its resources.
+const FIRST_POLL: Duration = Duration::from_secs(5);
+
+/// Entries of a mount's list that are compared to detect a change.
+const COMPARED_ENTRIES: usize = 10_000;
+
+/// The longest time of one poll of a list. No client waits for it.
+const MAX_LIST_TIME: Duration = Duration::from_secs(3);
+
+/// A directory counts as quiet when nothing changed in it for this time.
+const QUIET_TIME: Duration = Duration::from_millis(100);
+
+/// The longest time to wait until a directory is quiet.
+const MAX_QUIET_WAIT: Duration = Duration::from_millis(400);
+
+/// Polls that found nothing new are counted for this time before they are recorded.
+const RECORD_INTERVAL: Duration = Duration::from_secs(600);
+
+/// The most problems that are remembered for a mount.
+const MAX_PROBLEMS: usize = 256;
+
+/// The granted directories of a mount, and the watches on them.
+struct WatchedDirectories {
+    mount_id: Option<MountId>,
+    watched: Vec<DirectoryWatch>,
+    /// True if every change in every granted directory is reported.
+    are_complete: bool,
+}
+
+impl WatchedDirectories {
+    async fn of(gateway: &Gateway, mount: &Arc<Mount>) -> Self {
+        let (mount_id, watcher) = (Some(mount.loaded.id()), gateway.subscriptions.watcher.clone());
+        let Some(watcher) = watcher.filter(|_| mount.has_directories()) else {
+            return Self { mount_id, watched: Vec::new(), are_complete: false };
+        };
+        let own = Arc::clone(mount);
+        // Walking all directories takes time and blocks.
+        let watched = tokio::task::spawn_blocking(move || own.watch(&watcher)).await;
+        match watched.unwrap_or(Err(WatchError::Panicked)) {
+            Ok(watched) => {
+                let are_complete = watched.iter().all(DirectoryWatch::is_complete);
+                Self { mount_id, watched, are_complete }
+            }
+            Err(why) => {
+                tracing::info!(mount = %mount.name, "its resources are polled, because {why}");
+                Self { mount_id, watched: Vec::new(), are_complete: false }
+            }
+        }
+    }
+
+    /// Waits for a change, and then until the directories are quiet.
+    async fn changed(&self) {
+        any_changed(&self.watched).await;
+        let until_quiet = async { while timeout(QUIET_TIME, any_changed(&self.watched)).await.is_ok() {} };
+        let _ = timeout(MAX_QUIET_WAIT, until_quiet).await;
+    }
+}
+
+/// A random time of 80 % to 120 % of `time`, so that the polls of many mounts do not coincide.
+fn jittered(time: Duration) -> Duration {
+    let tenths = u32::try_from(RandomState::new().hash_one(()) % 40).unwrap_or_default();
+    time / 100 * (80 + tenths)
+}
+
+impl Gateway {
+    /// A new subscriber. `wants_lists`: it is also notified when lists change.
+    ///
+    /// # Errors
+    /// When there are too many subscribers.
+    pub fn subscriber(self: &Arc<Self>, wants_lists: bool) -> Result<Subscriber, SubscribeError> {
+        let subscriber = self.subscriptions.subscriber(wants_lists)?;
+        if wants_lists && self.catalog.is_loaded() {
+            self.wake_list_pollers(&self.catalog.snapshot(), false);
+        }
+        Ok(subscriber)
+    }
+
+    /// True if `uri` can be watched: it is valid and belongs to a mount.
+    pub fn can_watch(&self, uri: &str) -> bool {
+        let fits = |(_, reference): (_, &str)| reference::check(reference).is_ok();
+        let snapshot = self.catalog.snapshot();
+        uri.len() <= reference::MAX_URI && snapshot.route(uri).is_some_and(fits) && !snapshot.has_ambiguous_escapes(uri)
+    }
+
+    /// Watches `uris` for `subscriber` and polls them once. The subscriber is notified of every change from now on.
+    ///
+    /// # Errors
+    /// At the first URI that cannot be watched. The URIs before it are watched.
+    pub async fn watch(self: &Arc<Self>, subscriber: &Subscriber, uris: Vec<String>) -> Result<(), SubscribeError> {
+        let snapshot = self.loaded_snapshot().await;
+        let mut unpolled: HashMap<&MountName, (&Arc<Mount>, Vec<PollTarget>)> = HashMap::new();
+        {
+            let mut registry = self.subscriptions.registry();
+            for uri in uris {
+                let (mount, reference) = snapshot.route(&uri).ok_or(SubscribeError::UnknownUri)?;
+                reference::check(reference).map_err(|_| SubscribeError::UnknownUri)?;
+                if snapshot.has_ambiguous_escapes(&uri) {
+                    return Err(SubscribeError::UnknownUri);
+                }
+                let reference = reference.to_owned();
+                if registry.subscribe(subscriber.id(), &uri.into(), &mount.name)? {
+                    let uri = format!("{}{reference}", mount.base).into();
+                    let target =
+                        PollTarget { uri, reference, subscriber: subscriber.id(), is_known: false, is_suspect: false };
+                    unpolled.entry(&mount.name).or_insert_with(|| (mount, Vec::new())).1.push(target);
+                }
+            }
+            registry.start_pollers(self.poller_starter());
+        }
+        let group = CallGroup::new(&self.audit, &POLL_CALLER);
+        let polls = unpolled.into_values().map(async |(mount, targets)| {
+            self.poll_resources(&group, mount, targets, |target, result| {
+                self.subscriptions.registry().record_first_result(target, result)
+            })
+            .await;
+        });
+        // A resource that was not polled in this time is polled by the mount's task.
+        let _ = timeout(FIRST_POLL, join_all(polls)).await;
+        Ok(())
+    }
+
+    /// Follows the catalog and polls the mounts that it serves. Ends when the gateway is dropped.
+    pub fn follow_catalog(self: &Arc<Self>) {
+        let (weak, mut changes) = (Arc::downgrade(self), self.catalog.changes());
+        tokio::spawn(async move {
+            // No client receives a list before everything is loaded.
+            match weak.upgrade() {
+                Some(gateway) => drop(gateway.catalog.wait_loaded(Instant::now() + FIRST_LOAD_WAIT).await),
+                None => return,
+            }
+            let mut is_first = true;
+            loop {
+                let Some(gateway) = weak.upgrade() else { return };
+                gateway.follow_snapshot(std::mem::take(&mut is_first));
+                drop(gateway);
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn follow_snapshot(self: &Arc<Self>, is_first: bool) {
+        let snapshot = self.catalog.snapshot();
+        let mount_of = |uri: &str| snapshot.route(uri).map(|(mount, _)| mount.name.clone());
+        self.subscriptions.registry().reassign_mounts(mount_of);
+        self.wake_list_pollers(&snapshot, !is_first);
+    }
+
+    /// Wakes the poller of every mount whose list is unknown or that was replaced, if a subscriber wants lists.
+    /// `is_change`: a mount that is not in the registry is new, so its list counts as a change.
+    fn wake_list_pollers(self: &Arc<Self>, snapshot: &Snapshot, is_change: bool) {
+        let mut registry = self.subscriptions.registry();
+        if registry.wants_lists() {
+            for mount in snapshot.mounts() {
+                let is_known = registry.mount_watches.contains_key(&mount.name);
+                let mount_watch = registry.mount_watch(&mount.name);
+                if is_change && !is_known {
+                    mount_watch.fingerprint = Some(ListFingerprint::empty());
+                }
+                let id = mount.loaded.id();
+                let is_being_polled = mount_watch.polled == Some(id);
+                if mount_watch.fingerprint.as_ref().is_none_or(|fingerprint| fingerprint.id != id) && !is_being_polled {
+                    mount_watch.wake.notify_one();
+                }
+            }
+            let is_gone = |name: &MountName| snapshot.find(name).is_none();
+            let mut was_listed = false;
+            for (_, mount_watch) in registry.mount_watches.iter_mut().filter(|(name, _)| is_gone(name)) {
+                let before = mount_watch.fingerprint.replace(ListFingerprint::empty());
+                was_listed |= before.is_some_and(|before| before.digest.is_some());
+            }
+            if was_listed {
+                registry.notify_list_changed();
+            }
+        } else {
+            registry.mount_watches.values().for_each(|mount_watch| mount_watch.wake.notify_one());
+        }
+        registry
+            .mount_watches
+            .retain(|name, mount_watch| !mount_watch.uris.is_empty() || snapshot.find(name).is_some());
+        registry.start_pollers(self.poller_starter());
+    }
+
+    fn poller_starter(self: &Arc<Self>) -> impl Fn(MountName, Arc<Notify>) -> AbortHandle {
+        let weak = Arc::downgrade(self);
+        move |name, wake| tokio::spawn(run_poller(Weak::clone(&weak), name, wake)).abort_handle()
+    }
+
+    /// Polls the watched resources of `mount`, and its list if `with_list`. Returns true if anything changed.
+    async fn poll_mount(&self, group: &CallGroup, mount: &Arc<Mount>, with_list: bool) -> bool {
+        let (targets, wants_list) = {
+            let mut registry = self.subscriptions.registry();
+            let wants_list = with_list && registry.wants_lists();
+            let Some(mount_watch) = registry.mount_watches.get_mut(&mount.name) else { return false };
+            mount_watch.polled = wants_list.then(|| mount.loaded.id());
+            (registry.poll_targets(&mount.name, &mount.base, Instant::now()), wants_list)
+        };
+        // Another mount may have taken its place, or a part of its base.
+        let snapshot = self.catalog.snapshot();
+        let targets = targets.into_iter().filter(|one| snapshot.absolute_name(mount, &one.reference).is_ok()).collect();
+        let mut is_change = false;
+        self.poll_resources(group, mount, targets, |target, result| {
+            let mut registry = self.subscriptions.registry();
+            if let PollResult::Known(state) = result
+                && registry.differs(&target.uri, state)
+            {
+                // A client that is notified must read the new contents.
+                self.shared_reads.forget(&read_cache::key(mount, &target.reference));
+            }
+            is_change |= registry.record_result(target, result);
+        })
+        .await;
+        if !wants_list {
+            return is_change;
+        }
+        let before = self
+            .subscriptions
+            .registry()
+            .mount_watches
+            .get(&mount.name)
+            .and_then(|mount_watch| mount_watch.fingerprint.clone());
+        let fingerprint = self.list_fingerprint(group, mount, before.as_ref()).await;
+        let mut registry = self.subscriptions.registry();
+        let Some(mount_watch) = registry.mount_watches.get_mut(&mount.name) else { return is_change };
+        mount_watch.polled = None;
+        let Some(fingerprint) = fingerprint else { return is_change };
+        if mount_watch
+            .fingerprint
+            .replace(fingerprint.clone())
+            .is_some_and(|before| before.digest != fingerprint.digest)
+        {
+            registry.notify_list_changed();
+            is_change = true;
+        }
+        is_change
+    }
+
+    /// The fingerprint of the list that `mount` serves now. `None` if the list could not be fetched.
+    async fn list_fingerprint(
+        &self,
+        group: &CallGroup,
+        mount: &Arc<Mount>,
+        before: Option<&ListFingerprint>,
+    ) -> Option<ListFingerprint> {
+        let by = Instant::now() + self.list_time.min(MAX_LIST_TIME);
+        // The first fingerprint is that of the list that clients already received.
+        if before.is_some_and(|before| before.id == mount.loaded.id()) {
+            mount.cached.mark_listings_outdated();
+        }
+        let resources = self.current_listing::<Resource>(group, mount, by).await?;
+        let templates = self.current_listing::<Template>(group, mount, by).await?;
+        let lists = (resources.id(), templates.id());
+        if let Some(before) = before.filter(|before| before.id == mount.loaded.id() && before.lists == lists) {
+            return Some(before.clone());
+        }
+        let digest = match resources.is_empty() && templates.is_empty() {
+            true => None,
+            false => {
+                let mut hasher = blake3::Hasher::new();
+                hasher.update(resources.hash_of_first(COMPARED_ENTRIES).as_bytes());
+                hasher.update(templates.hash_of_first(COMPARED_ENTRIES).as_bytes());
+                hasher.update(mount.base.as_bytes());
+                Some(hasher.finalize())
+            }
+        };
+        Some(ListFingerprint { id: mount.loaded.id(), lists, digest })
+    }
+
+    async fn current_listing<T: Listed>(
+        &self,
+        group: &CallGroup,
+        mount: &Arc<Mount>,
+        by: Instant,
+    ) -> Option<Arc<CachedListing<T>>> {
+        let listing = self.listing::<T>(group, mount, None, by).await;
+        let is_filled = self.fill(group, mount, &listing, COMPARED_ENTRIES, by).await;
+        (is_filled && !listing.has_failed()).then_some(listing)
+    }
+}
+
+/// How the polls of one mount are recorded: at once if something changed or a new problem occurred, otherwise counted.
+struct PollRecord {
+    group: CallGroup,
+    /// Hashes of the known problems.
+    problems: HashSet<u64>,
+    written: Instant,
+}
+
+impl PollRecord {
+    fn new(gateway: &Gateway) -> Self {
+        Self { group: CallGroup::new(&gateway.audit, &POLL_CALLER), problems: HashSet::new(), written: Instant::now() }
+    }
+
+    fn end_poll(&mut self, is_change: bool) {
+        let is_due = self.written.elapsed() >= RECORD_INTERVAL;
+        if is_due || self.problems.len() > MAX_PROBLEMS {
+            self.problems.clear();
+        }
+        let before = self.problems.len();
+        self.problems.extend(self.group.problems());
+        if is_change || is_due || self.problems.len() > before {
+            self.group.write();
+            self.written = Instant::now();
+        }
+    }
+}
+
+/// Polls one mount until nothing of it is watched any more.
+async fn run_poller(weak: Weak<Gateway>, name: MountName, wake: Arc<Notify>) {
+    let mut directories = WatchedDirectories { mount_id: None, watched: Vec::new(), are_complete: false };
+    let mut list_at = Instant::now();
+    let mut poll_record: Option<PollRecord> = None;
+    loop {
+        let Some(gateway) = weak.upgrade() else { return };
+        // This poll covers the event that woke the task.
+        let _ = wake.notified().now_or_never();
+        let Some(mount) = gateway.catalog.snapshot().find(&name).cloned() else {
+            drop(gateway);
+            wake.notified().await;
+            continue;
+        };
+        if directories.mount_id != Some(mount.loaded.id()) {
+            let is_rewatched = directories.mount_id.is_some();
+            directories = WatchedDirectories::of(&gateway, &mount).await;
+            if is_rewatched {
+                // Changes between the old watches and the new ones were not reported.
+                mount.cached.invalidate_answers();
+            }
+        }
+        let settings = gateway.subscriptions.settings.clone();
+        let with_list = Instant::now() >= list_at;
+        let poll_record = poll_record.get_or_insert_with(|| PollRecord::new(&gateway));
+        poll_record.group.clear_revisions();
+        let is_change = gateway.poll_mount(&poll_record.group, &mount, with_list).await;
+        poll_record.end_poll(is_change);
+        // Without revisions, whole contents are read, which costs more.
+        let mut pauses = if mount.interfaces.revisions {
+            (settings.poll, settings.lists)
+        } else {
+            (settings.reread, settings.reread)
+        };
+        if directories.are_complete {
+            // Changes of files are reported at once. Other changes, such as the time of day, still need polls.
+            pauses = (pauses.0.max(settings.reread), pauses.1.max(settings.reread));
+        }
+        if with_list {
+            list_at = Instant::now() + jittered(pauses.1);
+        }
+        drop((gateway, mount));
+        let next = (Instant::now() + jittered(pauses.0)).min(list_at);
+        tokio::select! {
+            () = tokio::time::sleep_until(next) => {}
+            () = wake.notified() => list_at = Instant::now(),
+            () = directories.changed() => {
+                list_at = Instant::now();
+                // Answers from before the change are invalid, including those without subscribers.
+                if let Some(mount) = weak.upgrade().and_then(|gateway| gateway.catalog.snapshot().find(&name).cloned()) {
+                    mount.cached.invalidate_answers();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Reads: by a call, together with other requests for the same reference, or from the cache of fresh readings.
+
+use std::future::ready;
+use std::pin::pin;
+use std::sync::Arc;
+
+use super::consent::{ConsentInput, ConsentQuestion};
+use super::pipeline::{ConsentContext, Gateway, MountCall};
+use super::read_cache;
+use super::record;
+use super::response_cost::ResponseCost;
+use super::route::not_found;
+use crate::catalog::Mount;
+use crate::config::Ask;
+use crate::interfaces::{Request, resources};
+use crate::model::{Fault, ReadError, Reading, reference, text};
+use crate::policy::{Access, Caller};
+
+/// The outcome of a read.
+pub enum ReadOutcome {
+    /// The contents, their mount, and the cost record for further work on them.
+    Contents(Reading, Arc<Mount>, ResponseCost),
+    /// A question for the person who reads. The same read with the answer continues.
+    ConsentRequired(ConsentQuestion),
+    /// The read failed for lack of a grant that a person could allow, and the client cannot ask a person.
+    ConsentUnavailable(Fault),
+}
+
+impl Gateway {
+    /// Reads `uri` for a client that cannot ask a person.
+    ///
+    /// # Errors
+    /// The fault names the mount if one was found.
+    pub async fn read(&self, caller: &Caller, uri: &str) -> Result<(Reading, Arc<Mount>), Fault> {
+        match self.read_with_consent(caller, uri, ConsentInput::default(), ready(())).await? {
+            ReadOutcome::Contents(reading, mount, _) => Ok((reading, mount)),
+            ReadOutcome::ConsentUnavailable(fault) => Err(fault),
+            ReadOutcome::ConsentRequired(question) => {
+                let error = ReadError::Internal("a consent question for a client that cannot ask a person".to_owned());
+                Err(Fault { error, mount: Some(question.mount), uri: Some(question.uri) })
+            }
+        }
+    }
+
+    /// Reads `uri`. `input` says whether a person can be asked, and carries an earlier answer.
+    ///
+    /// Waits for `room` for the answer after the call has its turn. A caller who makes many requests and takes no
+    /// answers therefore occupies the turns of its mounts, and no memory for answers beyond them.
+    ///
+    /// # Errors
+    /// The same as those of [`Gateway::read`].
+    pub async fn read_with_consent(
+        &self,
+        caller: &Caller,
+        uri: &str,
+        input: ConsentInput<'_>,
+        room: impl Future<Output = ()>,
+    ) -> Result<ReadOutcome, Fault> {
+        // Requests that are answered without a call are recorded too.
+        self.audit.wait_for_room().await;
+        let (mount, reference) = match self.route(uri).await {
+            Ok(found) => found,
+            Err(error) => {
+                let snapshot = self.catalog.snapshot();
+                let unserved = snapshot.unserved_at(uri).filter(|_| matches!(error, ReadError::Unavailable(_)));
+                let mount =
+                    snapshot.quarantined_at(uri).map(|one| &one.name).or(unserved.map(|one| &one.name)).cloned();
+                record::record_refusal(&self.audit, caller, uri, (mount.clone(), None), &error);
+                return Err(Fault { error, mount, uri: Some(text::excerpt(uri, reference::MAX_URI)) });
+            }
+        };
+        let fault = |error| Fault { error, mount: Some(mount.name.clone()), uri: Some(uri.to_owned()) };
+        let refuse = |error: ReadError| {
+            record::record_refusal(&self.audit, caller, uri, (Some(mount.name.clone()), Some(mount.digest)), &error);
+            fault(error)
+        };
+        let call = MountCall::new(caller, &mount);
+        let request = resources::Read { reference }.into();
+        let access = self.authorize(call, &request).map_err(refuse)?;
+        let config_version = self.catalog.config_version();
+        let mut consent = self.consents.begin(input, caller, uri, &mount, config_version).await.map_err(refuse)?;
+        // The state came back without an answer: ask the same question again.
+        if let Some(question) = consent.question {
+            return Ok(ReadOutcome::ConsentRequired(question));
+        }
+        let context = ConsentContext { consent: &mut consent, uri };
+        let read = match mount.ask {
+            Ask::Never => self.read_shared(call, access, &request, room, context).await,
+            // A grant that one person allows applies to that person only, so the reading cannot be shared.
+            Ask::Once | Ask::Persist => self.read_by_call(call, access, &request, room, context).await,
+        };
+        match consent.question {
+            Some(question) => Ok(ReadOutcome::ConsentRequired(question)),
+            None => match read {
+                Ok((reading, cost)) => Ok(ReadOutcome::Contents(reading, mount, cost)),
+                Err(error) if consent.needs_answer => Ok(ReadOutcome::ConsentUnavailable(fault(error))),
+                Err(ReadError::NotFound) => {
+                    Err(fault(not_found(&mount, uri.strip_prefix(&mount.base).unwrap_or_default())))
+                }
+                Err(error) => Err(fault(error)),
+            },
+        }
+    }
+
+    /// Reads together with other requests for the same reference, or from the cache of fresh readings.
+    async fn read_shared(
+        &self,
+        call: MountCall<'_>,
+        access: Access,
+        request: &Request,
+        room: impl Future<Output = ()>,
+        context: ConsentContext<'_>,
+    ) -> Result<(Reading, ResponseCost), ReadError> {
+        let (caller, mount) = (call.caller(), call.mount());
+        let reference = request.reference().unwrap_or_default();
+        let mut room = pin!(room);
+        let key = read_cache::key(mount, reference);
+        if let Some(reading) = self.shared_reads.fresh(&key).await {
+            room.await;
+            return Ok((reading, record::served_cost(&self.audit, caller, mount, reference, "cache", &Ok(()))));
+        }
+        let joined = self.shared_reads.join(&key);
+        let ConsentContext { consent, uri } = context;
+        let (mut is_leader, mut own_result, mut cost) = (false, None, None);
+        let (own_consent, own_access) = (&mut *consent, access.clone());
+        let read = async || {
+            is_leader = true;
+            let context = ConsentContext { consent: own_consent, uri };
+            let (reading, call_cost) = match self.read_by_call(call, own_access, request, room.as_mut(), context).await
+            {
+                // A missing turn concerns only this request, not the others that wait.
+                Err(busy @ ReadError::Busy(_)) => {
+                    own_result = Some(Err(busy));
+                    return Ok(None);
+                }
+                read => read?,
+            };
+            cost = Some(call_cost);
+            Ok(match read_cache::share(reading) {
+                Ok(shared) => Some(shared),
+                Err(large) => {
+                    own_result = Some(Ok(large));
+                    None
+                }
+            })
+        };
+        if let Some(in_flight) = joined.read() {
+            in_flight.get_or_init(read).await;
+        }
+        if is_leader {
+            self.shared_reads.finish(mount, &joined).await;
+        }
+        let read = match (joined.into_reading(), own_result) {
+            (Ok(None), Some(own_result)) => own_result,
+            // The reading cannot be shared: each request makes its own call.
+            (Ok(None), None) => {
+                return self.read_by_call(call, access, request, room, ConsentContext { consent, uri }).await;
+            }
+            (read, _) => {
+                if !is_leader {
+                    room.await;
+                    let outcome = read.as_ref().map(|_| ());
+                    cost = Some(record::served_cost(&self.audit, caller, mount, reference, "another read", &outcome));
+                }
+                read.map(Option::unwrap_or_default)
+            }
+        };
+        let cost = cost.unwrap_or_else(|| ResponseCost::new(&self.audit, mount, None));
+        read.map(|reading| (reading, cost))
+    }
+
+    /// Reads by its own call.
+    async fn read_by_call(
+        &self,
+        call: MountCall<'_>,
+        access: Access,
+        request: &Request,
+        room: impl Future<Output = ()>,
+        context: ConsentContext<'_>,
+    ) -> Result<(Reading, ResponseCost), ReadError> {
+        let reply = self.run(call, Ok(access), request, room, context).await;
+        let (reading, cost) = self.check_reply::<resources::Read>(call.mount(), request, reply);
+        Ok((reading?, cost))
+    }
+}

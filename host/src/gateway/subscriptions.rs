@@ -1,0 +1,479 @@
+//! The subscriptions of all clients: the watched resources, and the notifications that each subscriber has still to
+//! receive.
+//!
+//! `gateway::poller` polls the watched resources. No instance of a provider is kept alive for a subscription.
+//!
+//! A notification says that a resource or a list changed, once for all changes since the last notification. It never
+//! carries the new contents: the client reads them.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::poll_target::{CrashBackoff, PollResult, PollTarget, ResourceState};
+use crate::catalog::watch::Watcher;
+use crate::config;
+use crate::model::bounds::{LIST_NOTICE_INTERVAL, MAX_WATCHED_URIS, MAX_WATCHED_URIS_TOTAL, MAX_WATCHERS};
+use crate::model::{Guard, MountName};
+use crate::sandbox::MountId;
+
+/// Changes are collected for this time before a subscriber is notified.
+const COLLECT_TIME: Duration = Duration::from_millis(50);
+
+/// The state of a mount's list at its last poll.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ListFingerprint {
+    /// The mount whose list it is. A reloaded mount of the same name has another id.
+    pub(super) id: MountId,
+    /// The ids of the cached listings of resources and of templates.
+    pub(super) lists: (u32, u32),
+    /// A hash of the base and the entries that are served. `None` if nothing is served.
+    pub(super) digest: Option<blake3::Hash>,
+}
+
+impl ListFingerprint {
+    /// The fingerprint of an empty list, or of a mount that does not exist.
+    pub(super) fn empty() -> Self {
+        Self { id: MountId::none(), lists: (0, 0), digest: None }
+    }
+}
+
+/// A watched resource.
+struct WatchedResource {
+    subscribers: Vec<u64>,
+    state: Option<ResourceState>,
+    mount: Option<MountName>,
+    backoff: Option<CrashBackoff>,
+}
+
+/// One call asks for at least this many resources, even after calls for more of them crashed.
+const MIN_CHUNK: usize = 32;
+
+/// The watched resources of one mount, and the task that polls them.
+pub(super) struct MountWatch {
+    pub(super) uris: HashSet<Arc<str>>,
+    pub(super) fingerprint: Option<ListFingerprint>,
+    /// The mount whose list is being polled now.
+    pub(super) polled: Option<MountId>,
+    /// The number of resources that one call asks for.
+    chunk: usize,
+    pub(super) wake: Arc<Notify>,
+    task: Option<AbortHandle>,
+}
+
+impl Drop for MountWatch {
+    fn drop(&mut self) {
+        self.task.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// The notifications that one subscriber has still to receive. They are a set, so there are never more than watched
+/// resources.
+#[derive(Default)]
+struct SubscriberQueue {
+    pending: Mutex<PendingNotifications>,
+    wake: Notify,
+    wants_lists: bool,
+}
+
+#[derive(Default)]
+struct PendingNotifications {
+    updated: BTreeSet<Arc<str>>,
+    list: bool,
+}
+
+impl SubscriberQueue {
+    fn pending(&self) -> MutexGuard<'_, PendingNotifications> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A subscriber's entry in the registry.
+struct SubscriberEntry {
+    queue: Arc<SubscriberQueue>,
+    uris: HashSet<Arc<str>>,
+}
+
+/// The registry of all subscribers and of all watched resources.
+#[derive(Default)]
+pub(super) struct SubscriptionRegistry {
+    next: u64,
+    subscribers: HashMap<u64, SubscriberEntry>,
+    uris: HashMap<Arc<str>, WatchedResource>,
+    pub(super) mount_watches: HashMap<MountName, MountWatch>,
+    list_subscribers: usize,
+}
+
+/// See the module.
+pub struct Subscriptions {
+    registry: Mutex<SubscriptionRegistry>,
+    /// The intervals between polls.
+    pub(super) settings: config::Watch,
+    /// Reports changes in granted directories. `None` if the system does not support watching.
+    pub(super) watcher: Option<Watcher>,
+    closing: CancellationToken,
+}
+
+/// One subscriber. Dropping it ends its subscriptions.
+pub struct Subscriber {
+    subscriptions: Arc<Subscriptions>,
+    id: u64,
+    queue: Arc<SubscriberQueue>,
+    list_notified: Mutex<Option<Instant>>,
+}
+
+/// A notification for a subscriber.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangeNotification {
+    /// This resource changed.
+    Updated(Arc<str>),
+    /// The list of resources or of templates changed.
+    List,
+}
+
+/// The reason why a URI is not watched, or a subscriber is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubscribeError {
+    /// No mount serves this URI.
+    UnknownUri,
+    /// The given maximum is reached.
+    TooMany(usize),
+}
+
+impl Subscriptions {
+    /// Without any subscription.
+    pub fn new(settings: config::Watch, watcher: Option<Watcher>) -> Arc<Self> {
+        Arc::new(Self { registry: Mutex::default(), settings, watcher, closing: CancellationToken::new() })
+    }
+
+    pub(super) fn registry(&self) -> MutexGuard<'_, SubscriptionRegistry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells every subscriber that no further notifications will come.
+    pub fn close(&self) {
+        self.closing.cancel();
+    }
+
+    /// Waits for [`Subscriptions::close`].
+    pub async fn closed(&self) {
+        self.closing.cancelled().await;
+    }
+
+    /// A new subscriber. `wants_lists`: it is also notified when lists change.
+    ///
+    /// # Errors
+    /// When there are too many subscribers.
+    pub fn subscriber(self: &Arc<Self>, wants_lists: bool) -> Result<Subscriber, SubscribeError> {
+        let mut registry = self.registry();
+        if registry.subscribers.len() >= MAX_WATCHERS.get() {
+            return Err(SubscribeError::TooMany(MAX_WATCHERS.get()));
+        }
+        let id = registry.next;
+        registry.next += 1;
+        let queue = Arc::new(SubscriberQueue { wants_lists, ..SubscriberQueue::default() });
+        registry.subscribers.insert(id, SubscriberEntry { queue: Arc::clone(&queue), uris: HashSet::new() });
+        registry.list_subscribers += usize::from(wants_lists);
+        drop(registry);
+        Ok(Subscriber { subscriptions: Arc::clone(self), id, queue, list_notified: Mutex::default() })
+    }
+
+    /// The number of watched resources, and the number of subscribers.
+    #[cfg(test)]
+    fn counts(&self) -> (usize, usize) {
+        let registry = self.registry();
+        (registry.uris.len(), registry.subscribers.len())
+    }
+}
+
+impl SubscriptionRegistry {
+    /// True if a subscriber wants to be notified when lists change.
+    pub(super) fn wants_lists(&self) -> bool {
+        self.list_subscribers > 0
+    }
+
+    /// Adds a subscription of `subscriber` to `uri`, a resource of `mount`. Returns true if the resource must be polled
+    /// for the first time.
+    pub(super) fn subscribe(
+        &mut self,
+        subscriber: u64,
+        uri: &Arc<str>,
+        mount: &MountName,
+    ) -> Result<bool, SubscribeError> {
+        let is_new = !self.uris.contains_key(uri);
+        if is_new && self.uris.len() >= MAX_WATCHED_URIS_TOTAL.get() {
+            return Err(SubscribeError::TooMany(MAX_WATCHED_URIS_TOTAL.get()));
+        }
+        let Some(entry) = self.subscribers.get_mut(&subscriber) else { return Ok(false) };
+        if !entry.uris.contains(uri) && entry.uris.len() >= MAX_WATCHED_URIS.get() {
+            return Err(SubscribeError::TooMany(MAX_WATCHED_URIS.get()));
+        }
+        let is_known = !entry.uris.insert(Arc::clone(uri));
+        if let Some(watched) = self.uris.get_mut(uri) {
+            if !is_known {
+                watched.subscribers.push(subscriber);
+            }
+            return Ok(watched.state.is_none());
+        }
+        let watched =
+            WatchedResource { subscribers: vec![subscriber], state: None, mount: Some(mount.clone()), backoff: None };
+        self.uris.insert(Arc::clone(uri), watched);
+        self.mount_watch(mount).uris.insert(Arc::clone(uri));
+        Ok(true)
+    }
+
+    /// The watches of a mount. Creates them if they are missing.
+    pub(super) fn mount_watch(&mut self, mount: &MountName) -> &mut MountWatch {
+        let new = || MountWatch {
+            uris: HashSet::new(),
+            fingerprint: None,
+            polled: None,
+            chunk: MAX_WATCHED_URIS_TOTAL.get(),
+            wake: Arc::default(),
+            task: None,
+        };
+        self.mount_watches.entry(mount.clone()).or_insert_with(new)
+    }
+
+    /// Starts the poller of each mount that has none.
+    pub(super) fn start_pollers(&mut self, start: impl Fn(MountName, Arc<Notify>) -> AbortHandle) {
+        for (name, mount_watch) in self.mount_watches.iter_mut().filter(|(_, mount_watch)| mount_watch.task.is_none()) {
+            mount_watch.task = Some(start(name.clone(), Arc::clone(&mount_watch.wake)));
+        }
+    }
+
+    /// Removes the subscription of `subscriber` to `uri`.
+    fn unsubscribe(&mut self, subscriber: u64, uri: &str) {
+        if let Some(entry) = self.subscribers.get_mut(&subscriber) {
+            entry.uris.remove(uri);
+        }
+        let Some(watched) = self.uris.get_mut(uri) else { return };
+        watched.subscribers.retain(|id| *id != subscriber);
+        if !watched.subscribers.is_empty() {
+            return;
+        }
+        let mount = watched.mount.take();
+        self.uris.remove(uri);
+        if let Some(mount_watch) = mount.as_ref().and_then(|mount| self.mount_watches.get_mut(mount)) {
+            mount_watch.uris.remove(uri);
+        }
+        self.remove_unwatched();
+    }
+
+    /// Removes the mounts of which nothing is watched any more, and so ends their pollers.
+    fn remove_unwatched(&mut self) {
+        if self.list_subscribers == 0 {
+            self.mount_watches.retain(|_, mount_watch| !mount_watch.uris.is_empty());
+            self.mount_watches.values_mut().for_each(|mount_watch| mount_watch.fingerprint = None);
+        }
+    }
+
+    /// Assigns every watched resource to the mount that serves it now. Notifies the subscribers of resources that no
+    /// mount serves any more.
+    pub(super) fn reassign_mounts(&mut self, mount_of: impl Fn(&str) -> Option<MountName>) {
+        let mut moved = Vec::new();
+        for (uri, watched) in &mut self.uris {
+            let now = mount_of(uri);
+            if now != watched.mount {
+                moved.push((Arc::clone(uri), std::mem::replace(&mut watched.mount, now.clone()), now));
+            }
+        }
+        for (uri, before, now) in moved {
+            if let Some(mount_watch) = before.as_ref().and_then(|before| self.mount_watches.get_mut(before)) {
+                mount_watch.uris.remove(&uri);
+            }
+            match now {
+                Some(now) => {
+                    self.mount_watch(&now).uris.insert(uri);
+                }
+                None => {
+                    self.set_state(&uri, ResourceState::Absent);
+                }
+            }
+        }
+    }
+
+    /// The resources of a mount that are to be polled now.
+    pub(super) fn poll_targets(&self, mount: &MountName, base: &str, now: Instant) -> Vec<PollTarget> {
+        let Some(mount_watch) = self.mount_watches.get(mount) else { return Vec::new() };
+        let targets = mount_watch.uris.iter().filter_map(|uri| {
+            let watched = self.uris.get(uri)?;
+            if !Guard::Suspects.is_on() {
+                // With the guard off: as if one subscriber watched all of them, and none had crashed.
+                let reference = uri.strip_prefix(base)?.to_owned();
+                return Some(PollTarget {
+                    uri: Arc::clone(uri),
+                    reference,
+                    subscriber: 0,
+                    is_known: true,
+                    is_suspect: false,
+                });
+            }
+            if watched.backoff.is_some_and(|backoff| backoff.until > now) {
+                return None;
+            }
+            let uri_count = |id: &&u64| self.subscribers.get(*id).map_or(0, |entry| entry.uris.len());
+            let subscriber = *watched.subscribers.iter().min_by_key(uri_count)?;
+            let is_suspect = watched.backoff.is_some();
+            let is_known = watched.state.is_some() && !is_suspect;
+            let reference = uri.strip_prefix(base)?.to_owned();
+            Some(PollTarget { uri: Arc::clone(uri), reference, subscriber, is_known, is_suspect })
+        });
+        targets.collect()
+    }
+
+    /// The number of resources of a mount that one call asks for.
+    pub(super) fn chunk(&self, mount: &MountName) -> usize {
+        self.mount_watches.get(mount).map_or(MAX_WATCHED_URIS_TOTAL.get(), |mount_watch| mount_watch.chunk).max(1)
+    }
+
+    /// Adapts the number of resources per call after a call for `count` resources. `succeeded`: the call succeeded.
+    pub(super) fn adapt_chunk(&mut self, mount: &MountName, count: usize, succeeded: bool) {
+        if let Some(mount_watch) = self.mount_watches.get_mut(mount) {
+            mount_watch.chunk = match succeeded {
+                true => mount_watch.chunk.saturating_add(1).min(MAX_WATCHED_URIS_TOTAL.get()),
+                false => (count / 2).max(MIN_CHUNK),
+            };
+        }
+    }
+
+    /// Stores the result of a poll and notifies the subscribers of a change. Returns true if the resource changed.
+    pub(super) fn record_result(&mut self, target: &PollTarget, result: PollResult) -> bool {
+        self.update_backoff(target, result);
+        match result {
+            PollResult::Known(state) => self.set_state(&target.uri, state),
+            PollResult::Unknown { .. } | PollResult::Crashed => false,
+        }
+    }
+
+    /// The same for the first poll of a new subscriber: it does not overwrite a known state.
+    pub(super) fn record_first_result(&mut self, target: &PollTarget, result: PollResult) {
+        if let PollResult::Known(state) = result {
+            self.set_first_state(&target.uri, state);
+        }
+        self.update_backoff(target, result);
+    }
+
+    fn update_backoff(&mut self, target: &PollTarget, result: PollResult) {
+        let Some(watched) = self.uris.get_mut(&target.uri) else { return };
+        match result {
+            PollResult::Known(_) | PollResult::Unknown { is_answered: true } => watched.backoff = None,
+            PollResult::Unknown { is_answered: false } => {}
+            PollResult::Crashed => {
+                watched.backoff = Some(CrashBackoff::after(watched.backoff));
+            }
+        }
+    }
+
+    /// True if the state of a watched resource is unknown, or differs from `state`.
+    pub(super) fn differs(&self, uri: &str, state: ResourceState) -> bool {
+        self.uris.get(uri).is_some_and(|watched| watched.state != Some(state))
+    }
+
+    /// Stores the state of a resource. If it changed, notifies the subscribers and returns true.
+    pub(super) fn set_state(&mut self, uri: &Arc<str>, state: ResourceState) -> bool {
+        let Some(watched) = self.uris.get_mut(uri) else { return false };
+        let is_change = watched.state.replace(state).is_some_and(|before| before != state);
+        if is_change {
+            for SubscriberEntry { queue, .. } in
+                watched.subscribers.iter().filter_map(|subscriber| self.subscribers.get(subscriber))
+            {
+                queue.pending().updated.insert(Arc::clone(uri));
+                queue.wake.notify_one();
+            }
+        }
+        is_change
+    }
+
+    /// Stores the state that the first poll of a new subscriber found, unless a state is known already.
+    pub(super) fn set_first_state(&mut self, uri: &str, state: ResourceState) {
+        if let Some(watched) = self.uris.get_mut(uri) {
+            watched.state.get_or_insert(state);
+        }
+    }
+
+    /// Notifies every subscriber that wants lists.
+    pub(super) fn notify_list_changed(&self) {
+        for queue in self.subscribers.values().map(|entry| &entry.queue).filter(|queue| queue.wants_lists) {
+            queue.pending().list = true;
+            queue.wake.notify_one();
+        }
+    }
+}
+
+impl Subscriber {
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The subscriptions that it belongs to.
+    pub fn subscriptions(&self) -> &Arc<Subscriptions> {
+        &self.subscriptions
+    }
+
+    /// Ends the subscription to `uri`.
+    pub fn unwatch(&self, uri: &str) {
+        self.subscriptions.registry().unsubscribe(self.id, uri);
+    }
+
+    /// Waits for notifications and returns all that are collected. Cancellation-safe: dropping the future loses
+    /// nothing.
+    pub async fn next(&self) -> Vec<ChangeNotification> {
+        loop {
+            let time = self.collect_time();
+            match time {
+                None => self.queue.wake.notified().await,
+                Some(time) => {
+                    tokio::time::sleep(time).await;
+                    return self.take();
+                }
+            }
+        }
+    }
+
+    /// The time to collect the pending notifications. `None` if none is pending.
+    fn collect_time(&self) -> Option<Duration> {
+        let pending = self.queue.pending();
+        match (pending.updated.is_empty(), pending.list) {
+            (true, false) => None,
+            (true, true) => Some(COLLECT_TIME.max(self.list_delay())),
+            (false, _) => Some(COLLECT_TIME),
+        }
+    }
+
+    /// The time until the next notification of a list change is allowed.
+    fn list_delay(&self) -> Duration {
+        let listed = *self.list_notified.lock().unwrap_or_else(PoisonError::into_inner);
+        listed.map_or(Duration::ZERO, |at| LIST_NOTICE_INTERVAL.get().saturating_sub(at.elapsed()))
+    }
+
+    fn take(&self) -> Vec<ChangeNotification> {
+        let mut pending = self.queue.pending();
+        let mut all: Vec<ChangeNotification> =
+            std::mem::take(&mut pending.updated).into_iter().map(ChangeNotification::Updated).collect();
+        if pending.list && self.list_delay().is_zero() {
+            pending.list = false;
+            *self.list_notified.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            all.push(ChangeNotification::List);
+        }
+        all
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        let mut registry = self.subscriptions.registry();
+        let uris = registry.subscribers.remove(&self.id).map(|entry| entry.uris).unwrap_or_default();
+        registry.list_subscribers -= usize::from(self.queue.wants_lists);
+        uris.iter().for_each(|uri| registry.unsubscribe(self.id, uri));
+        registry.remove_unwatched();
+    }
+}
+
+#[cfg(test)]
+mod tests;

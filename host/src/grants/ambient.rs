@@ -1,0 +1,38 @@
+//! The ambient authority that grants may use while they are configured.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::home::NoHome;
+use super::network::Network;
+use super::secrets::Secrets;
+
+/// What [`super::Grant::configure`] may use of the host: paths, secrets and the network.
+#[derive(Clone, Default)]
+pub struct Ambient {
+    /// The directory of the configuration file: the start of relative host paths.
+    pub base: PathBuf,
+    /// The operator's home directory, for `~/`.
+    pub home: Option<PathBuf>,
+    /// The files and directories of belljar, which no grant may cover: plugins, configuration, lock, cache, state.
+    pub reserved: Vec<PathBuf>,
+    /// The operator's secrets.
+    pub secrets: Secrets,
+    /// Resolver and certificates for connections. `None` if no mount may connect.
+    pub network: Option<Arc<Network>>,
+}
+
+impl Ambient {
+    /// Makes a path of the configuration absolute. `~/` stands for the home directory. Other relative paths start at
+    /// the configuration file.
+    ///
+    /// # Errors
+    /// When the path starts with `~` and no home directory is known.
+    pub fn absolute(&self, path: &Path) -> Result<PathBuf, NoHome> {
+        if let Ok(below) = path.strip_prefix("~") {
+            let home = self.home.as_ref().ok_or(NoHome)?;
+            return Ok(home.join(below));
+        }
+        Ok(self.base.join(path))
+    }
+}

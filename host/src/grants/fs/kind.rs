@@ -1,0 +1,130 @@
+//! The run-time part of the grant `fs`.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use wasmtime::component::Linker;
+use wasmtime_wasi::WasiCtxBuilder;
+
+use super::call_state::FsCallState;
+use super::config::{self, FsConfig};
+use super::error::DirectoryGrantError;
+use super::name::Fs;
+use super::{functions, granted_directory, hard_links, name};
+use crate::grants::ambient::Ambient;
+use crate::grants::drive_timeout::run_with_timeout;
+use crate::grants::grant::{CallScope, Grant, HasCallState};
+use crate::model::{Consent, DecisionKind, command};
+
+/// The granted directories of a mount.
+pub struct FsMountState {
+    directories: Vec<granted_directory::GrantedDirectory>,
+}
+
+const CONSENT_CURE: &str = "a person has to consent to each read, in a client that supports elicitation (MCP 2026-07-28); to allow it permanently, run: ";
+
+impl Grant for Fs {
+    const NAME: &'static str = name::NAME;
+    const IMPORTS: &'static [&'static str] = &["wasi:filesystem/"];
+    const IS_MISSED_SILENTLY: bool = true;
+    type Config = FsConfig;
+    type MountState = FsMountState;
+    type CallState = FsCallState;
+    type Error = DirectoryGrantError;
+
+    fn link<T: HasCallState<Self>>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+        functions::link(linker)
+    }
+
+    fn configure(config: &FsConfig, ambient: &Ambient) -> Result<FsMountState, DirectoryGrantError> {
+        let open = |(guest, granted): (&String, &config::DirectoryConfig)| {
+            granted_directory::GrantedDirectory::open(guest, &granted.path, granted.ask, ambient)
+        };
+        Ok(FsMountState { directories: config.0.iter().map(open).collect::<Result<_, _>>()? })
+    }
+
+    fn directories(config: &FsConfig, ambient: &Ambient) -> Vec<PathBuf> {
+        config
+            .0
+            .values()
+            .filter_map(|granted| granted_directory::resolve_host_path(&granted.path, ambient).ok())
+            .collect()
+    }
+
+    fn is_granted(mount: &FsMountState) -> bool {
+        !mount.directories.is_empty()
+    }
+
+    fn opens_files(mount: &FsMountState) -> bool {
+        Self::is_granted(mount)
+    }
+
+    /// True if a directory lies on a file system that can stall (network, FUSE, unknown), or if its path has to be
+    /// opened again.
+    fn may_stall(mount: &FsMountState) -> bool {
+        // Ask every directory, even after the first `true`: the question can open a directory that was replaced.
+        mount.directories.iter().filter(|directory| directory.needs_thread()).count() > 0
+    }
+
+    fn host_path(config: &FsConfig, name: &str, ambient: &Ambient) -> Option<PathBuf> {
+        granted_directory::resolve_host_path(&config.0.get(name)?.path, ambient).ok()
+    }
+
+    fn warnings(mount: &FsMountState) -> Vec<String> {
+        mount.directories.iter().flat_map(warnings).collect()
+    }
+
+    fn open(mount: &FsMountState, _: &mut WasiCtxBuilder, scope: &CallScope<'_>) -> FsCallState {
+        let mut roots = Vec::new();
+        for directory in &mount.directories {
+            let consent = Consent { grant: Self::NAME.into(), target: directory.guest().to_string() };
+            if directory.needs_consent() && !scope.consent.contains(&consent) {
+                // Without consent the guest does not see the directory.
+                let line = || command::line(["grant", scope.mount.as_str(), "--fs", &consent.target]);
+                let cure = || Some(format!("{CONSENT_CURE}{}", line()));
+                scope.record.add_decision(Self::NAME, &consent.target, DecisionKind::Denied, cure);
+                scope.record.request_consent(consent);
+                continue;
+            }
+            match directory.root(scope.thread.may_block()) {
+                Ok(root) => roots.push(root),
+                // The guest does not see the directory. The record names the reason.
+                Err(absent) => {
+                    let cure = || Some(absent.cure().to_owned());
+                    scope.record.add_decision(Self::NAME, &directory.guest(), DecisionKind::Unavailable, cure);
+                }
+            }
+        }
+        FsCallState::new(roots, scope.mount.clone(), scope.record.clone(), scope.thread.clone())
+    }
+}
+
+/// Warnings for the operator about one directory.
+fn warnings(directory: &granted_directory::GrantedDirectory) -> Vec<String> {
+    let Ok(root) = directory.root(false) else { return Vec::new() };
+    let guest = directory.guest();
+    if root.may_stall() {
+        return vec![format!(
+            "\"{guest}\" lies on a drive that may not answer in time; belljar does not search it for hard links"
+        )];
+    }
+    let own = root.clone();
+    let access = move || {
+        let mode = own.dir().metadata().map_or(0, |meta| meta.permissions().mode());
+        (mode & 0o002 != 0, hard_links::find(own.dir()))
+    };
+    let Ok((is_open, linked)) = run_with_timeout(root.host(), access) else {
+        return vec![format!(
+            "\"{guest}\" could not be searched for hard links in time: its drive is slow or does not answer"
+        )];
+    };
+    let open = is_open.then(|| {
+        format!(
+            "anyone on this machine can change the files in \"{guest}\", which clients read; take away its write permission for others"
+        )
+    });
+    let linked = linked.map(|file| {
+        format!("\"{guest}\" contains hard links, the first is \"{file}\": the provider can read these files even if they also lie elsewhere")
+    });
+    open.into_iter().chain(linked).collect()
+}

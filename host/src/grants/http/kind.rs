@@ -1,0 +1,93 @@
+//! The run-time part of the grant `http`.
+
+use std::sync::{Arc, OnceLock};
+
+use ::http::HeaderName;
+use wasmtime::component::Linker;
+use wasmtime_wasi::WasiCtxBuilder;
+
+use super::call_state::HttpCallState;
+use super::error::HttpError;
+use super::headers::CREDENTIALS;
+use super::mount_state::HttpMountState;
+use super::name::{Http, NAME};
+use super::origin::OriginPattern;
+use super::origin_grant::{OriginGrant, OriginGrantConfig};
+use super::upstream_breaker::UpstreamBreaker;
+use crate::grants::ambient::Ambient;
+use crate::grants::grant::{CallScope, Grant, HasCallState};
+use crate::grants::secrets::Secret;
+use crate::model::error::Limit;
+
+impl Grant for Http {
+    const NAME: &'static str = NAME;
+    const IMPORTS: &'static [&'static str] = &["wasi:http/", "wasi:sockets/"];
+    // Consent covers only origins on these ports: see `allows_consent`.
+    const CONSENT_PORTS: &'static [u16] = &[80, 443];
+    type Config = Vec<OriginGrantConfig>;
+    type MountState = Arc<HttpMountState>;
+    type CallState = HttpCallState;
+    type Error = HttpError;
+
+    fn link<T: HasCallState<Self>>(_: &mut Linker<T>) -> wasmtime::Result<()> {
+        Ok(())
+    }
+
+    fn configure(config: &Vec<OriginGrantConfig>, ambient: &Ambient) -> Result<Arc<HttpMountState>, HttpError> {
+        let network = ambient.network.as_ref();
+        let read = |written| OriginGrant::new(written, &ambient.secrets, network.map(Arc::as_ref)).map(Arc::new);
+        let grants: Vec<Arc<OriginGrant>> = config.iter().map(read).collect::<Result<_, _>>()?;
+        let allowed = |name: &HeaderName| grants.iter().any(|grant| grant.allowed_headers().contains(name));
+        // Other headers that the host adds replace the guest's headers and stay visible in responses: they hold no
+        // secret.
+        let secret = grants.iter().flat_map(|grant| grant.headers()).filter(|(_, value)| value.is_sensitive());
+        let added = secret.map(|(name, _)| name.clone());
+        let hidden_headers = CREDENTIALS.into_iter().filter(|name| !allowed(name)).chain(added).collect();
+        let resolver = network.map(|network| network.resolver()).transpose()?;
+        let network = network.cloned();
+        Ok(Arc::new(HttpMountState {
+            grants,
+            network,
+            resolver,
+            connection_slots: OnceLock::new(),
+            upstreams: UpstreamBreaker::default(),
+            hidden_headers,
+        }))
+    }
+
+    fn ports(config: &Vec<OriginGrantConfig>) -> Vec<u16> {
+        config.iter().filter_map(|written| Some(OriginPattern::parse(&written.origin).ok()?.port())).collect()
+    }
+
+    fn is_granted(mount: &Arc<HttpMountState>) -> bool {
+        !mount.grants.is_empty()
+    }
+
+    fn warnings(mount: &Arc<HttpMountState>) -> Vec<String> {
+        mount.grants.iter().flat_map(|grant| grant.warnings()).collect()
+    }
+
+    fn secrets(mount: &Arc<HttpMountState>) -> Vec<Arc<Secret>> {
+        mount.grants.iter().flat_map(|grant| grant.secrets()).cloned().collect()
+    }
+
+    fn open(mount: &Arc<HttpMountState>, _: &mut WasiCtxBuilder, scope: &CallScope<'_>) -> HttpCallState {
+        let consented = scope.consent.iter().filter(|consent| consent.grant == Self::NAME);
+        let consented = consented.filter_map(|consent| OriginPattern::parse(&consent.target).ok());
+        let grant = |pattern| Arc::new(OriginGrant::consented(pattern, mount.network.as_deref()));
+        HttpCallState {
+            mount: scope.mount.clone(),
+            record: scope.record.clone(),
+            mount_state: Arc::clone(mount),
+            consented_grants: consented.map(grant).collect(),
+            traffic: scope.limits.traffic,
+            deadline: scope.deadline,
+            usage: None,
+            last_request: None,
+        }
+    }
+
+    fn reached_limit(call: &HttpCallState) -> Option<Limit> {
+        call.reached_limit()
+    }
+}

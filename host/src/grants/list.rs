@@ -1,0 +1,315 @@
+//! The one list of all kinds of grants, and the functions that run over all of them. A new kind needs a new folder and
+//! one line here.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+use toml_edit::TableLike;
+use wasmtime::component::Linker;
+use wasmtime_wasi::WasiCtxBuilder;
+use wasmtime_wasi_http::WasiHttpHooks;
+
+use super::ambient::Ambient;
+use super::call_record::CallRecord;
+use super::edit::{EditDirectories, EditError, Flag, GrantArgs};
+use super::editor::{GrantEditor, GrantSuggestion};
+use super::grant::{CallScope, Grant, GrantView, HasCallState};
+use super::kind_error::KindError;
+use super::need::{Need, NeedSchema};
+use super::secrets::{Redactor, SecretTemplate};
+use super::{denied_sockets, env, fs, http};
+use crate::model::{Consent, Limit};
+
+/// Defines the types that have one field per kind, and the functions that run over all kinds.
+macro_rules! grants {
+    ($($field:ident: $kind:ty),* $(,)?) => {
+        /// The grants of a mount as the operator wrote them.
+        ///
+        /// Each field has the name of its kind, and so has its property in the JSON schema.
+        #[derive(Debug, Default, JsonSchema)]
+        pub struct GrantConfig { $(
+            #[doc = stringify!($field)]
+            #[schemars(default, description = <$kind as GrantEditor>::SUMMARY)]
+            pub $field: <$kind as Grant>::Config,
+        )* }
+
+        /// The grants of a mount as handles, made by [`GrantConfig::configure`].
+        pub struct MountGrants { $($field: <$kind as Grant>::MountState,)* redactor: Option<Arc<Redactor>> }
+
+        /// The grants that one call holds, made by [`MountGrants::open`].
+        pub struct CallGrants { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::CallState,)* record: CallRecord }
+
+        /// All kinds of grants, in the order of the list.
+        pub const KINDS: &[GrantKind] = &[$(GrantKind {
+            name: <$kind as Grant>::NAME,
+            imports: <$kind as Grant>::IMPORTS,
+            is_missed_silently: <$kind as Grant>::IS_MISSED_SILENTLY,
+            example: <$kind as GrantEditor>::EXAMPLE,
+            flag: <$kind as GrantEditor>::FLAG,
+            extra_flags: <$kind as GrantEditor>::EXTRA_FLAGS,
+            revoke_placeholder: <$kind as GrantEditor>::REVOKE_PLACEHOLDER,
+            need_schema: <$kind as GrantEditor>::NEED_SCHEMA,
+            consent_question: <$kind as GrantEditor>::CONSENT_QUESTION,
+            suggest: <$kind as GrantEditor>::suggest,
+            grant: <$kind as GrantEditor>::grant,
+            grant_permanently: <$kind as GrantEditor>::grant_permanently,
+            revoke: <$kind as GrantEditor>::revoke,
+            advise: <$kind as GrantEditor>::advise,
+            advise_missing: <$kind as GrantEditor>::advise_missing,
+        }),*];
+
+        /// Adds the host functions of every kind, and those that refuse sockets and name lookups.
+        ///
+        /// # Errors
+        /// When the linker refuses a definition.
+        pub fn link<T: HasCallGrants>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+            denied_sockets::link(linker)?;
+            $(<$kind as Grant>::link::<T>(linker)?;)*
+            Ok(())
+        }
+
+        impl GrantConfig {
+            /// Deserializes the value of the configuration key `name`. `None`: no kind has that name.
+            pub fn set<'de, D: Deserializer<'de>>(&mut self, name: &str, value: D) -> Option<Result<(), D::Error>> {
+                match name {
+                    $(<$kind as Grant>::NAME => Some(Deserialize::deserialize(value).map(|config| self.$field = config)),)*
+                    _ => None,
+                }
+            }
+
+            /// Turns the configuration into handles.
+            ///
+            /// # Errors
+            /// [`ConfigureError`] for the first kind whose configuration cannot be used.
+            pub fn configure(&self, ambient: &Ambient) -> Result<MountGrants, ConfigureError> {
+                $(let $field = <$kind as Grant>::configure(&self.$field, ambient)
+                    .map_err(|error| ConfigureError { kind: <$kind as Grant>::NAME, source: error.into() })?;)*
+                let mut secrets = Vec::new();
+                $(secrets.extend(<$kind as Grant>::secrets(&$field));)*
+                Ok(MountGrants { $($field,)* redactor: Redactor::new(&secrets).map(Arc::new) })
+            }
+
+            /// The name of the first kind that asks a person for consent before a call gets a grant. `None`: no kind
+            /// asks.
+            pub fn needs_consent(&self) -> Option<&'static str> {
+                $(if <$kind as GrantEditor>::needs_consent(&self.$field) { return Some(<$kind as Grant>::NAME); })*
+                None
+            }
+
+            /// True if the configuration of any kind names a secret.
+            pub fn has_secrets(&self) -> bool {
+                $(if <$kind as GrantEditor>::templates(&self.$field).into_iter().any(SecretTemplate::has_secrets) { return true; })*
+                false
+            }
+
+            /// The host directories that calls will read. See [`Grant::directories`].
+            pub fn directories(&self, ambient: &Ambient) -> Vec<PathBuf> {
+                let mut all = Vec::new();
+                $(all.extend(<$kind as Grant>::directories(&self.$field, ambient));)*
+                all
+            }
+
+            /// True if nothing is granted.
+            pub fn is_empty(&self) -> bool {
+                self.describe().is_empty()
+            }
+
+            /// One sentence for each grant. See [`GrantEditor::explain`].
+            pub fn explain(&self) -> Vec<String> {
+                let mut all = Vec::new();
+                $(all.extend(<$kind as GrantEditor>::explain(&self.$field));)*
+                all
+            }
+
+            /// Those of `needs` that the configuration does not grant.
+            pub fn missing(&self, needs: &[Need]) -> Vec<Need> {
+                let is_met = |need: &Need| match need.kind {
+                    $(<$kind as Grant>::NAME => <$kind as GrantEditor>::meets(&self.$field, need),)*
+                    _ => false,
+                };
+                needs.iter().filter(|need| !is_met(need)).cloned().collect()
+            }
+
+            /// The TCP ports that calls will connect to. See [`Grant::ports`].
+            pub fn ports(&self) -> Vec<u16> {
+                let mut all = Vec::new();
+                $(all.extend(<$kind as Grant>::ports(&self.$field));)*
+                all
+            }
+
+            /// The TCP ports that consent can open for a call. See [`Grant::CONSENT_PORTS`].
+            pub fn consent_ports() -> Vec<u16> {
+                [$(<$kind as Grant>::CONSENT_PORTS),*].concat()
+            }
+
+            /// For each grant that asks for consent: its line in [`GrantConfig::describe`], and the line of the same
+            /// grant without asking. Each line has the name of the kind.
+            pub fn consent_lines(&self) -> Vec<((&'static str, String), (&'static str, String))> {
+                let mut lines = Vec::new();
+                $(let kind = <$kind as Grant>::NAME;
+                let all = <$kind as GrantEditor>::consent_lines(&self.$field).into_iter();
+                lines.extend(all.map(|(asked, plain)| ((kind, asked), (kind, plain))));)*
+                lines
+            }
+
+            /// The host path of the thing that `consent` names. Show it to the local user only.
+            pub fn host_path(&self, consent: &Consent, ambient: &Ambient) -> Option<PathBuf> {
+                match consent.grant.as_ref() {
+                    $(<$kind as Grant>::NAME => <$kind as Grant>::host_path(&self.$field, &consent.target, ambient),)*
+                    _ => None,
+                }
+            }
+
+            /// The name of the kind and one line, for each grant.
+            pub fn describe(&self) -> Vec<(&'static str, String)> {
+                let mut lines = Vec::new();
+                $(lines.extend(<$kind as GrantEditor>::describe(&self.$field).into_iter().map(|line| (<$kind as Grant>::NAME, line)));)*
+                lines
+            }
+        }
+
+        $(impl<T: HasCallGrants> HasCallState<$kind> for T {
+            fn call_state(&mut self) -> &mut <$kind as Grant>::CallState {
+                &mut self.call_grants().$field
+            }
+        })*
+
+        impl CallGrants {
+            /// The first limit of a grant that the call reached. `None`: no limit was reached.
+            pub fn reached_limit(&self) -> Option<Limit> {
+                $(if let Some(limit) = <$kind as Grant>::reached_limit(&self.$field) { return Some(limit); })*
+                None
+            }
+        }
+
+        impl MountGrants {
+            /// The names of the kinds of which this mount has at least one grant.
+            pub fn kinds(&self) -> Vec<&'static str> {
+                let mut kinds = Vec::new();
+                $(if <$kind as Grant>::is_granted(&self.$field) { kinds.push(<$kind as Grant>::NAME); })*
+                kinds
+            }
+
+            /// True if a call of this mount can open files.
+            pub fn opens_files(&self) -> bool {
+                [$(<$kind as Grant>::opens_files(&self.$field)),*].contains(&true)
+            }
+
+            /// True if the next call of this mount may block, and therefore needs a dedicated thread. Asks every kind,
+            /// even after the first `true`: the question can make a kind look for a missing directory.
+            pub fn may_stall(&self) -> bool {
+                [$(<$kind as Grant>::may_stall(&self.$field)),*].contains(&true)
+            }
+
+            /// Warnings for the operator about the grants of this mount.
+            pub fn warnings(&self) -> Vec<String> {
+                let mut all = Vec::new();
+                $(all.extend(<$kind as Grant>::warnings(&self.$field));)*
+                all
+            }
+
+            /// Opens every grant for one call. From then on, the call's record masks the secrets of this mount.
+            pub fn open(&self, wasi: &mut WasiCtxBuilder, scope: &CallScope<'_>) -> CallGrants {
+                if let Some(redactor) = &self.redactor {
+                    scope.record.mask_with(redactor);
+                }
+                CallGrants { $($field: <$kind as Grant>::open(&self.$field, wasi, scope),)* record: scope.record.clone() }
+            }
+        }
+    };
+}
+
+/// The first kind whose configuration cannot be turned into handles.
+#[derive(Debug, thiserror::Error)]
+#[error("{kind}: {source}")]
+pub struct ConfigureError {
+    /// The name of the kind.
+    pub kind: &'static str,
+    /// The reason.
+    pub source: KindError,
+}
+
+/// A store that holds a call's grants.
+pub trait HasCallGrants: GrantView {
+    /// The call's grants.
+    fn call_grants(&mut self) -> &mut CallGrants;
+}
+
+/// The constants and functions of one kind of grant as values, so that a loop can run over all kinds.
+#[derive(Clone, Copy, Debug)]
+pub struct GrantKind {
+    /// See [`Grant::NAME`].
+    pub name: &'static str,
+    /// See [`Grant::IMPORTS`].
+    pub imports: &'static [&'static str],
+    /// See [`Grant::IS_MISSED_SILENTLY`].
+    pub is_missed_silently: bool,
+    /// See [`GrantEditor::EXAMPLE`].
+    pub example: &'static str,
+    /// See [`GrantEditor::FLAG`].
+    pub flag: Flag,
+    /// See [`GrantEditor::EXTRA_FLAGS`].
+    pub extra_flags: &'static [Flag],
+    /// See [`GrantEditor::REVOKE_PLACEHOLDER`].
+    pub revoke_placeholder: &'static str,
+    /// See [`GrantEditor::NEED_SCHEMA`].
+    pub need_schema: NeedSchema,
+    /// See [`GrantEditor::CONSENT_QUESTION`].
+    pub consent_question: &'static str,
+    /// See [`GrantEditor::suggest`].
+    pub suggest: fn(&str, Option<&Need>) -> Option<GrantSuggestion>,
+    /// See [`GrantEditor::grant`].
+    pub grant: fn(&mut dyn TableLike, &GrantArgs, &EditDirectories) -> Result<(), EditError>,
+    /// See [`GrantEditor::grant_permanently`].
+    pub grant_permanently: fn(&mut dyn TableLike, &str) -> Result<(), EditError>,
+    /// See [`GrantEditor::revoke`].
+    pub revoke: fn(&mut dyn TableLike, &str) -> Result<(), EditError>,
+    /// See [`GrantEditor::advise`].
+    pub advise: fn(&GrantArgs) -> Vec<String>,
+    /// See [`GrantEditor::advise_missing`].
+    pub advise_missing: fn(&str, &[&str]) -> Option<String>,
+}
+
+impl GrantKind {
+    /// How to grant `need` to `mount`: a configuration line and a command. See [`GrantSuggestion::cure`].
+    pub fn cure(&self, mount: &str, need: Option<&Need>) -> Option<String> {
+        Some((self.suggest)(mount, need)?.cure(mount))
+    }
+
+    /// The command that grants `need` to `mount`.
+    pub fn command(&self, mount: &str, need: Option<&Need>) -> Option<String> {
+        Some((self.suggest)(mount, need)?.command(mount))
+    }
+
+    /// Finds a kind by its name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        KINDS.iter().find(|kind| kind.name == name)
+    }
+}
+
+grants! {
+    fs: fs::Fs,
+    env: env::Env,
+    http: http::Http,
+}
+
+impl CallGrants {
+    /// The record of the call's decisions and resource usage.
+    pub fn record(&self) -> &CallRecord {
+        &self.record
+    }
+
+    /// The hooks that send the requests of `wasi:http`.
+    pub fn http_hooks(&mut self) -> &mut dyn WasiHttpHooks {
+        &mut self.http
+    }
+}
+
+impl MountGrants {
+    /// Masks the mount's secrets in its results. `None`: the mount has no secrets.
+    pub fn redactor(&self) -> Option<&Redactor> {
+        self.redactor.as_deref()
+    }
+}

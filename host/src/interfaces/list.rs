@@ -1,0 +1,16 @@
+//! **The list** of interfaces that belljar understands. Each line has the module, the type of its function indices,
+//! "optional" for an optional interface, and the functions.
+
+/// Calls the macro `$with` with the list.
+macro_rules! for_each_interface {
+    ($with:ident) => {
+        $with! {
+            resources ResourceIndices: Describe, ListResources, ListTemplates, Read;
+            completion CompletionIndices "optional": Complete;
+            revisions RevisionIndices "optional": CatalogRevision, ResourceRevisions;
+        }
+    };
+}
+
+pub(super) use super::{completion, resources, revisions};
+pub(super) use for_each_interface;

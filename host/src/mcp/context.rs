@@ -1,0 +1,71 @@
+//! The context of one request: its caller, and its revision of the protocol.
+
+use rmcp::RoleServer;
+use rmcp::model::{ErrorData, ProtocolVersion};
+use rmcp::service::RequestContext as RmcpContext;
+
+use super::deferred_bodies::DeferredBodies;
+use super::exchange::Exchange;
+use super::fault;
+use crate::model::Fault;
+use crate::policy::Caller;
+
+/// The first revision without sessions: each request names its revision, client and capabilities.
+pub(super) const STATELESS: ProtocolVersion = ProtocolVersion::V_2026_07_28;
+
+/// The two kinds of revisions of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Era {
+    /// Up to 2025-11-25: `initialize` opens a session and names the client and its capabilities once.
+    Session,
+    /// From 2026-07-28 on: each request names its revision, client and capabilities.
+    Stateless,
+}
+
+impl Era {
+    /// The era of a revision. A request without a known revision is of [`Era::Session`].
+    pub(super) fn of(version: Option<&ProtocolVersion>) -> Self {
+        if is_since(version, &STATELESS) { Self::Stateless } else { Self::Session }
+    }
+
+    /// The era of a request.
+    pub(super) fn of_request(context: &RmcpContext<RoleServer>) -> Self {
+        Self::of(context.protocol_version().as_ref())
+    }
+
+    /// True for revisions without sessions.
+    pub(super) fn is_stateless(self) -> bool {
+        self == Self::Stateless
+    }
+}
+
+/// True if `version` is `first` or later.
+pub(super) fn is_since(version: Option<&ProtocolVersion>, first: &ProtocolVersion) -> bool {
+    version.is_some_and(|version| version.as_str() >= first.as_str())
+}
+
+/// The context of one request.
+pub(super) struct RequestContext<'a> {
+    /// rmcp's context of the request.
+    pub(super) rmcp: &'a RmcpContext<RoleServer>,
+    /// The state that the request shares with the transport, if the transport keeps any.
+    pub(super) exchange: Option<&'a Exchange>,
+    /// The bodies that are left out of the result until it is encoded. `None`: the result contains every body.
+    pub(super) deferred_bodies: Option<&'a DeferredBodies>,
+    /// The caller.
+    pub(super) caller: Caller,
+    /// The era of the request's revision.
+    pub(super) era: Era,
+    /// True if the client's revision has `resource_link` blocks in tool results (2025-06-18 and later).
+    pub(super) supports_links: bool,
+}
+
+impl RequestContext<'_> {
+    /// The error of a read that needs consent, for a client that cannot ask its user for it.
+    pub(super) fn consent_unavailable(&self, fault: Fault) -> ErrorData {
+        match self.era {
+            Era::Stateless => fault::consent_unavailable(fault),
+            Era::Session => fault::to_error(fault),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Converts the host's model to rmcp's types, without copies.
+
+use rmcp::model::{
+    Annotations, CacheScope, Icon, ListResourceTemplatesResult, ListResourcesResult, MetaObject, ReadResourceResult,
+    Resource, ResourceContents, ResourceTemplate, Role,
+};
+use serde_json::Value;
+
+use super::context::Era;
+use super::{bodies, identity};
+use crate::catalog::{Mount, Notice};
+use crate::gateway::ListPage;
+use crate::model::meta::{DIGEST, MOUNT, NOTICES};
+use crate::model::{self, Body, MountName, Reading};
+
+/// `ttlMs` of a list. A provider can change its list at any time, so clients must not cache it.
+const LIST_TTL: u64 = 0;
+
+fn meta(entries: model::Meta, mount: &MountName) -> MetaObject {
+    let mut meta = MetaObject::new();
+    for (key, value) in entries {
+        // The value is JSON: the host checked it when the provider gave it.
+        if let Ok(value) = serde_json::from_str::<Value>(&value) {
+            meta.0.insert(key, value);
+        }
+    }
+    meta.0.insert(MOUNT.to_owned(), mount.as_str().into());
+    meta
+}
+
+fn annotations(given: model::Annotations) -> Annotations {
+    let mut annotations = Annotations::default();
+    if !given.audience.is_empty() {
+        let role = |role: &model::Role| match role {
+            model::Role::User => Role::User,
+            model::Role::Assistant => Role::Assistant,
+        };
+        annotations.audience = Some(given.audience.iter().map(role).collect());
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "between 0 and 1; rmcp carries 32 bits")]
+    let priority = given.priority.map(|priority| priority as f32);
+    annotations.priority = priority;
+    annotations.last_modified = given.last_modified;
+    annotations
+}
+
+fn icons(given: Vec<model::Icon>) -> Option<Vec<Icon>> {
+    let icon = |icon: model::Icon| {
+        let mut out = Icon::new(icon.src);
+        out.mime_type = icon.mime_type;
+        out.sizes = (!icon.sizes.is_empty()).then_some(icon.sizes);
+        out
+    };
+    (!given.is_empty()).then(|| given.into_iter().map(icon).collect())
+}
+
+fn resource((given, mount): (model::Resource, MountName)) -> Resource {
+    let mut out = Resource::new(given.reference, given.name);
+    out.title = given.title;
+    out.description = given.description;
+    out.mime_type = given.mime_type;
+    out.size = given.size;
+    out.annotations = given.annotations.map(annotations);
+    out.icons = icons(given.icons);
+    out.meta = Some(meta(given.meta, &mount));
+    out
+}
+
+fn template((given, mount): (model::Template, MountName)) -> ResourceTemplate {
+    let mut out = ResourceTemplate::new(given.template, given.name);
+    out.title = given.title;
+    out.description = given.description;
+    out.mime_type = given.mime_type;
+    out.annotations = given.annotations.map(annotations);
+    out.icons = icons(given.icons);
+    out.meta = Some(meta(given.meta, &mount));
+    out
+}
+
+/// The `_meta` of a page: the mounts that the page lacks, wholly or in part, and the reasons.
+fn notices(notices: Vec<(MountName, Notice)>) -> Option<MetaObject> {
+    if notices.is_empty() {
+        return None;
+    }
+    let mut meta = MetaObject::new();
+    let one = |(mount, notice): (MountName, Notice)| serde_json::json!({ "mount": mount.as_str(), "reason": notice.to_string() });
+    meta.0.insert(NOTICES.to_owned(), notices.into_iter().map(one).collect());
+    Some(meta)
+}
+
+/// A page of resources. Only revision 2026-07-28 has caching hints; older clients do not get them.
+pub(super) fn resources(listing: ListPage<model::Resource>, next: Option<String>, era: Era) -> ListResourcesResult {
+    let mut out = ListResourcesResult::with_all_items(listing.entries.into_iter().map(resource).collect());
+    out.next_cursor = next;
+    out.meta = notices(listing.notices);
+    identity::add_server_info(&mut out.meta, era);
+    if era.is_stateless() {
+        (out.ttl_ms, out.cache_scope) = (Some(LIST_TTL), Some(CacheScope::Private));
+    }
+    out
+}
+
+/// A page of templates.
+pub(super) fn templates(
+    listing: ListPage<model::Template>,
+    next: Option<String>,
+    era: Era,
+) -> ListResourceTemplatesResult {
+    let mut out = ListResourceTemplatesResult::with_all_items(listing.entries.into_iter().map(template).collect());
+    out.next_cursor = next;
+    out.meta = notices(listing.notices);
+    identity::add_server_info(&mut out.meta, era);
+    if era.is_stateless() {
+        (out.ttl_ms, out.cache_scope) = (Some(LIST_TTL), Some(CacheScope::Private));
+    }
+    out
+}
+
+/// Bytes that all bodies of a reading take in a message, without escapes.
+pub(super) fn encoded_len(reading: &Reading) -> usize {
+    reading.contents.iter().map(|contents| bodies::encoded_len(&contents.body)).sum()
+}
+
+/// The result of a read. Its cache scope is private, unless the operator configured the mount as public. `text_for`
+/// gives the text for a body: the encoded body or a placeholder.
+pub(super) fn reading(
+    reading: Reading,
+    mount: &Mount,
+    era: Era,
+    text_for: impl Fn(Body) -> String,
+) -> ReadResourceResult {
+    let digest = mount.digest.to_string();
+    let contents = reading.contents.into_iter().map(|given| {
+        let mut meta = meta(given.meta, &mount.name);
+        meta.0.insert(DIGEST.to_owned(), digest.clone().into());
+        let (uri, mime_type, meta) = (given.reference, given.mime_type, Some(meta));
+        let is_text = matches!(given.body, Body::Text(_));
+        let body = text_for(given.body);
+        match is_text {
+            true => ResourceContents::TextResourceContents { uri, mime_type, text: body, meta },
+            false => ResourceContents::BlobResourceContents { uri, mime_type, blob: body, meta },
+        }
+    });
+    let mut out = ReadResourceResult::new(contents.collect());
+    identity::add_server_info(&mut out.meta, era);
+    if era.is_stateless() {
+        let fresh = reading.fresh_for.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let scope = if mount.cache.public { CacheScope::Public } else { CacheScope::Private };
+        (out.ttl_ms, out.cache_scope) = (Some(fresh), Some(scope));
+    }
+    out
+}

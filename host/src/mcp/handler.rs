@@ -1,0 +1,159 @@
+//! The handler: the state that the requests of one connection or session share, and the code that runs a request.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use rmcp::RoleServer;
+use rmcp::model::{ErrorData, ProtocolVersion};
+use rmcp::service::RequestContext as RmcpContext;
+
+use super::context::{Era, RequestContext, is_since};
+use super::cursor::Cursors;
+use super::exchange::Exchange;
+use super::fault;
+use super::outbox::Outbox;
+use super::request_phase::RequestPhase;
+use super::session::Session;
+use super::shutdown::Shutdown;
+use crate::gateway::Gateway;
+use crate::limits::memory_budget::MemoryBudget;
+use crate::model::text;
+use crate::policy::{Caller, Principal};
+
+/// Serves MCP for one connection or session; cheap to clone.
+#[derive(Clone)]
+pub struct Handler {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) cursors: Arc<Cursors>,
+    transport: &'static str,
+    /// The principal of requests for which the transport names no principal of their own.
+    principal: Principal,
+    outbox: Arc<Outbox>,
+    pub(super) has_tools: bool,
+    pub(super) session: Session,
+    shutdown: Shutdown,
+}
+
+impl Handler {
+    /// A handler of connections over `transport` (`stdio` or `http`). `principal` applies to each request for which the
+    /// transport names no principal of its own.
+    pub fn new(gateway: Arc<Gateway>, cursors: Arc<Cursors>, transport: &'static str, principal: Principal) -> Self {
+        let outbox = Arc::new(Outbox::new(gateway.budget()));
+        let (session, shutdown) = (Session::default(), Shutdown::default());
+        Self { gateway, cursors, transport, principal, outbox, has_tools: true, session, shutdown }
+    }
+
+    /// Sets whether clients see tools.
+    #[must_use]
+    pub fn with_tools(self, has_tools: bool) -> Self {
+        Self { has_tools, ..self }
+    }
+
+    /// The answers that wait to be written, if the transport counts them.
+    pub fn outbox(&self) -> &Arc<Outbox> {
+        &self.outbox
+    }
+
+    /// The memory budget that all calls and all unsent answers share.
+    pub fn budget(&self) -> &Arc<MemoryBudget> {
+        self.gateway.budget()
+    }
+
+    /// Ends every subscription.
+    pub fn end_subscriptions(&self) {
+        self.gateway.subscriptions().close();
+    }
+
+    /// Begins the shutdown: ends every subscription and refuses new requests.
+    pub fn begin_shutdown(&self) {
+        self.end_subscriptions();
+        self.shutdown.close();
+    }
+
+    /// Stops the running requests. Each is answered with an error that says that belljar is shutting down.
+    pub fn stop_requests(&self) {
+        self.shutdown.stop();
+    }
+
+    /// Waits until no request runs. Call [`Handler::begin_shutdown`] first.
+    pub async fn wait_until_idle(&self) {
+        self.shutdown.wait_until_idle().await;
+    }
+
+    /// A handler with the same settings for another session.
+    pub fn for_session(&self) -> Self {
+        Self { session: Session::default(), ..self.clone() }
+    }
+
+    /// Waits until the mounts that were present at start-up are loaded.
+    pub async fn wait_until_loaded(&self) {
+        self.gateway.loaded_snapshot().await;
+    }
+
+    /// Builds the context of a request from rmcp's context and from the transport's `exchange`.
+    pub(super) fn request_context<'a>(
+        &self,
+        rmcp: &'a RmcpContext<RoleServer>,
+        exchange: Option<&'a Exchange>,
+    ) -> RequestContext<'a> {
+        let client = rmcp
+            .client_info()
+            .map(|client| text::cleaned([client.name.as_str(), " ", &client.version].concat(), 120).into());
+        let version = rmcp.protocol_version();
+        let era = Era::of(version.as_ref());
+        let supports_links = is_since(version.as_ref(), &ProtocolVersion::V_2025_06_18);
+        let source = exchange.and_then(Exchange::source);
+        let principal = source.map_or(self.principal, |source| source.principal);
+        // All connections of a session are one caller. A request without a session belongs to its connection.
+        let peer = source.filter(|_| era.is_stateless()).map_or(self.session.id(), |source| source.peer);
+        let caller = Caller { principal, transport: self.transport, client, peer };
+        RequestContext { rmcp, exchange, deferred_bodies: None, caller, era, supports_links }
+    }
+
+    /// Builds the context of a request that rmcp dispatched.
+    pub(super) fn context_of<'a>(&self, rmcp: &'a RmcpContext<RoleServer>) -> RequestContext<'a> {
+        self.request_context(rmcp, Exchange::of(rmcp))
+    }
+
+    /// Runs a request. It begins when the outbox has room. It ends when the client cancels it, when the transport
+    /// evicts it, or when belljar shuts down. A panic is answered with an error.
+    ///
+    /// `work` is boxed: rmcp and its callers move the future about a dozen times, and each move would copy all its
+    /// state.
+    pub(super) async fn run<T>(
+        &self,
+        context: &RequestContext<'_>,
+        work: Pin<Box<impl Future<Output = Result<T, ErrorData>>>>,
+    ) -> Result<T, ErrorData> {
+        let Some(_running) = self.shutdown.begin_request() else { return Err(fault::shutting_down()) };
+        let work = async {
+            self.outbox.wait_for_room().await;
+            work.await
+        };
+        let eviction = async {
+            match context.exchange {
+                Some(exchange) => exchange.phase().wait_for_eviction().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            // Dropping the work drops the guest. rmcp sends no answer to a cancelled request, so this error is not
+            // sent.
+            () = context.rmcp.ct.cancelled() => Err(fault::cancelled()),
+            done = AssertUnwindSafe(work).catch_unwind() => done.unwrap_or_else(|_| Err(fault::panicked())),
+            // Polled after the work: a request that is done at once never waits for these.
+            () = eviction => Err(fault::evicted()),
+            () = self.shutdown.wait_for_stop() => Err(fault::shutting_down()),
+        }
+    }
+
+    /// Waits for room in the outbox. A call that was admitted waits for nothing else, so this marks the request of
+    /// `exchange` as running.
+    pub(super) async fn start_call(&self, exchange: Option<&Exchange>) {
+        exchange.map(Exchange::phase).into_iter().for_each(RequestPhase::set_running);
+        self.outbox.wait_for_room().await;
+    }
+}

@@ -1,0 +1,63 @@
+//! The session of a client up to 2025-11-25: its number, and the task that notifies it of changes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::task::AbortHandle;
+
+use crate::gateway::subscriptions::Subscriber;
+
+/// One session. The clones of its handler share it.
+#[derive(Clone)]
+pub(super) struct Session {
+    id: u64,
+    notification_task: Arc<Mutex<Option<NotificationTask>>>,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self { id: next_peer_id(), notification_task: Arc::default() }
+    }
+}
+
+impl Session {
+    /// The number that distinguishes its client from others.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The task that notifies the client of changes. `None` until it is started.
+    pub(super) fn notification_task(&self) -> MutexGuard<'_, Option<NotificationTask>> {
+        self.notification_task.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A unique number for a connection or session.
+pub fn next_peer_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A subscriber, and the task that sends its changes to the client. Dropping this value aborts the task.
+pub(super) struct NotificationTask {
+    subscriber: Arc<Subscriber>,
+    task: AbortHandle,
+}
+
+impl NotificationTask {
+    /// `task` sends the changes of `subscriber` to a client.
+    pub(super) fn new(subscriber: Arc<Subscriber>, task: AbortHandle) -> Self {
+        Self { subscriber, task }
+    }
+
+    /// The subscriber.
+    pub(super) fn subscriber(&self) -> &Arc<Subscriber> {
+        &self.subscriber
+    }
+}
+
+impl Drop for NotificationTask {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

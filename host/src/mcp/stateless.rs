@@ -1,0 +1,173 @@
+//! The fast path: requests of revision 2026-07-28, dispatched without rmcp's service loop. rmcp serves sessions and
+//! `subscriptions/listen`.
+//!
+//! For each request of a stateless connection, rmcp starts a service: three tasks and two channels. It parses the
+//! message into each possible type, and serializes it again to compare it with the headers. `cargo xtask bench --only
+//! floor` measures that cost. The fast path parses a message once, into rmcp's types, and calls the same method of the
+//! same handler. Any other message goes to rmcp, which serves or refuses it.
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    CallToolRequest, ClientRequest, CompleteRequest, DiscoverRequest, DiscoverRequestParams, ErrorCode, ErrorData,
+    ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest, ReadResourceRequest, RequestId,
+    RequestMetaObject, RequestParamsMeta, ServerJsonRpcMessage, ServerResult,
+};
+use rmcp::service::{Peer, RequestContext as RmcpContext};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::context::{RequestContext, STATELESS};
+use super::deferred_bodies::DeferredBodies;
+use super::exchange::Exchange;
+use super::handler::Handler;
+use super::{encode, fault};
+
+/// A request whose `_meta` names revision 2026-07-28 and the client's capabilities.
+pub struct StatelessRequest {
+    id: RequestId,
+    request: ClientRequest,
+    meta: RequestMetaObject,
+}
+
+/// A JSON-RPC request. Its parameters are parsed when its method is known.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Envelope<'a> {
+    jsonrpc: &'a str,
+    id: RequestId,
+    method: &'a str,
+    #[serde(borrow)]
+    params: &'a RawValue,
+}
+
+/// The parameters of `server/discover`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiscoverParams {
+    #[serde(rename = "_meta")]
+    meta: RequestMetaObject,
+}
+
+/// Parses parameters into a request and their `_meta`. `None` if they do not have the shape of the method.
+fn parse_params<P: DeserializeOwned + RequestParamsMeta>(
+    raw: &RawValue,
+    request: fn(P) -> ClientRequest,
+) -> Option<(ClientRequest, RequestMetaObject)> {
+    let mut params: P = serde_json::from_str(raw.get()).ok()?;
+    let meta = params.meta_mut().take()?;
+    Some((request(params), meta))
+}
+
+impl StatelessRequest {
+    /// Parses a message. `None` if it is not a request of one of these methods, or its `_meta` lacks a required key.
+    pub fn parse(message: &[u8]) -> Option<Self> {
+        let Envelope { jsonrpc, id, method, params: raw } = serde_json::from_slice(message).ok()?;
+        let (request, meta) = match method {
+            "resources/read" => parse_params(raw, |params| ReadResourceRequest::new(params).into())?,
+            "resources/list" => parse_params(raw, |params| ListResourcesRequest::with_param(params).into())?,
+            "resources/templates/list" => {
+                parse_params(raw, |params| ListResourceTemplatesRequest::with_param(params).into())?
+            }
+            "completion/complete" => parse_params(raw, |params| CompleteRequest::new(params).into())?,
+            "tools/list" => parse_params(raw, |params| ListToolsRequest::with_param(params).into())?,
+            "tools/call" => parse_params(raw, |params| CallToolRequest::new(params).into())?,
+            "server/discover" => {
+                let DiscoverParams { meta } = serde_json::from_str(raw.get()).ok()?;
+                (DiscoverRequest::new(DiscoverRequestParams {}).into(), meta)
+            }
+            _ => return None,
+        };
+        let is_complete =
+            jsonrpc == "2.0" && meta.protocol_version() == Some(STATELESS) && meta.client_capabilities().is_some();
+        is_complete.then_some(Self { id, request, meta })
+    }
+
+    /// The JSON-RPC id.
+    pub fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// The method and its parameters.
+    pub fn request(&self) -> &ClientRequest {
+        &self.request
+    }
+
+    /// The URI of the resource or the name of the tool, which the HTTP header `Mcp-Name` repeats.
+    pub fn name(&self) -> Option<&str> {
+        match &self.request {
+            ClientRequest::ReadResourceRequest(read) => Some(&read.params.uri),
+            ClientRequest::CallToolRequest(call) => Some(&call.params.name),
+            _ => None,
+        }
+    }
+}
+
+/// The encoded answer to a stateless request.
+pub struct EncodedAnswer {
+    /// The JSON-RPC message, without a line break.
+    pub message: Vec<u8>,
+    /// The code of the error, if the answer is one.
+    pub error: Option<ErrorCode>,
+}
+
+impl Handler {
+    /// Answers a stateless request. `peer` receives the notifications that the request causes. Dropping the future
+    /// stops the call of the request; cancelling `cancellation` does too.
+    pub async fn answer(
+        &self,
+        request: StatelessRequest,
+        peer: Peer<RoleServer>,
+        exchange: &Exchange,
+        cancellation: CancellationToken,
+    ) -> EncodedAnswer {
+        let StatelessRequest { id, request, meta } = request;
+        let mut rmcp = RmcpContext::new(id.clone(), peer);
+        (rmcp.ct, rmcp.meta) = (cancellation, meta);
+        let deferred = DeferredBodies::default();
+        let context =
+            RequestContext { deferred_bodies: Some(&deferred), ..self.request_context(&rmcp, Some(exchange)) };
+        let (answer, error) = match self.dispatch(request, &context).await {
+            Ok(result) => (ServerJsonRpcMessage::response(result, id.clone()), None),
+            Err(error) => {
+                let code = error.code;
+                (ServerJsonRpcMessage::error(error, Some(id.clone())), Some(code))
+            }
+        };
+        let bodies = deferred.into_bodies();
+        let encode = |bytes| encode::answer(&answer, &id, bytes, bodies, self.budget());
+        let message = match exchange.take_cost_and_size() {
+            Some((mut cost, bytes)) => cost.charge(bytes, || encode(bytes)),
+            None => encode(0),
+        };
+        EncodedAnswer { message, error }
+    }
+
+    /// Calls the handler's method for a stateless request.
+    async fn dispatch(&self, request: ClientRequest, context: &RequestContext<'_>) -> Result<ServerResult, ErrorData> {
+        let result = match request {
+            ClientRequest::ReadResourceRequest(read) => self.read(read.params, context).await.map(Into::into),
+            ClientRequest::ListResourcesRequest(list) => {
+                self.resources(list.params, context).await.map(ServerResult::ListResourcesResult)
+            }
+            ClientRequest::ListResourceTemplatesRequest(list) => {
+                self.templates(list.params, context).await.map(ServerResult::ListResourceTemplatesResult)
+            }
+            ClientRequest::CompleteRequest(complete) => {
+                self.completion(complete.params, context).await.map(ServerResult::CompleteResult)
+            }
+            ClientRequest::ListToolsRequest(list) => {
+                self.tools(list.params, context.era).map(ServerResult::ListToolsResult)
+            }
+            ClientRequest::CallToolRequest(call) => self.tool_result(call.params, context).await.map(Into::into),
+            ClientRequest::DiscoverRequest(_) => self.discovery().await.map(ServerResult::DiscoverResult),
+            other => Err(fault::method_not_found(other.method())),
+        };
+        // From 2026-07-28 on, a resource that does not exist has the code of invalid parameters.
+        result.map_err(|error| match error.code {
+            ErrorCode::RESOURCE_NOT_FOUND => ErrorData { code: ErrorCode::INVALID_PARAMS, ..error },
+            _ => error,
+        })
+    }
+}

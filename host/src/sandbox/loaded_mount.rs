@@ -1,0 +1,71 @@
+//! Loaded mounts.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+use serde::{Deserialize, Serialize};
+
+use super::store_data::StoreData;
+use super::{descriptors, output};
+use crate::grants::MountGrants;
+use crate::interfaces::Exports;
+use crate::model::MountName;
+
+/// The identifier of a loaded mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MountId(pub(super) u64);
+
+impl MountId {
+    /// The identifier of no mount: calls to it are refused.
+    pub fn none() -> Self {
+        Self(0)
+    }
+
+    /// The identifier as a number, unique in this process for all time.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+/// A handle of a loaded mount. The mount stays loaded until the handle is dropped, even if another version replaced it.
+/// Dropping it does not stop running calls.
+pub struct LoadedMount {
+    pub(super) id: MountId,
+    pub(super) mounts: Weak<MountRecords>,
+}
+
+impl LoadedMount {
+    /// A handle of no mount: calls to it are refused.
+    pub fn none() -> Self {
+        Self { id: MountId::none(), mounts: Weak::new() }
+    }
+
+    /// The identifier for calls.
+    pub fn id(&self) -> MountId {
+        self.id
+    }
+}
+
+impl Drop for LoadedMount {
+    fn drop(&mut self) {
+        if let Some(mounts) = self.mounts.upgrade() {
+            let removed = mounts.write().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+            // Dropped outside of the lock: it may close files.
+            drop(removed);
+        }
+    }
+}
+
+/// All loaded mounts.
+pub(super) type MountRecords = RwLock<HashMap<MountId, Arc<MountRecord>>>;
+
+/// The sandbox's record of a loaded mount.
+pub(super) struct MountRecord {
+    pub(super) name: MountName,
+    pub(super) exports: Arc<Exports<StoreData>>,
+    pub(super) grants: MountGrants,
+    /// The pool of file descriptors, if the grants of the mount open files.
+    pub(super) descriptors: Option<Arc<descriptors::DescriptorPool>>,
+    /// The rate limit of its log lines.
+    pub(super) log_rate: output::LogRate,
+}

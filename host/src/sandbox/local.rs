@@ -1,0 +1,262 @@
+//! The sandbox of this process: loaded mounts, and calls of them, each in a fresh store.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use wasmtime::Engine;
+use wasmtime::component::{Component, Linker};
+
+use super::compile::{self, CodeCacheConfig, Compiler, NotCompiled};
+use super::error::{LoadError, SandboxError};
+use super::loaded_mount::{LoadedMount, MountId, MountRecord, MountRecords};
+use super::spec::{CallSpec, Outcome};
+use super::{call, call_runner, compile_progress, descriptors, engine, link, output, store_data};
+use crate::grants::{CallRecord, MountGrants};
+use crate::interfaces::{self, Exports};
+use crate::limits::Permit;
+use crate::model::{Digest, MountName, ReadError, text};
+
+/// The settings of a sandbox.
+pub struct SandboxOptions {
+    /// Calls at once, over all mounts. Includes calls that were answered but whose threads hang.
+    pub calls: u32,
+    /// The cache of compiled code, in directories that only this user can read and write. `None`: components are
+    /// compiled at every start.
+    pub cache: Option<CodeCacheConfig>,
+    /// File descriptors of all calls together. The rest of the process needs some too.
+    pub descriptors: usize,
+    /// The compiler.
+    pub compiler: Arc<dyn Compiler>,
+}
+
+/// The sandbox of a process.
+pub struct Sandbox {
+    engine: Engine,
+    linker: Linker<store_data::StoreData>,
+    runner: call_runner::CallRunner,
+    ticker: engine::Ticker,
+    cache: Option<compile::CodeCache>,
+    descriptors: Arc<descriptors::DescriptorPool>,
+    compiler: Arc<dyn Compiler>,
+    mounts: Arc<MountRecords>,
+    next: AtomicU64,
+}
+
+impl Sandbox {
+    /// Creates the engine and links every host function.
+    ///
+    /// # Errors
+    /// If the machine lacks a resource that the engine needs (address space, a thread).
+    pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
+        let engine = engine::host(options.calls).map_err(SandboxError::Engine)?;
+        let linker = link::linker(&engine).map_err(SandboxError::Linker)?;
+        let ticker = engine::Ticker::start(&engine).map_err(SandboxError::Epoch)?;
+        let runner = call_runner::CallRunner::start().map_err(SandboxError::SlowPool)?;
+        let cache = options.cache.map(|config| compile::CodeCache::new(config, &engine));
+        Ok(Self {
+            engine,
+            linker,
+            runner,
+            ticker,
+            cache,
+            descriptors: descriptors::DescriptorPool::new(options.descriptors, options.calls),
+            compiler: options.compiler,
+            mounts: Arc::default(),
+            next: AtomicU64::new(1),
+        })
+    }
+
+    /// Loads a component for a mount: compiles it or finds it in the cache, and links it. No code of it runs.
+    ///
+    /// # Errors
+    /// The reason why it cannot be mounted, sanitised.
+    pub async fn load(
+        &self,
+        name: &MountName,
+        wasm: Arc<[u8]>,
+        digest: &Digest,
+        grants: MountGrants,
+    ) -> Result<LoadedMount, LoadError> {
+        let component = match self.cached(digest) {
+            Some(component) => component,
+            None => self.compile(name, wasm, digest).await?,
+        };
+        self.link(name, &component, grants)
+    }
+
+    /// Loads a component whose compiled code is in the cache. `None` if it must be compiled. Blocks while it reads.
+    ///
+    /// # Errors
+    /// As [`Sandbox::load`].
+    pub fn load_cached(
+        &self,
+        name: &MountName,
+        digest: &Digest,
+        grants: MountGrants,
+    ) -> Result<Option<LoadedMount>, LoadError> {
+        match self.cached(digest) {
+            Some(component) => self.link(name, &component, grants).map(Some),
+            None => self
+                .cache
+                .as_ref()
+                .and_then(|cache| cache.stored_failure(digest))
+                .map_or(Ok(None), |why| Err(LoadError::NotCompiled(why))),
+        }
+    }
+
+    fn link(&self, name: &MountName, component: &Component, grants: MountGrants) -> Result<LoadedMount, LoadError> {
+        let refused = |error: wasmtime::Error| LoadError::Unfit(text::excerpt(&format!("{error:#}"), 400));
+        let pre = self.linker.instantiate_pre(component).map_err(refused)?;
+        let exports = Exports::new(pre).map_err(refused)?;
+        Ok(self.insert(name, Arc::new(exports), grants))
+    }
+
+    /// Loads an already loaded component again, with other grants or under another name. Nothing is compiled. `None` if
+    /// `loaded` is no longer loaded.
+    pub fn load_again(&self, name: &MountName, loaded: &LoadedMount, grants: MountGrants) -> Option<LoadedMount> {
+        let exports = Arc::clone(&self.record_of(loaded.id)?.exports);
+        Some(self.insert(name, exports, grants))
+    }
+
+    fn insert(
+        &self,
+        name: &MountName,
+        exports: Arc<Exports<store_data::StoreData>>,
+        grants: MountGrants,
+    ) -> LoadedMount {
+        let id = MountId(self.next.fetch_add(1, Ordering::Relaxed));
+        let descriptors = grants.opens_files().then(|| Arc::clone(&self.descriptors));
+        let mounted = Arc::new(MountRecord {
+            name: name.clone(),
+            exports,
+            grants,
+            descriptors,
+            log_rate: output::LogRate::default(),
+        });
+        self.mounts.write().unwrap_or_else(PoisonError::into_inner).insert(id, mounted);
+        LoadedMount { id, mounts: Arc::downgrade(&self.mounts) }
+    }
+
+    fn record_of(&self, id: MountId) -> Option<Arc<MountRecord>> {
+        self.mounts.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    async fn compile(&self, name: &MountName, wasm: Arc<[u8]>, digest: &Digest) -> Result<Component, LoadError> {
+        if let Some(why) = self.cache.as_ref().and_then(|cache| cache.stored_failure(digest)) {
+            return Err(LoadError::NotCompiled(why));
+        }
+        let started = std::time::Instant::now();
+        let size = wasm.len() as u64;
+        let compiled = compile_progress::log_progress(name, size, self.compiler.compile(wasm)).await;
+        let code = compiled.map_err(|NotCompiled { reason, is_permanent }| {
+            if let Some(cache) = self.cache.as_ref().filter(|_| is_permanent)
+                && let Err(error) = cache.store_failure(digest, &reason)
+            {
+                tracing::warn!(
+                    "cannot record that the component does not compile: {error}; it will be compiled again at the next start"
+                );
+            }
+            LoadError::NotCompiled(reason)
+        })?;
+        compile_progress::log_end(name, started.elapsed(), code.len() as u64);
+        if let Some(cache) = &self.cache
+            && let Err(error) = cache.store(digest, &code)
+        {
+            tracing::warn!(
+                "cannot store compiled code: {error}; the component will be compiled again at the next start"
+            );
+        }
+        // Code from the cache is memory-mapped and shares the page cache. Without a cache it is copied.
+        let loaded = self.cached(digest).map_or_else(|| compile::load_fresh(&self.engine, &code), Ok);
+        loaded.map_err(|error| LoadError::Code(text::excerpt(&format!("{error:#}"), 300)))
+    }
+
+    /// True if the cache knows that a component compiles, or that it does not.
+    pub fn has_cached(&self, digest: &Digest) -> bool {
+        self.cache.as_ref().is_some_and(|cache| cache.has_entry(digest))
+    }
+
+    /// The size of a component's compiled code in the cache, in bytes.
+    pub fn code_len(&self, digest: &Digest) -> Option<u64> {
+        self.cache.as_ref()?.len(digest)
+    }
+
+    /// Removes unused code from the cache. Call it after all components are loaded.
+    pub fn remove_unused_code(&self) {
+        if let Some(Err(error)) = self.cache.as_ref().map(compile::CodeCache::remove_unused) {
+            tracing::warn!("cannot remove unused compiled code from the cache: {error}");
+        }
+    }
+
+    fn cached(&self, digest: &Digest) -> Option<Component> {
+        let cache = self.cache.as_ref()?;
+        cache.load(&self.engine, digest).unwrap_or_else(|error| {
+            tracing::warn!(%digest, "compiled code in the cache does not load: {error:#}; compiling again");
+            cache.remove(digest);
+            None
+        })
+    }
+
+    /// Runs one call in a fresh instance. Dropping the future stops the guest and frees its resources. Decisions and
+    /// usage are written to `record` while the call runs, so they survive a call that is cancelled or hangs.
+    pub async fn call(&self, mut spec: CallSpec, permit: Permit, record: &CallRecord) -> Outcome {
+        let Some(mount) = self.record_of(spec.mount) else {
+            return Outcome::failed(ReadError::Unavailable("the mount is not loaded".to_owned()));
+        };
+        let running = self.ticker.start_call();
+        let engine = self.engine.clone();
+        let progress = Arc::<call_runner::CallProgress>::default();
+        let permit = Arc::new(permit);
+        let (call_progress, call_record) = (Arc::clone(&progress), record.clone());
+        if mount.grants.may_stall() && !call_progress.thread.may_block() {
+            // Released when the caller is answered, even if the thread still hangs.
+            let _turn = match permit.detach() {
+                Ok(turn) => turn,
+                Err(error) => return Outcome::failed(error),
+            };
+            let (name, deadline, late) = (mount.name.clone(), permit.deadline(), permit.time_limit());
+            call_progress.thread.assign();
+            let call = async move || {
+                let _running = running;
+                call::run(&engine, &mount, &mut spec, &permit, &call_progress, &call_record).await
+            };
+            return call_runner::dedicated_thread::run(&name, deadline, late, record, call).await;
+        }
+        let is_quick = permit.is_quick();
+        let (call_mount, call_permit) = (Arc::clone(&mount), Arc::clone(&permit));
+        let late = || {
+            let (deadline, limit, record) = (call_permit.deadline(), call_permit.time_limit(), record.clone());
+            // The turn is released when this value is dropped, even if the thread still hangs.
+            let turn = call_permit.detach()?;
+            Ok(call_runner::DedicatedCall { mount: call_mount.name.clone(), deadline, limit, record, turn })
+        };
+        let call: call_runner::CallFuture = Box::pin(async move {
+            let _running = running;
+            call::run(&engine, &mount, &mut spec, &permit, &call_progress, &call_record).await
+        });
+        let mut outcome = self.runner.run(call, is_quick, progress, late).await;
+        if let Err(error @ ReadError::Internal(_)) = &mut outcome.result {
+            // The call was stopped from outside. The runner knows neither its usage nor which text may be shown.
+            interfaces::redact_error(error, call_mount.grants.redactor());
+            (outcome.usage, outcome.decisions) = (record.usage(), record.take_decisions());
+        }
+        outcome
+    }
+
+    /// Stops all calls outside the serving runtime. Must be called before that runtime ends, and from outside of every
+    /// runtime. Waits for at most `within`.
+    pub fn end_calls(&self, within: Duration) {
+        self.runner.shut_down(within);
+    }
+
+    /// Number of loaded mounts, including those that only a running call still uses.
+    pub fn mounts(&self) -> usize {
+        self.mounts.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Number of running calls.
+    pub fn calls(&self) -> usize {
+        self.ticker.running_calls()
+    }
+}

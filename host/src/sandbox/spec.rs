@@ -1,0 +1,157 @@
+//! The input and output of an executor: plain data, so that an executor may be another process.
+
+use serde::{Deserialize, Serialize};
+
+use super::loaded_mount::MountId;
+use crate::interfaces::{Reply, Request};
+use crate::limits::Permit;
+use crate::model::{Consent, DecisionLog, Limits, ReadError, Usage};
+
+/// The input of one call: the mount, the function, the limits, and one-time consents.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallSpec {
+    /// The loaded mount.
+    pub mount: MountId,
+    /// The function and its arguments.
+    pub request: Request,
+    /// The limits of the call.
+    pub limits: Limits,
+    /// The consents that a person gave for this call, beyond the grants of the mount.
+    pub consent: Vec<Consent>,
+}
+
+impl CallSpec {
+    /// A call with the limits of `permit` and without consents.
+    pub fn new(permit: &Permit, mount: MountId, function: impl Into<Request>) -> Self {
+        Self { mount, request: function.into(), limits: permit.limits().clone(), consent: Vec::new() }
+    }
+
+    /// Adds consents that a person gave for this call.
+    #[must_use]
+    pub fn with_consent(self, consent: Vec<Consent>) -> Self {
+        Self { consent, ..self }
+    }
+}
+
+/// The output of one call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The result of the function, or the error.
+    pub result: Result<Reply, ReadError>,
+    /// The resources that the call used.
+    pub usage: Usage,
+    /// The decisions about grants during the call.
+    pub decisions: DecisionLog,
+}
+
+impl Outcome {
+    /// The outcome of a call that failed before it used anything.
+    pub fn failed(error: ReadError) -> Self {
+        Self { result: Err(error), usage: Usage::default(), decisions: DecisionLog::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interfaces::completion::Complete;
+    use crate::interfaces::resources::{Describe, ListResources, ListTemplates, Read};
+    use crate::interfaces::revisions::{CatalogRevision, ResourceRevisions};
+    use crate::model::error::LimitKind;
+    use crate::model::{
+        Annotations, Body, CompletionInput, Contents, DecisionKind, Description, Icon, Limit, Page, Reading, Resource,
+        Role, Suggestions, Template,
+    };
+
+    fn read_back<T>(value: &T)
+    where
+        T: Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug,
+    {
+        let bytes = postcard::to_stdvec(value).unwrap();
+        assert_eq!(&postcard::from_bytes::<T>(&bytes).unwrap(), value);
+    }
+
+    #[test]
+    fn every_call_survives_serialization() {
+        let completing = CompletionInput {
+            template: "{a}/{b}".to_owned(),
+            name: "a".to_owned(),
+            value: "x".to_owned(),
+            resolved: vec![("b".to_owned(), "y".to_owned())],
+        };
+        let requests: [Request; 7] = [
+            Describe.into(),
+            ListResources { cursor: Some("c".to_owned()) }.into(),
+            ListTemplates.into(),
+            Read { reference: "a b".to_owned() }.into(),
+            Complete(completing).into(),
+            CatalogRevision.into(),
+            ResourceRevisions { references: vec!["a".to_owned(), String::new()] }.into(),
+        ];
+        for request in requests {
+            let consent = vec![Consent { grant: "http".into(), target: "https://a.example".to_owned() }];
+            read_back(&CallSpec { mount: MountId::none(), request, limits: Limits::default(), consent });
+        }
+    }
+
+    #[test]
+    fn every_outcome_survives_serialization() {
+        let text = |text: &str| Some(text.to_owned());
+        let annotations =
+            Annotations { audience: vec![Role::User, Role::Assistant], priority: Some(0.1), last_modified: text("t") };
+        let icons =
+            vec![Icon { src: "data:,".to_owned(), mime_type: text("image/png"), sizes: vec!["any".to_owned()] }];
+        let meta = vec![("a/b".to_owned(), "{}".to_owned())];
+        let resource = Resource {
+            reference: "r".to_owned(),
+            name: "n".to_owned(),
+            title: text("t"),
+            description: None,
+            mime_type: text("text/plain"),
+            size: Some(u64::MAX),
+            annotations: Some(annotations.clone()),
+            icons: icons.clone(),
+            meta: meta.clone(),
+        };
+        let template = Template {
+            template: "{a}".to_owned(),
+            name: "n".to_owned(),
+            title: None,
+            description: text("d"),
+            mime_type: None,
+            annotations: Some(annotations),
+            icons,
+            meta: meta.clone(),
+        };
+        let contents = |body| Contents { reference: "r".to_owned(), mime_type: None, body, meta: meta.clone() };
+        let reading = Reading {
+            contents: vec![contents(Body::Text("\u{1f600}".to_owned())), contents(Body::Blob(vec![0, 255]))],
+            fresh_for: Some(std::time::Duration::from_millis(5)),
+        };
+        let mut decisions = DecisionLog::default();
+        decisions.add("fs", "/notes", DecisionKind::Denied, || text("run: belljar grant"));
+        decisions.request_consent(Consent { grant: "fs".into(), target: "/notes".to_owned() });
+        let denial = decisions.first(DecisionKind::Denied).cloned();
+        let again = Box::new(ReadError::Trapped("unreachable".to_owned()));
+        let replies = [
+            Reply::Describe(Description { title: text("t"), version: None, description: text("d") }),
+            Reply::ListResources(Page { resources: vec![resource], next: text("n") }),
+            Reply::ListTemplates(vec![template]),
+            Reply::Read(reading),
+            Reply::Complete(Suggestions { values: vec!["v".to_owned()], total: Some(7) }),
+            Reply::CatalogRevision("r".to_owned()),
+            Reply::ResourceRevisions(vec![Ok("r".to_owned()), Err(ReadError::NotFound)]),
+        ];
+        let errors = [
+            ReadError::NotFound,
+            ReadError::Denied { message: "m".to_owned(), denial },
+            ReadError::BadRequestState("is missing".into()),
+            ReadError::Exhausted(Limit { kind: LimitKind::ListTime, used: 2, cap: 1 }),
+            ReadError::CircuitOpen { last: again, times: 3, retry_after: std::time::Duration::from_secs(1) },
+            ReadError::Cancelled,
+        ];
+        for result in replies.into_iter().map(Ok).chain(errors.into_iter().map(Err)) {
+            read_back(&Outcome { result, usage: Usage::default(), decisions: decisions.clone() });
+        }
+    }
+}

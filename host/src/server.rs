@@ -1,0 +1,29 @@
+//! Starts and runs the server: finds and reads the configuration, the keys and the lock, raises the second wall, starts
+//! the compiler process and the helper process, follows changes while it serves, and shuts down.
+//!
+//! The second wall is Landlock plus a filter of system calls around this whole process. The first wall is the sandbox
+//! of each call.
+
+pub(crate) mod candidate;
+pub(crate) mod compiler_process;
+pub(crate) mod configuration;
+pub(crate) mod directories;
+pub(crate) mod edit;
+pub(crate) mod failure;
+pub(crate) mod files;
+pub(crate) mod inherited;
+pub(crate) mod invocation;
+pub(crate) mod keys;
+pub(crate) mod landlock;
+pub(crate) mod listening;
+pub(crate) mod location;
+pub(crate) mod log;
+pub(crate) mod open_files;
+pub(crate) mod pins;
+pub(crate) mod privileged_helper;
+pub(crate) mod record;
+mod record_file;
+mod reload;
+pub(crate) mod serve;
+pub(crate) mod server_status;
+pub(crate) mod startup;

@@ -1,0 +1,103 @@
+//! Opens the plugin directory and belljar's own private directories.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::Dir;
+
+use crate::catalog::loader;
+use crate::config::Config;
+use crate::model::command;
+
+/// Why the plugin directory cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PluginsError {
+    /// The directory does not exist.
+    #[error("there is no plugin directory \"{}\"; create it, or name another with --plugins DIR", .0.display())]
+    Absent(PathBuf),
+    /// The operating system refuses access.
+    #[error("cannot open the plugin directory \"{}\": {error}", path.display())]
+    Unopened {
+        /// The directory.
+        path: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+}
+
+/// Why a directory of belljar's own cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PrivateDirError {
+    /// The directory can be neither created nor opened.
+    #[error("\"{}\": {error}", path.display())]
+    Unopened {
+        /// The directory.
+        path: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+    /// The directory belongs to another user.
+    #[error("\"{}\" belongs to another user; remove it, or name another directory", .0.display())]
+    Foreign(PathBuf),
+    /// Other users have access to the directory.
+    #[error("other users have access to \"{}\"; run: chmod 700 {}", .0.display(), command::shell_quoted(&.0.to_string_lossy()))]
+    Shared(PathBuf),
+}
+
+/// Opens the plugin directory. Warns if other users can write into it.
+///
+/// # Errors
+/// If it does not exist, or cannot be opened.
+pub(crate) fn open_plugins(config: &Config) -> Result<Dir, PluginsError> {
+    let path = &config.plugins;
+    let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority()).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => PluginsError::Absent(path.clone()),
+        _ => PluginsError::Unopened { path: path.clone(), error },
+    })?;
+    #[expect(clippy::disallowed_methods, reason = "the operator's plugin directory")]
+    if let Ok(meta) = std::fs::metadata(path) {
+        if meta.mode() & 0o002 != 0 {
+            tracing::warn!(
+                "anyone on this machine can put components into \"{}\"; take away its write permission for others",
+                path.display()
+            );
+        } else if !loader::is_trusted_owner(meta.uid()) {
+            tracing::warn!(
+                "\"{}\" belongs to another user, who can put components into it; make it your own",
+                path.display()
+            );
+        }
+    }
+    Ok(dir)
+}
+
+/// Opens a directory to which only this user has access. Creates it if it is missing.
+///
+/// # Errors
+/// If it cannot be opened, or other users have access to it.
+pub(crate) fn private_dir(path: &Path) -> Result<Dir, PrivateDirError> {
+    let fail = |error| PrivateDirError::Unopened { path: path.to_owned(), error };
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fail)?;
+    let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority()).map_err(fail)?;
+    let meta = cap_std::fs::MetadataExt::mode(&dir.dir_metadata().map_err(fail)?);
+    let owner = cap_std::fs::MetadataExt::uid(&dir.dir_metadata().map_err(fail)?);
+    if owner != rustix::process::geteuid().as_raw() {
+        return Err(PrivateDirError::Foreign(path.to_owned()));
+    }
+    if meta & 0o077 != 0 {
+        return Err(PrivateDirError::Shared(path.to_owned()));
+    }
+    Ok(dir)
+}
+
+/// The canonical path, without symbolic links. The part of the path that does not exist is kept as it is.
+pub(crate) fn real(path: &Path) -> PathBuf {
+    #[expect(clippy::disallowed_methods, reason = "the operator's own files, behind links of the operator's")]
+    let found = std::fs::canonicalize(path);
+    found.unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => real(parent).join(name),
+        _ => path.to_owned(),
+    })
+}

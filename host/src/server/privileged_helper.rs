@@ -1,0 +1,270 @@
+//! The helper process outside the second wall. Every `serve` starts it before the wall is raised. It takes two
+//! requests:
+//!
+//! - save a lasting consent in the configuration, as `belljar grant` would;
+//! - read the configuration, the lock and the secrets again, and return them as plain data.
+//!
+//! The helper has a wall of its own. It can read the directories of the configuration, the lock, the components and the
+//! secrets, and write into the first two. It cannot start a program or open a connection, and other processes cannot
+//! read its memory.
+//!
+//! Code that breaks out of a sandbox can send only these two requests. They return only data that the host already has.
+
+mod error;
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::candidate::Candidate;
+use super::edit::{self, ConfigChange};
+use super::location::{LocationArgs, read_config_input};
+use super::pins::{self, Pinning};
+use super::{directories, landlock, log, open_files};
+use crate::config::lock::{Lock, Pins};
+use crate::config::{Ask, Config, ConfigInput, Wall};
+use crate::gateway::consent::{ConsentWriter, PersistError};
+use crate::grants::GrantKind;
+use crate::grants::secrets::{PlainSecrets, SecretSource, Secrets};
+use crate::model::{Consent, Digest, MountName, text};
+pub(crate) use error::{HelperError, HelperStartError, OperatorFilesError};
+use error::{PersistConsentError, ReadFilesError};
+
+/// The internal verb that the child process runs.
+pub(crate) const VERB: &str = "outside";
+
+/// How often a change is tried again after another process changed the configuration.
+const MAX_TRIES: usize = 5;
+
+/// A request to the helper: one line of JSON.
+#[derive(Serialize, Deserialize)]
+enum HelperRequest {
+    /// Saves a consent: mount, digest, kind of grant, granted thing. The response is null or an error message.
+    PersistConsent(String, String, String, String),
+    /// Reads the operator's files. The response is [`OperatorFiles`] or an error message.
+    ReadFiles { dev: bool },
+}
+
+/// The current contents of the operator's files.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct OperatorFiles {
+    /// The text of the configuration; `None` if there is no file.
+    text: Option<String>,
+    pins: PlainPins,
+    secrets: PlainSecrets,
+}
+
+/// [`Pins`] as plain data.
+#[derive(Serialize, Deserialize)]
+enum PlainPins {
+    On { lock: String, unwritten: Option<String> },
+    Broken(String),
+    Off,
+}
+
+impl OperatorFiles {
+    /// The text of the configuration; `None` if there is no file.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// The checked configuration. `input` is the input of [`Config::read`] without the text.
+    ///
+    /// # Errors
+    /// If the configuration is invalid or the lock is damaged.
+    pub(crate) fn into_config(self, path: &Path, input: &ConfigInput) -> Result<Config, OperatorFilesError> {
+        let file = self.text.map(|text| (path.to_owned(), text));
+        let mut config = Config::read(ConfigInput { file, ..input.clone() })?;
+        config.pins = match self.pins {
+            PlainPins::On { lock, unwritten } => Pins::On { lock: Lock::parse(&lock)?, unwritten },
+            PlainPins::Broken(why) => Pins::Broken(why),
+            PlainPins::Off => Pins::Off,
+        };
+        config.ambient.secrets = Secrets::from_plain(self.secrets);
+        Ok(config)
+    }
+}
+
+/// The helper process. It ends when this is dropped, because that closes its input.
+pub(crate) struct PrivilegedHelper {
+    pipe: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
+    _child: Child,
+}
+
+/// Starts the helper if `config` lets any mount ask for a lasting consent.
+///
+/// # Errors
+/// If the process cannot be started.
+pub(crate) fn start_for_consents(
+    at: &LocationArgs,
+    config: &Config,
+) -> Result<Option<Arc<dyn ConsentWriter>>, HelperStartError> {
+    if !config.mounts.values().any(|mount| mount.ask == Ask::Persist) {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(PrivilegedHelper::start(at)?)))
+}
+
+impl PrivilegedHelper {
+    /// Starts the process.
+    ///
+    /// # Errors
+    /// If the process cannot be started.
+    pub(crate) fn start(at: &LocationArgs) -> Result<Self, HelperStartError> {
+        #[expect(clippy::disallowed_methods, reason = "this program, as the helper process")]
+        let mut command = Command::new("/proc/self/exe");
+        // A process group of its own, so that Ctrl-C does not end the helper before this process, which closes its
+        // input.
+        command.arg(VERB).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        for (flag, path) in [("--plugins", &at.plugins), ("--config", &at.config)] {
+            if let Some(path) = path {
+                command.arg(flag).arg(path);
+            }
+        }
+        let mut child = command.spawn()?;
+        open_files::restore_for(Some(child.id()));
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(HelperStartError::NoPipes);
+        };
+        Ok(Self { pipe: Mutex::new((input, BufReader::new(output))), _child: child })
+    }
+
+    /// Sends a request, and waits for its response.
+    fn request<T: DeserializeOwned>(&self, request: &HelperRequest) -> Result<T, HelperError> {
+        let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
+        let (input, output) = &mut *pipe;
+        let mut answer = Zeroizing::new(String::new());
+        let line = serde_json::to_string(request).map_err(io::Error::from)?;
+        writeln!(input, "{line}").and_then(|()| input.flush())?;
+        output.read_line(&mut answer)?;
+        Ok(serde_json::from_str(&answer).map_err(io::Error::from)?)
+    }
+
+    /// Reads the operator's files again, and writes missing pins, as at the start.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read.
+    pub(crate) fn read_files(&self, dev: bool) -> Result<OperatorFiles, HelperError> {
+        self.request::<Result<OperatorFiles, String>>(&HelperRequest::ReadFiles { dev })?.map_err(HelperError::Refused)
+    }
+}
+
+impl ConsentWriter for PrivilegedHelper {
+    fn persist(&self, mount: &MountName, digest: &Digest, consent: &Consent) -> Result<(), PersistError> {
+        let (grant, what) = (consent.grant.to_string(), consent.target.clone());
+        let request = HelperRequest::PersistConsent(mount.to_string(), digest.to_string(), grant, what);
+        let failure = self.request::<Option<String>>(&request).map_err(|error| PersistError(error.to_string()))?;
+        failure.map_or(Ok(()), |why| Err(PersistError(why)))
+    }
+}
+
+/// Runs in the child process: reads one request per line, and writes one response per line.
+pub(crate) fn child(at: &LocationArgs) -> ExitCode {
+    log::start("warn");
+    log::start_writer();
+    restrict(at);
+    let mut out = std::io::stdout().lock();
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        let answer = match serde_json::from_str(&line) {
+            Ok(HelperRequest::PersistConsent(mount, digest, grant, what)) => serde_json::to_string(
+                &persist_consent(at, &mount, &digest, &grant, &what).err().map(|error| error.to_string()),
+            ),
+            Ok(HelperRequest::ReadFiles { dev }) => {
+                serde_json::to_string(&read_files(at, dev).map_err(|error| error.to_string()))
+            }
+            Err(error) => serde_json::to_string(&Some(error.to_string())),
+        };
+        let answer = Zeroizing::new(answer.unwrap_or_default());
+        if writeln!(out, "{}", answer.as_str()).and_then(|()| out.flush()).is_err() {
+            break;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Restricts this process to the files that the requests need. If a later configuration names files in other
+/// directories, the server must be restarted.
+fn restrict(at: &LocationArgs) {
+    let config = read_config_input(at).ok().and_then(|(path, input)| Some((path, Config::read(input).ok()?)));
+    let Some((path, config)) = config.filter(|(_, config)| config.wall != Wall::Off) else {
+        return landlock::drop_privileges_and_hide_memory();
+    };
+    let directory = |path: &Path| path.parent().map(Path::to_owned);
+    // If a path is a link, the helper needs the directory of the link and that of the target.
+    let both = |path: &Path| [directory(path), directory(&directories::real(path))];
+    let write: Vec<PathBuf> = [&path, &config.lock].into_iter().flat_map(|path| both(path)).flatten().collect();
+    let mut read = vec![config.plugins.clone()];
+    for source in config.secrets.values() {
+        if let SecretSource::File(path) = source
+            && let Ok(path) = config.ambient.absolute(path)
+        {
+            // The directory and not the file: a secret may be replaced by a new file of the same name.
+            read.extend(both(&path).into_iter().flatten());
+        }
+    }
+    landlock::raise_for_helper(&read, &write);
+}
+
+fn read_files(at: &LocationArgs, dev: bool) -> Result<OperatorFiles, ReadFilesError> {
+    let (_, input) = read_config_input(at)?;
+    let text = input.file.as_ref().map(|(_, text)| text.clone());
+    let mut config = Config::read(input)?;
+    let pins = if dev {
+        PlainPins::Off
+    } else {
+        pins::apply(&mut config, Pinning::WriteMissing);
+        match config.pins {
+            Pins::Broken(why) => PlainPins::Broken(why),
+            Pins::On { lock, unwritten } => PlainPins::On { lock: lock.to_text(), unwritten },
+            Pins::AllowMissing(_) | Pins::Off => return Err(ReadFilesError::Pins),
+        }
+    };
+    let secrets = Secrets::read(&config.secrets, |path| config.ambient.absolute(path)).to_plain();
+    Ok(OperatorFiles { text, pins, secrets })
+}
+
+fn persist_consent(
+    at: &LocationArgs,
+    mount: &str,
+    digest: &str,
+    grant: &str,
+    what: &str,
+) -> Result<(), PersistConsentError> {
+    let mount = MountName::new(mount)?;
+    let digest: Digest = digest.parse()?;
+    let kind = GrantKind::find(grant).ok_or(PersistConsentError::Kind)?;
+    for _ in 0..MAX_TRIES {
+        let change = ConfigChange::draft(at, |document, _| {
+            edit::mount(document, &mount, |table| {
+                (kind.grant_permanently)(table, what).map_err(PersistConsentError::from)
+            })
+        })?;
+        if change.old.mounts.get(&mount).is_none_or(|own| own.ask != Ask::Persist) {
+            return Err(PersistConsentError::NoLongerAsks(mount));
+        }
+        let candidate = Candidate::find(&change.new, &mount)?;
+        if candidate.digest != digest || candidate.has_changed() {
+            return Err(PersistConsentError::Exchanged(mount));
+        }
+        let write_lock = change.lock_for_writing()?;
+        if !change.is_current()? {
+            continue;
+        }
+        // The pin is written before the grant, as in `cli::grant`.
+        let mut lock = pins::read(&change.new.lock)?;
+        candidate.pin(&mut lock);
+        pins::write(&write_lock, &change.new, &lock)?;
+        if change.write(&write_lock)? {
+            tracing::warn!(mount = %mount, "a person granted {grant} \"{}\" permanently; the grant was added to the configuration", text::excerpt(what, 200));
+            return Ok(());
+        }
+    }
+    Err(PersistConsentError::Contended)
+}

@@ -1,0 +1,416 @@
+//! Applies the operator's changes while belljar serves: of the plugin directory, the configuration and the lock.
+//! Notices a change, lets the helper process read the files again, and lets the loader update the catalog.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::fs::Dir;
+use futures_util::future::pending;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
+use tokio::time::{Instant, sleep_until};
+
+use super::configuration::{self, CertificatesError};
+use super::location::{self, LocationArgs, NoWorkingDirectory, ReadConfigError};
+use super::privileged_helper::{HelperError, OperatorFiles, OperatorFilesError, PrivilegedHelper};
+use super::server_status::{self, ServerStatus, StatusFile};
+use crate::catalog::loader::{Debounce, LandlockScope, Loader, NextAction};
+use crate::catalog::watch::{DirectoryWatch, WatchDepth, Watcher, any_changed};
+use crate::config::{Config, ConfigInput};
+use crate::model::{Digest, MountName};
+
+/// The data that reloading needs and that must be collected before the second wall is raised.
+pub(crate) struct ReloadContext {
+    /// The process that reads the files that this one cannot read.
+    pub(crate) helper: Arc<PrivilegedHelper>,
+    /// The paths and ports that the second wall allows to this process; `None` without a wall.
+    pub(crate) scope: Option<LandlockScope>,
+    /// The path of the configuration, which may not exist.
+    path: PathBuf,
+    /// The input of [`Config::read`], without the text.
+    input: ConfigInput,
+    /// The directories of the configuration and the lock, and of their targets if they are links.
+    config_dirs: Vec<PathBuf>,
+    /// The addresses on which belljar itself listens.
+    own_addresses: Vec<std::net::SocketAddr>,
+    dev: bool,
+    /// The status of this server, for commands that change the configuration.
+    pub(crate) status: Option<StatusFile>,
+    /// The stamps of the configuration and the lock when they were last read.
+    stamps: [(FileStamp, PathBuf); 2],
+}
+
+/// The metadata that shows a change of a file: device, inode, size, and change time in seconds and nanoseconds. `None`
+/// if there is no file.
+pub(crate) type FileStamp = Option<(u64, u64, u64, i64, i64)>;
+
+/// The stamp of the configuration, for [`ReloadContext::new`]. It is taken before the file is read, so that no change
+/// is missed.
+///
+/// # Errors
+/// If the path of the configuration is unknown.
+pub(crate) fn stamp_of_configuration(at: &LocationArgs) -> Result<FileStamp, NoWorkingDirectory> {
+    Ok(stamp(&location::config_path(at)?.0))
+}
+
+fn stamp(path: &Path) -> FileStamp {
+    #[expect(clippy::disallowed_methods, reason = "only metadata of the operator's own files")]
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.dev(), meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec()))
+}
+
+impl ReloadContext {
+    /// Collects the data. Called before the second wall is raised. `config_stamp`: see [`stamp_of_configuration`].
+    /// `own_addresses`: the addresses on which belljar itself listens.
+    ///
+    /// # Errors
+    /// If the configuration can no longer be read.
+    pub(crate) fn new(
+        at: &LocationArgs,
+        config: &Config,
+        config_stamp: FileStamp,
+        own_addresses: Vec<std::net::SocketAddr>,
+        dev: bool,
+        helper: Arc<PrivilegedHelper>,
+    ) -> Result<Self, ReadConfigError> {
+        let (path, input) = location::read_config_input(at)?;
+        let mut config_dirs = Vec::new();
+        for file in [&path, &config.lock] {
+            #[expect(clippy::disallowed_methods, reason = "the operator's own files, behind links of the operator's")]
+            let real = std::fs::canonicalize(file).ok();
+            for file in real.iter().chain([file]) {
+                config_dirs.extend(file.parent().map(Path::to_owned));
+            }
+        }
+        config_dirs.sort_unstable();
+        config_dirs.dedup();
+        let stamps = [(config_stamp, path.clone()), (stamp(&config.lock), config.lock.clone())];
+        let status = ServerStatus {
+            configuration: path.clone(),
+            text: server_status::digest(input.file.as_ref().map(|(_, text)| text.as_str())),
+            lock: config.pins.lock().map(|lock| server_status::digest(Some(&lock.to_text()))),
+            follows: config.watch.reload,
+            ..ServerStatus::default()
+        };
+        let status = StatusFile::create(&config.state, status);
+        let input = ConfigInput { file: None, ..input };
+        Ok(Self { helper, scope: None, path, input, config_dirs, own_addresses, dev, status, stamps })
+    }
+
+    /// Loads all components, and then applies changes until the task is dropped.
+    pub(crate) async fn run(self, loader: Loader, watcher: Option<Watcher>) {
+        let config = Arc::clone(loader.config());
+        let watcher = watcher.filter(|_| config.watch.reload);
+        let mut reloader = Reloader {
+            plugins: watch(watcher.as_ref(), std::slice::from_ref(&config.plugins)).await,
+            config_dirs: watch(watcher.as_ref(), &self.config_dirs).await,
+            hangups: signal(SignalKind::hangup()).ok(),
+            plugins_exist: true,
+            plugins_id: stamp(&config.plugins).map(|(device, inode, ..)| (device, inode)),
+            start_config: config,
+            loader,
+            context: self,
+            plugins_debounce: Debounce::default(),
+            config_debounce: Debounce::default(),
+            reading: None,
+            is_read_again: false,
+            pins_requested: Vec::new(),
+        };
+        // Checks the files once more: they may have changed after they were read and before they were watched.
+        reloader.config_debounce.changed(Instant::now());
+        reloader.scan().await;
+        reloader.update_status(|_| {});
+        loop {
+            reloader.step().await;
+        }
+    }
+}
+
+async fn watch(watcher: Option<&Watcher>, directories: &[PathBuf]) -> Vec<DirectoryWatch> {
+    let Some(watcher) = watcher.cloned() else { return Vec::new() };
+    let directories = directories.to_vec();
+    let watched = spawn_blocking(move || {
+        let one = |dir: &PathBuf| watcher.watch(dir, WatchDepth::Flat).map_err(|why| tracing::warn!("{why}")).ok();
+        directories.iter().filter_map(one).collect()
+    });
+    watched.await.unwrap_or_default()
+}
+
+/// Applies changes of the operator's files to the running host.
+struct Reloader {
+    context: ReloadContext,
+    loader: Loader,
+    /// The configuration at the start. Some of its keys apply until a restart.
+    start_config: Arc<Config>,
+    plugins: Vec<DirectoryWatch>,
+    config_dirs: Vec<DirectoryWatch>,
+    hangups: Option<Signal>,
+    plugins_debounce: Debounce,
+    config_debounce: Debounce,
+    /// The running request to the helper, if there is one.
+    reading: Option<JoinHandle<Result<OperatorFiles, HelperError>>>,
+    /// True if the files must be read again after the running request.
+    is_read_again: bool,
+    /// The components for which the helper was last asked to write pins.
+    pins_requested: Vec<(MountName, Digest)>,
+    /// The device and inode of the open plugin directory.
+    plugins_id: Option<(u64, u64)>,
+    /// True if the plugin directory existed at the last scan.
+    plugins_exist: bool,
+}
+
+/// Why the new contents of the operator's files are not applied.
+#[derive(Debug, thiserror::Error)]
+enum ReloadError {
+    /// The task that reads them was stopped.
+    #[error(transparent)]
+    Stopped(#[from] JoinError),
+    /// The helper failed to read them.
+    #[error(transparent)]
+    Helper(#[from] HelperError),
+    /// The configuration file with which belljar was started no longer exists.
+    #[error("\"{}\" is gone; put it back, or start belljar again without it", .0.display())]
+    Gone(PathBuf),
+    /// The new configuration or lock is invalid.
+    #[error(transparent)]
+    Wrong(#[from] OperatorFilesError),
+    /// The certificates that the configuration names cannot be used.
+    #[error(transparent)]
+    Certificates(#[from] CertificatesError),
+}
+
+/// An event of the reloader.
+enum ReloadEvent {
+    PluginsChanged,
+    ConfigChanged,
+    DebounceElapsed,
+    Hangup,
+    FilesRead(Result<OperatorFiles, ReloadError>),
+    Loaded(NextAction),
+}
+
+async fn hangup(signal: Option<&mut Signal>) {
+    match signal {
+        None => pending().await,
+        // The stream of signals may end; then there is nothing to wait for.
+        Some(signal) => {
+            if signal.recv().await.is_none() {
+                pending().await
+            }
+        }
+    }
+}
+
+async fn read(
+    reading: Option<&mut JoinHandle<Result<OperatorFiles, HelperError>>>,
+) -> Result<OperatorFiles, ReloadError> {
+    match reading {
+        None => pending().await,
+        Some(reading) => Ok(reading.await??),
+    }
+}
+
+impl Reloader {
+    /// Waits for the next event and handles it.
+    async fn step(&mut self) {
+        let due = [self.plugins_debounce.due(), self.config_debounce.due()].into_iter().flatten().min();
+        let wait = async {
+            match due {
+                None => pending().await,
+                Some(due) => sleep_until(due).await,
+            }
+        };
+        let event = tokio::select! {
+            () = any_changed(&self.plugins) => ReloadEvent::PluginsChanged,
+            () = any_changed(&self.config_dirs) => ReloadEvent::ConfigChanged,
+            () = hangup(self.hangups.as_mut()) => ReloadEvent::Hangup,
+            result = read(self.reading.as_mut()) => ReloadEvent::FilesRead(result),
+            next = self.loader.step() => ReloadEvent::Loaded(next),
+            () = wait => ReloadEvent::DebounceElapsed,
+        };
+        let now = Instant::now();
+        match event {
+            ReloadEvent::PluginsChanged => self.plugins_debounce.changed(now),
+            ReloadEvent::ConfigChanged => self.config_debounce.changed(now),
+            ReloadEvent::Loaded(NextAction::Step) => self.request_pins(),
+            ReloadEvent::Loaded(NextAction::Scan) => self.scan().await,
+            ReloadEvent::Hangup => {
+                tracing::info!("SIGHUP: reading the configuration and the components again");
+                self.read_files();
+                self.scan().await;
+            }
+            ReloadEvent::FilesRead(result) => self.apply(result).await,
+            ReloadEvent::DebounceElapsed => {
+                if self.config_debounce.due().is_some_and(|due| due <= now) {
+                    self.config_debounce.begin();
+                    // Changes of other files in the same directories, such as the audit record, do not count.
+                    let mut is_changed = false;
+                    for (old, path) in &mut self.context.stamps {
+                        let new = stamp(path);
+                        is_changed |= *old != new;
+                        *old = new;
+                    }
+                    if is_changed {
+                        self.read_files();
+                    }
+                    self.config_debounce.end(now, Instant::now());
+                }
+                if self.plugins_debounce.due().is_some_and(|due| due <= now) {
+                    self.scan().await;
+                }
+            }
+        }
+    }
+
+    /// Asks the helper process to read the operator's files.
+    fn read_files(&mut self) {
+        if self.reading.is_some() {
+            self.is_read_again = true;
+            return;
+        }
+        let (helper, dev) = (Arc::clone(&self.context.helper), self.context.dev);
+        self.reading = Some(spawn_blocking(move || helper.read_files(dev)));
+    }
+
+    /// Applies the new configuration, if it is valid.
+    async fn apply(&mut self, result: Result<OperatorFiles, ReloadError>) {
+        self.reading = None;
+        if std::mem::take(&mut self.is_read_again) {
+            self.read_files();
+        }
+        let text = result.as_ref().map(|files| server_status::digest(files.text())).unwrap_or_default();
+        let config = result.and_then(|files| self.config(files));
+        match config {
+            Err(error) => {
+                let why = error.to_string();
+                tracing::error!("the new configuration is refused, the old one stays in force: {why}");
+                self.context
+                    .status
+                    .iter_mut()
+                    .for_each(|file| file.update(|status| status.refused = Some((text.clone(), why.clone()))));
+            }
+            Ok(config) => {
+                let keys = needing_restart(&self.start_config, &config);
+                if !keys.is_empty() {
+                    tracing::warn!(
+                        "the changes of {} need a restart; until then the old values apply",
+                        keys.join(", ")
+                    );
+                }
+                let lock = config.pins.lock().map(|lock| server_status::digest(Some(&lock.to_text())));
+                self.loader.set_config(Arc::new(config));
+                self.scan().await;
+                self.update_status(|status| (status.text, status.lock, status.refused) = (text, lock, None));
+            }
+        }
+    }
+
+    /// Updates the status file, for commands that change the configuration.
+    fn update_status(&mut self, change: impl FnOnce(&mut ServerStatus)) {
+        let Some(file) = &mut self.context.status else { return };
+        let mounts = self.loader.refused().iter().map(|one| (one.name.clone(), one.reason.clone())).collect();
+        file.update(|status| {
+            change(status);
+            status.mounts = mounts;
+            status.is_walled = self.context.scope.is_some();
+        });
+    }
+
+    fn config(&self, files: OperatorFiles) -> Result<Config, ReloadError> {
+        let old = self.loader.config();
+        if old.file.is_some() && files.text().is_none() {
+            return Err(ReloadError::Gone(self.context.path.clone()));
+        }
+        let mut config = files.into_config(&self.context.path, &self.context.input)?;
+        config.ambient.network.clone_from(&old.ambient.network);
+        if config.ambient.network.is_none() && self.context.scope.is_none() && !config.ports().is_empty() {
+            config.ambient.network = Some(Arc::new(configuration::network(&config, &self.context.own_addresses)?));
+        }
+        Ok(config)
+    }
+
+    /// Updates the catalog from the plugin directory, if the directory exists.
+    async fn scan(&mut self) {
+        self.plugins_debounce.begin();
+        let began = Instant::now();
+        if self.find_plugins() {
+            self.loader.scan().await;
+        }
+        self.plugins_debounce.end(began, Instant::now());
+        self.request_pins();
+    }
+
+    /// True if the plugin directory can be scanned. Opens it if it is another directory than before.
+    fn find_plugins(&mut self) -> bool {
+        let path = &self.start_config.plugins;
+        let Some((device, inode, ..)) = stamp(path) else {
+            if std::mem::take(&mut self.plugins_exist) {
+                tracing::error!(
+                    "the plugin directory \"{}\" is gone; the loaded components stay in service",
+                    path.display()
+                );
+            }
+            return false;
+        };
+        if self.plugins_id == Some((device, inode)) {
+            self.plugins_exist = true;
+            return true;
+        }
+        // Landlock lets every directory be opened as a handle, and refuses to read its entries.
+        let opened = Dir::open_ambient_dir(path, cap_std::ambient_authority()).and_then(|dir| {
+            drop(dir.entries()?);
+            Ok(dir)
+        });
+        match opened {
+            Ok(dir) => {
+                tracing::info!("the plugin directory \"{}\" was replaced by another one", path.display());
+                self.loader.set_dir(dir);
+                self.plugins_id = Some((device, inode));
+                self.plugins_exist = true;
+                true
+            }
+            Err(error) => {
+                let cure = match self.context.scope {
+                    Some(_) => "; the second wall allows only the old directory: restart belljar",
+                    None => "",
+                };
+                tracing::error!(
+                    "the plugin directory \"{}\" was replaced, and the new one cannot be opened ({error}){cure}; the loaded components stay in service",
+                    path.display()
+                );
+                false
+            }
+        }
+    }
+
+    /// Asks the helper to write pins for new components with grants, as at the start.
+    fn request_pins(&mut self) {
+        let lacking = self.loader.unpinned();
+        if lacking.iter().any(|one| !self.pins_requested.contains(one)) {
+            self.pins_requested = lacking;
+            self.read_files();
+        }
+    }
+}
+
+/// The changed keys of the configuration that take effect only after a restart.
+fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
+    [
+        ("plugins", old.plugins != new.plugins),
+        ("cache", old.cache != new.cache),
+        ("state", old.state != new.state),
+        ("audit", old.audit != new.audit),
+        ("wall", old.wall != new.wall),
+        ("calls", old.calls != new.calls),
+        ("total-memory", old.total_memory != new.total_memory),
+        ("list-time", old.list_time != new.list_time),
+        ("[network]", old.network != new.network),
+        ("[watch]", old.watch != new.watch),
+        ("tools", old.tools != new.tools),
+        ("[callers]", old.callers != new.callers),
+    ]
+    .into_iter()
+    .filter_map(|(key, is_changed)| is_changed.then_some(key))
+    .collect()
+}

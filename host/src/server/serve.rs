@@ -1,0 +1,135 @@
+//! `belljar serve`: serves until a signal, or until the client of standard input leaves.
+
+use std::io::IsTerminal;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::failure::Failure;
+use super::keys::{Keys, SharedCode};
+use super::listening::{check_address, listen};
+use super::location::LocationArgs;
+use super::pins::Pinning;
+use super::privileged_helper::PrivilegedHelper;
+use super::reload::{self, ReloadContext};
+use super::startup::{self, StartedHost};
+use super::{configuration, invocation, landlock, log, record};
+use crate::config::Config;
+use crate::gateway::Gateway;
+use crate::gateway::consent::ConsentWriter;
+use crate::mcp::Handler;
+use crate::mcp::cursor::Cursors;
+use crate::policy::{Evidence, authenticate};
+use crate::telemetry::Sink;
+use crate::transport;
+
+/// How long the threads of the runtime may take to end at shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// How long the writing of the last audit records may take at shutdown.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(at: &LocationArgs, dev: bool, http: Option<SocketAddr>) -> Result<ExitCode, Failure> {
+    log::start("info,rmcp=error");
+    if let Some(address) = &http {
+        check_address(address)?;
+    }
+    // Listens before anything is loaded, so that an address in use is reported at once. The second wall forbids
+    // listening.
+    let listener = http.map(listen).transpose()?;
+    let own = listener.as_ref().map(StdListener::local_addr).transpose()?;
+    invocation::from_anywhere(at, http.is_none());
+    let stamp = reload::stamp_of_configuration(at)?;
+    let config = configuration::config(at, own.as_slice(), Pinning::unless_dev(dev, Pinning::WriteMissing))?;
+    let helper = Arc::new(PrivilegedHelper::start(at)?);
+    let mut reload = ReloadContext::new(at, &config, stamp, own.into_iter().collect(), dev, helper)?;
+    let keys = Keys::read(at, &config, SharedCode::Use)?;
+    let wall = landlock::raise(&config, &keys, None)?;
+    reload.scope.clone_from(&wall.scope);
+    let audit = record::audit(&config, false)?;
+    let runtime = wall.runtime()?;
+    let gateway = OnceLock::new();
+    let served = runtime.block_on(serve(config, keys, listener, reload, audit.clone(), &gateway));
+    gateway.get().into_iter().for_each(|gateway: &Arc<Gateway>| gateway.end_calls(SHUTDOWN_TIMEOUT));
+    // Ends the running calls, so that their records are written.
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    drop(gateway);
+    audit.finish(RECORD_TIMEOUT);
+    served.map(|()| ExitCode::SUCCESS)
+}
+
+/// Keeps a timer that is always due soon. For a new timer that is due before all others, tokio wakes the thread that
+/// waits for events (two system calls and a context switch). Without this timer, the time-out of nearly every request
+/// would do that.
+async fn keep_timers_cheap() {
+    loop {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+/// Serves on `listener`, or on standard input and output. Sets `gateway` once the gateway is made.
+async fn serve(
+    config: Config,
+    keys: Keys,
+    listener: Option<StdListener>,
+    reload: ReloadContext,
+    audit: Sink,
+    gateway: &OnceLock<Arc<Gateway>>,
+) -> Result<(), Failure> {
+    tokio::spawn(keep_timers_cheap());
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    // Until the reloader handles SIGHUP, this handler keeps the signal from ending the process.
+    let _hangups = signal(SignalKind::hangup())?;
+    let stop = async move {
+        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        tracing::info!("stopping");
+    };
+    let listener = listener.map(TcpListener::from_std).transpose()?;
+    let has_tools = config.tools;
+    let consents: Arc<dyn ConsentWriter> = reload.helper.clone();
+    let host = start(config, keys, audit, consents, reload)?;
+    let _ = gateway.set(Arc::clone(&host.gateway));
+    let cursors = Arc::new(Cursors::new(&host.cursor_key));
+    match listener {
+        None => {
+            if std::io::stdin().is_terminal() {
+                log::say("Waiting for an MCP client on standard input. Try `belljar list`.");
+            }
+            Ok(transport::stdio::serve(
+                Handler::new(host.gateway, cursors, "stdio", authenticate(Evidence::OwnUser)).with_tools(has_tools),
+                stop,
+            )
+            .await?)
+        }
+        Some(listener) => {
+            tracing::info!("listening on http://{}{}", listener.local_addr()?, transport::http::PATH);
+            Ok(transport::http::serve(
+                Handler::new(host.gateway, cursors, "http", authenticate(Evidence::Loopback)).with_tools(has_tools),
+                listener,
+                transport::http::Bounds::default(),
+                stop,
+            )
+            .await?)
+        }
+    }
+}
+
+/// Starts the host, and the task that applies changes while belljar serves.
+fn start(
+    config: Config,
+    keys: Keys,
+    audit: Sink,
+    consents: Arc<dyn ConsentWriter>,
+    reload: ReloadContext,
+) -> Result<StartedHost, Failure> {
+    let (watcher, scope) = (startup::watcher(), reload.scope.clone());
+    let config = Arc::new(config);
+    let (host, loader) = startup::assemble(config, keys, |_| Ok(audit), Some(consents), scope, watcher.clone())?;
+    tokio::spawn(reload.run(loader, watcher));
+    Ok(host)
+}

@@ -1,0 +1,126 @@
+//! Builds the gateway, the sandbox and the loader from a configuration, and starts loading the components.
+
+use std::sync::Arc;
+
+use tokio::signal::unix::SignalKind;
+
+use super::compiler_process::CompilerProcess;
+use super::directories::open_plugins;
+use super::failure::Failure;
+use super::keys::{self, Keys};
+use super::open_files;
+use crate::catalog::Catalog;
+use crate::catalog::loader::{LandlockScope, Loader};
+use crate::catalog::watch::Watcher;
+use crate::config::Config;
+use crate::gateway::Gateway;
+use crate::gateway::consent::{ConsentManager, ConsentWriter};
+use crate::gateway::subscriptions::Subscriptions;
+use crate::limits::memory_budget::MemoryBudget;
+use crate::limits::{self, Admission};
+use crate::policy::{Caller, Evidence, authenticate};
+use crate::sandbox::{CodeCacheConfig, Executor, Sandbox, SandboxOptions};
+use crate::telemetry::Sink;
+
+/// A running gateway, and its configuration.
+pub(crate) struct StartedHost {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) config: Arc<Config>,
+    /// Seals list cursors.
+    pub(crate) cursor_key: [u8; 32],
+}
+
+/// The number of files that all calls together may hold open: three quarters of the limit of the process. The rest is
+/// for connections, pipes and belljar's own files.
+fn descriptors(calls: u32) -> usize {
+    let limit = open_files::limit();
+    let all = limit / 4 * 3;
+    if all / u64::from(calls) < 64 {
+        tracing::warn!(
+            "up to {calls} concurrent calls share {all} open files; to allow more, {}",
+            crate::model::error::OPEN_FILES_CURE
+        );
+    }
+    usize::try_from(all).unwrap_or(usize::MAX)
+}
+
+/// Creates the sandbox that `config` describes.
+pub(crate) fn sandbox(config: &Config, cache: Option<CodeCacheConfig>) -> Result<Sandbox, Failure> {
+    let calls = limits::sandbox_capacity(config.calls);
+    let descriptors = descriptors(config.calls);
+    Ok(Sandbox::new(SandboxOptions { calls, cache, descriptors, compiler: Arc::new(CompilerProcess) })?)
+}
+
+/// Starts the host and loads all components in the background, for a short command that applies no changes. `audit`
+/// takes the audit records. `consents` saves lasting consents.
+pub(crate) fn start(
+    config: Config,
+    keys: Keys,
+    audit: Sink,
+    consents: Option<Arc<dyn ConsentWriter>>,
+) -> Result<StartedHost, Failure> {
+    let (host, mut loader) = assemble(Arc::new(config), keys, |_| Ok(audit), consents, None, None)?;
+    tokio::spawn(async move { loader.load().await });
+    Ok(host)
+}
+
+/// Starts the host and loads only the mounts of one component file. Writes no audit records.
+pub(crate) fn start_for_file(config: Config, keys: Keys, file: &str) -> Result<StartedHost, Failure> {
+    let (host, loader) = assemble(Arc::new(config), keys, |_| Ok(Sink::off()), None, None, None)?;
+    let mut loader = loader.only(file.to_owned());
+    tokio::spawn(async move { loader.load().await });
+    Ok(host)
+}
+
+/// Builds the host and its loader, without loading. `audit` makes the receiver of audit records. `scope`: the paths and
+/// ports that the second wall allows; `None` without a wall.
+pub(crate) fn assemble(
+    config: Arc<Config>,
+    keys: Keys,
+    audit: impl FnOnce(&Arc<Catalog>) -> Result<Sink, Failure>,
+    consents: Option<Arc<dyn ConsentWriter>>,
+    scope: Option<LandlockScope>,
+    watcher: Option<Watcher>,
+) -> Result<(StartedHost, Loader), Failure> {
+    // With a handler for SIGXFSZ, a write beyond the file size limit returns an error and does not end the process.
+    let too_large = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    let _ = tokio::signal::unix::signal(too_large);
+    let dir = open_plugins(&config)?;
+    let (cache, cursor_key) = keys.open(&config);
+    let sandbox = Arc::new(sandbox(&config, cache)?);
+    let budget = MemoryBudget::new(config.total_memory);
+    let catalog = Arc::new(Catalog::new(Arc::clone(&budget)));
+    let calls = usize::try_from(config.calls).unwrap_or(usize::MAX);
+    let gateway = Arc::new(Gateway::new(
+        Arc::clone(&catalog),
+        executor(&sandbox),
+        Admission::new(calls, budget).with_rate(config.callers),
+        audit(&catalog)?,
+        // Consents are held only in the memory of this process, so a fresh key is enough.
+        ConsentManager::new(&keys::fresh_key(), consents),
+        Subscriptions::new(config.watch.clone(), watcher),
+        config.list_time,
+    ));
+    gateway.follow_catalog();
+    let loader = Loader::new(dir, Arc::clone(&config), scope, sandbox, catalog);
+    Ok((StartedHost { gateway, config, cursor_key }, loader))
+}
+
+/// The executor of calls. The test build can serialise every call and its outcome, to show that they are plain data.
+fn executor(sandbox: &Arc<Sandbox>) -> Executor {
+    #[cfg(feature = "unguarded")]
+    if std::env::var_os("BELLJAR_COPY_CALLS").is_some() {
+        return Executor::Serialized(Arc::clone(sandbox));
+    }
+    Executor::Local(Arc::clone(sandbox))
+}
+
+/// The watcher of directories. If it cannot be started, belljar polls the directories.
+pub(crate) fn watcher() -> Option<Watcher> {
+    Watcher::start().inspect_err(|why| tracing::warn!("cannot watch directories; polling them instead: {why}")).ok()
+}
+
+/// The local user who runs this command.
+pub(crate) fn caller() -> Caller {
+    Caller::new(authenticate(Evidence::OwnUser), "cli")
+}

@@ -1,0 +1,7 @@
+//! Shared state in the memory of one process.
+
+mod quotas;
+mod read_cache;
+
+pub use quotas::MemoryQuotas;
+pub use read_cache::MemoryReadCache;

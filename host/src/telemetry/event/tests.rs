@@ -1,0 +1,79 @@
+//! Tests that `docs/reference/record.md` lists exactly the fields of a line.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use super::*;
+use crate::model::error::{Limit, LimitKind};
+use crate::policy::{Evidence, authenticate};
+
+const PAGE: &str = include_str!("../../../../docs/reference/record.md");
+
+fn consent() -> Consent {
+    Consent { grant: "http".into(), target: "https://x".to_owned() }
+}
+
+/// An event in which every field has a value, as far as one event can.
+fn full(error: ReadError) -> Event {
+    let mut decision_log = DecisionLog::default();
+    decision_log.add("fs", "/a", DecisionKind::Allowed, || None);
+    decision_log.add("fs", "/b", DecisionKind::Denied, || None);
+    decision_log.dropped = 1;
+    Event {
+        ended_at: SystemTime::UNIX_EPOCH,
+        caller: Caller { client: Some("c 1".into()), ..Caller::new(authenticate(Evidence::OwnUser), "stdio") },
+        mount: MountName::new("m").ok(),
+        digest: Some(Digest::of(b"x")),
+        operation: "read",
+        reference: Some("a".to_owned()),
+        served_from: Some("cache"),
+        calls: 2,
+        outcome: Err(error),
+        usage: Usage { fuel: 1, time: Duration::from_micros(2), cpu: Duration::from_micros(3), memory: 4, bytes: 5 },
+        decision_log,
+        consent: ConsentRecord { asked: Some(consent()), answered: Some((consent(), "once")) },
+    }
+}
+
+fn fields(value: &Value, path: &str, all: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                fields(value, &path, all);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| fields(item, &format!("{path}[]"), all)),
+        _ => drop(all.insert(path.to_owned())),
+    }
+}
+
+#[test]
+fn the_document_lists_every_field_and_no_other() {
+    let mut written = BTreeSet::new();
+    let limit = ReadError::Exhausted(Limit { kind: LimitKind::Time, used: 1, cap: 1 });
+    for error in [limit, ReadError::Internal("why".to_owned())] {
+        fields(&serde_json::from_str(&full(error).to_line()).unwrap(), "", &mut written);
+    }
+    fields(&serde_json::from_str(&lost_line(SystemTime::UNIX_EPOCH, 3)).unwrap(), "", &mut written);
+    let table = PAGE.split("| field |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let documented =
+        table.lines().filter_map(|row| row.strip_prefix("| `")?.split_once('`').map(|(field, _)| field.to_owned()));
+    assert_eq!(documented.collect::<BTreeSet<_>>(), written);
+}
+
+#[test]
+fn joined_events_have_the_sums_of_their_calls() {
+    let mut joined = full(ReadError::NotFound);
+    joined.reference = None;
+    let mut last = full(ReadError::NotFound);
+    (last.reference, last.outcome, last.calls) = (None, Ok(()), 1);
+    joined.join(last);
+    assert_eq!((joined.calls, joined.outcome.is_ok()), (3, true));
+    let usage = Usage { fuel: 2, time: Duration::from_micros(4), cpu: Duration::from_micros(6), memory: 4, bytes: 10 };
+    assert_eq!(joined.usage, usage);
+    let times: Vec<_> = joined.decision_log.decisions().iter().map(|one| (one.target.as_str(), one.times)).collect();
+    assert_eq!((times, joined.decision_log.dropped), (vec![("/a", 2), ("/b", 2)], 2));
+}

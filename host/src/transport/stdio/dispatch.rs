@@ -1,0 +1,120 @@
+//! Answers stateless requests without rmcp, and passes other messages on to rmcp.
+//!
+//! The task that reads the lines also answers a single request: nothing else waits, and a new task would wake another
+//! thread. Requests that arrive together have one task each. `cargo xtask bench --only floor` measures a single read,
+//! and the cost of a session.
+
+use std::future::pending as never;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+
+use rmcp::RoleServer;
+use rmcp::service::{Peer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinSet;
+
+use super::line_transport::{LineTransport, NextInput, write_answer};
+use super::pending::RequestHandle;
+use crate::mcp::Handler;
+use crate::mcp::stateless::StatelessRequest;
+
+/// A transport for rmcp that answers stateless requests itself.
+pub(super) struct Dispatcher<R, W> {
+    lines: LineTransport<R, W>,
+    handler: Handler,
+    /// The client. Empty until rmcp has processed its first message; until then each message is passed on to rmcp.
+    peer: Arc<OnceLock<Peer<RoleServer>>>,
+    /// The answer that the reading task works on.
+    inline_answer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// The answers that have tasks of their own.
+    answer_tasks: JoinSet<()>,
+}
+
+impl<R, W> Dispatcher<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    /// `peer` is empty; the caller sets it when rmcp knows the client.
+    pub(super) fn new(lines: LineTransport<R, W>, handler: Handler, peer: Arc<OnceLock<Peer<RoleServer>>>) -> Self {
+        Self { lines, handler, peer, inline_answer: None, answer_tasks: JoinSet::new() }
+    }
+
+    /// Begins to answer a stateless request.
+    fn begin(&mut self, request: Box<StatelessRequest>, handle: RequestHandle) {
+        let Some(peer) = self.peer.get().cloned() else { return };
+        let RequestHandle { cancellation, exchange } = handle;
+        let (output, outbox) = (Arc::clone(&self.lines.output), Arc::clone(&self.lines.outbox));
+        let (pending, handler) = (Arc::clone(&self.lines.pending), self.handler.clone());
+        let work = async move {
+            let id = request.id().clone();
+            let line = handler.answer(*request, peer, &exchange, cancellation.clone()).await.message;
+            // A cancelled request is not answered, and another one may have its id by now.
+            if !cancellation.is_cancelled() {
+                let _writing = pending.begin_writing(&id);
+                if let Err(error) = write_answer(&output, &outbox, line).await {
+                    tracing::debug!("standard output: {error}");
+                }
+            }
+        };
+        if self.inline_answer.is_none() && self.lines.is_buffer_empty() {
+            self.inline_answer = Some(Box::pin(work));
+        } else {
+            self.answer_tasks.spawn(work);
+        }
+    }
+}
+
+impl<R, W> Transport<RoleServer> for Dispatcher<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = std::io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.lines.send(message)
+    }
+
+    /// The next message for rmcp.
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            let Self { lines, peer, inline_answer, answer_tasks, .. } = self;
+            let answered = async {
+                match inline_answer {
+                    Some(work) => work.await,
+                    None => never().await,
+                }
+            };
+            let next = tokio::select! {
+                biased;
+                () = answered => {
+                    self.inline_answer = None;
+                    continue;
+                }
+                Some(_) = answer_tasks.join_next() => continue,
+                next = lines.next(peer.get().is_some()) => next,
+            };
+            match next {
+                NextInput::Message(message) => return Some(*message),
+                NextInput::Stateless(request, handle) => self.begin(request, handle),
+                NextInput::End => {
+                    // rmcp does not call `receive` after the end, so this waits for the answers.
+                    if let Some(work) = self.inline_answer.take() {
+                        work.await;
+                    }
+                    while self.answer_tasks.join_next().await.is_some() {}
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.lines.close()
+    }
+}
