@@ -1,4 +1,4 @@
-// Puts the component's world beside the interfaces that it names.
+// Collects the component's world and the interfaces that it uses in build/wit.
 import { cpSync, mkdirSync, rmSync } from "node:fs";
 
 rmSync("build/wit", { recursive: true, force: true });

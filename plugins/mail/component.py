@@ -1,4 +1,4 @@
-"""What the component exports."""
+"""The exports of the component."""
 
 from belljar_guest import component
 

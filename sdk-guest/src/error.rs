@@ -1,32 +1,31 @@
-//! Why a provider did not answer. Knows nothing of the wire: the host decides what each kind becomes there.
+//! The reason why a provider failed. Independent of MCP: the host maps each kind to a protocol error.
 
 use std::fmt;
 use std::io;
 
-/// What the methods of a provider return.
+/// The result of a provider's methods.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a provider did not answer.
+/// The reason why a provider failed.
 ///
-/// The kind decides how the failure is reported and whether a retry makes sense, so choose it with care; the text is
-/// shown to people as the provider's words, and should say what to do. It must not hold anything that the caller may
-/// not know.
+/// The kind decides how the host reports the failure, and whether a retry makes sense. People read the text as the
+/// provider's words. It should say what to do, and must not contain anything that the caller may not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// There is no such resource, or none that this caller may know of.
+    /// The resource does not exist, or this caller must not know of it.
     NotFound,
     /// The reference, cursor or argument is malformed; the text says how.
     Invalid(String),
-    /// Refused, or a capability that it needs was not granted; the text says which.
+    /// The provider refuses, or a grant is missing; the text says which.
     Denied(String),
-    /// Something that it depends on is down or busy; the same call may succeed later.
+    /// A backend is down or busy; the same call may succeed later.
     Unavailable(String),
-    /// Anything else.
+    /// Any other failure.
     Failed(String),
 }
 
 impl Error {
-    /// There is no such resource.
+    /// The resource does not exist.
     pub fn not_found() -> Self {
         Error::NotFound
     }
@@ -36,17 +35,17 @@ impl Error {
         Error::Invalid(why.to_string())
     }
 
-    /// Refused, or not granted.
+    /// The provider refuses, or a grant is missing.
     pub fn denied(why: impl fmt::Display) -> Self {
         Error::Denied(why.to_string())
     }
 
-    /// Down or busy; may succeed later.
+    /// A backend is down or busy; the same call may succeed later.
     pub fn unavailable(why: impl fmt::Display) -> Self {
         Error::Unavailable(why.to_string())
     }
 
-    /// Anything else, also as `.map_err(Error::failed)`.
+    /// Any other failure; also as `.map_err(Error::failed)`.
     pub fn failed(why: impl fmt::Display) -> Self {
         Error::Failed(why.to_string())
     }
@@ -67,8 +66,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl From<io::Error> for Error {
-    /// Keeps the kind where there is one. A path that goes on below a file is as absent as any other, and what the
-    /// sandbox refuses is denied.
+    /// Converts an I/O error to the kind with the same meaning. A path below a file is `NotFound`, and a refusal of the
+    /// sandbox is `Denied`.
     fn from(error: io::Error) -> Self {
         use io::ErrorKind as Kind;
         match error.kind() {

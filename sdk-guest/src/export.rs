@@ -1,17 +1,16 @@
-//! The border to the component: generated bindings, conversions, and the macro. The only module that knows generated
-//! types.
+//! The component's exports: generated bindings, conversions and the macro. The only module that uses generated types.
 
 #[cfg(target_family = "wasm")]
 mod convert;
 
 /// Exports a provider from a component.
 ///
-/// `export!(Type)` exports the mandatory interface, which needs [`Provider`](crate::Provider). The optional ones are
+/// `export!(Type)` exports the mandatory interface, which needs [`Provider`](crate::Provider). The optional interfaces are
 /// named after a colon and need the trait of the same name: `export!(Type: Completion)`, `export!(Type: Revisions)`,
-/// `export!(Type: Completion, Revisions)`. What is not named here is not exported, and the host will not offer it.
+/// `export!(Type: Completion, Revisions)`. The host offers only the interfaces that are named here.
 ///
-/// To be used once, at the top of the crate. Only a wasm build exports anything: natively it does no more than check
-/// that the traits are there, so the crate builds and its tests run like those of any other.
+/// Use the macro once, at the top of the crate. Only a wasm build exports anything. A native build only checks that the traits are
+/// implemented, so the crate builds and its tests run like those of any other crate.
 ///
 /// The exports are generated code with `unsafe` in it. The macro allows that for itself; a crate with
 /// `#![forbid(unsafe_code)]` has to say `deny` instead.
@@ -27,16 +26,16 @@ macro_rules! export {
     };
 }
 
-/// Declares what the provider needs of its operator: directories, variables, origins.
+/// Declares the grants and settings that the provider uses: directories, variables, origins.
 ///
-/// `needs!("../needs.toml")` puts that file, whose path starts at the source file, into the component. belljar shows it in
-/// `inspect`, `check` and `list`, and makes the commands of its denials from it; it grants nothing. What it may say is in
-/// belljar's `docs/providers.md`. To be used once.
+/// `needs!("../needs.toml")` puts that file into the component. The path is relative to the source file. belljar shows the
+/// needs in `inspect`, `check` and `list`, and builds the commands in its denials from them; they grant nothing. The format of
+/// the file is in belljar's `docs/guide/providers.md`. Use the macro once.
 #[macro_export]
 macro_rules! needs {
     ($file:literal) => {
         const _: () = {
-            // On every target, so that a file which is not there is told when tests are built, too.
+            // On every target, because a missing file must also fail the build of the tests.
             #[allow(dead_code, reason = "generated: natively nothing reads it")]
             const NEEDS: &[u8] = include_bytes!($file);
             #[cfg(target_family = "wasm")]
@@ -54,7 +53,7 @@ macro_rules! needs {
 macro_rules! __export {
     ($provider:ty, Provider) => {
         #[cfg(target_family = "wasm")]
-        #[allow(unsafe_code, reason = "generated: the border to the host")]
+        #[allow(unsafe_code, reason = "generated: calls from the host")]
         const _: () = {
             type Exported = $crate::__private::Exported<$provider>;
             $crate::__private::provider::__export_provider!(Exported with_types_in $crate::__private::provider);
@@ -66,7 +65,7 @@ macro_rules! __export {
             completes::<$provider>();
         };
         #[cfg(target_family = "wasm")]
-        #[allow(unsafe_code, reason = "generated: the border to the host")]
+        #[allow(unsafe_code, reason = "generated: calls from the host")]
         const _: () = {
             type Exported = $crate::__private::Exported<$provider>;
             $crate::__private::completion::__export_completion!(Exported with_types_in $crate::__private::completion);
@@ -78,23 +77,23 @@ macro_rules! __export {
             revises::<$provider>();
         };
         #[cfg(target_family = "wasm")]
-        #[allow(unsafe_code, reason = "generated: the border to the host")]
+        #[allow(unsafe_code, reason = "generated: calls from the host")]
         const _: () = {
             type Exported = $crate::__private::Exported<$provider>;
             $crate::__private::revisions::__export_revisions!(Exported with_types_in $crate::__private::revisions);
         };
     };
     ($provider:ty, $other:ident) => {
-        compile_error!(concat!("no interface \"", stringify!($other), "\": there are Completion and Revisions"));
+        compile_error!(concat!("no interface \"", stringify!($other), "\": expected Completion or Revisions"));
     };
 }
 
-/// Carries a provider to the generated traits: they are implemented for this, once, and not in the author's crate.
+/// Implements the generated traits for every provider `P`, so that the author's crate need not.
 #[cfg(target_family = "wasm")]
 #[derive(Debug)]
 pub struct Exported<P>(std::marker::PhantomData<P>);
 
-// One world for each interface, so that each can be exported or not; the linker joins what a crate exports into one.
+// One world for each interface, because each is exported separately. The linker merges the worlds that a crate exports.
 
 /// Generated: `resource-provider`.
 #[cfg(target_family = "wasm")]

@@ -1,6 +1,6 @@
 //! Write belljar resource providers in Rust.
 //!
-//! A provider is a type that implements [`Provider`]; [`export!`] makes a component of it. This is a whole one:
+//! A provider is a type that implements [`Provider`]; [`export!`] makes a component of it. This is a complete provider:
 //!
 //! ```
 //! use belljar_guest::{Contents, Error, Page, Provider, Reading, Resource, Result};
@@ -38,20 +38,21 @@
 //! Its `Cargo.toml` needs `crate-type = ["cdylib", "rlib"]` under `[lib]`: the first for the component, the second for
 //! its tests. `cargo build --release --target wasm32-wasip2` then leaves a component that belljar can mount.
 //!
-//! # What a provider can count on
+//! # Guarantees for a provider
 //!
-//! * **Each call runs in a fresh instance.** [`Provider::open`] makes the value, one method is called, all is dropped.
-//!   Statics, caches and counters start anew each time; a [cursor](Page::next_cursor) has to hold all that it needs.
-//! * **It can do what the operator granted, through the standard library**: `std::fs` below the granted directories,
-//!   `std::env::var` for granted settings. Without grants there are none, and it can still compute, list and be read.
+//! * **Each call runs in a fresh instance.** [`Provider::open`] makes the value, one method is called, and everything is
+//!   dropped. Statics, caches and counters start anew. A [cursor](Page::next_cursor) must contain everything that the next
+//!   call needs.
+//! * **The standard library gives access to the grants**: `std::fs` below the granted directories, `std::env::var` for
+//!   granted settings. Without grants, both are empty, but the provider can still compute, list and return contents.
 //! * **References are validated.** They are relative to the mount, percent-encoded, without dot segments, and `""` is
-//!   the mount itself. [`mod@reference`] has what is needed to go between them and paths.
-//! * **A panic is a trap**: it fails this call and nothing else; its message, like all that a provider prints, goes to
-//!   the host's log. For what can happen, return an [`Error`]: it reaches the caller with its reason.
+//!   the mount itself. [`mod@reference`] converts between references and paths.
+//! * **A panic is a trap**: it fails this call only. Its message, like all output of a provider, goes to the host's log. For
+//!   expected failures, return an [`Error`]: the caller gets its reason.
 //!
 //! # Optional interfaces
 //!
-//! [`Completion`] suggests values for the variables of templates, [`Revisions`] makes subscriptions cheap. Implement
+//! [`Completion`] suggests values for the variables of templates, and [`Revisions`] makes subscriptions cheap. Implement
 //! the trait and name it in the macro: `export!(Greetings: Completion, Revisions)`.
 
 mod error;
@@ -66,7 +67,7 @@ pub use model::{
 };
 pub use provider::{Completion, Provider, Revisions};
 
-/// What [`export!`] expands to. Not for use by hand, and no promise.
+/// The expansion of [`export!`]. Not a public interface: it may change in any version.
 #[doc(hidden)]
 pub mod __private {
     #[cfg(target_family = "wasm")]

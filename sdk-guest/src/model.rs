@@ -1,14 +1,14 @@
-//! What a provider gives and gets, as plain data with builders. The fields are those of `wit/provider.wit`, where each
-//! is described in full; the generated types stay out of sight in `export`.
+//! The data that a provider receives and returns, as plain types with builders. The fields are those of
+//! `wit/provider.wit`, which describes each in full. Only `export` uses the generated types.
 
 use std::time::{Duration, SystemTime};
 
 use crate::{Error, Result};
 
-/// Seconds from 1970 to where RFC 3339 ends.
+/// The last time of RFC 3339, in seconds since 1970.
 const YEAR_10000: u64 = 253_402_300_800;
 
-/// What a provider says of itself.
+/// The description of a provider, for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Info {
@@ -16,21 +16,21 @@ pub struct Info {
     pub title: Option<String>,
     /// Its version.
     pub version: Option<String>,
-    /// What it provides, in a sentence or two.
+    /// The purpose of the provider, in a sentence or two.
     pub description: Option<String>,
 }
 
-/// One entry of the list: what can be read, without its contents.
+/// One entry of the list: a resource without its contents.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Resource {
-    /// What to read it by, relative to the mount and percent-encoded; see [`reference`](crate::reference).
+    /// The reference for `read`: relative to the mount and percent-encoded; see [`reference`](crate::reference).
     pub reference: String,
     /// A short name for programs and logs.
     pub name: String,
     /// A name for people.
     pub title: Option<String>,
-    /// What it holds and when to use it.
+    /// Its contents and when to use it.
     pub description: Option<String>,
     /// Media type of the contents.
     pub mime_type: Option<String>,
@@ -54,9 +54,9 @@ pub struct Template {
     pub name: String,
     /// A name for people.
     pub title: Option<String>,
-    /// What it is for, and what its variables mean.
+    /// The purpose of the template and the meaning of its variables.
     pub description: Option<String>,
-    /// Media type of the contents, when all that match share one.
+    /// Media type of the contents, if all resources of the template have the same one.
     pub mime_type: Option<String>,
     /// Hints for clients.
     pub annotations: Option<Annotations>,
@@ -70,15 +70,15 @@ pub struct Template {
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Annotations {
-    /// Who it is meant for; empty says nothing about it.
+    /// The intended audience; empty: unspecified.
     pub audience: Vec<Role>,
-    /// From 0.0 (optional) to 1.0 (as good as required).
+    /// From 0.0 (optional) to 1.0 (effectively required).
     pub priority: Option<f64>,
-    /// When it last changed, in RFC 3339: `2026-07-28T09:30:00Z`.
+    /// The time of the last change, in RFC 3339: `2026-07-28T09:30:00Z`.
     pub last_modified: Option<String>,
 }
 
-/// Who something is meant for.
+/// The intended audience.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The person in front of the client.
@@ -91,7 +91,7 @@ pub enum Role {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Icon {
-    /// Where it is: a `data:` or `https:` URI.
+    /// The location: a `data:` or `https:` URI.
     pub src: String,
     /// Its media type.
     pub mime_type: Option<String>,
@@ -105,17 +105,17 @@ pub struct Icon {
 pub struct Page {
     /// The entries, in the list's order.
     pub resources: Vec<Resource>,
-    /// Where the next page starts; `None` on the last one. Has to hold all that is needed to go on.
+    /// The start of the next page; `None` on the last one. Must contain everything that the next call needs.
     pub next_cursor: Option<String>,
 }
 
-/// What reading a resource gave. Made from one [`Contents`] with `into()`, or from several with [`Reading::new`].
+/// The result of reading a resource. Made from one [`Contents`] with `into()`, or from several with [`Reading::new`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reading {
     /// At least one content; several when the resource consists of parts.
     pub contents: Vec<Contents>,
-    /// How long the host may serve it again without asking; `None`: not at all.
+    /// How long the host may serve this reading from its cache. `None`: the host must not cache it.
     pub fresh_for: Option<Duration>,
 }
 
@@ -123,7 +123,7 @@ pub struct Reading {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Contents {
-    /// What it is the content of: the reference that was asked for, or one below it.
+    /// The reference of this content: the requested one, or one below it.
     pub reference: String,
     /// Media type of the body.
     pub mime_type: Option<String>,
@@ -136,9 +136,9 @@ pub struct Contents {
 /// Text or bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// Text, as it is.
+    /// Text.
     Text(String),
-    /// Bytes that are not text, as they are: clients get them in base64, but that is the host's work.
+    /// Bytes that are not text. The provider returns them unencoded; the host encodes them in base64 for clients.
     Blob(Vec<u8>),
 }
 
@@ -147,17 +147,17 @@ pub enum Body {
 pub struct Argument {
     /// Its name, without operator: `path` for `{+path}`.
     pub name: String,
-    /// Its value, not percent-encoded, and possibly only begun.
+    /// Its value, not percent-encoded, and possibly incomplete.
     pub value: String,
 }
 
-/// What a value could become.
+/// Suggested values of a variable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Suggestions {
     /// Whole values, best first.
     pub values: Vec<String>,
-    /// How many there are in all, when `values` does not hold all of them and the number is known.
+    /// The total number of values, if it is known and `values` does not contain all of them.
     pub total: Option<u32>,
 }
 
@@ -165,7 +165,7 @@ pub struct Suggestions {
 macro_rules! describing {
     ($type:ty) => {
         impl $type {
-            /// Sets the name; the reference or template itself otherwise.
+            /// Sets the name. By default, the name is the reference or the template.
             pub fn name(mut self, name: impl Into<String>) -> Self {
                 self.name = name.into();
                 self
@@ -255,12 +255,12 @@ impl Template {
 }
 
 impl Annotations {
-    /// No hint yet.
+    /// Annotations without any hint.
     pub fn new() -> Self {
         Annotations::default()
     }
 
-    /// Adds one whom it is meant for.
+    /// Adds an intended audience.
     pub fn audience(mut self, role: Role) -> Self {
         self.audience.push(role);
         self
@@ -272,7 +272,7 @@ impl Annotations {
         self
     }
 
-    /// Sets the time of the last change, such as a file's. What RFC 3339 has no words for (before 1970, after 9999) is left out.
+    /// Sets the time of the last change, such as a file's. Leaves out times before 1970 and after 9999.
     pub fn last_modified_at(mut self, time: SystemTime) -> Self {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).ok().filter(|since| since.as_secs() < YEAR_10000);
         self.last_modified = since.map(|_| humantime::format_rfc3339_seconds(time).to_string());
@@ -306,12 +306,12 @@ impl Icon {
 }
 
 impl Page {
-    /// A page with these entries, and none after it.
+    /// A page with these entries. It is the last page, unless [`next_cursor`](Page::next_cursor) sets a cursor.
     pub fn new(resources: impl IntoIterator<Item = Resource>) -> Self {
         Page { resources: resources.into_iter().collect(), next_cursor: None }
     }
 
-    /// Says that there are more, from this cursor on.
+    /// Sets the cursor of the next page.
     pub fn next_cursor(mut self, cursor: impl Into<String>) -> Self {
         self.next_cursor = Some(cursor.into());
         self
@@ -320,8 +320,8 @@ impl Page {
     /// The page of at most `size` entries that comes after `cursor`, from entries in ascending byte order of their
     /// references.
     ///
-    /// The cursor is the last reference of the page before, so that entries may come and go between two calls without
-    /// another one being skipped or listed twice. `entries` is used no further than needed.
+    /// The cursor is the last reference of the previous page. Entries may appear and disappear between two calls, and no
+    /// other entry is skipped or listed twice. `entries` is consumed only as far as needed.
     pub fn of(entries: impl IntoIterator<Item = Resource>, cursor: Option<&str>, size: usize) -> Self {
         let mut rest =
             entries.into_iter().skip_while(|entry| cursor.is_some_and(|cursor| entry.reference.as_str() <= cursor));
@@ -330,10 +330,10 @@ impl Page {
         Page { resources, next_cursor }
     }
 
-    /// The page of at most `size` entries from `cursor` on, which is how many entries come before it: for entries in an
-    /// order of their own that seldom change. `entries` is used no further than needed.
+    /// The page of at most `size` entries at `cursor`, which is the number of entries before it. For entries in any fixed
+    /// order that seldom change. `entries` is consumed only as far as needed.
     ///
-    /// Fails with [`Error::Invalid`] for a cursor that is no number, or beyond the end.
+    /// Fails with [`Error::Invalid`] for a cursor that is not a number, or beyond the end.
     pub fn at_offset(entries: impl IntoIterator<Item = Resource>, cursor: Option<&str>, size: usize) -> Result<Self> {
         let foreign =
             |cursor: &str| Error::invalid(format_args!("the cursor \"{cursor}\" is not one of this provider's"));
@@ -356,12 +356,12 @@ impl Page {
 }
 
 impl Reading {
-    /// A reading of several contents; for one, `contents.into()` does.
+    /// A reading of several contents. For a single one, use `contents.into()`.
     pub fn new(contents: impl IntoIterator<Item = Contents>) -> Self {
         Reading { contents: contents.into_iter().collect(), fresh_for: None }
     }
 
-    /// Lets the host serve it again for this long without asking. The operator may lower it.
+    /// Lets the host serve this reading from its cache for this time. The operator may set a shorter time.
     pub fn fresh_for(mut self, time: Duration) -> Self {
         self.fresh_for = Some(time);
         self
@@ -403,7 +403,7 @@ impl Contents {
         self
     }
 
-    /// Whether the body is text.
+    /// True if the body is text.
     pub fn is_text(&self) -> bool {
         matches!(self.body, Body::Text(_))
     }
@@ -421,7 +421,7 @@ impl Argument {
 }
 
 impl Suggestions {
-    /// How many values clients are given at most.
+    /// The most values that clients get.
     pub const MAX: usize = 100;
 
     /// These values, best first.
@@ -429,13 +429,13 @@ impl Suggestions {
         Suggestions { values: values.into_iter().map(Into::into).collect(), total: None }
     }
 
-    /// Says how many there are in all.
+    /// Sets the total number of values.
     pub fn total(mut self, total: u32) -> Self {
         self.total = Some(total);
         self
     }
 
-    /// The known values that begin with `prefix`, whatever the case of their ASCII letters: at most
+    /// The known values that begin with `prefix`, ignoring the case of ASCII letters: at most
     /// [`Suggestions::MAX`], and the number of all.
     pub fn starting_with<S: AsRef<str>>(prefix: &str, known: impl IntoIterator<Item = S>) -> Self {
         let begins = |value: &str| value.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));

@@ -1,4 +1,4 @@
-//! The traits that an author implements. They mirror the interfaces of `wit/provider.wit`, in plain Rust.
+//! The traits that an author implements. They mirror the interfaces of `wit/provider.wit` in plain Rust.
 
 use crate::{Argument, Error, Info, Page, Reading, Result, Suggestions, Template};
 
@@ -7,68 +7,68 @@ use crate::{Argument, Error, Info, Page, Reading, Result, Suggestions, Template}
 /// A value lives for one call: the host starts a fresh instance, [`open`](Provider::open) makes the value, one method
 /// is called, and everything is dropped.
 pub trait Provider: Sized {
-    /// Makes the value for one call, and is the place to look at grants and settings.
+    /// Makes the value for one call. Read grants and settings here.
     ///
-    /// An error here is the error of the call, whichever it is. Not called for [`describe`](Provider::describe).
+    /// An error here is the error of the call. Not called for [`describe`](Provider::describe).
     fn open() -> Result<Self>;
 
-    /// What the provider says of itself. Must work without any grant.
+    /// The description of the provider. Must work without any grant.
     ///
-    /// Says nothing by default.
+    /// Empty by default.
     fn describe() -> Info {
         Info::default()
     }
 
     /// Lists resources, a page at a time.
     ///
-    /// `cursor` is `None` for the first page, and otherwise the [`next_cursor`](Page::next_cursor) of an earlier one,
-    /// which another instance gave. [`Page::of`] does it for whatever can be had in a stable order.
+    /// `cursor` is `None` for the first page. For other pages, it is the [`next_cursor`](Page::next_cursor) of an earlier
+    /// page, which another instance returned. [`Page::of`] makes such pages from entries in a stable order.
     ///
-    /// Lists nothing by default, which is right for a provider whose resources are all found by template.
+    /// Empty by default, for providers whose resources all match a template.
     fn list_resources(&self, cursor: Option<&str>) -> Result<Page> {
         let _ = cursor;
         Ok(Page::default())
     }
 
-    /// Lists all templates. There are none by default.
+    /// Lists all templates. Empty by default.
     fn list_templates(&self) -> Result<Vec<Template>> {
         Ok(Vec::new())
     }
 
-    /// Reads one resource. `reference` is well formed, but may be one that was never listed: answer
-    /// [`Error::NotFound`] then.
+    /// Reads one resource. `reference` is well formed, but the resource may not exist: return [`Error::NotFound`] then.
     fn read(&self, reference: &str) -> Result<Reading>;
 }
 
 /// Suggests values for the variables of templates. Export it with `export!(Type: Completion)`.
 pub trait Completion: Provider {
-    /// Suggests values for `argument`, a variable of `template` that is being filled in; `resolved` are the variables
-    /// that have their value already. [`Suggestions::starting_with`] does it for a list of known values.
+    /// Suggests values for `argument`, a variable of `template` whose value may be incomplete. `resolved` are the variables
+    /// that already have a value. [`Suggestions::starting_with`] makes suggestions from a list of known values.
     ///
-    /// Nothing to suggest is an empty list, not an error.
+    /// Without suggestions, return an empty list, not an error.
     fn complete(&self, template: &str, argument: &Argument, resolved: &[Argument]) -> Result<Suggestions>;
 }
 
-/// Tells cheaply whether something changed. Export it with `export!(Type: Revisions)`.
+/// Detects changes cheaply. Export it with `export!(Type: Revisions)`.
 ///
 /// A revision is any text of at most 256 bytes, such as a hash or a time, which the host compares with an earlier one.
 pub trait Revisions: Provider {
-    /// The revision of the list: differs when the resources or templates that are listed differ.
+    /// The revision of the list. It differs from an earlier one if the listed resources or templates differ.
     fn catalog_revision(&self) -> Result<String>;
 
-    /// The revision of one resource: differs when reading it would give something else.
+    /// The revision of one resource. It differs from an earlier one if a read would return other contents.
     fn resource_revision(&self, reference: &str) -> Result<String>;
 
     /// The revisions of several resources, one result for each and in the same order.
     ///
-    /// Asks for one after the other by default; implement it when asking together is cheaper.
+    /// By default, calls [`resource_revision`](Revisions::resource_revision) for each. Implement this method if computing all
+    /// revisions together is cheaper.
     fn resource_revisions(&self, references: &[String]) -> Vec<Result<String>> {
         references.iter().map(|reference| self.resource_revision(reference)).collect()
     }
 }
 
-/// Opens the provider and does one call on it: the way of every call that comes from the host.
-#[cfg_attr(not(target_family = "wasm"), expect(dead_code, reason = "only the host's calls come this way"))]
+/// Opens the provider and calls one of its methods. Every call from the host goes through this function.
+#[cfg_attr(not(target_family = "wasm"), expect(dead_code, reason = "only calls from the host use this function"))]
 pub(crate) fn call<P: Provider, T>(method: impl FnOnce(&P) -> Result<T>) -> Result<T, Error> {
     method(&P::open()?)
 }

@@ -1,6 +1,6 @@
-//! Between references and what they stand for: paths, names, queries.
+//! Converts between references and decoded paths, names and queries.
 //!
-//! A reference is percent-encoded (RFC 3986); what it stands for is not. Encode once when listing, decode once when
+//! A reference is percent-encoded (RFC 3986); paths and names are not. Encode once when listing, decode once when
 //! reading:
 //!
 //! ```
@@ -22,8 +22,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use crate::{Error, Result};
 
-/// What may stand in a path segment as it is: `unreserved`, `sub-delims` and `@` (RFC 3986 section 3.3). A `:` may too,
-/// but not in the first segment of a relative reference (section 4.2), so it is encoded everywhere.
+/// The characters that a path segment may contain unencoded: `unreserved`, `sub-delims` and `@` (RFC 3986 section 3.3). A
+/// `:` is allowed, too, but not in the first segment of a relative reference (section 4.2), so it is always encoded.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -46,8 +46,8 @@ const PATH: &AsciiSet = &SEGMENT.remove(b'/');
 
 /// Encodes a relative path, such as `letters/to Anna.md`. Each `/` stays a `/`.
 ///
-/// The path must not begin with `/`, and none of its segments may be `.` or `..`: a reference cannot say that, whatever
-/// the spelling, and the host leaves such entries out.
+/// The path must not begin with `/`, and no segment may be `.` or `..`: references do not allow these in any spelling, and
+/// the host leaves such entries out.
 pub fn encode(path: &str) -> String {
     utf8_percent_encode(path, PATH).to_string()
 }
@@ -59,7 +59,7 @@ pub fn encode_segment(segment: &str) -> String {
 
 /// Decodes a reference, or a part of one. Fails with [`Error::Invalid`] when it is not UTF-8.
 ///
-/// When segments may hold a `/` of their own, split at `/` first and decode each segment.
+/// If segments may contain an encoded `/`, split at `/` first and decode each segment.
 pub fn decode(reference: &str) -> Result<String> {
     let not_utf8 = |_: Utf8Error| Error::invalid(format_args!("\"{reference}\" is not UTF-8 once decoded"));
     Ok(percent_decode_str(reference).decode_utf8().map_err(not_utf8)?.into_owned())
@@ -70,8 +70,8 @@ pub fn split(reference: &str) -> (&str, &str) {
     reference.split_once('?').unwrap_or((reference, ""))
 }
 
-/// The names and values of a query such as `q=two%20words&page=3`, in their order, still encoded. One without a `=` has the
-/// value `""`.
+/// The names and values of a query such as `q=two%20words&page=3`, in order and still encoded. A name without a `=` has
+/// the value `""`.
 pub fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
     let given = query.split('&').filter(|pair| !pair.is_empty());
     given.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
@@ -92,10 +92,10 @@ pub fn parameters(query: &str) -> Result<BTreeMap<String, String>> {
     Ok(all)
 }
 
-/// The decoded value of `name` in a query such as `q=two%20words&page=3`: `None` when it is absent, `""` when it has
-/// none.
+/// The decoded value of `name` in a query such as `q=two%20words&page=3`: `None` if the name is absent, `""` if it has no
+/// value.
 ///
-/// Decodes what percent-encoding says and nothing else: a `+` is a plus.
+/// Decodes only percent-encoding: a `+` stays a plus.
 pub fn query_value(query: &str, name: &str) -> Result<Option<String>> {
     for (key, value) in pairs(query) {
         if decode(key)? == name {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_characters_cannot_be_mistaken() {
+    fn reserved_characters_are_encoded() {
         assert_eq!(encode("a?b#c:d"), "a%3Fb%23c%3Ad");
         assert_eq!(encode("a/b"), "a/b");
         assert_eq!(encode_segment("a/b"), "a%2Fb");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf8_is_invalid() {
+    fn bytes_that_are_not_utf8_are_invalid() {
         assert!(matches!(decode("%FF"), Err(Error::Invalid(_))));
     }
 

@@ -1,8 +1,8 @@
-// What takes place in a span of time, in all calendars or in one; and what could not be understood, which costs nothing
-// else.
+// The agenda: the occurrences in a span of time, in one calendar or in all. A broken event becomes a problem in the answer,
+// and does not affect the others.
 import { dateText, dayOf } from "./days.js";
-import { type Series, type Understood, understand } from "./event.js";
-import { type Occurrence, between, surelyOutside } from "./occurrences.js";
+import { type Series, type ParsedEvents, parseEvents } from "./event.js";
+import { type Occurrence, occurrencesBetween, surelyOutside } from "./occurrences.js";
 import { type Calendar, read } from "./source.js";
 import type { Zone } from "./zones.js";
 
@@ -11,26 +11,26 @@ export interface Entry extends Occurrence {
   calendar: Calendar;
 }
 
-/** Entries by their start, and what could not be understood. */
+/** Entries sorted by start, and a message for each calendar or event that could not be parsed. */
 export interface Agenda {
   entries: Entry[];
   problems: string[];
 }
 
-/** What takes place between two times. */
+/** The occurrences between two times, in milliseconds since 1970. */
 export function agenda(calendars: Calendar[], from: number, to: number, zone: Zone): Agenda {
   const found: Agenda = { entries: [], problems: [] };
-  // Two days more on each side: the text says times of zones that are not looked at yet.
+  // The filter adds two days on each side: the text has local times, and their zones are not parsed yet.
   const day = (time: number): string => dateText(dayOf(time, zone)).replaceAll("-", "");
   const [first, last] = [day(from - 2 * 86_400_000), day(to + 2 * 86_400_000)];
   for (const calendar of calendars) {
-    const understood = attempt(calendar, zone, (text) => !surelyOutside(text, first, last));
-    found.problems.push(...understood.problems);
-    for (const series of understood.series.values()) {
+    const parsed = tryParse(calendar, zone, (text) => !surelyOutside(text, first, last));
+    found.problems.push(...parsed.problems);
+    for (const series of parsed.series.values()) {
       try {
-        for (const one of between(series, from, to, zone)) found.entries.push({ ...one, calendar });
+        for (const one of occurrencesBetween(series, from, to, zone)) found.entries.push({ ...one, calendar });
       } catch (error) {
-        found.problems.push(problem(calendar, `the event "${series.uid}": ${told(error)}`));
+        found.problems.push(problem(calendar, `the event "${series.uid}": ${message(error)}`));
       }
     }
   }
@@ -38,20 +38,21 @@ export function agenda(calendars: Calendar[], from: number, to: number, zone: Zo
   return found;
 }
 
-/** One event of a calendar, and what could not be understood of the texts that name it. */
+/** One event of a calendar, and messages for the texts with its UID that could not be parsed. */
 export function one(calendar: Calendar, uid: string, zone: Zone): { series: Series | undefined; problems: string[] } {
-  // The beginning of it, up to what a file escapes: a long one is broken over several lines.
+  // Searches for the beginning of the UID: a file escapes some characters, and breaks a long UID over several lines.
   const begins = uid.slice(0, 15).split(/[,;\\]/)[0] ?? "";
-  const understood = attempt(calendar, zone, (text) => text.includes(begins));
-  return { series: understood.series.get(uid), problems: understood.problems };
+  const parsed = tryParse(calendar, zone, (text) => text.includes(begins));
+  return { series: parsed.series.get(uid), problems: parsed.problems };
 }
 
-function attempt(calendar: Calendar, zone: Zone, wanted: (text: string) => boolean): Understood {
+/** Parses a calendar. An error becomes a problem of the calendar. */
+function tryParse(calendar: Calendar, zone: Zone, wanted: (text: string) => boolean): ParsedEvents {
   try {
-    const understood = understand(read(calendar), zone, wanted);
-    return { ...understood, problems: understood.problems.map((text) => problem(calendar, text)) };
+    const parsed = parseEvents(read(calendar), zone, wanted);
+    return { ...parsed, problems: parsed.problems.map((text) => problem(calendar, text)) };
   } catch (error) {
-    return { name: undefined, series: new Map(), problems: [problem(calendar, told(error))] };
+    return { name: undefined, series: new Map(), problems: [problem(calendar, message(error))] };
   }
 }
 
@@ -59,6 +60,6 @@ function problem(calendar: Calendar, text: string): string {
   return `"${calendar.path}": ${text}`;
 }
 
-function told(error: unknown): string {
+function message(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

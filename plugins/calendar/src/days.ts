@@ -1,4 +1,4 @@
-// Days and weeks as they are asked for: `2026-11-20`, `today`, `2026-W47`. A day is counted in days since 1970.
+// Parses and formats days and weeks: `2026-11-20`, `today`, `2026-W47`. A day is a number of days since 1970.
 import { Invalid } from "@belljar/guest";
 
 import { two, type Zone } from "./zones.js";
@@ -21,39 +21,39 @@ export const MONTHS = [
   "December",
 ] as const;
 
-/** The day of a date, or of `today`, `tomorrow`, `yesterday`. */
+/** Parses a date, or `today`, `tomorrow`, `yesterday`. */
 export function parseDay(text: string, today: number): number {
   const relative = { yesterday: -1, today: 0, tomorrow: 1 }[text];
   if (relative !== undefined) return today + relative;
   const [, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text) ?? [];
   const found = Date.UTC(Number(year), Number(month) - 1, Number(day)) / DAY;
-  // 2026-02-30 would be another day.
+  // `Date` accepts 2026-02-30 as a day of March.
   if (Number.isNaN(found) || dateText(found) !== text) {
-    throw new Invalid(`a day is written as 2026-11-20, or is "today", "tomorrow" or "yesterday", not "${text}"`);
+    throw new Invalid(`"${text}" is not a day: expected a date such as 2026-11-20, "today", "tomorrow" or "yesterday"`);
   }
   return found;
 }
 
-/** The Monday of a week of ISO 8601, or of `this` or `next`. */
+/** The Monday of an ISO 8601 week, or of `this` or `next` week. */
 export function parseWeek(text: string, today: number): number {
   const relative = { this: 0, next: 7 }[text];
   if (relative !== undefined) return monday(today) + relative;
   const [, year, week] = /^(\d{4})-W(\d{2})$/.exec(text) ?? [];
   if (year !== undefined && week !== undefined) {
-    // The fourth of January is in the first week.
+    // The fourth of January is always in the first week (ISO 8601).
     const found = monday(Date.UTC(Number(year), 0, 4) / DAY) + (Number(week) - 1) * 7;
     if (weekText(found) === text) return found;
   }
-  throw new Invalid(`a week is written as 2026-W47, or is "this" or "next", not "${text}"`);
+  throw new Invalid(`"${text}" is not a week: expected an ISO 8601 week such as 2026-W47, "this" or "next"`);
 }
 
-/** The day that the wall shows in a zone. */
+/** The local day of a time in a zone. */
 export function dayOf(time: number, zone: Zone): number {
   const { year, month, day } = zone.wall(time);
   return Date.UTC(year, month - 1, day) / DAY;
 }
 
-/** When a day begins in a zone. */
+/** The time at which a day begins in a zone. */
 export function begins(day: number, zone: Zone): number {
   const date = new Date(day * DAY);
   return zone.time({
@@ -79,7 +79,7 @@ export function dayName(day: number): string {
 
 /** `2026-W47` */
 export function weekText(day: number): string {
-  // A week belongs to the year that its Thursday is in.
+  // A week belongs to the year of its Thursday (ISO 8601).
   const thursday = monday(day) + 3;
   const year = new Date(thursday * DAY).getUTCFullYear();
   const week = Math.floor((thursday - Date.UTC(year, 0, 1) / DAY) / 7) + 1;

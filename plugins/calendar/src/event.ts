@@ -1,44 +1,44 @@
-// Events: what iCalendar says, understood by ical.js, and told in our own words.
+// Parses events with ical.js.
 import ICAL from "ical.js";
 
 import { begins } from "./days.js";
 import type { Parts } from "./source.js";
 import { type Zone, find } from "./zones.js";
 
-/** An event, or one occurrence of it that differs from the others. */
+/** An event, or a single occurrence with its own properties (RECURRENCE-ID). */
 export interface Event {
   uid: string;
   component: ICAL.Component;
   start: ICAL.Time;
   /** In milliseconds. */
   duration: number;
-  /** Which occurrence it stands for. */
+  /** The RECURRENCE-ID: the occurrence that this one replaces. */
   instead?: number;
 }
 
-/** An event and the occurrences of it that differ. */
+/** An event and the occurrences that replace its own. */
 export interface Series {
   uid: string;
   base: Event | undefined;
   exceptions: Event[];
 }
 
-/** What was understood of a calendar, and what was not. */
-export interface Understood {
+/** The parsed events of a calendar, and a message for each part that could not be parsed. */
+export interface ParsedEvents {
   name: string | undefined;
   series: Map<string, Series>;
   problems: string[];
 }
 
-/** Understands those events of a calendar whose text may be of interest. */
-export function understand(parts: Parts, zone: Zone, wanted: (text: string) => boolean): Understood {
-  const understood: Understood = { name: nameOf(parts.head), series: new Map(), problems: [] };
+/** Parses the events of a calendar whose text passes the filter `wanted`. */
+export function parseEvents(parts: Parts, zone: Zone, wanted: (text: string) => boolean): ParsedEvents {
+  const parsed: ParsedEvents = { name: nameOf(parts.head), series: new Map(), problems: [] };
   const calendar = new ICAL.Component(["vcalendar", [], []]);
   for (const text of parts.zones) {
     try {
       calendar.addSubcomponent(new ICAL.Component(ICAL.parse(text)));
     } catch (error) {
-      understood.problems.push(`a time zone: ${reason(error)}`);
+      parsed.problems.push(`a time zone: ${reason(error)}`);
     }
   }
   for (const text of parts.events) {
@@ -47,15 +47,15 @@ export function understand(parts: Parts, zone: Zone, wanted: (text: string) => b
       const component = new ICAL.Component(ICAL.parse(text));
       calendar.addSubcomponent(component);
       const event = eventOf(component, zone);
-      const series = understood.series.get(event.uid) ?? { uid: event.uid, base: undefined, exceptions: [] };
+      const series = parsed.series.get(event.uid) ?? { uid: event.uid, base: undefined, exceptions: [] };
       if (event.instead === undefined) series.base ??= event;
       else series.exceptions.push(event);
-      understood.series.set(event.uid, series);
+      parsed.series.set(event.uid, series);
     } catch (error) {
-      understood.problems.push(`the event "${label(text)}": ${reason(error)}`);
+      parsed.problems.push(`the event "${label(text)}": ${reason(error)}`);
     }
   }
-  return understood;
+  return parsed;
 }
 
 function eventOf(component: ICAL.Component, zone: Zone): Event {
@@ -75,19 +75,19 @@ function eventOf(component: ICAL.Component, zone: Zone): Event {
   return event;
 }
 
-/** When it is, in milliseconds since 1970. A day begins where the reader is; so does a time without a zone. */
+/** A time in milliseconds since 1970. Dates, and times without a zone, are in the zone of the setting ZONE. */
 export function timeOf(time: ICAL.Time, component: ICAL.Component, property: string, zone: Zone): number {
   if (time.isDate) return begins(Date.UTC(time.year, time.month - 1, time.day) / 86_400_000, zone);
   if (time.zone === ICAL.Timezone.utcTimezone) return time.toUnixTime() * 1000;
-  // What a file says of a zone that is known is older than what is known of it, and a thousand times as slow. And many
-  // files name a zone and do not say what it is.
+  // Prefers the provider's own zone tables to the VTIMEZONE of the file. A VTIMEZONE is often outdated or missing, and a
+  // thousand times as slow.
   const named = component.getFirstProperty(property)?.getFirstParameter("tzid");
   const known = named && find(named);
   if (known) return known.time(time);
   return time.zone && time.zone !== ICAL.Timezone.localTimezone ? time.toUnixTime() * 1000 : zone.time(time);
 }
 
-/** The value of a property as text, cleaned of white space at its ends. */
+/** The value of a property as trimmed text. */
 export function text(component: ICAL.Component, property: string): string | undefined {
   const value = component.getFirstPropertyValue(property);
   return value === null || value === undefined ? undefined : String(value).trim() || undefined;

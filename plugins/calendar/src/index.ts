@@ -1,4 +1,4 @@
-// What the component exports.
+// The exports of the component.
 import { component } from "@belljar/guest/component";
 
 import { Calendars } from "./provider.js";

@@ -1,10 +1,10 @@
-// When events take place: single ones, repeated ones, without those that were called off, with those that were moved.
+// Computes the occurrences of events: single and recurring ones, with exceptions and moved occurrences.
 import ICAL from "ical.js";
 
 import { type Event, type Series, timeOf } from "./event.js";
 import type { Zone } from "./zones.js";
 
-/** One time that an event takes place, in milliseconds since 1970. */
+/** One occurrence of an event, in milliseconds since 1970. */
 export interface Occurrence {
   event: Event;
   start: number;
@@ -12,19 +12,19 @@ export interface Occurrence {
   repeats: boolean;
 }
 
-/** How many steps of a rule are taken before it is given up. */
+/** The most steps of a recurrence rule. */
 const STEPS = 1500;
 
 const DAY = 86_400_000;
 const PERIODS: Record<string, number> = { HOURLY: DAY / 24, DAILY: DAY, WEEKLY: 7 * DAY };
 
-/** The occurrences of a series between two times, in whatever order. */
-export function between(series: Series, from: number, to: number, zone: Zone): Occurrence[] {
+/** The occurrences of a series between two times, in no particular order. */
+export function occurrencesBetween(series: Series, from: number, to: number, zone: Zone): Occurrence[] {
   const found: Occurrence[] = [];
   const moved = new Set<number>();
   const add = (event: Event, start: number, repeats: boolean): void => {
     const end = start + event.duration;
-    // What takes no time is there when it starts.
+    // An event without duration occurs at its start.
     if (start < to && (end > from || (event.duration === 0 && start >= from))) found.push({ event, start, end, repeats });
   };
   for (const event of series.exceptions) {
@@ -43,12 +43,12 @@ export function between(series: Series, from: number, to: number, zone: Zone): O
   return found;
 }
 
-/** Whether the text of an event says that it has nothing to do with a time. Times are days as `20261120`. */
+/** True if the text of an event shows that it is outside of a span of days. Days have the form `20261120`. */
 export function surelyOutside(text: string, from: string, to: string): boolean {
   let start: string | undefined;
   let end: string | undefined;
   for (const line of text.split("\n")) {
-    // Whatever repeats, lasts or stands for something else has to be understood first.
+    // Events with a recurrence, a duration or a RECURRENCE-ID must be parsed first.
     if (line.startsWith("D")) {
       if (line.startsWith("DTSTART")) start = /:(\d{8})/.exec(line)?.[1] ?? "?";
       else if (line.startsWith("DTEND")) end = /:(\d{8})/.exec(line)?.[1] ?? "?";
@@ -81,9 +81,9 @@ function starts(event: Event, from: number, to: number, zone: Zone): Set<number>
 }
 
 /**
- * A start from which a rule says the same from `from` on, and that is not long before: a meeting of ten years ago would
- * be stepped through day by day. Two periods before, so that the start itself, which a rule begins with even where it
- * does not match, is never in what is asked for.
+ * Moves the start of a rule close to `from`, in whole periods, so that all later occurrences stay the same. Otherwise, the
+  * library would step through an event of ten years ago day by day. Keeps a distance of two periods: a rule yields its start
+  * even if the start does not match the rule, and the moved start must not be in the result.
  */
 function forward(start: ICAL.Time, rule: ICAL.Recur, time: number, from: number): ICAL.Time {
   if (rule.count || time >= from) return start;
@@ -95,7 +95,7 @@ function forward(start: ICAL.Time, rule: ICAL.Recur, time: number, from: number)
     if (periods > 0) moved.adjust(0, (periods * interval * period) / (DAY / 24), 0, 0);
     return moved;
   }
-  // The 30th is not in every month.
+  // Not every month has a 30th.
   if (start.day > 28) return start;
   const until = new Date(from);
   const months = (until.getUTCFullYear() - start.year) * 12 + until.getUTCMonth() + 1 - start.month;

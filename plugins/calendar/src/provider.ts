@@ -1,4 +1,4 @@
-// The provider: which references there are, and what is read by each.
+// The provider: references, the list, reads and completion.
 import {
   type Argument,
   Invalid,
@@ -19,20 +19,20 @@ import * as environment from "@belljar/guest/environment";
 import { type Agenda, agenda, one } from "./agenda.js";
 import { begins, dateText, dayName, dayOf, parseDay, parseWeek, weekText } from "./days.js";
 import { type Series, timeOf } from "./event.js";
-import { type Occurrence, between } from "./occurrences.js";
+import { type Occurrence, occurrencesBetween } from "./occurrences.js";
 import * as render from "./render.js";
 import { type Calendar, calendar, calendars, read as readCalendar, roots, status } from "./source.js";
-import { type Zone, setting } from "./zones.js";
+import { type Zone, zoneFromSetting } from "./zones.js";
 
 const DAY = 86_400_000;
 
-/** How many days the list of events and `next` look ahead, unless told otherwise. */
+/** The number of days ahead in the list and in `next`, unless `days` is given. */
 const AHEAD = 30;
 const MOST_AHEAD = 1000;
 
 type Query = Map<string, string>;
 
-/** Made anew for each call; tests say what time it is. */
+/** The provider. The host creates a new instance for each call; tests set the time. */
 export class Calendars {
   constructor(private readonly now: () => number = Date.now) {}
 
@@ -40,7 +40,7 @@ export class Calendars {
     return {
       title: environment.get("TITLE") || "Calendar",
       version: "0.1.0",
-      description: "Calendars of .ics files: what comes next, days, weeks, and each event with its repetitions.",
+      description: "Calendars of .ics files: upcoming events, days, weeks, and each event with its repetitions.",
     };
   }
 
@@ -54,27 +54,27 @@ export class Calendars {
       {
         template: "next{?days,calendar,format}",
         name: "next",
-        description: `What takes place from now on, within so many days (${AHEAD}), in one calendar or all. ${format}`,
+        description: `The events of the next {days} days (default ${AHEAD}), in one calendar or in all. ${format}`,
       },
       {
         template: "days/{date}{?calendar,format}",
         name: "day",
-        description: `What takes place on a day: 2026-11-20, today, tomorrow or yesterday. ${format}`,
+        description: `The events of a day: 2026-11-20, today, tomorrow or yesterday. ${format}`,
       },
       {
         template: "weeks/{week}{?calendar,format}",
         name: "week",
-        description: `What takes place in a week of ISO 8601: 2026-W47, this or next. ${format}`,
+        description: `The events of an ISO 8601 week: 2026-W47, this or next. ${format}`,
       },
       {
         template: "calendars/{+calendar}{?format}",
         name: "calendar",
-        description: `A calendar: its name, how many events it has, and what comes next in it. ${format}`,
+        description: `A calendar: its name, the number of its events, and its upcoming events. ${format}`,
       },
       {
         template: "events/{+calendar}/{uid}{?format}",
         name: "event",
-        description: `An event by its UID: all that is said of it, and its next times. ${format}`,
+        description: `An event by its UID: all its properties, and its next occurrences. ${format}`,
       },
     ];
   }
@@ -83,7 +83,7 @@ export class Calendars {
     const { path, query } = split(reference);
     const at = path.indexOf("/");
     const [family, rest] = at < 0 ? [path, ""] : [path.slice(0, at), path.slice(at + 1)];
-    // What is missing is told before what is set wrongly.
+    // Missing grants are reported before wrong settings.
     roots();
     if (path === "") return this.overview(reference);
     if (path === "next") return this.next(reference, query);
@@ -123,7 +123,7 @@ export class Calendars {
   }
 
   catalogRevision(): string {
-    // The events of the list are those of the next days.
+    // The list has the events of the next days, so it changes every day.
     return revision(calendars(), dayOf(this.now(), this.zone()));
   }
 
@@ -138,7 +138,7 @@ export class Calendars {
   }
 
   private zone(): Zone {
-    return setting(environment.get("ZONE"));
+    return zoneFromSetting(environment.get("ZONE"));
   }
 
   private following(name: (day: number) => string, step: number): string[] {
@@ -158,7 +158,7 @@ export class Calendars {
       yield {
         reference: `calendars/${encodePath(one.path)}`,
         name: one.path,
-        description: "A calendar, and what comes next in it.",
+        description: "A calendar with its upcoming events.",
         mimeType,
         annotations: { lastModified: modified },
       };
@@ -194,10 +194,10 @@ export class Calendars {
   }
 
   private next(reference: string, query: Query): Reading {
-    const said = query.get("days") || String(AHEAD);
-    const ahead = Number(said);
-    if (!/^\d{1,9}$/.test(said) || ahead < 1 || ahead > MOST_AHEAD) {
-      throw new Invalid(`"days" is a number from 1 to ${MOST_AHEAD}, not "${said}"`);
+    const days = query.get("days") || String(AHEAD);
+    const ahead = Number(days);
+    if (!/^\d{1,9}$/.test(days) || ahead < 1 || ahead > MOST_AHEAD) {
+      throw new Invalid(`"days" is "${days}": expected a number from 1 to ${MOST_AHEAD}`);
     }
     const zone = this.zone();
     const found = agenda(chosen(query), this.now(), this.now() + ahead * DAY, zone);
@@ -226,28 +226,28 @@ export class Calendars {
     const event = series?.base ?? series?.exceptions[0];
     if (!series || !event) throw new NotFound();
     const next = this.nextTimes(series, zone).map((one) => ({ ...one, calendar: from }));
-    const told = render.details(next[0]?.event ?? event, next, zone);
-    if (isJson(query)) return json(reference, { ...told, calendar: from.path, zone: zone.name, problems });
-    const { summary, description, next: _, start: __, uid: ___, ...fields } = told;
+    const details = render.details(next[0]?.event ?? event, next, zone);
+    if (isJson(query)) return json(reference, { ...details, calendar: from.path, zone: zone.name, problems });
+    const { summary, description, next: _, start: __, uid: ___, ...fields } = details;
     const lines = next.map((entry) => `- ${render.when(entry, zone)}`);
-    const said = Object.entries(fields).filter(([, value]) => value !== undefined);
-    const table = said.map(([key, value]) => `- ${key}: ${Array.isArray(value) ? value.join("; ") : String(value)}`);
+    const shown = Object.entries(fields).filter(([, value]) => value !== undefined);
+    const table = shown.map(([key, value]) => `- ${key}: ${Array.isArray(value) ? value.join("; ") : String(value)}`);
     const body = [`# ${String(summary)}`, "", ...lines, "", ...table, `- calendar: ${from.path}`, `- zone: ${zone.name}`];
     const about = description === undefined ? "" : `\n${String(description)}\n`;
     return text(reference, `${body.join("\n")}\n${about}${render.problems(problems)}`, { mimeType: "text/markdown" });
   }
 
-  /** From now on; from its beginning when it is over. Looks no further than it has to: each step takes its time. */
+  /** The occurrences from now, or from the beginning if the event is over. Extends the span step by step to save work. */
   private nextTimes(series: Series, zone: Zone): Occurrence[] {
     let found: Occurrence[] = [];
     for (const days of [14, 100, 800]) {
-      found = between(series, this.now(), this.now() + days * DAY, zone);
+      found = occurrencesBetween(series, this.now(), this.now() + days * DAY, zone);
       if (found.length >= 5) break;
     }
     const event = series.base ?? series.exceptions[0];
     if (found.length === 0 && event) {
       const start = timeOf(event.start, event.component, "dtstart", zone);
-      found = between(series, start, start + 100 * DAY, zone);
+      found = occurrencesBetween(series, start, start + 100 * DAY, zone);
     }
     return found.sort((a, b) => a.start - b.start).slice(0, 5);
   }
@@ -272,14 +272,14 @@ function readable(one: Calendar): ReturnType<typeof readCalendar> {
   try {
     return readCalendar(one);
   } catch {
-    // Told by what is read from it.
+    // A read of this calendar reports the error.
     return { head: "", zones: [], events: [] };
   }
 }
 
 function isJson(query: Query): boolean {
   const format = query.get("format") || "markdown";
-  if (format !== "json" && format !== "markdown") throw new Invalid(`"format" is "json" or "markdown", not "${format}"`);
+  if (format !== "json" && format !== "markdown") throw new Invalid(`"format" is "${format}": expected "json" or "markdown"`);
   return format === "json";
 }
 

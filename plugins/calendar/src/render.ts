@@ -1,4 +1,4 @@
-// How occurrences and events are told: as Markdown for people and models, as JSON for programs.
+// Renders occurrences and events: as Markdown for people and models, as JSON for programs.
 import { encodePath, encodeSegment } from "@belljar/guest";
 import ICAL from "ical.js";
 
@@ -8,7 +8,7 @@ import { type Event, text } from "./event.js";
 import type { Zone } from "./zones.js";
 import { two } from "./zones.js";
 
-/** An occurrence as JSON. The times of one that takes whole days are days, its end the first day after it. */
+/** An occurrence as JSON. All-day occurrences have dates instead of times; the end is the first day after. */
 export function row(entry: Entry, zone: Zone): Record<string, unknown> {
   const { event, calendar } = entry;
   return {
@@ -24,7 +24,7 @@ export function row(entry: Entry, zone: Zone): Record<string, unknown> {
   };
 }
 
-/** Days with what takes place on them, those without anything left out; what lasts longer is on each of its days. */
+/** The days with their entries, without empty days. A longer event appears on each of its days. */
 export function days(agenda: Agenda, from: number, to: number, zone: Zone): string {
   const lines: string[] = [];
   for (let day = from; day < to; day += 1) {
@@ -35,7 +35,7 @@ export function days(agenda: Agenda, from: number, to: number, zone: Zone): stri
   return lines.length > 0 ? `${lines.join("\n")}\n` : "\nNothing.\n";
 }
 
-/** What could not be understood, at the end of an answer. */
+/** The list of problems at the end of an answer. */
 export function problems(texts: string[]): string {
   if (texts.length === 0) return "";
   const shown = texts.slice(0, 20).map((text) => `- ${line(text)}`);
@@ -43,7 +43,7 @@ export function problems(texts: string[]): string {
   return `\nNot understood, and left out:\n\n${shown.join("\n")}\n`;
 }
 
-/** All that an event says. */
+/** All properties of an event. */
 export function details(event: Event, next: Entry[], zone: Zone): Record<string, unknown> {
   const { component } = event;
   const people = component.getAllProperties("attendee").map((property) => {
@@ -68,17 +68,17 @@ export function details(event: Event, next: Entry[], zone: Zone): Record<string,
   };
 }
 
-/** What an event is called. */
+/** The title of an event. */
 export function summary(event: Event): string {
   return line(text(event.component, "summary")) ?? "(no title)";
 }
 
-/** What an occurrence's event is read by. */
+/** The reference of an occurrence's event. */
 export function reference({ event, calendar }: Entry): string {
   return `events/${encodePath(calendar.path)}/${encodeSegment(event.uid)}`;
 }
 
-/** When, in words: `20 November 2026 10:00 to 11:00`. */
+/** The time in words: `Friday, 20 November 2026, 10:00 to 11:00`. */
 export function when(entry: Entry, zone: Zone): string {
   const [first, last] = [dayOf(entry.start, zone), dayOf(Math.max(entry.end - 1, entry.start), zone)];
   if (entry.event.start.isDate) return first === last ? dayName(first) : `${dayName(first)} to ${dayName(last)}`;
@@ -115,7 +115,7 @@ function person(property: ICAL.Property): string {
   return name && name !== address ? `${name} <${address}>` : address;
 }
 
-/** On one line: a line break in a title must not begin a heading. */
+/** Joins lines: a line break in a title must not begin a heading. */
 function line(text: string | undefined): string | undefined {
   return text?.replace(/\s+/g, " ");
 }

@@ -1,9 +1,9 @@
-// The files: which calendars there are, and what each holds, as text. What a file says is not understood here, so that
-// the events that nobody asked for are never parsed: the parser takes a thousand times as long.
+// Finds calendars and splits them into the texts of their parts. Does not parse the parts: parsing takes a thousand times
+// as long as splitting, and most events of a file are outside of the requested span.
 import { Denied, NotFound, compareText, decodeUtf8 } from "@belljar/guest";
 import * as files from "@belljar/guest/files";
 
-/** No larger file is read: to go through its text takes a good part of the fuel of a call. */
+/** The largest file that is read, in bytes. Splitting it takes a large part of a call's fuel. */
 const LARGEST = 3 << 20;
 const DEPTH = 8;
 const TOP = new Set(["VEVENT", "VTIMEZONE", "VTODO", "VJOURNAL", "VFREEBUSY", "VAVAILABILITY"]);
@@ -11,15 +11,15 @@ const MOST_FILES = 1000;
 
 /** A calendar, by its path. */
 export interface Calendar {
-  /** Relative to what was granted; with several directories, below the name of its own. */
+  /** Relative to the granted directory; with several grants, it begins with the name of the directory. */
   path: string;
-  /** Where it is read. */
+  /** The actual path of the file. */
   file: string;
 }
 
 /** The parts of a calendar. */
 export interface Parts {
-  /** What stands before the first part. */
+  /** The text before the first part. */
   head: string;
   zones: string[];
   events: string[];
@@ -28,7 +28,7 @@ export interface Parts {
 /** The granted directories. */
 export function roots(): string[] {
   const granted = files.granted();
-  if (granted.length === 0) throw new Denied("this needs a directory of .ics files, and none was granted");
+  if (granted.length === 0) throw new Denied("no directory was granted; grant the mount a directory of .ics files, as fs");
   return granted;
 }
 
@@ -48,7 +48,7 @@ export function calendars(): Calendar[] {
   return found.sort((a, b) => compareText(a.path, b.path));
 }
 
-/** The calendar of this path. */
+/** The calendar with this path. */
 export function calendar(path: string): Calendar {
   const found = calendars().find((one) => one.path === path);
   if (!found) throw new NotFound();
@@ -60,31 +60,31 @@ export function status(calendar: Calendar): { size: number; modified: Date | und
   return files.stat(calendar.file);
 }
 
-/** Reads a calendar. Throws an Error when it is none. */
+/** Reads a calendar. Throws an Error if the file is too large or not an iCalendar file. */
 export function read(calendar: Calendar): Parts {
   const { size } = files.stat(calendar.file);
   if (size > LARGEST) throw new Error(`it is larger than ${LARGEST >> 20} MiB`);
   const bytes = files.read(calendar.file);
   const text = decodeUtf8(bytes) ?? latin1(bytes);
   if (!/^\ufeff?\s*BEGIN:VCALENDAR/i.test(text.slice(0, 100))) throw new Error("it is not an iCalendar file");
-  return split(text);
+  return splitCalendar(text);
 }
 
-/** Splits a calendar into its parts. Goes through the text once: in this engine each time counts. */
-export function split(text: string): Parts {
+/** Splits a calendar into its parts in a single pass, because string operations are slow in this engine. */
+export function splitCalendar(text: string): Parts {
   const [head = "", ...pieces] = text.split("\nBEGIN:");
   const parts: Parts = { head, zones: [], events: [] };
   let open: string[] | undefined;
   const close = (into: string[], name: string): void => {
     const whole = `BEGIN:${pieces.slice(first, next).join("\nBEGIN:")}`;
     const end = whole.lastIndexOf(`\nEND:${name}`);
-    // One that never ends stays as it is, and is told as broken by the parser.
+    // A part without an end stays as it is, and the parser reports it.
     into.push(end < 0 ? whole : whole.slice(0, end + 5 + name.length));
   };
   let [first, next, name] = [0, 0, ""];
   for (const piece of pieces) {
     const begun = /^[^\r\n]{0,20}/.exec(piece)?.[0].trimEnd().toUpperCase() ?? "";
-    // Anything else is within an event or a zone: an alarm, a change to daylight saving time.
+    // Other components are within an event or a zone: an alarm, a change to daylight saving time.
     if (TOP.has(begun)) {
       if (open) close(open, name);
       open = begun === "VEVENT" ? parts.events : begun === "VTIMEZONE" ? parts.zones : undefined;

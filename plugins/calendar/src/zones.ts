@@ -1,11 +1,11 @@
-// Time zones: between the time on a wall and the time itself. The engine knows none, so the tables come from a package.
+// Converts between local time and UTC. The JavaScript engine has no time zones, so the tables come from a package.
 import { Failed } from "@belljar/guest";
 import moment from "moment-timezone";
 
-/** The time on a wall. */
+/** A local date and time, as on a wall clock. */
 export interface Wall {
   year: number;
-  /** From 1. */
+  /** 1 to 12. */
   month: number;
   day: number;
   hour: number;
@@ -27,8 +27,8 @@ export function find(name: string): Zone | undefined {
   return known.get(name);
 }
 
-/** The zone that the operator set, UTC otherwise. */
-export function setting(value: string | undefined): Zone {
+/** The zone in the operator's setting ZONE; UTC by default. */
+export function zoneFromSetting(value: string | undefined): Zone {
   const name = value || "Etc/UTC";
   const zone = find(name);
   if (!zone) throw new Failed(`the setting ZONE is "${name}": no such time zone; write it as "Europe/Berlin"`);
@@ -43,20 +43,20 @@ export class Zone {
     return this.rules.name === "Etc/UTC" ? "UTC" : this.rules.name;
   }
 
-  /** When the wall shows this. */
+  /** The time of a local date and time. */
   time(wall: Wall): number {
     const local = Date.UTC(wall.year, wall.month - 1, wall.day, wall.hour, wall.minute, wall.second);
     const before = this.rules.utcOffset(local - DAY);
     const after = this.rules.utcOffset(local + DAY);
     if (before === after) return local + before * MINUTE;
-    // A time that the wall shows twice is the first of the two; one that it never shows is taken as the clock was before.
+    // A local time that occurs twice means its first occurrence. A skipped local time gets the offset before the change.
     const found = [before, after]
       .map((offset) => local + offset * MINUTE)
       .filter((time, index) => this.rules.utcOffset(time) === (index === 0 ? before : after));
     return found.length > 0 ? Math.min(...found) : local + before * MINUTE;
   }
 
-  /** What the wall shows. */
+  /** The local date and time of a time. */
   wall(time: number): Wall {
     const local = new Date(time - this.rules.utcOffset(time) * MINUTE);
     return {
@@ -79,7 +79,7 @@ export class Zone {
   }
 }
 
-/** A number in two digits. */
+/** A number with at least two digits. */
 export function two(number: number): string {
   return String(number).padStart(2, "0");
 }

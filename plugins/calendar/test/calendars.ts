@@ -1,4 +1,4 @@
-// Calendars to test with, as programs write them.
+// Calendars for the tests, as calendar programs write them.
 
 /** The rules of a zone. */
 export const BERLIN = `BEGIN:VTIMEZONE

@@ -1,4 +1,4 @@
-// The provider as plain TypeScript, over real files.
+// Unit tests of the provider as plain TypeScript, over real files.
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -79,7 +79,7 @@ test("a day in Markdown and JSON", () => {
   assert.match(read("days/2026-11-24"), /\n\nNothing\.\n|\nNothing\.\n/);
 });
 
-test("an event that repeats, with one moved, one called off and one in another season", () => {
+test("a recurring event with a moved, a cancelled and a summer-time occurrence", () => {
   write(
     "work.ics",
     calendar(
@@ -99,18 +99,18 @@ test("an event that repeats, with one moved, one called off and one in another s
   assert.match(read("events/work.ics/s"), /- Monday, 23 November 2026, 09:30 to 09:45\n- Friday, 27 November/);
 });
 
-test("the rules of a zone that only the file knows", () => {
+test("a zone that only the file defines", () => {
   const own = BERLIN.replaceAll("Europe/Berlin", "Somewhere").replaceAll("+0200", "+0700").replaceAll("+0100", "+0600");
   write("a.ics", calendar(own, event("a", "DTSTART;TZID=Somewhere:20261123T090000")));
   assert.deepEqual(starts("days/2026-11-23"), ["2026-11-23T04:00:00+01:00"]);
 });
 
-test("a zone that the file names and does not know", () => {
+test("a zone that the file names and does not define", () => {
   write("a.ics", calendar(event("a", "DTSTART;TZID=America/New_York:20261123T090000")));
   assert.deepEqual(starts("days/2026-11-23"), ["2026-11-23T15:00:00+01:00"]);
 });
 
-test("whole days are the same day wherever they are read", () => {
+test("all-day events are on the same day in every zone", () => {
   write("a.ics", calendar(event("a", "DTSTART;VALUE=DATE:20261123", "DTEND;VALUE=DATE:20261125", "SUMMARY:Off")));
   for (const zone of ["Europe/Berlin", "America/Los_Angeles", "Pacific/Auckland"]) {
     process.env["ZONE"] = zone;
@@ -121,7 +121,7 @@ test("whole days are the same day wherever they are read", () => {
   }
 });
 
-test("broken files and events cost no other", () => {
+test("broken files and events do not affect the others", () => {
   write("broken.ics", "this is no calendar");
   write("large.ics", new Uint8Array(4 << 20));
   write("work.ics", calendar("BEGIN:VEVENT\r\nUID:never\r\nDTSTART:20261123T08\r\n", event("bad", "DTSTART:tomorrow", "SUMMARY:Bad"), event("good", "DTSTART:20261123T080000Z")));
@@ -139,7 +139,7 @@ test("text that is not UTF-8 is read as Latin-1", () => {
   assert.equal(rows("days/2026-11-23")[0]?.summary, "Café");
 });
 
-test("lists what is next, each event once, and all of it can be read", () => {
+test("the list has each upcoming event once, and every listed resource can be read", () => {
   write("team/a b.ics", calendar(event("x/y", "DTSTART:20261101T080000Z", "RRULE:FREQ=DAILY"), event("old", "DTSTART:20200101T080000Z")));
   const references = provider.listResources().resources.map(({ reference }) => reference);
   assert.deepEqual(references, ["next", "days/today", "weeks/this", "calendars/team/a%20b.ics", "events/team/a%20b.ics/x%2Fy"]);
@@ -147,7 +147,7 @@ test("lists what is next, each event once, and all of it can be read", () => {
   assert.match(read("events/team/a%20b.ics/old"), /1 January 2020/);
 });
 
-test("tells what is wrong", () => {
+test("errors are reported", () => {
   write("a.ics", calendar());
   for (const reference of ["nothing", "days", "days/", "calendars/b.ics", "events/a.ics/nope", "events/a.ics"]) {
     assert.throws(() => provider.read(reference), NotFound, reference);
@@ -162,7 +162,7 @@ test("tells what is wrong", () => {
   assert.throws(() => provider.read("next"), Denied);
 });
 
-test("revisions differ when a file does", () => {
+test("revisions change when a file changes", () => {
   write("a.ics", calendar());
   const before = [provider.catalogRevision(), provider.resourceRevision("calendars/a.ics")];
   assert.deepEqual([provider.catalogRevision(), provider.resourceRevision("calendars/a.ics")], before);

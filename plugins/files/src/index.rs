@@ -1,5 +1,5 @@
-//! A directory as a resource: a Markdown list of what is in it, with links that lead on. One text rather than the
-//! contents of all files, because it stays small, and lets the reader choose.
+//! A directory as a resource: a Markdown list of its entries with links. The resource does not have the contents of all
+//! files: a list stays small, and the client chooses the files.
 
 use std::fmt::Write;
 
@@ -8,10 +8,10 @@ use belljar_tree::{Kind, Path, Smallest, Tree, smallest};
 
 use crate::{media, title_of};
 
-/// How many entries a listing holds; the rest follows under a link.
-const MOST: usize = 1000;
+/// Entries per listing; a link leads to the next ones.
+const MAX_LISTED: usize = 1000;
 
-/// Lists the directory that was asked for by `reference`. The query `after=NAME` goes on after that name.
+/// Lists the directory of `reference`. The query `after=NAME` lists the entries after that name.
 pub(crate) fn read(tree: &Tree, reference: &str, directory: &Path, query: &str) -> Result<Contents> {
     let found = entries(tree, directory, query)?;
     let heading = if directory.path.is_empty() { "/" } else { &directory.path };
@@ -22,7 +22,7 @@ pub(crate) fn read(tree: &Tree, reference: &str, directory: &Path, query: &str) 
         let Ok(meta) = tree.meta(&path) else { continue };
         let name = label(&entry.name);
         let link = target(&entry.name);
-        // A String takes whatever is written to it.
+        // Writing to a String cannot fail.
         let _ = match meta.kind {
             Kind::Directory => writeln!(text, "- [{name}/]({base}{link}/)"),
             Kind::File => {
@@ -46,25 +46,24 @@ pub(crate) fn read(tree: &Tree, reference: &str, directory: &Path, query: &str) 
     Ok(Contents::text(reference, text).mime_type(media::MARKDOWN))
 }
 
-/// What a listing with this query shows.
+/// The entries in a listing with this query.
 pub(crate) fn entries(tree: &Tree, directory: &Path, query: &str) -> Result<Smallest> {
     let after = reference::query_value(query, "after")?;
     if after.is_none() && !query.is_empty() {
-        return Err(Error::invalid("a directory takes no query but \"after\""));
+        return Err(Error::invalid("the only parameter of a directory is \"after\""));
     }
     let after = after.unwrap_or_default();
     let entries =
         tree.entries(&directory.path)?.filter(|entry| after.is_empty() || entry.key().as_str() > after.as_str());
-    Ok(smallest(entries, MOST))
+    Ok(smallest(entries, MAX_LISTED))
 }
 
-/// What links begin with, so that they are right however the directory was asked for: relative to `a/b`, what is in it
-/// is `b/name`; relative to `a/b/`, it is `name`.
+/// The prefix of links. Relative to `a/b`, an entry is `b/name`; relative to `a/b/`, it is `name`.
 fn link_base(directory: &Path) -> String {
     if directory.is_directory { String::new() } else { format!("{}/", target(belljar_tree::name(&directory.path))) }
 }
 
-/// A name as the target of a link: the round brackets would end it.
+/// A name as the target of a Markdown link. Parentheses are encoded, because they would end the target.
 fn target(name: &str) -> String {
     reference::encode_segment(name).replace('(', "%28").replace(')', "%29")
 }

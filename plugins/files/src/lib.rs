@@ -1,8 +1,8 @@
-//! Granted directories as resources: every file can be listed and read, every directory reads as a listing.
+//! Serves granted directories: every file can be listed and read; reading a directory gives a listing of its entries.
 //!
-//! This module is the provider itself, and the only one that knows of resources and references. `belljar_tree` knows which
-//! files may be seen and in which order. Sizes, times, types
-//! and titles are looked up for what goes onto a page, and for nothing else; `revision` tells by them what changed.
+//! This module implements the provider. It is the only module that knows resources and references. `belljar_tree` decides
+//! which files are visible, and their order. Sizes, times, types and titles are looked up only for entries on the page.
+//! The module `revision` computes revisions from sizes and times.
 
 mod index;
 mod media;
@@ -14,7 +14,7 @@ use belljar_guest::{
     Revisions, Suggestions, Template, reference,
 };
 
-use belljar_tree::{Bounds, Kind, LONGEST_REFERENCE, Meta, Path, Step, Tree, Walk};
+use belljar_tree::{Bounds, Kind, MAX_REFERENCE_BYTES, Meta, Path, Step, Tree, Walk};
 
 /// The provider.
 #[derive(Debug)]
@@ -22,16 +22,14 @@ pub struct Files {
     tree: Tree,
 }
 
-/// How many files a page of the list holds. Clients stop after some tens of pages, so small pages would hide files from
-/// them.
+/// Files per page of the list. Clients stop after some tens of pages, so small pages would hide files from them.
 const PAGE: usize = 1000;
 
-/// The largest file that is read. The whole of it has to fit into the sandbox's memory, 64 MiB unless the operator says
-/// otherwise. The host's own cap on results is lower by default, and meant to be what people run into: it can be
-/// raised.
-const LARGEST: u64 = 32 * 1024 * 1024;
+/// The largest file that is read, in bytes. A file must fit into the sandbox's memory, 64 MiB by default. The host's limit
+/// on results is lower by default, so users meet that limit first; the operator can raise it.
+const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// How much of a Markdown file is searched for its title.
+/// How many bytes of a Markdown file are searched for its title.
 const HEAD: u64 = 4 * 1024;
 
 const TEMPLATE: &str = "{+path}";
@@ -44,7 +42,7 @@ impl Provider for Files {
     fn describe() -> Info {
         Info::new(std::env::var("TITLE").unwrap_or_else(|_| "Files".to_owned()))
             .version(env!("CARGO_PKG_VERSION"))
-            .description("The files of the directories that were granted")
+            .description("The files of the granted directories")
     }
 
     fn list_resources(&self, cursor: Option<&str>) -> Result<Page> {
@@ -54,9 +52,10 @@ impl Provider for Files {
 
     fn list_templates(&self) -> Result<Vec<Template>> {
         Ok(vec![
-            Template::new(TEMPLATE).name("file").title("A file or directory by its path").description(
-                "The contents of the file at {path}; a directory reads as a Markdown list of what is in it",
-            ),
+            Template::new(TEMPLATE)
+                .name("file")
+                .title("A file or directory by its path")
+                .description("The contents of the file at {path}; a directory reads as a Markdown list of its entries"),
         ])
     }
 
@@ -67,9 +66,11 @@ impl Provider for Files {
         let contents = match meta.kind {
             Kind::Directory => index::read(&self.tree, reference, &wanted, query)?,
             Kind::File if wanted.is_directory => return Err(Error::NotFound),
-            Kind::File if !query.is_empty() => return Err(Error::invalid("a file takes no query")),
+            Kind::File if !query.is_empty() => {
+                return Err(Error::invalid("a file has no parameters: leave out the query"));
+            }
             Kind::File => self.contents(reference, &wanted.path, &meta)?,
-            Kind::Symlink | Kind::Other => return Err(Error::denied("neither a file nor a directory")),
+            Kind::Symlink | Kind::Other => return Err(Error::denied("the path is neither a file nor a directory")),
         };
         Ok(contents.into())
     }
@@ -86,7 +87,7 @@ impl Completion for Files {
 
 impl Revisions for Files {
     fn catalog_revision(&self) -> Result<String> {
-        belljar_tree::of_list(&self.tree, Bounds::default(), |_| true)
+        belljar_tree::list_revision(&self.tree, Bounds::default(), |_| true)
     }
 
     fn resource_revision(&self, reference: &str) -> Result<String> {
@@ -96,7 +97,7 @@ impl Revisions for Files {
 }
 
 impl Files {
-    /// The page of at most `size` files that come after the path `start`.
+    /// A page of at most `size` files after the path `start`.
     fn page(&self, start: String, size: usize) -> Result<Page> {
         let mut walk = Walk::new(&self.tree, start, size);
         let mut resources: Vec<Resource> = Vec::new();
@@ -106,12 +107,12 @@ impl Files {
                 Step::Paused(position) => return Ok(Page::new(resources).next_cursor(reference::encode(&position))),
                 Step::End => return Ok(Page::new(resources)),
             };
-            // One file is looked at beyond the page, to tell whether there is a next one; it is not looked into.
+            // One path beyond the page shows that there is a next page; its file is not opened.
             if resources.len() == size {
                 let last = resources.last().map(|last| last.reference.clone()).unwrap_or_default();
                 return Ok(Page::new(resources).next_cursor(last));
             }
-            // It may be gone by now, or a link that leads nowhere, out, or to a directory.
+            // The file may have been deleted meanwhile, or be a link: dangling, out of the grant, or to a directory.
             match self.tree.meta(&path) {
                 Ok(meta) if meta.kind == Kind::File => resources.extend(self.resource(&path, &meta)),
                 Ok(_) | Err(_) => {}
@@ -119,10 +120,10 @@ impl Files {
         }
     }
 
-    /// The list's entry for a file. None for a path that is too long to be asked for.
+    /// The list's entry for a file. `None` if its reference is longer than the host accepts.
     fn resource(&self, path: &str, meta: &Meta) -> Option<Resource> {
         let reference = reference::encode(path);
-        if reference.len() > LONGEST_REFERENCE {
+        if reference.len() > MAX_REFERENCE_BYTES {
             return None;
         }
         let name = belljar_tree::name(path);
@@ -135,9 +136,9 @@ impl Files {
     }
 
     fn contents(&self, reference: &str, path: &str, meta: &Meta) -> Result<Contents> {
-        if meta.size > LARGEST {
+        if meta.size > MAX_FILE_BYTES {
             return Err(Error::failed(format_args!(
-                "the file has {} bytes, and this provider reads at most {LARGEST}",
+                "the file has {} bytes, the limit of this provider is {MAX_FILE_BYTES}",
                 meta.size
             )));
         }
@@ -150,7 +151,7 @@ impl Files {
     }
 }
 
-/// The title of a file that is Markdown and has one.
+/// The title of a Markdown file, if it has one.
 fn title_of(tree: &Tree, path: &str, media: Option<&str>, meta: &Meta) -> Option<String> {
     if meta.size == 0 || media != Some(media::MARKDOWN) {
         return None;

@@ -1,4 +1,4 @@
-//! Media types: by a file's name where that says enough, by its contents otherwise.
+//! Chooses MIME types: by the extension of a file, or by its contents if the extension is unknown.
 
 /// The type of Markdown.
 pub(crate) const MARKDOWN: &str = "text/markdown";
@@ -6,8 +6,8 @@ pub(crate) const MARKDOWN: &str = "text/markdown";
 const PLAIN: &str = "text/plain";
 const BINARY: &str = "application/octet-stream";
 
-/// What the common table has for these is older than what they are used for today.
-const NEWER: [(&str, &str); 6] = [
+/// Types for extensions that have an outdated type in `mime_guess`.
+const OVERRIDES: [(&str, &str); 6] = [
     ("ts", "text/typescript"),
     ("mts", "text/typescript"),
     ("cts", "text/typescript"),
@@ -16,15 +16,15 @@ const NEWER: [(&str, &str); 6] = [
     ("mdx", MARKDOWN),
 ];
 
-/// The type that a name's extension stands for.
+/// The type of a name's extension.
 pub(crate) fn by_name(name: &str) -> Option<&'static str> {
     // A name that begins with its only dot, such as `.profile`, has no extension.
     let (_, extension) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty())?;
-    let newer = NEWER.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension)).map(|(_, media)| *media);
-    newer.or_else(|| mime_guess::from_ext(extension).first_raw())
+    let own = OVERRIDES.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension)).map(|(_, media)| *media);
+    own.or_else(|| mime_guess::from_ext(extension).first_raw())
 }
 
-/// The type of a file that holds text.
+/// The type of a file whose contents are text.
 pub(crate) fn of_text(name: &str, text: &str) -> &'static str {
     match by_name(name) {
         Some(media) if !is_binary(media) => media,
@@ -33,7 +33,7 @@ pub(crate) fn of_text(name: &str, text: &str) -> &'static str {
     }
 }
 
-/// The type of a file that holds no text.
+/// The type of a file whose contents are not text.
 pub(crate) fn of_bytes(name: &str, bytes: &[u8]) -> &'static str {
     by_name(name).or_else(|| by_contents(bytes)).unwrap_or(BINARY)
 }
@@ -42,7 +42,7 @@ fn by_contents(bytes: &[u8]) -> Option<&'static str> {
     infer::get(bytes).map(|found| found.mime_type())
 }
 
-/// Whether a type is one that no text can have: an extension that is used for two things, such as `.mod`.
+/// True for types of binary formats. Text gets such a type by an ambiguous extension, such as `.mod`.
 fn is_binary(media: &str) -> bool {
     let is_svg = media.ends_with("+xml");
     media == BINARY || (!is_svg && ["image/", "audio/", "video/", "font/"].iter().any(|kind| media.starts_with(kind)))
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extensions_decide() {
+    fn the_extension_decides_the_type() {
         for (name, media) in [
             ("a.md", MARKDOWN),
             ("A.MD", MARKDOWN),
@@ -72,14 +72,14 @@ mod tests {
     }
 
     #[test]
-    fn contents_decide_when_the_name_does_not() {
+    fn without_a_known_extension_the_contents_decide() {
         assert_eq!(of_text("README", "hello"), PLAIN);
         assert_eq!(of_bytes("picture", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), "image/png");
         assert_eq!(of_bytes("thing", &[0xff, 0, 0xff]), BINARY);
     }
 
     #[test]
-    fn text_is_never_called_a_picture_or_a_film() {
+    fn text_never_gets_a_binary_type() {
         assert_eq!(of_text("go.mod", "module example"), PLAIN);
         assert_eq!(of_text("a.png", "not a picture"), PLAIN);
         assert_eq!(of_text("a.svg", "<svg/>"), "image/svg+xml");

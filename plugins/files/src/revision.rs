@@ -1,4 +1,4 @@
-//! Tells whether something changed by what is known without opening a file: names, sizes and times. No content is read.
+//! Computes revisions from names, sizes and modification times, without opening files.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,25 +7,25 @@ use belljar_tree::{Kind, Path, Tree};
 
 use crate::index;
 
-/// The revision of what reading `wanted` gives.
+/// The revision of the resource at `wanted`.
 pub(crate) fn of_resource(tree: &Tree, wanted: &Path, query: &str) -> Result<String> {
     let meta = tree.meta(&wanted.path)?;
     match meta.kind {
         Kind::Directory => of_index(tree, wanted, query),
         Kind::File if wanted.is_directory => Err(Error::NotFound),
         Kind::File => Ok(meta.revision()),
-        Kind::Symlink | Kind::Other => Err(Error::denied("neither a file nor a directory")),
+        Kind::Symlink | Kind::Other => Err(Error::denied("the path is neither a file nor a directory")),
     }
 }
 
-/// The revision of a directory: of all that its index shows.
+/// The revision of a directory: a hash of everything that its listing shows.
 fn of_index(tree: &Tree, directory: &Path, query: &str) -> Result<String> {
     let found = index::entries(tree, directory, query)?;
     let mut hasher = DefaultHasher::new();
     found.seen.hash(&mut hasher);
     for entry in &found.entries {
         let meta = tree.meta(&directory.child(&entry.name)).ok();
-        // What is in a directory is not shown, so that it may change.
+        // The listing shows neither size nor time of a directory, so they do not count.
         let shown = meta.map(|meta| (meta.kind, (meta.kind == Kind::File).then(|| meta.facts())));
         (&entry.name, shown).hash(&mut hasher);
     }

@@ -1,4 +1,4 @@
-//! Tests of the provider over directories made for them.
+//! Tests of the provider over temporary directories.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -68,7 +68,7 @@ fn text(files: &Files, reference: &str) -> String {
 }
 
 #[test]
-fn lists_what_is_known_of_a_file() {
+fn an_entry_has_title_type_size_and_time() {
     let fixture = Fixture::new("");
     fixture.write("letters/für Anna.md", "# Dear Anna\n");
     let file = fs::File::options().write(true).open(fixture.dir.path().join("letters/für Anna.md")).unwrap();
@@ -84,7 +84,7 @@ fn lists_what_is_known_of_a_file() {
 }
 
 #[test]
-fn pages_are_complete_whatever_their_size() {
+fn pages_are_complete_for_all_sizes() {
     let fixture = Fixture::new("");
     for n in 0..40 {
         fixture.write(&format!("{}/{}/{n}", n % 3, n % 7), "");
@@ -127,7 +127,7 @@ fn everything_listed_can_be_read() {
 }
 
 #[test]
-fn text_is_text_and_the_rest_is_a_blob() {
+fn utf_8_is_text_and_other_contents_are_blobs() {
     let fixture = Fixture::new("");
     fixture.write("a.md", "grün");
     fixture.write("bad.txt", [b'a', 0xff]);
@@ -141,7 +141,7 @@ fn text_is_text_and_the_rest_is_a_blob() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn absent_files_are_not_found() {
     let fixture = Fixture::new("");
     fixture.write("a/b", "x");
     for reference in ["c", "a/c", "a/b/", "a/b/c", "a//b", "a%2Fb", "a%00", "%0A"] {
@@ -166,7 +166,7 @@ fn ignored_files_are_neither_listed_nor_read() {
 }
 
 #[test]
-fn links_are_followed_inside_only() {
+fn links_are_followed_only_inside_the_granted_directory() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret"), "secret").unwrap();
     let fixture = Fixture::new("");
@@ -200,7 +200,7 @@ fn a_pipe_is_neither_listed_nor_opened() {
 }
 
 #[test]
-fn names_that_no_reference_can_carry_are_left_out() {
+fn names_that_do_not_fit_into_a_reference_are_left_out() {
     let fixture = Fixture::new("");
     fixture.write("a\nb", "");
     fs::write(fixture.dir.path().join(std::ffi::OsStr::from_bytes(b"\xff")), "").unwrap();
@@ -227,7 +227,7 @@ fn a_directory_reads_as_a_listing() {
          - [plan (1).md](plan%20%281%29.md): The plan (11 bytes, 1970-01-01T00:00:00Z)\n\
          - [sub/](sub/)\n"
     );
-    // Relative to `n`, the links have to say `n` again.
+    // Relative to `n`, links begin with `n/`.
     assert!(text(&fixture.files, "n").contains("- [sub/](n/sub/)\n"));
     assert_eq!(text(&fixture.files, ""), "# /\n\n- [n/](n/)\n");
     assert_eq!(one(&fixture.files, "n").reference, "n");
@@ -257,7 +257,7 @@ fn a_large_file_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn several_grants_are_first_segments() {
+fn each_of_several_grants_is_a_first_segment() {
     let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(a.path().join("1"), "a1").unwrap();
     fs::write(b.path().join("2"), "b2").unwrap();
@@ -280,13 +280,13 @@ fn grants_must_have_different_names() {
 }
 
 #[test]
-fn without_a_grant_the_error_names_it() {
+fn the_error_without_a_grant_names_the_missing_grant() {
     let Err(Error::Denied(why)) = Files::open() else { panic!("opened") };
     assert!(why.contains("fs = { \"/files\" = \"DIR\" }"), "{why}");
 }
 
 #[test]
-fn a_granted_directory_that_is_gone_is_an_error() {
+fn a_deleted_granted_directory_is_an_error() {
     let fixture = Fixture::new("");
     fs::remove_dir(fixture.dir.path()).unwrap();
     assert_eq!(fixture.files.list_resources(None), Err(Error::NotFound));

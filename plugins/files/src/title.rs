@@ -1,17 +1,17 @@
-//! The title of a Markdown file: the `title` of its front matter, or its first heading. A light reading of Markdown on
-//! purpose, since it is done for each file of a page.
+//! Finds the title of a Markdown file: the `title` of its front matter, or its first heading. Not a full Markdown parser,
+//! because it runs for each file of a page.
 
-/// Titles are for lists: what is longer is cut.
-const LONGEST: usize = 200;
+/// The longest title, in characters; longer ones are cut.
+const MAX_TITLE: usize = 200;
 
 /// Finds the title in the beginning of a file.
 pub(crate) fn find(markdown: &str) -> Option<String> {
     let text = markdown.trim_start_matches('\u{feff}');
     let (front, text) = front_matter(text);
-    front.and_then(front_title).or_else(|| heading(text)).map(|title| title.chars().take(LONGEST).collect())
+    front.and_then(front_title).or_else(|| heading(text)).map(|title| title.chars().take(MAX_TITLE).collect())
 }
 
-/// Splits off the YAML between two lines of `---`.
+/// Splits off the YAML front matter between two lines of `---`.
 fn front_matter(text: &str) -> (Option<&str>, &str) {
     let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else { return (None, text) };
     let mut from = 0;
@@ -29,7 +29,7 @@ fn front_title(front: &str) -> Option<String> {
     let value = front.lines().find_map(|line| line.strip_prefix("title:"))?.trim();
     let bare =
         ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote)).unwrap_or(value);
-    // A block scalar, a comment, or nothing: not worth a parser.
+    // A block scalar or a comment would need a YAML parser, so it gives no title.
     (!bare.is_empty() && !bare.starts_with(['|', '>', '#'])).then(|| bare.to_owned())
 }
 
@@ -75,7 +75,7 @@ fn is_all(line: &str, mark: char) -> bool {
     !line.is_empty() && line.chars().all(|c| c == mark)
 }
 
-/// Text without marks for code, bold, links and pictures.
+/// Text without Markdown for code, bold, links and images.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -105,7 +105,7 @@ fn plain(text: &str) -> String {
     out.trim().to_owned()
 }
 
-/// Splits `[label](target) after` into label and what comes after it.
+/// Splits `[label](target) after` into `label` and ` after`.
 fn link(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0_usize;
     let close = text.char_indices().find_map(|(at, c)| {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_none_where_there_is_none() {
+    fn finds_no_title_in_other_texts() {
         for markdown in [
             "",
             "text only",
@@ -169,6 +169,6 @@ mod tests {
 
     #[test]
     fn cuts_long_titles() {
-        assert_eq!(find(&format!("# {}", "ä".repeat(500))).map(|title| title.chars().count()), Some(LONGEST));
+        assert_eq!(find(&format!("# {}", "ä".repeat(500))).map(|title| title.chars().count()), Some(MAX_TITLE));
     }
 }

@@ -1,6 +1,6 @@
-//! Applies a delta: what a packed object is made of from another (<https://git-scm.com/docs/pack-format#_deltified_representation>).
+//! Applies deltas of packed objects (<https://git-scm.com/docs/pack-format#_deltified_representation>).
 
-/// The sizes that a delta begins with: of what it is applied to, and of what comes of it; and where its instructions begin.
+/// The header of a delta: the size of the base, the size of the result, and the position of the first instruction.
 pub(crate) fn sizes(delta: &[u8]) -> Option<(u64, u64, usize)> {
     let mut at = 0;
     let base = size(delta, &mut at)?;
@@ -8,7 +8,7 @@ pub(crate) fn sizes(delta: &[u8]) -> Option<(u64, u64, usize)> {
     Some((base, result, at))
 }
 
-/// What comes of `base`. None for a delta that does not fit it, or itself.
+/// Applies `delta` to `base`. `None` if the delta is malformed, belongs to another base, or gives more than `most` bytes.
 pub(crate) fn apply(base: &[u8], delta: &[u8], most: u64) -> Option<Vec<u8>> {
     let (base_size, result_size, mut at) = sizes(delta)?;
     if base_size != base.len() as u64 || result_size > most {
@@ -19,7 +19,7 @@ pub(crate) fn apply(base: &[u8], delta: &[u8], most: u64) -> Option<Vec<u8>> {
     while let Some(instruction) = delta.get(at) {
         at += 1;
         let piece = if instruction & 0x80 == 0 {
-            // What follows, as it is. None of it is reserved.
+            // Insert the following bytes. Length 0 is reserved.
             let length = usize::from(*instruction);
             let piece = delta.get(at..at + length).filter(|piece| !piece.is_empty())?;
             at += length;
@@ -72,22 +72,22 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn malformed_deltas_are_refused() {
         let base = b"0123456789";
         for wrong in [
-            &[9, 3, 0x90, 3][..],    // another base
-            &[10, 3, 0x91, 8, 3],    // beyond its end
-            &[10, 2, 0x90, 3],       // more than was said
-            &[10, 4, 0x90, 3],       // less
-            &[10, 1, 0],             // reserved
-            &[10, 3, 3, b'a'],       // cut off
-            &[10, 0xff, 0xff, 0x7f], // far too much
+            &[9, 3, 0x90, 3][..],    // for a base of another size
+            &[10, 3, 0x91, 8, 3],    // copies beyond the end of the base
+            &[10, 2, 0x90, 3],       // gives more than the header says
+            &[10, 4, 0x90, 3],       // gives less than the header says
+            &[10, 1, 0],             // a reserved instruction
+            &[10, 3, 3, b'a'],       // truncated
+            &[10, 0xff, 0xff, 0x7f], // above the limit
             &[0x80; 12],
             &[],
         ] {
             assert_eq!(apply(base, wrong, 100), None, "{wrong:?}");
         }
-        // The most that one instruction copies, and the bound of it all.
+        // The longest copy of one instruction, and the limit of the result.
         let base = vec![7; 0x10000];
         let delta = [0x80, 0x80, 4, 0x80, 0x80, 8, 0x80, 0x80];
         assert_eq!(apply(&base, &delta, 1 << 20).map(|result| result.len()), Some(0x20000));

@@ -1,10 +1,10 @@
-//! A Git repository as resources: its branches and tags, its log, commits with what they changed, and files and directories
-//! at any revision.
+//! A Git repository as resources: branches and tags, the log, commits with their diffs, and files and directories at any
+//! revision.
 //!
-//! This module is the provider itself, and the only one that knows of resources and the list. `address` knows what a
-//! reference asks for; `repository` what a revision means; `tree`, `log` and `show` answer. They all get objects from
-//! `objects`, which reads `pack`s by seeking and puts `delta`s together: gix, whose parsers, references and differences are
-//! used here, maps packs into memory, which a sandbox cannot.
+//! This module implements the provider. It is the only module that knows resources and the list. `address` parses
+//! references to resources, and `repository` resolves revisions. `tree`, `log` and `show` build the answers from the
+//! objects in `objects`, which reads `pack`s by seeking and applies `delta`s. The parsers, the reference store and the diff
+//! come from gix. Its object store maps packs into memory, which a sandbox cannot do.
 
 mod address;
 mod delta;
@@ -26,7 +26,7 @@ use gix_hash::ObjectId;
 use gix_object::tree::EntryKind;
 use serde_json::{Value as Json, json};
 
-use address::{Address, MOST};
+use address::{Address, MAX_LIMIT};
 use repository::{Reference, Repository};
 use tree::Entry;
 
@@ -37,31 +37,35 @@ pub struct Git {
     began: Instant,
 }
 
-/// How many entries a page of the list holds.
+/// Entries per page of the list.
 const PAGE: usize = 1000;
 
-/// The longest reference that the host takes.
-const LONGEST_REFERENCE: usize = 2 * 1024;
+/// The longest reference that the host accepts, in bytes.
+const MAX_REFERENCE_BYTES: usize = 2 * 1024;
 
-/// How many commits or references whoever does not say gets.
-const USUAL: usize = 50;
+/// Commits per page of the log when the reference has no `limit`.
+const DEFAULT_LIMIT: usize = 50;
 
-/// How many entries of a directory are given; of the first of them the size, too.
-const ENTRIES: usize = 5_000;
-const SIZED: usize = 500;
+/// The most entries of a directory in one read.
+const MAX_ENTRIES: usize = 5_000;
 
-/// The largest file that is given whole, and the longest part of one.
-const WHOLE: u64 = 6 * 1024 * 1024;
+/// The number of entries of a directory whose sizes are shown. Each size needs a look-up of the object.
+const MAX_SIZES: usize = 500;
 
-/// How long a log is searched, or differences are made: less than what the host gives a call, of time on a slow processor and of
-/// fuel on a quick one, which uses up some four thousand million in a second.
-const TIME: Duration = Duration::from_millis(700);
+/// The largest file, or part of a file, in one read, in bytes.
+const MAX_BYTES: u64 = 6 * 1024 * 1024;
 
-/// How long what has a full name may be served again: it never changes.
-const FOR_EVER: Duration = Duration::from_secs(3600);
+/// How long a call searches a log or computes diffs. A slow processor stays below the host's time limit for a call. A fast
+/// one stays below the fuel limit: it uses about four thousand million units in a second.
+/// An hour in unit tests, which must not depend on the speed of the machine.
+const TIME: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 700 });
 
-/// How many digits name a commit where a page of the log ends: enough for any repository, and short enough for many.
-const DIGITS: usize = 20;
+/// The lifetime of cached reads at a full commit ID. Their contents never change.
+const IMMUTABLE_FRESH_FOR: Duration = Duration::from_secs(3600);
+
+/// The hex digits of a commit ID in a reference to the next page: unambiguous in any repository, and short enough for many
+/// IDs in one reference.
+const ID_DIGITS: usize = 20;
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain";
@@ -76,7 +80,7 @@ impl Provider for Git {
         let below = std::env::var("REPOSITORY").ok().filter(|value| !value.trim().is_empty());
         let [(guest_path, root)] =
             <[(String, PathBuf); 1]>::try_from(granted()).map_err(|grants| match grants.len() {
-                0 => Error::denied("no directory is granted; give the mount the one of a repository, as fs"),
+                0 => Error::denied("no directory is granted; grant the mount the directory of a repository, as fs"),
                 several => Error::failed(format_args!(
                     "{several} directories are granted: expected one; mount the component once for each repository"
                 )),
@@ -92,28 +96,29 @@ impl Provider for Git {
         Info::new(std::env::var("TITLE").unwrap_or_else(|_| "Git".to_owned()))
             .version(env!("CARGO_PKG_VERSION"))
             .description(
-                "A Git repository: branches and tags, the log, commits with what they changed, files at any revision",
+                "A Git repository: branches and tags, the log, commits with their diffs, files at any revision",
             )
     }
 
-    /// The files at HEAD, in the order of their paths, after what is about all of it.
+    /// First the resources about the whole repository, then the files at HEAD sorted by path.
     fn list_resources(&self, cursor: Option<&str>) -> Result<Page> {
         let after = match cursor {
             None => "",
             Some(cursor) => {
-                cursor.strip_prefix("files:").ok_or_else(|| Error::invalid("the cursor is none of this provider's"))?
+                let foreign = "the cursor does not begin with \"files:\": use one from a list of this provider";
+                cursor.strip_prefix("files:").ok_or_else(|| Error::invalid(foreign))?
             }
         };
         let mut page = Page::default();
         if cursor.is_none() {
-            let of = |reference: &str, name: &str, kind: &str, what: &str| {
-                Resource::new(reference).name(name).mime_type(kind).description(what)
+            let of = |reference: &str, name: &str, kind: &str, description: &str| {
+                Resource::new(reference).name(name).mime_type(kind).description(description)
             };
             page.resources = vec![
-                of("", "overview", JSON, "The branch, the last commit, how many branches and tags there are"),
-                of("commits/HEAD", "HEAD", TEXT, "The last commit, with what it changed"),
+                of("", "overview", JSON, "The current branch, the last commit, and the numbers of branches and tags"),
+                of("commits/HEAD", "HEAD", TEXT, "The last commit with its diff"),
                 of("log", "log", JSON, "The last commits; each page names the next one"),
-                of("refs", "refs", JSON, "Branches and tags, and the commits that they lead to"),
+                of("refs", "refs", JSON, "Branches and tags with their commits"),
             ];
         }
         let (_, Some(head)) = self.repository.head()? else {
@@ -124,30 +129,30 @@ impl Provider for Git {
         let files = tree::files(&self.repository.objects, &root, after.as_bytes(), PAGE)?;
         let last = files.last().map(|file| String::from_utf8_lossy(&file.path).into_owned());
         page.next_cursor = last
-            .filter(|last| files.len() == PAGE && last.len() < LONGEST_REFERENCE)
+            .filter(|last| files.len() == PAGE && last.len() < MAX_REFERENCE_BYTES)
             .map(|last| format!("files:{last}"));
         page.resources.extend(files.iter().filter_map(listed));
         Ok(page)
     }
 
     fn list_templates(&self) -> Result<Vec<Template>> {
-        let revisions = "A revision is a branch, a tag, a commit's name in full or in short, or HEAD; ~3 behind it goes three \
-                         commits back, ^2 to the second parent.";
+        let revisions = "A revision is a branch, a tag, a full or short commit ID, or HEAD; the suffix ~3 goes three commits \
+                         back, ^2 to the second parent.";
         Ok(vec![
             Template::new(TREE).name("tree").title("A file at a revision").description(format!(
-                "The file at {{path}} as it was at the revision {{rev}}, or what a directory holds; large files in parts of \
-                 {{length}} bytes from {{offset}} on. {revisions}"
+                "The file at {{path}} at the revision {{rev}}, or the entries of a directory. Large files can be read in \
+                 parts of {{length}} bytes from {{offset}}. {revisions}"
             )),
             Template::new(COMMIT).name("commit").title("A commit").mime_type(TEXT).description(format!(
-                "The commit {{rev}}: author, date, message, and what it changed, line by line. {revisions}"
+                "The commit {{rev}}: author, date, message and diff. {revisions}"
             )),
             Template::new(LOG).name("log").title("The log").mime_type(JSON).description(format!(
-                "Commits from {{rev}} (HEAD unless you say otherwise) on back, at most {{limit}} of them ({USUAL} unless you say \
-                 otherwise, {MOST} at most); with {{path}} those that changed this file or directory. Each page names the \
+                "The commits from {{rev}} (default HEAD) backwards, at most {{limit}} of them (default {DEFAULT_LIMIT}, \
+                 maximum {MAX_LIMIT}); with {{path}}, only those that changed this file or directory. Each page names the \
                  next one, which begins at {{from}}. {revisions}"
             )),
             Template::new(REFS).name("refs").title("Branches and tags").mime_type(JSON).description(
-                "Branches and tags in the order of their full names, after the one called {after}, at most {limit} of them",
+                "Branches and tags sorted by full name: at most {limit} of them after the full name {after}",
             ),
         ])
     }
@@ -156,13 +161,13 @@ impl Provider for Git {
         let address = Address::parse(reference)?;
         let contents = match &address {
             Address::Overview => self.overview(reference)?,
-            Address::References { after, limit } => self.references(reference, after, limit.unwrap_or(MOST))?,
+            Address::References { after, limit } => self.references(reference, after, limit.unwrap_or(MAX_LIMIT))?,
             Address::Log { revision, path, from, limit } => {
                 let from = match from {
                     Some(from) => from.iter().map(|name| self.commit(name)).collect::<Result<Vec<_>>>()?,
                     None => vec![self.commit(revision)?],
                 };
-                self.log(reference, &from, path.as_deref(), limit.unwrap_or(USUAL))?
+                self.log(reference, &from, path.as_deref(), limit.unwrap_or(DEFAULT_LIMIT))?
             }
             Address::Commit { revision } => {
                 let id = self.commit(revision)?;
@@ -173,7 +178,7 @@ impl Provider for Git {
         let reading = Reading::from(contents);
         Ok(match &address {
             Address::Commit { revision } | Address::Tree { revision, .. } if is_full(revision) => {
-                reading.fresh_for(FOR_EVER)
+                reading.fresh_for(IMMUTABLE_FRESH_FOR)
             }
             _ => reading,
         })
@@ -216,7 +221,7 @@ impl Completion for Git {
 }
 
 impl Revisions for Git {
-    /// Of the tree at HEAD, which is what is listed.
+    /// The ID of the tree at HEAD, whose files are the list.
     fn catalog_revision(&self) -> Result<String> {
         match self.repository.head()? {
             (_, Some(head)) => Ok(self.repository.tree_of(head)?.to_string()),
@@ -288,7 +293,7 @@ impl Git {
                 .zip(["branch", "tag", "remote branch"])
                 .find(|(start, _)| reference.name.starts_with(start))
                 .map_or("other", |(_, kind)| kind);
-            // What a tag with a message leads to.
+            // An annotated tag is an object of its own, which names a commit.
             let commit = self.repository.commit_of(reference.id).ok();
             json!({
                 "name": short(&reference.name), "type": kind, "full_name": reference.name,
@@ -300,12 +305,12 @@ impl Git {
 
     fn log(&self, asked: &str, from: &[ObjectId], path: Option<&str>, limit: usize) -> Result<Contents> {
         let page = log::page(&self.repository, from, path, limit, self.began + TIME)?;
-        let names: Vec<String> = page.next.iter().map(|id| id.to_hex_with_len(DIGITS).to_string()).collect();
+        let names: Vec<String> = page.next.iter().map(|id| id.to_hex_with_len(ID_DIGITS).to_string()).collect();
         let mut next = format!("log?from={}&limit={limit}", names.join(","));
         if let Some(path) = path {
             next.push_str(&format!("&path={}", reference::encode(path).replace('&', "%26")));
         }
-        let fits = !names.is_empty() && next.len() < LONGEST_REFERENCE - 64;
+        let fits = !names.is_empty() && next.len() < MAX_REFERENCE_BYTES - 64;
         let head = [
             ("next", json!(fits.then_some(next))),
             ("cut", json!(!fits && !names.is_empty())),
@@ -328,14 +333,15 @@ impl Git {
         }
         let (_, size) = objects.header(&entry.id)?.ok_or_else(|| objects.missing(&entry.id))?;
         let bytes = match part {
-            None if size > WHOLE => {
+            None if size > MAX_BYTES => {
                 return Err(Error::failed(format_args!(
-                    "the file has {size} bytes, and {WHOLE} are given at once; ask for parts with ?offset=0&length={WHOLE}"
+                    "the file has {size} bytes, the limit of one read is {MAX_BYTES}; ask for parts with \
+                     ?offset=0&length={MAX_BYTES}"
                 )));
             }
             None => objects.get(&entry.id)?.data.to_vec(),
             Some((offset, length)) => {
-                let length = length.unwrap_or(WHOLE).min(WHOLE);
+                let length = length.unwrap_or(MAX_BYTES).min(MAX_BYTES);
                 match objects.part(&entry.id, offset, length)? {
                     Some(bytes) => bytes,
                     None => {
@@ -358,14 +364,14 @@ impl Git {
     fn directory(&self, asked: &str, revision: &str, directory: &Entry) -> Result<Contents> {
         let entries = tree::entries(&self.repository.objects, &directory.id)?;
         let revision = reference::encode_segment(revision);
-        let lines = entries.iter().take(ENTRIES).enumerate().map(|(index, entry)| {
+        let lines = entries.iter().take(MAX_ENTRIES).enumerate().map(|(index, entry)| {
             let path = match directory.path.as_slice() {
                 [] => entry.path.clone(),
                 path => [path, b"/", &entry.path].concat(),
             };
             let size = match entry.mode.kind() {
                 EntryKind::Tree | EntryKind::Commit => None,
-                _ if index >= SIZED => None,
+                _ if index >= MAX_SIZES => None,
                 _ => self.repository.objects.header(&entry.id).ok().flatten().map(|(_, size)| size),
             };
             let read =
@@ -375,33 +381,31 @@ impl Git {
         let head = [
             ("path", json!(String::from_utf8_lossy(&directory.path))),
             ("tree", json!(directory.id.to_string())),
-            ("cut", json!(entries.len() > ENTRIES)),
+            ("cut", json!(entries.len() > MAX_ENTRIES)),
         ];
         Ok(lines_of(asked, &head, "entries", lines))
     }
 }
 
-/// The list's entry for a file at HEAD. None for a path that is no UTF-8 or too long, which nobody could ask for.
+/// The list's entry for a file at HEAD. `None` if the path is not UTF-8 or too long for a reference.
 fn listed(file: &Entry) -> Option<Resource> {
     let path = std::str::from_utf8(&file.path).ok()?;
     let reference = format!("tree/HEAD/{}", reference::encode(path));
     let name = path.rsplit('/').next().unwrap_or(path);
     let resource = Resource::new(reference).name(name);
     let resource = match file.kind() {
-        // What a name does not tell is known when it is read.
+        // Without a known extension, the MIME type is decided by the contents at the read.
         "file" => match by_name(name) {
             Some(kind) => resource.mime_type(kind),
             None => resource,
         },
-        "submodule" => {
-            resource.mime_type(JSON).description("A submodule: which commit of another repository belongs here")
-        }
-        _ => resource.mime_type(TEXT).description("A symbolic link: where it leads to"),
+        "submodule" => resource.mime_type(JSON).description("A submodule: the ID of a commit in another repository"),
+        _ => resource.mime_type(TEXT).description("A symbolic link: the path of its target"),
     };
-    (resource.reference.len() <= LONGEST_REFERENCE).then_some(resource)
+    (resource.reference.len() <= MAX_REFERENCE_BYTES).then_some(resource)
 }
 
-/// The media type of a file's contents: by its name, unless that says that text is something else.
+/// The MIME type of a file's contents: by its name, except for text whose name belongs to a binary type.
 fn media(name: &str, contents: &Contents) -> &'static str {
     match &contents.body {
         belljar_guest::Body::Text(_) => by_name(name).filter(|kind| !is_binary(kind)).unwrap_or(TEXT),
@@ -415,7 +419,7 @@ fn by_name(name: &str) -> Option<&'static str> {
     let (stem, extension) = name.rsplit_once('.')?;
     match extension {
         _ if stem.is_empty() => None,
-        // The table takes it for video.
+        // `mime_guess` has video types for these.
         "ts" | "mts" | "cts" | "tsx" => Some("text/typescript"),
         extension => mime_guess::from_ext(extension).first_raw(),
     }
@@ -427,12 +431,12 @@ fn is_binary(kind: &str) -> bool {
         || (!kind.ends_with("+xml") && families.iter().any(|family| kind.starts_with(family)))
 }
 
-/// Whether a revision is a name that always means the same.
+/// True if a revision is a full object ID, which always names the same object.
 fn is_full(revision: &str) -> bool {
     revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// A reference's name as people write it.
+/// The short name of a reference: `main` for `refs/heads/main`.
 fn short(name: &str) -> &str {
     ["refs/heads/", "refs/tags/", "refs/remotes/"].iter().find_map(|start| name.strip_prefix(start)).unwrap_or(name)
 }
@@ -451,7 +455,7 @@ fn pretty(asked: &str, value: &Json) -> Contents {
     Contents::text(asked, serde_json::to_string_pretty(value).unwrap_or_default()).mime_type(JSON)
 }
 
-/// An object of some fields, and a list with an element on each line.
+/// A JSON object of the fields `head` and the array `name`, with one element a line.
 fn lines_of(asked: &str, head: &[(&str, Json)], name: &str, lines: impl Iterator<Item = Json>) -> Contents {
     let head: String = head.iter().map(|(name, value)| format!("\"{name}\": {value},\n")).collect();
     let lines: Vec<String> = lines.map(|line| line.to_string()).collect();

@@ -1,5 +1,5 @@
-//! The log: commits from the newest on, all of them or those that changed a path. A page ends with the commits that come
-//! next, so that going on costs the same however far it has gone.
+//! The log: commits from the newest to the oldest, all of them or those that changed a path. A page names the commits at
+//! which the next page begins, so every page costs the same.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -13,20 +13,20 @@ use crate::objects::Object;
 use crate::repository::{Repository, commit};
 use crate::tree;
 
-/// How many commits one page looks at when it looks for a path.
-const SEARCHED: usize = 5_000;
+/// The most commits that one page visits.
+const MAX_VISITED: usize = 5_000;
 
 /// A page of the log.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Page {
     pub(crate) commits: Vec<Json>,
-    /// What comes next; empty at the end.
+    /// The commits at which the next page begins; empty at the end.
     pub(crate) next: Vec<ObjectId>,
-    /// The search ended before the page was full.
+    /// True if the search stopped at a limit of commits or time, before the page was full.
     pub(crate) unfinished: bool,
 }
 
-/// Commits that are to come, the newest first.
+/// The commits to visit, newest first.
 struct Queue<'a> {
     repository: &'a Repository,
     heap: BinaryHeap<(i64, Reverse<usize>, ObjectId)>,
@@ -40,7 +40,7 @@ impl Queue<'_> {
             let object = self.repository.objects.get(&id)?;
             let seconds =
                 commit(&id, &object)?.committer().ok().and_then(|who| who.time().ok()).map_or(0, |time| time.seconds);
-            // Of the same second, those first that were found first.
+            // Commits of the same second keep the order in which they were found.
             self.heap.push((seconds, Reverse(self.seen.len()), id));
             self.objects.insert(id, object);
         }
@@ -53,7 +53,7 @@ impl Queue<'_> {
     }
 }
 
-/// At most `limit` commits that are `from` and before, or those of them that changed `path`, until it takes too long.
+/// At most `limit` commits: `from` and their ancestors, or only those that changed `path`. Stops at the time `until`.
 pub(crate) fn page(
     repository: &Repository,
     from: &[ObjectId],
@@ -66,10 +66,10 @@ pub(crate) fn page(
         queue.push(*id)?;
     }
     let mut page = Page { commits: Vec::new(), next: Vec::new(), unfinished: false };
-    let (mut searched, mut found) = (0, Found::default());
+    let (mut visited, mut entries) = (0, EntryCache::default());
     while page.commits.len() < limit {
-        searched += 1;
-        if searched > SEARCHED || Instant::now() > until {
+        visited += 1;
+        if visited > MAX_VISITED || Instant::now() > until {
             page.unfinished = !queue.heap.is_empty();
             break;
         }
@@ -78,15 +78,15 @@ pub(crate) fn page(
         let mut parents = repository.parents_in(&id, &read);
         let mut is_shown = true;
         if let Some(path) = path {
-            let own = found.at(repository, &id, path)?;
+            let own = entries.at(repository, &id, path)?;
             let mut same = None;
             for parent in &parents {
-                if found.at(repository, parent, path)? == own {
+                if entries.at(repository, parent, path)? == own {
                     same = Some(*parent);
                     break;
                 }
             }
-            // As Git does: where one parent has it already, the others have nothing to do with it.
+            // Git's history simplification: if one parent has the same entry, the log follows only this parent.
             is_shown = if parents.is_empty() { own.is_some() } else { same.is_none() };
             parents = same.map_or(parents, |same| vec![same]);
         }
@@ -103,11 +103,11 @@ pub(crate) fn page(
     Ok(page)
 }
 
-/// What commits have at a path: each is looked at as somebody's parent, and for itself.
+/// The entries of commits at one path. Cached, because each commit is needed twice: as a parent and as itself.
 #[derive(Default)]
-struct Found(HashMap<ObjectId, Option<(u16, ObjectId)>>);
+struct EntryCache(HashMap<ObjectId, Option<(u16, ObjectId)>>);
 
-impl Found {
+impl EntryCache {
     fn at(&mut self, repository: &Repository, id: &ObjectId, path: &str) -> Result<Option<(u16, ObjectId)>> {
         if let Some(found) = self.0.get(id) {
             return Ok(*found);
@@ -119,7 +119,7 @@ impl Found {
     }
 }
 
-/// A commit in short.
+/// The summary of a commit as JSON.
 pub(crate) fn describe(id: &ObjectId, object: &Object) -> Result<Json> {
     let read = commit(id, object)?;
     let message = String::from_utf8_lossy(read.message);

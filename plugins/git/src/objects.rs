@@ -1,4 +1,5 @@
-//! The objects of a repository, loose and packed: one at a time, with a bound for each, and checked by their names.
+//! The objects of a repository, loose and packed. Each object has a size limit, and its contents are checked against its
+//! ID.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -15,14 +16,15 @@ use gix_object::{Data, Kind};
 use crate::delta;
 use crate::pack::{self, Form, Pack};
 
-/// The largest object that is put together in memory, in bytes: three of them have room there.
-pub(crate) const LARGEST: u64 = 12 * 1024 * 1024;
+/// The largest object that is read into memory, in bytes. Applying a delta needs memory for three
+/// objects: the base, the delta and the result.
+pub(crate) const MAX_OBJECT: u64 = 12 * 1024 * 1024;
 
-/// How much of what deltas are applied to is kept for the next ones.
-const KEPT: usize = 6 * 1024 * 1024;
+/// The size of the cache of unpacked objects, in bytes.
+const CACHE_BYTES: usize = 6 * 1024 * 1024;
 
-/// How many deltas may lie between an object and what it is made of. Git makes 50 unless told otherwise, 4095 at most.
-const DEEPEST: usize = 4096;
+/// The longest chain of deltas. Git's default is 50, its maximum 4095.
+const MAX_CHAIN: usize = 4096;
 
 /// An object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,28 +33,28 @@ pub(crate) struct Object {
     pub(crate) data: Rc<Vec<u8>>,
 }
 
-/// All objects.
+/// The object store.
 #[derive(Debug)]
 pub(crate) struct Objects {
     place: PathBuf,
     packs: Vec<Pack>,
-    kept: RefCell<Kept>,
+    cache: RefCell<Cache>,
 }
 
-/// What was put together of packed objects, by pack and place.
+/// Unpacked objects by pack number and offset, for use as bases of further deltas.
 #[derive(Debug, Default)]
-struct Kept {
+struct Cache {
     size: usize,
     objects: HashMap<(usize, u64), Object>,
 }
 
 impl Objects {
-    /// The objects in this directory of a repository.
+    /// The store in the directory `objects` of a repository.
     pub(crate) fn at(place: PathBuf) -> Result<Objects> {
-        Ok(Objects { packs: pack::all(&place)?, place, kept: RefCell::default() })
+        Ok(Objects { packs: pack::all(&place)?, place, cache: RefCell::default() })
     }
 
-    /// An object, if it is there.
+    /// An object, or `None` if the repository does not contain it.
     pub(crate) fn find(&self, id: &oid) -> Result<Option<Object>> {
         let object = match self.packed(id)? {
             Some((pack, offset)) => self.unpack(pack, offset)?,
@@ -65,34 +67,34 @@ impl Objects {
         if actual.is_ok_and(|actual| *actual == *id) {
             return Ok(Some(object));
         }
-        Err(Error::failed(format_args!("the object {id} is damaged: it is not what its name says; run  git fsck")))
+        Err(Error::failed(format_args!("the object {id} is damaged: its contents do not match its ID; run  git fsck")))
     }
 
-    /// An object that something else names.
+    /// An object that must exist, because another object or reference names it.
     pub(crate) fn get(&self, id: &oid) -> Result<Object> {
         self.find(id)?.ok_or_else(|| self.missing(id))
     }
 
-    /// Why an object that should be there is not.
+    /// The error for an object that should exist.
     pub(crate) fn missing(&self, id: &oid) -> Error {
         if fs::metadata(self.place.join("info/alternates")).is_ok_and(|meta| meta.len() > 0) {
             return Error::failed(format_args!(
-                "the object {id} is not here: the repository borrows objects from another (objects/info/alternates), which \
-                 is not read; run  git repack -a -d  and remove that file"
+                "the object {id} is missing: the repository borrows objects from another one (objects/info/alternates), \
+                 which is not supported; run  git repack -a -d  and remove that file"
             ));
         }
         Error::failed(format_args!(
-            "the object {id} is missing: the repository is a partial or shallow clone, or damaged; see  git fsck"
+            "the object {id} is missing: the repository is a partial or shallow clone, or damaged; run  git fsck"
         ))
     }
 
-    /// Kind and size, without putting the object together.
+    /// Kind and size in bytes, without unpacking the object.
     pub(crate) fn header(&self, id: &oid) -> Result<Option<(Kind, u64)>> {
         let Some((mut pack, mut offset)) = self.packed(id)? else {
             return Ok(self.loose_stream(id)?.map(|(kind, size, _)| (kind, size)));
         };
         let mut size = None;
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_CHAIN {
             let of = self.pack(pack)?;
             let entry = of.entry(offset)?;
             if size.is_none() {
@@ -100,8 +102,11 @@ impl Objects {
                     Form::Whole(_) => entry.size,
                     _ => {
                         let mut head = Vec::new();
-                        of.stream(&entry)?.take(20).read_to_end(&mut head).map_err(|_| of.damaged("a delta is"))?;
-                        delta::sizes(&head).ok_or_else(|| of.damaged("a delta in it makes no sense"))?.1
+                        of.stream(&entry)?
+                            .take(20)
+                            .read_to_end(&mut head)
+                            .map_err(|_| of.damaged("a delta in it cannot be decompressed"))?;
+                        delta::sizes(&head).ok_or_else(|| of.damaged("a delta in it has a malformed header"))?.1
                     }
                 });
             }
@@ -113,10 +118,10 @@ impl Objects {
                 }
             }
         }
-        Err(self.pack(pack)?.damaged("its deltas go in a circle"))
+        Err(self.pack(pack)?.damaged("its deltas form a cycle"))
     }
 
-    /// A part of an object of any size, when it is stored as it is; None when it has to be put together.
+    /// A part of an object of any size. `None` if the object is stored as a delta, which can only be unpacked as a whole.
     pub(crate) fn part(&self, id: &oid, offset: u64, length: u64) -> Result<Option<Vec<u8>>> {
         let mut part = Vec::new();
         let mut cut = |mut stream: Box<dyn Read + '_>| -> Result<()> {
@@ -141,17 +146,17 @@ impl Objects {
         Ok(Some(part))
     }
 
-    /// The objects whose names begin with these digits.
+    /// The objects whose IDs begin with these hex digits.
     pub(crate) fn begin_with(&self, prefix: &str) -> Result<Vec<ObjectId>> {
-        const MOST: usize = 20;
+        const MAX_FOUND: usize = 20;
         let mut found = Vec::new();
         for pack in &self.packs {
-            found.extend(pack.begin_with(prefix, MOST)?);
+            found.extend(pack.begin_with(prefix, MAX_FOUND)?);
         }
         let (directory, rest) = prefix.split_at_checked(2).unwrap_or((prefix, ""));
         if let Ok(entries) = fs::read_dir(self.place.join(directory)) {
             let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-            let names = names.filter(|name| name.starts_with(rest)).take(MOST);
+            let names = names.filter(|name| name.starts_with(rest)).take(MAX_FOUND);
             found.extend(names.filter_map(|name| ObjectId::from_hex(format!("{directory}{name}").as_bytes()).ok()));
         }
         found.sort();
@@ -172,22 +177,22 @@ impl Objects {
         Ok(None)
     }
 
-    /// Puts together what is at a place of a pack: down from delta to delta, and up again.
+    /// Unpacks the object at an offset of a pack: follows the deltas down to their base, then applies them in reverse.
     fn unpack(&self, mut pack: usize, mut offset: u64) -> Result<Object> {
         let mut deltas: Vec<(usize, u64, Vec<u8>)> = Vec::new();
         let mut seen = HashSet::new();
         let mut held = 0;
         let mut object = loop {
-            if let Some(object) = self.kept.borrow().objects.get(&(pack, offset)) {
+            if let Some(object) = self.cache.borrow().objects.get(&(pack, offset)) {
                 break object.clone();
             }
             let of = self.pack(pack)?;
-            if !seen.insert((pack, offset)) || deltas.len() > DEEPEST {
-                return Err(of.damaged("its deltas go in a circle"));
+            if !seen.insert((pack, offset)) || deltas.len() > MAX_CHAIN {
+                return Err(of.damaged("its deltas form a cycle"));
             }
             let entry = of.entry(offset)?;
             held += entry.size;
-            if held > LARGEST {
+            if held > MAX_OBJECT {
                 return Err(too_large(held));
             }
             let data = of.data(&entry)?;
@@ -195,7 +200,7 @@ impl Objects {
             match entry.form {
                 Form::Whole(kind) => {
                     let object = Object { kind, data: Rc::new(data) };
-                    self.keep(here, &object);
+                    self.cache(here, &object);
                     break object;
                 }
                 Form::Offset(base) => offset = base,
@@ -206,32 +211,33 @@ impl Objects {
             deltas.push((here.0, here.1, data));
         };
         while let Some((pack, offset, delta)) = deltas.pop() {
-            if let Some((_, size, _)) = delta::sizes(&delta).filter(|(_, size, _)| *size > LARGEST) {
+            if let Some((_, size, _)) = delta::sizes(&delta).filter(|(_, size, _)| *size > MAX_OBJECT) {
                 return Err(too_large(size));
             }
-            let data = delta::apply(&object.data, &delta, LARGEST);
-            let data = data.ok_or(()).or_else(|()| Err(self.pack(pack)?.damaged("a delta in it does not fit")))?;
+            let data = delta::apply(&object.data, &delta, MAX_OBJECT);
+            let data =
+                data.ok_or(()).or_else(|()| Err(self.pack(pack)?.damaged("a delta in it does not match its base")))?;
             object = Object { kind: object.kind, data: Rc::new(data) };
-            self.keep((pack, offset), &object);
+            self.cache((pack, offset), &object);
         }
         Ok(object)
     }
 
-    fn keep(&self, place: (usize, u64), object: &Object) {
-        let mut kept = self.kept.borrow_mut();
-        if object.data.len() > KEPT / 8 {
+    fn cache(&self, place: (usize, u64), object: &Object) {
+        let mut cache = self.cache.borrow_mut();
+        if object.data.len() > CACHE_BYTES / 8 {
             return;
         }
-        if kept.size + object.data.len() > KEPT {
-            *kept = Kept::default();
+        if cache.size + object.data.len() > CACHE_BYTES {
+            *cache = Cache::default();
         }
-        kept.size += object.data.len();
-        kept.objects.insert(place, object.clone());
+        cache.size += object.data.len();
+        cache.objects.insert(place, object.clone());
     }
 
     fn loose(&self, id: &oid) -> Result<Option<Object>> {
         let Some((kind, size, stream)) = self.loose_stream(id)? else { return Ok(None) };
-        if size > LARGEST {
+        if size > MAX_OBJECT {
             return Err(too_large(size));
         }
         let mut data = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
@@ -242,7 +248,7 @@ impl Objects {
         Ok(Some(Object { kind, data: Rc::new(data) }))
     }
 
-    /// A loose object: its kind, its size, and its data from the beginning on.
+    /// A loose object: its kind, its size in bytes, and a stream of its data.
     fn loose_stream(&self, id: &oid) -> Result<Option<(Kind, u64, impl Read + use<>)>> {
         let hex = id.to_hex().to_string();
         let (directory, rest) = hex.split_at(2);
@@ -274,14 +280,14 @@ impl gix_object::Find for Objects {
 }
 
 fn damaged(id: &oid) -> Error {
-    Error::failed(format_args!("the object {id} is damaged; look at it with  git fsck"))
+    Error::failed(format_args!("the object {id} is damaged; run  git fsck"))
 }
 
 fn too_large(size: u64) -> Error {
-    Error::failed(format_args!("the object has {size} bytes, and {LARGEST} are put together at most"))
+    Error::failed(format_args!("the object has {size} bytes, the limit for unpacking is {MAX_OBJECT}"))
 }
 
-/// Whether a directory holds objects.
+/// True if a directory has a directory `objects`.
 pub(crate) fn are_in(place: &Path) -> bool {
     fs::metadata(place.join("objects")).is_ok_and(|meta| meta.is_dir())
 }

@@ -1,4 +1,4 @@
-//! A pack and its index, read in pieces by seeking: neither is ever in memory as a whole.
+//! Reads a pack and its index in pieces by seeking. Neither file is ever in memory as a whole.
 
 use std::cell::{OnceCell, RefCell};
 use std::fmt;
@@ -17,37 +17,41 @@ use miniz_oxide::inflate::core::inflate_flags::{
 };
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
-/// How many names are read at once when one is looked for.
+/// The object IDs that a search reads at once.
 const BLOCK: u64 = 64;
 
+/// The offset of the fan-out table in an index of version 2.
 const FANOUT: u64 = 8;
-const NAMES: u64 = FANOUT + 4 * 256;
+
+/// The offset of the sorted object IDs in an index of version 2.
+const IDS: u64 = FANOUT + 4 * 256;
 
 /// A pack.
 pub(crate) struct Pack {
     index: PathBuf,
     path: PathBuf,
     opened: OnceCell<Opened>,
-    /// Used for one object after the other: to make one costs more than to use it.
+    /// Reused for all objects, because creating a decompressor costs more than using it.
     inflate: RefCell<Box<DecompressorOxide>>,
 }
 
-/// Its files.
+/// The open files of a pack.
 #[derive(Debug)]
 struct Opened {
     index: File,
     pack: File,
-    /// How many names begin with at most each byte.
+    /// For each byte, the number of IDs whose first byte is at most this one.
     fanout: Vec<u32>,
 }
 
-/// What a pack holds at a place.
+/// The representation of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
+    /// A complete object.
     Whole(Kind),
-    /// A delta to what is at this place.
+    /// A delta to the entry at this offset.
     Offset(u64),
-    /// A delta to another object.
+    /// A delta to the object with this ID.
     Reference(ObjectId),
 }
 
@@ -55,9 +59,9 @@ pub(crate) enum Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) form: Form,
-    /// Of the object, or of the delta.
+    /// The decompressed size of the object or the delta, in bytes.
     pub(crate) size: u64,
-    /// Where it begins.
+    /// The offset of the compressed data in the pack.
     data: u64,
 }
 
@@ -74,7 +78,7 @@ impl Pack {
         Pack { index, path, opened: OnceCell::new(), inflate: RefCell::default() }
     }
 
-    /// Where an object is, if it is in this pack.
+    /// The offset of an object, if the pack contains it.
     pub(crate) fn find(&self, id: &oid) -> Result<Option<u64>> {
         let first = id.as_bytes().first().copied().unwrap_or_default();
         let Some((low, names)) = self.around(first, id.as_bytes())? else { return Ok(None) };
@@ -82,9 +86,9 @@ impl Pack {
         found.map(|at| self.offset(low + at as u64)).transpose()
     }
 
-    /// The objects whose names begin with these digits, at most `most` of them.
+    /// At most `most` objects whose IDs begin with these hex digits.
     pub(crate) fn begin_with(&self, prefix: &str, most: usize) -> Result<Vec<ObjectId>> {
-        // The smallest name that begins so; those that do follow it.
+        // The smallest ID with this prefix; the others follow it.
         let padded = format!("{prefix:0<40}");
         let Ok(smallest) = ObjectId::from_hex(padded.as_bytes()) else { return Ok(Vec::new()) };
         let first = smallest.as_bytes().first().copied().unwrap_or_default();
@@ -93,13 +97,13 @@ impl Pack {
         Ok(ids.filter(|id| id.to_hex().to_string().starts_with(prefix)).take(most).collect())
     }
 
-    /// The entry at a place.
+    /// The entry at an offset.
     pub(crate) fn entry(&self, offset: u64) -> Result<Entry> {
         let opened = self.open()?;
         let mut head = [0; 64];
         let got = read_some(&opened.pack, offset, &mut head)?;
         let head = head.get(..got).unwrap_or_default();
-        self.parse(head, offset).ok_or_else(|| self.damaged("an entry of it makes no sense"))
+        self.parse(head, offset).ok_or_else(|| self.damaged("an entry in it has a malformed header"))
     }
 
     fn parse(&self, head: &[u8], offset: u64) -> Option<Entry> {
@@ -125,7 +129,7 @@ impl Pack {
                     byte = bytes.next()?;
                     back = back.checked_add(1)?.checked_mul(128)? | u64::from(byte & 0x7f);
                 }
-                // Always before this one: such deltas make no circle.
+                // The base always comes before the delta, so these deltas cannot form a cycle.
                 Form::Offset(offset.checked_sub(back).filter(|_| back > 0)?)
             }
             7 => {
@@ -138,10 +142,10 @@ impl Pack {
         Some(Entry { form, size, data: offset + read as u64 })
     }
 
-    /// What an entry holds, decompressed; it has `entry.size` bytes, which the caller has found to be few enough.
+    /// The decompressed data of an entry. Allocates `entry.size` bytes; the caller checks that size first.
     pub(crate) fn data(&self, entry: &Entry) -> Result<Vec<u8>> {
         let mut data = vec![0; usize::try_from(entry.size).unwrap_or_default()];
-        // Hardly ever more than one read: what is compressed is hardly ever longer than what it was.
+        // One read is nearly always enough: compressed data is rarely longer than the original.
         let mut piece = vec![0; data.len().saturating_add(64).clamp(256, 16 * 1024)];
         let mut inflate = self.inflate.borrow_mut();
         inflate.init();
@@ -165,7 +169,7 @@ impl Pack {
         }
     }
 
-    /// The same as a stream.
+    /// The decompressed data of an entry as a stream.
     pub(crate) fn stream(&self, entry: &Entry) -> Result<impl Read> {
         let mut file = &self.open()?.pack;
         file.seek(SeekFrom::Start(entry.data))?;
@@ -173,10 +177,10 @@ impl Pack {
         Ok(ZlibDecoder::new(BufReader::with_capacity(buffer, file)))
     }
 
-    /// What is wrong with it.
+    /// The error for a damaged pack.
     pub(crate) fn damaged(&self, why: &str) -> Error {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Error::failed(format_args!("the pack \"{name}\" is damaged: {why}; look at it with  git fsck"))
+        Error::failed(format_args!("the pack \"{name}\" is damaged: {why}; run  git fsck"))
     }
 
     fn open(&self) -> Result<&Opened> {
@@ -185,22 +189,22 @@ impl Pack {
         }
         let index = File::open(&self.index)?;
         let pack = File::open(&self.path)?;
-        let mut head = [0; NAMES as usize];
+        let mut head = [0; IDS as usize];
         let whole = read_some(&index, 0, &mut head)? == head.len();
         if !whole || head.get(..8) != Some(&[0xff, b't', b'O', b'c', 0, 0, 0, 2]) {
-            return Err(self.damaged("its index is cut off, or of a version that is not known here"));
+            return Err(self.damaged("its index is truncated, or not of version 2"));
         }
         let fanout: Vec<u32> = numbers(head.get(8..).unwrap_or_default()).collect();
         let names = u64::from(fanout.last().copied().unwrap_or_default());
-        let enough = index.metadata()?.len() >= NAMES + names * 28 + 40;
+        let enough = index.metadata()?.len() >= IDS + names * 28 + 40;
         if !fanout.is_sorted() || !enough {
-            return Err(self.damaged("its index is cut off"));
+            return Err(self.damaged("its index is truncated"));
         }
         Ok(self.opened.get_or_init(|| Opened { index, pack, fanout }))
     }
 
-    /// Some names in their order, those from about `name` on among them, and the number of the first. None when there are
-    /// none that begin with `first`.
+    /// A sorted run of IDs that begins at or before `name`, and the position of its first ID in the index. `None` if no ID
+    /// begins with the byte `first`.
     fn around(&self, first: u8, name: &[u8]) -> Result<Option<(u64, Vec<u8>)>> {
         let opened = self.open()?;
         let until = |byte: u8| u64::from(opened.fanout.get(usize::from(byte)).copied().unwrap_or_default());
@@ -210,27 +214,27 @@ impl Pack {
         while end - low > BLOCK {
             let middle = low + (end - low) / 2;
             let mut probe = [0; 20];
-            self.read(&opened.index, NAMES + middle * 20, &mut probe)?;
+            self.read(&opened.index, IDS + middle * 20, &mut probe)?;
             if probe.as_slice() <= name {
                 low = middle;
             } else {
                 end = middle;
             }
         }
-        // Those that begin like the name may go on after it.
+        // Further IDs with the same prefix may follow, so the run extends beyond `name`.
         let count = (high - low).min(2 * BLOCK);
         if count == 0 {
             return Ok(None);
         }
         let mut names = vec![0; usize::try_from(count * 20).unwrap_or_default()];
-        self.read(&opened.index, NAMES + low * 20, &mut names)?;
+        self.read(&opened.index, IDS + low * 20, &mut names)?;
         Ok(Some((low, names)))
     }
 
     fn offset(&self, number: u64) -> Result<u64> {
         let opened = self.open()?;
         let names = u64::from(opened.fanout.last().copied().unwrap_or_default());
-        let offsets = NAMES + names * 24;
+        let offsets = IDS + names * 24;
         let mut bytes = [0; 4];
         self.read(&opened.index, offsets + number * 4, &mut bytes)?;
         let offset = u32::from_be_bytes(bytes);
@@ -244,11 +248,11 @@ impl Pack {
 
     fn read(&self, file: &File, at: u64, bytes: &mut [u8]) -> Result<()> {
         let wanted = bytes.len();
-        if read_some(file, at, bytes)? == wanted { Ok(()) } else { Err(self.damaged("its index is cut off")) }
+        if read_some(file, at, bytes)? == wanted { Ok(()) } else { Err(self.damaged("its index is truncated")) }
     }
 }
 
-/// The packs in a directory.
+/// The packs in the directory `objects`.
 pub(crate) fn all(objects: &Path) -> Result<Vec<Pack>> {
     let mut paths = Vec::new();
     if let Ok(entries) = std::fs::read_dir(objects.join("pack")) {
@@ -270,7 +274,7 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     bytes.chunks_exact(4).map(|four| four.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
 }
 
-/// Reads as much as there is.
+/// Fills `bytes` from the offset `at`. Returns fewer bytes only at the end of the file.
 fn read_some(mut file: &File, at: u64, bytes: &mut [u8]) -> Result<usize> {
     file.seek(SeekFrom::Start(at))?;
     let mut got = 0;

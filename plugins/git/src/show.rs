@@ -1,4 +1,4 @@
-//! A commit as text: who, when, why, and what it changed, as `git show` writes it.
+//! A commit as text in the format of `git show`: author, dates, message and diff.
 
 use std::fmt::{self, Write as _};
 use std::ops::ControlFlow;
@@ -16,26 +16,26 @@ use gix_object::tree::{EntryKind, EntryMode};
 
 use crate::repository::{Repository, commit};
 
-/// How many changed files are told.
-const FILES: usize = 2_000;
+/// The most changed files that are shown.
+const MAX_FILES: usize = 2_000;
 
-/// How large a file may be to be compared line by line.
-const COMPARED: u64 = 1024 * 1024;
+/// The largest file that is compared line by line, in bytes.
+const MAX_COMPARED: u64 = 1024 * 1024;
 
-/// How long all the differences may be, in bytes.
-const LONGEST: usize = 512 * 1024;
+/// The length of all diffs together, in bytes.
+const MAX_DIFF_BYTES: usize = 512 * 1024;
 
-/// One side of a change.
+/// One side of a change: mode and object; `None` where the file does not exist.
 type Side = Option<(EntryMode, ObjectId)>;
 
-/// A file that was changed.
+/// A changed file.
 struct Changed {
     path: Vec<u8>,
     before: Side,
     after: Side,
 }
 
-/// A commit, with what is different from its first parent.
+/// A commit with its diff from the first parent. Computes no further diff after the time `until`.
 pub(crate) fn text(repository: &Repository, id: &ObjectId, until: Instant) -> Result<String> {
     let object = repository.objects.get(id)?;
     let read = commit(id, &object)?;
@@ -60,7 +60,7 @@ pub(crate) fn text(repository: &Repository, id: &ObjectId, until: Instant) -> Re
     let (changes, cut) = changes(repository, before.as_ref(), &read.tree())?;
     text.push('\n');
     if parents.len() > 1 {
-        let _ = writeln!(text, "A merge; what follows is the difference from its first parent.");
+        let _ = writeln!(text, "This is a merge commit; the diff is from its first parent.");
     }
     let (more, files) = (if cut { "more than " } else { "" }, if changes.len() == 1 { "file" } else { "files" });
     let _ = writeln!(text, "{more}{} {files} changed", changes.len());
@@ -70,7 +70,7 @@ pub(crate) fn text(repository: &Repository, id: &ObjectId, until: Instant) -> Re
     let mut left_out = 0;
     let begin = text.len();
     for change in &changes {
-        let room = LONGEST.saturating_sub(text.len() - begin);
+        let room = MAX_DIFF_BYTES.saturating_sub(text.len() - begin);
         let difference = if room == 0 || Instant::now() > until { None } else { Some(difference(repository, change)?) };
         match difference.filter(|difference| difference.len() <= room) {
             Some(difference) => {
@@ -82,7 +82,7 @@ pub(crate) fn text(repository: &Repository, id: &ObjectId, until: Instant) -> Re
     if left_out > 0 || cut {
         let _ = writeln!(
             text,
-            "\n[git: the differences of {left_out} of these files are left out: there are too many of them, or they are too long]"
+            "\n[git: the diffs of {left_out} of these files are left out: too many files, or diffs too long]"
         );
     }
     Ok(text)
@@ -96,7 +96,7 @@ fn sign(change: &Changed) -> char {
     }
 }
 
-/// The files that differ between two trees, in the order of their paths, and whether there are more.
+/// At most [`MAX_FILES`] files that differ between two trees, sorted by path. The flag is true if more files differ.
 fn changes(repository: &Repository, before: Option<&ObjectId>, after: &ObjectId) -> Result<(Vec<Changed>, bool)> {
     let before = match before {
         Some(id) => repository.objects.get(id)?.data,
@@ -104,7 +104,7 @@ fn changes(repository: &Repository, before: Option<&ObjectId>, after: &ObjectId)
     };
     let after = repository.objects.get(after)?.data;
     let tree = |data| TreeRefIter::from_bytes(data, gix_hash::Kind::Sha1);
-    let mut visitor = Capped { recorder: Recorder::default(), left: FILES };
+    let mut visitor = Capped { recorder: Recorder::default(), left: MAX_FILES };
     let compared = gix_diff::tree(tree(&before), tree(&after), State::default(), &repository.objects, &mut visitor);
     let cut = match compared {
         Ok(()) => false,
@@ -129,7 +129,7 @@ fn changes(repository: &Repository, before: Option<&ObjectId>, after: &ObjectId)
             },
         })
         .map(|mut change| {
-            // A directory is what is in it.
+            // The files of a directory are changes of their own.
             change.before = change.before.filter(|(mode, _)| !mode.is_tree());
             change.after = change.after.filter(|(mode, _)| !mode.is_tree());
             change
@@ -140,7 +140,7 @@ fn changes(repository: &Repository, before: Option<&ObjectId>, after: &ObjectId)
     Ok((changes, cut))
 }
 
-/// Notes changes until there are too many.
+/// Records changes up to a limit.
 struct Capped {
     recorder: Recorder,
     left: usize,
@@ -172,7 +172,7 @@ impl Visit for Capped {
     }
 }
 
-/// What changed in one file.
+/// The unified diff of one file.
 fn difference(repository: &Repository, change: &Changed) -> Result<String> {
     let path = String::from_utf8_lossy(&change.path);
     let mut text = format!("diff --git a/{path} b/{path}\n");
@@ -195,7 +195,7 @@ fn difference(repository: &Repository, change: &Changed) -> Result<String> {
     let (before, after) = match (before, after) {
         (Ok(before), Ok(after)) => (before, after),
         (Err(size), _) | (_, Err(size)) => {
-            let _ = writeln!(text, "[git: not compared: it has {size} bytes, and {COMPARED} are compared at most]");
+            let _ = writeln!(text, "[git: not compared: the file has {size} bytes, the limit is {MAX_COMPARED}]");
             return Ok(text);
         }
     };
@@ -209,15 +209,18 @@ fn difference(repository: &Repository, change: &Changed) -> Result<String> {
     if before.is_empty() && after.is_empty() {
         return Ok(text);
     }
+    if std::str::from_utf8(&before).is_err() || std::str::from_utf8(&after).is_err() {
+        text.push_str("[git: this file is not all UTF-8; its other bytes are shown as \u{fffd}]\n");
+    }
     let input = InternedInput::new(byte_lines(&before), byte_lines(&after));
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
     diff.postprocess_lines(&input);
-    let printer = Lines(&input.interner);
+    let printer = LinePrinter(&input.interner);
     let _ = write!(text, "--- {old}\n+++ {new}\n{}", diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input));
     Ok(text)
 }
 
-/// What a side of a change holds, or how large it is when that is too much.
+/// The contents of one side of a change, or its size in bytes if it is too large to compare.
 fn content(repository: &Repository, side: &Side) -> Result<std::result::Result<Vec<u8>, u64>> {
     let Some((mode, id)) = side else { return Ok(Ok(Vec::new())) };
     if mode.kind() == EntryKind::Commit {
@@ -225,15 +228,15 @@ fn content(repository: &Repository, side: &Side) -> Result<std::result::Result<V
     }
     match repository.objects.header(id)? {
         None => Err(repository.objects.missing(id)),
-        Some((_, size)) if size > COMPARED => Ok(Err(size)),
+        Some((_, size)) if size > MAX_COMPARED => Ok(Err(size)),
         Some(_) => Ok(Ok(repository.objects.get(id)?.data.to_vec())),
     }
 }
 
-/// Writes lines as `git diff` does.
-struct Lines<'a>(&'a Interner<&'a [u8]>);
+/// Prints lines in the format of `git diff`.
+struct LinePrinter<'a>(&'a Interner<&'a [u8]>);
 
-impl Lines<'_> {
+impl LinePrinter<'_> {
     fn line(&self, f: &mut impl fmt::Write, sign: char, token: Token) -> fmt::Result {
         let line = self.0[token];
         write!(f, "{sign}{}", String::from_utf8_lossy(line))?;
@@ -241,7 +244,7 @@ impl Lines<'_> {
     }
 }
 
-impl UnifiedDiffPrinter for Lines<'_> {
+impl UnifiedDiffPrinter for LinePrinter<'_> {
     fn display_header(
         &self,
         mut f: impl fmt::Write,
@@ -250,7 +253,7 @@ impl UnifiedDiffPrinter for Lines<'_> {
         len_before: u32,
         len_after: u32,
     ) -> fmt::Result {
-        // An empty side is named by the line before it.
+        // The range of an empty side is the line before it, with length 0.
         let side = |start: u32, len: u32| match len {
             0 => format!("{start},0"),
             1 => format!("{}", start + 1),

@@ -1,4 +1,4 @@
-//! Trees: what is at a path, what a directory holds, and all files in the order of their paths.
+//! Git trees: finds the entry at a path, lists a directory, and lists all files sorted by path.
 
 use belljar_guest::{Error, Result};
 use gix_hash::ObjectId;
@@ -7,20 +7,20 @@ use gix_object::{Kind, TreeRefIter};
 
 use crate::objects::{Object, Objects};
 
-/// How deep a tree is looked into.
-const DEEPEST: usize = 128;
+/// The deepest level of directories that the list of files visits.
+const MAX_DEPTH: usize = 128;
 
 /// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Its name, or its path from the root on.
+    /// The name within its directory, or the path from the root.
     pub(crate) path: Vec<u8>,
     pub(crate) mode: EntryMode,
     pub(crate) id: ObjectId,
 }
 
 impl Entry {
-    /// What it is, for people.
+    /// The kind of entry, for display.
     pub(crate) fn kind(&self) -> &'static str {
         match self.mode.kind() {
             EntryKind::Tree => "directory",
@@ -31,7 +31,7 @@ impl Entry {
     }
 }
 
-/// What a directory holds, in Git's order.
+/// The entries of a directory in Git's order.
 pub(crate) fn entries(objects: &Objects, id: &ObjectId) -> Result<Vec<Entry>> {
     let object = objects.get(id)?;
     let mut all = Vec::new();
@@ -42,7 +42,7 @@ pub(crate) fn entries(objects: &Objects, id: &ObjectId) -> Result<Vec<Entry>> {
     Ok(all)
 }
 
-/// What is at a path below a tree.
+/// The entry at a path below a tree.
 pub(crate) fn find(objects: &Objects, root: &ObjectId, path: &str) -> Result<Option<Entry>> {
     let mut found = Entry { path: Vec::new(), mode: EntryKind::Tree.into(), id: *root };
     for segment in path.split('/').filter(|segment| !segment.is_empty()) {
@@ -65,11 +65,10 @@ pub(crate) fn find(objects: &Objects, root: &ObjectId, path: &str) -> Result<Opt
     Ok(Some(found))
 }
 
-/// The next files after the path `after`, in the order of their paths: at most `most`. Directories that are over by then are
-/// not read.
+/// At most `most` files after the path `after`, sorted by path. Does not read directories that end before `after`.
 pub(crate) fn files(objects: &Objects, root: &ObjectId, after: &[u8], most: usize) -> Result<Vec<Entry>> {
     let mut found = Vec::new();
-    walk(objects, root, &[], after, most, DEEPEST, &mut found)?;
+    walk(objects, root, &[], after, most, MAX_DEPTH, &mut found)?;
     Ok(found)
 }
 
@@ -102,7 +101,7 @@ fn walk(
 
 fn iterate<'a>(id: &ObjectId, object: &'a Object) -> Result<TreeRefIter<'a>> {
     if object.kind != Kind::Tree {
-        return Err(Error::failed(format_args!("{id} should be a directory, and is a {}", object.kind)));
+        return Err(Error::failed(format_args!("the object {id} is a {}: expected a tree", object.kind)));
     }
     Ok(TreeRefIter::from_bytes(&object.data, gix_hash::Kind::Sha1))
 }

@@ -1,8 +1,8 @@
-//! How serious an entry is, in whichever of the usual spellings it says so.
+//! Finds the level of an entry in the spellings of the common log formats.
 
 use serde_json::Value;
 
-/// From the least serious to the most.
+/// Levels in increasing severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Trace,
@@ -13,7 +13,7 @@ pub(crate) enum Level {
     Fatal,
 }
 
-/// The names, for people and for queries.
+/// The names of the levels in queries and messages.
 pub(crate) const NAMES: [(&str, Level); 6] = [
     ("trace", Level::Trace),
     ("debug", Level::Debug),
@@ -23,13 +23,14 @@ pub(crate) const NAMES: [(&str, Level); 6] = [
     ("fatal", Level::Fatal),
 ];
 
-/// How far into a line a bare word is looked for: further on it is part of a message.
+/// The number of bytes of a line that are searched for a bare word. A word after them is part of the
+/// message.
 const WINDOW: usize = 160;
 
 impl Level {
-    /// The level that a word means, in whatever case.
+    /// The level of a word, in upper or lower case.
     pub(crate) fn of_word(word: &str) -> Option<Level> {
-        // No level has a longer name.
+        // All names of levels have 3 to 11 letters.
         if !(3..=11).contains(&word.len()) {
             return None;
         }
@@ -73,19 +74,20 @@ impl Level {
         }
     }
 
-    /// The level that a line of text states.
+    /// The level of a line of text.
     pub(crate) fn of_text(line: &str) -> Option<Level> {
         if let Some(level) = of_priority(line).or_else(|| of_glog(line)) {
             return Some(level);
         }
         let window = line.get(..line.floor_char_boundary(WINDOW)).unwrap_or(line);
-        // A key says it in so many words, wherever it stands; whoever writes keys means them.
+        // `level=...` is unambiguous, and may be anywhere in the line.
         of_key(line).or_else(|| {
             words(window).find_map(|word| {
-                // A bare word counts when it is written as levels are and words are not. `LOG` is what one database says.
-                let shouts = word.text.bytes().all(|byte| byte.is_ascii_uppercase());
-                let heads = word.after == Some(b':') && word.first;
-                if !(shouts || word.enclosed || heads) {
+                // A bare word counts in upper case, in brackets, or first in the line before a colon. PostgreSQL writes
+                // `LOG:`, so this word needs the colon.
+                let is_upper = word.text.bytes().all(|byte| byte.is_ascii_uppercase());
+                let is_label = word.after == Some(b':') && word.first;
+                if !(is_upper || word.enclosed || is_label) {
                     return None;
                 }
                 let level = Level::of_word(word.text)?;
@@ -95,7 +97,7 @@ impl Level {
     }
 }
 
-/// `<11>` of syslog: the lower three bits.
+/// The priority of syslog, such as `<11>`: its lower three bits are the severity (RFC 5424, section 6.2.1).
 fn of_priority(line: &str) -> Option<Level> {
     let (number, _) = line.strip_prefix('<')?.split_once('>')?;
     let number: i64 = number.parse().ok().filter(|number| (0..192).contains(number))?;
@@ -127,10 +129,10 @@ fn of_key(line: &str) -> Option<Level> {
     })
 }
 
-/// A run of letters.
+/// A word of letters.
 struct Word<'a> {
     text: &'a str,
-    /// The first of the line, whatever numbers and marks stand before it.
+    /// True for the first word of the line; numbers and punctuation do not count as words.
     first: bool,
     /// Between brackets of any kind: `[error]`, `[core:error]`, `(warn)`.
     enclosed: bool,
@@ -146,7 +148,7 @@ fn words(line: &str) -> impl Iterator<Item = Word<'_>> {
             let length = bytes.get(start..)?.iter().position(|byte| !is_wordy(*byte)).unwrap_or(bytes.len() - start);
             at = start + length;
             let text = line.get(start..at)?;
-            // Numbers, and what is part number: ids, addresses, times.
+            // Skip words with digits: IDs, addresses, times.
             if !text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
                 continue;
             }
@@ -170,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_spellings_are_known() {
+    fn the_usual_spellings_of_levels_are_found() {
         for (line, level) in [
             ("2026-11-21 10:00:00,123 ERROR [main] c.e.App - broken", Level::Error),
             ("2026-11-21 10:00:00 [WARN ] slow", Level::Warn),
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_no_level() {
+    fn words_of_a_message_are_not_levels() {
         for line in [
             "2026-11-21 10:00:00 no error found",
             "Nov 21 10:00:00 host app[1]: information is power",
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_are_in_order() {
+    fn level_names_are_in_order_of_severity() {
         assert!(NAMES.iter().map(|(_, level)| level).is_sorted());
         assert!(NAMES.iter().all(|(name, level)| Level::of_word(name) == Some(*level)));
     }

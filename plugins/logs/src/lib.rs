@@ -1,9 +1,8 @@
-//! The ends of log files as resources: the last lines, those since a time, those of a level, those of a day.
+//! The ends of log files as resources: the last lines, or the entries since a time, of a level, or of a day.
 //!
-//! This module is the provider itself, and the only one that knows of resources and the list. `query` knows what a
-//! reference asks for, `store` which logs there are and `rotation` which files are one log; `source` reads a file from
-//! its end, `tail` chooses entries from what it gives, by what `line` says of them by means of `time` and `level`.
-//! `revision` tells by names, sizes and times whether something changed.
+//! This module implements the provider. It is the only module that knows resources and the list. `query` parses references.
+//! `store` finds logs, and `rotation` groups the files of one log. `source` reads a file from its end. `tail` selects
+//! entries; `line` parses them with `time` and `level`. `revision` hashes names, sizes and times of files.
 
 mod level;
 mod line;
@@ -35,20 +34,20 @@ use time::Calendar;
 pub struct Logs {
     store: Store,
     calendar: Calendar,
-    /// How many lines whoever does not say gets.
+    /// Lines per read when the reference has no `lines`.
     lines: usize,
 }
 
-/// How many logs a page of the list holds.
+/// Logs per page of the list.
 const PAGE: usize = 1000;
 
-/// The longest reference that the host takes.
-const LONGEST_REFERENCE: usize = 2 * 1024;
+/// The longest reference that the host accepts, in bytes.
+const MAX_REFERENCE_BYTES: usize = 2 * 1024;
 
-/// How often a log is read because it was rotated or emptied meanwhile. More than once is rare, and no reason to fail.
+/// How many times a read starts again because the log was rotated or truncated meanwhile. The last attempt is returned.
 const ATTEMPTS: usize = 8;
 
-/// How long to wait when the last line has no end, to see whether that is just being written.
+/// How long to wait when the last line has no line end: a program may still be writing it.
 const UNFINISHED: Duration = Duration::from_millis(20);
 
 const TEXT: &str = "text/plain";
@@ -87,17 +86,16 @@ impl Provider for Logs {
     fn list_templates(&self) -> Result<Vec<Template>> {
         Ok(vec![
             Template::new(TAIL).name("tail").title("The end of a log").mime_type(TEXT).description(format!(
-                "The last lines of the log at {{path}}: at most {{lines}} of them ({} unless you say otherwise, {} at most); \
-                 with {{since}} and {{until}} those from a time on and before one (2026-11-21T10:00:00Z, or how long ago: 15m, 2h, \
-                 1d); with {{level}} the \
-                 entries of that level and worse (trace, debug, info, warn, error, fatal); with {{text}} the entries that \
-                 contain it. A stack trace is given with the entry that it belongs to.",
+                "The last lines of the log at {{path}}: at most {{lines}} of them (default {}, maximum {}). {{since}} and \
+                 {{until}} limit the time (2026-11-21T10:00:00Z, or a duration ago: 15m, 2h, 1d). {{level}} selects entries \
+                 of at least that level (trace, debug, info, warn, error, fatal). {{text}} selects entries that contain \
+                 it. A stack trace belongs to its entry.",
                 self.lines,
-                query::MOST_LINES
+                query::MAX_LINES
             )),
             Template::new(DAY).name("day").title("A day of a log").mime_type(TEXT).description(
-                "What was written to the log at {path} on the day {date} (2026-11-21), also where that is in files that \
-                 were rotated; {lines}, {until}, {level} and {text} choose from it as in the other template",
+                "The entries of the log at {path} on the day {date} (2026-11-21), from all its files, rotated ones too. \
+                 {lines}, {until}, {level} and {text} select entries as in the template \"tail\"",
             ),
         ])
     }
@@ -108,7 +106,7 @@ impl Provider for Logs {
         }
         let query = Query::parse(reference, &self.calendar, self.lines)?;
         let tail = self.tail(&query)?;
-        // No time for which it may be served again: a log is read to see what is new. Revisions cost little.
+        // Not cacheable: clients read a log for new entries. Revisions make repeated reads cheap.
         Ok(contents(reference, &tail).into())
     }
 }
@@ -142,8 +140,7 @@ impl Revisions for Logs {
         Ok(revision::of_list(&self.store.logs()?))
     }
 
-    /// That of the log's files. A reading of what was since some minutes also changes as time passes and nothing is written;
-    /// that entries grow old is no news.
+    /// The revision of the log's files. A read with a relative `since` also changes as time passes; that is no new revision.
     fn resource_revision(&self, reference: &str) -> Result<String> {
         if reference.is_empty() {
             return Ok(revision::of(&self.store.logs()?.logs));
@@ -162,24 +159,24 @@ impl Logs {
         let lines = match lines {
             None => 200,
             Some(lines) => query::number(lines).ok_or_else(|| {
-                let most = query::MOST_LINES;
+                let most = query::MAX_LINES;
                 Error::failed(format_args!("LINES is \"{lines}\": expected a number from 1 to {most}"))
             })?,
         };
         Ok(Logs { store, calendar: Calendar { zone, now }, lines })
     }
 
-    /// The list's entry for a log: nothing that changes while it is written to, lest the list do. None for a path that
-    /// is too long to be asked for.
+    /// The list's entry for a log. It has neither size nor time, because the list would change with every written line.
+    /// `None` if the reference is longer than the host accepts.
     fn resource(&self, log: &Log) -> Option<Resource> {
         let reference = reference::encode(&log.path);
         let name = log.path.rsplit_once('/').map_or(log.path.as_str(), |(_, name)| name);
         let resource =
             Resource::new(reference).name(name).mime_type(TEXT).description(format!("The last {} lines", self.lines));
-        (resource.reference.len() <= LONGEST_REFERENCE).then_some(resource)
+        (resource.reference.len() <= MAX_REFERENCE_BYTES).then_some(resource)
     }
 
-    /// What a query asks for, from files that stayed what they were meanwhile.
+    /// Reads the entries that a query selects. Reads again if the files were rotated or truncated meanwhile.
     fn tail(&self, query: &Query) -> Result<Tail> {
         let mut budget = Budget::new();
         let mut last_line = LastLine::Given;
@@ -188,12 +185,12 @@ impl Logs {
             attempt += 1;
             let is_last = attempt == ATTEMPTS;
             let log = match self.store.find(&query.path) {
-                // Perhaps it was being renamed just now.
+                // A rotation may be renaming the file at this moment.
                 Err(Error::NotFound) if attempt < 3 => continue,
                 log => log?,
             };
             if !log.is_text() {
-                return Err(Error::failed(format_args!("\"{}\" is no text, and no log to be read here", query.path)));
+                return Err(Error::failed(format_args!("\"{}\" is binary: only text logs can be read", query.path)));
             }
             let tail = tail::read(&log, query, &self.calendar, last_line, &mut budget)?;
             if tail.unfinished {
@@ -204,14 +201,14 @@ impl Logs {
             if is_whole || is_last || !budget.is_ample() {
                 return Ok(tail);
             }
-            // If it changes all the time, its last line may always be one that is being written.
+            // In a log under constant change, the last line may be incomplete in every attempt.
             if attempt > 1 {
                 last_line = LastLine::LeftOut;
             }
         }
     }
 
-    /// The days of the log that was chosen, or of all.
+    /// The days of the log named by the argument `path`, or of all logs.
     fn days(&self, resolved: &[Argument]) -> Result<Vec<String>> {
         let path = resolved.iter().find(|argument| argument.name == "path").map(|argument| argument.value.as_str());
         let logs = match path.filter(|path| !path.is_empty()) {
@@ -230,7 +227,7 @@ impl Logs {
     }
 }
 
-/// Whether a log was at most written to meanwhile: its newest file has grown, the others are the same.
+/// True if a log was at most appended to: its newest file may have grown, the others are unchanged.
 fn is_continued(before: &Log, after: &Log) -> bool {
     match (before.files.split_first(), after.files.split_first()) {
         (Some((old, rest)), Some((new, rest_after))) => {
@@ -253,10 +250,13 @@ fn contents(reference: &str, tail: &Tail) -> Contents {
     Contents::text(reference, text).mime_type(TEXT).meta("logs/tail", about.to_string())
 }
 
-/// Tells the operator, by way of the host's log.
+/// Writes a message to the operator: stderr goes to the host's log.
 #[expect(clippy::print_stderr, reason = "stderr goes to the host's log")]
 fn log_cut() {
-    eprintln!("the list ends after {} entries of directories were looked at: grant less, or use IGNORE", store::MOST);
+    eprintln!(
+        "the list of logs is cut after {} directory entries: grant a smaller directory, or set IGNORE",
+        store::MAX_ENTRIES
+    );
 }
 
 belljar_guest::export!(Logs: Completion, Revisions);

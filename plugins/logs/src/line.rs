@@ -1,4 +1,4 @@
-//! A line: from bytes to clean text, and what it says of itself.
+//! Cleans the bytes of a line, and parses its level and its time.
 
 use std::borrow::Cow;
 
@@ -10,23 +10,23 @@ use serde_json::Value;
 use crate::level::Level;
 use crate::time::{self, Calendar};
 
-/// The longest line that is given whole. Longer ones are cut, and say so.
-pub(crate) const LONGEST: usize = 8 * 1024;
+/// The longest line in a read, in bytes. Longer lines are cut, with a note of the missing bytes.
+pub(crate) const MAX_LINE_BYTES: usize = 8 * 1024;
 
-/// Names of the fields of a JSON line that hold its level.
-const LEVELS: [&str; 8] =
+/// The fields of a JSON line that may contain its level.
+const LEVEL_FIELDS: [&str; 8] =
     ["level", "lvl", "severity", "log.level", "levelname", "loglevel", "severity_text", "PRIORITY"];
 
-/// Those that hold its time.
-const TIMES: [&str; 9] =
+/// The fields of a JSON line that may contain its time.
+const TIME_FIELDS: [&str; 9] =
     ["time", "ts", "timestamp", "@timestamp", "datetime", "date", "asctime", "eventTime", "__REALTIME_TIMESTAMP"];
 
-/// Bytes as text that steers nothing: what is not UTF-8 is replaced, escape sequences are removed. `cut` bytes of the line
-/// are not here.
+/// Converts bytes to text without escape sequences and control characters. Replaces bytes that are not UTF-8. `cut` is the
+/// number of bytes missing at the end of the line.
 pub(crate) fn clean(bytes: &[u8], cut: u64) -> Cow<'_, str> {
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     let text = match std::str::from_utf8(bytes) {
-        Ok(text) if is_plain(bytes) || !text.contains(steers) => Cow::Borrowed(text),
+        Ok(text) if is_plain(bytes) || !text.contains(is_control) => Cow::Borrowed(text),
         Ok(text) => Cow::Owned(stripped(text)),
         Err(_) => Cow::Owned(stripped(&String::from_utf8_lossy(bytes))),
     };
@@ -34,106 +34,106 @@ pub(crate) fn clean(bytes: &[u8], cut: u64) -> Cow<'_, str> {
 }
 
 fn stripped(text: &str) -> String {
-    anstream::adapter::strip_str(text).to_string().replace(steers, "")
+    anstream::adapter::strip_str(text).to_string().replace(is_control, "")
 }
 
-fn steers(c: char) -> bool {
+fn is_control(c: char) -> bool {
     c.is_control() && c != '\t'
 }
 
-/// Whether all bytes are printable ASCII: so are most lines, and eight bytes are looked at together.
+/// True if all bytes are printable ASCII, as in most lines. Tests eight bytes at once.
 fn is_plain(bytes: &[u8]) -> bool {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
     let (chunks, rest) = bytes.as_chunks::<8>();
     let odd = chunks.iter().fold(0, |odd, chunk| {
         let word = u64::from_ne_bytes(*chunk);
-        // The high bit of a byte: it was set, it is below a space, or it is 127.
+        // The high bit of a byte ends up set if it was set before, if the byte is below a space, or if it is 127.
         odd | word | word.wrapping_sub(ONES * 0x20) | word.wrapping_add(ONES)
     });
     odd & HIGH == 0 && rest.iter().all(|byte| (b' '..0x7f).contains(byte))
 }
 
-/// What a line says of itself.
+/// A line, parsed as far as its format is known.
 #[derive(Debug)]
-pub(crate) enum Said<'a> {
+pub(crate) enum ParsedLine<'a> {
     Text(&'a str),
     Json(Fields),
 }
 
-/// What a line of JSON says.
+/// Level and time of a JSON line.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
     level: Option<Level>,
     time: Option<Value>,
 }
 
-/// How entries are told apart in a log.
+/// How the first line of an entry is recognised in a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Each entry begins with a line that has a time.
     Timed,
-    /// Without times, with a line that states a level.
+    /// The log has no times; each entry begins with a line that has a level.
     Levelled,
-    /// With neither, with a line that is not indented.
+    /// The log has neither; each entry begins with a line that is not indented.
     Plain,
 }
 
 impl Shape {
-    /// The shape of a log of which these are some lines.
+    /// The shape of a log, from a sample of its lines.
     pub(crate) fn of<'a>(lines: impl Iterator<Item = Cow<'a, str>>) -> Shape {
         let mut shape = Shape::Plain;
         for line in lines {
-            let said = Said::of(&line);
-            if said.has_time() {
+            let parsed = ParsedLine::of(&line);
+            if parsed.has_time() {
                 return Shape::Timed;
             }
-            if shape == Shape::Plain && said.level().is_some() {
+            if shape == Shape::Plain && parsed.level().is_some() {
                 shape = Shape::Levelled;
             }
         }
         shape
     }
 
-    /// Whether an entry begins with this line. Other lines belong to the entry before them.
-    pub(crate) fn begins(self, line: &str, said: &Said<'_>) -> bool {
+    /// True if an entry begins with this line. Other lines belong to the entry before them.
+    pub(crate) fn begins(self, line: &str, parsed: &ParsedLine<'_>) -> bool {
         match line.as_bytes().first() {
             None | Some(b' ' | b'\t') => false,
             Some(_) => match self {
-                Shape::Timed => said.has_time(),
-                Shape::Levelled => said.level().is_some(),
+                Shape::Timed => parsed.has_time(),
+                Shape::Levelled => parsed.level().is_some(),
                 Shape::Plain => true,
             },
         }
     }
 }
 
-impl<'a> Said<'a> {
+impl<'a> ParsedLine<'a> {
     pub(crate) fn of(line: &'a str) -> Self {
-        if line.starts_with('{') { Said::Json(fields(line)) } else { Said::Text(line) }
+        if line.starts_with('{') { ParsedLine::Json(fields(line)) } else { ParsedLine::Text(line) }
     }
 
     fn has_time(&self) -> bool {
         match self {
-            Said::Text(line) => time::find(line).is_some(),
-            Said::Json(fields) => fields.time.is_some(),
+            ParsedLine::Text(line) => time::find(line).is_some(),
+            ParsedLine::Json(fields) => fields.time.is_some(),
         }
     }
 
-    /// The level that the line states.
+    /// The level of the line.
     pub(crate) fn level(&self) -> Option<Level> {
         match self {
-            Said::Text(line) => Level::of_text(line),
-            Said::Json(fields) => fields.level,
+            ParsedLine::Text(line) => Level::of_text(line),
+            ParsedLine::Json(fields) => fields.level,
         }
     }
 
-    /// When it was written. `written` is when the file was.
+    /// The time of the line. `written` is the modification time of the file, which gives a missing year.
     pub(crate) fn time(&self, calendar: &Calendar, written: Timestamp) -> Option<Timestamp> {
         let of_text = |text: &str| time::find(text).and_then(|found| found.time(calendar, written));
         match self {
-            Said::Text(line) => of_text(line),
-            Said::Json(fields) => match fields.time.as_ref()? {
+            ParsedLine::Text(line) => of_text(line),
+            ParsedLine::Json(fields) => match fields.time.as_ref()? {
                 Value::Number(number) => time::of_number(number.as_f64()?),
                 Value::String(text) => of_text(text).or_else(|| time::of_number(text.parse().ok()?)),
                 _ => None,
@@ -142,11 +142,11 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Reads a line as JSON. What is none, or cut, says nothing of itself beyond where it breaks off.
+/// Parses a line as JSON. If the line is malformed or cut, returns the fields before the error.
 fn fields(line: &str) -> Fields {
-    struct Wanted<'a>(&'a mut Fields);
+    struct FieldsVisitor<'a>(&'a mut Fields);
 
-    impl<'de> Visitor<'de> for Wanted<'_> {
+    impl<'de> Visitor<'de> for FieldsVisitor<'_> {
         type Value = ();
 
         fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -155,9 +155,9 @@ fn fields(line: &str) -> Fields {
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
             while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-                if LEVELS.contains(&&*key) {
+                if LEVEL_FIELDS.contains(&&*key) {
                     self.0.level = self.0.level.or(Level::of_json(&map.next_value()?));
-                } else if TIMES.contains(&&*key) && self.0.time.is_none() {
+                } else if TIME_FIELDS.contains(&&*key) && self.0.time.is_none() {
                     self.0.time = Some(map.next_value()?);
                 } else {
                     map.next_value::<IgnoredAny>()?;
@@ -169,8 +169,8 @@ fn fields(line: &str) -> Fields {
 
     let mut fields = Fields::default();
     let mut json = serde_json::Deserializer::from_str(line);
-    // What was read before an error stands.
-    let _ = serde::Deserializer::deserialize_map(&mut json, Wanted(&mut fields));
+    // An error is ignored: `fields` has the values before it.
+    let _ = serde::Deserializer::deserialize_map(&mut json, FieldsVisitor(&mut fields));
     fields
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn level_named(name: &str) -> Result<Level, Error> {
     let known = crate::level::NAMES;
     known.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, level)| *level).ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        Error::invalid(format_args!("the level \"{name}\" is none of {}", names.join(", ")))
+        Error::invalid(format_args!("unknown level \"{name}\": expected one of {}", names.join(", ")))
     })
 }
 
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn json_lines_say_when_and_how_bad() {
+    fn json_lines_have_a_time_and_a_level() {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         let calendar = Calendar { zone: jiff::tz::TimeZone::UTC, now };
         let expected: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
@@ -216,22 +216,22 @@ mod tests {
             // Cut in the middle of a value.
             r#"{"PRIORITY":"3","__REALTIME_TIMESTAMP":"1795255200000000","msg":"x"#,
         ] {
-            let said = Said::of(line);
-            assert_eq!(said.level(), Some(Level::Error), "{line}");
-            assert_eq!(said.time(&calendar, now), Some(expected), "{line}");
-            assert!(Shape::Timed.begins(line, &said));
+            let parsed = ParsedLine::of(line);
+            assert_eq!(parsed.level(), Some(Level::Error), "{line}");
+            assert_eq!(parsed.time(&calendar, now), Some(expected), "{line}");
+            assert!(Shape::Timed.begins(line, &parsed));
         }
         for line in ["{", "{}", "{x}", r#"{"level":[],"time":{}}"#, r#"{"time":0.25,"msg":"a duration"}"#] {
-            let said = Said::of(line);
-            assert_eq!((said.level(), said.time(&calendar, now)), (None, None), "{line}");
+            let parsed = ParsedLine::of(line);
+            assert_eq!((parsed.level(), parsed.time(&calendar, now)), (None, None), "{line}");
         }
     }
 
     #[test]
-    fn the_shape_tells_where_entries_begin() {
+    fn the_shape_decides_where_entries_begin() {
         let of = |lines: &[&'static str]| Shape::of(lines.iter().map(|line| Cow::Borrowed(*line)));
         let begins = |shape: Shape, lines: &[&str]| -> Vec<bool> {
-            lines.iter().map(|line| shape.begins(line, &Said::of(line))).collect()
+            lines.iter().map(|line| shape.begins(line, &ParsedLine::of(line))).collect()
         };
         let timed = ["2026-11-21 10:00:00 ERROR x", "java.lang.Exception: y", "\tat z", "Caused by: w", ""];
         assert_eq!(of(&timed), Shape::Timed);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_bytes_are_told_from_others_wherever_they_stand() {
+    fn a_byte_outside_printable_ascii_is_found_at_any_position() {
         for length in 0..20 {
             assert!(is_plain(&vec![b'~'; length]) && is_plain(&vec![b' '; length]));
             for at in 0..length {

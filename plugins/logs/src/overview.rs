@@ -1,5 +1,5 @@
-//! The mount itself as a resource: a Markdown list of the logs, with what the list of resources must not tell, because it
-//! changes all the time.
+//! The mount itself as a resource: a Markdown list of the logs with sizes and times. The list of resources leaves these
+//! out, because they change all the time.
 
 use std::fmt::Write as _;
 
@@ -8,33 +8,33 @@ use jiff::Timestamp;
 
 use crate::store::{Log, Logs};
 
-/// How many logs it holds.
-const MOST: usize = 1000;
+/// The most logs in the overview.
+const MAX_LISTED: usize = 1000;
 
 /// Lists the logs.
 pub(crate) fn contents(logs: &Logs) -> Contents {
     let mut text = "# Logs\n\n".to_owned();
-    for log in logs.logs.iter().take(MOST) {
+    for log in logs.logs.iter().take(MAX_LISTED) {
         let label = log.path.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]");
         let link = reference::encode(&log.path).replace('(', "%28").replace(')', "%29");
-        // A String takes whatever is written to it.
-        let _ = writeln!(text, "- [{label}]({link}): {}", told(log));
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "- [{label}]({link}): {}", describe(log));
     }
     if logs.logs.is_empty() {
         text.push_str("(none)\n");
     }
-    if logs.cut || logs.logs.len() > MOST {
-        text.push_str("\nThere are more.\n");
+    if logs.cut || logs.logs.len() > MAX_LISTED {
+        text.push_str("\nThere are more logs.\n");
     }
     Contents::text("", text).mime_type("text/markdown")
 }
 
-fn told(log: &Log) -> String {
+fn describe(log: &Log) -> String {
     let files = match log.files.len() {
         1 => String::new(),
         count => format!(" in {count} files"),
     };
-    // Not every time that a file can have is one that can be written.
+    // Some file times are out of the range of `Timestamp`.
     let time = log.modified().and_then(|time| Timestamp::try_from(time).ok());
     let time = time.and_then(|time| Timestamp::from_second(time.as_second()).ok());
     let time = time.map(|time| format!(", last written to {time}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a reference asks for: `app.log`, `app.log?lines=50&level=warn`, `by-date/2026-11-21/app.log`.
+//! Parses references: `app.log`, `app.log?lines=50&level=warn`, `by-date/2026-11-21/app.log`.
 
 use belljar_guest::{Error, Result, reference};
 use jiff::Timestamp;
@@ -8,18 +8,18 @@ use crate::level::Level;
 use crate::line;
 use crate::time::Calendar;
 
-/// The most lines that one reading gives.
-pub(crate) const MOST_LINES: usize = 10_000;
+/// The most lines in one read.
+pub(crate) const MAX_LINES: usize = 10_000;
 
-/// What references by day begin with.
+/// The first segment of references by day.
 pub(crate) const BY_DATE: &str = "by-date";
 
-/// What is asked for.
+/// A parsed reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Query {
     /// The path of the log, decoded.
     pub(crate) path: String,
-    /// At most so many lines.
+    /// The most lines to return.
     pub(crate) lines: usize,
     /// Entries from this time on.
     pub(crate) since: Option<Timestamp>,
@@ -32,11 +32,11 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// The query of a reference. `lines` is how many are given to whoever does not say.
+    /// Parses a reference. `lines` is the default number of lines.
     pub(crate) fn parse(encoded: &str, calendar: &Calendar, lines: usize) -> Result<Query> {
         let (path, query) = reference::split(encoded);
         let path = path.split('/').map(reference::decode).collect::<Result<Vec<_>>>()?;
-        // A slash within a segment is no name of anything.
+        // An encoded slash cannot be part of a file name.
         if path.iter().any(|segment| segment.contains('/')) {
             return Err(Error::NotFound);
         }
@@ -52,7 +52,7 @@ impl Query {
         let mut asked = None;
         for (key, value) in reference::pairs(query) {
             let value = reference::decode(value)?;
-            // A client that fills in a form may leave a part empty.
+            // A client that fills in a template may leave a variable empty.
             if value.is_empty() {
                 continue;
             }
@@ -68,49 +68,48 @@ impl Query {
                 other => {
                     let known =
                         if date.is_some() { "lines, until, level, text" } else { "lines, since, until, level, text" };
-                    return Err(Error::invalid(format_args!("no parameter \"{other}\": there are {known}")));
+                    return Err(Error::invalid(format_args!("unknown parameter \"{other}\": expected one of {known}")));
                 }
             }
         }
-        // Whoever names a time wants what was since.
-        wanted.lines = asked.unwrap_or(if wanted.since.is_some() { MOST_LINES } else { lines });
+        // A reference with a start time asks for all entries since then.
+        wanted.lines = asked.unwrap_or(if wanted.since.is_some() { MAX_LINES } else { lines });
         Ok(wanted)
     }
 
-    /// Whether entries are chosen by more than their number.
-    pub(crate) fn chooses(&self) -> bool {
+    /// True if the query selects entries by time, level or text.
+    pub(crate) fn has_filter(&self) -> bool {
         self.since.is_some() || self.until.is_some() || self.level.is_some() || self.text.is_some()
     }
 }
 
-/// How many lines, as a query or the operator says it.
+/// Parses a number of lines; `None` unless it is from 1 to [`MAX_LINES`].
 pub(crate) fn number(text: &str) -> Option<usize> {
-    text.parse().ok().filter(|number| (1..=MOST_LINES).contains(number))
+    text.parse().ok().filter(|number| (1..=MAX_LINES).contains(number))
 }
 
 fn lines(text: &str) -> Result<usize> {
-    number(text).ok_or_else(|| {
-        Error::invalid(format_args!("\"{text}\" is no number of lines: expected one from 1 to {MOST_LINES}"))
-    })
+    number(text)
+        .ok_or_else(|| Error::invalid(format_args!("\"lines\" is \"{text}\": expected a number from 1 to {MAX_LINES}")))
 }
 
 fn time(text: &str, calendar: &Calendar) -> Result<Timestamp> {
     calendar.moment(text).ok_or_else(|| {
         Error::invalid(format_args!(
-            "the time \"{text}\" is none: expected one such as 2026-11-21T10:00:00Z, 2026-11-21, or how long ago, such as \
-             15m, 2h, 1d"
+            "\"{text}\" is not a time: expected a time such as 2026-11-21T10:00:00Z or 2026-11-21, or a duration ago such \
+             as 15m, 2h or 1d"
         ))
     })
 }
 
 fn day(text: &str) -> Result<Date> {
-    // Other forms are dates to the library, too; there should be one name for a day.
+    // The library also accepts other forms, but a day must have only one reference.
     let date = text.parse::<Date>().ok().filter(|date| date.to_string() == text);
     date.ok_or_else(|| not_a_day(text))
 }
 
 fn not_a_day(text: &str) -> Error {
-    Error::invalid(format_args!("\"{text}\" is no day: expected one such as 2026-11-21"))
+    Error::invalid(format_args!("\"{text}\" is not a day: expected a date such as 2026-11-21"))
 }
 
 #[cfg(test)]
@@ -125,17 +124,17 @@ mod tests {
     #[test]
     fn all_parts_are_optional() {
         let plain = parse("sub/app.log").unwrap();
-        assert_eq!((plain.path.as_str(), plain.lines, plain.chooses()), ("sub/app.log", 200, false));
+        assert_eq!((plain.path.as_str(), plain.lines, plain.has_filter()), ("sub/app.log", 200, false));
         assert_eq!(parse("sub/app.log?lines=&level=").unwrap(), plain);
         let all = parse("a%20b.log?lines=5&since=15m&level=WARN&text=Disk%20full").unwrap();
         assert_eq!((all.path.as_str(), all.lines, all.level), ("a b.log", 5, Some(Level::Warn)));
         assert_eq!(all.since.unwrap().to_string(), "2026-11-21T11:45:00Z");
         assert_eq!(all.text.as_deref(), Some("disk full"));
-        assert_eq!(parse("app.log?since=2h").unwrap().lines, MOST_LINES);
+        assert_eq!(parse("app.log?since=2h").unwrap().lines, MAX_LINES);
     }
 
     #[test]
-    fn days_have_a_beginning_and_an_end() {
+    fn a_day_selects_entries_from_its_beginning_to_its_end() {
         let day = parse("by-date/2026-11-20/sub/app.log?level=error").unwrap();
         assert_eq!((day.path.as_str(), day.level), ("sub/app.log", Some(Level::Error)));
         assert_eq!(day.since.unwrap().to_string(), "2026-11-20T00:00:00Z");
@@ -143,16 +142,16 @@ mod tests {
         let noon = parse("by-date/2026-11-20/app.log?until=2026-11-20T12:00:00Z").unwrap();
         assert_eq!(noon.until.unwrap().to_string(), "2026-11-20T12:00:00Z");
         assert_eq!(parse("by-date/2026-11-20/app.log?until=2026-11-25").unwrap().until, day.until);
-        // A directory may be called that.
+        // A directory may have the name `by-date`.
         assert_eq!(parse("by-date/app.log").unwrap().path, "by-date/app.log");
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_is_expected() {
+    fn errors_say_the_expected_form() {
         for (reference, expected) in [
             ("app.log?lines=0", "from 1 to 10000"),
             ("app.log?lines=10001", "from 1 to 10000"),
-            ("app.log?lines=x", "\"x\" is no number of lines"),
+            ("app.log?lines=x", "\"lines\" is \"x\": expected a number"),
             ("app.log?since=yesterday", "such as 2026-11-21T10:00:00Z"),
             ("app.log?level=loud", "trace, debug, info, warn, error, fatal"),
             ("app.log?until=soon", "such as 2026-11-21T10:00:00Z"),

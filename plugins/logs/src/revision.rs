@@ -1,16 +1,16 @@
-//! Tells whether something changed by what is known without opening a file: the names, sizes and times of a log's files.
+//! Computes revisions from the names, sizes and modification times of files, without opening them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::UNIX_EPOCH;
 
 use crate::store::{Log, Logs};
 
-/// The revision of a log: of all its files, since a reading may go back to the oldest.
+/// The revision of a log. Includes all its files, because a read may go back to the oldest.
 pub(crate) fn of_log(log: &Log) -> String {
     of([log])
 }
 
-/// The revision of several logs: differs when one of them was written to, appeared, or went.
+/// The revision of several logs. Changes when one of them is written to, appears or disappears.
 pub(crate) fn of<'a>(logs: impl IntoIterator<Item = &'a Log>) -> String {
     let mut hasher = DefaultHasher::new();
     for log in logs {
@@ -26,7 +26,7 @@ pub(crate) fn of<'a>(logs: impl IntoIterator<Item = &'a Log>) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// The revision of the list, which shows which logs there are and nothing of what is in them.
+/// The revision of the list. Depends on the paths of the logs, not on their contents.
 pub(crate) fn of_list(logs: &Logs) -> String {
     let mut hasher = DefaultHasher::new();
     for log in &logs.logs {

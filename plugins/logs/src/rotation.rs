@@ -1,28 +1,28 @@
-//! Which log a file belongs to, and how old it is in it, by its name alone: `app.log`, `app.log.1`, `app.log.2.gz`,
-//! `app.log-20261121`, `app-2026-11-21.log` are all of the log `app.log`.
+//! Parses the names of rotated files into log and age. `app.log`, `app.log.1`, `app.log.2.gz`, `app.log-20261121` and
+//! `app-2026-11-21.log` all belong to the log `app.log`.
 
 use jiff::civil::Date;
 
-/// What a file's name says.
+/// A parsed file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Name {
     /// The name of the log.
     pub(crate) log: String,
     pub(crate) age: Age,
-    /// Compressed with gzip.
+    /// True if the file is compressed with gzip.
     pub(crate) packed: bool,
 }
 
-/// How old a file is among those of its log: the smallest is the one that is written to.
+/// The age of a file within its log. The smallest age is the current file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Age {
-    /// Named as the log itself.
+    /// A file with the name of the log.
     Current,
-    /// `.1` and so on: a greater number is older.
+    /// A suffix such as `.1`: a greater number is older.
     Number(u32),
-    /// `.old`: the one before.
+    /// The suffix `.old`: the previous file.
     Old,
-    /// Named after a time.
+    /// A date or time in the name.
     Dated(std::cmp::Reverse<Stamp>),
 }
 
@@ -30,21 +30,21 @@ pub(crate) enum Age {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stamp {
     pub(crate) date: Date,
-    /// Hour, minute and second, as far as they are there.
+    /// Hour, minute and second, as far as the name contains them.
     time: Vec<u8>,
-    /// Among those of one time: a greater one is newer.
+    /// The position among files of the same time: a greater index is newer.
     index: i64,
 }
 
-/// What no log is called: compressed in a way that is not read here, or made for programs.
+/// Name endings of files that are not logs, or compressed with an unsupported format.
 const FOREIGN: [&str; 12] =
     [".xz", ".bz2", ".zst", ".zip", ".lz4", ".7z", ".z", ".journal", ".pid", ".lock", ".sock", ".swp"];
 
-/// What stands between a name and a date.
+/// The characters between a name and a date.
 const SEPARATORS: [char; 3] = ['-', '_', '.'];
 
 impl Name {
-    /// What a file's name says. None for one that no log has.
+    /// Parses a file name. `None` for a file that is not a log.
     pub(crate) fn parse(name: &str) -> Option<Name> {
         let lower = name.to_ascii_lowercase();
         if name.starts_with('.') || FOREIGN.iter().any(|end| lower.ends_with(end)) {
@@ -76,14 +76,15 @@ impl Name {
 fn numbered(name: &str) -> (&str, Option<u32>) {
     let split = name.rsplit_once('.').filter(|(rest, _)| !rest.is_empty());
     match split {
-        // More digits are a date, or a time.
+        // More than four digits are a date or a time.
         Some((rest, digits)) if (1..=4).contains(&digits.len()) && is_digits(digits) => (rest, digits.parse().ok()),
         _ => (name, None),
     }
 }
 
-/// Finds the date in a name, and what the name is without it. `number` was split off its end.
+/// Splits the date from a name. `number` is the numeric suffix that the caller has split off.
 fn dated(name: &str, number: Option<u32>) -> Option<(String, Stamp)> {
+    // A date does not begin within a number.
     let starts = (0..name.len()).filter(|at| {
         let before = name.as_bytes().get(at.wrapping_sub(1));
         !before.is_some_and(u8::is_ascii_digit)
@@ -104,7 +105,8 @@ fn dated(name: &str, number: Option<u32>) -> Option<(String, Stamp)> {
     }
     let before = name.get(..start)?.trim_end_matches(SEPARATORS);
     let after = name.get(end..)?;
-    // `app.log.2026-11-21.2` is the second of that day; `app-2026-11-21.log.2` was moved aside twice since.
+    // `app.log.2026-11-21.2` is the second file of that day, so newer than `.1`. `app-2026-11-21.log.2` was rotated twice,
+    // so it is older than `.1`.
     if let Some(number) = number {
         index = if after.is_empty() { i64::from(number) } else { -i64::from(number) };
     }
@@ -112,12 +114,12 @@ fn dated(name: &str, number: Option<u32>) -> Option<(String, Stamp)> {
     Some((format!("{before}{after}"), Stamp { date, time, index }))
 }
 
-/// The date that begins at `start`, as `20261121` or with separators, and where it ends.
+/// The date at `start`, as `20261121` or with separators, and the position of its end.
 fn date_at(name: &str, start: usize) -> Option<(usize, Date, usize)> {
     let text = name.get(start..)?;
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (parts, length) = match digits {
-        // With the hour right behind it, and without.
+        // Ten digits are a date and an hour.
         8 | 10 => ([text.get(..4)?, text.get(4..6)?, text.get(6..8)?], 8),
         4 => {
             let separator = text.get(4..5).filter(|c| c.starts_with(SEPARATORS))?;
@@ -134,7 +136,7 @@ fn date_at(name: &str, start: usize) -> Option<(usize, Date, usize)> {
     Some((start, date, start + length))
 }
 
-/// Two digits at `at`, or behind a separator there, and no third.
+/// A number of exactly two digits at `at`, less than `below`, and the position of its end. A separator may precede it.
 fn two_digits(name: &str, at: usize, below: u8) -> Option<(u8, usize)> {
     let text = name.get(at..)?;
     let from = usize::from(text.starts_with(['-', '_', '.', 'T', ':', 'h']));
@@ -146,7 +148,7 @@ fn two_digits(name: &str, at: usize, below: u8) -> Option<(u8, usize)> {
     Some((value, at + from + 2))
 }
 
-/// `-17` or `.17` at `at`, and nothing more in that part of the name.
+/// An index such as `-17` or `.17` at `at` that ends this part of the name.
 fn index_at(name: &str, at: usize) -> Option<(i64, usize)> {
     let text = name.get(at..)?.strip_prefix(SEPARATORS)?;
     let length = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_log_is_called() {
+    fn other_names_are_not_logs() {
         for name in ["", ".gz", ".hidden.log", "app.log.xz", "app.zip", "system.journal", "nginx.pid", ".1"] {
             assert_eq!(Name::parse(name), None, "{name}");
         }

@@ -1,5 +1,5 @@
-//! The lines of one file, from the last to the first. Of a plain file no more is read than is asked for; a compressed one
-//! is unpacked from its beginning, and the end of it is kept.
+//! Reads the lines of one file from the last to the first. Of a plain file, only the requested end is read. A compressed
+//! file is unpacked from its beginning, and only its end is kept.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,16 +12,16 @@ use flate2::read::MultiGzDecoder;
 use crate::line;
 use crate::store::LogFile;
 
-/// How much is read at once, to begin with and afterwards: most readings end in the first block.
+/// The sizes of the first block and of the further ones, in bytes. Most reads end within the first block.
 const BLOCKS: [u64; 2] = [32 * 1024, 128 * 1024];
 
-/// By how many bytes a file is known again.
-const MARKED: usize = 64;
+/// The length of a [`Mark`], in bytes.
+const MARK_BYTES: usize = 64;
 
-/// How much of an unpacked file is kept: the rest of it is not searched.
-pub(crate) const KEPT: usize = 8 * 1024 * 1024;
+/// How much of the end of an unpacked file is kept and searched, in bytes.
+pub(crate) const MAX_KEPT: usize = 8 * 1024 * 1024;
 
-/// How much work one reading may be. Fuel and time would end it as well, but with an error.
+/// The work that one read may do. The host's limits of fuel and time would also stop it, but with an error and no result.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: u64,
@@ -29,75 +29,76 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// How much may be unpacked, or half of it searched: a byte that is searched takes 20 to 100 units of fuel, one that is
-    /// unpacked 46, and the host gives five billion.
+    /// The bytes that may be unpacked; a searched byte counts twice. A searched byte takes 20 to 100 units of fuel, and
+    /// an unpacked byte takes 46. A call has five billion units.
     pub(crate) const ALL: u64 = 64 * 1024 * 1024;
 
-    /// The host gives five seconds, on whatever machine.
-    const TIME: Duration = Duration::from_secs(2);
+    /// The time for one read. The host's limit for a call is five seconds.
+    /// An hour in unit tests, which must not depend on the speed of the machine.
+    const TIME: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 2000 });
 
     pub(crate) fn new() -> Self {
         Budget { left: Budget::ALL, deadline: Instant::now() + Budget::TIME }
     }
 
-    /// Whether as much work as there has been may be done once more.
+    /// True if the budget allows the same work a second time.
     pub(crate) fn is_ample(&self) -> bool {
         self.left > Budget::ALL / 2 && Instant::now() + Budget::TIME / 2 < self.deadline
     }
 
-    /// Takes so many bytes to be searched, if there are.
+    /// Takes the cost of searching `bytes` from the budget. `None` if it is spent.
     fn search(&mut self, bytes: u64) -> Option<()> {
         self.left = self.left.checked_sub(bytes * 2)?;
         (Instant::now() < self.deadline).then_some(())
     }
 }
 
-/// Why there are no more lines.
+/// The reason why there are no more lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// There are none.
+    /// The beginning of the file is reached.
     Beginning,
-    /// The file is not what it was: it was emptied, or is gone.
+    /// The file was truncated or deleted meanwhile.
     Changed,
     /// The budget is used up.
     Spent,
-    /// It unpacks to more than may be unpacked, or takes longer.
+    /// Unpacking the file exceeds the budget of bytes or time.
     TooLarge,
-    /// What was unpacked before the end was not kept.
+    /// The beginning of an unpacked file was not kept.
     Dropped,
 }
 
-/// A line, as bytes.
+/// The bytes of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RawLine<'a> {
-    /// At most [`line::LONGEST`].
+    /// At most [`line::MAX_LINE_BYTES`].
     pub(crate) bytes: &'a [u8],
-    /// How many more there were.
+    /// The number of bytes cut at the end.
     pub(crate) cut: u64,
 }
 
-/// A file, from its end.
+/// A file that is read backwards.
 #[derive(Debug)]
 pub(crate) struct Source {
     content: Content,
-    /// What of the file is before what `buffer` holds.
+    /// The position in the file at which `buffer` begins.
     position: u64,
     buffer: Vec<u8>,
-    /// Up to where the buffer has not been given out.
+    /// The end of the bytes in the buffer that were not returned yet.
     end: usize,
-    /// Bytes between that and the line's own end, which were too many to keep.
+    /// The number of bytes dropped between `end` and the end of the current line.
     cut: u64,
     blocks: usize,
     finished: Option<End>,
-    /// What comes from the end is not to be given out, up to the first line end.
+    /// True if the last line is incomplete and must be skipped.
     partial: bool,
-    /// The last bytes of what was read first, and where they are.
+    /// The last bytes of the first block.
     mark: Option<Mark>,
-    /// The compressed file is damaged, or not yet written to its end. Its lines up to there are given.
+    /// True if the compressed file is damaged or still being written. Its lines up to that point are returned.
     pub(crate) is_damaged: bool,
 }
 
-/// Some bytes of a file, by which it is known again.
+/// Bytes of a file and their position. They identify the file after it was renamed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark {
     position: u64,
@@ -109,14 +110,14 @@ enum Content {
     Plain(File),
     Unpacked {
         bytes: Vec<u8>,
-        /// How this ends where it begins.
+        /// The reason to report at the beginning of `bytes`.
         end: End,
     },
 }
 
 impl Source {
-    /// Opens a file. None when it is gone. A compressed one is unpacked up to the first block that is `beyond` what is
-    /// wanted.
+    /// Opens a file. `None` if it was deleted. A compressed file is unpacked up to the first block for which `beyond` is
+    /// true.
     pub(crate) fn open(file: &LogFile, budget: &mut Budget, beyond: impl Fn(&[u8]) -> bool) -> Result<Option<Source>> {
         let open = match File::open(&file.path) {
             Ok(open) => open,
@@ -128,7 +129,7 @@ impl Source {
             let length = bytes.len() as u64;
             (Content::Unpacked { bytes, end }, length, end, partial, damaged)
         } else {
-            // As it is now: it may have grown since it was listed.
+            // The current length: the file may have grown since it was listed.
             let length = open.metadata()?.len();
             (Content::Plain(open), length, End::Beginning, false, false)
         };
@@ -146,17 +147,17 @@ impl Source {
         }))
     }
 
-    /// How long it is.
+    /// The length in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.position + self.buffer.len() as u64
     }
 
-    /// There is nothing in it, and nothing to say about that.
+    /// True if the file is empty and undamaged.
     pub(crate) fn is_empty(&self) -> bool {
         self.length() == 0 && self.finished == Some(End::Beginning) && !self.is_damaged
     }
 
-    /// Begins at this place instead of at the end, with the line that ends before it.
+    /// Begins at `position` instead of at the end, with the last line that ends before it.
     pub(crate) fn seek(&mut self, position: u64) {
         if position < self.position && self.buffer.is_empty() {
             self.position = position;
@@ -164,28 +165,28 @@ impl Source {
         }
     }
 
-    /// Begins with the last line that has an end.
+    /// Begins with the last complete line.
     pub(crate) fn leave_out_unfinished(&mut self) {
         self.partial = true;
     }
 
-    /// By what it is known again, once something was read of it and if it is not compressed.
+    /// The mark of a plain file, once a block was read.
     pub(crate) fn mark(&self) -> Option<Mark> {
         self.mark.clone().filter(|_| self.is_plain())
     }
 
-    /// Whether it has that mark. That another file has the same bytes in the same place is not likely; and the one that was
-    /// emptied and written to since has others, however long it is by now.
+    /// True if the file has the bytes of the mark at its position. Another file almost never has the same bytes there, nor
+    /// does a file that was truncated and written again.
     pub(crate) fn has(&mut self, mark: &Mark, budget: &mut Budget) -> bool {
         self.peek(mark.position, mark.bytes.len() as u64, budget) == mark.bytes
     }
 
-    /// Whether its last line was given, and has no end.
+    /// True if the last line was returned although it has no line end.
     pub(crate) fn is_unfinished(&self) -> bool {
         self.mark().is_some_and(|mark| mark.bytes.last() != Some(&b'\n') && !self.partial)
     }
 
-    /// The line before the last one that was given, or why there is none.
+    /// The next line towards the beginning of the file, or the reason why there is none.
     pub(crate) fn previous(&mut self, budget: &mut Budget) -> Result<Result<RawLine<'_>, End>> {
         loop {
             let ungiven = self.buffer.get(..self.end).unwrap_or_default();
@@ -208,7 +209,7 @@ impl Source {
                 };
                 self.finished = Some(end);
                 let range = 0..std::mem::take(&mut self.end);
-                // A line that has lost its beginning, or its end, is none.
+                // A line without its beginning or its end is dropped.
                 if end == End::Dropped || self.partial {
                     continue;
                 }
@@ -224,11 +225,11 @@ impl Source {
 
     fn line(&self, range: std::ops::Range<usize>, cut: u64) -> RawLine<'_> {
         let whole = without_hole(self.buffer.get(range).unwrap_or_default());
-        let bytes = whole.get(..whole.len().min(line::LONGEST)).unwrap_or(whole);
+        let bytes = whole.get(..whole.len().min(line::MAX_LINE_BYTES)).unwrap_or(whole);
         RawLine { bytes, cut: cut + (whole.len() - bytes.len()) as u64 }
     }
 
-    /// Puts the block before the buffer in front of it.
+    /// Reads the block before the buffer and prepends it.
     fn load(&mut self, budget: &mut Budget) -> Result<Result<(), End>> {
         let size = BLOCKS.get(self.blocks).or(BLOCKS.last()).copied().unwrap_or_default().min(self.position);
         if budget.search(size).is_none() {
@@ -252,12 +253,12 @@ impl Source {
             }
         };
         if self.blocks == 0 {
-            let tail = block.get(block.len().saturating_sub(MARKED)..).unwrap_or_default();
+            let tail = block.get(block.len().saturating_sub(MARK_BYTES)..).unwrap_or_default();
             self.mark = Some(Mark { position: self.position - tail.len() as u64, bytes: tail.to_vec() });
         }
         self.blocks += 1;
         self.position = from;
-        // A hole, in front of what was written since: there is nothing before it.
+        // A block of zeros is a hole from a truncation under a running writer. Nothing was written before it.
         if block.iter().all(|byte| *byte == 0) {
             block.clear();
             self.position = 0;
@@ -265,13 +266,13 @@ impl Source {
                 self.finished = Some(End::Beginning);
             }
         }
-        // The line end at the very end ends a line, and does not begin another one.
+        // A line end at the end of the file begins no further line.
         if self.blocks == 1 && !self.partial && block.last() == Some(&b'\n') {
             block.pop();
         }
-        // Of a line that is longer than what is shown, the end is not needed.
+        // Only the beginning of an overlong line is shown, so its end is dropped.
         let begun = without_hole(self.buffer.get(..self.end).unwrap_or_default());
-        let kept = begun.get(..begun.len().min(line::LONGEST)).unwrap_or(begun);
+        let kept = begun.get(..begun.len().min(line::MAX_LINE_BYTES)).unwrap_or(begun);
         self.cut += (begun.len() - kept.len()) as u64;
         block.extend_from_slice(kept);
         self.end = block.len();
@@ -279,7 +280,7 @@ impl Source {
         Ok(Ok(()))
     }
 
-    /// Some of a plain file from here on, for looking around. What cannot be read is empty.
+    /// Up to `length` bytes from `from`, without moving the reader. Empty on an error or a spent budget.
     pub(crate) fn peek(&mut self, from: u64, length: u64, budget: &mut Budget) -> Vec<u8> {
         let mut bytes = Vec::new();
         if budget.search(length).is_none() {
@@ -300,23 +301,23 @@ impl Source {
         bytes
     }
 
-    /// What was read last, which is the oldest.
+    /// The buffer: the oldest bytes read so far.
     pub(crate) fn oldest(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Whether places in it can be looked up without reading all before them.
+    /// True if the file is not compressed, so any position can be read directly.
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self.content, Content::Plain(_))
     }
 }
 
-/// What is behind the zeroes that a hole in a file reads as.
+/// The bytes after leading zeros, which are a hole in the file.
 fn without_hole(bytes: &[u8]) -> &[u8] {
     bytes.iter().position(|byte| *byte != 0).and_then(|start| bytes.get(start..)).unwrap_or_default()
 }
 
-/// The beginning of a file, unpacked if it has to be. What cannot be read is empty.
+/// The first `length` bytes of a file, unpacked if it is compressed. Empty on an error.
 pub(crate) fn head(file: &LogFile, length: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Ok(open) = File::open(&file.path) {
@@ -328,11 +329,11 @@ pub(crate) fn head(file: &LogFile, length: u64) -> Vec<u8> {
     bytes
 }
 
-/// What was unpacked.
+/// The end of an unpacked file.
 struct Unpacked {
     bytes: Vec<u8>,
     end: End,
-    /// It ends in the middle of a line.
+    /// True if it ends within a line.
     partial: bool,
     damaged: bool,
 }
@@ -350,7 +351,7 @@ fn unpack(mut file: File, budget: &mut Budget, beyond: impl Fn(&[u8]) -> bool) -
     let (mut damaged, mut partial) = (false, false);
     loop {
         if budget.left == 0 || Instant::now() > budget.deadline {
-            // The end is what counts, and it is not reached.
+            // A read needs the end of the file, and the budget does not reach it.
             return too_large();
         }
         let mut block = Vec::with_capacity(BLOCK);
@@ -362,7 +363,7 @@ fn unpack(mut file: File, budget: &mut Budget, beyond: impl Fn(&[u8]) -> bool) -
         partial = beyond(&block);
         kept += block.len();
         blocks.push_back(block);
-        while kept > KEPT {
+        while kept > MAX_KEPT {
             kept -= blocks.pop_front().map_or(0, |block| block.len());
             end = End::Dropped;
         }
@@ -376,20 +377,20 @@ fn unpack(mut file: File, budget: &mut Budget, beyond: impl Fn(&[u8]) -> bool) -
         all
     });
     if damaged {
-        // A line that was begun is none.
+        // Drop the incomplete last line.
         bytes.truncate(memchr::memrchr(b'\n', &bytes).map_or(0, |newline| newline + 1));
     }
     Unpacked { bytes, end, partial, damaged }
 }
 
-/// What a compressed file says of its size, in its last four bytes: right for one that consists of one part, and less than
-/// that for others. Zero for what cannot be true.
+/// The unpacked size from the last four bytes of a gzip file (RFC 1952, section 2.3.1). Too small if the file has several
+/// members. 0 if the value is impossible.
 fn unpacked_size(file: &mut File) -> std::io::Result<u64> {
-    /// Nothing is packed more tightly.
-    const TIGHTEST: u64 = 1032;
+    /// The best compression ratio of deflate.
+    const MAX_RATIO: u64 = 1032;
     let mut size = [0; 4];
     let length = file.seek(SeekFrom::End(-4))? + 4;
     file.read_exact(&mut size)?;
     file.seek(SeekFrom::Start(0))?;
-    Ok(Some(u64::from(u32::from_le_bytes(size))).filter(|size| *size <= length * TIGHTEST).unwrap_or_default())
+    Ok(Some(u64::from(u32::from_le_bytes(size))).filter(|size| *size <= length * MAX_RATIO).unwrap_or_default())
 }

@@ -1,6 +1,6 @@
-//! Which logs there are: the granted directories, and in them the files of each log, by their names, sizes and times.
+//! Finds logs: the files of each log in the granted directories, with names, sizes and times.
 //!
-//! That a path cannot lead out of its directory is the host's promise; nothing here relies on it, and no `..` gets here.
+//! The host promises that no path leads out of a granted directory. This module does not rely on it: it refuses `..`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,30 +15,31 @@ use jiff::civil::Date;
 
 use crate::rotation::{Age, Name};
 
-/// How many directories deep logs are looked for.
-const DEEPEST: usize = 8;
+/// How many levels of directories are searched for logs.
+const MAX_DEPTH: usize = 8;
 
-/// How many entries are looked at to find the logs. There are logs in the thousands nowhere but where something else is
-/// kept, too; the list says when it ends here.
-pub(crate) const MOST: usize = 20_000;
+/// The most directory entries that a search visits. Larger directories usually contain other files than logs. If the list
+/// is cut, the provider writes a message to the host's log.
+pub(crate) const MAX_ENTRIES: usize = 20_000;
 
-/// How much of a file's end tells whether it is text.
-const SNIFFED: u64 = 1024;
+/// How many bytes of a file's end are tested for text.
+const SNIFF_BYTES: u64 = 1024;
 
-/// The granted directories. With one, its logs are `app.log`; with several, they are below a name for each.
+/// The granted directories. With one directory, the path of a log is `app.log`. With several, each path begins with the
+/// name of its directory.
 #[derive(Debug)]
 pub(crate) struct Store {
     roots: Vec<(String, PathBuf)>,
-    /// Patterns of names or paths that are not to be seen.
+    /// Patterns of names or paths to leave out.
     ignore: Vec<String>,
 }
 
-/// A log: a file that is written to, and those that it was before.
+/// A log: the current file and the rotated ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Log {
-    /// What it is called here, decoded.
+    /// Its path below the mount, decoded.
     pub(crate) path: String,
-    /// The newest first; never empty.
+    /// Its files, newest first; never empty.
     pub(crate) files: Vec<LogFile>,
 }
 
@@ -66,15 +67,15 @@ struct Directory {
 /// All logs.
 #[derive(Debug)]
 pub(crate) struct Logs {
-    /// In the order of their paths as bytes.
+    /// Sorted by the bytes of their paths.
     pub(crate) logs: Vec<Log>,
-    /// There was too much to look at.
+    /// True if the search stopped at [`MAX_ENTRIES`] directory entries.
     pub(crate) cut: bool,
 }
 
 impl Store {
-    /// The store over `grants`, each a guest path and where it is, without what the patterns in `ignore` match, which
-    /// are separated by commas or line ends.
+    /// A store over `grants`: pairs of guest path and actual path. Leaves out files that match a pattern in `ignore`;
+    /// patterns are separated by commas or line ends.
     pub(crate) fn new(grants: Vec<(String, PathBuf)>, ignore: &str) -> Result<Self> {
         let several = grants.len() > 1;
         let mut roots: Vec<(String, PathBuf)> = Vec::new();
@@ -87,15 +88,15 @@ impl Store {
             };
             if roots.iter().any(|(known, _)| *known == name) {
                 return Err(Error::failed(format_args!(
-                    "two granted directories are both called \"{name}\" here: give one another guest path"
+                    "two granted directories have the name \"{name}\": give one of them another guest path"
                 )));
             }
             roots.push((name, path));
         }
         if roots.is_empty() {
             return Err(Error::denied(
-                "no directory was granted: this provider needs one, such as  fs = { \"/logs\" = \"/var/log/app\" }  in \
-                 the configuration of its mount",
+                "no directory is granted: add one such as  fs = { \"/logs\" = \"/var/log/app\" }  to the configuration of \
+                 this mount",
             ));
         }
         let patterns = ignore.split([',', '\n']).map(str::trim).filter(|pattern| !pattern.is_empty());
@@ -105,14 +106,14 @@ impl Store {
     /// All logs that are text.
     pub(crate) fn logs(&self) -> Result<Logs> {
         let mut found = Logs { logs: Vec::new(), cut: false };
-        let mut left = MOST;
+        let mut left = MAX_ENTRIES;
         let mut directories: Vec<(String, usize)> = self.roots.iter().map(|(name, _)| (name.clone(), 0)).collect();
         let top = directories.len();
         let mut read = 0;
         while let Some((path, depth)) = directories.pop() {
             let directory = match self.directory(&path, left) {
                 Ok(directory) => directory,
-                // A part that cannot be read is left out; but when that is all, it is the answer.
+                // A directory that cannot be read is skipped, unless it is the only granted one.
                 Err(error) if depth == 0 && top == 1 => return Err(error),
                 Err(_) => continue,
             };
@@ -120,7 +121,7 @@ impl Store {
             left = left.saturating_sub(directory.seen);
             found.cut |= left == 0;
             found.logs.extend(directory.logs.into_iter().filter(Log::is_text));
-            if depth < DEEPEST {
+            if depth < MAX_DEPTH {
                 directories.extend(directory.below.into_iter().map(|name| (join(&path, &name), depth + 1)));
             }
         }
@@ -131,21 +132,21 @@ impl Store {
         Ok(found)
     }
 
-    /// The log of this path: one that is listed, or one file of it by its own name.
+    /// The log with this path, or a single file of a log by its own name.
     pub(crate) fn find(&self, path: &str) -> Result<Log> {
         let dotted = |segment: &str| matches!(segment, "." | "..");
         if path.split('/').any(dotted) {
-            return Err(Error::invalid("the path has a dot segment"));
+            return Err(Error::invalid("the path has a segment \".\" or \"..\""));
         }
-        // `with_name` has checked what comes last; hidden directories are not walked, and not to be read either.
+        // The search skips hidden files and directories, so they cannot be read either.
         if path.split('/').any(|segment| segment.is_empty() || segment.starts_with('.') || segment.contains('\0')) {
             return Err(Error::NotFound);
         }
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if directory.split('/').count() > DEEPEST + 1 {
+        if directory.split('/').count() > MAX_DEPTH + 1 {
             return Err(Error::NotFound);
         }
-        let found = self.directory(directory, MOST)?;
+        let found = self.directory(directory, MAX_ENTRIES)?;
         let whole = found.logs.iter().find(|log| log.path == path);
         let log = whole.cloned().or_else(|| {
             let mut alone = found.logs.iter().flat_map(|log| &log.files).filter(|file| file.name == name);
@@ -154,7 +155,7 @@ impl Store {
         log.ok_or(Error::NotFound)
     }
 
-    /// What is in a directory, of which at most `most` entries are looked at.
+    /// The logs and subdirectories of a directory. Visits at most `most` entries.
     fn directory(&self, path: &str, most: usize) -> Result<Directory> {
         let place = self.place(path)?;
         let mut directory = Directory::default();
@@ -163,7 +164,7 @@ impl Store {
         for entry in fs::read_dir(&place)?.take(most) {
             directory.seen += 1;
             let Ok(entry) = entry else { continue };
-            // What no reference can carry is left out.
+            // A reference cannot carry names that are not UTF-8.
             let Ok(name) = entry.file_name().into_string() else { continue };
             let (Ok(kind), false) = (entry.file_type(), name.starts_with('.') || name.chars().any(char::is_control))
             else {
@@ -178,7 +179,7 @@ impl Store {
                 continue;
             }
             let Some(parsed) = Name::parse(&name) else { continue };
-            // Links are followed, to files: what a pipe is must be known before it is opened.
+            // Follows links, but only to files: opening a pipe would block.
             let Ok(meta) = fs::metadata(place.join(&name)) else { continue };
             if !meta.is_file() {
                 continue;
@@ -202,9 +203,9 @@ impl Store {
             files.sort_by(|(age, file), (other_age, other)| {
                 (age, file.packed).cmp(&(other_age, other.packed)).then_with(|| file.name.cmp(&other.name))
             });
-            // While a file is being compressed it is there twice.
+            // While a file is being compressed, both versions exist.
             files.dedup_by(|(age, file), (before, _)| age == before && file.packed);
-            // As it is when the log's own name leads to the file of today.
+            // Drop a link to another file of the log: often, the log's name is a link to the file of today.
             let names: Vec<String> = files.iter().map(|(_, file)| file.name.clone()).collect();
             files.retain(|(_, file)| {
                 let target = links.iter().find(|(name, _)| *name == file.name).map(|(_, target)| target);
@@ -216,7 +217,7 @@ impl Store {
         Ok(directory)
     }
 
-    /// Where a directory is. Fails for one on the way to which something is ignored.
+    /// The actual path of a directory. `NotFound` if a pattern of `ignore` matches any part of the path.
     fn place(&self, path: &str) -> Result<PathBuf> {
         let (root, rest) = match self.roots.as_slice() {
             [(name, root)] if name.is_empty() => (root, path),
@@ -243,22 +244,22 @@ impl Store {
 }
 
 impl Log {
-    /// Whether it is text, by the end of its newest file that has one and can be looked at as it is.
+    /// True if the end of the newest file is text; compressed and empty files are skipped.
     pub(crate) fn is_text(&self) -> bool {
         let mut plain = self.files.iter().filter(|file| !file.packed && file.size > 0);
         plain.next().is_none_or(|file| match end_of(file) {
             Ok(end) => is_text(&end),
-            // Renamed just now: that says nothing of what it is.
+            // The file was renamed meanwhile, so nothing is known about its contents.
             Err(error) => error.kind() == std::io::ErrorKind::NotFound,
         })
     }
 
-    /// When it was last written to.
+    /// The latest modification time of its files.
     pub(crate) fn modified(&self) -> Option<SystemTime> {
         self.files.iter().filter_map(|file| file.modified).max()
     }
 
-    /// How many bytes its files have, as they are.
+    /// The sum of the file sizes in bytes; compressed files count with their compressed size.
     pub(crate) fn size(&self) -> u64 {
         self.files.iter().map(|file| file.size).sum()
     }
@@ -267,13 +268,13 @@ impl Log {
 fn end_of(file: &LogFile) -> std::io::Result<Vec<u8>> {
     let mut open = fs::File::open(&file.path)?;
     let mut end = Vec::new();
-    open.seek(SeekFrom::Start(file.size.saturating_sub(SNIFFED)))?;
-    open.take(SNIFFED).read_to_end(&mut end)?;
+    open.seek(SeekFrom::Start(file.size.saturating_sub(SNIFF_BYTES)))?;
+    open.take(SNIFF_BYTES).read_to_end(&mut end)?;
     Ok(end)
 }
 
-/// Whether bytes are text: hardly any that steer, apart from those that are common in logs. A hole before the text is what
-/// is left when a log is emptied under a program that goes on writing where it was.
+/// True if bytes are text: at most 2 % are control characters other than those common in logs. Leading zeros are allowed:
+/// they are a hole, left when a log is truncated under a program that keeps its write position.
 fn is_text(bytes: &[u8]) -> bool {
     let text = bytes.iter().position(|byte| *byte != 0).and_then(|start| bytes.get(start..)).unwrap_or_default();
     let common = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x1b | 0x08 | 0x0c);

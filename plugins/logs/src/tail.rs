@@ -1,6 +1,6 @@
-//! The last lines of a log that a query wants, across its files, from the newest back.
+//! Reads the last lines of a log that a query selects, across its files, from the newest to the oldest.
 //!
-//! The unit of what is chosen is the entry: a line, and those after it that belong to it, such as a stack trace.
+//! The unit of selection is the entry: a line, and the lines after it that belong to it, such as a stack trace.
 
 use std::collections::VecDeque;
 use std::time::SystemTime;
@@ -8,84 +8,88 @@ use std::time::SystemTime;
 use belljar_guest::{Error, Result};
 use jiff::{Timestamp, ToSpan};
 
-use crate::line::{self, Said, Shape};
+use crate::line::{self, ParsedLine, Shape};
 use crate::query::Query;
 use crate::source::{self, Budget, End, Source};
 use crate::store::{Log, LogFile};
 use crate::time::Calendar;
 
-/// How much text one reading gives.
-pub(crate) const LARGEST: usize = 1024 * 1024;
+/// The most text in one read, in bytes.
+pub(crate) const MAX_TEXT_BYTES: usize = 1024 * 1024;
 
-/// Of how much of its end a log's shape is told.
+/// How many bytes of a file's end are sampled for its [`Shape`].
 const SAMPLE: u64 = 16 * 1024;
 
-/// How much is looked at for one time, on the way to a day.
+/// The size of a probe of the binary search for a time, in bytes.
 const PROBE: u64 = 64 * 1024;
 
-/// By how much entries may be out of order.
+/// How far entries may be out of order, in seconds.
 const DISORDER: i64 = 60;
 
-/// What a reading gives.
+/// The result of a read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tail {
     /// The oldest line first.
     pub(crate) lines: Vec<String>,
-    /// The files that they are from, the newest first.
+    /// The files that the lines are from, newest first.
     pub(crate) files: Vec<String>,
-    /// Why there may be more that were asked for.
+    /// The reason why matching lines may be missing.
     pub(crate) note: Option<String>,
-    /// A file was not what it was when the log was looked up.
+    /// True if a file was rotated or truncated since the log was looked up.
     pub(crate) changed: bool,
-    /// A last line has no end: perhaps it is just being written.
+    /// True if a last line has no line end: a program may still be writing it.
     pub(crate) unfinished: bool,
 }
 
-/// What has been collected on the way back.
+/// The lines collected so far, going backwards.
 #[derive(Debug)]
 struct Collected<'q> {
     query: &'q Query,
     /// The newest first.
     lines: Vec<String>,
     bytes: usize,
-    /// The lines of the entry whose beginning is still to come, the newest first.
+    /// Lines of an entry whose first line is not reached yet, newest first.
     pending: VecDeque<String>,
     pending_bytes: usize,
-    /// Whether the text that is asked for is in a line of it, also in one that is not held.
+    /// True if a line of the pending entry contains the text of the query. Dropped lines count too.
     pending_matches: bool,
-    /// Whether any line had a time.
+    /// True if any line had a time.
     timed: bool,
     note: Option<String>,
 }
 
-/// Whether to go on.
+/// The decision to take further lines or to stop.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
+    /// Take further lines.
     On,
-    /// The text is as long as it may be.
+    /// The text has reached its limit.
     Full,
+    /// The query is complete.
     Done,
 }
 
-/// What is thought of an entry.
+/// The decision whether the query selects an entry.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
+    /// The query selects the entry.
     In,
+    /// The query does not select the entry.
     Out,
-    /// It and all that is older is before what was asked for.
+    /// This entry and all older ones are before the start time of the query.
     Before,
 }
 
-/// What to do with a last line that has no end.
+/// What to do with a last line without a line end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastLine {
-    /// Some files are like that.
+    /// Return it: some files end this way.
     Given,
-    /// It is being written.
+    /// Leave it out: it is being written.
     LeftOut,
 }
 
-/// Reads what a query wants of a log.
+/// Reads the entries of a log that a query selects.
 pub(crate) fn read(
     log: &Log,
     query: &Query,
@@ -109,13 +113,13 @@ pub(crate) fn read(
     let mut known = None;
     for file in &log.files {
         let written = file.modified.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(calendar.now);
-        // Nothing in a file is newer than itself.
+        // No entry is newer than the modification time of its file.
         if query.since.is_some_and(|since| written < early(since)) {
             break;
         }
-        // And nothing in a compressed one older than its beginning: it need not be unpacked to its end to know.
+        // Skips a compressed file whose first entry is too new, without unpacking all of it: no entry is older than the first.
         if file.packed
-            && query.until.is_some_and(|until| begun(file, calendar).is_some_and(|begun| begun >= late(until)))
+            && query.until.is_some_and(|until| first_time_of(file, calendar).is_some_and(|first| first >= late(until)))
         {
             continue;
         }
@@ -132,12 +136,12 @@ pub(crate) fn read(
         if source.is_empty() {
             continue;
         }
-        // It was renamed since it was read by the name that it had.
+        // A rotation renamed the file that was just read; it must not be read twice.
         if known.as_ref().is_some_and(|mark| source.has(mark, budget)) {
             tail.changed = true;
             continue;
         }
-        // An unfinished guess is made again with an older file, which may have more to tell by.
+        // While the shape is only `Plain`, an older file may show times or levels.
         let shape = match shape {
             Some(Shape::Timed | Shape::Levelled) => shape.unwrap_or(Shape::Plain),
             _ => *shape.insert(sample(&mut source, budget)),
@@ -161,49 +165,52 @@ pub(crate) fn read(
             tail.files.push(file.name.clone());
         }
         if source.is_damaged {
-            collected.note.get_or_insert(format!("{} is damaged or unfinished: it was read up to there", file.name));
+            collected
+                .note
+                .get_or_insert(format!("{} is damaged or incomplete: it was read up to that point", file.name));
         }
         match step {
-            Taken::End(End::Beginning) => {}
-            Taken::End(End::Changed) => {
+            ReadEnd::End(End::Beginning) => {}
+            ReadEnd::End(End::Changed) => {
                 tail.changed = true;
                 break;
             }
-            Taken::End(End::Spent) => {
+            ReadEnd::End(End::Spent) => {
                 let at = first_time(source.oldest(), calendar, written);
-                collected.note = Some(format!("stopped before all was searched{}", go_on(at)));
+                collected.note = Some(format!("stopped at the work limit of one read{}", continuation_hint(at)));
                 break;
             }
-            Taken::End(End::TooLarge) => {
+            ReadEnd::End(End::TooLarge) => {
                 collected.note = Some(format!(
-                    "{} was not read: it is damaged, or unpacking it is more work than one reading may be ({} MiB)",
+                    "{} was not read: it is damaged, or unpacks to more than one read may unpack ({} MiB)",
                     file.name,
                     Budget::ALL >> 20
                 ));
                 break;
             }
-            Taken::End(End::Dropped) => {
+            ReadEnd::End(End::Dropped) => {
                 collected.note.get_or_insert(format!(
                     "{} is large when unpacked: only its last {} MiB were searched",
                     file.name,
-                    source::KEPT >> 20
+                    source::MAX_KEPT >> 20
                 ));
                 break;
             }
-            Taken::Full => {
+            ReadEnd::Full => {
                 let mut oldest = collected.lines.iter().rev().take(1000);
-                let at = oldest.find_map(|line| Said::of(line).time(calendar, written));
-                collected.note = Some(format!("stopped at {} KiB of text{}", LARGEST >> 10, go_on(at)));
+                let at = oldest.find_map(|line| ParsedLine::of(line).time(calendar, written));
+                collected.note =
+                    Some(format!("stopped at {} KiB of text{}", MAX_TEXT_BYTES >> 10, continuation_hint(at)));
                 break;
             }
-            Taken::Done => break,
+            ReadEnd::Done => break,
         }
     }
-    // What has no beginning is an entry that says nothing of itself.
+    // Pending lines without a first line form an entry without time and level.
     collected.finish();
     if any && !collected.timed && (query.since.is_some() || query.until.is_some()) {
         return Err(Error::invalid(format_args!(
-            "no line of \"{}\" has a time that is understood: ask for a number of lines instead, such as ?lines=100",
+            "no line of \"{}\" has a time in a known format: ask for a number of lines instead, such as ?lines=100",
             log.path
         )));
     }
@@ -211,17 +218,17 @@ pub(crate) fn read(
     Ok(Tail { lines: collected.lines, note: collected.note, ..tail })
 }
 
-/// How reading a file ended.
-enum Taken {
+/// The reason why reading a file ended.
+enum ReadEnd {
     End(End),
-    /// There is as much text as there may be.
+    /// The text has reached its limit.
     Full,
-    /// All that was asked for is there.
+    /// The query is complete.
     Done,
 }
 
 impl Collected<'_> {
-    /// Takes lines of a file, from its end on.
+    /// Takes lines of a file from its end.
     fn take(
         &mut self,
         source: &mut Source,
@@ -229,21 +236,21 @@ impl Collected<'_> {
         calendar: &Calendar,
         written: Timestamp,
         budget: &mut Budget,
-    ) -> Result<Taken> {
+    ) -> Result<ReadEnd> {
         loop {
             let text = match source.previous(budget)? {
                 Ok(raw) => line::clean(raw.bytes, raw.cut),
-                Err(end) => return Ok(Taken::End(end)),
+                Err(end) => return Ok(ReadEnd::End(end)),
             };
-            let step = if !self.query.chooses() {
+            let step = if !self.query.has_filter() {
                 self.push(text.into_owned())
             } else {
-                let said = Said::of(&text);
-                if !shape.begins(&text, &said) {
+                let parsed = ParsedLine::of(&text);
+                if !shape.begins(&text, &parsed) {
                     self.hold(text.into_owned());
                     continue;
                 }
-                match self.judge(&said, calendar, written) {
+                match self.judge(&parsed, calendar, written) {
                     Verdict::In if self.pending_matches || self.is_match(&text) => {
                         self.hold(text.into_owned());
                         self.accept()
@@ -257,15 +264,15 @@ impl Collected<'_> {
             };
             match step {
                 Step::On => {}
-                Step::Full => return Ok(Taken::Full),
-                Step::Done => return Ok(Taken::Done),
+                Step::Full => return Ok(ReadEnd::Full),
+                Step::Done => return Ok(ReadEnd::Done),
             }
         }
     }
 
-    /// Takes one line, whatever it says.
+    /// Takes one line unconditionally.
     fn push(&mut self, line: String) -> Step {
-        if self.bytes + line.len() > LARGEST {
+        if self.bytes + line.len() > MAX_TEXT_BYTES {
             return Step::Full;
         }
         self.bytes += line.len() + 1;
@@ -273,26 +280,26 @@ impl Collected<'_> {
         if self.lines.len() >= self.query.lines { Step::Done } else { Step::On }
     }
 
-    /// Holds a line until the entry begins that it belongs to.
+    /// Holds a line until the first line of its entry is reached.
     fn hold(&mut self, line: String) {
         self.pending_matches |= self.is_match(&line);
         self.pending_bytes += line.len() + 1;
         self.pending.push_back(line);
-        // Of an entry that is too long, the beginning is what counts.
-        while self.pending_bytes > LARGEST || self.pending.len() > self.query.lines.max(1) {
+        // An overlong entry loses its last lines, because the first ones matter most.
+        while self.pending_bytes > MAX_TEXT_BYTES || self.pending.len() > self.query.lines.max(1) {
             if let Some(last) = self.pending.pop_front() {
                 self.pending_bytes -= last.len() + 1;
             }
         }
     }
 
-    /// Whether a line has the text that is asked for.
+    /// True if a line contains the text of the query.
     fn is_match(&self, line: &str) -> bool {
         self.query.text.as_deref().is_none_or(|text| contains(line, text))
     }
 
     /// Judges an entry by its first line.
-    fn judge(&mut self, first: &Said<'_>, calendar: &Calendar, written: Timestamp) -> Verdict {
+    fn judge(&mut self, first: &ParsedLine<'_>, calendar: &Calendar, written: Timestamp) -> Verdict {
         let query = self.query;
         if query.since.is_some() || query.until.is_some() {
             let Some(time) = first.time(calendar, written) else { return Verdict::Out };
@@ -310,14 +317,14 @@ impl Collected<'_> {
         Verdict::In
     }
 
-    /// Takes the entry that is held, if it fits.
+    /// Takes the pending entry, if it fits.
     fn accept(&mut self) -> Step {
-        // An entry is not begun in its middle; but the newest one is given as far as it goes.
+        // Entries are returned whole, except for the newest one, which may be cut.
         if !self.lines.is_empty() && self.lines.len() + self.pending.len() > self.query.lines {
             self.drop_pending();
             return Step::Done;
         }
-        if self.bytes + self.pending_bytes > LARGEST && !self.lines.is_empty() {
+        if self.bytes + self.pending_bytes > MAX_TEXT_BYTES && !self.lines.is_empty() {
             self.drop_pending();
             return Step::Full;
         }
@@ -327,7 +334,7 @@ impl Collected<'_> {
         if self.lines.len() >= self.query.lines { Step::Done } else { Step::On }
     }
 
-    /// What is held at the end has no beginning.
+    /// Takes the pending lines at the end of all files: an entry without a first line.
     fn finish(&mut self) {
         let query = self.query;
         if self.pending_matches && query.since.is_none() && query.until.is_none() && query.level.is_none() {
@@ -343,17 +350,17 @@ impl Collected<'_> {
     }
 }
 
-/// A time before which nothing that was asked for is found, although entries are not quite in order.
+/// `since` less the tolerated disorder: older entries need no search.
 fn early(since: Timestamp) -> Timestamp {
     since.checked_sub(DISORDER.seconds()).unwrap_or(Timestamp::MIN)
 }
 
-/// A time after which nothing that was asked for is found, in the same way.
+/// `until` plus the tolerated disorder: newer entries need no search.
 fn late(until: Timestamp) -> Timestamp {
     until.checked_add(DISORDER.seconds()).unwrap_or(Timestamp::MAX)
 }
 
-/// Whether a line contains `wanted`, which is in lower case, in whatever case.
+/// True if a line contains `wanted`, ignoring case. `wanted` is in lower case.
 fn contains(line: &str, wanted: &str) -> bool {
     if line.is_ascii() && wanted.is_ascii() {
         let (wanted, first) = (wanted.as_bytes(), wanted.as_bytes().first().copied().unwrap_or_default());
@@ -365,31 +372,32 @@ fn contains(line: &str, wanted: &str) -> bool {
     line.to_lowercase().contains(wanted)
 }
 
-/// How to get at what is older. Times may be no finer than seconds, so that a second is given twice rather than never.
-fn go_on(at: Option<Timestamp>) -> String {
+/// A hint how to read older entries. Times may have a resolution of seconds, so the next read repeats the last second: it
+/// must not lose entries.
+fn continuation_hint(at: Option<Timestamp>) -> String {
     let at = at.and_then(|at| Timestamp::from_second(at.as_second() + 1).ok());
-    at.map(|at| format!("; to go on, ask once more with until={at}")).unwrap_or_default()
+    at.map(|at| format!("; for older entries, read again with until={at}")).unwrap_or_default()
 }
 
-/// All but the first line of some bytes, which is not whole.
+/// The bytes after the first line, which may be incomplete.
 fn whole_lines(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(memchr::memchr(b'\n', bytes)? + 1..)
 }
 
-/// The shape of a log, by the end of a file of it.
+/// The shape of a log, from the end of a file.
 fn sample(source: &mut Source, budget: &mut Budget) -> Shape {
     let end = source.length();
     let from = end.saturating_sub(SAMPLE);
     let bytes = source.peek(from, end - from, budget);
     let mut lines = bytes.split(|byte| *byte == b'\n');
-    // The first one is not whole.
+    // The first line is incomplete.
     if from > 0 {
         lines.next();
     }
-    Shape::of(lines.map(|bytes| line::clean(bytes.get(..line::LONGEST).unwrap_or(bytes), 0)))
+    Shape::of(lines.map(|bytes| line::clean(bytes.get(..line::MAX_LINE_BYTES).unwrap_or(bytes), 0)))
 }
 
-/// A place in a file behind all that was written before `until`, found by halving: nothing between is read.
+/// A position after all entries before `until`, found by binary search without reading the file.
 fn position_of(
     source: &mut Source,
     until: Timestamp,
@@ -403,24 +411,27 @@ fn position_of(
         let middle = low + (high - low) / 2;
         let bytes = source.peek(middle, PROBE.min(high - middle), budget);
         let whole = whole_lines(&bytes).unwrap_or_default();
-        // Where there is no time at all, what comes later is the side on which nothing is missed.
+        // A probe without any time counts as early: the search then ends too late in the file, and misses no entry.
         match first_time(whole, calendar, written) {
             Some(time) if time >= late => high = middle,
             Some(_) | None => low = middle,
         }
     }
-    // The entry that was found at `high` may have begun before it, and its line does not end there.
+    // The probe at `high` left out the line that begins before it. That line may be before `until`, and it ends at most
+    // one probe later.
     source.length().min(high + PROBE)
 }
 
-/// The days on which a log was written to, as far as the names and times of its files tell, the newest first.
+/// The days of a log according to the names and times of its files, newest first.
 pub(crate) fn days(log: &Log, calendar: &Calendar, most: usize) -> Vec<String> {
     let date = |time: Option<SystemTime>| Some(calendar.date(Timestamp::try_from(time?).ok()?));
     let newest = log.files.iter().filter_map(|file| date(file.modified).max(file.date)).max();
     let oldest = log
         .files
         .iter()
-        .filter_map(|file| begun(file, calendar).map(|time| calendar.date(time)).or(file.date).or(date(file.modified)))
+        .filter_map(|file| {
+            first_time_of(file, calendar).map(|time| calendar.date(time)).or(file.date).or(date(file.modified))
+        })
         .min();
     let (Some(newest), Some(oldest)) = (newest, oldest) else { return Vec::new() };
     std::iter::successors(Some(newest), |day| day.yesterday().ok().filter(|day| *day >= oldest))
@@ -430,14 +441,14 @@ pub(crate) fn days(log: &Log, calendar: &Calendar, most: usize) -> Vec<String> {
 }
 
 /// The first time in a file.
-fn begun(file: &LogFile, calendar: &Calendar) -> Option<Timestamp> {
+fn first_time_of(file: &LogFile, calendar: &Calendar) -> Option<Timestamp> {
     let written = Timestamp::try_from(file.modified?).ok()?;
     first_time(&source::head(file, SAMPLE), calendar, written)
 }
 
 fn first_time(bytes: &[u8], calendar: &Calendar, written: Timestamp) -> Option<Timestamp> {
     bytes.split(|byte| *byte == b'\n').find_map(|bytes| {
-        let text = line::clean(bytes.get(..line::LONGEST).unwrap_or(bytes), 0);
-        Said::of(&text).time(calendar, written)
+        let text = line::clean(bytes.get(..line::MAX_LINE_BYTES).unwrap_or(bytes), 0);
+        ParsedLine::of(&text).time(calendar, written)
     })
 }

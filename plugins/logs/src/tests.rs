@@ -1,4 +1,4 @@
-//! Tests of the provider over directories made for them.
+//! Tests of the provider over temporary directories. This file has the fixture; each module tests one area.
 
 mod changes;
 mod choosing;
@@ -14,7 +14,7 @@ use belljar_guest::Body;
 
 use super::*;
 
-/// A directory, granted alone, and the provider over it at noon.
+/// A provider over a single granted directory; its clock shows noon.
 struct Fixture {
     dir: tempfile::TempDir,
     logs: Logs,
@@ -52,7 +52,7 @@ impl Fixture {
         self.write(name, packed(contents.as_ref()));
     }
 
-    /// Sets when a file was last written to.
+    /// Sets the modification time of a file.
     fn touch(&self, name: &str, time: &str) {
         let time: Timestamp = time.parse().unwrap();
         let file = fs::File::options().write(true).open(self.path(name)).unwrap();
@@ -72,7 +72,7 @@ impl Fixture {
         self.text(reference).lines().map(str::to_owned).collect()
     }
 
-    /// The names of the files that a reading is from.
+    /// The names of the files from which the lines of a read come.
     fn files(&self, reference: &str) -> Vec<String> {
         let reading = self.logs.read(reference).unwrap();
         let (_, json) = &reading.contents[0].meta[0];
@@ -92,12 +92,12 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// `count` lines that tell their number, from `first` on.
+/// `count` lines with consecutive numbers from `first`.
 fn numbered(first: usize, count: usize) -> String {
     (first..first + count).map(|n| format!("line {n}\n")).collect()
 }
 
-/// An entry at so many seconds after ten o'clock on the 21st.
+/// An entry `seconds` after ten o'clock on the 21st.
 fn entry(seconds: u64, text: &str) -> String {
     let ten: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
     format!("{} {text}\n", ten + Duration::from_secs(seconds))

@@ -1,7 +1,6 @@
-//! When an entry was written, in whichever of the usual forms it says so, and the times that queries ask for.
+//! Parses the times of entries in the forms of the common log formats, and the times in queries.
 //!
-//! What looks like a time is found by its shape, which is cheap and done for every line; what it means is worked out by
-//! `jiff`, only where it is asked for.
+//! Finding a time by its shape is cheap and happens for every line. `jiff` parses it only where a query needs it.
 
 use jiff::civil::{Date, DateTime};
 use jiff::fmt::strtime::BrokenDownTime;
@@ -9,20 +8,20 @@ use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Span, Timestamp, ToSpan};
 
-/// What times mean that do not say everything.
+/// The defaults for incomplete times.
 #[derive(Debug, Clone)]
 pub(crate) struct Calendar {
-    /// The zone of those that name none.
+    /// The time zone of times without one.
     pub(crate) zone: TimeZone,
-    /// What is counted back from.
+    /// The time from which durations are counted back.
     pub(crate) now: Timestamp,
 }
 
-/// What looks like a time in a line.
+/// A time found in a line by its shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found<'a> {
+pub(crate) struct TimeText<'a> {
     form: Form,
-    /// From its first letter to the end of the line.
+    /// The line from the first character of the time.
     text: &'a str,
 }
 
@@ -34,9 +33,9 @@ enum Form {
     Compact,
     /// `Nov 21 10:00:00`, of syslog: no year.
     Syslog,
-    /// `Nov 21 10:00:00.123 2026`, of Apache's errors, after the day of the week.
+    /// `Nov 21 10:00:00.123 2026`, after the day of the week, of Apache's error logs.
     Asctime,
-    /// `21/Nov/2026:10:00:00 +0000`, of Apache and nginx.
+    /// `21/Nov/2026:10:00:00 +0000`, of the access logs of Apache and nginx.
     Apache,
     /// `21-Nov-2026 10:00:00.123`, of Tomcat and BIND.
     DayFirst,
@@ -44,20 +43,20 @@ enum Form {
     Glog,
     /// Seconds since 1970, with three decimals or more.
     Epoch,
-    /// `10:00:00.123`: begins an entry, but of which day?
+    /// `10:00:00.123`: begins an entry, but has no date.
     TimeOnly,
 }
 
-/// How far into a line a time may begin.
+/// The number of bytes of a line in which a time may begin.
 const WINDOW: usize = 48;
 
-/// How far into a line `[21/Nov/2026:10:00:00 +0000]` may begin: behind an address and a user.
+/// The number of bytes of a line in which `[21/Nov/2026:10:00:00 +0000]` may begin: after an address and a user.
 const APACHE: usize = 300;
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Finds what looks like the time of an entry in its first line.
-pub(crate) fn find(line: &str) -> Option<Found<'_>> {
+/// Finds the time of an entry in its first line, by its shape.
+pub(crate) fn find(line: &str) -> Option<TimeText<'_>> {
     let bytes = line.as_bytes();
     let mut before = b' ';
     for (at, byte) in bytes.iter().copied().enumerate().take(WINDOW) {
@@ -71,15 +70,15 @@ pub(crate) fn find(line: &str) -> Option<Found<'_>> {
         }
         let Some(text) = line.get(at..) else { continue };
         if let Some(form) = form(text, at) {
-            return Some(Found { form, text });
+            return Some(TimeText { form, text });
         }
     }
     let head = bytes.get(..bytes.len().min(APACHE))?;
     let mut brackets = memchr::memchr_iter(b'[', head).filter_map(|at| line.get(at + 1..));
-    brackets.find(|text| shaped(text, "00/Aaa/0000:00:00:00")).map(|text| Found { form: Form::Apache, text })
+    brackets.find(|text| shaped(text, "00/Aaa/0000:00:00:00")).map(|text| TimeText { form: Form::Apache, text })
 }
 
-/// The form of the time that begins here, `at` bytes into the line.
+/// The form of the time at the beginning of `text`, which is `at` bytes into the line.
 fn form(text: &str, at: usize) -> Option<Form> {
     let first = *text.as_bytes().first()?;
     if first.is_ascii_digit() {
@@ -113,8 +112,8 @@ fn form(text: &str, at: usize) -> Option<Form> {
     None
 }
 
-/// Whether a text begins with this shape: `0` stands for a digit, `A` and `a` for a letter, `-` for one of `-/.`, and
-/// everything else for itself.
+/// True if a text begins with this shape: `0` stands for a digit, `A` and `a` for an upper- or lower-case letter, `-` for
+/// one of `-/.`, and every other character for itself.
 fn shaped(text: &str, shape: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() >= shape.len()
@@ -127,8 +126,8 @@ fn shaped(text: &str, shape: &str) -> bool {
         })
 }
 
-impl Found<'_> {
-    /// What it means. `written` is when the file was last written to, which tells the year where none is said.
+impl TimeText<'_> {
+    /// The time as a timestamp. `written` is the modification time of the file, which gives a missing year.
     pub(crate) fn time(&self, calendar: &Calendar, written: Timestamp) -> Option<Timestamp> {
         let text = self.text;
         let (time, rest) = match self.form {
@@ -136,7 +135,7 @@ impl Found<'_> {
                 let end = 11 + text.get(11..)?.bytes().take_while(|b| b.is_ascii_digit() || *b == b':').count();
                 let fraction = fraction_length(text.get(end..)?);
                 let (time, rest) = text.split_at_checked(end + fraction)?;
-                // Mostly as the library wants it; there are many lines.
+                // Fast path: most times are in the form that `jiff` parses directly.
                 let plain = matches!(time.as_bytes(), [_, _, _, _, b'-', _, _, b'-', _, _, b' ' | b'T', ..]);
                 let read = |time: &str| DateTimeParser::new().parse_datetime(time).ok();
                 let time = match plain && fraction <= 10 {
@@ -180,10 +179,10 @@ fn parsed<'a>(format: &str, text: &'a str) -> Option<(DateTime, &'a str)> {
     Some((broken.to_datetime().ok()?, rest.get(fraction_length(rest)..)?))
 }
 
-/// A time without a year: the last one that is not after the file was written to.
+/// A time without a year: the latest one that is not after the file was written.
 fn yearless(format: &str, text: &str, calendar: &Calendar, written: Timestamp) -> Option<Timestamp> {
     let (mut broken, _) = BrokenDownTime::parse_prefix(format, text).ok()?;
-    // A clock may be a little ahead, and a zone wrong.
+    // Tolerates a clock that is slightly ahead, and a wrong time zone.
     let latest = written.checked_add(26.hours()).ok()?;
     let year = written.to_zoned(calendar.zone.clone()).year();
     [year + 1, year, year - 1, year - 4].into_iter().find_map(|year| {
@@ -222,14 +221,14 @@ fn offset(text: &str) -> Option<Offset> {
     Offset::from_seconds(if text.starts_with('-') { -seconds } else { seconds }).ok()
 }
 
-/// Seconds, milliseconds, microseconds or nanoseconds since 1970, by how many there are. None for what can hardly be a
-/// time: a duration, a count.
+/// A time from seconds, milliseconds, microseconds or nanoseconds since 1970; the magnitude decides the unit. `None` for
+/// numbers too small to be a time, such as a duration or a count.
 pub(crate) fn of_number(number: f64) -> Option<Timestamp> {
     /// The year 2000, in seconds.
     const EARLIEST: f64 = 946_684_800.0;
     let seconds = [1.0, 1e3, 1e6, 1e9].into_iter().map(|unit| number / unit).find(|seconds| *seconds < 1e10)?;
     (seconds >= EARLIEST).then_some(())?;
-    // Milliseconds are what a double holds in any case.
+    // A double represents milliseconds exactly.
     Timestamp::from_millisecond((seconds * 1000.0).round() as i64).ok()
 }
 
@@ -243,13 +242,13 @@ impl Calendar {
         time.to_zoned(self.zone.clone()).date()
     }
 
-    /// When a day begins, and when the next one does.
+    /// The beginning of a day, and of the next one.
     pub(crate) fn day(&self, date: Date) -> Option<(Timestamp, Timestamp)> {
         let midnight = |date: Date| self.timestamp(date.at(0, 0, 0, 0));
         Some((midnight(date)?, midnight(date.tomorrow().ok()?)?))
     }
 
-    /// The time that a query means: RFC 3339, without a zone, a day, or so long ago.
+    /// Parses a time of a query: RFC 3339, a local time, a day, or a duration before now.
     pub(crate) fn moment(&self, text: &str) -> Option<Timestamp> {
         if let Ok(time) = text.parse() {
             return Some(time);
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_forms_are_known() {
+    fn the_usual_forms_of_times_are_parsed() {
         for (line, expected) in [
             ("2026-11-21T10:00:00Z x", "2026-11-21T10:00:00Z"),
             ("2026-11-21T10:00:00.123456789Z stdout F x", "2026-11-21T10:00:00.123456789Z"),
@@ -307,7 +306,7 @@ mod tests {
             ("<165>1 2026-11-21T10:00:00.003Z host app - - - x", "2026-11-21T10:00:00.003Z"),
             ("Nov 21 10:00:00 host app[1]: x", "2026-11-21T09:00:00Z"),
             ("<11>Nov  1 10:00:00 host app[1]: x", "2026-11-01T09:00:00Z"),
-            // Of last year, since it would be in the future.
+            // This day of the current year is in the future, so the entry is from last year.
             ("Dec 31 10:00:00 host app[1]: x", "2025-12-31T09:00:00Z"),
             ("[Sat Nov 21 10:00:00.123456 2026] [core:error] x", "2026-11-21T09:00:00Z"),
             ("10.0.0.1 - - [21/Nov/2026:10:00:00 +0000] \"GET /\"", "2026-11-21T10:00:00Z"),
@@ -322,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_none() {
+    fn other_texts_give_no_time() {
         for line in [
             "",
             "x",
@@ -340,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_times_by_their_size() {
+    fn the_magnitude_of_a_number_decides_its_unit() {
         for number in [1_795_255_200.0, 1_795_255_200e3, 1_795_255_200e6, 1_795_255_200e9] {
             assert_eq!(of_number(number).map(|time| time.to_string()).as_deref(), Some("2026-11-21T10:00:00Z"));
         }
@@ -350,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_may_count_back() {
+    fn a_query_may_give_a_duration_before_now() {
         let calendar = calendar();
         let moment = |text| calendar.moment(text).map(|time| time.to_string());
         for (text, expected) in [

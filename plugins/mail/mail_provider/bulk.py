@@ -1,14 +1,14 @@
-"""Large attachments, taken out of a message before it is parsed: the parser goes line by line, and would take ten times
-the memory of what it reads."""
+"""Takes large attachments out of a message before it is parsed. The parser works line by line and takes ten times the
+memory of its input."""
 
 from __future__ import annotations
 
 import binascii
 import re
 
-#: What is shorter goes through the parser as it is.
+#: The smallest part that is taken out, in bytes. Smaller parts are parsed.
 _BULK = 64 << 10
-#: How much of the rest is parsed.
+#: The most bytes that are parsed of a message without its large parts.
 _PARSED = 2 << 20
 
 _BASE64 = re.compile(rb"^content-transfer-encoding:[ \t]*base64", re.IGNORECASE | re.MULTILINE)
@@ -18,16 +18,16 @@ _MARKED = re.compile(r"\s*belljar-bulk-(\d{1,6})\s*")
 
 
 class Bulk:
-    """A message without its large base64 parts, and those parts."""
+    """A message whose large base64 parts are replaced by markers, and those parts."""
 
     def __init__(self, source: bytes) -> None:
         self._source = source
         self._runs: list[tuple[int, int]] = []
         pieces: list[bytes] = []
         at = 0
-        while (said := _BASE64.search(source, at)) and (blank := _BLANK.search(source, said.end())):
+        while (encoding := _BASE64.search(source, at)) and (blank := _BLANK.search(source, encoding.end())):
             start = blank.end()
-            # The line that ends a part begins with "--", which no base64 does.
+            # The boundary line after a part begins with "--", which does not occur in base64.
             end = source.find(b"\n--", start - 1)
             end = len(source) if end < 0 else end + 1
             if end - start < _BULK:
@@ -39,13 +39,13 @@ class Bulk:
             at = end
         pieces.append(source[at : at + _PARSED])
         whole = b"".join(pieces)
-        #: What is left to parse.
+        #: The message with markers in place of its large parts.
         self.rest = whole[:_PARSED]
-        #: Whether something of it was left out for good.
+        #: True if the message was cut.
         self.cut = len(whole) > _PARSED or len(source) - at > _PARSED
 
     def part(self, payload: str) -> bytes | None:
-        """The bytes of the part that this stands for in the rest."""
+        """The decoded part for the marker in ``payload``; None if it has no marker."""
         marked = _MARKED.fullmatch(payload)
         if marked is None or int(marked[1]) >= len(self._runs):
             return None
@@ -54,6 +54,6 @@ class Bulk:
         try:
             return binascii.a2b_base64(run)
         except binascii.Error:
-            # Cut in the middle of four characters, or damaged.
+            # Damaged, or cut within a group of four characters.
             clean = re.sub(rb"[^A-Za-z0-9+/]", b"", run)
             return binascii.a2b_base64(clean[: len(clean) // 4 * 4])

@@ -1,4 +1,4 @@
-"""What a mailbox has to say of a message without reading all of it. Knows no format."""
+"""The interface of a mailbox: entries with the headers of a message, without its body. Independent of the format."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-#: How much of a message is looked at for its headers; more is not a header but an attack.
+#: How many bytes of a message are searched for its headers. Longer headers are an attack.
 HEAD = 64 << 10
 
-#: How much of a message is read: an attachment of 8 MiB, which is the most that an answer holds, and the rest.
+#: How many bytes of a message are read. Enough for an attachment of 8 MiB in base64: 8 MiB is the limit of an answer.
 SOURCE = 12 << 20
 
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
@@ -20,15 +20,15 @@ _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 class Entry:
     """A message in a mailbox."""
 
-    #: Names it within its mailbox, and goes on naming it when others come or go.
+    #: Identifies the message within its mailbox. Does not change when other messages arrive or disappear.
     id: str
-    #: Where it lies in the mailbox's order, to go on from there.
+    #: The position in the order of the mailbox, from which a page can continue.
     position: str
-    #: The headers, as they are.
+    #: The raw headers.
     head: bytes
-    #: In bytes, as it is stored.
+    #: The stored size, in bytes.
     size: int
-    #: Reads the first SOURCE bytes of it, headers included.
+    #: Reads the first SOURCE bytes of the message, headers included.
     source: Callable[[], bytes]
 
 
@@ -36,16 +36,16 @@ class Mailbox(Protocol):
     """An mbox file or a Maildir."""
 
     def newest(self, before: str | None) -> Iterator[Entry]:
-        """The messages that came last, newest first; those before a position when there is one. Reads as it goes."""
+        """The messages from the newest to the oldest, or only those before a position. Reads lazily."""
 
     def find(self, id: str) -> Entry | None:
-        """The message of this id."""
+        """The message with this id."""
 
     def mentions(self, needle: bytes) -> Iterator[Entry]:
-        """The messages that have this in their headers, oldest first."""
+        """The messages whose headers contain ``needle``, oldest first."""
 
     def revision(self) -> str:
-        """Differs when the mailbox was changed."""
+        """A text that changes when the mailbox changes."""
 
 
 def head_of(start: bytes) -> bytes:

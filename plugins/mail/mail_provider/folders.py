@@ -1,4 +1,4 @@
-"""Which mailboxes there are, and what they are called: by their path below the granted directory."""
+"""Finds mailboxes. The name of a mailbox is its path below the granted directory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .entry import Mailbox
 from .maildir import Maildir, is_maildir
 from .mbox import Mbox, is_mbox
 
-#: The granted directory itself, when it is a Maildir.
+#: The name of the granted directory itself, if it is a Maildir.
 INBOX = "INBOX"
 
-#: How deep mailboxes are looked for, and among how many files and directories.
+#: How many levels of directories are searched for mailboxes, and the most files and directories visited.
 _DEPTH = 8
 _ENTRIES = 10_000
 
-#: What mail programs keep beside mbox files. None of it is one, and some of it is large.
+#: Files of mail programs beside mbox files. They are not mailboxes, and some are large.
 _INDEXES = (".msf", ".dat", ".index", ".cache", ".log", ".lock", ".sqlite")
 
 
@@ -29,7 +29,7 @@ class Folder:
 
     name: str
     kind: str
-    #: In bytes; a Maildir does not know it.
+    #: In bytes. None for a Maildir: its size is the sum of the sizes of all messages, which takes too long.
     size: int | None
     modified: float
 
@@ -42,15 +42,15 @@ class Folders:
 
     def check_granted(self) -> None:
         if not os.path.isdir(self.root):
-            raise Denied(f'this needs the directory "{self.root}", which was not granted')
+            raise Denied(f'the directory "{self.root}" was not granted; grant it to the mount, as fs')
 
     def all(self) -> list[Folder]:
-        """All of them, sorted by name. Links to directories are not followed."""
+        """All mailboxes, sorted by name. Links to directories are not followed."""
         self.check_granted()
         return sorted(self._walk(), key=lambda folder: folder.name)
 
     def open(self, name: str) -> Mailbox:
-        """The mailbox of this name."""
+        """The mailbox with this name."""
         self.check_granted()
         parts = name.split("/")
         if any(part in ("", ".", "..") for part in parts):
@@ -80,7 +80,7 @@ class Folders:
                 if entry.is_dir(follow_symlinks=False):
                     if is_maildir(entry.path):
                         yield Folder(inner, "maildir", None, entry.stat().st_mtime)
-                    # Those that a Maildir has within it begin with a dot; others that do are none of ours.
+                    # Maildir++ subfolders begin with a dot; other hidden directories are skipped.
                     if depth < _DEPTH and entry.name not in ("cur", "new", "tmp"):
                         if not entry.name.startswith(".") or is_maildir(entry.path):
                             waiting.append((inner, depth + 1))

@@ -1,4 +1,4 @@
-"""HTML to plain text, so that it reads well; nothing of it is run or fetched."""
+"""Converts HTML to readable plain text. Runs no scripts and fetches no resources."""
 
 from __future__ import annotations
 

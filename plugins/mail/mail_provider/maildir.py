@@ -11,7 +11,7 @@ from .entry import HEAD, SOURCE, Entry, head_of
 
 
 def is_maildir(path: str) -> bool:
-    """Whether a directory is one."""
+    """True if a directory is a Maildir."""
     return os.path.isdir(os.path.join(path, "cur")) and os.path.isdir(os.path.join(path, "new"))
 
 
@@ -44,30 +44,33 @@ class Maildir:
         return hashlib.sha256("\0".join(names).encode("utf-8", "replace")).hexdigest()[:32]
 
     def _files(self) -> Iterator[tuple[str, str]]:
+        """The unique name and the path of each message, in no particular order."""
         for part in ("new", "cur"):
             directory = os.path.join(self.path, part)
             for name in os.listdir(directory):
                 if not name.startswith("."):
-                    # What follows are flags, such as that it was read.
+                    # The rest of the name is a set of flags, such as "seen".
                     yield name.partition(":")[0], os.path.join(directory, name)
 
     def _entry(self, unique: str, path: str) -> Iterator[Entry]:
+        """The entry of a message. Nothing if the file has gone."""
         try:
             with open(path, "rb") as file:
                 head = head_of(file.read(HEAD))
             size = os.path.getsize(path)
         except (FileNotFoundError, IsADirectoryError):
-            # Moved from `new` to `cur` meanwhile, or never a message.
+            # The file was moved from `new` to `cur` meanwhile, or is not a message.
             return
         yield Entry(unique, unique, head, size, partial(_source, path))
 
 
 def _source(path: str) -> bytes:
+    """The stored message, up to ``SOURCE`` bytes."""
     with open(path, "rb") as file:
         return file.read(SOURCE)
 
 
 def _order(unique: str) -> tuple[int, str]:
-    """The names begin with the second in which the message came."""
+    """The sort key of a message. Its name begins with the time of delivery, in seconds since 1970."""
     seconds = unique.partition(".")[0]
     return (int(seconds) if seconds.isascii() and seconds.isdecimal() else 0, unique)

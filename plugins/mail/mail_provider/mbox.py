@@ -1,6 +1,6 @@
-"""mbox files: messages one after the other, each after a line that begins with "From ".
+"""mbox files: a sequence of messages, each after a separator line that begins with "From ".
 
-Nothing here reads a whole file. The newest messages are found from its end, and the id of a message holds its offset.
+No function reads a whole file. The newest messages are found from its end, and the id of a message contains its offset.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from belljar_guest import Invalid
 from .entry import HEAD, SOURCE, Entry, head_of
 
 _CHUNK = 1 << 20
-#: No line between messages is longer.
+#: The longest separator line, in bytes.
 _LINE = 1 << 10
-#: For how long a message is looked for that is no longer where its id says, in seconds.
+#: How long a message is searched for if it is no longer at the offset in its id, in seconds.
 _SEARCH = 2.0
 
-# Such a line ends in a date. Without asking for that, every paragraph that begins with "From " would end a message
-# that was stored by a program which does not quote it.
+# A separator line must end in a date. Otherwise a paragraph that begins with "From " would end the message, because some
+# programs do not quote such lines.
 _SEPARATOR = re.compile(rb"From [^\n]*\d:\d\d[^\n]*\r?(?:\n|$)")
 _MESSAGE_ID = re.compile(rb"^message-id:\s*(<[^>\n]*>)", re.IGNORECASE | re.MULTILINE)
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
@@ -32,7 +32,7 @@ _ID = re.compile(r"(\d{1,15})-([0-9a-f]{12})")
 
 
 def is_mbox(path: str) -> bool:
-    """Whether a regular file is one. An empty file is not: it could be anything."""
+    """True if a regular file is an mbox file. An empty file is not, because it could be of any kind."""
     with open(path, "rb") as file:
         return _SEPARATOR.match(file.read(_LINE)) is not None
 
@@ -48,7 +48,7 @@ class Mbox:
         end = self.size
         if before is not None:
             if not (before.isascii() and before.isdecimal() and len(before) < 16):
-                raise Invalid(f'"before" is the position of a message in an mbox file, a number, not "{before}"')
+                raise Invalid(f'"before" is "{before}": expected the position of a message in an mbox file, a number')
             end = min(int(before), self.size)
         with open(self.path, "rb") as file:
             for start in _starts_backwards(file, end):
@@ -56,20 +56,20 @@ class Mbox:
                 end = start
 
     def find(self, id: str) -> Entry | None:
-        said = _ID.fullmatch(id)
-        if said is None:
+        matched = _ID.fullmatch(id)
+        if matched is None:
             return None
-        start = int(said[1])
+        start = int(matched[1])
         with open(self.path, "rb") as file:
             if _is_start(file, start):
                 entry = self._entry(file, start, _end(file, start, self.size))
                 if entry.id == id:
                     return entry
-            # Something before it was deleted, or the file was sorted anew.
+            # An earlier message was deleted, or the file was rewritten in another order.
             deadline = time.monotonic() + _SEARCH
             for start, end in self._all(file):
                 entry = self._entry(file, start, end)
-                if entry.id.endswith(said[2]):
+                if entry.id.endswith(matched[2]):
                     return entry
                 if time.monotonic() > deadline:
                     break
@@ -114,7 +114,7 @@ class Mbox:
             file.seek(start)
             file.readline(_LINE)
             stored = file.read(min(end - file.tell(), SOURCE))
-        # Few have any, and looking for lines takes forty times what looking for bytes does.
+        # Few messages have quoted lines, and a search by lines takes forty times as long as one by bytes.
         return _QUOTED.sub(rb"\1", stored) if b">From " in stored else stored
 
 
@@ -129,11 +129,11 @@ def _is_start(file: BinaryIO, at: int) -> bool:
 
 
 def _starts_backwards(file: BinaryIO, end: int) -> Iterator[int]:
-    """Where messages start that start before ``end``, the last first."""
+    """The offsets of the messages that start before ``end``, from the last to the first."""
     top = end
     while top > 0:
         bottom = max(top - _CHUNK, 0)
-        # With the line feed before the first line, and the rest of the last one.
+        # Each block includes the line feed before its first line, and the rest of its last line.
         low = max(bottom - 1, 0)
         file.seek(low)
         block = file.read(top - low + _LINE)
@@ -148,7 +148,7 @@ def _starts_backwards(file: BinaryIO, end: int) -> Iterator[int]:
 
 
 def _end(file: BinaryIO, start: int, size: int) -> int:
-    """Where the message ends that starts there: at the next one, or with the file."""
+    """The end of the message at ``start``: the start of the next message, or the end of the file."""
     at = start + 1
     while (found := _find(file, b"\nFrom ", at)) is not None:
         if _is_start(file, found + 1):
@@ -158,8 +158,8 @@ def _end(file: BinaryIO, start: int, size: int) -> int:
 
 
 def _find(file: BinaryIO, needle: bytes, at: int) -> int | None:
-    """Where the needle is for the first time, from there on."""
-    # Most messages are small.
+    """The first offset of the needle from ``at``."""
+    # Starts with small blocks, because most messages are small.
     chunk = 16 << 10
     while True:
         file.seek(at)

@@ -18,27 +18,27 @@ from .html_text import html_to_text
 
 _SHOWN = {"subject", "from", "to", "cc", "date", "message-id", "references", "in-reply-to"}
 
-# A line that begins with white space goes on with the one before it.
+# A line that begins with white space continues the one before it.
 _FIELD = re.compile(r"\r?\n(?![ \t])")
 _IDS = re.compile(r"<[^<>\s]{3,250}>")
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the headers of a message say."""
+    """The parsed headers of a message."""
 
     subject: str
     sender: str
     to: str
     date: datetime | None
     message_id: str | None
-    #: The messages that it answers, the first of the thread first.
+    #: The ids of the answered messages, beginning with the first of the thread.
     answers: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a message that is not its text."""
+    """An attachment of a message."""
 
     number: int
     name: str
@@ -48,7 +48,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What is read of a message."""
+    """A message with its text and attachments."""
 
     summary: Summary
     headers: list[tuple[str, str]]
@@ -58,13 +58,13 @@ class Text:
 
 
 def summary(head: bytes) -> Summary:
-    """Reads the headers alone, without the parser: a search does it for thousands of messages."""
+    """Parses only the headers. Does not use the message parser, because a search calls this for thousands of messages."""
     lines = _FIELD.split(head.decode("ascii", "surrogateescape"))
     return _summary((name, value) for name, colon, value in (line.partition(":") for line in lines) if colon)
 
 
 def text(source: bytes, size: int) -> Text:
-    """Reads a message, of which ``source`` may be the beginning only."""
+    """Parses a message. ``source`` may be only its beginning; ``size`` is the full size in bytes."""
     bulk = Bulk(source)
     message = _parse(bulk)
     bodies: list[str] = []
@@ -83,7 +83,7 @@ def text(source: bytes, size: int) -> Text:
 
 
 def part(source: bytes, number: int) -> tuple[str, str | bytes] | None:
-    """The media type and the content of one part of a message."""
+    """The MIME type and the content of one part of a message."""
     bulk = Bulk(source)
     for found, leaf in _leaves(_parse(bulk)):
         if found == number:
@@ -99,7 +99,7 @@ def _parse(bulk: Bulk) -> Message:
 
 
 def _leaves(message: Message) -> Iterator[tuple[int, Message]]:
-    """The parts that hold something, numbered from 1. A message within the message is one."""
+    """The leaf parts, numbered from 1. An attached message counts as a leaf."""
     waiting = [message]
     number = 0
     while waiting:
@@ -107,7 +107,7 @@ def _leaves(message: Message) -> Iterator[tuple[int, Message]]:
         payload = one.get_payload()
         if one.get_content_maintype() == "multipart" and isinstance(payload, list):
             if one.get_content_subtype() == "alternative":
-                # The plain text first: whatever stands beside it says the same.
+                # Sorts the plain text first, because its alternatives have the same content.
                 payload = sorted(payload, key=_is_rich)
             waiting += [_in(part, one) for part in reversed(payload) if isinstance(part, Message)]
         else:
@@ -125,14 +125,14 @@ def _in(part: Message, parent: Message) -> Message:
 
 
 def _is_spare(part: Message, bodies: list[str]) -> bool:
-    """Whether it says again what was said already."""
+    """True for an alternative of a text that was already taken."""
     return getattr(part, "belljar_alternative", False) and bool(bodies)
 
 
 def _bytes(part: Message, bulk: Bulk) -> bytes:
     payload = part.get_payload()
     if isinstance(payload, list):
-        # A message that was attached as one.
+        # An attached message.
         return b"\n".join(inner.as_bytes() for inner in payload if isinstance(inner, Message))
     if isinstance(payload, str) and (large := bulk.part(payload)) is not None:
         return large
@@ -142,7 +142,7 @@ def _bytes(part: Message, bulk: Bulk) -> bytes:
 
 def _file_name(part: Message) -> str | None:
     name = part.get_filename()
-    # Never a path: it comes from whoever wrote the message.
+    # Only the last segment: the name comes from the sender and may contain a path.
     return header(name).replace("\\", "/").rpartition("/")[2][:200] or None if name else None
 
 
@@ -166,7 +166,7 @@ def _summary(headers: Iterable[tuple[str, object]]) -> Summary:
 def _date(value: str | None) -> datetime | None:
     try:
         date = parsedate_to_datetime(value) if value else None
-        # One without a zone, "-0000", is in UTC.
+        # A date without a zone ("-0000") is in UTC.
         return date.replace(tzinfo=UTC) if date and date.tzinfo is None else date
     except (ValueError, TypeError, OverflowError, IndexError):
         return None

@@ -1,4 +1,4 @@
-"""The provider: which references there are, and what is read by each."""
+"""The provider: references, the list, reads and completion."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from .entry import Entry
 from .folders import Folder, Folders
 from .search import Query, Search
 
-#: How many of a mailbox's newest messages are listed, unless RECENT says otherwise.
+#: The number of newest messages listed per mailbox, unless RECENT is set.
 RECENT = 20
-#: How many entries a page of a mailbox has, or an answer to a search.
+#: Messages per page of a mailbox or a search.
 PAGE = 50
-#: How many mailboxes are on a page of the list: each is opened for its newest messages.
+#: Mailboxes per page of the list. Each is opened for its newest messages.
 FOLDERS = 10
 
 
 class Mail(Provider, Completion, Revisions):
-    """The mailboxes of a directory. A new one is made for each call."""
+    """The mailboxes of a directory. The host creates a new instance for each call."""
 
     def __init__(self, root: str = "/mail", environment: Mapping[str, str] = os.environ) -> None:
         self.folders = Folders(root)
@@ -64,7 +64,7 @@ class Mail(Provider, Completion, Revisions):
         if cursor is not None:
             after = decode(cursor)
             if after not in names:
-                raise Invalid(f'the cursor "{cursor}" is not one of this provider\'s')
+                raise Invalid(f'the cursor "{cursor}" is not from a list of this provider')
             start = names.index(after) + 1
         here = folders[start : start + FOLDERS]
         resources = [resource for folder in here for resource in self._listed(folder)]
@@ -123,8 +123,8 @@ class Mail(Provider, Completion, Revisions):
         return Suggestions()
 
     def catalog_revision(self) -> str:
-        said = "\n".join(f"{one.name} {self.folders.open(one.name).revision()}" for one in self.folders.all())
-        return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:32]
+        listed = "\n".join(f"{one.name} {self.folders.open(one.name).revision()}" for one in self.folders.all())
+        return hashlib.sha256(listed.encode("utf-8", "replace")).hexdigest()[:32]
 
     def resource_revision(self, reference: str) -> str:
         path, _ = split(reference)
@@ -136,15 +136,15 @@ class Mail(Provider, Completion, Revisions):
         if family == "threads":
             return self.folders.open(_path(rest.rpartition("/")[0])).revision()
         if family == "messages":
-            # What was received stays as it is.
+            # A received message does not change.
             folder, _, id = rest.rpartition("/")
             if self.folders.open(_path(folder)).find(decode(id)):
                 return "received"
         raise NotFound
 
     def _recent(self) -> int:
-        said = self.environment.get("RECENT", "")
-        return min(int(said), 1000) if said.isascii() and said.isdecimal() and len(said) < 9 else RECENT
+        setting = self.environment.get("RECENT", "")
+        return min(int(setting), 1000) if setting.isascii() and setting.isdecimal() and len(setting) < 9 else RECENT
 
     def _listed(self, folder: Folder) -> Iterator[Resource]:
         yield Resource(
@@ -156,14 +156,14 @@ class Mail(Provider, Completion, Revisions):
             annotations=Annotations(last_modified=datetime.fromtimestamp(int(folder.modified), UTC), priority=0.8),
         )
         for entry in islice(self.folders.open(folder.name).newest(None), self._recent()):
-            said = message.summary(entry.head)
+            headers = message.summary(entry.head)
             yield Resource(
                 _reference("messages", folder.name, entry),
                 name=entry.id,
-                title=said.subject,
-                description=f"From {said.sender}, {_shown(said.date)}",
+                title=headers.subject,
+                description=f"From {headers.sender}, {_shown(headers.date)}",
                 mime_type="text/plain",
-                annotations=Annotations(last_modified=said.date),
+                annotations=Annotations(last_modified=headers.date),
             )
 
     def _overview(self, reference: str) -> Contents:
@@ -190,7 +190,7 @@ class Mail(Provider, Completion, Revisions):
         if search.stopped_at is not None:
             asked = {**query, "before": search.stopped_at}
             again = "&".join(f"{key}={encode_segment(value)}" for key, value in asked.items())
-            answer["stopped"] = f"{search.why}: what is older was not looked at"
+            answer["stopped"] = f"{search.why}: older messages were not searched"
             answer["next"] = f"search/{encode_path(name)}?{again}"
         return _json(reference, answer)
 
@@ -199,7 +199,7 @@ class Mail(Provider, Completion, Revisions):
         if "part" in query:
             number = query["part"]
             if not (number.isascii() and number.isdecimal() and len(number) < 9):
-                raise Invalid(f'"part" is the number of an attachment, not "{number}"')
+                raise Invalid(f'"part" is "{number}": expected the number of an attachment')
             found = message.part(entry.source(), int(number))
             if found is None:
                 raise NotFound
@@ -213,17 +213,17 @@ class Mail(Provider, Completion, Revisions):
             case "" | "text":
                 return Contents(reference, _text(message.text(entry.source(), entry.size), name, entry), "text/plain")
             case other:
-                raise Invalid(f'"view" is "text", "headers" or "source", not "{other}"')
+                raise Invalid(f'"view" is "{other}": expected "text", "headers" or "source"')
 
     def _thread(self, reference: str, name: str, id: str) -> Contents:
         entry = self._entry(name, id)
-        said = message.summary(entry.head)
-        root = said.answers[0] if said.answers else said.message_id
+        headers = message.summary(entry.head)
+        root = headers.answers[0] if headers.answers else headers.message_id
         entries: Iterable[Entry] = [entry]
         if root is not None:
             entries = islice(self.folders.open(name).mentions(root.encode("ascii", "replace")), 200)
         rows = sorted((_row(name, one) for one in entries), key=lambda row: str(row["date"] or ""))
-        return _json(reference, {"folder": name, "subject": said.subject, "messages": rows})
+        return _json(reference, {"folder": name, "subject": headers.subject, "messages": rows})
 
     def _entry(self, name: str, id: str) -> Entry:
         entry = self.folders.open(name).find(id)
@@ -241,21 +241,26 @@ def _reference(family: str, folder: str, entry: Entry) -> str:
 
 
 def _row(folder: str, entry: Entry) -> dict[str, object]:
-    said = message.summary(entry.head)
+    headers = message.summary(entry.head)
     return {
         "reference": _reference("messages", folder, entry),
-        "subject": said.subject,
-        "from": said.sender,
-        "to": said.to,
-        # In one zone, so that they compare as texts.
-        "date": said.date.astimezone(UTC).isoformat().replace("+00:00", "Z") if said.date else None,
+        "subject": headers.subject,
+        "from": headers.sender,
+        "to": headers.to,
+        # All dates are in UTC, so they can be compared as text.
+        "date": headers.date.astimezone(UTC).isoformat().replace("+00:00", "Z") if headers.date else None,
         "size": entry.size,
     }
 
 
 def _text(read: message.Text, folder: str, entry: Entry) -> str:
-    said = read.summary
-    lines = [f"Subject: {said.subject}", f"From: {said.sender}", f"To: {said.to}", f"Date: {_shown(said.date)}"]
+    headers = read.summary
+    lines = [
+        f"Subject: {headers.subject}",
+        f"From: {headers.sender}",
+        f"To: {headers.to}",
+        f"Date: {_shown(headers.date)}",
+    ]
     reference = _reference("messages", folder, entry)
     for one in read.attachments:
         lines.append(f"Attachment: {one.name} ({one.mime_type}), {reference}?part={one.number}")

@@ -1,4 +1,4 @@
-"""Which messages match, from the newest on, until enough were found or looked at."""
+"""Searches messages from the newest to the oldest, up to a limit of results and work."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from belljar_guest import Invalid
 from . import message
 from .entry import Entry
 
-#: How many bytes of messages are parsed, and for how many seconds, before a search says how to go on.
+#: The limits of one search: parsed bytes and seconds. A search that reaches a limit names the next search in its answer.
 BYTES = 10 << 20
 SECONDS = 1.5
-#: What parsing a message costs besides its bytes, as bytes; and what looking at one costs that is not parsed.
+#: The cost of parsing a message besides its bytes, and the cost of a message that is not parsed, both in bytes.
 _PARSED = 16 << 10
 _SEEN = 1 << 10
 
-# What is encoded does not show in the bytes; HTML may have a tag within a word.
+# Marks of encoded text. A search of the bytes misses such text. HTML may also have a tag within a word.
 _ENCODED = (b"=?", b"base64", b"quoted-printable", b"text/html", b"utf-7", b"utf-16", b"iso-2022")
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for. What is empty matches everything."""
+    """The criteria of a search. An empty criterion matches every message."""
 
     text: str = ""
     sender: str = ""
@@ -35,25 +35,25 @@ class Query:
 
     @staticmethod
     def of(query: Mapping[str, str]) -> Query:
-        """From the variables of the template."""
+        """Parses the variables of the template."""
         fold = {key: query.get(key, "").casefold() for key in ("text", "from", "to", "subject")}
         return Query(
             fold["text"], fold["from"], fold["to"], fold["subject"], _time(query, "since"), _time(query, "until")
         )
 
     def may_match(self, entry: Entry) -> bool:
-        """False when the bytes of the headers tell that it does not."""
+        """False if the bytes of the headers exclude a match."""
         return all(_may_hold(entry.head, needle) for needle in (self.sender, self.to, self.subject))
 
-    def matches(self, said: message.Summary) -> bool:
-        """Whether the headers match."""
-        if self.sender not in said.sender.casefold() or self.to not in said.to.casefold():
+    def matches(self, headers: message.Summary) -> bool:
+        """True if the headers match."""
+        if self.sender not in headers.sender.casefold() or self.to not in headers.to.casefold():
             return False
-        if self.subject not in said.subject.casefold():
+        if self.subject not in headers.subject.casefold():
             return False
-        if said.date is None:
+        if headers.date is None:
             return self.since is None and self.until is None
-        return self._in_time(said.date)
+        return self._in_time(headers.date)
 
     def _in_time(self, date: datetime) -> bool:
         return (self.since is None or date >= self.since) and (self.until is None or date < self.until)
@@ -65,21 +65,21 @@ class Search:
     def __init__(self, query: Query, clock: Callable[[], float]) -> None:
         self.query = query
         self.clock = clock
-        #: The position to go on from, when not everything was looked at.
+        #: The position from which to continue, if older messages were not searched.
         self.stopped_at: str | None = None
         self.why = ""
         self.parsed = 0
 
     def run(self, entries: Iterable[Entry], most: int) -> list[Entry]:
-        """The first that match, this many at most."""
+        """The first ``most`` matching messages."""
         found: list[Entry] = []
         deadline = self.clock() + SECONDS
         last: Entry | None = None
         for entry in entries:
-            # Asked before the next one is looked at, so that a position to go on from is known.
+            # Checks the limits before the next message, because the search continues from the last searched one.
             if last is not None:
                 self._stop(len(found) >= most, f"{most} messages were found", last)
-                self._stop(self.parsed > BYTES, "enough was searched", last)
+                self._stop(self.parsed > BYTES, "the limit of one search was reached", last)
                 self._stop(self.clock() > deadline, f"{SECONDS:.0f} seconds had passed", last)
                 if self.stopped_at is not None:
                     break
@@ -89,16 +89,16 @@ class Search:
         return found
 
     def _matches(self, entry: Entry) -> bool:
-        """Asks the bytes first, then the headers, and reads the text last."""
+        """Checks the raw bytes first, then the headers, and parses the text last."""
         self.parsed += _SEEN
         if not self.query.may_match(entry):
             return False
         self.parsed += _SEEN
-        said = message.summary(entry.head)
+        headers = message.summary(entry.head)
         text = self.query.text
-        if not self.query.matches(said):
+        if not self.query.matches(headers):
             return False
-        if not text or text in said.subject.casefold():
+        if not text or text in headers.subject.casefold():
             return True
         source = entry.source()
         if not _may_hold(source, text):
@@ -112,20 +112,20 @@ class Search:
 
 
 def _may_hold(source: bytes, needle: str) -> bool:
-    """False when it surely does not say this. Most messages are told so from their bytes, at a hundredth of the cost."""
+    """False if the message cannot contain the needle. Searching the bytes costs a hundredth of parsing."""
     if not needle.isascii() or " " in needle:
-        # It may be said in many ways, or be broken over two lines.
+        # Other characters may be encoded in many ways, and text with spaces may be broken over two lines.
         return True
     folded = source.lower()
     return needle.encode() in folded or any(mark in folded for mark in _ENCODED)
 
 
 def _time(query: Mapping[str, str], name: str) -> datetime | None:
-    said = query.get(name, "")
-    if not said:
+    text = query.get(name, "")
+    if not text:
         return None
     try:
-        time = datetime.fromisoformat(said)
+        time = datetime.fromisoformat(text)
     except ValueError:
-        raise Invalid(f'"{name}" is a day such as 2026-11-20 or a time such as 2026-11-20T10:00:00Z, not "{said}"') from None
+        raise Invalid(f'"{name}" is "{text}": expected a day such as 2026-11-20 or a time such as 2026-11-20T10:00:00Z') from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)

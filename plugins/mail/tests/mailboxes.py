@@ -1,4 +1,4 @@
-"""Mailboxes to test with, as mail programs write them: nothing here is parsed by what it tests."""
+"""Mailboxes for the tests, as mail programs write them. Written without the code under test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PICTURE = bytes(range(256))
 
 
 def mbox(*messages: bytes) -> bytes:
-    """An mbox file. Lines that begin with "From " are quoted, as mbox asks for."""
+    """An mbox file. Lines that begin with "From " are quoted."""
     separator = b"From anna@example.org Fri Nov 20 10:00:00 2026\n"
     return b"".join(separator + one.replace(b"\nFrom ", b"\n>From ") + b"\n" for one in messages)
 
@@ -85,8 +85,8 @@ Content-Disposition: attachment; filename*=utf-8''..%2Fb%C3%BCro.png
     + b"\n--outer--\n"
 )
 
-# Wrong in each way that is common: no charset that exists, bytes that are none of UTF-8, a header with raw bytes, a
-# date that is none, base64 that is none, a boundary that never comes.
+# All common errors: an unknown charset, bytes that are not UTF-8, a header with raw bytes, an invalid date, invalid base64
+# and a missing boundary.
 BROKEN = b"""\
 From: J\xfcrgen <j@example.org>
 To: undisclosed-recipients:;
@@ -105,7 +105,7 @@ def write_mbox(path: Path, *messages: bytes) -> None:
 
 
 def write_maildir(path: Path, **messages: bytes) -> None:
-    """Writes a Maildir: a message for each name, read if the name ends in S."""
+    """Writes a Maildir: a message for each name, marked as seen if the name ends in S."""
     for part in ("cur", "new", "tmp"):
         (path / part).mkdir(parents=True)
     for number, (name, message) in enumerate(messages.items(), 1_763_600_000):

@@ -1,4 +1,4 @@
-"""Messages, their text and their parts, through the provider."""
+"""Tests of messages, their text and their parts, read through the provider."""
 
 import json
 import tempfile
@@ -14,7 +14,7 @@ from tests.mailboxes import ANSWER, ATTACHED, BROKEN, HTML, PICTURE, PLAIN, writ
 
 
 class Case(unittest.TestCase):
-    """With an mbox file of all kinds of messages, and a Maildir."""
+    """A provider over an mbox file with messages of all kinds, and a Maildir."""
 
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
@@ -34,7 +34,8 @@ class Case(unittest.TestCase):
     def json(self, reference: str) -> Any:
         return json.loads(self.text(reference))
 
-    def of(self, subject: str, folder: str = "Archive/2026%20%C3%BC") -> str:
+    def reference_of(self, subject: str, folder: str = "Archive/2026%20%C3%BC") -> str:
+        """The reference of the message with this subject."""
         rows = self.json(f"folders/{folder}")["messages"]
         return str(next(row["reference"] for row in rows if row["subject"] == subject))
 
@@ -42,24 +43,24 @@ class Case(unittest.TestCase):
 class Reading(Case):
     def test_a_message_reads_as_text(self) -> None:
         self.assertEqual(
-            self.text(self.of("The plan")),
+            self.text(self.reference_of("The plan")),
             "Subject: The plan\nFrom: Anna Berg <anna@example.org>\nTo: Ben <ben@example.org>\n"
             "Date: 2026-11-20 10:00+01:00\n\nHello Ben,\n\nFrom now on we meet on Mondays.\n",
         )
 
     def test_encoded_words_and_charsets_are_decoded(self) -> None:
-        text = self.text(self.of("Re: The plan – agreed"))
+        text = self.text(self.reference_of("Re: The plan – agreed"))
         self.assertIn("From: Ben Müller <ben@example.org>", text)
         self.assertIn("see you in the café.", text)
 
     def test_html_is_read_as_text(self) -> None:
-        body = self.text(self.of("Offer")).partition("\n\n")[2]
+        body = self.text(self.reference_of("Offer")).partition("\n\n")[2]
         self.assertEqual(
             body, "Bells & jars\n\nOnly today:\na jar <https://shop.example.com/jar>\n\n- small\n- large\n"
         )
 
     def test_attachments_are_named_and_read_by_number(self) -> None:
-        reference = self.of("Photo")
+        reference = self.reference_of("Photo")
         text = self.text(reference)
         self.assertIn(f"Attachment: büro.png (image/png), {reference}?part=3\n", text)
         self.assertTrue(text.endswith("\n\nHere it is.\n"), text)
@@ -67,10 +68,10 @@ class Reading(Case):
         self.assertEqual((read.body, read.mime_type), (PICTURE, "image/png"))
         with self.assertRaises(NotFound):
             self.mail.read(f"{reference}?part=4")
-        with self.assertRaisesRegex(Invalid, '"part" is the number of an attachment, not "x"'):
+        with self.assertRaisesRegex(Invalid, '"part" is "x": expected the number of an attachment'):
             self.mail.read(f"{reference}?part=x")
 
-    def test_what_is_broken_is_read_as_well_as_can_be(self) -> None:
+    def test_broken_messages_are_read_as_far_as_possible(self) -> None:
         rows = self.json("folders/Archive/2026%20%C3%BC")["messages"]
         newest = rows[0]
         self.assertEqual((newest["from"], newest["date"]), ("Jürgen <j@example.org>", None))
@@ -82,26 +83,26 @@ class Reading(Case):
         line = b64encode(PICTURE)
         for broken, expected in [(b"", large), (b"!!", large), (b"Q", large)]:
             write_mbox(self.root / "Large", ATTACHED.replace(line, encodebytes(large) + broken))
-            text = self.text(reference := self.of("Photo", "Large"))
+            text = self.text(reference := self.reference_of("Photo", "Large"))
             self.assertIn(f"{reference}?part=3\n", text)
             self.assertTrue(text.endswith("\n\nHere it is.\n"), text[-100:])
             self.assertEqual(self.mail.read(f"{reference}?part=3").body, expected)
 
-    def test_a_large_text_is_cut_and_says_so(self) -> None:
+    def test_a_large_text_is_cut_with_a_note(self) -> None:
         write_mbox(self.root / "Large", PLAIN + b"One more line.\n" * 200_000)
-        text = self.text(self.of("The plan", "Large"))
+        text = self.text(self.reference_of("The plan", "Large"))
         self.assertIn("Note: only the beginning of its 2 MiB was read\n", text)
         self.assertLess(len(text), 2_100_000)
 
     def test_headers_and_source(self) -> None:
-        reference = self.of("The plan")
+        reference = self.reference_of("The plan")
         self.assertIn({"name": "Message-ID", "value": "<plan@example.org>"}, self.json(f"{reference}?view=headers"))
         self.assertEqual(self.mail.read(f"{reference}?view=source").body, PLAIN.decode() + "\n")
-        with self.assertRaisesRegex(Invalid, '"view" is "text", "headers" or "source", not "x"'):
+        with self.assertRaisesRegex(Invalid, '"view" is "x": expected "text", "headers" or "source"'):
             self.mail.read(f"{reference}?view=x")
 
-    def test_a_thread_is_what_answers_and_what_is_answered(self) -> None:
-        thread = self.json(self.of("Re: The plan – agreed").replace("messages/", "threads/", 1))
+    def test_a_thread_has_the_message_its_answers_and_the_messages_it_answers(self) -> None:
+        thread = self.json(self.reference_of("Re: The plan – agreed").replace("messages/", "threads/", 1))
         self.assertEqual([row["subject"] for row in thread["messages"]], ["The plan", "Re: The plan – agreed"])
 
 
@@ -131,7 +132,7 @@ class Listing(Case):
             if cursor is None:
                 break
         self.assertEqual((pages, len(folders), len(set(folders))), (3, 28, 28))
-        with self.assertRaisesRegex(Invalid, 'the cursor "nope" is not one'):
+        with self.assertRaisesRegex(Invalid, 'the cursor "nope" is not from'):
             self.mail.list_resources("nope")
 
     def test_a_granted_maildir_is_the_inbox(self) -> None:
@@ -140,7 +141,7 @@ class Listing(Case):
         self.assertEqual(titles, [".Sent", "INBOX"])
         self.assertEqual(len(json.loads(str(mail.read("folders/INBOX").body))["messages"]), 2)
 
-    def test_what_is_not_there(self) -> None:
+    def test_absent_mailboxes_and_messages(self) -> None:
         for reference in [
             "nothing",
             "folders/nope",
@@ -162,16 +163,16 @@ class Listing(Case):
 
 
 class Changing(Case):
-    def test_revisions_tell_of_changes(self) -> None:
+    def test_changes_change_revisions(self) -> None:
         before = self.mail.catalog_revision(), self.mail.resource_revision("folders/Mail")
         self.assertEqual(before, (self.mail.catalog_revision(), self.mail.resource_revision("folders/Mail")))
         (self.root / "Mail" / "new" / "1763700000.more.host").write_bytes(PLAIN)
         self.assertNotEqual(before[0], self.mail.catalog_revision())
         self.assertNotEqual(before[1], self.mail.resource_revision("folders/Mail"))
-        self.assertEqual(self.mail.resource_revision(self.of("Photo")), "received")
+        self.assertEqual(self.mail.resource_revision(self.reference_of("Photo")), "received")
 
     def test_a_message_that_was_moved_within_its_file_is_found(self) -> None:
-        reference = self.of("Photo")
+        reference = self.reference_of("Photo")
         write_mbox(self.root / "Archive" / "2026 ü", HTML, ATTACHED)
         self.assertIn("Subject: Photo", self.text(reference))
         write_mbox(self.root / "Archive" / "2026 ü", HTML)
@@ -179,7 +180,7 @@ class Changing(Case):
             self.mail.read(reference)
 
     def test_a_message_that_was_read_keeps_its_reference(self) -> None:
-        reference = self.of("Offer", "Mail")
+        reference = self.reference_of("Offer", "Mail")
         new = next((self.root / "Mail" / "new").iterdir())
         new.rename(self.root / "Mail" / "cur" / f"{new.name}:2,S")
         self.assertIn("Subject: Offer", self.text(reference))

@@ -1,4 +1,4 @@
-"""Finding messages in files: from the end, across the borders of what is read at once, and by what they hold."""
+"""Tests of finding messages in files: from the end, across the borders of blocks, and by search."""
 
 import json
 import tempfile
@@ -26,7 +26,7 @@ class Scanning(unittest.TestCase):
         self.path = Path(directory.name) / "inbox"
         self.mail = Mail(directory.name, {})
 
-    def test_every_message_is_found_once_whatever_the_chunks(self) -> None:
+    def test_every_message_is_found_once_for_all_sizes_of_blocks(self) -> None:
         sizes = [0, 1, 200, 3000, 7, 0, 1500, 64]
         write_mbox(self.path, *(numbered(number, size) for number, size in enumerate(sizes)))
         for chunk in (1024, 1025, 1500, 4096, 1 << 20):
@@ -59,10 +59,10 @@ class Scanning(unittest.TestCase):
                 break
             reference = answer["next"]
         self.assertEqual((len(seen), len(set(seen))), (count, count))
-        with self.assertRaisesRegex(Invalid, '"before" is the position'):
+        with self.assertRaisesRegex(Invalid, '"before" is ".*": expected the position'):
             self.mail.read("folders/inbox?before=x")
 
-    def test_search_finds_and_goes_on(self) -> None:
+    def test_a_search_finds_messages_and_names_the_next_search(self) -> None:
         write_mbox(self.path, *(numbered(number) for number in range(30)))
 
         def found(query: str) -> list[str]:
@@ -73,7 +73,7 @@ class Scanning(unittest.TestCase):
         self.assertEqual(found("from=nobody"), [])
         self.assertEqual(len(found("since=2026-11-20&until=2026-11-21")), 30)
         self.assertEqual(found("since=2026-11-21"), [])
-        with self.assertRaisesRegex(Invalid, '"since" is a day such as'):
+        with self.assertRaisesRegex(Invalid, '"since" is ".*": expected a day such as'):
             found("since=soon")
         with mock.patch.object(search, "BYTES", 40_000):
             references, seen = "search/inbox?text=number", 0

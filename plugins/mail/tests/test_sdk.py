@@ -1,4 +1,4 @@
-"""What the SDK promises to every provider that is written with it."""
+"""Tests of the Python SDK."""
 
 import errno
 import unittest
@@ -35,7 +35,7 @@ class Sdk(unittest.TestCase):
         self.assertEqual(split("a?b=1%2B1&c&b=2&=x?"), ("a", {"b": "1+1", "c": "", "": "x?"}))
         self.assertEqual(split("a"), ("a", {}))
 
-    def test_pages_end_and_use_no_more_than_they_show(self) -> None:
+    def test_a_page_takes_only_the_entries_that_it_shows(self) -> None:
         used = 0
 
         def entries() -> Iterator[Resource]:
@@ -53,7 +53,7 @@ class Sdk(unittest.TestCase):
                 Page.of(entries(), cursor, 10)
             self.assertEqual(str(raised.exception), f'the cursor "{cursor}" is not one of this provider\'s')
 
-    def test_bytes_are_text_when_they_are_utf8(self) -> None:
+    def test_utf8_is_text_and_other_bytes_are_blobs(self) -> None:
         self.assertEqual(Contents.from_bytes("a", "ä".encode(), "text/markdown"), Contents("a", "ä", "text/markdown"))
         self.assertEqual(Contents.from_bytes("a", b"\xff"), Contents("a", b"\xff", "application/octet-stream"))
 

@@ -1,5 +1,4 @@
-//! An open document: its bytes in memory, its password tried, its pages found. And why it could not be opened, when it
-//! could not.
+//! Opens a document: reads the file into memory, tries the passwords and finds the pages. Every failure names its reason.
 
 use std::io::Read as _;
 
@@ -10,15 +9,15 @@ use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 
 use crate::query::Place;
 
-/// How much room has to be left beside the file: for what is unpacked of it.
-const ROOM: usize = 8 * 1024 * 1024;
+/// The memory that must be free beside the file for unpacked streams, in bytes.
+const UNPACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// A document.
 pub(crate) struct Document {
     pub(crate) pdf: Pdf,
     pub(crate) path: String,
     pub(crate) size: u64,
-    /// It is encrypted, and was opened all the same.
+    /// True if the document is encrypted; a password, perhaps the empty one, has opened it.
     pub(crate) is_encrypted: bool,
 }
 
@@ -29,15 +28,15 @@ impl std::fmt::Debug for Document {
 }
 
 impl Document {
-    /// Opens the document at a place with one of the passwords; the empty one is tried first.
+    /// Opens the document at `place`. Tries the empty password first, then `passwords` in order.
     pub(crate) fn open(tree: &Tree, place: &Place, passwords: &[String]) -> Result<Document> {
         let path = place.path.as_str();
         let bytes = read(tree, place)?;
         let head = bytes.get(..bytes.len().min(1024)).unwrap_or_default();
         if bytes.is_empty() {
-            return Err(Error::failed(format_args!("\"{path}\" is empty: it has no bytes")));
+            return Err(Error::failed(format_args!("\"{path}\" is empty: the file has 0 bytes")));
         }
-        let has_mark = head.windows(5).any(|part| part == b"%PDF-");
+        let has_header = head.windows(5).any(|part| part == b"%PDF-");
         let bytes: std::sync::Arc<Vec<u8>> = bytes.into();
         let mut result = Pdf::new(bytes.clone());
         let locked = LoadPdfError::Decryption(DecryptionError::PasswordProtected);
@@ -53,33 +52,32 @@ impl Document {
                     "is protected by a password: the operator can give it in the setting PASSWORD of this mount"
                 }
                 LoadPdfError::Decryption(DecryptionError::PasswordProtected) => {
-                    "is protected by a password, which is none of those in the setting PASSWORD of this mount"
+                    "is protected by a password, and no password in the setting PASSWORD of this mount opens it"
                 }
                 LoadPdfError::Decryption(DecryptionError::UnsupportedAlgorithm) => {
-                    "is encrypted in a way that this provider does not know (it knows RC4 and AES by password)"
+                    "is encrypted with an unsupported method; supported are RC4 and AES with a password"
                 }
-                LoadPdfError::Decryption(_) => "is encrypted, and what says how is damaged",
-                LoadPdfError::Invalid if has_mark => "is too damaged to be read: no pages could be found in it",
-                LoadPdfError::Invalid => "is no PDF, whatever its name says",
+                LoadPdfError::Decryption(_) => "is encrypted, and its encryption dictionary is damaged",
+                LoadPdfError::Invalid if has_header => "is too damaged to be read: no pages were found in it",
+                LoadPdfError::Invalid => "is not a PDF document: it has no %PDF- header",
             };
             Error::failed(format_args!("\"{path}\" {why}"))
         })?;
-        // Its pages are looked for everywhere in it when their tree is broken; whatever is found then may be none.
         let is_encrypted = is_encrypted(&bytes);
         Ok(Document { pdf, path: path.to_owned(), size: place.meta.size, is_encrypted })
     }
 
-    /// How many pages there are.
+    /// The number of pages. Can be 0: a document with a broken page tree opens, even if the repair finds no page.
     pub(crate) fn len(&self) -> usize {
         self.pdf.pages().len()
     }
 
-    /// The root of what is not pages.
+    /// The document catalog: the root of outline, names and attachments.
     pub(crate) fn root(&self) -> Option<Dict<'_>> {
         self.pdf.xref().get::<Dict<'_>>(self.pdf.xref().root_id())
     }
 
-    /// Fails for a page that is not there.
+    /// Fails if the document has no page of this number.
     pub(crate) fn check(&self, page: usize) -> Result<()> {
         if page <= self.len() {
             return Ok(());
@@ -87,7 +85,7 @@ impl Document {
         Err(Error::invalid(format_args!("there is no page {page}: \"{}\" has {}", self.path, pages(self.len()))))
     }
 
-    /// The name of a kind of object.
+    /// True if the entry `key` of `dict` is this name.
     pub(crate) fn is_named(dict: &Dict<'_>, key: &[u8], name: &str) -> bool {
         dict.get::<Name<'_>>(key).is_some_and(|found| found.as_str() == name)
     }
@@ -98,17 +96,18 @@ pub(crate) fn pages(count: usize) -> String {
     if count == 1 { "1 page".to_owned() } else { format!("{count} pages") }
 }
 
-/// The whole file, if there is room for it.
+/// Reads the whole file. Fails if the memory limit leaves too little room for it.
 fn read(tree: &Tree, place: &Place) -> Result<Vec<u8>> {
     let size = usize::try_from(place.meta.size).unwrap_or(usize::MAX);
     let mut bytes: Vec<u8> = Vec::new();
     let mut room: Vec<u8> = Vec::new();
-    // Asked for before anything is read: a sandbox that runs out of memory later cannot say why.
-    if bytes.try_reserve_exact(size).is_err() || room.try_reserve_exact(ROOM.saturating_add(size / 4)).is_err() {
+    // Reserved before the read: a sandbox that runs out of memory later cannot report the reason.
+    if bytes.try_reserve_exact(size).is_err() || room.try_reserve_exact(UNPACK_BYTES.saturating_add(size / 4)).is_err()
+    {
         let needed = (size.saturating_add(size / 4) >> 20) + 24;
         return Err(Error::failed(format_args!(
-            "\"{}\" has {size} bytes, for which there is no room: a document is held in memory as a whole. The operator can \
-             raise the limit \"memory\" of this mount to about {needed}MiB",
+            "\"{}\" has {size} bytes, too many for the memory limit: a document is held in memory as a whole. The operator \
+             can raise the limit \"memory\" of this mount to about {needed}MiB",
             place.path
         )));
     }
@@ -117,8 +116,8 @@ fn read(tree: &Tree, place: &Place) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a trailer names a way of encryption. Trailers are at the end of a file, or at its beginning when it is made to
-/// be read over a network.
+/// True if a trailer has the key `/Encrypt`. A trailer is near the end of the file. In a linearized file, it is near the
+/// beginning.
 fn is_encrypted(bytes: &[u8]) -> bool {
     const NEAR: usize = 64 * 1024;
     let head = bytes.get(..NEAR.min(bytes.len())).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The images of a page: as they are where they are JPEG, as PNG otherwise.
+//! The images of a page. A JPEG is returned unchanged, every other image as PNG.
 
 use std::fmt::Write as _;
 
@@ -13,39 +13,39 @@ use hayro_syntax::Filter;
 use hayro_syntax::object::{Dict, Object, Stream};
 use hayro_syntax::page::Page;
 
-/// How many images of a page are listed.
-const MOST: usize = 500;
+/// The most images of a page that are listed.
+const MAX_LISTED: usize = 500;
 
-/// An image as it is given.
+/// An encoded image.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Picture {
     pub(crate) bytes: Vec<u8>,
     pub(crate) mime_type: &'static str,
 }
 
-/// What is known of an image without unpacking it.
+/// Facts about an image that are known without unpacking it.
 #[derive(Debug)]
-struct Known {
+struct ImageInfo {
     width: u32,
     height: u32,
     kind: &'static str,
 }
 
-/// Gathers images, in the order in which they are drawn.
+/// Collects images in drawing order.
 #[derive(Debug, Default)]
-struct Gatherer {
-    known: Vec<Known>,
-    /// The one to take, counted from 0.
+struct ImageCollector {
+    known: Vec<ImageInfo>,
+    /// The image to encode, counted from 0.
     wanted: Option<usize>,
-    taken: Option<Result<Picture>>,
+    encoded: Option<Result<Picture>>,
 }
 
 /// The list of a page's images.
 pub(crate) fn list(page: &Page<'_>, number: usize, base: &str) -> String {
-    let mut gatherer = Gatherer::default();
-    run(page, &mut gatherer);
+    let mut collector = ImageCollector::default();
+    run(page, &mut collector);
     let mut text = format!("# Images of page {number}\n\n");
-    for (at, known) in gatherer.known.iter().take(MOST).enumerate() {
+    for (at, known) in collector.known.iter().take(MAX_LISTED).enumerate() {
         let image = at + 1;
         let _ = writeln!(
             text,
@@ -53,50 +53,51 @@ pub(crate) fn list(page: &Page<'_>, number: usize, base: &str) -> String {
             known.width, known.height, known.kind
         );
     }
-    match gatherer.known.len() {
+    match collector.known.len() {
         0 => text.push_str("(none)\n"),
-        count if count > MOST => {
-            let _ = writeln!(text, "\n{} more.", count - MOST);
+        count if count > MAX_LISTED => {
+            let _ = writeln!(text, "\n{} more images are not listed.", count - MAX_LISTED);
         }
         _ => {}
     }
     text
 }
 
-/// How many images there are on a page.
+/// The number of images on a page.
 pub(crate) fn count(page: &Page<'_>) -> usize {
-    let mut gatherer = Gatherer::default();
-    run(page, &mut gatherer);
-    gatherer.known.len()
+    let mut collector = ImageCollector::default();
+    run(page, &mut collector);
+    collector.known.len()
 }
 
-/// One image, counted from 1.
-pub(crate) fn one(page: &Page<'_>, number: usize) -> Result<Picture> {
-    let mut gatherer = Gatherer { wanted: number.checked_sub(1), ..Gatherer::default() };
-    run(page, &mut gatherer);
-    let count = gatherer.known.len();
-    gatherer
-        .taken
+/// The image `number`, counted from 1.
+pub(crate) fn extract(page: &Page<'_>, number: usize) -> Result<Picture> {
+    let mut collector = ImageCollector { wanted: number.checked_sub(1), ..ImageCollector::default() };
+    run(page, &mut collector);
+    let count = collector.known.len();
+    collector
+        .encoded
         .unwrap_or_else(|| Err(Error::invalid(format_args!("there is no image {number} on this page: it has {count}"))))
 }
 
-fn run(page: &Page<'_>, gatherer: &mut Gatherer) {
+/// Interprets the page, and passes its images to `collector`.
+fn run(page: &Page<'_>, collector: &mut ImageCollector) {
     let cache = InterpreterCache::new();
     let bounds = Rect::new(0.0, 0.0, 1.0, 1.0);
     let mut context = Context::new(Affine::IDENTITY, bounds, &cache, page.xref(), InterpreterSettings::default());
-    interpret_page(page, &mut context, gatherer);
+    interpret_page(page, &mut context, collector);
 }
 
-impl<'a> Device<'a> for Gatherer {
+impl<'a> Device<'a> for ImageCollector {
     fn draw_image(&mut self, image: Image<'a, '_>, _: ImageDrawProps<'a>) {
         let kind = match &image {
             Image::Stencil(_) => "a stencil (PNG)",
             Image::Raster(raster) if is_plain_jpeg(raster.stream()) => "JPEG",
             Image::Raster(_) => "PNG",
         };
-        let known = Known { width: image.width(), height: image.height(), kind };
+        let known = ImageInfo { width: image.width(), height: image.height(), kind };
         if self.wanted == Some(self.known.len()) {
-            self.taken = Some(take(&image, &known));
+            self.encoded = Some(encode_image(&image, &known));
         }
         self.known.push(known);
     }
@@ -109,8 +110,7 @@ impl<'a> Device<'a> for Gatherer {
     fn pop_transparency_group(&mut self) {}
 }
 
-/// Whether an image is a JPEG that shows by itself what it shows in the document: not one of printing colours, nor one
-/// with a mask, nor one whose colours are changed on the way.
+/// True if an image is a JPEG that looks the same outside the document: no CMYK, no mask, no `Decode` array.
 fn is_plain_jpeg(stream: &Stream<'_>) -> bool {
     let dict: &Dict<'_> = stream.dict();
     let is_common = matches!(
@@ -125,7 +125,7 @@ fn is_plain_jpeg(stream: &Stream<'_>) -> bool {
         && jpeg_channels(&stream.raw_data()).is_some_and(|channels| channels != 4)
 }
 
-/// How many channels a JPEG has, by its frame header.
+/// The number of channels of a JPEG, from its frame header.
 fn jpeg_channels(bytes: &[u8]) -> Option<u8> {
     let mut at = 2;
     while let [0xff, marker, high, low, rest @ ..] = bytes.get(at..)? {
@@ -140,14 +140,15 @@ fn jpeg_channels(bytes: &[u8]) -> Option<u8> {
     None
 }
 
-fn take(image: &Image<'_, '_>, known: &Known) -> Result<Picture> {
+fn encode_image(image: &Image<'_, '_>, known: &ImageInfo) -> Result<Picture> {
     let pixels = (known.width as usize).saturating_mul(known.height as usize);
-    // Unpacked, with its mask, and packed again.
+    // Reserve memory for the unpacked pixels, their mask and the PNG first. A sandbox that runs out of memory later cannot
+    // report the reason.
     let mut room: Vec<u8> = Vec::new();
     if pixels == 0 || room.try_reserve_exact(pixels.saturating_mul(8)).is_err() {
         return Err(Error::failed(format_args!(
-            "the image has {} by {} pixels, for which there is no room: the operator can raise the limit \"memory\" of this \
-             mount to about {}MiB",
+            "the image has {} by {} pixels, too many for the memory limit: the operator can raise the limit \"memory\" of \
+             this mount to about {}MiB",
             known.width,
             known.height,
             (pixels.saturating_mul(10) >> 20) + 32
@@ -161,14 +162,14 @@ fn take(image: &Image<'_, '_>, known: &Known) -> Result<Picture> {
         }
         Image::Raster(raster) => raster.with_rgba(|data, alpha| made = Some(encode(data, alpha)), None),
         Image::Stencil(stencil) => stencil.with_stencil(
-            // Where it is painted, it is dark, as on paper.
+            // Painted pixels become dark, as on paper.
             |mask, _| {
                 made = Some(encode_gray(mask.width, mask.height, mask.data.iter().map(|value| 255 - value).collect()))
             },
             None,
         ),
     }
-    let bytes = made.ok_or_else(|| Error::failed("the image is damaged, or packed in a way that is not known here"))?;
+    let bytes = made.ok_or_else(|| Error::failed("the image is damaged, or compressed with an unsupported method"))?;
     let bytes = bytes.map_err(|error| Error::failed(format_args!("the image cannot be written as PNG: {error}")))?;
     Ok(Picture { bytes, mime_type: "image/png" })
 }
@@ -176,25 +177,26 @@ fn take(image: &Image<'_, '_>, known: &Known) -> Result<Picture> {
 fn encode(image: ImageData, alpha: Option<LumaData>) -> Result<Vec<u8>, png::EncodingError> {
     let alpha = alpha.filter(|alpha| (alpha.width, alpha.height) == (image.width(), image.height()));
     match (image, alpha) {
-        (ImageData::Rgb(rgb), None) => write(rgb.width, rgb.height, png::ColorType::Rgb, &rgb.data),
+        (ImageData::Rgb(rgb), None) => encode_png(rgb.width, rgb.height, png::ColorType::Rgb, &rgb.data),
         (ImageData::Luma(luma), None) => encode_gray(luma.width, luma.height, luma.data),
         (ImageData::Rgb(rgb), Some(alpha)) => {
             let pixels = rgb.data.chunks_exact(3).zip(&alpha.data);
             let data: Vec<u8> = pixels.flat_map(|(rgb, alpha)| rgb.iter().copied().chain([*alpha])).collect();
-            write(rgb.width, rgb.height, png::ColorType::Rgba, &data)
+            encode_png(rgb.width, rgb.height, png::ColorType::Rgba, &data)
         }
         (ImageData::Luma(luma), Some(alpha)) => {
             let data: Vec<u8> = luma.data.iter().zip(&alpha.data).flat_map(|(gray, alpha)| [*gray, *alpha]).collect();
-            write(luma.width, luma.height, png::ColorType::GrayscaleAlpha, &data)
+            encode_png(luma.width, luma.height, png::ColorType::GrayscaleAlpha, &data)
         }
     }
 }
 
 fn encode_gray(width: u32, height: u32, data: Vec<u8>) -> Result<Vec<u8>, png::EncodingError> {
-    write(width, height, png::ColorType::Grayscale, &data)
+    encode_png(width, height, png::ColorType::Grayscale, &data)
 }
 
-fn write(width: u32, height: u32, color: png::ColorType, data: &[u8]) -> Result<Vec<u8>, png::EncodingError> {
+/// Encodes pixels as PNG.
+fn encode_png(width: u32, height: u32, color: png::ColorType, data: &[u8]) -> Result<Vec<u8>, png::EncodingError> {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(color);

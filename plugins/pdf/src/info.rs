@@ -1,5 +1,5 @@
-//! What a document says of itself: facts, the outline, attached files. All of it is a graph that may have loops, and is
-//! walked with that in mind.
+//! Metadata, outline and attached files of a document. Their objects form a graph that may have cycles, and every walk
+//! stops at an object that it has visited.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -11,9 +11,9 @@ use serde::Serialize;
 use crate::document::{Document, pages};
 use crate::strings;
 
-/// How many entries of an outline or a tree of names are looked at, and how deep they may lie.
-const MOST: usize = 5000;
-const DEEPEST: usize = 32;
+/// The most entries of an outline or a name tree that are visited, and the deepest level of the outline.
+const MAX_ENTRIES: usize = 5000;
+const MAX_DEPTH: usize = 32;
 
 /// The facts of a document.
 #[derive(Debug, Serialize)]
@@ -48,7 +48,7 @@ pub(crate) struct Info {
 struct Entry {
     depth: usize,
     title: String,
-    /// The page that it leads to, counted from 1.
+    /// The target page, counted from 1.
     page: Option<usize>,
 }
 
@@ -105,7 +105,7 @@ impl Info {
         serde_json::to_string(self).ok()
     }
 
-    /// As Markdown. Links are relative to `base`, which is the document.
+    /// As Markdown. `base` is the reference of the document; links begin with it.
     pub(crate) fn markdown(&self, base: &str) -> String {
         let mut text = format!("# {}\n\n", inline(self.title.as_ref().unwrap_or(&self.document)));
         let _ = writeln!(text, "- document: {}", inline(&self.document));
@@ -150,7 +150,7 @@ impl Info {
     }
 }
 
-/// Text that means nothing but itself within a line of Markdown.
+/// Text escaped for use within a line of Markdown.
 pub(crate) fn inline(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -162,37 +162,37 @@ pub(crate) fn inline(text: &str) -> String {
     out
 }
 
-/// The outline in its order, each entry once.
+/// The outline in document order, each entry once.
 fn outline(document: &Document) -> Vec<Entry> {
     let mut entries = Vec::new();
     let Some(root) = document.root() else { return entries };
     let Some(top) = root.get::<Dict<'_>>("Outlines") else { return entries };
-    let places = Places::of(document, &root);
+    let places = Destinations::of(document, &root);
     let mut seen: HashSet<ObjectIdentifier> = HashSet::new();
-    // What is to be visited, the next one last.
+    // A stack: the next entry to visit is the last one.
     let mut waiting: Vec<(usize, Dict<'_>)> =
         top.get::<Dict<'_>>("First").map(|first| (0, first)).into_iter().collect();
     while let Some((depth, item)) = waiting.pop() {
-        if entries.len() >= MOST || item.obj_id().is_some_and(|id| !seen.insert(id)) {
+        if entries.len() >= MAX_ENTRIES || item.obj_id().is_some_and(|id| !seen.insert(id)) {
             break;
         }
         let title = item.get::<Text<'_>>("Title").map(|title| strings::decode(title.as_bytes())).unwrap_or_default();
         entries.push(Entry { depth, title, page: places.page_of(&item) });
         let is_new = |next: &Dict<'_>| next.obj_id().is_some_and(|id| !seen.contains(&id));
         waiting.extend(item.get::<Dict<'_>>("Next").filter(is_new).map(|next| (depth, next)));
-        let below = item.get::<Dict<'_>>("First").filter(|below| depth < DEEPEST && is_new(below));
+        let below = item.get::<Dict<'_>>("First").filter(|below| depth < MAX_DEPTH && is_new(below));
         waiting.extend(below.map(|below| (depth + 1, below)));
     }
     entries
 }
 
-/// Where links lead.
-struct Places<'a> {
+/// Resolves link targets to page numbers.
+struct Destinations<'a> {
     pages: HashMap<ObjectIdentifier, usize>,
     named: HashMap<Vec<u8>, Object<'a>>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> Destinations<'a> {
     fn of(document: &'a Document, root: &Dict<'a>) -> Self {
         let pages = document.pdf.pages().iter().enumerate();
         let pages = pages.filter_map(|(at, page)| Some((page.raw().obj_id()?, at + 1))).collect();
@@ -202,18 +202,18 @@ impl<'a> Places<'a> {
                 named.insert(name.to_vec(), value);
             });
         }
-        // As it was before PDF 1.2.
+        // PDF 1.1 kept named destinations in this dictionary.
         if let Some(old) = root.get::<Dict<'_>>("Dests") {
-            for (name, value) in old.entries().take(MOST) {
+            for (name, value) in old.entries().take(MAX_ENTRIES) {
                 if let Some(value) = resolved(document, value) {
                     named.insert(name.as_str().as_bytes().to_vec(), value);
                 }
             }
         }
-        Places { pages, named }
+        Destinations { pages, named }
     }
 
-    /// The page that an entry of the outline leads to.
+    /// The target page of an outline entry.
     fn page_of(&self, item: &Dict<'a>) -> Option<usize> {
         let action = || item.get::<Dict<'_>>("A").filter(|action| Document::is_named(action, b"S", "GoTo"));
         let target = item.get::<Object<'_>>("Dest").or_else(|| action()?.get::<Object<'_>>("D"))?;
@@ -227,7 +227,7 @@ impl<'a> Places<'a> {
         match target {
             Object::Array(array) => match array.raw_iter().next()? {
                 MaybeRef::Ref(page) => self.pages.get(&page.into()).copied(),
-                // A number of a page, which is not allowed, but done.
+                // The standard allows no page number here, but some programs write one.
                 MaybeRef::NotRef(object) => usize::try_from(object.into_i32()?).ok().map(|page| page + 1),
             },
             Object::Dict(dict) => self.page(dict.get::<Object<'_>>("D")?, depth + 1),
@@ -245,13 +245,13 @@ fn resolved<'a>(document: &'a Document, value: MaybeRef<Object<'a>>) -> Option<O
     }
 }
 
-/// Walks a tree of names.
+/// Calls `each` for every entry of a name tree (ISO 32000-1, 7.9.6).
 fn names<'a>(tree: &Dict<'a>, each: &mut dyn FnMut(&[u8], Object<'a>)) {
     let mut seen: HashSet<ObjectIdentifier> = HashSet::new();
     let mut waiting = vec![tree.clone()];
     let mut count = 0;
     while let Some(node) = waiting.pop() {
-        if node.obj_id().is_some_and(|id| !seen.insert(id)) || count > MOST {
+        if node.obj_id().is_some_and(|id| !seen.insert(id)) || count > MAX_ENTRIES {
             continue;
         }
         count += 1;
@@ -259,21 +259,21 @@ fn names<'a>(tree: &Dict<'a>, each: &mut dyn FnMut(&[u8], Object<'a>)) {
             let mut leaves = leaves.flex_iter();
             while let (Some(name), Some(value)) = (leaves.next::<Text<'_>>(), leaves.next::<Object<'_>>()) {
                 count += 1;
-                if count > MOST {
+                if count > MAX_ENTRIES {
                     return;
                 }
                 each(name.as_bytes(), value);
             }
         }
         if let Some(kids) = node.get::<Array<'_>>("Kids") {
-            let mut kids: Vec<Dict<'_>> = kids.iter::<Dict<'_>>().take(MOST).collect();
+            let mut kids: Vec<Dict<'_>> = kids.iter::<Dict<'_>>().take(MAX_ENTRIES).collect();
             kids.reverse();
             waiting.extend(kids);
         }
     }
 }
 
-/// The attached files, by their names.
+/// The attached files with their names.
 fn attachments(document: &Document) -> Vec<(String, Dict<'_>)> {
     let mut files: Vec<(String, Dict<'_>)> = Vec::new();
     let tree = document.root().and_then(|root| root.get::<Dict<'_>>("Names")?.get::<Dict<'_>>("EmbeddedFiles"));
@@ -282,7 +282,7 @@ fn attachments(document: &Document) -> Vec<(String, Dict<'_>)> {
             let Object::Dict(file) = value else { return };
             let own = file.get::<Text<'_>>("UF").or_else(|| file.get::<Text<'_>>("F"));
             let name = own.map_or_else(|| strings::decode(key), |own| strings::decode(own.as_bytes()));
-            // A path would be more than a name here.
+            // A name must be one segment of a reference.
             let name = name.replace(['/', '\\'], "_");
             if !matches!(name.as_str(), "" | "." | "..") && files.iter().all(|(other, _)| *other != name) {
                 files.push((name, file));
@@ -297,14 +297,19 @@ pub(crate) fn attachment_names(document: &Document) -> Vec<String> {
     attachments(document).into_iter().map(|(name, _)| name).collect()
 }
 
-/// The bytes of an attached file, and what type it says it is.
+/// The bytes of an attached file, and its declared MIME type.
 pub(crate) fn attachment(document: &Document, name: &str) -> Result<(Vec<u8>, Option<String>)> {
     let all = attachments(document);
     let (_, file) = all.iter().find(|(other, _)| other == name).ok_or(Error::NotFound)?;
     let stream = file
         .get::<Dict<'_>>("EF")
         .and_then(|files| files.get::<Stream<'_>>("UF").or_else(|| files.get::<Stream<'_>>("F")))
-        .ok_or_else(|| Error::failed(format_args!("\"{name}\" is named in \"{}\", but not in it", document.path)))?;
+        .ok_or_else(|| {
+            Error::failed(format_args!(
+                "\"{}\" lists the attached file \"{name}\", but does not contain it",
+                document.path
+            ))
+        })?;
     let kind =
         stream.dict().get::<Name<'_>>("Subtype").map(|kind| kind.as_str().to_owned()).filter(|kind| kind.contains('/'));
     let bytes = stream

@@ -1,8 +1,8 @@
 //! PDF documents in granted directories: the text of their pages, outline, facts, images and attached files.
 //!
-//! This module is the provider itself, and the only one that knows of resources and the list. `query` knows what a
-//! reference asks for and `read` puts the answer together; `document` opens a file, `text` and `images` look at pages,
-//! `info` at everything else. Parsing is `hayro`'s work.
+//! This module implements the provider. It is the only module that knows resources and the list. `query` parses references
+//! and `read` builds the answer. `document` opens a file, `text` and `images` process pages, and `info` reads metadata,
+//! outline and attachments. The crate `hayro` parses PDF.
 
 mod document;
 mod images;
@@ -18,7 +18,7 @@ use belljar_guest::{
     Annotations, Argument, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result, Revisions,
     Suggestions, Template, reference,
 };
-use belljar_tree::{Bounds, Kind, LONGEST_REFERENCE, Meta, Step, Tree, Walk, name};
+use belljar_tree::{Bounds, Kind, MAX_REFERENCE_BYTES, Meta, Step, Tree, Walk, name};
 
 use document::Document;
 use query::{Place, Query, is_served};
@@ -30,7 +30,7 @@ pub struct Documents {
     passwords: Vec<String>,
 }
 
-/// How many documents a page of the list holds.
+/// Documents per page of the list.
 const PAGE: usize = 1000;
 
 const PAGES: &str = "{+path}/pages/{pages}{?order}";
@@ -61,17 +61,17 @@ impl Provider for Documents {
         Ok(vec![
             Template::new(PAGES).name("pages").title("Text of pages").mime_type("text/plain").description(
                 "The text of pages of the document at {path}: {pages} is a page or a range (3, 3-7, 3-), counted from 1. With \
-                 {order}=position from the top of the page to the bottom, where the document's own order is odd",
+                 {order}=position, text is sorted from the top of the page to the bottom: for documents that write out of order",
             ),
             Template::new(INFO).name("info").title("Facts and outline").description(
                 "Title, author, dates and number of pages of the document at {path}, its outline with pages, its attached \
                  files; {format} is markdown or json",
             ),
             Template::new(IMAGES).name("images").title("Images of a page").mime_type("text/markdown").description(
-                "Which images page {page} of the document at {path} has, with their sizes",
+                "The images of page {page} of the document at {path}, with their sizes",
             ),
             Template::new(IMAGE).name("image").title("An image of a page").description(
-                "Image {image} of page {page}, counted from 1: JPEG as it is in the document, everything else as PNG",
+                "Image {image} of page {page}, counted from 1: a JPEG unchanged, every other format converted to PNG",
             ),
             Template::new(ATTACHMENT).name("attachment").title("An attached file").description(
                 "The file {name} that is attached to the document at {path}",
@@ -84,7 +84,7 @@ impl Provider for Documents {
         if path.is_empty() {
             return Ok(self.index(reference)?.into());
         }
-        // What is not there is not found, whatever else is wrong.
+        // An absent file is `NotFound`, even if the query is malformed.
         let place = Place::find(&self.tree, path)?;
         let query = Query::parse(query)?;
         Ok(read::read(&self.tree, reference, &place, &self.passwords, query)?.into())
@@ -99,7 +99,7 @@ impl Completion for Documents {
         let value = argument.value.as_str();
         let known =
             |name: &str| resolved.iter().find(|argument| argument.name == name).map(|found| found.value.as_str());
-        // What cannot be opened has nothing to suggest.
+        // A document that cannot be opened gives no suggestions.
         let document = || {
             let place = Place::find(&self.tree, &reference::encode(known("path").unwrap_or_default())).ok()?;
             Document::open(&self.tree, &place, &self.passwords).ok()
@@ -134,7 +134,7 @@ impl Completion for Documents {
 
 impl Revisions for Documents {
     fn catalog_revision(&self) -> Result<String> {
-        belljar_tree::of_list(&self.tree, Bounds::default(), is_served)
+        belljar_tree::list_revision(&self.tree, Bounds::default(), is_served)
     }
 
     fn resource_revision(&self, reference: &str) -> Result<String> {
@@ -147,7 +147,7 @@ impl Revisions for Documents {
 }
 
 impl Documents {
-    /// The page of at most `size` documents that come after `start`.
+    /// A page of at most `size` documents after the path `start`.
     fn page(&self, start: String, size: usize) -> Result<Page> {
         let mut walk = Walk::new(&self.tree, start, size).only(is_served);
         let mut resources: Vec<Resource> = Vec::new();
@@ -161,7 +161,7 @@ impl Documents {
                 let last = resources.last().map(|last| last.reference.clone()).unwrap_or_default();
                 return Ok(Page::new(resources).next_cursor(last));
             }
-            // It may be gone by now, or a link that leads elsewhere.
+            // The file may have been deleted meanwhile, or be a link that leads out of the grant.
             match self.tree.meta(&path) {
                 Ok(meta) if meta.kind == Kind::File => resources.extend(resource(&path, &meta)),
                 Ok(_) | Err(_) => {}
@@ -179,16 +179,16 @@ impl Documents {
             let _ = writeln!(text, "- [{title}]({link}): [facts and outline]({link}/info)");
         }
         if page.resources.is_empty() {
-            text.push_str("(none: files are served whose names end in .pdf)\n");
+            text.push_str("(none: this provider serves files whose names end in .pdf)\n");
         }
         if page.next_cursor.is_some() {
-            text.push_str("\nThere are more; the list of resources has them all.\n");
+            text.push_str("\nThere are more documents; the list of resources has all of them.\n");
         }
         Ok(Contents::text(reference, text).mime_type("text/markdown"))
     }
 }
 
-/// The list's entry for a document. None for a path that is too long to be asked for.
+/// The list's entry for a document. `None` if its reference is longer than the host accepts.
 fn resource(path: &str, meta: &Meta) -> Option<Resource> {
     let mut resource = Resource::new(reference::encode(path))
         .name(name(path))
@@ -200,7 +200,7 @@ fn resource(path: &str, meta: &Meta) -> Option<Resource> {
             meta.size
         ));
     resource.annotations = meta.last_modified().map(|time| Annotations::new().last_modified(time));
-    (resource.reference.len() <= LONGEST_REFERENCE).then_some(resource)
+    (resource.reference.len() <= MAX_REFERENCE_BYTES).then_some(resource)
 }
 
 belljar_guest::export!(Documents: Completion, Revisions);

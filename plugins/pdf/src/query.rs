@@ -1,18 +1,18 @@
-//! What a reference asks for: a file, and behind it pages, images, facts or an attachment.
+//! Parses references: the path of a file, followed by pages, images, facts or an attachment.
 
 use belljar_guest::{Error, Result, reference};
 use belljar_tree::{Meta, Tree};
 
-/// What is asked for of a document.
+/// The part of a document that a reference names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The text, from the first page on.
+    /// The text of the first pages.
     Text,
     /// The text of pages, counted from 1, both ends included.
     Pages(usize, usize),
     /// The images of a page, as a list.
     Images(usize),
-    /// One of them, counted from 1.
+    /// Page and image, both counted from 1.
     Image(usize, usize),
     /// Facts, outline and attachments.
     Info,
@@ -20,7 +20,7 @@ pub(crate) enum Part {
     Attachment(String),
 }
 
-/// A document, and what of it.
+/// A document and the part of it that a reference names.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) path: String,
@@ -28,17 +28,17 @@ pub(crate) struct Place {
     pub(crate) part: Part,
 }
 
-/// How text is put in order.
+/// The order of text on a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// As the document writes it, which most programs do in reading order.
+    /// The order in the document, which is reading order in most documents.
     #[default]
     Written,
     /// From the top to the bottom of the page, across columns.
     Position,
 }
 
-/// How facts are written.
+/// The format of `info`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Format {
     #[default]
@@ -46,20 +46,20 @@ pub(crate) enum Format {
     Json,
 }
 
-/// What is behind the `?`.
+/// The parsed query component of a reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) order: Order,
     pub(crate) format: Format,
 }
 
-/// Whether a file is served, by its name.
+/// True if a file of this name is served.
 pub(crate) fn is_served(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(stem, extension)| !stem.is_empty() && extension.eq_ignore_ascii_case("pdf"))
 }
 
 impl Place {
-    /// The place that a reference without its query stands for.
+    /// The place that `encoded` names: a reference without its query component.
     pub(crate) fn find(tree: &Tree, encoded: &str) -> Result<Place> {
         let (path, meta, inside) = tree.find(encoded, is_served)?;
         Ok(Place { path, meta, part: Part::parse(&inside)? })
@@ -86,13 +86,17 @@ impl Part {
 
 fn number(text: &str) -> Result<usize> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| {
-        Error::invalid(format_args!("\"{text}\" is no number of a page or an image: they are counted from 1"))
+        Error::invalid(format_args!("\"{text}\" is not a number of a page or an image: expected 1 or more"))
     })
 }
 
 /// `3`, `3-7`, `3-`.
 fn range(text: &str) -> Result<(usize, usize)> {
-    let wrong = || Error::invalid(format_args!("pages \"{text}\": expected such as 3, 3-7 or 3-, counted from 1"));
+    let wrong = || {
+        Error::invalid(format_args!(
+            "pages \"{text}\": expected a page or a range, such as 3, 3-7 or 3-, counted from 1"
+        ))
+    };
     let parse = |text: &str| text.parse::<usize>().ok().filter(|page| *page > 0);
     match text.split_once('-') {
         Some((first, "")) => parse(first).map(|first| (first, usize::MAX)),
@@ -107,7 +111,7 @@ impl Query {
         let mut wanted = Query::default();
         for (key, value) in reference::pairs(query) {
             match (reference::decode(key)?.as_str(), reference::decode(value)?.as_str()) {
-                // A client that fills in a form may leave a part empty.
+                // A client that fills in a template may leave a variable empty.
                 ("order" | "format", "") => {}
                 ("order", "written") => wanted.order = Order::Written,
                 ("order", "position") => wanted.order = Order::Position,
@@ -120,7 +124,9 @@ impl Query {
                     return Err(Error::invalid(format_args!("format \"{other}\": expected markdown or json")));
                 }
                 (other, _) => {
-                    return Err(Error::invalid(format_args!("no parameter \"{other}\": there are order and format")));
+                    return Err(Error::invalid(format_args!(
+                        "unknown parameter \"{other}\": expected \"order\" or \"format\""
+                    )));
                 }
             }
         }
@@ -133,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_document() {
+    fn a_reference_names_a_part_of_a_document() {
         let of =
             |path: &str| Part::parse(&path.split('/').filter(|s| !s.is_empty()).map(str::to_owned).collect::<Vec<_>>());
         assert_eq!(of(""), Ok(Part::Text));
@@ -155,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn queries() {
+    fn parameters_are_parsed_or_refused() {
         assert_eq!(Query::parse("order=position&format=").unwrap().order, Order::Position);
         for wrong in ["order=x", "format=xml", "page=1"] {
             assert!(matches!(Query::parse(wrong), Err(Error::Invalid(_))), "{wrong}");

@@ -1,4 +1,4 @@
-//! What a reference reads as.
+//! Builds the contents of a read.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -16,16 +16,21 @@ const PLAIN: &str = "text/plain";
 const MARKDOWN: &str = "text/markdown";
 const JSON: &str = "application/json";
 
-/// How many pages the document by itself reads as, how many a range, and how much text is given at once.
+/// The pages in a read of the document without a range.
 const FIRST_PAGES: usize = 20;
-const MOST_PAGES: usize = 200;
-const MOST_TEXT: usize = 512 * 1024;
 
-/// After how much time no further page is begun: the host gives five seconds, on whatever machine, and as much fuel as a quick
-/// one uses up in little more than one.
-const TIME: Duration = Duration::from_millis(700);
+/// The most pages in a read of a range.
+const MAX_PAGES: usize = 200;
 
-/// Reads what is at a place.
+/// The most text in one read, in bytes.
+const MAX_TEXT_BYTES: usize = 512 * 1024;
+
+/// No further page begins after this time. The host allows a call five seconds. On a fast machine, the fuel of a call lasts
+/// little more than one second.
+/// An hour in unit tests, which must not depend on the speed of the machine.
+const TIME: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 700 });
+
+/// Reads the part of a document that `place` names.
 pub(crate) fn read(
     tree: &Tree,
     reference: &str,
@@ -59,7 +64,7 @@ pub(crate) fn read(
         Part::Image(page, image) => {
             document.check(*page)?;
             let found = document.pdf.pages().get(page - 1).ok_or(Error::NotFound)?;
-            let picture = images::one(found, *image)?;
+            let picture = images::extract(found, *image)?;
             Ok(Contents::blob(reference, picture.bytes).mime_type(picture.mime_type))
         }
         Part::Attachment(name) => {
@@ -72,23 +77,23 @@ pub(crate) fn read(
     }
 }
 
-/// A name as the target of a link: round brackets would end it.
+/// A name as the target of a Markdown link. Parentheses are encoded, because they would end the target.
 fn link(name: &str) -> String {
     reference::encode_segment(name).replace('(', "%28").replace(')', "%29")
 }
 
-/// The text of pages, each under a line that says which it is.
+/// The text of pages, each below a line with its number.
 fn texts(document: &Document, first: usize, last: usize, query: Query) -> String {
     let began = Instant::now();
     let count = document.len();
-    let last = last.min(count).min(first.saturating_add(MOST_PAGES - 1));
+    let last = last.min(count).min(first.saturating_add(MAX_PAGES - 1));
     let mut out = String::new();
     if count == 0 {
         let _ = writeln!(out, "[{}: no pages]", name(&document.path));
     }
     let mut next = first;
     for (at, page) in document.pdf.pages().iter().enumerate().take(last).skip(first - 1) {
-        if at + 1 > first && (out.len() > MOST_TEXT || began.elapsed() > TIME) {
+        if at + 1 > first && (out.len() > MAX_TEXT_BYTES || began.elapsed() > TIME) {
             break;
         }
         next = at + 2;
@@ -111,13 +116,13 @@ fn texts(document: &Document, first: usize, last: usize, query: Query) -> String
     out
 }
 
-/// The most text that a page gives.
+/// The first [`MAX_TEXT_BYTES`] bytes of a page's text, cut at a character boundary.
 fn cut(text: &str) -> &str {
-    let end = (0..=MOST_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    let end = (0..=MAX_TEXT_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
     text.get(..end).unwrap_or_default()
 }
 
-/// What is to be said of a page whose text is not all there is.
+/// A remark for the heading of a page without text, or with many characters that its fonts do not map.
 fn remark(found: &PageText) -> String {
     let images = match found.images {
         0 => "",
@@ -132,7 +137,7 @@ fn remark(found: &PageText) -> String {
     }
     if found.unknown * 5 > found.glyphs {
         return format!(
-            ": {} of {} characters are unknown, the fonts do not say what they are",
+            ": {} of {} characters are unknown, the fonts do not map them to Unicode",
             found.unknown, found.glyphs
         );
     }

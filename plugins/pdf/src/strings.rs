@@ -1,9 +1,9 @@
-//! Texts outside of pages: titles, names, authors.
+//! Decodes text strings outside of pages: titles, names, authors.
 
 use encoding_rs::{UTF_16BE, UTF_16LE};
 
-/// What the bytes of PDF's own encoding stand for where they are no ASCII (ISO 32000-1, annex D.2).
-const OWN: [(u8, &str); 5] = [
+/// PDFDocEncoding where it differs from Latin-1: the first byte of a run, and its characters (ISO 32000-1, annex D.2).
+const PDF_DOC_ENCODING: [(u8, &str); 5] = [
     (0x18, "\u{2d8}\u{2c7}\u{2c6}\u{2d9}\u{2dd}\u{2db}\u{2da}\u{2dc}"),
     (
         0x80,
@@ -17,21 +17,22 @@ const OWN: [(u8, &str); 5] = [
     (0xff, "\u{ff}"),
 ];
 
-/// The text that a string holds: UTF-16 or UTF-8 by its mark, PDF's own encoding otherwise. Without what steers.
+/// Decodes a text string: UTF-16 or UTF-8 by its byte order mark, otherwise PDFDocEncoding. Control characters become
+/// spaces.
 pub(crate) fn decode(bytes: &[u8]) -> String {
     let text = match bytes {
         [0xfe, 0xff, rest @ ..] => UTF_16BE.decode_without_bom_handling(rest).0.into_owned(),
         [0xff, 0xfe, rest @ ..] => UTF_16LE.decode_without_bom_handling(rest).0.into_owned(),
         [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
-        // Not allowed, and common.
+        // UTF-8 without a mark: not allowed, but common.
         bytes if !bytes.is_ascii() && std::str::from_utf8(bytes).is_ok() => String::from_utf8_lossy(bytes).into_owned(),
-        bytes => bytes.iter().map(|byte| own(*byte)).collect(),
+        bytes => bytes.iter().map(|byte| pdf_doc_char(*byte)).collect(),
     };
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
 }
 
-fn own(byte: u8) -> char {
-    for (first, characters) in OWN {
+fn pdf_doc_char(byte: u8) -> char {
+    for (first, characters) in PDF_DOC_ENCODING {
         if let Some(found) = byte.checked_sub(first).and_then(|at| characters.chars().nth(at.into())) {
             return found;
         }
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_are_decoded_by_their_marks() {
+    fn strings_are_decoded_by_their_byte_order_marks() {
         for (bytes, text) in [
             (&b"plain"[..], "plain"),
             (b"\xfe\xff\x00G\x00r\x00\xfc\x00n", "Grün"),

@@ -1,4 +1,4 @@
-//! Tests of the provider over documents that other programs made, and over damaged ones.
+//! Tests of the provider over documents from other programs (`fixtures/make.py`), and over damaged ones.
 
 mod broken;
 mod pictures;
@@ -22,7 +22,7 @@ fn fixtures() -> std::path::PathBuf {
 }
 
 impl Fixture {
-    /// A directory with what other programs made, and nothing else.
+    /// A provider over a copy of the fixtures, without passwords.
     fn new() -> Self {
         Fixture::with(&[])
     }
@@ -74,11 +74,11 @@ impl Fixture {
     }
 }
 
-/// What the first page of `latin.pdf` says, however it is packed.
+/// The text of the first page of `latin.pdf`, equal in all its encodings.
 const FIRST: &str = "[page 1 of 5]\n\nChapter 1\n\nGröße, Straße, café – “quoted” €5\nThe quick brown fox 1.\n\n";
 
 #[test]
-fn text_is_the_same_however_it_is_packed() {
+fn text_is_the_same_in_every_encoding_of_a_document() {
     let fixture = Fixture::new();
     for name in ["latin", "objects", "linear", "attached", "rc4", "aes128", "aes256"] {
         let text = fixture.text(&format!("{name}.pdf"));
@@ -98,7 +98,7 @@ fn text_is_the_same_however_it_is_packed() {
 fn fonts_of_many_kinds_are_read() {
     let fixture = Fixture::new();
     let text = fixture.text("unicode.pdf");
-    // Ligatures are letters, so that words can be found.
+    // Ligatures become letters, because a search for a word must find it.
     assert!(text.contains("find the flow: Zürich, Århus, œuvre, Æther, Łód\nsecond line\n"), "{text}");
     assert!(fixture.text("cid.pdf").contains("日本語のテキスト"), "{}", fixture.text("cid.pdf"));
     let text = fixture.text("form.pdf");
@@ -106,7 +106,7 @@ fn fonts_of_many_kinds_are_read() {
 }
 
 #[test]
-fn columns_are_read_one_after_the_other_or_across() {
+fn columns_are_read_in_document_order_or_by_position() {
     let fixture = Fixture::new();
     let text = fixture.text("columns.pdf");
     assert!(text.contains("left one\nleft two\nleft three\n\nright one\nright two\nright three\n"), "{text}");
@@ -116,13 +116,13 @@ fn columns_are_read_one_after_the_other_or_across() {
 }
 
 #[test]
-fn turned_pages_are_read_as_they_are_seen() {
+fn rotated_pages_are_read_upright() {
     let text = Fixture::new().text("rotated.pdf");
     assert!(text.contains("turned page\nsecond line\n\ntext that runs upwards\n"), "{text}");
 }
 
 #[test]
-fn pages_are_chosen_and_the_rest_is_told() {
+fn a_range_of_pages_names_the_next_range() {
     let fixture = Fixture::new();
     let text = fixture.text("latin.pdf/pages/2-3");
     assert!(text.starts_with("[page 2 of 5]\n\nChapter 2\n") && text.contains("[page 3 of 5]"), "{text}");
@@ -130,14 +130,14 @@ fn pages_are_chosen_and_the_rest_is_told() {
     assert!(fixture.text("latin.pdf/pages/5-").starts_with("[page 5 of 5]"));
     assert!(fixture.text("latin.pdf/pages/4-900").contains("[page 5 of 5]"));
     assert!(fixture.error("latin.pdf/pages/6").contains("there is no page 6: \"latin.pdf\" has 5 pages"));
-    assert!(fixture.error("latin.pdf/pages/x").contains("expected such as 3, 3-7 or 3-"));
+    assert!(fixture.error("latin.pdf/pages/x").contains("expected a page or a range, such as 3, 3-7 or 3-"));
     for absent in ["no.pdf", "latin.pdf/x", "photo.jpg", "latin.pdf/attachments/x"] {
         assert_eq!(fixture.documents.read(absent), Err(Error::NotFound), "{absent}");
     }
 }
 
 #[test]
-fn facts_and_outline() {
+fn info_has_the_facts_and_the_outline() {
     let fixture = Fixture::new();
     let info = fixture.info("latin.pdf");
     assert_eq!((info["author"].as_str(), info["keywords"].as_str()), (Some("Anna Müller"), Some("one, two")));
@@ -159,14 +159,14 @@ fn facts_and_outline() {
     let text = fixture.text("latin.pdf/info");
     assert!(text.starts_with("# Grüße aus Köln\n"), "{text}");
     assert!(text.contains("  - [Section 2.1 – Größe](../latin.pdf/pages/2) (page 2)\n"), "{text}");
-    // What was added at the end of the file counts.
+    // An incremental update at the end of the file takes effect.
     let info = fixture.info("incremental.pdf");
     assert_eq!((info["title"].as_str(), info["pages"].as_u64()), (Some("Changed later"), Some(6)));
     assert!(fixture.text("incremental.pdf/pages/6").starts_with("[page 6 of 6: no text]"));
 }
 
 #[test]
-fn attached_files_are_given() {
+fn attached_files_can_be_read() {
     let fixture = Fixture::new();
     let info = fixture.info("attached.pdf");
     assert_eq!(info["attachments"], serde_json::json!([{ "name": "daten (1).csv", "description": "figures" }]));
@@ -176,21 +176,21 @@ fn attached_files_are_given() {
 }
 
 #[test]
-fn a_password_opens_what_is_locked() {
+fn a_password_opens_a_protected_document() {
     let why = Fixture::new().error("locked.pdf");
     assert!(
         why.contains("\"locked.pdf\" is protected by a password: the operator can give it in the setting PASSWORD"),
         "{why}"
     );
     let why = Fixture::with(&["falsch"]).error("locked.pdf/info");
-    assert!(why.contains("which is none of those in the setting PASSWORD"), "{why}");
+    assert!(why.contains("no password in the setting PASSWORD"), "{why}");
     let fixture = Fixture::with(&["falsch", "geheim"]);
     assert!(fixture.text("locked.pdf").starts_with(FIRST));
     assert!(fixture.text("latin.pdf").starts_with(FIRST));
 }
 
 #[test]
-fn the_list_completion_and_revisions() {
+fn documents_are_listed_completed_and_have_revisions() {
     let fixture = Fixture::new();
     let page = fixture.documents.list_resources(None).unwrap();
     let names: Vec<&str> = page.resources.iter().map(|resource| resource.reference.as_str()).collect();

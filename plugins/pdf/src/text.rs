@@ -1,5 +1,5 @@
-//! The text of a page, from the places of its glyphs: words where there is room between them, lines where the writing
-//! moves down.
+//! Extracts the text of a page from the positions of its glyphs. A gap between glyphs separates words, and a step down
+//! separates lines.
 
 use hayro_interpret::font::GlyphRun;
 use hayro_interpret::hayro_cmap::BfString;
@@ -12,15 +12,15 @@ use hayro_syntax::page::Page;
 
 use crate::query::Order;
 
-/// The most glyphs that are kept of one page.
-const MOST: usize = 500_000;
+/// The most glyphs kept per page.
+const MAX_GLYPHS: usize = 500_000;
 
-/// What was found on a page.
+/// The text of a page and its counts.
 #[derive(Debug, Default)]
 pub(crate) struct PageText {
     pub(crate) text: String,
     pub(crate) images: usize,
-    /// Glyphs of which the fonts do not say what they stand for.
+    /// Glyphs that the fonts do not map to Unicode.
     pub(crate) unknown: usize,
     pub(crate) glyphs: usize,
 }
@@ -29,19 +29,20 @@ pub(crate) struct PageText {
 #[derive(Debug, Clone)]
 struct Piece {
     text: String,
-    /// Where it begins and ends along the line.
+    /// Start and end along the writing direction, in page units.
     start: f64,
     end: f64,
-    /// How far across the direction of writing: down the page, for text that is upright.
+    /// Position across the writing direction; for upright text, the distance from the top of the page.
     base: f64,
-    /// Its direction, in quarter turns.
+    /// The writing direction, in clockwise quarter turns.
     turn: i8,
+    /// The height of the font, in page units.
     em: f64,
 }
 
-/// Gathers what is drawn.
+/// Collects pieces of text while a page is drawn.
 #[derive(Debug, Default)]
-struct Gatherer {
+struct TextCollector {
     pieces: Vec<Piece>,
     found: PageText,
 }
@@ -54,9 +55,9 @@ pub(crate) fn of(page: &Page<'_>, order: Order) -> PageText {
     let initial = Affine::new(transform.as_coeffs());
     let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
     let mut context = Context::new(initial, bounds, &cache, page.xref(), InterpreterSettings::default());
-    let mut gatherer = Gatherer::default();
-    interpret_page(page, &mut context, &mut gatherer);
-    let Gatherer { pieces, mut found } = gatherer;
+    let mut collector = TextCollector::default();
+    interpret_page(page, &mut context, &mut collector);
+    let TextCollector { pieces, mut found } = collector;
     found.text = match order {
         Order::Written => written(&pieces),
         Order::Position => by_position(pieces),
@@ -64,7 +65,7 @@ pub(crate) fn of(page: &Page<'_>, order: Order) -> PageText {
     found
 }
 
-impl Gatherer {
+impl TextCollector {
     fn add(&mut self, text: &str, at: Affine, advance: f64) {
         let origin = at * Point::ZERO;
         let (along, up) = (at * Point::new(1000.0, 0.0) - origin, at * Point::new(0.0, 1000.0) - origin);
@@ -72,7 +73,7 @@ impl Gatherer {
         if !em.is_finite() || em <= 0.0 || !origin.x.is_finite() || !origin.y.is_finite() {
             return;
         }
-        // Text runs along one of four directions, nearly always.
+        // Nearly all text runs along one of four directions; others are rounded to the nearest.
         let turn: i8 = if along.x.abs() >= along.y.abs() {
             if along.x >= 0.0 { 0 } else { 2 }
         } else if along.y >= 0.0 {
@@ -106,11 +107,11 @@ impl Gatherer {
     }
 }
 
-impl Device<'_> for Gatherer {
+impl Device<'_> for TextCollector {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, '_>, props: DrawProps<'_>, _: &DrawMode) {
         for glyph in run.glyphs() {
             self.found.glyphs += 1;
-            if self.found.glyphs > MOST {
+            if self.found.glyphs > MAX_GLYPHS {
                 return;
             }
             let advance = match &**glyph {
@@ -141,7 +142,7 @@ impl Device<'_> for Gatherer {
     fn pop_transparency_group(&mut self) {}
 }
 
-/// A character as it is searched for: ligatures as their letters.
+/// A character in searchable form: ligatures become their letters, control characters vanish.
 fn plain(c: char, buffer: &mut [u8; 4]) -> &str {
     match c {
         '\u{fb00}' => "ff",
@@ -156,8 +157,7 @@ fn plain(c: char, buffer: &mut [u8; 4]) -> &str {
     }
 }
 
-/// In the order of the document: a new line where the writing moves to another one, and an empty one where it moves
-/// further than to the next.
+/// Joins pieces in document order. A step to another line starts a line; a longer step also leaves an empty line.
 fn written(pieces: &[Piece]) -> String {
     let mut text = String::new();
     let mut last: Option<&Piece> = None;
@@ -165,7 +165,7 @@ fn written(pieces: &[Piece]) -> String {
         if let Some(last) = last {
             let em = last.em.max(piece.em);
             let down = piece.base - last.base;
-            // Some programs write a shadow, or bold, by writing twice.
+            // Some programs draw the same text twice for a shadow or for bold.
             if piece.text == last.text && down.abs() < 0.2 * em && (piece.start - last.start).abs() < 0.2 * em {
                 continue;
             }
@@ -174,7 +174,7 @@ fn written(pieces: &[Piece]) -> String {
             } else if down.abs() > 0.5 * em || piece.start < last.start {
                 end_line(&mut text, 1);
             } else if !text.ends_with(char::is_whitespace) {
-                // A column of a table, or a word after a stop of the tabulator.
+                // A wide gap is the next table column, or a tab stop.
                 text.push_str(if piece.start > last.end + 1.5 * em { "  " } else { " " });
             }
         }
@@ -192,10 +192,10 @@ fn end_line(text: &mut String, ends: usize) {
     }
 }
 
-/// From the top to the bottom, whatever the order of the document.
+/// Joins pieces from the top to the bottom of the page, in any document order.
 fn by_position(mut pieces: Vec<Piece>) -> String {
     pieces.sort_by(|one, other| one.turn.cmp(&other.turn).then(one.base.total_cmp(&other.base)));
-    // Lines: what is about as far down as the piece before it.
+    // Pieces at about the same height form a line.
     let mut lines: Vec<Vec<Piece>> = Vec::new();
     for piece in pieces {
         match lines.last_mut().and_then(|line| line.last().map(|last| (last.turn, last.base, last.em))) {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_paragraphs_are_where_the_writing_moves() {
+    fn steps_down_make_lines_and_paragraphs() {
         let pieces = [
             piece("one", 0.0, 100.0),
             piece("two", 40.0, 100.0),
@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn glyphs_are_words_where_there_is_room_between_them() {
-        let mut gatherer = Gatherer::default();
+    fn gaps_between_glyphs_separate_words() {
+        let mut collector = TextCollector::default();
         let at = |x: f64| Affine::new([0.01, 0.0, 0.0, 0.01, x, 50.0]);
         for (text, x) in [("a", 0.0), ("b", 5.0), ("b", 10.0), ("c", 18.0)] {
-            gatherer.add(text, at(x), 500.0);
+            collector.add(text, at(x), 500.0);
         }
-        assert_eq!(gatherer.pieces.len(), 1);
-        assert_eq!(gatherer.pieces[0].text, "abb c");
+        assert_eq!(collector.pieces.len(), 1);
+        assert_eq!(collector.pieces[0].text, "abb c");
         assert_eq!([plain('\u{fb03}', &mut [0; 4]), plain('\0', &mut [0; 4])], ["ffi", ""]);
     }
 }

@@ -1,33 +1,34 @@
-//! What a reference asks for. Knows nothing of databases: whether a table or a key is there is found out later.
+//! Parses references. Does not open databases: the modules that query decide whether a table or a key exists.
 
 use std::collections::BTreeMap;
 
 use belljar_guest::{Error, Result, reference};
 
-/// The most rows of a page.
-pub(crate) const MOST_ROWS: usize = 1000;
+/// The most rows on one page.
+pub(crate) const MAX_ROWS: usize = 1000;
 
-/// What is asked of a database.
+/// A parsed reference within one database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// Which tables there are.
+    /// The list of tables with row counts.
     Overview,
-    /// Tables, columns, indexes, keys: all of them, or of one table.
+    /// Columns, indexes and keys of one table, or of all tables.
     Schema { table: Option<String> },
-    /// The statements that made it all.
+    /// The CREATE statements of the database.
     Ddl,
-    /// Some rows.
+    /// A page of at most `limit` rows after the key `after`.
     Page { table: String, after: Option<String>, limit: Option<usize> },
     /// One row.
     Row { table: String, key: String },
-    /// One value of a row, or a part of it.
+    /// One value of a row, or `length` bytes of it from `offset`.
     Value { table: String, key: String, column: String, offset: Option<u64>, length: Option<u64> },
-    /// What a statement of the operator's gives.
+    /// The rows of a view that the operator named.
     View { name: String, parameters: BTreeMap<String, String>, limit: Option<usize> },
 }
 
 impl Address {
-    /// The database that is meant, when references begin with one, and what is asked of it.
+    /// Splits a reference into database and address. If `named` is true, references begin with a database. Otherwise the
+    /// database is `None`.
     pub(crate) fn parse(whole: &str, named: bool) -> Result<(Option<String>, Address)> {
         let (path, query) = reference::split(whole);
         let mut segments = Vec::new();
@@ -62,7 +63,7 @@ impl Address {
             _ => return Err(Error::NotFound),
         };
         match query.keys().next() {
-            Some(unknown) => Err(Error::invalid(format_args!("\"{unknown}\" is no parameter of this resource"))),
+            Some(unknown) => Err(Error::invalid(format_args!("\"{unknown}\" is not a parameter of this resource"))),
             None => Ok((database, address)),
         }
     }
@@ -72,14 +73,14 @@ fn limit(query: &mut BTreeMap<String, String>) -> Result<Option<usize>> {
     match query.remove("limit").filter(|limit| !limit.is_empty()) {
         None => Ok(None),
         Some(text) => rows(&text).map(Some).ok_or_else(|| {
-            Error::invalid(format_args!("\"limit\" is \"{text}\": expected a number from 1 to {MOST_ROWS}"))
+            Error::invalid(format_args!("\"limit\" is \"{text}\": expected a number from 1 to {MAX_ROWS}"))
         }),
     }
 }
 
-/// A number of rows.
+/// Parses a row count; `None` unless it is from 1 to [`MAX_ROWS`].
 pub(crate) fn rows(text: &str) -> Option<usize> {
-    text.parse().ok().filter(|rows| (1..=MOST_ROWS).contains(rows))
+    text.parse().ok().filter(|rows| (1..=MAX_ROWS).contains(rows))
 }
 
 fn number(query: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64>> {
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_where_it_begins_and_how_much_it_holds() {
+    fn a_page_takes_after_and_limit() {
         let page =
             |after: Option<&str>, limit| Address::Page { table: "a b/c".into(), after: after.map(Into::into), limit };
         assert_eq!(of("tables/a%20b%2Fc"), Ok(page(None, None)));
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_segment_is_the_database_where_there_are_several() {
+    fn with_several_databases_the_first_segment_is_the_database() {
         let (database, address) = Address::parse("a%2Fb.db/tables/t/rows/1", true).unwrap();
         assert_eq!(database.as_deref(), Some("a/b.db"));
         assert_eq!(address, Address::Row { table: "t".into(), key: "1".into() });

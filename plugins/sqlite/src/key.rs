@@ -1,15 +1,15 @@
-//! Keys of rows as text, and back. A key is one value, or several with commas between them; each is written plainly where
-//! that is unambiguous, and otherwise as SQL writes it: `'a,b'`, `x'00ff'`. `rowid=7` is the row with that number.
+//! Converts row keys to text and back. A key is one value, or several separated by commas. A value that would be
+//! ambiguous is written as an SQL literal: `'a,b'`, `x'00ff'`. `rowid=7` is the row with rowid 7.
 
 use belljar_guest::{Error, Result};
 use rusqlite::types::{Value, ValueRef};
 
 use crate::schema::Affinity;
 
-/// What a key's text says.
+/// A parsed key.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Key {
-    /// The number that SQLite itself gives a row.
+    /// SQLite's rowid.
     Rowid(i64),
     /// A value for each column of the primary key.
     Values(Vec<Value>),
@@ -18,25 +18,28 @@ pub(crate) enum Key {
 const ROWID: &str = "rowid=";
 
 impl Key {
-    /// Reads a key of columns with these affinities.
+    /// Parses a key; `columns` holds the affinity of each key column.
     pub(crate) fn parse(text: &str, columns: &[Affinity]) -> Result<Key> {
         if let Some(number) = text.strip_prefix(ROWID).and_then(|number| number.parse().ok()) {
             return Ok(Key::Rowid(number));
         }
         let wrong = |why: &str| Error::invalid(format_args!("the key \"{text}\" {why}"));
-        // A single text may hold commas.
+        // The text of a single-column key may contain commas.
         let tokens = match columns {
             [_] if !is_quoted(text) => vec![text],
-            _ => split(text).ok_or_else(|| wrong("has a quote that does not end"))?,
+            _ => split(text).ok_or_else(|| wrong("has a quote without its end"))?,
         };
         if tokens.len() != columns.len() {
             return Err(wrong(&format!("has {} values: the primary key has {}", tokens.len(), columns.len())));
         }
         let values = tokens.iter().zip(columns).map(|(token, affinity)| value(token, *affinity));
-        values.collect::<Option<_>>().map(Key::Values).ok_or_else(|| wrong("has a value that is none"))
+        values
+            .collect::<Option<_>>()
+            .map(Key::Values)
+            .ok_or_else(|| wrong("has a malformed value: quote text as 'text' and bytes as x'00ff'"))
     }
 
-    /// Writes a key. None when one of its values is NULL, which names no row.
+    /// Writes a key. `None` if a value is NULL (NULL identifies no row) or text that is not UTF-8.
     pub(crate) fn write(values: &[(ValueRef<'_>, Affinity)]) -> Option<String> {
         let alone = values.len() == 1;
         let texts: Option<Vec<String>> =
@@ -44,7 +47,7 @@ impl Key {
         texts.map(|texts| texts.join(","))
     }
 
-    /// Writes the key of the row with this number.
+    /// Writes the key of the row with this rowid.
     pub(crate) fn write_rowid(rowid: i64) -> String {
         format!("{ROWID}{rowid}")
     }
@@ -54,7 +57,7 @@ fn is_quoted(token: &str) -> bool {
     token.starts_with('\'') || token.starts_with("x'")
 }
 
-/// Splits at the commas that are in no quotes.
+/// Splits at commas outside quotes. `None` if a quote does not end.
 fn split(text: &str) -> Option<Vec<&str>> {
     let mut tokens = Vec::new();
     let (mut start, mut quoted) = (0, false);
@@ -88,7 +91,7 @@ fn value(token: &str, affinity: Affinity) -> Option<Value> {
 }
 
 fn guess(token: &str) -> Value {
-    // Only what numbers are written with here: `inf` and `1e5` may be names.
+    // Only the spelling that this module writes counts as a number: `inf` and `1e5` may be text.
     match (token.parse::<i64>(), token.parse::<f64>()) {
         (Ok(number), _) if number.to_string() == token => Value::Integer(number),
         (_, Ok(number)) if number.is_finite() && real(number) == token => Value::Real(number),
@@ -109,7 +112,7 @@ fn plain(value: ValueRef<'_>, affinity: Affinity, alone: bool) -> Option<String>
             Some(format!("x'{}'", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
         }
         ValueRef::Text(bytes) => {
-            // What is not UTF-8 no reference can carry.
+            // A reference cannot carry bytes that are not UTF-8.
             let text = std::str::from_utf8(bytes).ok()?;
             let comma = if alone { is_quoted(text) } else { text.contains([',', '\'']) };
             let odd = text.is_empty() || matches!(text, "." | "..") || text.starts_with(ROWID) || comma;
@@ -123,7 +126,7 @@ fn plain(value: ValueRef<'_>, affinity: Affinity, alone: bool) -> Option<String>
 mod tests {
     use super::*;
 
-    fn round(values: &[(Value, Affinity)]) -> String {
+    fn written_key(values: &[(Value, Affinity)]) -> String {
         let refs: Vec<_> = values.iter().map(|(value, affinity)| (ValueRef::from(value), *affinity)).collect();
         let text = Key::write(&refs).unwrap();
         let affinities: Vec<_> = values.iter().map(|(_, affinity)| *affinity).collect();
@@ -133,28 +136,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_as_the_same_value() {
+    fn a_written_key_parses_to_the_same_values() {
         use Affinity::{Blob, Integer, Text};
         let text = |text: &str| Value::Text(text.to_owned());
-        assert_eq!(round(&[(Value::Integer(-7), Integer)]), "-7");
-        assert_eq!(round(&[(text("a, b's"), Text)]), "a, b's");
-        assert_eq!(round(&[(text("007"), Text)]), "007");
-        assert_eq!(round(&[(text("7"), Text)]), "7");
-        assert_eq!(round(&[(text("7"), Blob)]), "'7'");
-        assert_eq!(round(&[(text("1.5"), Blob)]), "'1.5'");
-        assert_eq!(round(&[(text("x'y"), Text)]), "'x''y'");
+        assert_eq!(written_key(&[(Value::Integer(-7), Integer)]), "-7");
+        assert_eq!(written_key(&[(text("a, b's"), Text)]), "a, b's");
+        assert_eq!(written_key(&[(text("007"), Text)]), "007");
+        assert_eq!(written_key(&[(text("7"), Text)]), "7");
+        assert_eq!(written_key(&[(text("7"), Blob)]), "'7'");
+        assert_eq!(written_key(&[(text("1.5"), Blob)]), "'1.5'");
+        assert_eq!(written_key(&[(text("x'y"), Text)]), "'x''y'");
         for odd in ["", ".", "..", "'", "''", "'a'", "x'00'", "rowid=5", "a/b?c#d%2e", "ü,ü", "1e5", "inf", "NaN"] {
             for affinity in [Text, Blob] {
-                round(&[(text(odd), affinity)]);
-                round(&[(text(odd), affinity), (Value::Real(0.1), Blob), (Value::Integer(i64::MIN), Integer)]);
+                written_key(&[(text(odd), affinity)]);
+                written_key(&[(text(odd), affinity), (Value::Real(0.1), Blob), (Value::Integer(i64::MIN), Integer)]);
             }
         }
-        assert_eq!(round(&[(Value::Blob(vec![0, 171]), Blob), (text("a,b"), Text)]), "x'00ab','a,b'");
-        assert_eq!(round(&[(Value::Real(1e300), Blob)]), "1e300");
+        assert_eq!(written_key(&[(Value::Blob(vec![0, 171]), Blob), (text("a,b"), Text)]), "x'00ab','a,b'");
+        assert_eq!(written_key(&[(Value::Real(1e300), Blob)]), "1e300");
     }
 
     #[test]
-    fn what_is_no_key_says_why() {
+    fn malformed_keys_are_invalid() {
         for wrong in ["a", "a,b,c", "'a,b", "x'0',b", "x'zz',b"] {
             let parsed = Key::parse(wrong, &[Affinity::Text, Affinity::Text]);
             assert!(matches!(parsed, Err(Error::Invalid(_))), "{wrong}: {parsed:?}");

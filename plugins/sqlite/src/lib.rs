@@ -1,9 +1,9 @@
-//! SQLite databases as resources: their schema, their tables by pages, their rows by key, single values, and the statements
-//! that the operator names.
+//! SQLite databases as resources: the schema, pages of table rows, rows by key, single values, and the SQL views that the
+//! operator names.
 //!
-//! This module is the provider itself, and the only one that knows of resources and the list. `address` knows what a
-//! reference asks for, `store` which databases there are; `snapshot` opens one, safely, and sees by means of `state` that
-//! what was read was never half written. `schema`, `rows` (with `key` and `value`) and `views` ask it.
+//! This module implements the provider. It is the only module that knows resources and the list. `address` parses
+//! references and `store` finds databases. `snapshot` opens one read-only; `state` detects writes that happen during a
+//! read. `schema`, `rows` (with `key` and `value`) and `views` run the queries.
 
 mod address;
 mod key;
@@ -23,7 +23,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use serde_json::{Value as Json, json};
 
-use address::{Address, MOST_ROWS};
+use address::{Address, MAX_ROWS};
 use schema::Table;
 use state::State;
 use store::{Database, Store};
@@ -34,20 +34,20 @@ use views::View;
 pub struct Sqlite {
     store: Store,
     views: Vec<View>,
-    /// How many rows whoever does not say gets.
+    /// Rows per page when the reference has no `limit`.
     rows: usize,
 }
 
-/// How many entries a page of the list holds.
+/// Entries per page of the list.
 const PAGE: usize = 1000;
 
-/// The longest reference that the host takes.
-const LONGEST_REFERENCE: usize = 2 * 1024;
+/// The longest reference that the host accepts, in bytes.
+const MAX_REFERENCE_BYTES: usize = 2 * 1024;
 
-/// How many rows the overview counts, over all tables: more would make it cost what they do.
-const COUNTED: usize = 20_000;
+/// The most rows that the overview counts, over all tables. Counting scans the rows, so this bounds the overview's cost.
+const MAX_COUNTED_ROWS: usize = 20_000;
 
-/// What a cursor begins with.
+/// The prefix of every cursor.
 const CURSOR: &str = "after:";
 
 const JSON: &str = "application/json";
@@ -71,13 +71,17 @@ impl Provider for Sqlite {
     }
 
     fn list_resources(&self, cursor: Option<&str>) -> Result<Page> {
-        let foreign = || Error::invalid("the cursor is none of this provider's");
+        let foreign = || {
+            Error::invalid(format_args!(
+                "the cursor does not begin with \"{CURSOR}\": use one from a list of this provider"
+            ))
+        };
         let cursor = cursor.map(|cursor| cursor.strip_prefix(CURSOR).ok_or_else(foreign)).transpose()?;
         let mut resources = Vec::new();
         for database in self.store.databases()? {
             match self.listed(&database) {
                 Ok(listed) => resources.extend(listed),
-                // Whatever is wrong with one, the others are there.
+                // A broken database does not hide the others.
                 Err(error) if self.store.has_several() => {
                     resources.push(about(
                         Resource::new(overview(&database)).mime_type(JSON),
@@ -88,7 +92,7 @@ impl Provider for Sqlite {
                 Err(error) => return Err(error),
             }
         }
-        resources.retain(|resource| resource.reference.len() <= LONGEST_REFERENCE);
+        resources.retain(|resource| resource.reference.len() <= MAX_REFERENCE_BYTES);
         resources.sort_by(|one, other| one.reference.cmp(&other.reference));
         let mut page = Page::of(resources, cursor, PAGE);
         page.next_cursor = page.next_cursor.map(|last| format!("{CURSOR}{last}"));
@@ -101,24 +105,24 @@ impl Provider for Sqlite {
         let mut templates = vec![
             of("tables/{table}{?after,limit}", "rows").title("Rows of a table").mime_type(JSON).description(format!(
                 "A page of the rows of {{table}} in the order of their keys: at most {{limit}} of them ({} unless you say \
-                 otherwise, {MOST_ROWS} at most), those after the key {{after}}. Each page names the next one.",
+                 otherwise, {MAX_ROWS} at most), those after the key {{after}}. Each page names the next one.",
                 self.rows
             )),
             of("tables/{table}/rows/{key}", "row").title("A row by its key").mime_type(JSON).description(
                 "The row of {table} whose primary key is {key}; the values of a key of several columns have commas \
-                 between them; rowid=7 is the row of that number where there is no other key",
+                 between them; rowid=7 is the row with rowid 7 in a table without a primary key",
             ),
             of("tables/{table}/rows/{key}/{column}{?offset,length}", "value").title("A value").description(
-                "What the column {column} of that row holds, as it is: text, or bytes; large ones in parts of {length} \
-                 bytes from {offset} on",
+                "The unchanged value of the column {column} in that row: text or bytes. Large values can be read in parts \
+                 of {length} bytes from {offset}",
             ),
             of("schema/{table}", "schema").title("The schema of a table").mime_type(JSON).description(
-                "Columns with their types, the key, indexes and foreign keys of {table}, and the statement that made it",
+                "Columns with their types, the key, indexes and foreign keys of {table}, and its CREATE statement",
             ),
         ];
         if !self.views.is_empty() {
             let database = self.store.find("")?;
-            templates.extend(snapshot::of(&database, |connection| {
+            templates.extend(snapshot::with(&database, |connection| {
                 Ok(self.views.iter().filter_map(|view| template(view, connection, self.rows)).collect::<Vec<_>>())
             })?);
         }
@@ -132,7 +136,7 @@ impl Provider for Sqlite {
             return Ok(lines(reference, &json!({ "databases": names })).into());
         };
         let base = base(&database);
-        let contents = snapshot::of(&database, |connection| self.answer(connection, reference, &base, &address))?;
+        let contents = snapshot::with(&database, |connection| self.answer(connection, reference, &base, &address))?;
         Ok(contents.into())
     }
 }
@@ -164,15 +168,15 @@ impl Completion for Sqlite {
             Some(table) => table.map(Some),
         };
         Ok(match argument.name.as_str() {
-            "table" => snapshot::of(&database, |connection| {
+            "table" => snapshot::with(&database, |connection| {
                 let names = schema::names(connection)?;
                 Ok(Suggestions::starting_with(value, names.iter().map(|(name, _)| name.as_str())))
             })?,
-            "key" | "after" => snapshot::of(&database, |connection| match table(connection)? {
+            "key" | "after" => snapshot::with(&database, |connection| match table(connection)? {
                 Some(table) => rows::keys(connection, &table, value, Suggestions::MAX).map(Suggestions::new),
                 None => Ok(Suggestions::default()),
             })?,
-            "column" => snapshot::of(&database, |connection| {
+            "column" => snapshot::with(&database, |connection| {
                 let columns = table(connection)?.map(|table| table.columns).unwrap_or_default();
                 Ok(Suggestions::starting_with(value, columns.iter().map(|column| column.name.as_str())))
             })?,
@@ -183,11 +187,11 @@ impl Completion for Sqlite {
 }
 
 impl Revisions for Sqlite {
-    /// Of what is listed: the databases, and the number that SQLite gives their schemas.
+    /// Changes with the set of databases and with the `schema_version` of each.
     fn catalog_revision(&self) -> Result<String> {
         let mut revision = String::new();
         for database in self.store.databases()? {
-            let version = snapshot::of(&database, |connection| {
+            let version = snapshot::with(&database, |connection| {
                 let version = connection.query_row("PRAGMA schema_version", [], |row| row.get::<_, i64>(0));
                 version.map_err(snapshot::error)
             });
@@ -197,7 +201,7 @@ impl Revisions for Sqlite {
         Ok(revision)
     }
 
-    /// That of the whole database: SQLite keeps none for a table.
+    /// The revision of the whole database: SQLite keeps no change counter per table.
     fn resource_revision(&self, reference: &str) -> Result<String> {
         let (database, _) = Address::parse(reference, self.store.has_several())?;
         match self.database(database)? {
@@ -211,18 +215,18 @@ impl Sqlite {
     fn over(store: Store, views: &str, rows: Option<&str>) -> Result<Self> {
         let views = views::parse(views)?;
         if !views.is_empty() && store.has_several() {
-            return Err(Error::failed("VIEWS needs DATABASE: name the file that the views are of"));
+            return Err(Error::failed("VIEWS needs DATABASE: set it to the file that the views query"));
         }
         let rows = match rows {
             None => 100,
             Some(text) => address::rows(text).ok_or_else(|| {
-                Error::failed(format_args!("ROWS is \"{text}\": expected a number from 1 to {MOST_ROWS}"))
+                Error::failed(format_args!("ROWS is \"{text}\": expected a number from 1 to {MAX_ROWS}"))
             })?,
         };
         Ok(Sqlite { store, views, rows })
     }
 
-    /// The database that a reference names; none when it names none, and there may be several.
+    /// The database with this name. `None` for the name `""`: with several databases, this reference is the mount itself.
     fn database(&self, name: Option<String>) -> Result<Option<Database>> {
         match name {
             Some(name) if name.is_empty() => Ok(None),
@@ -232,7 +236,7 @@ impl Sqlite {
 
     fn listed(&self, database: &Database) -> Result<Vec<Resource>> {
         let base = base(database);
-        let (names, views) = snapshot::of(database, |connection| {
+        let (names, views) = snapshot::with(database, |connection| {
             let plain =
                 self.views.iter().filter(|view| view.parameters(connection).is_ok_and(|names| names.is_empty()));
             Ok((schema::names(connection)?, plain.map(|view| view.name.clone()).collect::<Vec<_>>()))
@@ -242,26 +246,26 @@ impl Sqlite {
             about(
                 Resource::new(overview(database)).mime_type(JSON),
                 database,
-                "which tables there are, their columns and how many rows",
+                "tables with their columns and row counts",
             ),
             about(
                 of("schema".to_owned(), "schema"),
                 database,
                 "tables, columns with types, keys, indexes and foreign keys",
             ),
-            about(of("schema.sql".to_owned(), "schema.sql"), database, "the statements that made it")
+            about(of("schema.sql".to_owned(), "schema.sql"), database, "the CREATE statements of the database")
                 .mime_type("application/sql"),
         ];
         for (name, kind) in names.iter().filter(|(name, _)| !name.is_empty()) {
-            let what = match kind.as_str() {
+            let description = match kind.as_str() {
                 "view" => format!("the first {} rows of the view \"{name}\"", self.rows),
                 _ => format!("the first {} rows of the table \"{name}\"; each page names the next one", self.rows),
             };
-            listed.push(about(of(format!("tables/{}", reference::encode_segment(name)), name), database, &what));
+            listed.push(about(of(format!("tables/{}", reference::encode_segment(name)), name), database, &description));
         }
         for name in views {
-            let what = format!("what the operator's view \"{name}\" gives");
-            listed.push(about(of(format!("views/{name}"), &name), database, &what));
+            let description = format!("rows of the operator's view \"{name}\"");
+            listed.push(about(of(format!("views/{name}"), &name), database, &description));
         }
         Ok(listed)
     }
@@ -279,7 +283,7 @@ impl Sqlite {
                     .iter()
                     .map(|(name, kind)| {
                         match Table::find(connection, name).and_then(|table| table.describe(connection)) {
-                            // A view of what is no longer there.
+                            // A view of a dropped table.
                             Err(Error::Failed(why)) => Ok(json!({ "name": name, "type": kind, "error": why })),
                             described => described,
                         }
@@ -299,7 +303,7 @@ impl Sqlite {
                     )
                 });
                 let written = page.rows.iter().map(|(key, row)| match key {
-                    Some(key) => json_of(&Keyed { key, row }),
+                    Some(key) => json_of(&KeyedRow { key, row }),
                     None => json_of(row),
                 });
                 let head = [
@@ -339,11 +343,11 @@ impl Sqlite {
         }
     }
 
-    /// Which tables there are, with their columns, and their rows as far as they are counted.
+    /// The tables with their columns and row counts. Counting stops at [`MAX_COUNTED_ROWS`] rows over all tables.
     fn overview(&self, connection: &Connection, asked: &str) -> Result<Contents> {
         let names = schema::names(connection)?;
-        // Each table has its share, and is counted no further.
-        let share = (COUNTED / names.len().max(1)).max(100);
+        // Each table gets an equal share of the rows that may be counted, at least 100.
+        let share = (MAX_COUNTED_ROWS / names.len().max(1)).max(100);
         let mut tables = Vec::new();
         for (index, (name, kind)) in names.iter().enumerate() {
             let mut about = json!({ "name": name, "type": kind });
@@ -352,7 +356,7 @@ impl Sqlite {
                 let columns: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
                 about.insert("columns".to_owned(), json!(columns));
                 about.insert("key".to_owned(), json!(table.key_columns()));
-                if kind == "table" && index * share < COUNTED {
+                if kind == "table" && index * share < MAX_COUNTED_ROWS {
                     about.insert("rows".to_owned(), schema::count(connection, name, share)?);
                 }
             }
@@ -363,9 +367,9 @@ impl Sqlite {
     }
 }
 
-/// A row under its key.
+/// A row with its key, as a page shows it.
 #[derive(serde::Serialize)]
-struct Keyed<'a> {
+struct KeyedRow<'a> {
     key: &'a str,
     row: &'a value::Row,
 }
@@ -381,22 +385,22 @@ fn overview(database: &Database) -> String {
     base(database).trim_end_matches('/').to_owned()
 }
 
-/// Says what an entry is. Where there are several databases, its title says which one it is of.
-fn about(resource: Resource, database: &Database, what: &str) -> Resource {
+/// Sets name and description of an entry. With several databases, the title begins with the database's name.
+fn about(resource: Resource, database: &Database, description: &str) -> Resource {
     let name = if resource.reference == overview(database) { "overview".to_owned() } else { resource.name.clone() };
-    let resource = resource.name(&name).description(capital(what));
+    let resource = resource.name(&name).description(capitalized(description));
     match database.name.as_str() {
         "" => resource,
         database => resource.title(format!("{database}: {name}")),
     }
 }
 
-fn capital(text: &str) -> String {
+fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(chars).collect()
 }
 
-/// The template of a view that takes parameters. One that does not work is told to the operator, and to whoever reads it.
+/// The template of a view. A broken view has no template: its error goes to the host's log, and a read returns it.
 #[expect(clippy::print_stderr, reason = "stderr goes to the host's log")]
 fn template(view: &View, connection: &Connection, rows: usize) -> Option<Template> {
     match view.parameters(connection) {
@@ -404,10 +408,12 @@ fn template(view: &View, connection: &Connection, rows: usize) -> Option<Templat
             let variables: Vec<&str> = names.iter().map(String::as_str).chain(["limit"]).collect();
             let needs =
                 if names.is_empty() { "no parameters".to_owned() } else { format!("needs {}", names.join(", ")) };
-            let what =
-                format!("What the operator's view \"{}\" gives ({needs}): at most {{limit}} rows ({rows})", view.name);
+            let description = format!(
+                "Rows of the operator's view \"{}\" ({needs}): at most {{limit}} rows (default {rows})",
+                view.name
+            );
             let template = format!("views/{}{{?{}}}", view.name, variables.join(","));
-            Some(Template::new(template).name(&view.name).mime_type(JSON).description(what))
+            Some(Template::new(template).name(&view.name).mime_type(JSON).description(description))
         }
         Err(error) => {
             eprintln!("{error}");
@@ -424,19 +430,19 @@ fn lines(asked: &str, value: &Json) -> Contents {
     Contents::text(asked, serde_json::to_string_pretty(value).unwrap_or_default()).mime_type(JSON)
 }
 
-/// An object of these fields in this order, and `rest`, which is JSON already.
+/// A JSON object of the fields `head` in this order, followed by `rest`, which is JSON text.
 fn object(head: &[(&str, Json)], rest: &str) -> String {
     let head: String = head.iter().map(|(name, value)| format!("\"{name}\": {value},\n")).collect();
     format!("{{\n{head}{rest}\n}}\n")
 }
 
-/// An object of these fields, and rows: one on each line.
+/// A JSON object of the fields `head` and the array `rows`, with one row a line.
 fn table_of(head: &[(&str, Json)], rows: impl Iterator<Item = String>) -> String {
     let rows: Vec<String> = rows.collect();
     object(head, &format!("\"rows\": [\n{}\n]", rows.join(",\n")))
 }
 
-/// A short text that differs when `text` does.
+/// A 64-bit hash of `text`, in hexadecimal.
 fn digest(text: &str) -> String {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
     let mut hasher = DefaultHasher::new();

@@ -1,5 +1,5 @@
-//! Rows of a table: a page from a key on, one row, one value. A page goes on where the last one ended by its key, so that
-//! the last page of a large table costs what the first one does.
+//! Rows of a table: a page after a key, one row, one value. A page continues after the last key of the previous page
+//! (keyset pagination): the last page of a large table costs as much as the first.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 
@@ -11,40 +11,40 @@ use serde_json::Value as Json;
 use crate::key::Key;
 use crate::schema::{Keys, Table, quote};
 use crate::snapshot::error;
-use crate::value::{self, IN_PAGE, IN_ROW, Room, Row};
+use crate::value::{self, IN_PAGE, IN_ROW, Row, SizeLimits};
 
-/// How much JSON a page holds; a row that begins below goes on beyond it.
+/// The approximate size of a page as JSON, in bytes. The last row may exceed it.
 const PAGE_BYTES: usize = 512 * 1024;
 
-/// The largest value that is given whole, and the longest part of one.
-pub(crate) const VALUE: u64 = 4 * 1024 * 1024;
+/// The largest value, or part of a value, in one read, in bytes.
+pub(crate) const MAX_VALUE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The longest key that a reference may hold; the host takes references of 2 KiB.
-const LONGEST_KEY: usize = 1200;
+/// The longest key in a reference, in bytes. The host accepts references of 2 KiB.
+const MAX_KEY_BYTES: usize = 1200;
 
-/// Some rows.
+/// A page of rows.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Page {
     /// The rows, each with its key.
     pub(crate) rows: Vec<(Option<String>, Row)>,
     /// The key after which the next page begins.
     pub(crate) next: Option<String>,
-    /// There is more, and no way to ask for it.
+    /// True if more rows exist but the table has no key to continue from.
     pub(crate) cut: bool,
 }
 
-/// A value on its own.
+/// One value, read alone.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Single {
     pub(crate) value: Value,
-    /// How large all of it is.
+    /// The size of the whole value in bytes; `value` may be a part.
     pub(crate) size: u64,
 }
 
-/// A condition, and what is bound to its variables.
+/// An SQL condition and the values of its parameters.
 type Condition = (String, Vec<Value>);
 
-/// At most `limit` rows, from after a key on.
+/// At most `limit` rows, starting after the key `after`.
 pub(crate) fn page(
     connection: &Connection,
     table: &Table,
@@ -53,7 +53,7 @@ pub(crate) fn page(
     limit: usize,
 ) -> Result<Page> {
     let (condition, values) = match after {
-        Some(after) => beyond(table, after)?,
+        Some(after) => after_key(table, after)?,
         None => (String::new(), Vec::new()),
     };
     let order = match &table.keys {
@@ -75,7 +75,7 @@ pub(crate) fn page(
             page.next = last;
             break;
         }
-        let (key, position, row) = one(table, row, base, IN_PAGE)?;
+        let (key, position, row) = decode_row(table, row, base, IN_PAGE)?;
         full = is_full(&row, &mut bytes);
         page.rows.push((key, row));
         last = position;
@@ -83,18 +83,18 @@ pub(crate) fn page(
     Ok(page)
 }
 
-/// The row with a key, and that key as it is written here.
+/// The row with this key, and the key in canonical spelling.
 pub(crate) fn row(connection: &Connection, table: &Table, base: &str, key: &str) -> Result<(Option<String>, Row)> {
-    let (condition, values) = equal(table, key)?;
+    let (condition, values) = equals_key(table, key)?;
     let sql = format!("{} WHERE {condition} LIMIT 1", select(table, IN_ROW));
     let mut statement = connection.prepare(&sql).map_err(error)?;
     let mut found = statement.query(params_from_iter(values)).map_err(error)?;
     let found = found.next().map_err(error)?.ok_or(Error::NotFound)?;
-    let (key, _, row) = one(table, found, base, IN_ROW)?;
+    let (key, _, row) = decode_row(table, found, base, IN_ROW)?;
     Ok((key, row))
 }
 
-/// A value of a row, all of it or a part.
+/// One value of a row: all of it, or `length` bytes from `offset`.
 pub(crate) fn single(
     connection: &Connection,
     table: &Table,
@@ -103,7 +103,7 @@ pub(crate) fn single(
     (offset, length): (Option<u64>, Option<u64>),
 ) -> Result<Single> {
     let column = table.columns.iter().find(|known| known.name == column).ok_or(Error::NotFound)?;
-    let (condition, values) = equal(table, key)?;
+    let (condition, values) = equals_key(table, key)?;
     let (from, name) = (quote(&table.name), quote(&column.name));
     let number = match &table.keys {
         Keys::Rowid { alias, .. } => quote(alias),
@@ -120,9 +120,9 @@ pub(crate) fn single(
     let is_part = offset.is_some() || length.is_some();
     let is_long = matches!(kind.as_str(), "text" | "blob");
     if !is_part || !is_long {
-        if size > VALUE {
+        if size > MAX_VALUE_BYTES {
             return Err(Error::failed(format_args!(
-                "the value has {size} bytes, and {VALUE} are given at once; ask for parts with ?offset=0&length={VALUE}"
+                "the value has {size} bytes, the limit of one read is {MAX_VALUE_BYTES}; ask for parts with ?offset=0&length={MAX_VALUE_BYTES}"
             )));
         }
         let sql = format!("SELECT {name} FROM {from} WHERE {condition} LIMIT 1");
@@ -130,13 +130,10 @@ pub(crate) fn single(
         return Ok(Single { value, size });
     }
     let rowid = rowid.filter(|_| table.kind == "table").ok_or_else(|| {
-        Error::failed(format_args!(
-            "parts of a value can be had from tables with row numbers: \"{}\" has none",
-            table.name
-        ))
+        Error::failed(format_args!("only tables with a rowid give parts of a value: \"{}\" has none", table.name))
     })?;
     let offset = offset.unwrap_or(0);
-    let length = length.unwrap_or(VALUE).min(VALUE);
+    let length = length.unwrap_or(MAX_VALUE_BYTES).min(MAX_VALUE_BYTES);
     let mut blob =
         connection.blob_open("main", table.name.as_str(), column.name.as_str(), rowid, true).map_err(error)?;
     let mut bytes = Vec::new();
@@ -150,7 +147,7 @@ pub(crate) fn single(
     Ok(Single { value, size })
 }
 
-/// The keys of a table that begin with `prefix`, as far as its order gives them: at most `most`.
+/// At most `most` keys of a table that begin with `prefix`. Searches by ranges of the first key column.
 pub(crate) fn keys(connection: &Connection, table: &Table, prefix: &str, most: usize) -> Result<Vec<String>> {
     let first = match &table.keys {
         Keys::Rowid { column: Some(column), .. } => column,
@@ -163,7 +160,7 @@ pub(crate) fn keys(connection: &Connection, table: &Table, prefix: &str, most: u
     let name = quote(first);
     let mut ranges: Vec<(Value, Value)> = Vec::new();
     if let Some(start) = prefix.parse::<i64>().ok().filter(|number| *number > 0) {
-        // 12, 120 to 129, 1200 to 1299, ...
+        // The numbers that begin with "12": 12, 120 to 129, 1200 to 1299, ...
         let mut bounds = Some((start, start + 1));
         while let Some((from, to)) = bounds.filter(|_| ranges.len() < 9) {
             ranges.push((Value::Integer(from), Value::Integer(to)));
@@ -173,14 +170,14 @@ pub(crate) fn keys(connection: &Connection, table: &Table, prefix: &str, most: u
     if !prefix.is_empty() {
         ranges.push((Value::Text(prefix.to_owned()), Value::Text(format!("{prefix}\u{10ffff}"))));
     }
-    let select = select(table, Room { text: 0, blob: 0 });
+    let select = select(table, SizeLimits { text: 0, blob: 0 });
     let mut keys = Vec::new();
     let mut take = |condition: String, values: Vec<Value>| -> Result<()> {
         let sql = format!("{select}{condition} ORDER BY {name} LIMIT {most}");
         let mut statement = connection.prepare(&sql).map_err(error)?;
         let mut found = statement.query(params_from_iter(values)).map_err(error)?;
         while let Some(row) = found.next().map_err(error)? {
-            let (key, ..) = one(table, row, "", IN_PAGE)?;
+            let (key, ..) = decode_row(table, row, "", IN_PAGE)?;
             keys.extend(key.filter(|key| key.starts_with(prefix)));
         }
         Ok(())
@@ -197,41 +194,46 @@ pub(crate) fn keys(connection: &Connection, table: &Table, prefix: &str, most: u
     Ok(keys)
 }
 
-/// The statement that all rows come from: the key's values, and for each column its type, its size, and itself if it is not
-/// too large. SQLite finds type and size without loading the value.
-fn select(table: &Table, room: Room) -> String {
+/// The SELECT for rows: the key's values, then type, size and value of each column. A value over `limits` is NULL. SQLite
+/// finds type and size without loading the value.
+fn select(table: &Table, limits: SizeLimits) -> String {
     let mut terms: Vec<String> = Vec::new();
     match &table.keys {
         Keys::Rowid { alias, others, .. } => {
             terms.push(quote(alias));
-            terms.extend(others.iter().map(|column| short(&quote(&column.name), LONGEST_KEY, LONGEST_KEY)));
+            terms.extend(others.iter().map(|column| value_or_null(&quote(&column.name), MAX_KEY_BYTES, MAX_KEY_BYTES)));
         }
         Keys::Primary(columns) => {
-            terms.extend(columns.iter().map(|column| short(&quote(&column.name), LONGEST_KEY, LONGEST_KEY)));
+            terms
+                .extend(columns.iter().map(|column| value_or_null(&quote(&column.name), MAX_KEY_BYTES, MAX_KEY_BYTES)));
         }
         Keys::None => {}
     }
     for column in &table.columns {
         let name = quote(&column.name);
-        terms.extend([format!("typeof({name})"), format!("octet_length({name})"), short(&name, room.text, room.blob)]);
+        terms.extend([
+            format!("typeof({name})"),
+            format!("octet_length({name})"),
+            value_or_null(&name, limits.text, limits.blob),
+        ]);
     }
     format!("SELECT {} FROM {}", list(terms), quote(&table.name))
 }
 
-/// A value if it has room, and NULL otherwise.
-fn short(name: &str, text: usize, blob: usize) -> String {
+/// An SQL expression: the column's value, or NULL if it is larger than `text` or `blob` bytes.
+fn value_or_null(name: &str, text: usize, blob: usize) -> String {
     format!(
         "CASE typeof({name}) WHEN 'text' THEN iif(octet_length({name}) <= {text}, {name}, NULL) \
          WHEN 'blob' THEN iif(octet_length({name}) <= {blob}, {name}, NULL) ELSE {name} END"
     )
 }
 
-/// A row that `select` gave: its key, the key by which a page goes on after it, and its values.
-fn one(
+/// Decodes a row of [`select`]: its key, the key from which the next page continues, and its values.
+fn decode_row(
     table: &Table,
     row: &rusqlite::Row<'_>,
     base: &str,
-    room: Room,
+    limits: SizeLimits,
 ) -> Result<(Option<String>, Option<String>, Row)> {
     let columns = match &table.keys {
         Keys::Rowid { others, .. } => others.as_slice(),
@@ -249,7 +251,7 @@ fn one(
         values.push((row.get_ref(at).map_err(error)?, column.affinity));
         at += 1;
     }
-    let own = if values.is_empty() { None } else { Key::write(&values).filter(|key| key.len() <= LONGEST_KEY) };
+    let own = if values.is_empty() { None } else { Key::write(&values).filter(|key| key.len() <= MAX_KEY_BYTES) };
     let (key, position) = match &table.keys {
         Keys::Rowid { column: Some(_), .. } => {
             (rowid.map(|rowid| rowid.to_string()), rowid.map(|rowid| rowid.to_string()))
@@ -266,9 +268,9 @@ fn one(
         at += 3;
         let json = if matches!(value, ValueRef::Null) && kind != "null" {
             let place = key.as_ref().map(|key| reference_of_value(base, &table.name, key, &column.name));
-            value::elsewhere(&kind, size.unwrap_or_default(), place.as_deref())
+            value::placeholder(&kind, size.unwrap_or_default(), place.as_deref())
         } else {
-            value::json(value, room)
+            value::json(value, limits)
         };
         fields.push((column.name.clone(), json));
     }
@@ -279,13 +281,13 @@ fn reference_of_value(base: &str, table: &str, key: &str, column: &str) -> Strin
     format!("{}/{}", reference_of_row(base, table, key), reference::encode_segment(column))
 }
 
-/// Where a row is.
+/// The reference of a row.
 pub(crate) fn reference_of_row(base: &str, table: &str, key: &str) -> String {
     format!("{base}tables/{}/rows/{}", reference::encode_segment(table), reference::encode_segment(key))
 }
 
-/// The condition for the row with a key.
-fn equal(table: &Table, key: &str) -> Result<Condition> {
+/// The condition that selects the row with this key.
+fn equals_key(table: &Table, key: &str) -> Result<Condition> {
     let parsed = parse(table, key)?;
     Ok(match (&table.keys, parsed) {
         (Keys::Rowid { alias, .. }, Key::Rowid(number)) => {
@@ -300,8 +302,8 @@ fn equal(table: &Table, key: &str) -> Result<Condition> {
     })
 }
 
-/// The condition for the rows after a key.
-fn beyond(table: &Table, key: &str) -> Result<Condition> {
+/// The condition that selects the rows after this key.
+fn after_key(table: &Table, key: &str) -> Result<Condition> {
     let parsed = parse(table, key)?;
     Ok(match (&table.keys, parsed) {
         (Keys::Rowid { alias, .. }, Key::Rowid(number)) => {
@@ -311,7 +313,7 @@ fn beyond(table: &Table, key: &str) -> Result<Condition> {
             (format!(" WHERE {} > ?", quote(alias)), values)
         }
         (Keys::Rowid { alias, .. }, Key::Values(_)) => {
-            let (condition, values) = equal(table, key)?;
+            let (condition, values) = equals_key(table, key)?;
             let alias = quote(alias);
             (format!(" WHERE {alias} > (SELECT {alias} FROM {} WHERE {condition})", quote(&table.name)), values)
         }
@@ -320,7 +322,10 @@ fn beyond(table: &Table, key: &str) -> Result<Condition> {
             (format!(" WHERE ({names}) > ({})", list(columns.iter().map(|_| "?".to_owned()))), values)
         }
         (Keys::Primary(_) | Keys::None, _) => {
-            return Err(Error::invalid(format_args!("\"{}\" has no rows after \"{key}\"", table.name)));
+            return Err(Error::invalid(format_args!(
+                "\"after\" is \"{key}\": \"{}\" has no keys of that kind",
+                table.name
+            )));
         }
     })
 }
@@ -345,7 +350,7 @@ fn list(terms: impl IntoIterator<Item = String>) -> String {
     terms.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// About how long a value is as JSON.
+/// The approximate length of a value as JSON, in bytes.
 fn size(value: &Json) -> usize {
     match value {
         Json::String(text) => text.len() + 8,
@@ -354,7 +359,7 @@ fn size(value: &Json) -> usize {
     }
 }
 
-/// Whether a page is full.
+/// Adds the size of `row` to `bytes`. True if the page has reached its size limit.
 pub(crate) fn is_full(row: &Row, bytes: &mut usize) -> bool {
     *bytes += row.0.iter().map(|(name, value)| name.len() + size(value)).sum::<usize>();
     *bytes > PAGE_BYTES

@@ -1,4 +1,4 @@
-//! What a database says of itself: its tables and views, their columns and keys, and the statements that made them.
+//! The schema of a database: tables and views, their columns and keys, and their CREATE statements.
 
 use belljar_guest::{Error, Result};
 use rusqlite::{Connection, OptionalExtension as _, Row};
@@ -6,10 +6,10 @@ use serde_json::{Value as Json, json};
 
 use crate::snapshot::error;
 
-/// How many columns of a table are served. A row of more could not be asked for in one statement.
-pub(crate) const MOST_COLUMNS: usize = 600;
+/// The most columns served per table. `rows` selects three terms per column, and SQLite allows 2000 terms in a SELECT.
+pub(crate) const MAX_COLUMNS: usize = 600;
 
-/// How a column likes its values (<https://sqlite.org/datatype3.html#determination_of_column_affinity>).
+/// The type affinity of a column (<https://sqlite.org/datatype3.html#determination_of_column_affinity>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Affinity {
     Integer,
@@ -23,26 +23,26 @@ pub(crate) enum Affinity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,
-    /// As declared; may be empty.
+    /// The declared type; may be empty.
     pub(crate) kind: String,
     pub(crate) affinity: Affinity,
     not_null: bool,
     default: Option<String>,
-    /// Its place in the primary key, from 1 on; 0 when it is not in it.
+    /// The position in the primary key, counted from 1; 0 for a column outside the key.
     key: i64,
-    /// Computed from others.
+    /// A generated column.
     generated: bool,
 }
 
-/// What tells the rows of a table apart.
+/// The columns that identify a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Keys {
-    /// The number that each row has; `column` is the one that shows it, if one does. `others` are the columns of another
-    /// primary key.
+    /// A rowid table. `alias` is a name for the rowid, and `column` is the INTEGER PRIMARY KEY, if the table has one.
+    /// `others` are the columns of any other primary key.
     Rowid { alias: String, column: Option<String>, others: Vec<Column> },
-    /// The table is kept in the order of these.
+    /// A WITHOUT ROWID table, stored in the order of these columns.
     Primary(Vec<Column>),
-    /// A view's rows have nothing of the kind.
+    /// No key: a view, or a table whose columns hide all names of the rowid.
     None,
 }
 
@@ -56,8 +56,8 @@ pub(crate) struct Table {
     pub(crate) keys: Keys,
 }
 
-/// The names of tables and views that are worth being listed, in the order of their names: none of those that SQLite or a
-/// virtual table keeps for itself.
+/// Names and kinds of the listed tables and views, sorted by name. Leaves out SQLite's own tables and the shadow tables of
+/// virtual tables.
 pub(crate) fn names(connection: &Connection) -> Result<Vec<(String, String)>> {
     let sql = "SELECT name, CASE WHEN sql LIKE 'CREATE VIRTUAL%' THEN 'virtual' ELSE type END FROM sqlite_schema \
                WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name";
@@ -74,7 +74,7 @@ pub(crate) fn names(connection: &Connection) -> Result<Vec<(String, String)>> {
 }
 
 impl Table {
-    /// Looks up the table or view called `name`, in whatever case.
+    /// Looks up the table or view called `name`; upper and lower case are equal.
     pub(crate) fn find(connection: &Connection, name: &str) -> Result<Table> {
         let sql = "SELECT name, type, wr FROM pragma_table_list(?1) WHERE schema = 'main'";
         let found: Option<(String, String, bool)> = connection
@@ -94,7 +94,7 @@ impl Table {
             ("view", _) => Keys::None,
             (_, true) if !primary.is_empty() => Keys::Primary(primary),
             _ => {
-                // An INTEGER PRIMARY KEY has no index of its own: it is the number of the row.
+                // An INTEGER PRIMARY KEY has no index of its own, because it is the rowid.
                 let sql = "SELECT count(*) FROM pragma_index_list(?1) WHERE origin = 'pk'";
                 let indexed: i64 = connection.query_row(sql, [&name], |row| row.get(0)).map_err(error)?;
                 match (primary.as_slice(), alias) {
@@ -106,11 +106,11 @@ impl Table {
                 }
             }
         };
-        columns.truncate(MOST_COLUMNS);
+        columns.truncate(MAX_COLUMNS);
         Ok(Table { name, kind, columns, keys })
     }
 
-    /// What a key of it consists of, for people.
+    /// The names of the key columns, for display.
     pub(crate) fn key_columns(&self) -> Vec<&str> {
         match &self.keys {
             Keys::Rowid { column: Some(column), .. } => vec![column],
@@ -122,7 +122,7 @@ impl Table {
         }
     }
 
-    /// All that is known of it, as JSON.
+    /// Columns, key, indexes, foreign keys and CREATE statement as JSON.
     pub(crate) fn describe(&self, connection: &Connection) -> Result<Json> {
         let columns: Vec<Json> = self.columns.iter().map(Column::describe).collect();
         let sql = "SELECT l.name, l.\"unique\", l.partial, \
@@ -192,7 +192,7 @@ fn affinity(kind: &str) -> Affinity {
     }
 }
 
-/// The statements that made everything that is not SQLite's own, in the order in which they were run.
+/// The CREATE statements in their original order, without those of SQLite's own tables.
 pub(crate) fn ddl(connection: &Connection) -> Result<String> {
     let sql =
         "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid";
@@ -200,14 +200,14 @@ pub(crate) fn ddl(connection: &Connection) -> Result<String> {
     Ok(statements.iter().map(|statement| format!("{statement};\n")).collect())
 }
 
-/// How many rows of a table are known without counting them all: exactly when there are at most `most`.
+/// The row count of a table: exact up to `most`. Above, the estimate of `ANALYZE`, or else "more than `most`".
 pub(crate) fn count(connection: &Connection, table: &str, most: usize) -> Result<Json> {
     let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT {})", quote(table), most + 1);
     let counted: i64 = connection.query_row(&sql, [], |row| row.get(0)).map_err(error)?;
     if usize::try_from(counted).is_ok_and(|counted| counted <= most) {
         return Ok(json!(counted));
     }
-    // What ANALYZE has left, if anybody ever ran it.
+    // The estimate that ANALYZE stored, if it was ever run.
     let sql = "SELECT CAST(stat AS INTEGER) FROM sqlite_stat1 WHERE tbl = ?1 LIMIT 1";
     let estimate: Option<i64> = connection.query_row(sql, [table], |row| row.get(0)).ok();
     Ok(match estimate.filter(|estimate| *estimate > counted) {
@@ -216,7 +216,7 @@ pub(crate) fn count(connection: &Connection, table: &str, most: usize) -> Result
     })
 }
 
-/// A name as SQL writes it.
+/// A name as a quoted SQL identifier.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

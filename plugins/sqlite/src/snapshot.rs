@@ -1,5 +1,5 @@
-//! A connection to one snapshot of a database: opened so that nothing can be written, nothing else can be reached and no
-//! query runs for ever; and used again from the beginning when somebody wrote meanwhile.
+//! A read-only connection to one snapshot of a database. The connection cannot write or attach another file, and its
+//! queries have limits of time, steps and memory. If a program writes during the read, the read starts again.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,45 +14,46 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::state::{Mode, State};
 use crate::store::Database;
 
-/// How long one call may look for a moment in which nobody writes.
-const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long one call retries while other programs write.
+const MAX_WAIT: Duration = Duration::from_millis(1500);
 
-/// How long a query may run: less than what the host gives a call, so that it is told what ran too long.
-const QUERY_TIME: Duration = Duration::from_millis(1000);
+/// How long a query may run. Less than the host's limit for a call: the error of this limit names the query as the cause.
+/// An hour in unit tests, which must not depend on the speed of the machine.
+const QUERY_TIME: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 1000 });
 
-/// How many of SQLite's own steps a query may take. They take 20 to 150 instructions each, and the host gives a call five
-/// thousand million.
-const STEPS: u32 = 20_000_000;
+/// How many steps of SQLite's virtual machine a query may take. A step takes 20 to 150 instructions, and the
+/// fuel of a call allows five thousand million.
+const MAX_STEPS: u32 = 20_000_000;
 
-/// How often a query is looked at, in steps.
-const LOOK: u32 = 20_000;
+/// The number of steps between two checks of a query's limits.
+const CHECK_INTERVAL: u32 = 20_000;
 
-/// What SQLite may hold, in bytes: what the host gives a call is enough for this and for an answer.
-const HEAP: u64 = 36 * 1024 * 1024;
+/// The most memory that SQLite may allocate, in bytes. The answer needs the rest of the host's memory limit.
+const MAX_HEAP: u64 = 36 * 1024 * 1024;
 
-/// Runs `work` on a snapshot of `database`, several times if need be.
+/// Runs `work` on a snapshot of `database`. Runs it again if the database was written to meanwhile.
 ///
-/// Fails with [`Error::Unavailable`] when it is written to all the time.
-pub(crate) fn of<T>(database: &Database, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
+/// Fails with [`Error::Unavailable`] if no attempt within 1.5 s was free of writes.
+pub(crate) fn with<T>(database: &Database, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
     let began = Instant::now();
     let mut pause = Duration::from_millis(2);
     loop {
         let before = State::of(&database.path)?;
         let reason = if let Some(obstacle) = before.obstacle() {
             obstacle
-        } else if let Some(rest) = before.unsettled(SystemTime::now()) {
-            // What is written in the same tick could not be told from what is there now.
+        } else if let Some(rest) = before.settle_delay(SystemTime::now()) {
+            // A second write within the same clock tick would not change the modification time.
             pause = rest.max(Duration::from_millis(2));
-            "it is being written to all the time".to_owned()
+            "the database is being written to all the time; try again".to_owned()
         } else {
             let result = connect(&database.path, before.mode()).and_then(|connection| work(&connection));
-            if State::of(&database.path).is_ok_and(|after| before.held(&after)) {
+            if State::of(&database.path).is_ok_and(|after| before.is_same_snapshot(&after)) {
                 return result;
             }
-            "it was written to each time that it was being read; a database in WAL mode can be read meanwhile"
+            "the database was written to during every attempt to read it; a database in WAL mode can be read during writes"
                 .to_owned()
         };
-        if began.elapsed() + pause > PATIENCE {
+        if began.elapsed() + pause > MAX_WAIT {
             return Err(Error::unavailable(reason));
         }
         std::thread::sleep(pause);
@@ -60,20 +61,20 @@ pub(crate) fn of<T>(database: &Database, work: impl Fn(&Connection) -> Result<T>
     }
 }
 
-/// Opens a file that nobody writes to for the moment.
+/// Opens a database file. The caller checks before and after that no program wrote.
 fn connect(path: &Path, mode: Mode) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = match mode {
-        // No lock, and no look at what is beside it: that has been looked at.
-        Mode::Alone => Connection::open_with_flags(uri(path, "?immutable=1"), flags),
-        // Without locks, which are not to be had; with the index of the log in memory, which SQLite does for whoever has the
-        // file for himself.
+        // `immutable` means no locks and no search for journals: `State` has checked for them.
+        Mode::FileOnly => Connection::open_with_flags(uri(path, "?immutable=1"), flags),
+        // A read-only sandbox cannot take locks, hence `unix-none`. With `locking_mode = EXCLUSIVE`, SQLite keeps the index
+        // of the write-ahead log in memory instead of shared memory.
         Mode::WithLog => Connection::open_with_flags_and_vfs(uri(path, ""), flags, c"unix-none"),
     }
     .map_err(error)?;
     let settings = format!(
         "PRAGMA locking_mode = EXCLUSIVE; PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON; \
-         PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0; PRAGMA cache_size = -4000; PRAGMA hard_heap_limit = {HEAP};"
+         PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0; PRAGMA cache_size = -4000; PRAGMA hard_heap_limit = {MAX_HEAP};"
     );
     connection.execute_batch(&settings).map_err(error)?;
     for (switch, on) in [
@@ -87,16 +88,16 @@ fn connect(path: &Path, mode: Mode) -> Result<Connection> {
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0).map_err(error)?;
     connection.authorizer(Some(authorize)).map_err(error)?;
     let began = Instant::now();
-    let mut looks = 0;
+    let mut checks = 0;
     let stop = move || {
-        looks += 1;
-        looks > STEPS / LOOK || began.elapsed() > QUERY_TIME
+        checks += 1;
+        checks > MAX_STEPS / CHECK_INTERVAL || began.elapsed() > QUERY_TIME
     };
-    connection.progress_handler(LOOK as i32, Some(stop)).map_err(error)?;
+    connection.progress_handler(CHECK_INTERVAL as i32, Some(stop)).map_err(error)?;
     Ok(connection)
 }
 
-/// What a statement may do: read. The file is open for reading only, and could not be written to anyhow.
+/// Allows statements that read, and denies everything else. The file is also opened read-only.
 fn authorize(context: AuthContext<'_>) -> Authorization {
     match context.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => Authorization::Allow,
@@ -124,7 +125,7 @@ fn uri(path: &Path, query: &str) -> String {
     uri + query
 }
 
-/// What an error of SQLite's is to a caller.
+/// Converts an error of SQLite to an error of the provider.
 pub(crate) fn error(error: rusqlite::Error) -> Error {
     let code = error.sqlite_error_code();
     match code {
@@ -132,19 +133,19 @@ pub(crate) fn error(error: rusqlite::Error) -> Error {
             "the query was stopped: it ran for longer than {} s or took more than {} million steps; ask for less, or give \
              the table an index that fits",
             QUERY_TIME.as_secs_f32(),
-            STEPS / 1_000_000
+            MAX_STEPS / 1_000_000
         )),
         Some(ErrorCode::OutOfMemory) => Error::failed(format_args!(
             "the query was stopped: it needs more than {} MiB of memory; ask for less at once",
-            HEAP >> 20
+            MAX_HEAP >> 20
         )),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::unavailable(error),
-        Some(ErrorCode::NotADatabase) => Error::failed("the file is no SQLite database, or it is encrypted"),
+        Some(ErrorCode::NotADatabase) => Error::failed("the file is not an SQLite database, or it is encrypted"),
         Some(ErrorCode::DatabaseCorrupt) => {
-            Error::failed(format_args!("the database is damaged ({error}); look at it with  PRAGMA integrity_check"))
+            Error::failed(format_args!("the database is damaged ({error}); run  PRAGMA integrity_check  to see how"))
         }
         Some(ErrorCode::AuthorizationForStatementDenied) => {
-            Error::denied(format_args!("the statement does something else than read ({error})"))
+            Error::denied(format_args!("the statement does more than read ({error})"))
         }
         _ => Error::failed(error),
     }

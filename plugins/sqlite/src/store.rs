@@ -1,6 +1,7 @@
-//! Which databases there are: files in the granted directories that begin as SQLite's do, or the one that the operator names.
+//! Finds databases: the files in the granted directories that begin with SQLite's magic bytes, or the one that the operator
+//! names.
 //!
-//! That a path cannot lead out of its directory is the host's promise; nothing here relies on it, and no `..` gets here.
+//! The host promises that no path leads out of a granted directory. This module does not rely on it: it refuses `..`.
 
 use std::fs;
 use std::io::Read as _;
@@ -8,27 +9,27 @@ use std::path::{Path, PathBuf};
 
 use belljar_guest::{Error, Result};
 
-/// How many directories deep databases are looked for.
-const DEEPEST: usize = 4;
+/// How many levels of directories are searched for databases.
+const MAX_DEPTH: usize = 4;
 
-/// How many entries of directories are looked at. Whoever keeps more beside a database grants less, or names the database.
-const MOST: usize = 5_000;
+/// The most directory entries that a search visits. With more, the operator grants a smaller directory or sets `DATABASE`.
+const MAX_ENTRIES: usize = 5_000;
 
-/// How many databases are served. Each one is opened for a list.
-const DATABASES: usize = 100;
+/// The most databases served. The list opens each of them.
+const MAX_DATABASES: usize = 100;
 
-/// What a database begins with.
+/// The first bytes of every SQLite database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// A database file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Database {
-    /// What references begin with; empty for the one that the operator named.
+    /// The first segment of its references; empty for the database that the operator named.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
 }
 
-/// The granted directories, and which database in them is meant, if one is.
+/// The granted directories, and the one database that the operator named, if any.
 #[derive(Debug)]
 pub(crate) struct Store {
     roots: Vec<(String, PathBuf)>,
@@ -36,41 +37,41 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The store over `grants`, each a guest path and where it is. `named` is the file of the one database to serve.
+    /// A store over `grants`: pairs of guest path and actual path. `named` is the file of the only database to serve.
     pub(crate) fn new(grants: Vec<(String, PathBuf)>, named: Option<String>) -> Store {
         Store { roots: grants, named }
     }
 
-    /// Whether references begin with the name of a database.
+    /// True if references begin with the name of a database.
     pub(crate) fn has_several(&self) -> bool {
         self.named.is_none()
     }
 
-    /// All databases, in the order of their names.
+    /// All databases, sorted by name.
     pub(crate) fn databases(&self) -> Result<Vec<Database>> {
         if let Some(named) = &self.named {
-            return Ok(vec![self.the_named(named)?]);
+            return Ok(vec![self.configured(named)?]);
         }
         if self.roots.is_empty() {
-            return Err(Error::denied("no directory is granted; give the mount one that holds a database, as fs"));
+            return Err(Error::denied("no directory is granted; grant the mount the directory of a database, as fs"));
         }
         let mut found = Vec::new();
-        let mut left = MOST;
+        let mut left = MAX_ENTRIES;
         for (guest_path, root) in &self.roots {
             let name = if self.roots.len() > 1 { guest_path.trim_matches('/') } else { "" };
-            walk(root, name, DEEPEST, &mut left, &mut found)?;
+            walk(root, name, MAX_DEPTH, &mut left, &mut found)?;
         }
         found.sort_by(|one: &Database, other| one.name.cmp(&other.name));
-        found.truncate(DATABASES);
+        found.truncate(MAX_DATABASES);
         Ok(found)
     }
 
     /// The database called `name` in references.
     pub(crate) fn find(&self, name: &str) -> Result<Database> {
         if let Some(named) = &self.named {
-            return self.the_named(named);
+            return self.configured(named);
         }
-        // By its path alone: looking for all of them would cost a call more than its read does.
+        // Only checks the path: a search for all databases would cost more than the read itself.
         for (guest_path, root) in &self.roots {
             let rest = match self.roots.len() {
                 1 => Some(name),
@@ -83,12 +84,12 @@ impl Store {
             }
         }
         if self.roots.is_empty() {
-            return Err(Error::denied("no directory is granted; give the mount one that holds a database, as fs"));
+            return Err(Error::denied("no directory is granted; grant the mount the directory of a database, as fs"));
         }
         Err(Error::NotFound)
     }
 
-    fn the_named(&self, named: &str) -> Result<Database> {
+    fn configured(&self, named: &str) -> Result<Database> {
         let paths = self.roots.iter().map(|(guest_path, root)| {
             let below = named.strip_prefix(guest_path.as_str()).map(|rest| rest.trim_start_matches('/'));
             root.join(below.unwrap_or(named))
@@ -96,14 +97,14 @@ impl Store {
         let mut there = paths.filter(|path| is_file(path));
         there.next().map(|path| Database { name: String::new(), path }).ok_or_else(|| {
             Error::unavailable(format_args!(
-                "DATABASE is \"{named}\": there is no such file in what is granted, or it is a symbolic link; grant the \
-                 directory that holds it, together with its -wal and -journal files"
+                "DATABASE is \"{named}\": no granted directory has this file, or it is a symbolic link; grant the \
+                 directory that contains it with its -wal and -journal files"
             ))
         })
     }
 }
 
-/// Whether a name is one that `walk` could have found.
+/// True if [`walk`] could have found this name.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.split('/').all(|segment| !segment.is_empty() && !segment.starts_with('.'))
 }
@@ -123,7 +124,7 @@ fn walk(place: &Path, name: &str, depth: usize, left: &mut usize, found: &mut Ve
         let whole = if name.is_empty() { own } else { format!("{name}/{own}") };
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => below.push((entry.path(), whole)),
-            // Links are left out: what SQLite keeps beside a database is beside the file that one leads to.
+            // Symbolic links are left out: the journal files are beside the link's target, not beside the link.
             Ok(kind) if kind.is_file() && is_database(&entry.path()) => {
                 found.push(Database { name: whole, path: entry.path() });
             }
@@ -131,7 +132,7 @@ fn walk(place: &Path, name: &str, depth: usize, left: &mut usize, found: &mut Ve
         }
     }
     for (path, whole) in below.iter().take(if depth == 0 { 0 } else { usize::MAX }) {
-        // One that may not be looked into holds nothing for this mount.
+        // A directory that cannot be read is skipped.
         let _ = walk(path, whole, depth - 1, left, found);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Tests of the provider over databases made for them.
+//! Tests of the provider over temporary databases, which real SQLite connections write.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use rusqlite::Connection;
 
 use super::*;
 
-/// A directory, granted alone, and the provider over it.
+/// A provider over a single granted directory.
 struct Fixture {
     dir: tempfile::TempDir,
     sqlite: Sqlite,
 }
 
 impl Fixture {
-    /// One database, which the operator named.
+    /// A provider over one database that the operator named.
     fn named(sql: &str, views: &str) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         Connection::open(dir.path().join("a.db")).unwrap().execute_batch(sql).unwrap();
@@ -61,7 +61,7 @@ const KEYS: &str = "
     INSERT INTO \"odd \"\"name/\" VALUES (1, 2);
     CREATE VIEW seen AS SELECT b FROM plain;";
 
-/// Goes through a table page by page, and reads each row by the key that its page gives.
+/// Reads a table page by page, and each row again by the key from its page.
 fn all(fixture: &Fixture, table: &str, limit: usize) -> Vec<Json> {
     let mut found = Vec::new();
     let mut next = format!("tables/{table}?limit={limit}");
@@ -100,7 +100,7 @@ fn every_row_is_on_one_page_and_is_found_by_its_key() {
     assert_eq!(fixture.json("tables/texts/rows/b%2F1")["row"]["n"], 1);
     assert_eq!(fixture.json("tables/texts/rows/''")["row"]["n"], 4);
     assert_eq!(fixture.json("tables/texts?after=b%2F1")["rows"].as_array().unwrap().len(), 3);
-    // Rows without a number have no keys, and are served as far as they go.
+    // Rows without a rowid have no keys: only the first page can be read.
     for keyless in ["hidden", "seen"] {
         let page = fixture.json(&format!("tables/{keyless}?limit=1"));
         assert_eq!((page["rows"].as_array().unwrap().len(), page["next"].clone()), (1, Json::Null), "{keyless}");
@@ -109,7 +109,7 @@ fn every_row_is_on_one_page_and_is_found_by_its_key() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn absent_tables_and_keys_are_not_found() {
     let fixture = Fixture::named(KEYS, "");
     for absent in
         ["tables/none", "tables/numbered/rows/11", "tables/numbered/rows/10/none", "schema/none", "views/none", "x"]
@@ -122,7 +122,7 @@ fn what_is_not_there_is_not_found() {
 }
 
 #[test]
-fn values_are_what_they_are() {
+fn values_keep_their_types() {
     let fixture = Fixture::named(
         "CREATE TABLE v (id INTEGER PRIMARY KEY, x);
          INSERT INTO v VALUES (1, 9223372036854775807), (2, x'89504e470d0a1a0a0000000d49484452'), (3, '2026-11-22'),
@@ -149,7 +149,7 @@ fn values_are_what_they_are() {
 }
 
 #[test]
-fn the_list_has_what_can_be_read() {
+fn every_listed_resource_can_be_read() {
     let fixture =
         Fixture::named(KEYS, "first = SELECT * FROM numbered ORDER BY id\nby = SELECT * FROM numbered WHERE id > :n");
     let listed = fixture.sqlite.list_resources(None).unwrap().resources;
@@ -201,14 +201,14 @@ fn views_take_parameters_and_only_read() {
 }
 
 #[test]
-fn a_transaction_that_is_not_over_is_waited_for_and_told() {
+fn a_half_written_transaction_makes_reads_unavailable() {
     let fixture = Fixture::named(KEYS, "");
     let writer = fixture.writer();
-    // Nothing of this is in the file yet.
+    // The change is not in the file yet.
     writer.execute_batch("PRAGMA cache_size = 5; BEGIN; UPDATE numbered SET name = 'changed'").unwrap();
     assert!(fixture.dir.path().join("a.db-journal").exists());
     assert_eq!(fixture.json("tables/numbered/rows/10")["row"]["name"], "ten");
-    // More than the writer's memory holds: half of it is in the file now.
+    // More pages than the writer's cache holds: some of them are in the file now.
     let more = "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n LIMIT 5000)
                 INSERT INTO numbered SELECT i, hex(zeroblob(100)) FROM n";
     writer.execute_batch(more).unwrap();
@@ -218,13 +218,13 @@ fn a_transaction_that_is_not_over_is_waited_for_and_told() {
 }
 
 #[test]
-fn what_only_the_log_holds_is_read() {
+fn rows_in_the_write_ahead_log_are_read() {
     let fixture = Fixture::named("PRAGMA journal_mode = WAL; CREATE TABLE t (a)", "");
     let writer = fixture.writer();
     writer.execute_batch("PRAGMA wal_autocheckpoint = 0; INSERT INTO t VALUES (1), (2)").unwrap();
     let before = fixture.sqlite.resource_revision("tables/t").unwrap();
     assert_eq!(all(&fixture, "t", 10), [json!({ "a": 1 }), json!({ "a": 2 })]);
-    // What is not committed is not there.
+    // Rows that are not committed are not visible.
     writer.execute_batch("BEGIN; INSERT INTO t VALUES (3)").unwrap();
     assert_eq!(all(&fixture, "t", 10).len(), 2);
     writer.execute_batch("COMMIT").unwrap();
@@ -238,7 +238,7 @@ fn what_only_the_log_holds_is_read() {
 }
 
 #[test]
-fn databases_are_found_where_they_are_and_one_that_is_broken_spoils_nothing() {
+fn nested_databases_are_found_and_a_broken_one_does_not_hide_others() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(dir.path().join("deep/er")).unwrap();
     for name in ["b.db", "deep/er/a b.sqlite"] {

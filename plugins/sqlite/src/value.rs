@@ -1,4 +1,4 @@
-//! Values as JSON, with their types kept: what JSON has no way to say is an object that says its type.
+//! Values as JSON with their types. A value without a JSON equivalent becomes an object that names its type.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,10 +6,10 @@ use rusqlite::types::ValueRef;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Value as Json, json};
 
-/// The largest number that every reader of JSON takes for what it is.
-const EXACT: u64 = (1 << 53) - 1;
+/// The largest integer that every JSON parser reads exactly (RFC 8259, section 6).
+const MAX_EXACT: u64 = (1 << 53) - 1;
 
-/// A row: names and values in the order of its columns, which JSON's own objects do not keep here.
+/// A row: names and values in column order. The map of `serde_json` is not used, because it sorts by name.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row(pub(crate) Vec<(String, Json)>);
 
@@ -23,44 +23,44 @@ impl Serialize for Row {
     }
 }
 
-/// How much of a value is given where it is one of many.
+/// How many bytes of each value a row includes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct SizeLimits {
     pub(crate) text: usize,
     pub(crate) blob: usize,
 }
 
 /// In a page of rows.
-pub(crate) const IN_PAGE: Room = Room { text: 4 * 1024, blob: 256 };
+pub(crate) const IN_PAGE: SizeLimits = SizeLimits { text: 4 * 1024, blob: 256 };
 
-/// In a row that was asked for alone.
-pub(crate) const IN_ROW: Room = Room { text: 64 * 1024, blob: 4 * 1024 };
+/// In a row that is read alone.
+pub(crate) const IN_ROW: SizeLimits = SizeLimits { text: 64 * 1024, blob: 4 * 1024 };
 
-/// A value as JSON. Text that has no room is cut, a blob that has none is left out; both say how large they are.
-pub(crate) fn json(value: ValueRef<'_>, room: Room) -> Json {
+/// A value as JSON. Text over the limit is cut, a blob over the limit is left out; both then carry their `size` in bytes.
+pub(crate) fn json(value: ValueRef<'_>, limits: SizeLimits) -> Json {
     match value {
         ValueRef::Null => Json::Null,
-        ValueRef::Integer(number) if number.unsigned_abs() <= EXACT => json!(number),
+        ValueRef::Integer(number) if number.unsigned_abs() <= MAX_EXACT => json!(number),
         ValueRef::Integer(number) => json!({ "integer": number.to_string() }),
         ValueRef::Real(number) if number.is_finite() => json!(number),
         ValueRef::Real(number) => json!({ "real": if number > 0.0 { "Infinity" } else { "-Infinity" } }),
-        ValueRef::Text(bytes) => text(bytes, room.text),
-        ValueRef::Blob(bytes) if bytes.len() <= room.blob => {
+        ValueRef::Text(bytes) => text(bytes, limits.text),
+        ValueRef::Blob(bytes) if bytes.len() <= limits.blob => {
             json!({ "blob": STANDARD.encode(bytes), "size": bytes.len() })
         }
         ValueRef::Blob(bytes) => json!({ "blob": null, "size": bytes.len() }),
     }
 }
 
-fn text(bytes: &[u8], room: usize) -> Json {
-    let given = bytes.get(..room).unwrap_or(bytes);
+fn text(bytes: &[u8], max: usize) -> Json {
+    let given = bytes.get(..max).unwrap_or(bytes);
     match std::str::from_utf8(bytes) {
         Ok(whole) if given.len() == bytes.len() => json!(whole),
         Ok(whole) => {
-            let end = (0..=room).rev().find(|end| whole.is_char_boundary(*end)).unwrap_or(0);
+            let end = (0..=max).rev().find(|end| whole.is_char_boundary(*end)).unwrap_or(0);
             json!({ "text": whole.get(..end), "size": bytes.len(), "cut": true })
         }
-        // A text column may hold any bytes.
+        // SQLite does not check that text is UTF-8.
         Err(_) => {
             let cut = given.len() < bytes.len();
             json!({ "text": String::from_utf8_lossy(given), "bytes": STANDARD.encode(given), "size": bytes.len(), "cut": cut })
@@ -68,8 +68,8 @@ fn text(bytes: &[u8], room: usize) -> Json {
     }
 }
 
-/// A large value that is not given here, but where `reference` says.
-pub(crate) fn elsewhere(kind: &str, size: i64, reference: Option<&str>) -> Json {
+/// A placeholder for a large value: its type, its size in bytes and the reference that reads it.
+pub(crate) fn placeholder(kind: &str, size: i64, reference: Option<&str>) -> Json {
     json!({ kind: null, "size": size, "read": reference })
 }
 
@@ -91,12 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_says_so() {
-        let room = Room { text: 3, blob: 1 };
-        assert_eq!(json(ValueRef::Text("aüü".as_bytes()), room), json!({ "text": "aü", "size": 5, "cut": true }));
-        assert_eq!(json(ValueRef::Text("üü".as_bytes()), room), json!({ "text": "ü", "size": 4, "cut": true }));
-        assert_eq!(json(ValueRef::Blob(b"ab"), room), json!({ "blob": null, "size": 2 }));
-        let odd = json(ValueRef::Text(b"a\xFF"), room);
+    fn values_over_the_limit_are_cut_and_carry_their_size() {
+        let limits = SizeLimits { text: 3, blob: 1 };
+        assert_eq!(json(ValueRef::Text("aüü".as_bytes()), limits), json!({ "text": "aü", "size": 5, "cut": true }));
+        assert_eq!(json(ValueRef::Text("üü".as_bytes()), limits), json!({ "text": "ü", "size": 4, "cut": true }));
+        assert_eq!(json(ValueRef::Blob(b"ab"), limits), json!({ "blob": null, "size": 2 }));
+        let odd = json(ValueRef::Text(b"a\xFF"), limits);
         assert_eq!(odd, json!({ "text": "a\u{fffd}", "bytes": "Yf8=", "size": 2, "cut": false }));
     }
 }

@@ -1,4 +1,4 @@
-//! Statements that the operator names: what the setting `VIEWS` says, what parameters they take, and what they give.
+//! Views: SQL statements that the operator names in the setting `VIEWS`. Parses the setting, finds parameters, runs views.
 
 use std::collections::BTreeMap;
 
@@ -17,20 +17,20 @@ pub(crate) struct View {
     pub(crate) sql: String,
 }
 
-/// What a view gave.
+/// The rows of a view.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Given {
+pub(crate) struct ViewRows {
     pub(crate) rows: Vec<Row>,
-    /// There is more.
+    /// True if the view has more rows.
     pub(crate) cut: bool,
 }
 
-/// Reads the setting: each view begins on a line of its own with `name = SELECT` (or `WITH`, `VALUES`), and ends where the
-/// next one begins.
+/// Parses the setting. Each view begins on a new line with `name = SELECT` (or `WITH`, `VALUES`) and ends where the next
+/// one begins.
 pub(crate) fn parse(setting: &str) -> Result<Vec<View>> {
     let mut views: Vec<View> = Vec::new();
     for line in setting.lines() {
-        match (begins(line), views.last_mut()) {
+        match (first_line(line), views.last_mut()) {
             (Some((name, sql)), _) => {
                 if views.iter().any(|view| view.name == name) {
                     return Err(Error::failed(format_args!("VIEWS names \"{name}\" twice")));
@@ -56,7 +56,7 @@ pub(crate) fn parse(setting: &str) -> Result<Vec<View>> {
     Ok(views)
 }
 
-fn begins(line: &str) -> Option<(&str, &str)> {
+fn first_line(line: &str) -> Option<(&str, &str)> {
     let (name, sql) = line.split_once('=')?;
     let (name, sql) = (name.trim(), sql.trim_start());
     let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
@@ -66,7 +66,7 @@ fn begins(line: &str) -> Option<(&str, &str)> {
 }
 
 impl View {
-    /// The names of its parameters, in their order.
+    /// The names of the parameters, in order.
     pub(crate) fn parameters(&self, connection: &Connection) -> Result<Vec<String>> {
         let statement = self.prepare(connection)?;
         (1..=statement.parameter_count())
@@ -74,7 +74,9 @@ impl View {
                 let name = statement.parameter_name(index).map(|name| name.trim_start_matches([':', '@', '$']));
                 match name.filter(|name| !name.starts_with('?')) {
                     None => Err(self.wrong("has a parameter without a name; write :name for each")),
-                    Some("limit") => Err(self.wrong("has a parameter \"limit\", which each view has anyhow")),
+                    Some("limit") => {
+                        Err(self.wrong("has a parameter \"limit\", but every view has one already; rename it"))
+                    }
                     Some(name) if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => {
                         Err(self.wrong("has a parameter whose name is not made of letters, digits and _"))
                     }
@@ -84,22 +86,27 @@ impl View {
             .collect()
     }
 
-    /// Runs it.
-    pub(crate) fn run(&self, connection: &Connection, given: &BTreeMap<String, String>, limit: usize) -> Result<Given> {
+    /// Runs the view with the parameters `given`: at most `limit` rows.
+    pub(crate) fn run(
+        &self,
+        connection: &Connection,
+        given: &BTreeMap<String, String>,
+        limit: usize,
+    ) -> Result<ViewRows> {
         let names = self.parameters(connection)?;
         if let Some(unknown) = given.keys().find(|name| !names.contains(name)) {
-            return Err(Error::invalid(format_args!("the view \"{}\" takes no \"{unknown}\"", self.name)));
+            return Err(Error::invalid(format_args!("the view \"{}\" has no parameter \"{unknown}\"", self.name)));
         }
         let mut statement = self.prepare(connection)?;
         for (index, name) in names.iter().enumerate() {
             let text = given.get(name).ok_or_else(|| {
                 Error::invalid(format_args!("the view \"{}\" needs \"{name}\": add ?{name}=...", self.name))
             })?;
-            statement.raw_bind_parameter(index + 1, bound(text)).map_err(error)?;
+            statement.raw_bind_parameter(index + 1, parameter_value(text)).map_err(error)?;
         }
-        let columns = distinct(statement.column_names());
+        let columns = unique_names(statement.column_names());
         let mut found = statement.raw_query();
-        let mut given = Given { rows: Vec::new(), cut: false };
+        let mut given = ViewRows { rows: Vec::new(), cut: false };
         let mut bytes = 0;
         let mut full = false;
         while let Some(row) = found.next().map_err(error)? {
@@ -120,11 +127,14 @@ impl View {
 
     fn prepare<'a>(&self, connection: &'a Connection) -> Result<Statement<'a>> {
         let statement = connection.prepare(&self.sql).map_err(|cause| match error(cause) {
-            Error::Failed(why) => self.wrong(&format!("is no statement that works here: {why}")),
+            Error::Failed(why) => self.wrong(&format!("is not a valid statement: {why}")),
             other => other,
         })?;
         if !statement.readonly() || statement.column_count() == 0 {
-            return Err(Error::denied(format_args!("the view \"{}\" does something else than read", self.name)));
+            return Err(Error::denied(format_args!(
+                "the view \"{}\" does more than read; use one SELECT statement",
+                self.name
+            )));
         }
         Ok(statement)
     }
@@ -134,8 +144,8 @@ impl View {
     }
 }
 
-/// A parameter's value: a number when it is written as one, since text is no number where no column says so.
-fn bound(text: &str) -> Value {
+/// The value of a parameter: a number if it is spelled as one. SQLite does not convert text where no column has an affinity.
+fn parameter_value(text: &str) -> Value {
     match (text.parse::<i64>(), text.parse::<f64>()) {
         (Ok(number), _) if number.to_string() == text => Value::Integer(number),
         (_, Ok(number)) if number.is_finite() && format!("{number:?}") == text => Value::Real(number),
@@ -143,8 +153,8 @@ fn bound(text: &str) -> Value {
     }
 }
 
-/// Names of columns, each of which is there once.
-fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+/// Column names made unique: a repeated name gets a suffix.
+fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for name in names {
         let mut own = name.to_owned();
@@ -163,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_view_goes_on_until_the_next_one_begins() {
+    fn a_view_ends_where_the_next_one_begins() {
         let views = parse("\n-- what is late\nlate = select *\n  from orders\n  where a\n = 1;\n\nby-day=WITH x AS (SELECT 1)\nSELECT * FROM x").unwrap();
         let of = |name: &str, sql: &str| View { name: name.into(), sql: sql.into() };
         let expected = [
@@ -177,16 +187,16 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_one_name_are_told_apart() {
-        assert_eq!(distinct(["a", "a", "b", "a"].into_iter()), ["a", "a:2", "b", "a:3"]);
+    fn repeated_column_names_get_a_suffix() {
+        assert_eq!(unique_names(["a", "a", "b", "a"].into_iter()), ["a", "a:2", "b", "a:3"]);
     }
 
     #[test]
-    fn what_is_written_as_a_number_is_bound_as_one() {
-        assert_eq!(bound("7"), Value::Integer(7));
-        assert_eq!(bound("1.5"), Value::Real(1.5));
+    fn a_parameter_spelled_as_a_number_is_bound_as_a_number() {
+        assert_eq!(parameter_value("7"), Value::Integer(7));
+        assert_eq!(parameter_value("1.5"), Value::Real(1.5));
         for text in ["007", "", "1e3", "NaN", " 7"] {
-            assert_eq!(bound(text), Value::Text(text.to_owned()));
+            assert_eq!(parameter_value(text), Value::Text(text.to_owned()));
         }
     }
 }

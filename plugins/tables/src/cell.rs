@@ -1,12 +1,12 @@
-//! What a cell holds. Numbers are text, so that nothing is rounded: a decimal stays what it was in the file.
+//! Cells and their values. Numbers are kept as text, because a conversion would round decimals.
 
 /// A cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) value: Value,
-    /// How many bytes of a long text were left out.
+    /// The number of bytes cut from a long text.
     pub(crate) cut: u64,
-    /// The formula that the value was computed by, without the `=`.
+    /// The formula of the cell, without the `=`.
     pub(crate) formula: Option<String>,
 }
 
@@ -16,16 +16,16 @@ pub(crate) enum Value {
     #[default]
     Empty,
     Text(String),
-    /// As JSON writes it, and with no more digits than every reader keeps.
+    /// A JSON number, with no more digits than a double represents exactly.
     Number(String),
     Boolean(bool),
     /// A date, a time or both, in ISO 8601.
     Moment(String),
-    /// What a spreadsheet shows for an error, such as `#DIV/0!`.
+    /// An error of a spreadsheet, such as `#DIV/0!`.
     Error(String),
 }
 
-/// How many digits a double keeps, whatever they are.
+/// The number of decimal digits that a double always preserves.
 const DIGITS: usize = 15;
 
 impl From<Value> for Cell {
@@ -35,7 +35,7 @@ impl From<Value> for Cell {
 }
 
 impl Value {
-    /// The value that a text stands for, if it can be written back as the same text: `007` and `+1` are texts.
+    /// Converts text to a value. Only text that converts back unchanged becomes a number: `007` and `+1` stay text.
     pub(crate) fn of_text(text: String) -> Self {
         match text.as_str() {
             "" => Value::Empty,
@@ -51,18 +51,18 @@ impl Value {
         if !number.is_finite() {
             return Value::Text(number.to_string());
         }
-        // Both are the shortest text that is this number and no other.
+        // Both formats give the shortest text that parses to this number.
         let plain = number.to_string();
         Value::Number(if plain.len() > 25 { format!("{number:e}") } else { plain })
     }
 
-    /// The value of a whole number: a text where a double could not hold it.
+    /// The value of an integer. One that a double cannot represent becomes text.
     pub(crate) fn of_integer(number: impl ToString) -> Self {
         let text = number.to_string();
         if text.trim_start_matches('-').len() <= DIGITS { Value::Number(text) } else { Value::Text(text) }
     }
 
-    /// The value as text, empty for none.
+    /// The value as text; empty for an empty cell.
     pub(crate) fn as_text(&self) -> &str {
         match self {
             Value::Empty => "",
@@ -72,7 +72,7 @@ impl Value {
         }
     }
 
-    /// Cuts a text after about so many bytes, and says how many were cut.
+    /// Cuts a text to at most `longest` bytes at a character boundary. Returns the number of bytes cut.
     pub(crate) fn cut(&mut self, longest: usize) -> u64 {
         let Value::Text(text) = self else { return 0 };
         let before = text.len();
@@ -84,7 +84,7 @@ impl Value {
     }
 }
 
-/// Whether a text is a JSON number, without an exponent, whose digits every reader keeps.
+/// True if a text is a JSON number without an exponent, with at most [`DIGITS`] digits.
 fn is_json_number(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = match unsigned.split_once('.') {
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_can_be_written_back_is_a_number() {
+    fn only_text_that_converts_back_is_a_number() {
         for number in ["0", "-1", "1.50", "0.1", "123456789012345"] {
             assert_eq!(Value::of_text(number.into()), Value::Number(number.into()), "{number}");
         }

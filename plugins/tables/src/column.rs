@@ -1,11 +1,11 @@
-//! Columns: by name, by letter as spreadsheets have it, by number; and names for those that have none.
+//! Finds columns by name, by spreadsheet letters or by number, and names columns without a name.
 
 use std::collections::HashSet;
 
 use belljar_guest::{Error, Result};
 
-/// How many columns a spreadsheet can have.
-pub(crate) const MOST: usize = 16_384;
+/// The most columns of a spreadsheet.
+pub(crate) const MAX_COLUMNS: usize = 16_384;
 
 /// The letters of a column, counted from 0: `A`, `Z`, `AA`.
 pub(crate) fn letters(mut index: usize) -> String {
@@ -20,7 +20,7 @@ pub(crate) fn letters(mut index: usize) -> String {
     letters.iter().rev().map(|letter| char::from(*letter)).collect()
 }
 
-/// The column, counted from 0, that letters or a number from 1 stand for.
+/// The index of a column that is named by its letters, or by a number counted from 1. The result is counted from 0.
 pub(crate) fn index(text: &str) -> Option<usize> {
     let index = if text.bytes().all(|byte| byte.is_ascii_digit()) {
         text.parse::<usize>().ok()?.checked_sub(1)?
@@ -29,14 +29,14 @@ pub(crate) fn index(text: &str) -> Option<usize> {
     } else {
         return None;
     };
-    (index < MOST).then_some(index)
+    (index < MAX_COLUMNS).then_some(index)
 }
 
-/// Names of `width` columns, from those that a header gives: none twice, and letters where there is none.
+/// Unique names for `width` columns. A repeated name gets a suffix, a missing one becomes the column's letters.
 pub(crate) fn names(header: &[String], width: usize) -> Vec<String> {
     let given: HashSet<&str> = header.iter().map(String::as_str).collect();
     let mut taken: HashSet<String> = HashSet::new();
-    let width = width.max(header.len()).min(MOST);
+    let width = width.max(header.len()).min(MAX_COLUMNS);
     let mut names = Vec::with_capacity(width);
     for at in 0..width {
         let name = header.get(at).map(|name| name.trim()).filter(|name| !name.is_empty());
@@ -51,34 +51,34 @@ pub(crate) fn names(header: &[String], width: usize) -> Vec<String> {
     names
 }
 
-/// Which columns are asked for.
+/// The selected columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Selection {
-    /// In the order that they were asked for, counted from 0.
+    /// In the order of the reference, counted from 0.
     pub(crate) columns: Vec<usize>,
-    /// There are more.
+    /// True if more columns match than fit.
     pub(crate) is_cut: bool,
 }
 
-/// The columns that `wanted` names, of those with these names; the first `most` when it names none. A part of it is a
-/// name, letters, a number, or two of those with a `:` or `-` between them.
+/// Selects at most `most` columns: those in `wanted`, or else the first ones. `wanted` is a list of names, letters,
+/// numbers, and ranges of these with `:` or `-`.
 pub(crate) fn select(wanted: Option<&str>, names: &[String], most: usize) -> Result<Selection> {
     let Some(wanted) = wanted else {
         return Ok(Selection { columns: (0..names.len().min(most)).collect(), is_cut: names.len() > most });
     };
     let mut columns = Vec::new();
-    // A name may hold a comma.
+    // A name may contain a comma.
     let parts = if find(wanted, names).is_some() { vec![wanted] } else { wanted.split(',').collect() };
     for part in parts.into_iter().map(str::trim).filter(|part| !part.is_empty()) {
         let (first, last) = range(part, names).ok_or_else(|| {
             let some: Vec<&str> = names.iter().take(20).map(String::as_str).collect();
             let more = if names.len() > some.len() { ", ..." } else { "" };
             Error::invalid(format_args!(
-                "no column \"{part}\": there are {}{more}; letters (B), numbers (2) and ranges (B:D, 2-4) will do as well",
+                "no column \"{part}\": the columns are {}{more}; letters (B), numbers (2) and ranges (B:D, 2-4) also work",
                 some.join(", ")
             ))
         })?;
-        // Beyond the names, a row may have more cells.
+        // A row may have more cells than the header has names.
         columns.extend(first..=last.min(names.len().max(first).saturating_add(most)));
         columns.truncate(most + 1);
     }
@@ -96,14 +96,15 @@ fn range(part: &str, names: &[String]) -> Option<(usize, usize)> {
     (first <= last).then_some((first, last))
 }
 
-/// By name, whatever the case if that is clear; then by letters or number.
+/// Finds a column by exact name, by name without regard to case, then by letters or number.
 fn find(text: &str, names: &[String]) -> Option<usize> {
     let same = |name: &String| name.to_lowercase() == text.to_lowercase();
     names
         .iter()
         .position(|name| name == text)
         .or_else(|| names.iter().position(same))
-        // A row may have more cells than there are names; letters that are too high are rather a name with a mistake in it.
+        // Numbers may exceed the header, because rows may have more cells. Letters beyond the header are refused: they are
+        // more likely a misspelled name.
         .or_else(|| index(text).filter(|at| *at < names.len() || text.starts_with(|c: char| c.is_ascii_digit())))
 }
 
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_and_numbers_are_the_same_columns() {
+    fn letters_and_numbers_name_the_same_columns() {
         for (at, name) in [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA"), (16_383, "XFD")] {
             assert_eq!((letters(at).as_str(), index(name)), (name, Some(at)));
             assert_eq!(index(&(at + 1).to_string()), Some(at));
@@ -121,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_given_twice() {
+    fn column_names_are_unique() {
         let header = ["a", "a", "", "a_2", " b ", "a"].map(str::to_owned);
         assert_eq!(names(&header, 7), ["a", "a_3", "C", "a_2", "b", "a_4", "G"]);
     }
 
     #[test]
-    fn columns_are_chosen_by_whatever_names_them() {
+    fn columns_are_selected_by_name_letters_or_number() {
         let all = ["id", "Name", "x,y", "d"].map(str::to_owned);
         let of = |wanted| select(Some(wanted), &all, 10).map(|selection| selection.columns);
         assert_eq!(of("name,id"), Ok(vec![1, 0]));

@@ -1,29 +1,29 @@
-//! How a text file holds a table: its encoding, what is between cells, whether quotes mean something. Told by its
-//! beginning, unless whoever asks knows better.
+//! The dialect of a text file: encoding, delimiter and quotes. Detected from the beginning of the file, unless the query
+//! sets them.
 
 use csv_core::{ReadFieldResult, ReaderBuilder};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use crate::query::Query;
 
-/// How much of a file is looked at.
+/// How many bytes of a file the detection reads.
 pub(crate) const HEAD: usize = 64 * 1024;
 
-/// How many rows of it are compared.
+/// How many rows the detection compares.
 const ROWS: usize = 50;
 
-/// How a text file holds a table.
+/// The dialect of a text file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Dialect {
     pub(crate) encoding: &'static Encoding,
     pub(crate) delimiter: u8,
     pub(crate) quotes: bool,
-    /// Where the table begins: after a byte order mark and a line that names the delimiter.
+    /// The byte offset of the table: after a byte order mark and a `sep=` line.
     pub(crate) start: u64,
 }
 
 impl Dialect {
-    /// The dialect of a file that begins like this.
+    /// Detects the dialect of a file from its first bytes.
     pub(crate) fn of(head: &[u8], name: &str, query: &Query) -> Dialect {
         let (mut encoding, mark) = encoding_of(head);
         encoding = query.encoding.unwrap_or(encoding);
@@ -35,7 +35,7 @@ impl Dialect {
         } else {
             body
         };
-        // Spreadsheets write `sep=;` so that other spreadsheets know.
+        // Spreadsheet programs write a first line such as `sep=;` to declare the delimiter.
         let (named, line) = separator_line(body);
         let width = if is_wide(encoding) { 2 } else { 1 };
         let quotes = !query.is_unquoted;
@@ -44,17 +44,17 @@ impl Dialect {
         Dialect { encoding, delimiter, quotes, start: (mark + line * width) as u64 }
     }
 
-    /// A parser for it.
+    /// A parser for this dialect.
     pub(crate) fn parser(&self) -> csv_core::Reader {
         ReaderBuilder::new().delimiter(self.delimiter).quoting(self.quotes).build()
     }
 
-    /// Whether its bytes have to be decoded before they are parsed.
+    /// True for UTF-16, which must be decoded before it is parsed.
     pub(crate) fn is_wide(&self) -> bool {
         is_wide(self.encoding)
     }
 
-    /// What is between cells, as whoever asks would name it.
+    /// The delimiter as the parameter `delimiter` names it.
     pub(crate) fn delimiter_name(&self) -> String {
         match self.delimiter {
             b',' => "comma".to_owned(),
@@ -66,15 +66,14 @@ impl Dialect {
         }
     }
 
-    /// The text of a cell. One that is not in the encoding that the beginning of the file is in, is in the one that has a
-    /// character for every byte.
+    /// Decodes a cell. Bytes that are invalid in UTF-8 are decoded as Windows-1252, which has a character for every byte.
     pub(crate) fn decode(&self, mut bytes: &[u8], is_cut: bool) -> String {
         if self.encoding != UTF_8 && !self.is_wide() {
             return self.encoding.decode_without_bom_handling(bytes).0.into_owned();
         }
         match std::str::from_utf8(bytes) {
             Ok(text) => return text.to_owned(),
-            // Cut in the middle of a character.
+            // The cell was cut within a character.
             Err(error) if is_cut && error.error_len().is_none() => {
                 bytes = bytes.get(..error.valid_up_to()).unwrap_or_default();
             }
@@ -91,12 +90,12 @@ fn is_wide(encoding: &'static Encoding) -> bool {
     encoding == UTF_16LE || encoding == UTF_16BE
 }
 
-/// The encoding of a file that begins like this, and the length of its byte order mark.
+/// The encoding of a file from its first bytes, and the length of its byte order mark.
 fn encoding_of(head: &[u8]) -> (&'static Encoding, usize) {
     if let Some((encoding, mark)) = Encoding::for_bom(head) {
         return (encoding, mark);
     }
-    // Of what most tables consist of, every other byte is zero in UTF-16.
+    // In UTF-16, every other byte of ASCII text is zero.
     let zeros = |odd: usize| head.iter().skip(odd).step_by(2).filter(|byte| **byte == 0).count();
     let half = head.len() / 2;
     if half > 1 && zeros(1) * 2 > half && zeros(0) == 0 {
@@ -123,7 +122,7 @@ fn separator_line(body: &[u8]) -> (Option<u8>, usize) {
     (Some(*delimiter), 5 + end)
 }
 
-/// The delimiter by which most rows have the same number of cells, and more than one.
+/// The delimiter that gives the most rows the same number of cells, and at least two cells.
 fn most_likely(body: &[u8], name: &str, quotes: bool) -> u8 {
     let is_tabbed = [".tsv", ".tab"].iter().any(|end| name.to_ascii_lowercase().ends_with(end));
     let candidates = if is_tabbed { *b"\t,;|" } else { *b",\t;|" };
@@ -137,7 +136,7 @@ fn most_likely(body: &[u8], name: &str, quotes: bool) -> u8 {
     best.1
 }
 
-/// How many thousandths of the rows have the most common number of cells, and what that is.
+/// The share of rows with the most common number of cells, in thousandths, and this number.
 fn score(body: &[u8], delimiter: u8, quotes: bool) -> (usize, usize) {
     let mut parser = ReaderBuilder::new().delimiter(delimiter).quoting(quotes).build();
     let (mut input, mut scratch) = (body, [0; 1024]);
@@ -154,7 +153,7 @@ fn score(body: &[u8], delimiter: u8, quotes: bool) -> (usize, usize) {
                 }
             }
             ReadFieldResult::OutputFull => {}
-            // The last row may be cut; if it is the only one, it counts.
+            // The last row may be cut, so it counts only if it is also the first row.
             ReadFieldResult::InputEmpty if widths.is_empty() => widths.push(width + 1),
             ReadFieldResult::InputEmpty | ReadFieldResult::End => break,
         }
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn delimiters_are_told_by_what_makes_rows_alike() {
+    fn the_delimiter_gives_rows_of_equal_width() {
         for (head, delimiter) in [
             ("a,b\n1,2\n", b','),
             ("a;b\n1,5;2,5\n3,5;4,5\n", b';'),
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings_are_told_by_marks_and_by_what_cannot_be() {
+    fn encodings_are_detected_by_marks_and_invalid_bytes() {
         let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
         for (head, encoding, start) in [
             (b"\xef\xbb\xbfa,b\n".to_vec(), UTF_8, 3),

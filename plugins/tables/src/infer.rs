@@ -1,4 +1,4 @@
-//! Types of columns, by what is in them. A decimal is no double: what is told here is what the text says.
+//! Infers the types of columns from their values. Types describe the text: a decimal is not converted to a double.
 
 use std::collections::BTreeMap;
 
@@ -19,17 +19,19 @@ pub(crate) enum Type {
     Error,
 }
 
-/// How many examples a column gets, and how long one is.
+/// The number of examples per column.
 const EXAMPLES: usize = 3;
+
+/// The longest example, in characters.
 const LONGEST_EXAMPLE: usize = 60;
 
-/// What was seen of a column.
+/// The statistics of a column.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ColumnStats {
     kinds: BTreeMap<Type, u64>,
     pub(crate) empty: u64,
     pub(crate) examples: Vec<String>,
-    /// The most digits after the point.
+    /// The most digits after the decimal point.
     scale: usize,
     pub(crate) longest: usize,
     pub(crate) formulas: u64,
@@ -49,7 +51,7 @@ impl Type {
         }
     }
 
-    /// The type of a value; none for an empty one.
+    /// The type of a value; `None` for an empty cell.
     pub(crate) fn of(value: &Value) -> Option<Type> {
         Some(match value {
             Value::Empty => return None,
@@ -77,14 +79,14 @@ fn of_text(text: &str) -> Type {
         && digits(exponent)
         && !exponent.is_empty()
         && !(whole.is_empty() && fraction.is_empty());
-    // What begins with a zero is a key, and not a number.
+    // Digits with a leading zero are an identifier, not a number.
     if is_number && (whole.len() < 2 || !whole.starts_with('0')) {
         return if unsigned.bytes().all(|byte| byte.is_ascii_digit()) { Type::Integer } else { Type::Decimal };
     }
     moment(text).unwrap_or(Type::Text)
 }
 
-/// Dates and times in ISO 8601. The library understands more, which other programs would not.
+/// The type of a date or time in ISO 8601. The library accepts further forms that other programs do not parse.
 fn moment(text: &str) -> Option<Type> {
     let bytes = text.as_bytes();
     let is = |at: usize, byte: u8| bytes.get(at) == Some(&byte);
@@ -95,7 +97,7 @@ fn moment(text: &str) -> Option<Type> {
         if bytes.len() == 10 {
             return text.parse::<Date>().ok().map(|_| Type::Date);
         }
-        // The zone is not looked up: it is an offset, or none.
+        // Only offsets are accepted as time zones, not names.
         let spaced = text.replacen(' ', "T", 1);
         let local = spaced.trim_end_matches('Z').trim_end_matches("UTC").trim_end();
         let local = local
@@ -107,9 +109,9 @@ fn moment(text: &str) -> Option<Type> {
     (is(2, b':') && bytes.len() <= 18).then(|| text.parse::<Time>().ok())?.map(|_| Type::Time)
 }
 
-impl Seen {
-    /// Looks at a cell; `None` where the row is too short.
-    pub(crate) fn look(&mut self, cell: Option<&Cell>) {
+impl ColumnStats {
+    /// Adds a cell to the statistics; `None` where the row is too short.
+    pub(crate) fn add(&mut self, cell: Option<&Cell>) {
         let Some(cell) = cell else {
             self.empty += 1;
             return;
@@ -137,7 +139,7 @@ impl Seen {
         }
     }
 
-    /// The one type that all values are of, or what there is of each.
+    /// The common type of all values, or `mixed` with the count of each type.
     pub(crate) fn type_name(&self) -> String {
         let kinds: Vec<Type> = self.kinds.keys().copied().filter(|kind| *kind != Type::Error).collect();
         match kinds.as_slice() {
@@ -153,18 +155,18 @@ impl Seen {
         }
     }
 
-    /// How many digits after the point a decimal has.
+    /// The most digits after the decimal point; `None` for a column without decimals.
     pub(crate) fn scale(&self) -> Option<usize> {
         self.kinds.contains_key(&Type::Decimal).then_some(self.scale)
     }
 
-    /// How many errors there are among the values.
+    /// The number of errors among the values.
     pub(crate) fn errors(&self) -> u64 {
         self.kinds.get(&Type::Error).copied().unwrap_or_default()
     }
 }
 
-/// Whether the first of these rows looks like names of columns: texts, among which years may be.
+/// True if the first row looks like column names: mostly text. Years do not count, because they are common as names.
 pub(crate) fn has_header(rows: &[Vec<String>]) -> bool {
     let Some(first) = rows.first() else { return false };
     let is_year = |text: &str| text.len() == 4 && (text.starts_with("19") || text.starts_with("20"));
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_what_the_text_says() {
+    fn types_describe_the_text() {
         for (text, name) in [
             ("1", "integer"),
             ("-99999999999999999999", "integer"),
@@ -216,10 +218,10 @@ mod tests {
     }
 
     #[test]
-    fn a_column_has_one_type_or_says_what_it_has() {
+    fn a_column_has_one_type_or_is_mixed() {
         let seen = |values: &[&str]| {
-            let mut seen = Seen::default();
-            values.iter().for_each(|text| seen.look(Some(&Value::of_text((*text).into()).into())));
+            let mut seen = ColumnStats::default();
+            values.iter().for_each(|text| seen.add(Some(&Value::of_text((*text).into()).into())));
             seen
         };
         let decimal = seen(&["1", "2.50", ""]);
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_of_names() {
+    fn a_header_is_mostly_text() {
         let row = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         assert!(has_header(&[row(&["id", "name"]), row(&["1", "x"])]));
         assert!(has_header(&[row(&["country", "2020", "2021"])]));

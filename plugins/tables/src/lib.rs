@@ -1,9 +1,9 @@
-//! Tables in granted directories: CSV and its relatives, workbooks, Parquet. Each is read as rows, a page at a time, in
+//! Tables in granted directories: CSV and similar text formats, workbooks, Parquet. Each table is read in pages of rows as
 //! Markdown or JSON, and has a schema.
 //!
-//! This module is the provider itself, and the only one that knows of resources and the list. `place` knows which file a
-//! reference is about and `query` what of it; `read` puts an answer together, from a `source` that gives rows (`table`
-//! says how) by `render` and `schema`. No more of a file is read than an answer needs, wherever the format allows it.
+//! This module implements the provider. It is the only module that knows resources and the list. `place` finds the file of
+//! a reference, and `query` parses the parameters. `read` builds the answer: a `source` (a `table::Source`) gives the rows,
+//! `render` and `schema` write them. Wherever the format allows it, only the needed part of a file is read.
 
 mod cell;
 mod column;
@@ -23,7 +23,7 @@ use belljar_guest::{
     Annotations, Argument, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result, Revisions,
     Suggestions, Template, reference,
 };
-use belljar_tree::{Bounds, Kind as FileKind, LONGEST_REFERENCE, Meta, Step, Tree, Walk, name};
+use belljar_tree::{Bounds, Kind as FileKind, MAX_REFERENCE_BYTES, Meta, Step, Tree, Walk, name};
 
 use query::Query;
 use source::package::{Package, Sheet};
@@ -35,11 +35,13 @@ pub struct Tables {
     tree: Tree,
 }
 
-/// How many entries a page of the list holds, and how many workbooks are opened for one.
+/// Entries per page of the list.
 const PAGE: usize = 1000;
-const OPENED: usize = 200;
 
-/// The largest workbook that is opened for the list.
+/// The most workbooks that are opened for one page of the list.
+const MAX_OPENED: usize = 200;
+
+/// The largest workbook that the list opens, in bytes.
 const LARGEST_LISTED: u64 = 64 * 1024 * 1024;
 
 const TABLE: &str = "{+path}{?rows,columns,format,header,delimiter,quote,encoding}";
@@ -66,22 +68,22 @@ impl Provider for Tables {
     }
 
     fn list_templates(&self) -> Result<Vec<Template>> {
-        let rows = "Rows of the table at {path} as Markdown, or as JSON with {format}: the first 100 unless {rows} says \
-                    others (101-200), of the columns {columns} (names, letters or numbers: name,B,4-6)";
+        let rows = "Rows of the table at {path} as Markdown, or as JSON with {format}: the first 100, or those in {rows} \
+                    (101-200), with the columns {columns} (names, letters or numbers: name,B,4-6)";
         Ok(vec![
             Template::new(TABLE).name("rows").title("Rows of a CSV or Parquet file").description(format!(
                 "{rows}. For text files, {{header}} (yes, no), {{delimiter}} (comma, semicolon, tab, pipe), {{quote}} (none) and \
-                 {{encoding}} say what is not recognised by itself"
+                 {{encoding}} override the automatic detection"
             )),
             Template::new(SHEET).name("sheet").title("Rows or cells of a sheet").description(format!(
-                "{}. With {{range}} the cells of a rectangle (B2:D20), as they are",
+                "{}. With {{range}}, the cells of a rectangle (B2:D20), without a header",
                 rows.replace("table at {path}", "sheet {sheet} of the workbook at {path}")
             )),
             Template::new(TABLE_SCHEMA).name("schema").title("Schema of a CSV or Parquet file").description(
-                "The columns of the table at {path}: names, types, gaps, examples; how many rows there are",
+                "The columns of the table at {path}: names, types, numbers of empty cells, examples; and the number of rows",
             ),
             Template::new(SHEET_SCHEMA).name("sheet-schema").title("Schema of a sheet").description(
-                "The columns of the sheet {sheet} of the workbook at {path}: names, types, gaps, examples",
+                "The columns of the sheet {sheet} of the workbook at {path}: names, types, numbers of empty cells, examples",
             ),
         ])
     }
@@ -91,7 +93,7 @@ impl Provider for Tables {
         if path.is_empty() {
             return Ok(self.index(reference)?.into());
         }
-        // What is not there is not found, whatever else is wrong.
+        // An absent file is `NotFound`, even if the query is malformed.
         let place = place::find(&self.tree, path)?;
         let query = Query::parse(query)?;
         Ok(read::read(&self.tree, reference, &place, &query)?.into())
@@ -113,7 +115,7 @@ impl Completion for Tables {
             let whole = sheet.map_or(path.clone(), |sheet| format!("{path}/{}", reference::encode_segment(sheet)));
             place::find(&self.tree, &whole)
         };
-        // What cannot be opened has nothing to suggest.
+        // A table that cannot be opened gives no suggestions.
         let or_none = |found: Result<Vec<String>>| Suggestions::starting_with(value, found.unwrap_or_default());
         let offered = template.contains(&argument.name);
         Ok(match argument.name.as_str() {
@@ -145,7 +147,7 @@ impl Completion for Tables {
 
 impl Revisions for Tables {
     fn catalog_revision(&self) -> Result<String> {
-        belljar_tree::of_list(&self.tree, Bounds::default(), is_served)
+        belljar_tree::list_revision(&self.tree, Bounds::default(), is_served)
     }
 
     fn resource_revision(&self, reference: &str) -> Result<String> {
@@ -158,7 +160,7 @@ impl Revisions for Tables {
 }
 
 impl Tables {
-    /// The page of the files that come after `start`, with their sheets.
+    /// A page of the files after the path `start`, with their sheets.
     fn page(&self, start: String, size: usize) -> Result<Page> {
         let mut walk = Walk::new(&self.tree, start, size).only(is_served);
         let (mut resources, mut opened) = (Vec::new(), 0);
@@ -169,7 +171,7 @@ impl Tables {
                 Step::Paused(position) => return Ok(Page::new(resources).next_cursor(reference::encode(&position))),
                 Step::End => return Ok(Page::new(resources)),
             };
-            if resources.len() >= size || opened >= OPENED {
+            if resources.len() >= size || opened >= MAX_OPENED {
                 return Ok(Page::new(resources).next_cursor(reference::encode(&last)));
             }
             last.clone_from(&path);
@@ -184,13 +186,13 @@ impl Tables {
         }
     }
 
-    /// The sheets of a workbook, where it says what they are without being unpacked.
+    /// The sheets of an XLSX workbook. `None` for other formats, which would have to be read as a whole.
     fn sheets(&self, path: &str, meta: &Meta) -> Option<Vec<Sheet>> {
         if Kind::by_name(path) != Kind::Book(Format::Xlsx) || meta.size > LARGEST_LISTED {
             return None;
         }
         let file = self.tree.open(path).ok()?;
-        // One that is broken says so when it is read.
+        // A damaged workbook is listed without sheets; a read gives the error.
         Some(Package::open(file, path).ok().and_then(|mut package| package.sheets()).unwrap_or_default())
     }
 
@@ -204,16 +206,16 @@ impl Tables {
             let _ = writeln!(text, "- [{}]({link})", render::inline(title));
         }
         if page.resources.is_empty() {
-            text.push_str("(none: files are served whose names end in .csv, .tsv, .tab, .psv, .xlsx, .xlsm, .xls, .ods, .parquet)\n");
+            text.push_str("(none: this provider serves files whose names end in .csv, .tsv, .tab, .psv, .xlsx, .xlsm, .xls, .ods, .parquet)\n");
         }
         if page.next_cursor.is_some() {
-            text.push_str("\nThere are more; the list of resources has them all.\n");
+            text.push_str("\nThere are more tables; the list of resources has all of them.\n");
         }
         Ok(Contents::text(reference, text).mime_type(MARKDOWN))
     }
 }
 
-/// The list's entry for a file. None for a path that is too long to be asked for.
+/// The list's entry for a file. `None` if its reference is longer than the host accepts.
 fn resource(path: &str, meta: &Meta) -> Option<Resource> {
     let what = match Kind::by_name(path) {
         Kind::Delimited => "Text table",
@@ -231,12 +233,12 @@ fn resource(path: &str, meta: &Meta) -> Option<Resource> {
         .mime_type(MARKDOWN)
         .description(format!("{what} of {} bytes: {gives}", render::grouped(meta.size)));
     resource.annotations = meta.last_modified().map(|time| Annotations::new().last_modified(time));
-    (resource.reference.len() <= LONGEST_REFERENCE).then_some(resource)
+    (resource.reference.len() <= MAX_REFERENCE_BYTES).then_some(resource)
 }
 
 /// The list's entry for a sheet.
 fn sheet_resource(path: &str, meta: &Meta, sheet: &Sheet) -> Option<Resource> {
-    // A reference cannot say these.
+    // These names are invalid as segments of a reference.
     if matches!(sheet.name.as_str(), "" | "." | "..") {
         return None;
     }
@@ -248,7 +250,7 @@ fn sheet_resource(path: &str, meta: &Meta, sheet: &Sheet) -> Option<Resource> {
         .mime_type(MARKDOWN)
         .description(format!("A {hidden}: reads as its first 100 rows; /schema has columns and types"));
     resource.annotations = meta.last_modified().map(|time| Annotations::new().last_modified(time));
-    (resource.reference.len() <= LONGEST_REFERENCE).then_some(resource)
+    (resource.reference.len() <= MAX_REFERENCE_BYTES).then_some(resource)
 }
 
 belljar_guest::export!(Tables: Completion, Revisions);

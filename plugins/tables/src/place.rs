@@ -1,23 +1,23 @@
-//! What a reference stands for: a file, and behind it what of the file.
+//! Splits a reference into the path of a file and the segments after it.
 
 use belljar_guest::Result;
 use belljar_tree::{Meta, Tree};
 
 use crate::source;
 
-/// What follows a table for its schema.
+/// The last segment of the reference of a schema.
 pub(crate) const SCHEMA: &str = "schema";
 
-/// A file, and what of it.
+/// A file and the segments after it.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) path: String,
     pub(crate) meta: Meta,
-    /// The segments behind the file, decoded.
+    /// The segments after the file, decoded.
     pub(crate) inside: Vec<String>,
 }
 
-/// The place that a reference without its query stands for.
+/// The place that `encoded` names: a reference without its query component.
 pub(crate) fn find(tree: &Tree, encoded: &str) -> Result<Place> {
     let (path, meta, inside) = tree.find(encoded, source::is_served)?;
     Ok(Place { path, meta, inside })

@@ -1,32 +1,34 @@
-//! What a reference asks for, behind the `?`.
+//! Parses the query component of a reference.
 
 use belljar_guest::{Error, Result, reference};
 
 use crate::column;
 
-/// How many rows whoever does not say gets, and how many there are at most.
+/// Rows per read when the reference has no `rows`.
 pub(crate) const ROWS: u64 = 100;
-pub(crate) const MOST_ROWS: u64 = 1000;
 
-/// What is asked for.
+/// The most rows in one read.
+pub(crate) const MAX_ROWS: u64 = 1000;
+
+/// The parsed parameters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) rows: Option<(u64, u64)>,
-    /// Where the first row begins, as an earlier reading told.
+    /// The position of the first row in the file, from the `nextRows` of an earlier read.
     pub(crate) from: Option<String>,
     pub(crate) range: Option<Range>,
     pub(crate) columns: Option<String>,
     pub(crate) format: Format,
     pub(crate) header: Option<bool>,
     pub(crate) delimiter: Option<u8>,
-    /// Quotes are characters like any other.
+    /// True if quotes have no special meaning.
     pub(crate) is_unquoted: bool,
     pub(crate) encoding: Option<&'static encoding_rs::Encoding>,
-    /// All of it but where to begin, encoded: what a link to the next rows repeats.
+    /// The encoded parameters other than rows, position and range. Links to the next rows repeat them.
     kept: String,
 }
 
-/// How the answer is written.
+/// The format of the answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Format {
     #[default]
@@ -41,18 +43,18 @@ pub(crate) struct Range {
     pub(crate) columns: (usize, usize),
 }
 
-/// The rows that a spreadsheet can have.
-const MOST_SHEET_ROWS: u32 = 1_048_576;
+/// The most rows of a spreadsheet.
+const MAX_SHEET_ROWS: u32 = 1_048_576;
 
 const PARAMETERS: &str = "rows, columns, range, format, header, delimiter, quote, encoding";
 
 impl Query {
-    /// Parses what is behind the `?`.
+    /// Parses the text after the `?`.
     pub(crate) fn parse(query: &str) -> Result<Query> {
         let mut wanted = Query::default();
         for (key, encoded) in reference::pairs(query) {
             let value = reference::decode(encoded)?;
-            // A client that fills in a form may leave a part empty.
+            // A client that fills in a template may leave a variable empty.
             if value.is_empty() {
                 continue;
             }
@@ -76,7 +78,9 @@ impl Query {
                 }
                 "encoding" => wanted.encoding = Some(encoding(&value)?),
                 other => {
-                    return Err(Error::invalid(format_args!("no parameter \"{other}\": there are {PARAMETERS}")));
+                    return Err(Error::invalid(format_args!(
+                        "unknown parameter \"{other}\": expected one of {PARAMETERS}"
+                    )));
                 }
             }
             if !matches!(key.as_str(), "rows" | "from" | "range") {
@@ -84,29 +88,31 @@ impl Query {
             }
         }
         if wanted.range.is_some() && (wanted.rows.is_some() || wanted.columns.is_some()) {
-            return Err(Error::invalid("a range says which rows and columns: leave out \"rows\" and \"columns\""));
+            return Err(Error::invalid(
+                "\"range\" already selects rows and columns: leave out \"rows\" and \"columns\"",
+            ));
         }
         Ok(wanted)
     }
 
-    /// The first row and the last one that this may give.
+    /// The first and the last row to read.
     pub(crate) fn bounds(&self) -> (u64, u64) {
         let (first, last) = self.rows.unwrap_or((1, ROWS));
-        (first, last.min(first.saturating_add(MOST_ROWS - 1)))
+        (first, last.min(first.saturating_add(MAX_ROWS - 1)))
     }
 
-    /// The query that goes on with other rows.
+    /// The same query for other rows.
     pub(crate) fn with_rows(&self, first: u64, last: u64, from: Option<&str>) -> String {
         let from = from.map(|from| format!("&from={from}")).unwrap_or_default();
         format!("?rows={first}-{last}{from}{}", self.kept)
     }
 
-    /// The query that shows another rectangle.
+    /// The same query for another rectangle.
     pub(crate) fn with_range(&self, range: Range) -> String {
         format!("?range={range}{}", self.kept)
     }
 
-    /// The query that shows other columns of the same rows.
+    /// The same query for other columns of the same rows.
     pub(crate) fn with_columns(&self, columns: &str) -> String {
         let kept: String = self
             .kept
@@ -125,8 +131,8 @@ impl Range {
         let text = text.replace('$', "");
         let (first, last) = text.split_once(':').unwrap_or((&text, &text));
         let ((first_column, first_row), (last_column, last_row)) = (corner(first)?, corner(last)?);
-        let columns = (first_column.unwrap_or(0), last_column.unwrap_or(column::MOST - 1));
-        let rows = (first_row.unwrap_or(0), last_row.unwrap_or(MOST_SHEET_ROWS - 1));
+        let columns = (first_column.unwrap_or(0), last_column.unwrap_or(column::MAX_COLUMNS - 1));
+        let rows = (first_row.unwrap_or(0), last_row.unwrap_or(MAX_SHEET_ROWS - 1));
         (columns.0 <= columns.1 && rows.0 <= rows.1).then_some(Range { rows, columns })
     }
 }
@@ -149,13 +155,13 @@ fn corner(text: &str) -> Option<(Option<usize>, Option<u32>)> {
     };
     let row = match digits {
         "" => None,
-        digits => Some(digits.parse::<u32>().ok().filter(|row| (1..=MOST_SHEET_ROWS).contains(row))? - 1),
+        digits => Some(digits.parse::<u32>().ok().filter(|row| (1..=MAX_SHEET_ROWS).contains(row))? - 1),
     };
     (at.is_some() || row.is_some()).then_some((at, row))
 }
 
 fn not_a_range(text: &str) -> Error {
-    Error::invalid(format_args!("\"{text}\" is no range: expected one such as A1:D20, B:D or 2:10"))
+    Error::invalid(format_args!("\"{text}\" is not a range: expected a form such as A1:D20, B:D or 2:10"))
 }
 
 /// `101-200`, `101-`, `7`.
@@ -170,7 +176,7 @@ fn rows(text: &str) -> Result<(u64, u64)> {
     };
     parsed.ok_or_else(|| {
         Error::invalid(format_args!(
-            "rows \"{text}\": expected such as 1-100, 101- or 7, counted from 1 without the header"
+            "rows \"{text}\": expected a row or a range, such as 1-100, 101- or 7, counted from 1 without the header"
         ))
     })
 }
@@ -203,20 +209,21 @@ fn delimiter(text: &str) -> Result<u8> {
             Ok(*byte)
         }
         _ => Err(Error::invalid(format_args!(
-            "delimiter \"{text}\": expected comma, semicolon, tab, pipe, space or one character that is none of a word"
+            "delimiter \"{text}\": expected comma, semicolon, tab, pipe, space or one ASCII punctuation character"
         ))),
     }
 }
 
 fn encoding(text: &str) -> Result<&'static encoding_rs::Encoding> {
-    // What is read as bytes has to be ASCII where it is; the others would be cut in the middle of characters.
+    // The parser works on bytes, so every ASCII byte must be an ASCII character. Multi-byte encodings such as Shift JIS do
+    // not guarantee this.
     let known = encoding_rs::Encoding::for_label(text.as_bytes()).filter(|known| {
         known.is_single_byte() || [encoding_rs::UTF_8, encoding_rs::UTF_16LE, encoding_rs::UTF_16BE].contains(known)
     });
     known.ok_or_else(|| {
         Error::invalid(format_args!(
-            "encoding \"{text}\": expected utf-8, utf-16le, utf-16be, or one of a byte for each character such as \
-             windows-1252, iso-8859-2 or koi8-r"
+            "encoding \"{text}\": expected utf-8, utf-16le, utf-16be, or a single-byte encoding such as windows-1252, \
+             iso-8859-2 or koi8-r"
         ))
     })
 }
@@ -226,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_and_links_to_the_next_ones() {
+    fn rows_are_parsed_and_links_select_the_next_rows() {
         let of = |query| Query::parse(query).unwrap().bounds();
         assert_eq!(of(""), (1, 100));
         assert_eq!(of("rows=101-250"), (101, 250));
@@ -239,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_as_in_a_spreadsheet() {
+    fn ranges_have_the_form_of_a_spreadsheet() {
         let of = |text| Range::parse(text).map(|range| range.to_string());
         assert_eq!(of("b2:D10").as_deref(), Some("B2:D10"));
         assert_eq!(of("$B$2").as_deref(), Some("B2:B2"));
@@ -251,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_is_expected() {
+    fn errors_say_the_expected_form() {
         for (query, expected) in [
             ("rows=0", "such as 1-100"),
             ("rows=5-1", "such as 1-100"),

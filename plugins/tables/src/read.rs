@@ -1,4 +1,4 @@
-//! What a reference reads as.
+//! Builds the contents of a read.
 
 use std::fmt::Write as _;
 
@@ -16,25 +16,27 @@ use crate::source::book::Book;
 use crate::source::columnar::Columnar;
 use crate::source::delimited::Delimited;
 use crate::source::sheet::Sheet;
-use crate::table::{self, Header, Source, Start, Wanted};
+use crate::table::{self, Header, ScanRequest, Source, Start};
 
 const MARKDOWN: &str = "text/markdown";
 const JSON: &str = "application/json";
 
-/// How many columns are shown to whoever names none, and how many at most.
+/// Columns per read when the reference has no `columns`.
 const COLUMNS: usize = 50;
-const MOST_COLUMNS: usize = 200;
 
-/// After how many bytes a text is cut: in a table, among a few cells, and for a cell that was asked for alone.
-const LONGEST: [usize; 3] = [1000, 16 * 1024, 1024 * 1024];
+/// The most columns in one read.
+const MAX_COLUMNS: usize = 200;
 
-/// Reads what is at a place.
+/// The longest text of a cell, in bytes: in a read of many cells, of up to 12 cells, and of a single cell.
+const MAX_CELL_BYTES: [usize; 3] = [1000, 16 * 1024, 1024 * 1024];
+
+/// Reads the part of a file that `place` names.
 pub(crate) fn read(tree: &Tree, reference: &str, place: &Place, query: &Query) -> Result<Contents> {
     let kind = Kind::of(&mut tree.open(&place.path)?, name(&place.path))?;
     let inside: Vec<&str> = place.inside.iter().map(String::as_str).collect();
     match (kind, inside.as_slice()) {
         (Kind::Delimited | Kind::Parquet, _) if query.range.is_some() => {
-            Err(Error::invalid("only sheets of workbooks have ranges: choose with \"rows\" and \"columns\""))
+            Err(Error::invalid("\"range\" works only for sheets of workbooks: use \"rows\" and \"columns\""))
         }
         (Kind::Delimited, inside @ ([] | [SCHEMA])) => {
             let mut source = Delimited::new(tree, &place.path, place.meta.size, query)?;
@@ -87,7 +89,7 @@ pub(crate) fn columns(tree: &Tree, place: &Place) -> Result<Vec<String>> {
     Ok(column::names(&names, width))
 }
 
-/// The sheet of this name, whatever the case.
+/// The sheet with this name; an exact match takes precedence over one that differs in case.
 fn find_sheet(book: &Book, name: &str) -> Result<String> {
     let exact = book.sheets.iter().find(|sheet| sheet.name == name);
     let alike = || book.sheets.iter().find(|sheet| sheet.name.to_lowercase() == name.to_lowercase());
@@ -118,7 +120,7 @@ fn json(reference: &str, text: Option<String>) -> Result<Contents> {
 }
 
 fn longest(cells: usize) -> usize {
-    let [many, few, one] = LONGEST;
+    let [many, few, one] = MAX_CELL_BYTES;
     match cells {
         0..=1 => one,
         2..=12 => few,
@@ -130,12 +132,12 @@ fn longest(cells: usize) -> usize {
 fn rows(source: &mut dyn Source, reference: &str, title: &str, query: &Query) -> Result<Contents> {
     let Header { names: header, width } = source.header()?;
     let names = column::names(&header, width);
-    let most = if query.columns.is_some() { MOST_COLUMNS } else { COLUMNS };
+    let most = if query.columns.is_some() { MAX_COLUMNS } else { COLUMNS };
     let Selection { columns, is_cut } = column::select(query.columns.as_deref(), &names, most)?;
     let (first, last) = query.bounds();
     let asked = usize::try_from(last - first + 1).unwrap_or(usize::MAX).saturating_mul(columns.len());
     let start = Start { row: first, from: query.from.clone() };
-    let wanted = Wanted { start, last, columns: &columns, longest: longest(asked) };
+    let wanted = ScanRequest { start, last, columns: &columns, longest: longest(asked) };
     let piece = table::read(source, &wanted)?;
     let mut notes = piece.end.notes;
     if source.rows_can_be_ragged() {
@@ -156,7 +158,7 @@ fn rows(source: &mut dyn Source, reference: &str, title: &str, query: &Query) ->
             ));
         }
     }
-    // As many again, from where this ended.
+    // The link to the next rows asks for the same number of rows.
     let next_rows = piece
         .end
         .next
@@ -180,14 +182,14 @@ fn rows(source: &mut dyn Source, reference: &str, title: &str, query: &Query) ->
 
 /// The cells of a rectangle.
 fn rectangle(source: &mut Sheet<'_>, reference: &str, title: &str, query: &Query, range: Range) -> Result<Contents> {
-    /// A rectangle without an end has as many rows as people look at.
+    /// The most rows of a rectangle in one read.
     const ROWS: u32 = 1000;
-    let wide = range.columns.1.min(range.columns.0.saturating_add(MOST_COLUMNS - 1));
+    let wide = range.columns.1.min(range.columns.0.saturating_add(MAX_COLUMNS - 1));
     let last = range.rows.1.min(range.rows.0.saturating_add(ROWS - 1));
     let mut columns: Vec<usize> = (range.columns.0..=wide).collect();
     let asked = usize::try_from(last - range.rows.0 + 1).unwrap_or(usize::MAX).saturating_mul(columns.len());
     let row = u64::from(range.rows.0) + 1;
-    let wanted = Wanted {
+    let wanted = ScanRequest {
         start: Start { row, from: None },
         last: u64::from(last) + 1,
         columns: &columns,
@@ -195,7 +197,7 @@ fn rectangle(source: &mut Sheet<'_>, reference: &str, title: &str, query: &Query
     };
     let mut piece = table::read(source, &wanted)?;
     let used = |row: &table::Row| row.cells.iter().rposition(Option::is_some).map_or(0, |at| at + 1);
-    // What is empty to the right of all is not there.
+    // Drop the columns at the right that are empty in all rows.
     let widest = piece.rows.iter().map(used).max().unwrap_or_default().max(1);
     columns.truncate(widest);
     for row in &mut piece.rows {
@@ -206,9 +208,9 @@ fn rectangle(source: &mut Sheet<'_>, reference: &str, title: &str, query: &Query
         piece.end.next.as_ref().and_then(|next| u32::try_from(next.row - 1).ok()).filter(|row| *row <= range.rows.1);
     let next_rows = next.map(|row| query.with_range(Range { rows: (row, range.rows.1), ..range }));
     let mut notes = piece.end.notes;
-    if wide < range.columns.1 && widest == MOST_COLUMNS {
+    if wide < range.columns.1 && widest == MAX_COLUMNS {
         let rest = Range { columns: (wide + 1, range.columns.1), ..range };
-        notes.push(format!("at most {MOST_COLUMNS} columns are shown; the others are the range {rest}"));
+        notes.push(format!("at most {MAX_COLUMNS} columns are shown; the others are the range {rest}"));
     }
     let names: Vec<String> = (0..=wide).map(column::letters).collect();
     let sheet = render::Sheet {
@@ -262,7 +264,7 @@ fn overview(book: &Book, reference: &str, place: &Place, query: &Query) -> Resul
     Ok(Contents::text(reference, text).mime_type(MARKDOWN))
 }
 
-/// A name as the target of a link: round brackets would end it.
+/// A name as the target of a Markdown link. Parentheses are encoded, because they would end the target.
 pub(crate) fn link(name: &str) -> String {
     reference::encode_segment(name).replace('(', "%28").replace(')', "%29")
 }

@@ -1,4 +1,4 @@
-//! A piece of a table as Markdown or JSON. What is in a cell stays data: it cannot end the cell, begin a link or be HTML.
+//! Writes rows as Markdown or JSON. Contents of cells are escaped: they cannot end the cell, start a link or be HTML.
 
 use std::fmt::Write as _;
 
@@ -9,23 +9,23 @@ use crate::cell::{Cell, Value};
 use crate::column;
 use crate::table::{Row, Total};
 
-/// How many formulas are told of below a table.
+/// The most formulas shown below a table.
 const FORMULAS: usize = 20;
 
-/// What is written.
+/// The rows to write.
 #[derive(Debug)]
 pub(crate) struct Sheet<'a> {
-    /// What it is of: the path of the file, and the sheet.
+    /// The path of the file, and the name of the sheet.
     pub(crate) title: &'a str,
-    /// The columns that are shown, by their places in the table.
+    /// The indexes of the shown columns, counted from 0.
     pub(crate) columns: &'a [usize],
     /// The names of all columns.
     pub(crate) names: &'a [String],
     pub(crate) rows: &'a [Row],
     pub(crate) total: Total,
-    /// Numbers of rows are those of the sheet.
+    /// True if row numbers are those of the sheet, not of the rows below the header.
     pub(crate) is_range: bool,
-    /// By which cells are named in formulas: the number of the sheet's row before the first row of data.
+    /// The query for the next rows.
     pub(crate) next_rows: Option<&'a str>,
     pub(crate) next_columns: Option<&'a str>,
     pub(crate) notes: &'a [String],
@@ -36,9 +36,9 @@ impl Sheet<'_> {
         self.names.get(at).cloned().unwrap_or_else(|| column::letters(at))
     }
 
-    /// What part of the table this is.
+    /// The shown rows and the total, as text.
     fn extent(&self) -> String {
-        let what = if self.is_range { "sheet rows" } else { "rows" };
+        let unit = if self.is_range { "sheet rows" } else { "rows" };
         let of = match self.total {
             Total::Exactly(total) => format!(" of {}", grouped(total)),
             Total::About(total) => format!(" of about {}", grouped(total)),
@@ -46,15 +46,15 @@ impl Sheet<'_> {
         };
         match (self.rows.first(), self.rows.last()) {
             (Some(first), Some(last)) if first.number == last.number => {
-                format!("{} {}{of}", what.trim_end_matches('s'), grouped(first.number))
+                format!("{} {}{of}", unit.trim_end_matches('s'), grouped(first.number))
             }
-            (Some(first), Some(last)) => format!("{what} {}-{}{of}", grouped(first.number), grouped(last.number)),
-            _ if self.total == Total::Exactly(0) => format!("no {what}"),
-            _ => format!("none of these {what}{of}"),
+            (Some(first), Some(last)) => format!("{unit} {}-{}{of}", grouped(first.number), grouped(last.number)),
+            _ if self.total == Total::Exactly(0) => format!("no {unit}"),
+            _ => format!("none of these {unit}{of}"),
         }
     }
 
-    /// The formulas that are shown, each with the column and the row of its cell.
+    /// The formulas of the shown cells, each with the position of its cell.
     fn formulas(&self) -> impl Iterator<Item = (String, &str)> {
         self.rows.iter().flat_map(move |row| {
             row.cells.iter().zip(self.columns).filter_map(move |(cell, at)| {
@@ -145,13 +145,13 @@ impl Sheet<'_> {
         serde_json::to_string(&document).ok()
     }
 
-    /// Whether rows are missing between those that are shown.
+    /// True if the numbers of the shown rows are not consecutive.
     fn is_gapped(&self) -> bool {
         self.rows.iter().zip(self.rows.iter().skip(1)).any(|(one, next)| one.number + 1 != next.number)
     }
 }
 
-/// The JSON of a piece.
+/// The JSON form of the rows.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Document<'a> {
@@ -180,7 +180,7 @@ struct Formula<'a> {
     formula: &'a str,
 }
 
-/// A value in JSON. A number is the text that it was.
+/// A value in JSON. A number keeps the digits of the file.
 fn raw(cell: &Cell) -> Option<Box<RawValue>> {
     let json = match &cell.value {
         Value::Empty => return None,
@@ -197,7 +197,7 @@ fn shown(cell: &Cell) -> String {
     if cell.cut > 0 { format!("{text} ... ({} more bytes)", cell.cut) } else { text }
 }
 
-/// Text within a line of Markdown that means nothing but itself.
+/// Text escaped for use within a line of Markdown.
 pub(crate) fn inline(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut rest = text.trim().chars().peekable();
@@ -208,7 +208,7 @@ pub(crate) fn inline(text: &str) -> String {
                 out.push(c);
             }
             '<' => out.push_str("&lt;"),
-            // Not an ampersand by itself, which is common.
+            // Only an ampersand that could begin an entity is escaped.
             '&' if rest.peek().is_some_and(|next| next.is_ascii_alphabetic() || *next == '#') => out.push_str("&amp;"),
             '\r' if rest.peek() == Some(&'\n') => {}
             '\n' | '\r' => out.push_str("<br>"),
@@ -220,7 +220,7 @@ pub(crate) fn inline(text: &str) -> String {
     out
 }
 
-/// Text as code within a line, whatever is in it.
+/// Text as a Markdown code span. The fence is longer than any run of backticks in the text.
 fn code(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_stays_data() {
+    fn contents_of_cells_are_escaped() {
         for (text, markdown) in [
             ("a|b", "a\\|b"),
             ("line\r\nline\nx", "line<br>line<br>x"),

@@ -1,4 +1,4 @@
-//! The schema of a table: its columns with their types, gaps and examples, from the rows that there is time to look at.
+//! The schema of a table: its columns with types, numbers of empty cells and examples, from the first rows.
 
 use std::fmt::Write as _;
 
@@ -6,11 +6,11 @@ use belljar_guest::Result;
 use serde::Serialize;
 
 use crate::column;
-use crate::infer::Seen;
+use crate::infer::ColumnStats;
 use crate::render::{grouped, inline};
-use crate::table::{Header, Source, Start, Total, Wanted};
+use crate::table::{Header, ScanRequest, Source, Start, Total};
 
-/// How many rows are looked at, how many columns, and how many cells.
+/// The most rows, columns and cells that a schema is inferred from.
 const ROWS: u64 = 10_000;
 const COLUMNS: usize = 2000;
 const CELLS: usize = 300_000;
@@ -26,7 +26,7 @@ pub(crate) struct Schema {
     has_header: bool,
     rows: Option<u64>,
     rows_is_exact: bool,
-    /// What types, gaps and examples are from.
+    /// The number of rows from which the types, the numbers of empty cells and the examples come.
     rows_looked_at: u64,
     columns: Vec<Column>,
     #[serde(skip_serializing_if = "is_zero")]
@@ -44,7 +44,7 @@ struct Column {
     name: String,
     letters: String,
     r#type: String,
-    /// Whether the file itself says so.
+    /// True if the type is declared in the file.
     type_is_stated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     scale: Option<usize>,
@@ -57,27 +57,27 @@ struct Column {
     examples: Vec<String>,
 }
 
-/// Whether there is nothing to tell.
+/// True for a field that is left out of the JSON.
 fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
     *number == T::default()
 }
 
 impl Schema {
-    /// Looks at a table.
+    /// Infers the schema of a table.
     pub(crate) fn of(source: &mut dyn Source, table: &str, facts: Vec<String>) -> Result<Schema> {
         let Header { names: header, width } = source.header()?;
         let width = width.max(header.len());
         let columns: Vec<usize> = (0..width.min(COLUMNS)).collect();
-        let mut seen: Vec<Seen> = columns.iter().map(|_| Seen::default()).collect();
+        let mut seen: Vec<ColumnStats> = columns.iter().map(|_| ColumnStats::default()).collect();
         let (mut looked, mut cells, mut ragged, mut widest) = (0_u64, 0, 0, width);
-        let wanted = Wanted { start: Start { row: 1, from: None }, last: ROWS, columns: &columns, longest: 200 };
+        let wanted = ScanRequest { start: Start { row: 1, from: None }, last: ROWS, columns: &columns, longest: 200 };
         let end = source.scan(&wanted, &mut |row| {
             looked += 1;
             cells += columns.len();
             ragged += usize::from(row.width != width);
             widest = widest.max(row.width);
             for (seen, cell) in seen.iter_mut().zip(&row.cells) {
-                seen.look(cell.as_ref());
+                seen.add(cell.as_ref());
             }
             row.number < ROWS && cells < CELLS
         })?;
@@ -113,7 +113,7 @@ impl Schema {
             rows_looked_at: looked,
             columns: columns_described,
             columns_left_out: widest.saturating_sub(columns.len()),
-            // A sheet has no cells where nothing is, and no rows that are too short.
+            // A sheet does not store empty cells, so its rows cannot be too short.
             ragged_rows: if source.rows_can_be_ragged() { ragged } else { 0 },
             notes: end.notes,
         })

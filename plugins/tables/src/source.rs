@@ -1,4 +1,4 @@
-//! The kinds of files, and which one a file is: by what it begins with, since names are wrong often enough.
+//! The kinds of files. Detected from the first bytes, because names are often wrong.
 
 pub(crate) mod book;
 pub(crate) mod columnar;
@@ -12,10 +12,10 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use belljar_guest::{Error, Result};
 use belljar_tree::File;
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// CSV, TSV and the like.
+    /// Delimiter-separated text: CSV, TSV.
     Delimited,
     /// A workbook: several tables.
     Book(Format),
@@ -30,17 +30,17 @@ pub(crate) enum Format {
     Ods,
 }
 
-/// The names of what is served.
+/// The extensions of served files.
 const EXTENSIONS: [&str; 9] = ["csv", "tsv", "tab", "xlsx", "xlsm", "xls", "ods", "parquet", "psv"];
 
-/// Whether a file is served, by its name.
+/// True if a file of this name is served.
 pub(crate) fn is_served(name: &str) -> bool {
     let extension = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, extension)| extension);
     extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(extension)))
 }
 
 impl Kind {
-    /// What kind the name promises.
+    /// The kind according to the extension.
     pub(crate) fn by_name(name: &str) -> Kind {
         let name = name.to_ascii_lowercase();
         match name.rsplit_once('.').map(|(_, extension)| extension) {
@@ -52,14 +52,14 @@ impl Kind {
         }
     }
 
-    /// What kind a file is.
+    /// The kind according to the contents. Fails for a known format that is not a table.
     pub(crate) fn of(file: &mut File, name: &str) -> Result<Kind> {
         let mut head = Vec::new();
         file.by_ref().take(512).read_to_end(&mut head)?;
         file.seek(SeekFrom::Start(0))?;
         let head = head.as_slice();
         if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
-            // The first entry of an OpenDocument file says what it is.
+            // The first entry of an OpenDocument file is its MIME type.
             let is_ods = head.windows(22).any(|part| part == b"opendocument.spreadshe");
             return Ok(Kind::Book(if is_ods { Format::Ods } else { Format::Xlsx }));
         }
@@ -78,7 +78,7 @@ impl Kind {
             (b"PARE", "an encrypted Parquet file, which cannot be read"),
         ];
         match unreadable.iter().find(|(magic, _)| head.starts_with(magic)) {
-            Some((_, what)) => Err(Error::failed(format_args!("\"{name}\" is no table but {what}"))),
+            Some((_, actual)) => Err(Error::failed(format_args!("\"{name}\" is not a table: it is {actual}"))),
             None => Ok(Kind::Delimited),
         }
     }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_tables() {
+    fn files_with_known_extensions_are_served() {
         for name in ["a.csv", "A.CSV", "b.tar.tsv", "x.parquet", "x.xlsm"] {
             assert!(is_served(name), "{name}");
         }

@@ -1,4 +1,4 @@
-//! What every kind of file gives: rows one after the other, of which a piece is kept.
+//! The interface of every file format: a [`Source`] gives rows in order, and [`read`] collects a piece of them.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +6,27 @@ use belljar_guest::Result;
 
 use crate::cell::Cell;
 
-/// A row of data. The header is none.
+/// A row of data, below the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Counted from 1; in a range of a sheet, the number that the sheet shows.
+    /// The row number, counted from 1; in a range of a sheet, the row number of the sheet.
     pub(crate) number: u64,
-    /// The cells that were asked for, by the place of their columns: `None` where the row is too short.
+    /// The requested cells in the order of the requested columns; `None` where the row is too short.
     pub(crate) cells: Vec<Option<Cell>>,
-    /// How many cells it has.
+    /// The number of cells in the row.
     pub(crate) width: usize,
 }
 
-/// Where to begin.
+/// The first row of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Start {
     /// The first row, counted from 1.
     pub(crate) row: u64,
-    /// Where in the file that is, as an earlier reading told.
+    /// A hint for its position in the file, from an earlier read.
     pub(crate) from: Option<String>,
 }
 
-/// How many rows there are.
+/// The number of rows of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Total {
     Exactly(u64),
@@ -34,72 +34,72 @@ pub(crate) enum Total {
     Unknown,
 }
 
-/// How a scan ended.
+/// The end of a scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) total: Total,
-    /// The row to go on with; none when there is no more.
+    /// The next row, if there is one.
     pub(crate) next: Option<Start>,
-    /// What is to be told.
+    /// Remarks for the reader.
     pub(crate) notes: Vec<String>,
 }
 
 /// The header of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// What the header says; empty when there is none.
+    /// The names in the header; empty for a table without a header.
     pub(crate) names: Vec<String>,
-    /// How many columns the beginning of the table has.
+    /// The number of columns in the first rows.
     pub(crate) width: usize,
 }
 
-/// What to scan for.
+/// The rows and columns to scan.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ScanRequest<'a> {
     pub(crate) start: Start,
     /// The last row of interest.
     pub(crate) last: u64,
     pub(crate) columns: &'a [usize],
-    /// After how many bytes a text is cut.
+    /// The length at which text is cut, in bytes.
     pub(crate) longest: usize,
 }
 
-/// Where each wanted column goes in a row. Asked of every cell there is, and of most of them in vain.
-pub(crate) struct Places {
+/// Maps columns to their positions in a [`Row`]. Optimised for columns that are not wanted: they are the most common case.
+pub(crate) struct ColumnPositions {
     count: usize,
-    /// In the order of columns; one may be wanted more than once.
+    /// Sorted by column. A column may have several positions, because it may be wanted more than once.
     by_column: Vec<(usize, Vec<usize>)>,
     end: usize,
-    /// All are wanted that come before it.
+    /// True if all columns before `end` are wanted.
     are_all: bool,
 }
 
-impl Places {
+impl ColumnPositions {
     pub(crate) fn of(columns: &[usize]) -> Self {
         let mut by_column: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (place, column) in columns.iter().enumerate() {
             by_column.entry(*column).or_default().push(place);
         }
         let end = by_column.last_key_value().map_or(0, |(column, _)| column + 1);
-        Places { count: columns.len(), by_column: by_column.into_iter().collect(), end, are_all: false }
+        ColumnPositions { count: columns.len(), by_column: by_column.into_iter().collect(), end, are_all: false }
     }
 
-    /// All of the first `count` columns, wherever they go.
+    /// All of the first `count` columns; positions do not matter.
     pub(crate) fn first(count: usize) -> Self {
-        Places { count, by_column: Vec::new(), end: count, are_all: true }
+        ColumnPositions { count, by_column: Vec::new(), end: count, are_all: true }
     }
 
-    /// How many cells a row has.
+    /// The number of cells in a row.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// No column from here on is wanted.
+    /// The first column after which none is wanted.
     pub(crate) fn end(&self) -> usize {
         self.end
     }
 
-    /// Where the cell of a column goes.
+    /// The positions of a column's cell in the row.
     pub(crate) fn at(&self, column: usize) -> &[usize] {
         if column >= self.end {
             return &[];
@@ -114,18 +114,18 @@ impl Places {
 
 /// A table in a file.
 pub(crate) trait Source {
-    /// Looks at the beginning.
+    /// Reads the header.
     fn header(&mut self) -> Result<Header>;
 
-    /// Gives rows, until `each` says that it has enough or there is no more.
-    fn scan(&mut self, wanted: &Wanted<'_>, each: &mut dyn FnMut(Row) -> bool) -> Result<End>;
+    /// Calls `each` for every row, until it returns false or the table ends.
+    fn scan(&mut self, wanted: &ScanRequest<'_>, each: &mut dyn FnMut(Row) -> bool) -> Result<End>;
 
-    /// Whether rows can have more or fewer cells than others. A sheet has none where nothing is.
+    /// True if rows can differ in the number of cells. A sheet does not store empty cells, so it counts as regular.
     fn rows_can_be_ragged(&self) -> bool {
         false
     }
 
-    /// Types that the file itself states, by column.
+    /// The types declared in the file, by column.
     fn stated_types(&self) -> Option<Vec<String>> {
         None
     }
@@ -138,12 +138,14 @@ pub(crate) struct Piece {
     pub(crate) end: End,
 }
 
-/// How many cells one reading gives, and how much text.
-const MOST_CELLS: usize = 20_000;
-const MOST_TEXT: usize = 512 * 1024;
+/// The most cells in one read.
+const MAX_CELLS: usize = 20_000;
 
-/// Reads a piece: all that is wanted, or as much as one reading gives.
-pub(crate) fn read(source: &mut dyn Source, wanted: &Wanted<'_>) -> Result<Piece> {
+/// The most text in one read, in bytes.
+const MAX_TEXT_BYTES: usize = 512 * 1024;
+
+/// Reads the wanted rows, up to the limits of one read.
+pub(crate) fn read(source: &mut dyn Source, wanted: &ScanRequest<'_>) -> Result<Piece> {
     let (mut rows, mut cells, mut text): (Vec<Row>, usize, usize) = (Vec::new(), 0, 0);
     let mut each = |row: Row| {
         cells += wanted.columns.len();
@@ -151,7 +153,7 @@ pub(crate) fn read(source: &mut dyn Source, wanted: &Wanted<'_>) -> Result<Piece
         text += row.cells.iter().flatten().map(length).sum::<usize>();
         let is_last = row.number >= wanted.last;
         rows.push(row);
-        !is_last && cells < MOST_CELLS && text < MOST_TEXT
+        !is_last && cells < MAX_CELLS && text < MAX_TEXT_BYTES
     };
     let end = source.scan(wanted, &mut each)?;
     Ok(Piece { rows, end })

@@ -1,4 +1,4 @@
-//! Tests of the provider over files made for them, and over the fixtures that other programs made.
+//! Tests of the provider over temporary files, and over fixtures from other programs (`fixtures/make.py`).
 
 mod hostile;
 mod paging;
@@ -19,7 +19,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// A directory with what other programs made, and nothing else.
+    /// A provider over a copy of the fixtures.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")).unwrap() {
@@ -50,7 +50,7 @@ impl Fixture {
         serde_json::from_str(&self.text(&format!("{reference}{separator}format=json"))).unwrap()
     }
 
-    /// The rows of a reading, as JSON text.
+    /// The rows of a read, as JSON text.
     fn rows(&self, reference: &str) -> Vec<String> {
         self.json(reference)["rows"].as_array().unwrap().iter().map(Value::to_string).collect()
     }
@@ -72,7 +72,7 @@ impl Fixture {
 const SALES: &str = "id,name,amount,day\n1,\"Anna | Co\",10.50,2026-11-21\n2,x,0.1,2026-11-22\n3,\"a\nb\",,\n";
 
 #[test]
-fn a_table_is_rows_in_markdown_and_in_json() {
+fn a_table_reads_as_markdown_and_json() {
     let fixture = Fixture::new();
     fixture.write("sub/sales.csv", SALES);
     assert_eq!(
@@ -82,7 +82,7 @@ fn a_table_is_rows_in_markdown_and_in_json() {
          rows 1-3 of 3\n"
     );
     let text = fixture.text("sub/sales.csv?format=json");
-    // The digits are those of the file.
+    // Numbers keep the digits of the file.
     assert!(text.contains(r#"[1,"Anna | Co",10.50,"2026-11-21"]"#), "{text}");
     let json = fixture.json("sub/sales.csv");
     assert_eq!(json["columns"], serde_json::json!(["id", "name", "amount", "day"]));
@@ -92,7 +92,7 @@ fn a_table_is_rows_in_markdown_and_in_json() {
 }
 
 #[test]
-fn a_schema_tells_types_gaps_and_examples() {
+fn a_schema_has_types_empty_cells_and_examples() {
     let fixture = Fixture::new();
     fixture.write("sales.csv", SALES);
     assert_eq!(fixture.types("sales.csv/schema"), ["integer", "text", "decimal", "date"]);
@@ -122,7 +122,7 @@ fn the_list_has_files_and_sheets() {
             assert!(!fixture.text(&resource.reference).is_empty());
         }
     }
-    // One entry a page leads to the same.
+    // Pages of one entry give the same list.
     let (mut cursor, mut one_by_one) = (String::new(), Vec::new());
     loop {
         let page = fixture.tables.page(reference::decode(&cursor).unwrap(), 1).unwrap();
@@ -137,7 +137,7 @@ fn the_list_has_files_and_sheets() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn absent_tables_are_not_found_and_wrong_parameters_are_invalid() {
     let fixture = Fixture::new();
     fixture.write("sales.csv", SALES);
     fixture.write("dir.csv/inner.csv", SALES);
@@ -147,9 +147,11 @@ fn what_is_not_there_is_not_found() {
         assert_eq!(fixture.tables.read(reference), Err(Error::NotFound), "{reference}");
     }
     assert_eq!(fixture.rows("dir.csv/inner.csv").len(), 3);
-    assert!(fixture.error("sales.csv?columns=nope").contains("no column \"nope\": there are id, name, amount, day"));
-    assert!(fixture.error("sales.csv?range=A1").contains("only sheets"));
-    assert!(fixture.error("sales.csv?page=2").contains("no parameter \"page\""));
+    assert!(
+        fixture.error("sales.csv?columns=nope").contains("no column \"nope\": the columns are id, name, amount, day")
+    );
+    assert!(fixture.error("sales.csv?range=A1").contains("only for sheets"));
+    assert!(fixture.error("sales.csv?page=2").contains("unknown parameter \"page\""));
 }
 
 #[test]
@@ -172,7 +174,7 @@ fn variables_are_completed() {
 }
 
 #[test]
-fn revisions_differ_when_a_file_does() {
+fn revisions_change_when_a_file_changes() {
     let fixture = Fixture::new();
     fixture.write("a.csv", "a\n1\n");
     let of = |reference: &str| fixture.tables.resource_revision(reference).unwrap();

@@ -1,7 +1,7 @@
-//! Where an entry is: a URL, or an RFC 6570 template of one, and how a reference fills it in.
+//! The address of an entry: a URL or an RFC 6570 template, and its expansion with the values of a reference.
 //!
-//! A client sees a template of its own form: the variables of the path as segments below the entry's name, those of the
-//! query as a query. What a client fills in can choose neither the host nor, with dot segments, another directory.
+//! Clients see another template: path variables are segments below the entry's name, and query variables are a query.
+//! Values from a client cannot change the host. They cannot change the directory either, because dot segments are refused.
 
 use iri_string::spec::UriSpec;
 use iri_string::template::UriTemplateStr;
@@ -11,27 +11,27 @@ use url::Url;
 
 use belljar_guest::{Error, Result, reference};
 
-/// Where an entry is.
+/// The address of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// As the operator wrote it.
+    /// The text in the configuration.
     text: String,
-    /// Filled in with examples; what can be known without values.
+    /// The template expanded with placeholders, for checks that need no values.
     sample: Url,
-    /// The variables outside of the query, in their order.
+    /// The variables outside of the query, in order.
     path: Vec<String>,
-    /// The last of them takes several segments.
+    /// True if the last path variable takes several segments.
     takes_rest: bool,
     /// The variables of the query.
     query: Vec<String>,
 }
 
-/// A reference below an entry, taken apart.
+/// A parsed reference below an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// What it asks for.
+    /// The expanded URL.
     pub(crate) url: Url,
-    /// The item of a feed, when one was named.
+    /// The ID of an item of the feed, if the reference names one.
     pub(crate) item: Option<String>,
 }
 
@@ -39,10 +39,10 @@ pub(crate) struct Place {
 pub(crate) const ITEMS: &str = "items";
 
 impl Address {
-    /// Parses a URL or a template. An error says what was expected.
+    /// Parses a URL or a template. The error names the expected form.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let expected = |what: &str| Err(format!("url \"{text}\" {what}"));
-        // Also because iri-string 0.7.14 panics on "%é".
+        // This check also avoids a panic of iri-string 0.7.14 on "%é".
         if !text.bytes().all(|b| b.is_ascii_graphic()) {
             return expected("has a space or a character that is not ASCII: percent-encode it (a space is %20)");
         }
@@ -73,7 +73,7 @@ impl Address {
             return expected("is not a whole URL: write it as https://host/path");
         };
         if !matches!(sample.scheme(), "http" | "https") || !sample.has_host() {
-            return expected("is no http or https URL: write it as https://host/path");
+            return expected("is not an http or https URL: write it as https://host/path");
         }
         if !sample.username().is_empty() || sample.password().is_some() {
             return expected(
@@ -93,12 +93,12 @@ impl Address {
         self.path.iter().chain(&self.query).map(String::as_str)
     }
 
-    /// Whether there are any.
+    /// True if the address has variables.
     pub(crate) fn is_template(&self) -> bool {
         self.variables().next().is_some()
     }
 
-    /// The URL, when there is nothing to fill in.
+    /// The URL, if the address has no variables.
     pub(crate) fn fixed(&self) -> Option<&Url> {
         (!self.is_template()).then_some(&self.sample)
     }
@@ -116,8 +116,8 @@ impl Address {
         shown
     }
 
-    /// What a reference below the entry asks for. `below` is what follows the entry's name, without the first `/`.
-    /// `may_have_items` says that the last two segments can name an item even where the last variable takes the rest.
+    /// Parses a reference below the entry. `below` is the path after the entry's name, without the first `/`. With
+    /// `may_have_items`, the last two segments can name an item even if the last variable takes several segments.
     pub(crate) fn place(&self, below: Option<&str>, query: &str, may_have_items: bool) -> Result<Place> {
         let mut segments: Vec<&str> = below.map(|below| below.split('/').collect()).unwrap_or_default();
         let is_item = match segments.as_slice() {
@@ -160,9 +160,9 @@ impl Address {
             let name = reference::decode(name)?;
             if !self.query.contains(&name) {
                 return Err(match self.query.as_slice() {
-                    [] => Error::invalid(format_args!("there is no \"{name}\" here: this resource takes no query")),
+                    [] => Error::invalid(format_args!("unknown parameter \"{name}\": this resource has no parameters")),
                     known => Error::invalid(format_args!(
-                        "there is no \"{name}\" here: the query takes \"{}\"",
+                        "unknown parameter \"{name}\": expected one of \"{}\"",
                         known.join("\", \"")
                     )),
                 });
@@ -178,11 +178,12 @@ impl Address {
         }
         let template = UriTemplateStr::new(&self.text).map_err(Error::failed)?;
         let text = template.expand::<UriSpec, _>(&context).map_err(Error::invalid)?.to_string();
-        let url = Url::parse(&text).map_err(|why| Error::invalid(format_args!("this makes no URL: {why}")))?;
-        // It cannot differ, by the checks of the template and of the values; the host would check it as well.
+        let url = Url::parse(&text)
+            .map_err(|why| Error::invalid(format_args!("the values do not give a valid URL: {why}")))?;
+        // The checks of template and values already exclude a different host; the host's grants would stop it as well.
         let is_placeholder = self.sample.scheme() == "about";
         if !is_placeholder && url.origin() != self.sample.origin() {
-            return Err(Error::invalid("a value leads to another host"));
+            return Err(Error::invalid("a value changes the host of the URL"));
         }
         Ok(url)
     }
@@ -192,18 +193,18 @@ fn placeholder() -> Result<Url, String> {
     Url::parse("about:blank").map_err(|why| why.to_string())
 }
 
-/// No value may climb out of its directory, in any spelling that a URL has for that.
+/// Refuses dot segments in a value, in every spelling that URLs allow.
 fn check_value(name: &str, value: &str) -> Result<()> {
     for part in value.split(['/', '\\']) {
         let decoded = percent_decode_str(part).decode_utf8_lossy();
         if decoded.split(['/', '\\']).any(|part| matches!(part, "." | "..")) {
-            return Err(Error::invalid(format_args!("the value of \"{name}\" has a dot segment")));
+            return Err(Error::invalid(format_args!("the value of \"{name}\" has a segment \".\" or \"..\"")));
         }
     }
     Ok(())
 }
 
-/// `{+a,b}`.
+/// A template expression such as `{+a,b}`.
 struct Expression<'a> {
     operator: Option<char>,
     names: Vec<&'a str>,
@@ -241,7 +242,7 @@ fn expressions(text: &str) -> Result<Vec<Expression<'_>>, String> {
     Ok(found)
 }
 
-/// Whether the host ends before the first expression begins, or where that begins.
+/// True if the host of a template ends before its first expression.
 fn begins_with_its_host(text: &str) -> bool {
     let Some(brace) = text.find('{') else { return true };
     let (literal, expression) = text.split_at(brace);
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn references_fill_it_in() {
+    fn values_of_a_reference_fill_in_the_template() {
         for (template, reference, expected) in [
             ("https://a.example/x?y=1", "it", "https://a.example/x?y=1"),
             ("https://a.example/u/{id}", "it/7", "https://a.example/u/7"),
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_found() {
+    fn references_of_another_shape_are_not_found() {
         for (template, reference) in [
             ("https://a.example/x", "it/more"),
             ("https://a.example/x", "it/"),
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_leads_elsewhere() {
+    fn no_value_changes_host_or_directory() {
         for value in ["..", "%252e%252e", "a%252F..", "..%2Fa", "a%2F..%2Fb", "%5C..", "%252E.%255Cx"] {
             let all = [
                 url("https://a.example/d/{+path}", &format!("it/{value}")),
@@ -326,14 +327,16 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_query_is_invalid_and_says_what_is_known() {
-        let Err(Error::Invalid(why)) = url("https://a.example/u{?q,n}", "it?page=2") else { panic!("taken") };
-        assert_eq!(why, "there is no \"page\" here: the query takes \"q\", \"n\"");
+    fn an_unknown_parameter_is_invalid() {
+        let Err(Error::Invalid(why)) = url("https://a.example/u{?q,n}", "it?page=2") else {
+            panic!("an unknown parameter was accepted")
+        };
+        assert_eq!(why, "unknown parameter \"page\": expected one of \"q\", \"n\"");
         assert!(matches!(url("https://a.example/u", "it?page=2"), Err(Error::Invalid(_))));
     }
 
     #[test]
-    fn items_are_told_from_variables() {
+    fn items_are_distinguished_from_variables() {
         let place = |template: &str, below: &str, may| {
             let place = Address::parse(template).unwrap().place(Some(below), "", may).unwrap();
             (place.url.path().to_owned(), place.item)
@@ -348,11 +351,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_say_the_expected_form() {
         for (text, why) in [
             ("a.example/x", "not a whole URL"),
             ("/x", "not a whole URL"),
-            ("ftp://a.example/x", "no http or https URL"),
+            ("ftp://a.example/x", "not an http or https URL"),
             ("https:///{x}", "host"),
             ("https://{host}/x", "variable in its host"),
             ("https://a.example{x}/", "variable in its host"),
@@ -372,8 +375,8 @@ mod tests {
             ("https://a.example/a b", "percent-encode"),
             ("", "not a whole URL"),
         ] {
-            let said = Address::parse(text).unwrap_err();
-            assert!(said.contains(why) && said.contains(&format!("\"{text}\"")), "{text}: {said}");
+            let message = Address::parse(text).unwrap_err();
+            assert!(message.contains(why) && message.contains(&format!("\"{text}\"")), "{text}: {message}");
         }
     }
 }

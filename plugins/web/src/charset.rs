@@ -1,12 +1,12 @@
-//! From bytes to text, whatever the label says: labels are wrong often enough that the bytes are asked first.
+//! Decodes bytes to text. The bytes decide before the declared charset, because declared charsets are often wrong.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// How far a document is searched for what it says about its own encoding: as far as browsers do.
+/// How many bytes of a document are searched for its own charset declaration: the same as in browsers.
 const HEAD: usize = 1024;
 
-/// The text of a body: by a byte order mark, by being UTF-8, by what `content_type` says, by what the document says of
-/// itself, and as windows-1252 when nothing else fits.
+/// Decodes a body. Tries in order: byte order mark, valid UTF-8, the charset of `content_type`, the document's own
+/// declaration, windows-1252.
 pub(crate) fn decode(bytes: &[u8], content_type: Option<&str>) -> String {
     if let Some((encoding, length)) = Encoding::for_bom(bytes) {
         let (text, _) = encoding.decode_without_bom_handling(bytes.get(length..).unwrap_or_default());
@@ -14,7 +14,8 @@ pub(crate) fn decode(bytes: &[u8], content_type: Option<&str>) -> String {
     }
     let stated = content_type.and_then(label).and_then(|label| Encoding::for_label(label.as_bytes()));
     let own = own_label(bytes).and_then(|label| Encoding::for_label(label.as_bytes()));
-    // UTF-16 says nothing in a document that could be read to find it, and ISO-2022-JP is ASCII to look at.
+    // A readable declaration of UTF-16 is wrong, because reading it presumes ASCII. ISO-2022-JP consists of ASCII bytes, so
+    // valid UTF-8 does not exclude it.
     let is_seven_bit =
         |encoding: &'static Encoding| !encoding.is_ascii_compatible() || encoding.name() == "ISO-2022-JP";
     let own = own.filter(|own| *own != UTF_16LE && *own != UTF_16BE);
@@ -28,7 +29,7 @@ pub(crate) fn decode(bytes: &[u8], content_type: Option<&str>) -> String {
             return text.into_owned();
         }
     }
-    // What is UTF-8 but for a few bytes would be garbage in any other encoding.
+    // Text with a few invalid bytes in UTF-8 would be garbage in every other encoding.
     let mostly = stated.or(own).unwrap_or_else(|| if is_mostly_utf8(bytes) { UTF_8 } else { WINDOWS_1252 });
     mostly.decode_without_bom_handling(bytes).0.into_owned()
 }
@@ -41,7 +42,7 @@ fn label(content_type: &str) -> Option<&str> {
     })
 }
 
-/// What an XML declaration or a `meta` element says.
+/// The charset in an XML declaration or a `meta` element.
 fn own_label(bytes: &[u8]) -> Option<String> {
     let head = bytes.get(..HEAD.min(bytes.len())).unwrap_or_default();
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
@@ -52,7 +53,7 @@ fn own_label(bytes: &[u8]) -> Option<String> {
     head.split("<meta").skip(1).find_map(|element| after(element.split('>').next()?, "charset"))
 }
 
-/// The value in `name = "value"`, with any quotes or none.
+/// The value in `name = "value"`, with or without quotes.
 fn after(text: &str, name: &str) -> Option<String> {
     let (_, rest) = text.split_once(name)?;
     let value = rest.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
@@ -60,7 +61,7 @@ fn after(text: &str, name: &str) -> Option<String> {
     (!value.is_empty()).then_some(value)
 }
 
-/// Whether at least nine of ten characters beyond ASCII are UTF-8.
+/// True if at least nine of ten characters beyond ASCII are valid UTF-8.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
     let (mut good, mut bad) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -77,7 +78,7 @@ mod tests {
     const LATIN: &[u8] = b"na\xefve caf\xe9";
 
     #[test]
-    fn labels_are_believed_where_the_bytes_allow() {
+    fn the_declared_charset_counts_unless_the_bytes_exclude_it() {
         assert_eq!(decode(LATIN, Some("text/html; charset=ISO-8859-1")), "naïve café");
         assert_eq!(decode(LATIN, Some("text/html; x=y; Charset=\"windows-1252\"")), "naïve café");
         assert_eq!(decode(b"\xc6\xfc\xcb\xdc", Some("text/plain; charset=euc-jp")), "日本");
@@ -86,13 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_utf8_is_utf8_whatever_the_label() {
+    fn valid_utf8_takes_precedence_over_the_declared_charset() {
         assert_eq!(decode("naïve".as_bytes(), Some("text/html; charset=iso-8859-1")), "naïve");
         assert_eq!(decode("naïve".as_bytes(), None), "naïve");
     }
 
     #[test]
-    fn what_is_not_utf8_is_not_whatever_the_label() {
+    fn invalid_utf8_is_not_decoded_as_the_declared_utf8() {
         let xml = [b"<?xml version='1.0' encoding='iso-8859-15'?><a>\xa4 ", LATIN, b"</a>"].concat();
         assert!(decode(&xml, Some("text/xml; charset=utf-8")).contains("€ naïve café"));
         let html = [b"<html><META http-equiv=Content-Type content=\"text/html; charset=koi8-r\">\xf0\xd2".as_slice()];
@@ -102,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_decides() {
+    fn a_byte_order_mark_decides() {
         assert_eq!(decode(b"\xef\xbb\xbfa", Some("text/plain; charset=koi8-r")), "a");
         assert_eq!(decode(b"\xff\xfea\0", None), "a");
         assert_eq!(decode(b"\xfe\xff\0a", Some("text/plain; charset=utf-8")), "a");
     }
 
     #[test]
-    fn a_few_broken_bytes_do_not_spoil_the_rest() {
+    fn a_few_broken_bytes_do_not_change_the_encoding() {
         let mut bytes = "für größere Änderungen äöü äöü".as_bytes().to_vec();
         bytes.push(0xff);
         assert_eq!(decode(&bytes, None), "für größere Änderungen äöü äöü\u{fffd}");

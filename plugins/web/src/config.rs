@@ -1,6 +1,6 @@
-//! What the operator wants served: the variable `WEB`, a TOML table with an entry for each resource or template.
+//! Parses the variable `WEB`: a TOML table with an entry for each resource or template.
 //!
-//! An entry that is wrong stays in the table with what is wrong, and takes no other down.
+//! A wrong entry stays in the table as an error, and does not affect the others.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,40 +13,43 @@ use crate::address::Address;
 /// All entries, by name.
 pub(crate) type Entries = BTreeMap<String, Result<Entry, String>>;
 
-/// One entry.
+/// One entry: a URL that is served as a resource, or a URL with variables that is served as a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) address: Address,
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
-    /// None: what the answer's type says.
+    /// `None`: the kind follows from the MIME type of the answer.
     pub(crate) kind: Option<Kind>,
     /// A JSON pointer (RFC 6901).
     pub(crate) select: Option<String>,
-    /// Whether the list holds a feed's items.
+    /// True if the list includes the items of the feed.
     pub(crate) items: bool,
-    /// For how long an answer may be served again, whatever upstream says.
+    /// The lifetime of a cached answer; overrides the answer's own headers.
     pub(crate) fresh: Option<Duration>,
-    /// Values to suggest for variables.
+    /// Suggested values of variables.
     pub(crate) values: BTreeMap<String, Vec<String>>,
     /// Header fields to send.
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// What an answer is taken for.
+/// The kind of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
     Json,
+    /// RSS, Atom or JSON Feed.
     Feed,
+    /// HTML, converted to Markdown.
     Page,
+    /// Any other answer, unchanged.
     Raw,
 }
 
-/// An entry as it is written.
+/// An entry as written in TOML.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct TomlEntry {
     url: String,
     title: Option<String>,
     description: Option<String>,
@@ -63,11 +66,11 @@ struct Written {
 
 const EXAMPLE: &str = "such as  WEB = 'status = \"https://api.example/status\"'";
 
-/// Credentials: whoever can read a provider's settings must not find them there.
-const SECRET: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "x-api-key"];
+/// Headers with credentials. Refused here, because they must not be in the provider's settings.
+const CREDENTIAL_HEADERS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "x-api-key"];
 
-/// What the host sets, and what would break the connection or what is made of the answer.
-const NOT_OURS: [&str; 10] = [
+/// Headers that the host sets, or that would break the connection or the decoding of the answer.
+const RESERVED_HEADERS: [&str; 10] = [
     "accept-encoding",
     "connection",
     "content-length",
@@ -80,11 +83,11 @@ const NOT_OURS: [&str; 10] = [
     "upgrade",
 ];
 
-/// Reads the variable.
+/// Parses the value of `WEB`.
 pub(crate) fn parse(text: Option<&str>) -> Result<Entries> {
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
         return Err(Error::denied(format_args!(
-            "nothing is configured: give the mount a variable WEB with what to serve, {EXAMPLE}"
+            "nothing is configured: set the variable WEB of the mount to the URLs to serve, {EXAMPLE}"
         )));
     };
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
@@ -98,27 +101,28 @@ pub(crate) fn parse(text: Option<&str>) -> Result<Entries> {
 fn entry(name: &str, value: toml::Value) -> Result<Entry, String> {
     check_name(name)?;
     let written = match value {
-        toml::Value::String(url) => Written::of(url),
-        table @ toml::Value::Table(_) => Written::deserialize(table).map_err(|error| error.message().to_owned())?,
-        other => return Err(format!("expected a URL or a table with a url, and found {}", other.type_str())),
+        toml::Value::String(url) => TomlEntry::of(url),
+        table @ toml::Value::Table(_) => TomlEntry::deserialize(table).map_err(|error| error.message().to_owned())?,
+        other => return Err(format!("expected a URL or a table with a url, found {}", other.type_str())),
     };
     written.checked()
 }
 
-/// A name is one segment of a reference, letter by letter.
+/// Checks that a name is a segment of a reference without encoding.
 fn check_name(name: &str) -> Result<(), String> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     if name.is_empty() || name.len() > 128 || name.starts_with('.') || !name.bytes().all(plain) {
         return Err(
-            "the name is no part of a path: use letters, digits, \"-\", \"_\", and \".\" after the first".into()
+            "the name is not a path segment: use letters, digits, \"-\", \"_\", and \".\" after the first character"
+                .into(),
         );
     }
     Ok(())
 }
 
-impl Written {
+impl TomlEntry {
     fn of(url: String) -> Self {
-        Written {
+        TomlEntry {
             url,
             title: None,
             description: None,
@@ -150,7 +154,7 @@ impl Written {
             }
         }
         if let Some(name) = self.values.keys().find(|name| !address.variables().any(|known| known == *name)) {
-            return Err(format!("values has \"{name}\", and the url no such variable: write it there as {{{name}}}"));
+            return Err(format!("values has \"{name}\", but the url has no such variable: add {{{name}}} to the url"));
         }
         let fresh = self.fresh.as_deref().map(|text| {
             humantime::parse_duration(text)
@@ -186,21 +190,23 @@ fn check_pointer(pointer: &str) -> Result<(), String> {
 
 fn header((name, value): (String, String)) -> Result<(String, String), String> {
     let lower = name.to_ascii_lowercase();
-    if SECRET.contains(&lower.as_str()) {
+    if CREDENTIAL_HEADERS.contains(&lower.as_str()) {
         return Err(format!(
             "headers has \"{name}\": a provider holds no credentials; the host adds them when the http grant says \
              headers = {{ {lower} = \"...\" }}"
         ));
     }
-    if NOT_OURS.contains(&lower.as_str()) {
-        return Err(format!("headers has \"{name}\", which is not the provider's to set: leave it out"));
+    if RESERVED_HEADERS.contains(&lower.as_str()) {
+        return Err(format!(
+            "headers has \"{name}\", which the host sets or which would break the answer: leave it out"
+        ));
     }
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if name.is_empty() || !name.bytes().all(is_token) {
-        return Err(format!("headers has \"{name}\", which is no name of a header field"));
+        return Err(format!("headers has \"{name}\", which is not a valid header name"));
     }
     if !value.bytes().all(|b| matches!(b, b' '..=b'~')) {
-        return Err(format!("the header \"{name}\" has a value with other than printable ASCII characters"));
+        return Err(format!("the header \"{name}\" has a character that is not printable ASCII in its value"));
     }
     Ok((lower, value))
 }
@@ -209,7 +215,7 @@ fn header((name, value): (String, String)) -> Result<(String, String), String> {
 mod tests {
     use super::*;
 
-    fn one(text: &str) -> Result<Entry, String> {
+    fn parse_one(text: &str) -> Result<Entry, String> {
         let entries = parse(Some(text)).unwrap();
         assert_eq!(entries.len(), 1, "{entries:?}");
         entries.into_values().next().unwrap()
@@ -217,14 +223,15 @@ mod tests {
 
     #[test]
     fn a_url_alone_is_an_entry() {
-        let entry = one("status = \"https://api.example/status\"").unwrap();
+        let entry = parse_one("status = \"https://api.example/status\"").unwrap();
         assert_eq!(entry.address.fixed().unwrap().as_str(), "https://api.example/status");
         assert_eq!((entry.kind, entry.items, entry.fresh), (None, false, None));
     }
 
     #[test]
-    fn a_table_says_more() {
-        let entry = one(r#"
+    fn a_table_sets_all_options() {
+        let entry = parse_one(
+            r#"
             [user]
             url = "https://api.example/users/{id}"
             title = "A user"
@@ -233,7 +240,8 @@ mod tests {
             fresh = "5m"
             values = { id = ["ann", "bob"] }
             headers = { Accept-Language = "de" }
-        "#)
+        "#,
+        )
         .unwrap();
         assert_eq!(entry.kind, Some(Kind::Json));
         assert_eq!(entry.fresh, Some(Duration::from_secs(300)));
@@ -242,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_entry_is_said_with_the_cure() {
+    fn errors_of_an_entry_name_the_cure() {
         let with = |line: &str| format!("[x]\nurl = \"https://a.example/{{id}}\"\n{line}");
         for (text, parts) in [
             ("x = 7".to_owned(), ["expected a URL", "integer"]),
@@ -257,25 +265,25 @@ mod tests {
             (with("values = { name = [] }"), ["name", "{name}"]),
             (with("headers = { Authorization = \"Bearer x\" }"), ["no credentials", "http grant"]),
             (with("headers = { Host = \"x\" }"), ["Host", "leave it out"]),
-            (with("headers = { \"a b\" = \"x\" }"), ["a b", "no name"]),
+            (with("headers = { \"a b\" = \"x\" }"), ["a b", "not a valid header name"]),
             (with("headers = { a = \"x\\ny\" }"), ["\"a\"", "printable"]),
             ("\"a/b\" = \"https://a.example/\"".to_owned(), ["name", "letters"]),
             ("\"..\" = \"https://a.example/\"".to_owned(), ["name", "letters"]),
         ] {
-            let said = one(&text).unwrap_err();
-            assert!(parts.iter().all(|part| said.contains(part)), "{text}: {said}");
-            assert!(!said.contains("Bearer x"), "{said}");
+            let message = parse_one(&text).unwrap_err();
+            assert!(parts.iter().all(|part| message.contains(part)), "{text}: {message}");
+            assert!(!message.contains("Bearer x"), "{message}");
         }
     }
 
     #[test]
-    fn a_wrong_entry_takes_no_other_down() {
+    fn a_wrong_entry_does_not_affect_the_others() {
         let entries = parse(Some("good = \"https://a.example/\"\nbad = \"a.example\"")).unwrap();
         assert!(entries["good"].is_ok() && entries["bad"].is_err());
     }
 
     #[test]
-    fn nothing_and_no_toml_say_what_to_write() {
+    fn an_empty_or_malformed_setting_gives_an_example() {
         for (text, part) in
             [(None, "variable WEB"), (Some(" "), "variable WEB"), (Some("a = 1\nhttps://a.example/"), "line 2")]
         {

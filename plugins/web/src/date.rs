@@ -1,15 +1,15 @@
-//! The dates of feeds, which follow their standards about half of the time. The feed library has patterns for that, whose
-//! preparation costs more than the rest of a feed in a sandbox that lives for one call.
+//! Parses the dates of feeds, which often violate their standards. The feed library parses them with regular expressions.
+//! Compiling these costs more than parsing the rest of a feed, and each call runs in a new sandbox.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-/// The time that a text stands for, as RSS (RFC 822 and its heirs) or Atom (RFC 3339) write it, or nearly so.
+/// Parses a date of RSS (RFC 822 and its successors) or Atom (RFC 3339), and common deviations.
 pub(crate) fn parse(text: &str) -> Option<DateTime<Utc>> {
     let text = text.trim();
     if text.as_bytes().get(4) == Some(&b'-') { iso(text) } else { mail(text) }
 }
 
-/// `2026-07-28T12:30:00.5+02:00`, also with a space, without seconds, a colon or a zone, and the day alone.
+/// Parses `2026-07-28T12:30:00.5+02:00`; also with a space, without seconds, colon or zone, and a date alone.
 fn iso(text: &str) -> Option<DateTime<Utc>> {
     let Some((day, time)) = text.split_once(['T', 't', ' ']) else {
         return Some(NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0)?.and_utc());
@@ -21,11 +21,11 @@ fn iso(text: &str) -> Option<DateTime<Utc>> {
     formats.iter().find_map(|format| DateTime::parse_from_str(&text, format).ok()).map(|time| time.to_utc())
 }
 
-/// `Tue, 28 Jul 2026 12:30:00 GMT`, also with another name of the day or a wrong one, with long months, with month and day
-/// the other way round, and with `UTC`, `Z` or nothing for a zone.
+/// Parses `Tue, 28 Jul 2026 12:30:00 GMT`; also with a wrong or unknown weekday, a long month name, month before day, and
+/// with `UTC`, `Z` or no zone.
 fn mail(text: &str) -> Option<DateTime<Utc>> {
     let text = text.split_once(',').map_or(text, |(before, after)| {
-        // "July 28, 2026 ..." has its comma elsewhere.
+        // In "July 28, 2026 ...", the comma does not end a weekday.
         if before.contains(char::is_numeric) { text } else { after }
     });
     let mut words = text.split([' ', ',', '\t', '\n']).filter(|word| !word.is_empty());
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_feeds_write_is_read() {
+    fn common_dates_are_parsed() {
         for text in [
             "2026-07-28T12:30:00Z",
             "2026-07-28T14:30:00+02:00",
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_none() {
+    fn other_texts_give_none() {
         for text in
             ["", "never", "28", "2026-", "2026-13-45", "2026-07-28Tea", "32 Jul 2026 99:99:99 GMT", "é é é é é", "a, b"]
         {

@@ -1,4 +1,4 @@
-//! Feeds: RSS, Atom and JSON Feed as one digest, and each item as a text of its own.
+//! Feeds: RSS, Atom and JSON Feed as an overview, and each item as a separate text.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -14,13 +14,13 @@ use url::Url;
 use crate::address::ITEMS;
 use crate::{date, page};
 
-/// How many items a digest holds, and a feed adds to the list: the newest.
+/// The number of items in an overview and in the list: the newest ones.
 pub(crate) const SHOWN: usize = 100;
 
-/// How much of an item's text is in the digest.
+/// The longest summary of an item in the overview, in characters.
 const SUMMARY: usize = 300;
 
-/// The largest piece that is converted for a summary: what follows is cut anyway.
+/// The bytes of an item's text that are converted for a summary; the summary cuts the rest anyway.
 const SUMMARY_SOURCE: usize = 8 * 1024;
 
 /// A feed.
@@ -29,8 +29,8 @@ pub(crate) struct Feed {
     pub(crate) title: Option<String>,
     description: Option<String>,
     link: Option<String>,
-    /// For how long its author says that it can be kept.
-    pub(crate) keep: Option<Duration>,
+    /// The lifetime that the feed states for itself.
+    pub(crate) lifetime: Option<Duration>,
     /// Newest first.
     pub(crate) items: Vec<Item>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Feed {
 /// One item.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Item {
-    /// Stable as long as the item keeps its own id, or else its link and title.
+    /// A stable ID: a hash of the item's own ID, or else of its link and title.
     pub(crate) id: String,
     pub(crate) title: String,
     /// In RFC 3339.
@@ -47,19 +47,19 @@ pub(crate) struct Item {
     authors: Vec<String>,
     categories: Vec<String>,
     enclosures: Vec<String>,
-    summary: Option<Words>,
-    content: Option<Words>,
+    summary: Option<FeedText>,
+    content: Option<FeedText>,
 }
 
-/// A text as it came.
+/// A text with its format.
 #[derive(Debug, Clone, PartialEq)]
-enum Words {
+enum FeedText {
     Html(String),
     Plain(String),
 }
 
-/// Whether a text looks like a feed, for types that say no more than XML or JSON.
-pub(crate) fn is_one(text: &str) -> bool {
+/// True if a text looks like a feed. Used when the MIME type is only XML or JSON.
+pub(crate) fn is_feed(text: &str) -> bool {
     let head: String = text.trim_start().chars().take(2048).collect();
     if head.starts_with('{') {
         return head.contains("https://jsonfeed.org/version/")
@@ -82,7 +82,7 @@ pub(crate) fn parse(text: &str, url: &Url) -> Result<Feed> {
     let mut known = HashSet::new();
     let mut items: Vec<(Option<i64>, Item)> =
         parsed.entries.into_iter().filter_map(|entry| item(entry, &kind, url, &mut known)).collect();
-    // Most are in that order already, and then it stays; what has no date keeps its place only among its like.
+    // A stable sort: most feeds are sorted already. Items without a date keep their order among themselves.
     if items.iter().all(|(time, _)| time.is_some()) {
         items.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     }
@@ -91,14 +91,14 @@ pub(crate) fn parse(text: &str, url: &Url) -> Result<Feed> {
         title: parsed.title.map(title_of).filter(|title| !title.is_empty()),
         description: parsed.description.and_then(|text| words(text, &kind).plain(usize::MAX)),
         link: link.and_then(|link| url.join(&link.href).ok()).map(|url| url.to_string()),
-        keep: parsed.ttl.map(|minutes| Duration::from_secs(u64::from(minutes) * 60)).filter(|time| !time.is_zero()),
+        lifetime: parsed.ttl.map(|minutes| Duration::from_secs(u64::from(minutes) * 60)).filter(|time| !time.is_zero()),
         items: items.into_iter().map(|(_, item)| item).collect(),
     })
 }
 
 impl Feed {
-    /// The digest. `base` is what leads from where the feed is read to its items.
-    pub(crate) fn digest(&self, base: &str, query: &str) -> String {
+    /// The overview as Markdown. `base` is the prefix of the items' references, relative to the feed.
+    pub(crate) fn overview(&self, base: &str, query: &str) -> String {
         let mut text = String::new();
         let _ = writeln!(text, "# {}", page::escape(self.title.as_deref().unwrap_or("Feed")));
         let description = self.description.as_deref().map(page::escape);
@@ -129,7 +129,7 @@ impl Feed {
 }
 
 impl Item {
-    /// The whole text.
+    /// The item as Markdown.
     pub(crate) fn text(&self, url: &Url) -> Result<String> {
         let mut text = format!("# {}\n", page::escape(&self.title));
         let facts: [(&str, Vec<String>); 5] = [
@@ -159,21 +159,21 @@ impl Item {
     }
 }
 
-impl Words {
+impl FeedText {
     fn markdown(&self, base: &Url) -> Result<String> {
         match self {
-            Words::Html(html) => page::convert(html, base),
-            Words::Plain(text) => Ok(format!("{}\n", text.trim())),
+            FeedText::Html(html) => page::convert(html, base),
+            FeedText::Plain(text) => Ok(format!("{}\n", text.trim())),
         }
     }
 
     /// At most `length` characters, on one line.
     fn plain(&self, length: usize) -> Option<String> {
         let line = match self {
-            Words::Html(html) => {
+            FeedText::Html(html) => {
                 page::plain(html.get(..html.floor_char_boundary(SUMMARY_SOURCE)).unwrap_or(html)).ok()?
             }
-            Words::Plain(text) => page::one_line(text),
+            FeedText::Plain(text) => page::one_line(text),
         };
         if line.is_empty() {
             return None;
@@ -189,7 +189,7 @@ impl Words {
     }
 }
 
-/// The text without what it says of its encoding: it is UTF-8 by now.
+/// The text without its XML declaration: the declared encoding is wrong after decoding to UTF-8.
 fn undeclared(text: &str) -> &str {
     let text = text.trim_start();
     match text.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>")) {
@@ -218,7 +218,7 @@ fn item(entry: Entry, kind: &FeedType, url: &Url, known: &mut HashSet<u64>) -> O
     let content = entry.content.and_then(|content| {
         let subtype = content.content_type.subty().as_str();
         let body = content.body.filter(|body| !body.trim().is_empty())?;
-        Some(if matches!(subtype, "html" | "xhtml") { Words::Html(body) } else { Words::Plain(body) })
+        Some(if matches!(subtype, "html" | "xhtml") { FeedText::Html(body) } else { FeedText::Plain(body) })
     });
     let summary = entry.summary.filter(|text| !text.content.is_empty()).map(|text| words(text, kind));
     let mut item = Item {
@@ -232,7 +232,7 @@ fn item(entry: Entry, kind: &FeedType, url: &Url, known: &mut HashSet<u64>) -> O
         summary,
         content,
     };
-    // Its own id; else what makes it what it is. Whoever uses one id twice has it told apart by the rest.
+    // The item's own ID, or else its title and link. For a duplicate ID, title, link and date are added.
     let (own, name) = (entry.id.as_str(), title.as_deref().unwrap_or_default());
     let place = item.link.as_ref().map(Url::as_str).unwrap_or_default();
     let id = if own.is_empty() { hash(&["", name, place]) } else { hash(&[own]) };
@@ -250,7 +250,7 @@ fn item(entry: Entry, kind: &FeedType, url: &Url, known: &mut HashSet<u64>) -> O
     Some((when, item))
 }
 
-/// A title, as text on one line. That of RSS is text by its specification; that of Atom says what it is.
+/// A title as text on one line. RSS titles are plain text by specification; Atom titles declare their type.
 fn title_of(title: Text) -> String {
     let is_html = matches!(title.content_type.subty().as_str(), "html" | "xhtml");
     match is_html.then(|| page::plain(&title.content)) {
@@ -259,23 +259,23 @@ fn title_of(title: Text) -> String {
     }
 }
 
-/// A text of a feed. What RSS calls a description is HTML, unless it is plain to see that it is not.
-fn words(text: Text, kind: &FeedType) -> Words {
+/// A text of a feed. An RSS description is HTML, unless it has neither `<` nor `&`.
+fn words(text: Text, kind: &FeedType) -> FeedText {
     let is_rss = matches!(kind, FeedType::RSS0 | FeedType::RSS1 | FeedType::RSS2);
     let is_html = matches!(text.content_type.subty().as_str(), "html" | "xhtml");
     if (is_html || is_rss) && text.content.contains(['<', '&']) {
-        Words::Html(text.content)
+        FeedText::Html(text.content)
     } else {
-        Words::Plain(text.content)
+        FeedText::Plain(text.content)
     }
 }
 
-/// A hash of texts that stays the same from version to version.
+/// A hash of texts that stays the same across versions of this provider.
 pub(crate) fn hash(parts: &[&str]) -> u64 {
     let mut hasher = SipHasher::new();
     for part in parts {
         hasher.write(part.as_bytes());
-        // No UTF-8 has it.
+        // A separator: the byte 0xff does not occur in UTF-8.
         hasher.write(&[0xff]);
     }
     hasher.finish()

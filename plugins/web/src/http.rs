@@ -1,6 +1,6 @@
-//! Asking upstream: several requests at once, redirects, and what a status means. Knows nothing of what is in a body.
+//! Sends requests: several at once, with redirects, and converts statuses to errors. Does not interpret bodies.
 //!
-//! A redirect is followed here, as a request of its own, so that the host judges each place by the mount's grants.
+//! Redirects are followed here as separate requests, so the host checks each of them against the mount's grants.
 
 #[cfg(not(target_os = "wasi"))]
 mod native;
@@ -13,39 +13,39 @@ use std::time::{Duration, SystemTime};
 use belljar_guest::Error;
 use url::Url;
 
-use crate::fresh::{self, Stated};
+use crate::fresh::{self, StatedLifetime};
 
 #[cfg(not(target_os = "wasi"))]
 pub(crate) use native::upstream;
 #[cfg(target_os = "wasi")]
 pub(crate) use wasi::upstream;
 
-/// How many redirects are followed.
+/// The most redirects of one request.
 const REDIRECTS: usize = 5;
 
-/// How many requests are under way at once.
+/// The most concurrent requests.
 pub(crate) const AT_ONCE: usize = 8;
 
-/// The largest body that is read: as much as fits into the sandbox's memory beside what is made of it. The host's limit
-/// on results is as large by default.
+/// The largest body that is read, in bytes. The sandbox's memory must hold the body and its conversion. The host's limit on
+/// results has the same default.
 #[cfg_attr(not(target_os = "wasi"), allow(dead_code, reason = "only a sandbox has a host to ask"))]
-pub(crate) const LARGEST: usize = 8 * 1024 * 1024;
+pub(crate) const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 
-/// How much is shown of what upstream says about a failure.
-const SHOWN: usize = 200;
+/// The longest quotation of upstream's own error message, in characters.
+const MAX_EXCERPT: usize = 200;
 
-/// What sends requests: the host, or a test's recording.
+/// Sends requests: through the host, or from a recording in tests.
 pub(crate) trait Upstream: fmt::Debug {
-    /// Sends all requests at once, and gives one result for each, in order. What has not answered after `within` has
-    /// timed out.
+    /// Sends all requests concurrently. Returns one result for each, in order. A request without an answer after `within`
+    /// fails as timed out.
     fn exchange(&self, requests: &[Request], within: Option<Duration>) -> Vec<Result<Response, Failure>>;
 }
 
-/// How to ask.
+/// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     Get,
-    /// For the header alone.
+    /// Asks for the headers only.
     Head,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Request {
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// What came back from one request.
+/// The response to one request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -69,27 +69,27 @@ pub(crate) struct Response {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Headers(Vec<(String, Vec<u8>)>);
 
-/// Why there is no response.
+/// The reason for a missing response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(not(target_os = "wasi"), allow(dead_code, reason = "only a sandbox has a host to ask"))]
 pub(crate) enum Failure {
-    /// The host refused: not granted.
+    /// The host refused the request: no grant allows it.
     Denied,
-    /// It may work later.
+    /// A temporary failure; the text gives the reason.
     Unavailable(String),
-    /// Anything else.
+    /// Any other failure; the text gives the reason.
     Failed(String),
 }
 
-/// What was asked for, after all redirects.
+/// The final response after all redirects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// Where it came from in the end.
+    /// The URL after all redirects.
     pub(crate) url: Url,
     pub(crate) headers: Headers,
     pub(crate) body: Vec<u8>,
-    /// For how long it may be served again, redirects included.
-    pub(crate) fresh: Stated,
+    /// The lifetime of the answer in a cache, limited by that of its redirects.
+    pub(crate) fresh: StatedLifetime,
 }
 
 impl Headers {
@@ -110,7 +110,7 @@ impl Headers {
     }
 }
 
-/// Asks for all of `requests`, a few at once, and follows redirects. One result for each, in order.
+/// Sends all requests, at most [`AT_ONCE`] concurrently, and follows redirects. Returns one result for each, in order.
 pub(crate) fn fetch(
     upstream: &dyn Upstream,
     requests: Vec<Request>,
@@ -118,47 +118,47 @@ pub(crate) fn fetch(
 ) -> Vec<Result<Answer, Error>> {
     let began = SystemTime::now();
     let mut results: Vec<Option<Result<Answer, Error>>> = requests.iter().map(|_| None).collect();
-    let mut waiting: Vec<Chase> = requests.into_iter().enumerate().map(Chase::new).rev().collect();
+    let mut waiting: Vec<PendingRequest> = requests.into_iter().enumerate().map(PendingRequest::new).rev().collect();
     while !waiting.is_empty() {
         let batch = waiting.split_off(waiting.len().saturating_sub(AT_ONCE));
-        let asked: Vec<Request> = batch.iter().rev().map(|chase| chase.request.clone()).collect();
+        let asked: Vec<Request> = batch.iter().rev().map(|pending| pending.request.clone()).collect();
         let left = within.map(|all| all.saturating_sub(began.elapsed().unwrap_or_default()));
         let answered = upstream.exchange(&asked, left);
-        for (chase, response) in batch.into_iter().rev().zip(answered) {
-            let index = chase.index;
-            match chase.advance(response) {
+        for (pending, response) in batch.into_iter().rev().zip(answered) {
+            let index = pending.index;
+            match pending.advance(response) {
                 Step::Done(result) => {
                     if let Some(slot) = results.get_mut(index) {
                         *slot = Some(*result);
                     }
                 }
-                Step::Again(chase) => waiting.push(*chase),
+                Step::Again(pending) => waiting.push(*pending),
             }
         }
     }
-    let missing = || Err(Error::failed("no answer was kept"));
+    let missing = || Err(Error::failed("internal error: a request has no answer"));
     results.into_iter().map(|result| result.unwrap_or_else(missing)).collect()
 }
 
-/// A request on its way, and where it began.
+/// A request with the redirects that it has followed.
 #[derive(Debug)]
-struct Chase {
+struct PendingRequest {
     index: usize,
     request: Request,
     redirects: usize,
     came_from: Option<Url>,
-    /// For how long the redirects so far may be followed again without asking; none: no limit.
+    /// The shortest lifetime of the redirects so far; `None`: unlimited.
     fresh_for: Option<Duration>,
 }
 
 enum Step {
     Done(Box<Result<Answer, Error>>),
-    Again(Box<Chase>),
+    Again(Box<PendingRequest>),
 }
 
-impl Chase {
+impl PendingRequest {
     fn new((index, request): (usize, Request)) -> Self {
-        Chase { index, request, redirects: 0, came_from: None, fresh_for: None }
+        PendingRequest { index, request, redirects: 0, came_from: None, fresh_for: None }
     }
 
     fn advance(self, response: Result<Response, Failure>) -> Step {
@@ -172,27 +172,27 @@ impl Chase {
         }
     }
 
-    fn follow(self, response: &Response) -> Result<Chase, Error> {
+    fn follow(self, response: &Response) -> Result<PendingRequest, Error> {
         let here = shown(&self.request.url);
         if self.redirects == REDIRECTS {
             return Err(Error::failed(format_args!(
-                "\"{here}\" redirects once more after {REDIRECTS} redirects: give the entry the URL where it ends"
+                "\"{here}\" redirects once more after {REDIRECTS} redirects: set the entry to the final URL"
             )));
         }
         let location = response
             .headers
             .get("location")
-            .ok_or_else(|| Error::failed(format_args!("\"{here}\" redirects, and does not say where to")))?;
+            .ok_or_else(|| Error::failed(format_args!("\"{here}\" redirects without a location header")))?;
         let unusable = || {
-            let location: String = location.chars().take(SHOWN).collect();
-            Error::failed(format_args!("\"{here}\" redirects to \"{location}\", which is no http or https URL"))
+            let location: String = location.chars().take(MAX_EXCERPT).collect();
+            Error::failed(format_args!("\"{here}\" redirects to \"{location}\", which is not an http or https URL"))
         };
         let mut url = self.request.url.join(location).map_err(|_| unusable())?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(unusable());
         }
         url.set_fragment(None);
-        // What a place says of who asks is nothing that a redirect may hand on.
+        // A redirect must not add credentials to the request.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         let mut request = self.request;
@@ -200,14 +200,14 @@ impl Chase {
             let travels = |name: &str| matches!(name, "accept" | "accept-language" | "user-agent");
             request.headers.retain(|(name, _)| travels(&name.to_ascii_lowercase()));
         }
-        let stated = fresh::stated(&response.headers, SystemTime::now());
-        // Permanent ones hold until they say otherwise; others only for as long as they say.
+        let stated = fresh::stated_lifetime(&response.headers, SystemTime::now());
+        // Permanent redirects are cacheable without a stated lifetime, temporary ones only with one.
         let limit = match (stated, response.status) {
-            (Stated::For(time), _) => Some(time),
-            (Stated::Nothing, 301 | 308) => None,
-            (Stated::Nothing | Stated::Never, _) => Some(Duration::ZERO),
+            (StatedLifetime::For(time), _) => Some(time),
+            (StatedLifetime::Nothing, 301 | 308) => None,
+            (StatedLifetime::Nothing | StatedLifetime::Never, _) => Some(Duration::ZERO),
         };
-        Ok(Chase {
+        Ok(PendingRequest {
             fresh_for: [self.fresh_for, limit].into_iter().flatten().min(),
             came_from: Some(std::mem::replace(&mut request.url, url)),
             redirects: self.redirects + 1,
@@ -217,7 +217,7 @@ impl Chase {
     }
 
     fn finish(self, response: Response) -> Result<Answer, Error> {
-        let Chase { request, fresh_for, .. } = self;
+        let PendingRequest { request, fresh_for, .. } = self;
         let from = shown(&request.url);
         if !(200..300).contains(&response.status) {
             return Err(refusal(&from, &response));
@@ -225,10 +225,10 @@ impl Chase {
         if request.method == Method::Get {
             check_whole(&from, &response)?;
         }
-        let fresh = match (fresh::stated(&response.headers, SystemTime::now()), fresh_for) {
+        let fresh = match (fresh::stated_lifetime(&response.headers, SystemTime::now()), fresh_for) {
             (own, None) => own,
-            (Stated::For(own), Some(limit)) if !limit.is_zero() => Stated::For(own.min(limit)),
-            _ => Stated::Never,
+            (StatedLifetime::For(own), Some(limit)) if !limit.is_zero() => StatedLifetime::For(own.min(limit)),
+            _ => StatedLifetime::Never,
         };
         Ok(Answer { url: request.url, headers: response.headers, body: response.body, fresh })
     }
@@ -247,20 +247,20 @@ impl Chase {
     }
 }
 
-/// A URL for people: without its query, which may hold what a client filled in.
+/// A URL for messages: without its query, which may contain values from a client.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.to_string()
 }
 
-/// Whether the body is what the header promised.
+/// Checks content encoding and length of the body against the headers.
 fn check_whole(from: &str, response: &Response) -> Result<(), Error> {
     if let Some(coding) = response.headers.get("content-encoding").filter(|coding| !coding.is_empty())
         && !coding.eq_ignore_ascii_case("identity")
     {
         return Err(Error::failed(format_args!(
-            "\"{from}\" answered in the content encoding \"{}\", which was not asked for",
+            "\"{from}\" answered with the content encoding \"{}\", which was not requested",
             excerpt(coding)
         )));
     }
@@ -277,10 +277,10 @@ fn check_whole(from: &str, response: &Response) -> Result<(), Error> {
     }
 }
 
-/// What a status that is no success means to the caller.
+/// The error for a status other than success.
 fn refusal(from: &str, response: &Response) -> Error {
     let status = Status(response.status);
-    let words = match said(response) {
+    let words = match upstream_message(response) {
         Some(words) => format!("\"{from}\" answered {status}: {words}"),
         None => format!("\"{from}\" answered {status}"),
     };
@@ -295,11 +295,11 @@ fn refusal(from: &str, response: &Response) -> Error {
     }
 }
 
-/// When to try again, in words.
+/// The time of a `Retry-After` header, as words.
 fn retry_after(response: &Response) -> Option<String> {
     let value = response.headers.get("retry-after")?;
     if let Ok(seconds) = value.parse::<u64>() {
-        // More than that is no advice.
+        // Caps absurd values at 30 days.
         let seconds = seconds.min(30 * 24 * 3600);
         return Some(format!("in {}", humantime::format_duration(Duration::from_secs(seconds))));
     }
@@ -307,8 +307,8 @@ fn retry_after(response: &Response) -> Option<String> {
     Some(format!("after {}", humantime::format_rfc3339_seconds(time)))
 }
 
-/// What upstream said about a failure: the message of a JSON error, or the beginning of a plain text.
-fn said(response: &Response) -> Option<String> {
+/// Upstream's own error message: the message of a JSON error, or the beginning of a plain text.
+fn upstream_message(response: &Response) -> Option<String> {
     let media = response.headers.get("content-type").unwrap_or_default().to_ascii_lowercase();
     let text = std::str::from_utf8(&response.body).ok()?;
     if media.contains("json") {
@@ -327,14 +327,14 @@ fn excerpt(text: &str) -> String {
             line.push(' ');
         }
         line.push_str(word);
-        if line.len() > SHOWN {
-            return line.chars().take(SHOWN).chain(['\u{2026}']).collect();
+        if line.len() > MAX_EXCERPT {
+            return line.chars().take(MAX_EXCERPT).chain(['\u{2026}']).collect();
         }
     }
     line
 }
 
-/// A status with its meaning.
+/// A status that displays with its meaning.
 struct Status(u16);
 
 impl fmt::Display for Status {

@@ -1,4 +1,4 @@
-//! JSON: the value that was selected, set out for reading. Numbers stay as they were written.
+//! JSON: the selected value, pretty-printed. Numbers keep their digits.
 
 use belljar_guest::{Body, Error, Result};
 use serde_json::Value;
@@ -6,15 +6,13 @@ use serde_json::Value;
 /// The type of JSON.
 pub(crate) const MEDIA: &str = "application/json";
 
-/// How many keys are named when one is missing.
+/// The most keys that an error names.
 const NAMED: usize = 12;
 
 /// The selected value of a JSON text, and its media type: a string is text, anything else JSON.
 pub(crate) fn read(text: &str, select: Option<&str>) -> Result<(Body, &'static str)> {
     let whole: Value = serde_json::from_str(text).map_err(|why| {
-        Error::failed(format_args!(
-            "the answer is not JSON ({why}); if it is meant to be, set kind = \"raw\" to see it"
-        ))
+        Error::failed(format_args!("the answer is not JSON ({why}); set kind = \"raw\" to read it unchanged"))
     })?;
     let value = match select {
         Some(pointer) => whole.pointer(pointer).ok_or_else(|| missing(&whole, pointer))?,
@@ -29,7 +27,7 @@ pub(crate) fn read(text: &str, select: Option<&str>) -> Result<(Body, &'static s
     }
 }
 
-/// Says how far a pointer leads, and what is there.
+/// The error for a pointer that selects no value. The error names the last part of the pointer that exists.
 fn missing(whole: &Value, pointer: &str) -> Error {
     let (mut here, mut at) = (whole, 0);
     for (end, _) in pointer.match_indices('/').skip(1).chain([(pointer.len(), "")]) {
@@ -69,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn order_and_numbers_stay() {
+    fn key_order_and_digits_are_kept() {
         let (text, media) = text(None);
         assert_eq!(media, MEDIA);
         assert_eq!(
@@ -80,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_selects() {
+    fn a_pointer_selects_a_value() {
         assert_eq!(text(Some("/z/list/1")), ("12345678901234567890123\n".to_owned(), MEDIA));
         assert_eq!(text(Some("/z/a~1b")), ("null\n".to_owned(), MEDIA));
         assert_eq!(text(Some("/z/list/2/name")), ("Ann é".to_owned(), "text/plain"));
@@ -88,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_what_is() {
+    fn a_missing_value_gives_an_error_with_the_existing_keys() {
         let why = |pointer| read(TEXT, Some(pointer)).unwrap_err().to_string();
         assert!(why("/y/x").ends_with("at \"\" it has an object with \"z\", \"a\""), "{}", why("/y/x"));
         assert!(why("/z/list/3").ends_with("at \"/z/list\" it has an array of 3 items"), "{}", why("/z/list/3"));
@@ -96,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_fails() {
+    fn malformed_json_fails() {
         let deep = "[".repeat(100_000);
         for text in ["", "<html>", "{\"a\":", "{} {}", deep.as_str()] {
             assert!(matches!(read(text, None), Err(Error::Failed(_))));

@@ -1,8 +1,8 @@
 //! JSON APIs, feeds and pages over HTTP as resources, as the operator configured them.
 //!
-//! This module is the provider itself, and the only one that knows of resources, references and the list. `config` and
-//! `address` know what may be asked for, `http` asks, `present` makes contents of what comes back by means of `json`,
-//! `feed` and `page`, and `revision` tells whether something changed.
+//! This module implements the provider. It is the only module that knows resources, references and the list. `config` and
+//! `address` define the allowed requests, and `http` sends them. `present` converts answers to contents with `json`, `feed`
+//! and `page`. `revision` detects changes.
 
 mod address;
 mod charset;
@@ -27,7 +27,7 @@ use url::Url;
 use address::{ITEMS, Place};
 use config::{Entries, Entry, Kind};
 use http::{Method, Request, Upstream};
-use revision::Wanted;
+use revision::RevisionRequest;
 
 /// The provider.
 #[derive(Debug)]
@@ -36,17 +36,18 @@ pub struct Web {
     upstream: Box<dyn Upstream>,
 }
 
-/// How many entries a page of the list holds, about: a feed's items are never split.
+/// Entries per page of the list. A page may have more, because the items of a feed are never split.
 const PAGE: usize = 1000;
 
-/// How long the feeds whose items are listed may take, together. The host gives the listings of all mounts three seconds
-/// unless the operator says otherwise; whoever needs longer than this is listed without its items.
-const LISTING: Duration = Duration::from_millis(1000);
+/// The time for all feeds whose items are listed, together. The host's default limit for the lists of all mounts is three
+/// seconds. A feed that takes longer than this is listed without its items.
+/// An hour in unit tests, which must not depend on the speed of the machine.
+const LISTING: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 1000 });
 
-/// What is sent when the operator says nothing else. Some APIs refuse whoever does not say who they are.
+/// The default `User-Agent` header. Some APIs refuse requests without one.
 const USER_AGENT: &str = concat!("belljar-web/", env!("CARGO_PKG_VERSION"));
 
-/// Longer descriptions tell nobody more.
+/// The most characters of an error that is shown in a description.
 const REASON: usize = 400;
 
 impl Provider for Web {
@@ -129,13 +130,13 @@ impl Revisions for Web {
         // The configuration, and the feeds whose items are listed.
         let mut parts = vec![format!("{:?}", self.entries)];
         let feeds = self.entries.values().flatten().filter(|entry| entry.items);
-        let wanted: Vec<Wanted<'_>> = feeds
+        let wanted: Vec<RevisionRequest<'_>> = feeds
             .filter_map(|entry| {
                 let url = entry.address.fixed()?.clone();
-                Some(Wanted { entry, place: Place { url, item: None } })
+                Some(RevisionRequest { entry, place: Place { url, item: None } })
             })
             .collect();
-        for revision in revision::of(self.upstream.as_ref(), &wanted, Some(LISTING)) {
+        for revision in revision::fetch_revisions(self.upstream.as_ref(), &wanted, Some(LISTING)) {
             parts.push(revision.unwrap_or_else(|why| why.to_string()));
         }
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -148,16 +149,16 @@ impl Revisions for Web {
 
     fn resource_revisions(&self, references: &[String]) -> Vec<Result<String>> {
         let found: Vec<Result<(&Entry, Place)>> = references.iter().map(|reference| self.find(reference)).collect();
-        let usable = found.iter().flatten().map(|(entry, place)| Wanted { entry, place: place.clone() });
-        let wanted: Vec<Wanted<'_>> = usable.collect();
-        let mut revisions = revision::of(self.upstream.as_ref(), &wanted, None).into_iter();
+        let usable = found.iter().flatten().map(|(entry, place)| RevisionRequest { entry, place: place.clone() });
+        let wanted: Vec<RevisionRequest<'_>> = usable.collect();
+        let mut revisions = revision::fetch_revisions(self.upstream.as_ref(), &wanted, None).into_iter();
         let mut next = || revisions.next().unwrap_or(Err(Error::NotFound));
         found.into_iter().map(|found| found.and_then(|_| next())).collect()
     }
 }
 
 impl Web {
-    /// What a reference asks for.
+    /// The entry and the place that a reference names.
     fn find(&self, reference: &str) -> Result<(&Entry, Place)> {
         let (path, query) = reference::split(reference);
         let (name, below) = path.split_once('/').map_or((path, None), |(name, below)| (name, Some(below)));
@@ -168,7 +169,7 @@ impl Web {
     }
 }
 
-/// How to ask for a URL of an entry.
+/// The request for a URL of an entry.
 fn request(entry: &Entry, method: Method, url: Url) -> Request {
     let accept = match entry.kind {
         Some(Kind::Json) => "application/json, */*;q=0.5",
@@ -182,10 +183,10 @@ fn request(entry: &Entry, method: Method, url: Url) -> Request {
     Request { method, url, headers: own.chain(entry.headers.iter().cloned()).collect() }
 }
 
-/// What an entry is read as, where that is known before.
+/// The MIME type of an entry, if it is known without a request.
 fn media(entry: &Entry) -> Option<&'static str> {
     match entry.kind {
-        // A selected string is text.
+        // `select` may give a string, which reads as plain text.
         Some(Kind::Json) if entry.select.is_none() => Some(json::MEDIA),
         Some(Kind::Feed | Kind::Page) => Some(page::MEDIA),
         Some(Kind::Json | Kind::Raw) | None => None,
@@ -208,7 +209,7 @@ fn template(name: &str, entry: &Entry) -> Template {
     template
 }
 
-/// A feed and its items, or why there are none.
+/// Adds a feed and its items to the list, or the feed with the reason why its items are missing.
 fn listed_feed(name: &str, entry: &Entry, feed: Result<feed::Feed>, into: &mut Vec<Resource>) {
     let mut resource = listed(name, entry);
     let feed = match feed {
@@ -235,7 +236,7 @@ fn listed_feed(name: &str, entry: &Entry, feed: Result<feed::Feed>, into: &mut V
     }
 }
 
-/// An entry that cannot be read is listed all the same: what is not there explains nothing.
+/// The list's entry for a broken entry of the configuration. It is listed because its description gives the reason.
 fn unusable(name: &str, why: &str) -> Resource {
     Resource::new(reference::encode_segment(name)).name(name).description(unusable_words(name, why))
 }

@@ -1,4 +1,4 @@
-//! HTML as Markdown: of a page its main text, without what surrounds it; links absolute; of scripts and styles nothing.
+//! Converts HTML to Markdown: the main text of a page, with absolute links, without navigation, scripts and styles.
 
 use std::rc::Rc;
 
@@ -8,24 +8,23 @@ use htmd::{HtmlToMarkdown, Node};
 use markup5ever_rcdom::NodeData;
 use url::Url;
 
-/// The type of Markdown.
+/// The MIME type of Markdown.
 pub(crate) const MEDIA: &str = "text/markdown";
 
-/// How deep elements may lie in one another: converting goes as deep, and the stack is small. Pages that people write
-/// stay below 50.
-const DEEPEST: usize = 150;
+/// The deepest nesting of elements. The conversion is recursive and the stack is small. Real pages stay below 50.
+const MAX_DEPTH: usize = 150;
 
-/// Elements that hold no text for reading.
+/// Elements without readable text.
 const NEVER: [&str; 27] = [
     "applet", "audio", "base", "button", "canvas", "datalist", "dialog", "embed", "frame", "frameset", "head",
     "iframe", "input", "link", "map", "math", "meta", "noscript", "object", "script", "select", "style", "svg",
     "template", "textarea", "title", "video",
 ];
 
-/// Elements that surround the text of a page.
+/// Elements around the main text of a page.
 const AROUND: [&str; 5] = ["nav", "footer", "aside", "menu", "search"];
 
-/// Roles of what surrounds it.
+/// ARIA roles of elements around the main text.
 const ROLES: [&str; 6] = ["navigation", "banner", "contentinfo", "complementary", "search", "dialog"];
 
 /// A page.
@@ -36,7 +35,7 @@ pub(crate) struct Page {
     pub(crate) text: String,
 }
 
-/// Reads a whole page that came from `url`.
+/// Converts a whole page from `url`.
 pub(crate) fn read(html: &str, url: &Url) -> Result<Page> {
     let (converter, tree) = parse(html)?;
     let title = find(&tree, |name, _| name == "title").map(|node| one_line(&text_of(&node)));
@@ -49,7 +48,7 @@ pub(crate) fn read(html: &str, url: &Url) -> Result<Page> {
     Ok(Page { title, text })
 }
 
-/// Converts a piece of HTML whose links are relative to `base`; all of it.
+/// Converts all of a piece of HTML. Links are relative to `base`.
 pub(crate) fn convert(html: &str, base: &Url) -> Result<String> {
     let (converter, tree) = parse(html)?;
     tidy(&tree, base, false);
@@ -67,7 +66,7 @@ pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text that Markdown takes as it is.
+/// Text escaped for Markdown.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -102,23 +101,23 @@ fn finish(converter: &HtmlToMarkdown, tree: &Rc<Node>) -> String {
     lines
 }
 
-/// The element that holds the main text, if one says so.
+/// The element that is declared as the main text, if any.
 fn main_of(tree: &Rc<Node>) -> Option<Rc<Node>> {
     let is_main = |name: &str, node: &Rc<Node>| name == "main" || attribute(node, "role").is_some_and(|r| r == "main");
     let main = find(tree, is_main).or_else(|| {
         let mut articles = all(tree, |name, _| name == "article");
-        // With several, the page is a list of them.
+        // Several articles make the page a list, so none of them is the main text.
         (articles.len() == 1).then(|| articles.pop()).flatten()
     })?;
     (!one_line(&text_of(&main)).is_empty()).then_some(main)
 }
 
-/// Leaves out what is not for reading, makes links absolute, and flattens what lies too deep. Without recursion: it is
-/// the depth that is not known yet.
+/// Removes unreadable elements, makes links absolute, and flattens elements nested too deeply. Not recursive, because the
+/// depth is not bounded yet.
 fn tidy(root: &Rc<Node>, base: &Url, is_page: bool) {
     let mut waiting = vec![(root.clone(), 0)];
     while let Some((node, depth)) = waiting.pop() {
-        if depth >= DEEPEST {
+        if depth >= MAX_DEPTH {
             let text = text_of(&node);
             let flat = Node::new(NodeData::Text { contents: std::cell::RefCell::new(text.into()) });
             *node.children.borrow_mut() = vec![flat];
@@ -140,7 +139,7 @@ fn is_for_reading(node: &Rc<Node>, is_page: bool) -> bool {
         return false;
     }
     if name == "img" {
-        // A picture inside the page is long and says nothing.
+        // A `data:` image is long and carries no text.
         return attribute(node, "src").is_some_and(|src| !src.trim_start().starts_with("data:"));
     }
     let is_hidden = attribute(node, "aria-hidden").is_some_and(|value| value == "true");
@@ -149,7 +148,7 @@ fn is_for_reading(node: &Rc<Node>, is_page: bool) -> bool {
     !(is_page && (is_hidden || surrounds))
 }
 
-/// Makes the link of an element absolute. What leads to no place on the web is no link.
+/// Makes the link of an element absolute. Removes links with other schemes than those of the web.
 fn absolute(node: &Rc<Node>, base: &Url) {
     let NodeData::Element { attrs, .. } = &node.data else { return };
     let key = match name(node) {
@@ -191,7 +190,7 @@ fn all(root: &Rc<Node>, wanted: impl Fn(&str, &Rc<Node>) -> bool) -> Vec<Rc<Node
     walk(root).filter(|node| name(node).is_some_and(|name| wanted(name, node))).collect()
 }
 
-/// All text below a node, but that of scripts and styles.
+/// All text below a node, except scripts and styles.
 fn text_of(root: &Rc<Node>) -> String {
     let mut text = String::new();
     for node in walk(root) {
@@ -204,7 +203,7 @@ fn text_of(root: &Rc<Node>) -> String {
     text
 }
 
-/// All nodes in the order of the document, but those within scripts and styles.
+/// All nodes in document order, except those within scripts and styles.
 fn walk(root: &Rc<Node>) -> impl Iterator<Item = Rc<Node>> {
     let mut waiting = vec![root.clone()];
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! From an answer to contents: what kind it is, and what is made of it.
+//! Converts an answer to contents, according to its kind.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use belljar_guest::{Body, Contents, Error, Reading, Result, reference};
 use crate::address::Place;
 use crate::config::{Entry, Kind};
 use crate::feed::{self, Feed};
-use crate::fresh::Stated;
+use crate::fresh::StatedLifetime;
 use crate::http::Answer;
 use crate::{charset, json, page};
 
-/// The contents for `reference`, which asked for `place` of `entry` and got `answer`.
+/// Converts `answer` to the reading of `reference`, which names `place` of `entry`.
 pub(crate) fn reading(entry: &Entry, place: &Place, reference: &str, answer: &Answer) -> Result<Reading> {
-    let Content { body, media, keep } = content(entry, place, reference, answer)?;
+    let Content { body, media, lifetime } = content(entry, place, reference, answer)?;
     let mut contents = Contents::text(reference, "");
     contents.body = body;
     contents.mime_type = Some(media);
     let fresh_for = entry.fresh.or(match answer.fresh {
-        Stated::For(time) => Some(time),
-        Stated::Never => None,
-        Stated::Nothing => keep,
+        StatedLifetime::For(time) => Some(time),
+        StatedLifetime::Never => None,
+        StatedLifetime::Nothing => lifetime,
     });
     let reading = Reading::from(contents);
     Ok(match fresh_for.filter(|time| !time.is_zero()) {
@@ -29,16 +29,17 @@ pub(crate) fn reading(entry: &Entry, place: &Place, reference: &str, answer: &An
     })
 }
 
+/// The contents of a reading, before they get their reference.
 struct Content {
     body: Body,
     media: String,
-    /// What the content itself says of how long it can be kept.
-    keep: Option<Duration>,
+    /// The lifetime that the content itself states.
+    lifetime: Option<Duration>,
 }
 
 impl Content {
     fn new(body: Body, media: impl Into<String>) -> Self {
-        Content { body, media: media.into(), keep: None }
+        Content { body, media: media.into(), lifetime: None }
     }
 }
 
@@ -47,13 +48,16 @@ fn content(entry: &Entry, place: &Place, reference: &str, answer: &Answer) -> Re
     let media = media(content_type);
     let kind = kind(entry, &media, answer);
     if let Some(id) = &place.item {
-        // An item of what is no feed is nothing.
+        // Only feeds have items.
         if kind != Kind::Feed {
             return Err(Error::NotFound);
         }
         let feed = feed(answer)?;
         let item = feed.items.iter().find(|item| item.id == *id).ok_or(Error::NotFound)?;
-        return Ok(Content { keep: feed.keep, ..Content::new(Body::Text(item.text(&answer.url)?), page::MEDIA) });
+        return Ok(Content {
+            lifetime: feed.lifetime,
+            ..Content::new(Body::Text(item.text(&answer.url)?), page::MEDIA)
+        });
     }
     match kind {
         Kind::Json => {
@@ -65,8 +69,8 @@ fn content(entry: &Entry, place: &Place, reference: &str, answer: &Answer) -> Re
             let (path, query) = reference::split(reference);
             let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
             let query = if query.is_empty() { String::new() } else { format!("?{query}") };
-            let digest = feed.digest(&format!("{last}/"), &query);
-            Ok(Content { keep: feed.keep, ..Content::new(Body::Text(digest), page::MEDIA) })
+            let overview = feed.overview(&format!("{last}/"), &query);
+            Ok(Content { lifetime: feed.lifetime, ..Content::new(Body::Text(overview), page::MEDIA) })
         }
         Kind::Page => {
             let page = page::read(&charset::decode(&answer.body, content_type), &answer.url)?;
@@ -87,33 +91,33 @@ fn content(entry: &Entry, place: &Place, reference: &str, answer: &Answer) -> Re
     }
 }
 
-/// The feed that an answer holds.
+/// Parses an answer as a feed.
 pub(crate) fn feed(answer: &Answer) -> Result<Feed> {
     let text = charset::decode(&answer.body, answer.headers.get("content-type"));
     feed::parse(&text, &answer.url)
 }
 
-/// The type without its parameters, in lower case. Empty when there is none.
+/// The MIME type without parameters, in lower case. Empty if there is none.
 fn media(content_type: Option<&str>) -> String {
     let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
     media.trim().to_ascii_lowercase()
 }
 
-/// What an answer is taken for: what the operator said, or else its type, and where that says little, how it begins.
+/// The kind of an answer: as configured, or else by its MIME type, or by its first bytes if the type is too general.
 fn kind(entry: &Entry, media: &str, answer: &Answer) -> Kind {
     if let Some(kind) = entry.kind {
         return kind;
     }
     let is_feed = || {
         let head = answer.body.get(..answer.body.len().min(4096)).unwrap_or_default();
-        feed::is_one(&charset::decode(head, answer.headers.get("content-type")))
+        feed::is_feed(&charset::decode(head, answer.headers.get("content-type")))
     };
     match media {
         "application/rss+xml" | "application/atom+xml" | "application/rdf+xml" | "application/feed+json" => Kind::Feed,
         "application/json" | "text/json" if is_feed() => Kind::Feed,
         "application/json" | "text/json" => Kind::Json,
         "application/xml" | "text/xml" if is_feed() => Kind::Feed,
-        // Both are what servers say of files that they do not know.
+        // Servers send these types for files of unknown type.
         "" | "text/plain" | "application/octet-stream" if is_feed() => Kind::Feed,
         "text/html" | "application/xhtml+xml" => Kind::Page,
         other if other.ends_with("+json") => Kind::Json,
@@ -129,6 +133,6 @@ fn is_text(media: &str, body: &[u8]) -> bool {
     if is_picture || matches!(media, "application/pdf" | "application/zip" | "application/gzip") {
         return media == "image/svg+xml";
     }
-    // Half of the text formats have a type of `application/`.
+    // Many text formats have a type below `application/`.
     !body.contains(&0) && std::str::from_utf8(body).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Tests of the provider over recorded answers.
+//! Tests of the provider over recorded answers. This file has the recording; each module tests one area.
 
 mod asking;
 mod feeds;
@@ -14,7 +14,7 @@ use belljar_guest::{Body, Contents};
 use super::*;
 use crate::http::{Failure, Headers, Response};
 
-/// Answers by URL, and what was asked.
+/// Recorded answers by URL, and the requests that were sent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recording {
     answers: BTreeMap<String, Result<Response, Failure>>,
@@ -28,7 +28,7 @@ impl Recording {
         Recording::default()
     }
 
-    /// A success of this type.
+    /// Adds a successful answer of this type.
     pub(crate) fn with(self, url: &str, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         self.answer(url, 200, &[("content-type", content_type)], body)
     }
@@ -43,13 +43,13 @@ impl Recording {
         self
     }
 
-    /// What HEAD gives, which is 405 otherwise.
+    /// Adds an answer to HEAD; the default is 405.
     pub(crate) fn head(mut self, url: &str, status: u16, headers: &[(&str, &str)]) -> Self {
         self.head.insert(url.to_owned(), response(status, headers, ""));
         self
     }
 
-    /// The provider over this recording.
+    /// A provider over this recording.
     pub(crate) fn web(&self, settings: &str) -> Web {
         Web { entries: config::parse(Some(settings)).unwrap(), upstream: Box::new(self.clone()) }
     }
@@ -77,7 +77,7 @@ fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> 
     Response { status, headers: Headers::new(headers), body: body.into() }
 }
 
-/// The one content of a reading.
+/// Reads a reference that has exactly one content.
 pub(crate) fn one(web: &Web, reference: &str) -> Contents {
     let mut reading = web.read(reference).unwrap_or_else(|error| panic!("{reference}: {error}"));
     assert_eq!(reading.contents.len(), 1);
@@ -86,7 +86,7 @@ pub(crate) fn one(web: &Web, reference: &str) -> Contents {
     contents
 }
 
-/// Its text and type.
+/// Reads a reference and returns text and type.
 pub(crate) fn text(web: &Web, reference: &str) -> (String, String) {
     let contents = one(web, reference);
     match contents.body {
@@ -101,7 +101,7 @@ pub(crate) fn markdown(web: &Web, reference: &str) -> String {
     text
 }
 
-/// Fails with all that is missing from a text at once.
+/// Fails with all missing parts of a text at once.
 pub(crate) fn has(text: &str, parts: &[&str]) {
     let missing: Vec<&&str> = parts.iter().filter(|part| !text.contains(**part)).collect();
     assert!(missing.is_empty(), "{missing:?} are not in:\n{text}");

@@ -1,5 +1,5 @@
-/* What belljar.h promises, without anything generated: it builds for any system, so that a provider can be tested
- * there. component.c makes the component of it. */
+/* Implements belljar.h without generated code. It builds for any system, so that a provider can be tested
+ * there. component.c turns it into a component. */
 #include "belljar.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Memory: every block that was handed out, so that it can be freed in one go ------------------------------- */
+/* ---- Memory: a list of all allocated blocks, to free them together -------------------------------------- */
 
 #define CHUNK_LENGTH 1022
 
@@ -40,7 +40,7 @@ void *belljar_alloc(size_t bytes) {
     return block;
 }
 
-/* Grows a block in place of copying it: the block before would stay until the end of the call otherwise. */
+/* Grows a block with realloc: a copy would keep the old block until the end of the call. */
 static void *regrow(void *block, size_t bytes) {
     for (chunk *at = pool; block != NULL && at != NULL; at = at->before)
         for (size_t i = at->length; i-- > 0;)
@@ -48,7 +48,7 @@ static void *regrow(void *block, size_t bytes) {
     return belljar_alloc(bytes);
 }
 
-/* Makes room for one more element of an array that a `{0}` begins. */
+/* Makes room for one more element. The array starts as `{0}`. */
 static void *room(void *array, size_t length, size_t *capacity, size_t element) {
     if (length < *capacity) return array;
     if (*capacity > SIZE_MAX / 2 / element) or_trap(NULL);
@@ -97,19 +97,19 @@ const char *belljar_format(const char *format, ...) {
 
 /* ---- Failing -------------------------------------------------------------------------------------------------- */
 
-/* Not in the pool: a test may release that and still ask for the reason. */
+/* Not in the pool: a test may free the pool and then read the reason. */
 static char reason[1100];
 
 const char *belljar_reason(void) { return reason; }
 
 belljar_status belljar_fail(belljar_status status, const char *format, ...) {
-    /* Written elsewhere first: the last reason may be part of this one. */
+    /* Formatted into a separate buffer first: an argument may be the previous reason. */
     char next[sizeof reason];
     va_list list;
     va_start(list, format);
     vsnprintf(next, sizeof next, format, list);
     va_end(list);
-    /* Cut between characters, or it would be no UTF-8. */
+    /* Cuts between characters, because a cut character is not UTF-8. */
     size_t length = strlen(next);
     while (length > 0 && !belljar_is_utf8(next, length) && length + 4 > sizeof next - 1) length--;
     memcpy(reason, next, length);
@@ -159,7 +159,7 @@ static const belljar_meta *copy_meta(const belljar_meta *from, size_t length) {
     return to;
 }
 
-/* The cursor is "20", never "020" or "+20": what this SDK did not write is not understood by accident. */
+/* The cursor is "20", never "020" or "+20": any spelling that this SDK does not write is invalid. */
 static bool parse_offset(const char *text, size_t *offset) {
     size_t length = strlen(text), value = 0;
     if (length == 0 || length > 9 || (text[0] == '0' && length > 1)) return false;

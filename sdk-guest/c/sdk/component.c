@@ -1,8 +1,8 @@
-/* Makes a component of a provider: what `wit-bindgen c` wants, by what belljar.h wants. The only file that knows the
+/* Makes a component of a provider: connects the functions of `wit-bindgen c` with those of belljar.h. The only file with
  * generated names.
  *
  * Answers are handed over without a copy: their strings come from malloc, and the generated post-return functions free
- * them. A string that is no UTF-8 would end the call in a trap, so it is looked for first and told as a failure. */
+ * them. A string that is not UTF-8 would end the call in a trap, so it is detected first and becomes a failure. */
 #include "belljar.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 typedef belljar_provider_types_provider_error_t generated_error;
 
-/* What was not UTF-8, or NULL. */
+/* The name of a value that is not UTF-8, or NULL. */
 static const char *broken;
 
 static provider_string_t of_length(const char *string, size_t length, const char *what) {
@@ -30,25 +30,25 @@ static provider_option_string_t optional(const char *text, const char *what) {
 
 static const char *copied(const char *text) { return text != NULL ? belljar_format("%s", text) : NULL; }
 
-/* Memory that a post-return function frees. Unlike that of belljar_alloc it need not be known to the SDK. */
+/* Memory that a post-return function frees. Unlike memory of belljar_alloc, the SDK does not track it. */
 static void *array(size_t length, size_t element) {
     void *made = calloc(length > 0 ? length : 1, element);
     if (made == NULL) abort();
     return made;
 }
 
-/* A string that came in, with a NUL; NULL if there is one in it already, which C cannot hold. */
+/* An argument as a C string; NULL if it contains a NUL. */
 static const char *received(const provider_string_t *from) {
     if (memchr(from->ptr, '\0', from->len) != NULL) return NULL;
     return belljar_format("%.*s", (int)from->len, from->len > 0 ? (const char *)from->ptr : "");
 }
 
-/* True for success, as the generated code has it; otherwise the error is filled in. */
+/* True for success, as the generated code expects; otherwise fills in the error. */
 static bool ended(belljar_status status, generated_error *error) {
     if (status == BELLJAR_OK && broken != NULL) status = belljar_fail(BELLJAR_FAILED, "%s is not UTF-8", broken);
     if (status == BELLJAR_OK) return true;
-    const char *said = belljar_reason();
-    provider_string_t reason = string(copied(belljar_is_utf8(said, strlen(said)) ? said : "(not UTF-8)"), "the reason");
+    const char *raw = belljar_reason();
+    provider_string_t reason = string(copied(belljar_is_utf8(raw, strlen(raw)) ? raw : "(not UTF-8)"), "the reason");
     switch (status) {
     case BELLJAR_NOT_FOUND:
         error->tag = BELLJAR_PROVIDER_TYPES_PROVIDER_ERROR_NOT_FOUND;
@@ -119,7 +119,7 @@ void exports_belljar_provider_resource_provider_describe(
     ret->title = optional(copied(info.title), "the title");
     ret->version = optional(copied(info.version), "the version");
     ret->description = optional(copied(info.description), "the description");
-    /* This one cannot fail. What it says of itself is no reason to trap. */
+    /* This export cannot fail, and a malformed description must not trap: it is left out. */
     if (broken != NULL) memset(ret, 0, sizeof *ret);
 }
 

@@ -1,4 +1,4 @@
-/* Granted directories, by the C library: what was granted is there under its guest path, and nothing else is. */
+/* Granted directories, through the C library. Only granted directories exist, under their guest paths. */
 #define _XOPEN_SOURCE 700
 #include "belljar.h"
 
@@ -26,7 +26,7 @@ belljar_status belljar_list_files(const char *directory, belljar_file **files, s
     size_t capacity = 0;
     for (struct dirent *entry; (entry = readdir(opened)) != NULL;) {
         struct stat status;
-        /* A link that leads out of the grant, or nowhere, is no file of this directory. */
+        /* Skips links that lead out of the grant, and dangling ones. */
         if (stat(belljar_format("%s/%s", directory, entry->d_name), &status) != 0 || !S_ISREG(status.st_mode)) continue;
         if (*length == capacity) {
             capacity = capacity > 0 ? capacity * 2 : 16;
@@ -52,7 +52,7 @@ belljar_status belljar_read_file(const char *path, char **bytes, size_t *length)
                             (long long)status.st_size);
     FILE *file = fopen(path, "rb");
     if (file == NULL) return belljar_fail_errno(path);
-    /* A file that grows meanwhile is read as long as it was, one that shrinks as long as it is. */
+    /* If the file grows meanwhile, reads its old length; if it shrinks, its new length. */
     char *buffer = belljar_alloc((size_t)status.st_size + 1);
     setvbuf(file, NULL, _IONBF, 0);
     size_t read = fread(buffer, 1, (size_t)status.st_size, file);

@@ -1,4 +1,4 @@
-/* References and what they stand for: percent-encoding, queries, and what is UTF-8. */
+/* References: percent-encoding, queries, and a check for UTF-8. */
 #include "belljar.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ bool belljar_is_utf8(const void *bytes, size_t length) {
         if (first < 0x80) continue;
         size_t more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
         if (first < 0xc2 || first > 0xf4 || (size_t)(end - at) < more) return false;
-        /* The second byte tells overlong forms, surrogates and what is beyond U+10FFFF. */
+        /* The second byte shows overlong forms, surrogates and code points beyond U+10FFFF. */
         unsigned char low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
         unsigned char high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
         if (*at < low || *at > high) return false;
@@ -20,8 +20,8 @@ bool belljar_is_utf8(const void *bytes, size_t length) {
     return true;
 }
 
-/* What may stand in a segment as it is (RFC 3986 section 3.3), except `:`, which the first segment of a relative
- * reference must not hold. */
+/* The characters that a segment may contain unencoded (RFC 3986 section 3.3), except `:`, which the first segment of a
+ * relative reference must not contain. */
 static bool is_plain(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            (c != '\0' && strchr("-._~!$&'()*+,;=@", c) != NULL);

@@ -1,5 +1,5 @@
-/* What belljar.hpp promises, by the C SDK beside it: the functions that belljar.h wants are written here, once, and call
- * the provider that belljar::open makes. */
+/* Implements belljar.hpp with the C SDK beside it. This file defines the functions that belljar.h requires; they call
+ * the provider that belljar::open creates. */
 #include "belljar.hpp"
 
 #include "belljar.h"
@@ -9,7 +9,7 @@
 namespace belljar {
 namespace {
 
-/* NULL is "none" on the other side, which copies what it is given. */
+/* The C SDK takes NULL for "none", and copies its arguments. */
 const char *or_null(const Text &text) { return text ? text->c_str() : nullptr; }
 
 Text text_of(const char *string) { return string != nullptr ? Text(string) : std::nullopt; }
@@ -18,11 +18,11 @@ std::unexpected<Error> last(belljar_status status) {
     return fail(static_cast<Kind>(status), status == BELLJAR_NOT_FOUND ? "" : belljar_reason());
 }
 
-belljar_status told(const Error &error) {
+belljar_status status_of(const Error &error) {
     return belljar_fail(static_cast<belljar_status>(error.kind), "%s", error.reason.c_str());
 }
 
-/* Annotations, icons and further data in the other side's shape, for as long as an entry is being added. */
+/* Annotations, icons and further data as C structs, alive while an entry is added. */
 struct Extras {
     belljar_annotations annotations = {};
     std::vector<belljar_icon> icons;
@@ -124,14 +124,14 @@ Result<std::string> read_file(const std::string &path) {
 
 } // namespace belljar
 
-/* ---- What belljar.h wants ------------------------------------------------------------------------------------- */
+/* ---- The functions that belljar.h requires --------------------------------------------------------------------- */
 
 using namespace belljar;
 
 extern "C" {
 
 belljar_info provider_describe(void) {
-    /* Static, because the pointers go on to be used. */
+    /* Static, because the pointers are used after the return. */
     static Info info;
     info = belljar::open()->describe();
     return {or_null(info.title), or_null(info.version), or_null(info.description)};
@@ -139,14 +139,14 @@ belljar_info provider_describe(void) {
 
 belljar_status provider_list(const char *cursor, belljar_page *page) {
     auto listed = belljar::open()->list(text_of(cursor));
-    if (!listed) return told(listed.error());
+    if (!listed) return status_of(listed.error());
     for (Resource &from : listed->resources) {
         belljar_resource to = {};
         Extras extras(from, to);
         to.reference = from.reference.c_str();
         if (from.size) to.size = BELLJAR_SOME(*from.size);
         belljar_page_add(page, &to);
-        from = {}; /* it was copied: hold a long page once, not twice */
+        from = {}; /* freed after the copy, so that a long page is in memory only once */
     }
     if (listed->next_cursor) page->next_cursor = belljar_format("%s", listed->next_cursor->c_str());
     return BELLJAR_OK;
@@ -154,7 +154,7 @@ belljar_status provider_list(const char *cursor, belljar_page *page) {
 
 belljar_status provider_templates(belljar_templates *templates) {
     auto listed = belljar::open()->templates();
-    if (!listed) return told(listed.error());
+    if (!listed) return status_of(listed.error());
     for (const Template &from : *listed) {
         belljar_template to = {};
         Extras extras(from, to);
@@ -166,7 +166,7 @@ belljar_status provider_templates(belljar_templates *templates) {
 
 belljar_status provider_read(const char *reference, belljar_reading *reading) {
     auto read = belljar::open()->read(reference);
-    if (!read) return told(read.error());
+    if (!read) return status_of(read.error());
     for (Contents &from : read->contents) {
         if (from.is_text)
             belljar_add_string(reading, from.reference.c_str(), or_null(from.mime_type), from.body.data(), from.body.size());
@@ -184,7 +184,7 @@ belljar_status provider_complete(const char *pattern, const belljar_argument *ar
     std::vector<Argument> others;
     for (std::size_t i = 0; i < resolved_length; i++) others.push_back({resolved[i].name, resolved[i].value});
     auto suggested = belljar::open()->complete(pattern, {argument->name, argument->value}, others);
-    if (!suggested) return told(suggested.error());
+    if (!suggested) return status_of(suggested.error());
     for (const std::string &value : suggested->values) belljar_suggest(suggestions, value.c_str());
     if (suggested->total) suggestions->total = BELLJAR_SOME(*suggested->total);
     return BELLJAR_OK;
@@ -192,14 +192,14 @@ belljar_status provider_complete(const char *pattern, const belljar_argument *ar
 
 belljar_status provider_catalog_revision(const char **revision) {
     auto found = belljar::open()->catalog_revision();
-    if (!found) return told(found.error());
+    if (!found) return status_of(found.error());
     *revision = belljar_format("%s", found->c_str());
     return BELLJAR_OK;
 }
 
 belljar_status provider_resource_revision(const char *reference, const char **revision) {
     auto found = belljar::open()->resource_revision(reference);
-    if (!found) return told(found.error());
+    if (!found) return status_of(found.error());
     *revision = belljar_format("%s", found->c_str());
     return BELLJAR_OK;
 }

@@ -1,10 +1,10 @@
 /* Write belljar resource providers in C++23.
  *
  * A provider is a class that overrides belljar::Provider, and belljar::open, which makes one. Each call runs in a fresh
- * sandbox: open makes the provider, one method is called, and all is dropped. What the operator granted is reached
+ * sandbox: open creates the provider, one method is called, and everything is dropped. Grants are available
  * through the standard library: files below their guest path, settings with getenv.
  *
- * There are no exceptions in the component: methods return a Result, and what goes wrong is returned as
+ * There are no exceptions in the component: methods return a Result, and failures are returned as
  * `return belljar::invalid("...");`. */
 #pragma once
 
@@ -19,13 +19,13 @@
 
 namespace belljar {
 
-/* How a failure is to be understood: what the caller is told, and whether to try again makes sense. */
+/* The kind of a failure. It decides how the host reports the failure, and whether a retry makes sense. */
 enum class Kind {
-    not_found = 1, /* no such resource, or none that this caller may know of */
+    not_found = 1, /* the resource does not exist, or this caller must not know of it */
     invalid,       /* the reference, cursor or argument is malformed */
-    denied,        /* refused, or something that it needs was not granted */
-    unavailable,   /* something that it depends on is down or busy; may succeed later */
-    failed         /* anything else */
+    denied,        /* the provider refuses, or a grant is missing */
+    unavailable,   /* a backend is down or busy; the same call may succeed later */
+    failed         /* any other failure */
 };
 
 /* A failure. People read the reason as the provider's words. */
@@ -47,7 +47,7 @@ inline std::unexpected<Error> failed(std::string reason) { return fail(Kind::fai
 
 using Text = std::optional<std::string>;
 
-/* What a provider says of itself. */
+/* The description of a provider, for people. */
 struct Info {
     Text title = {}, version = {}, description = {};
 };
@@ -55,7 +55,7 @@ struct Info {
 /* Hints about how a client may use a resource. */
 struct Annotations {
     bool for_user = false, for_assistant = false;
-    std::optional<double> priority = {}; /* from 0.0 (optional) to 1.0 (as good as required) */
+    std::optional<double> priority = {}; /* from 0.0 (optional) to 1.0 (effectively required) */
     Text last_modified = {};             /* RFC 3339: 2026-07-28T09:30:00Z */
 };
 
@@ -71,7 +71,7 @@ struct Meta {
     std::string key, json;
 };
 
-/* One entry of the list. Only `reference` has to be there; it is the name where there is no other. */
+/* One entry of the list. Only `reference` is required; it is also the default name. */
 struct Resource {
     std::string reference; /* relative to the mount, percent-encoded: see encode */
     Text name = {}, title = {}, description = {}, mime_type = {};
@@ -81,7 +81,7 @@ struct Resource {
     std::vector<Meta> meta = {};
 };
 
-/* A family of resources. Only `pattern` has to be there: an RFC 6570 template such as `cities/{name}`. */
+/* A family of resources. Only `pattern` is required: an RFC 6570 template such as `cities/{name}`. */
 struct Template {
     std::string pattern;
     Text name = {}, title = {}, description = {}, mime_type = {};
@@ -90,10 +90,10 @@ struct Template {
     std::vector<Meta> meta = {};
 };
 
-/* How many of the entries of a list are before its page. Fails for a cursor that Page::of never gave. */
+/* The number of entries before a page. Fails for a cursor that is not from Page::of. */
 Result<std::size_t> offset_of(const Text &cursor);
 
-/* The failure for such a cursor. */
+/* The failure for a cursor that is not from Page::of. */
 std::unexpected<Error> not_ours(const std::string &cursor);
 
 /* One page of the list. */
@@ -102,7 +102,7 @@ struct Page {
     Text next_cursor = {};
 
     /* The page of at most `size` entries at `cursor`, which is the number of entries before it. `entries` is any range
-     * of Resource, a lazy one as well, in the same order in each call; it is used no further than needed. */
+     * of Resource, a lazy one as well, in the same order in each call; it is consumed only as far as needed. */
     template <class Range> static Result<Page> of(Range &&entries, const Text &cursor, std::size_t size) {
         auto skip = offset_of(cursor);
         if (!skip) return std::unexpected(skip.error());
@@ -136,32 +136,32 @@ struct Contents {
     static Contents bytes(std::string reference, std::string mime_type, std::string body);
 };
 
-/* What reading a resource gave: at least one content. One content is a reading: `return Contents::text(...);` */
+/* The result of reading a resource: at least one content. One content is a reading: `return Contents::text(...);` */
 struct Reading {
     std::vector<Contents> contents = {};
-    std::uint32_t fresh_for_ms = 0; /* how long the host may serve it again without asking */
+    std::uint32_t fresh_for_ms = 0; /* how long the host may serve this reading from its cache */
 
     Reading() = default;
     Reading(Contents one) { contents.push_back(std::move(one)); }
 };
 
-/* A variable of a template and its value, not percent-encoded and possibly only begun. */
+/* A variable of a template and its value, not percent-encoded and possibly incomplete. */
 struct Argument {
     std::string name, value;
 };
 
-/* What a value could become, best first. `total` is how many there are in all, when `values` does not hold them. */
+/* Suggested values of a variable, best first. `total` is the total number, if `values` does not contain all of them. */
 struct Suggestions {
     std::vector<std::string> values = {};
     std::optional<std::uint32_t> total = {};
 };
 
-/* What you write. */
+/* The base class of your provider. */
 class Provider {
   public:
     virtual ~Provider() = default;
 
-    /* Describes the provider. Has to work without any grant. */
+    /* Describes the provider. Must work without any grant. */
     virtual Info describe() = 0;
     /* Lists the resources that are worth listing, a page at a time; no cursor is the first page. */
     virtual Result<Page> list(const Text &cursor) = 0;
@@ -173,28 +173,28 @@ class Provider {
     /* For the worlds provider-with-completion and full-provider: suggests values for a variable. */
     virtual Result<Suggestions> complete(const std::string &pattern, const Argument &argument,
                                          const std::vector<Argument> &resolved);
-    /* For the worlds provider-with-revisions and full-provider: any short text that differs when the list, or what
-     * reading the resource gives, differs. */
+    /* For the worlds provider-with-revisions and full-provider: any short text. It differs from an earlier one if
+     * the list, or the contents of the resource, differ. */
     virtual Result<std::string> catalog_revision();
     virtual Result<std::string> resource_revision(const std::string &reference);
 };
 
-/* What you write: makes the provider. */
+/* Makes the provider. You write this function. */
 std::unique_ptr<Provider> open();
 
 /* Percent-encodes one segment of a path; a `/` becomes `%2F`. */
 std::string encode(const std::string &segment);
 
-/* Percent-decodes once. Invalid when that is no UTF-8. */
+/* Percent-decodes once. Invalid if the result is not UTF-8. */
 Result<std::string> decode(const std::string &segment);
 
 /* The decoded value of `name` in the query of a reference such as `search?q=bell`. */
 Text query(const std::string &reference, const std::string &name);
 
-/* Whether these bytes are UTF-8. */
+/* True if these bytes are UTF-8. */
 bool is_utf8(std::string_view bytes);
 
-/* Whether a directory was granted (or is below one that was). */
+/* True if a directory is granted, or is below a granted one. */
 bool is_directory(const std::string &path);
 
 /* A regular file of a directory. */
@@ -206,7 +206,7 @@ struct File {
 /* The regular files of a directory, by the bytes of their names. */
 Result<std::vector<File>> list_files(const std::string &directory);
 
-/* Reads a regular file whole. Not found when it is absent, or a directory. */
+/* Reads a regular file whole. Not found if the path is absent or a directory. */
 Result<std::string> read_file(const std::string &path);
 
 } // namespace belljar

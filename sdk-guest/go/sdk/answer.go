@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// PageOf is the page of at most size entries at a cursor, which is the number of entries before it. The entries have to
-// come in the same order in each call, and are asked for no further than needed. A cursor that no page gave is invalid.
+// PageOf is the page of at most size entries at a cursor, which is the number of entries before it. The entries must
+// be in the same order in each call, and are consumed only as far as needed. A cursor that is not from PageOf is invalid.
 func PageOf(entries iter.Seq[Resource], cursor *string, size int) (Page, error) {
 	var page Page
 	skip := 0
 	if cursor != nil {
 		number, err := strconv.ParseUint(*cursor, 10, 31)
-		// "020" and "+20" were never given: what PageOf did not write is not understood by accident.
+		// PageOf never returns "020" or "+20" as a cursor. Any spelling that it does not write is invalid.
 		if err != nil || strconv.FormatUint(number, 10) != *cursor {
 			return page, notMine(*cursor)
 		}
@@ -39,7 +39,7 @@ func PageOf(entries iter.Seq[Resource], cursor *string, size int) (Page, error) 
 }
 
 func notMine(cursor string) error {
-	// As it is: %q would write characters in a way of Go's own.
+	// %q would escape characters in Go syntax.
 	return Invalid("the cursor \"%s\" is not one of this provider's", cursor)
 }
 
@@ -61,11 +61,11 @@ func Bytes(reference, mimeType string, bytes []byte) Reading {
 
 // Encode percent-encodes one segment of a reference. A / in it becomes %2F.
 func Encode(segment string) string {
-	// A colon may stand in a segment, but not in the first one of a relative reference.
+	// A segment may contain a colon, but not the first one of a relative reference.
 	return strings.ReplaceAll(url.PathEscape(segment), ":", "%3A")
 }
 
-// Decode percent-decodes a segment, once. It is invalid if that is not UTF-8.
+// Decode percent-decodes a segment once. Fails as invalid if the decoded bytes are not UTF-8.
 func Decode(segment string) (string, error) {
 	decoded, err := url.PathUnescape(segment)
 	if err != nil || !utf8.ValidString(decoded) {

@@ -6,27 +6,27 @@ import (
 	"io/fs"
 )
 
-// Kind says how a failure is to be understood: what the caller is told, and whether to try again makes sense.
+// Kind decides how the host reports a failure, and whether a retry makes sense.
 type Kind int
 
 // The kinds of failures.
 const (
-	KindNotFound    Kind = iota // there is no such resource, or none that this caller may know of
+	KindNotFound    Kind = iota // the resource does not exist, or this caller must not know of it
 	KindInvalid                 // the reference, cursor or argument is malformed
-	KindDenied                  // refused, or something that it needs was not granted
-	KindUnavailable             // something that it depends on is down or busy; may succeed later
-	KindFailed                  // anything else
+	KindDenied                  // the provider refuses, or a grant is missing
+	KindUnavailable             // a backend is down or busy; the same call may succeed later
+	KindFailed                  // any other failure
 )
 
 // Error is a failure of a known kind. People read the reason as the provider's words: it should say what to do, and
-// hold nothing that the caller may not know. Errors are told by their kind, however they are wrapped:
+// contain nothing that the caller may not know. Wrapped errors keep their kind:
 // errors.Is(err, [ErrNotFound]).
 type Error struct {
 	Kind   Kind
 	Reason string
 }
 
-// An error of each kind, to compare with. ErrNotFound is also one to return.
+// An error of each kind, for comparison. Providers also return ErrNotFound.
 var (
 	ErrNotFound    = &Error{Kind: KindNotFound}
 	ErrInvalid     = &Error{Kind: KindInvalid}
@@ -35,7 +35,7 @@ var (
 	ErrFailed      = &Error{Kind: KindFailed}
 )
 
-// Error is the reason, or the kind where there is none.
+// Error is the reason, or the kind if there is no reason.
 func (e *Error) Error() string {
 	if e.Reason != "" {
 		return e.Reason
@@ -43,7 +43,7 @@ func (e *Error) Error() string {
 	return [...]string{"not found", "invalid", "denied", "unavailable", "failed"}[e.Kind]
 }
 
-// Is tells errors.Is that two errors of one kind are the same if one of them gives no reason.
+// Is makes errors.Is treat two errors of one kind as equal if one of them has no reason.
 func (e *Error) Is(target error) bool {
 	other, ok := target.(*Error)
 	return ok && other.Kind == e.Kind && (other.Reason == "" || other.Reason == e.Reason)
@@ -54,27 +54,27 @@ func Invalid(format string, a ...any) error {
 	return &Error{KindInvalid, fmt.Sprintf(format, a...)}
 }
 
-// Denied is for what is refused, or was not granted.
+// Denied is for refusals and missing grants.
 func Denied(format string, a ...any) error {
 	return &Error{KindDenied, fmt.Sprintf(format, a...)}
 }
 
-// Unavailable is for what is down or busy and may succeed later.
+// Unavailable is for a backend that is down or busy; the same call may succeed later.
 func Unavailable(format string, a ...any) error {
 	return &Error{KindUnavailable, fmt.Sprintf(format, a...)}
 }
 
-// Failed is for anything else.
+// Failed is for any other failure.
 func Failed(format string, a ...any) error {
 	return &Error{KindFailed, fmt.Sprintf(format, a...)}
 }
 
-// AsError is the error as a caller is told of it: the one that it wraps, or one made of it.
+// AsError is the error that the host reports: the wrapped [Error], or a new one.
 func AsError(err error) *Error {
 	var known *Error
 	switch {
 	case errors.As(err, &known):
-		// What was wrapped around it is part of the reason.
+		// The wrapping text is part of the reason.
 		if known.Error() == err.Error() {
 			return known
 		}

@@ -1,9 +1,9 @@
 package belljar
 
-// served is what the component calls.
+// served is the provider of the component.
 var served Provider
 
-// Serve says which provider the component is. Called once, from an init function: there is no main program to run.
+// Serve sets the provider of the component. Call it once, from an init function: a component runs no main function.
 func Serve(provider Provider) {
 	served = provider
 }

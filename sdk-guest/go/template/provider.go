@@ -16,7 +16,7 @@ import (
 
 const pageSize = 10
 
-// MyProvider is the provider. Replace what it lists and reads with your own.
+// MyProvider is the provider. Replace its resources with your own.
 type MyProvider struct {
 	// Directory is the granted directory, by its guest path.
 	Directory string
@@ -33,7 +33,7 @@ var months = [12]struct {
 //go:embed dot.png
 var dot []byte
 
-// Describe says what the provider is.
+// Describe describes the provider.
 func (p MyProvider) Describe() belljar.Info {
 	return belljar.Info{
 		Title:       "my-provider",
@@ -56,7 +56,7 @@ func (p MyProvider) entries() []belljar.Resource {
 		reference := "months/" + strconv.Itoa(index+1)
 		list = append(list, belljar.Resource{Reference: reference, Name: month.name, MimeType: "application/json"})
 	}
-	files, _ := os.ReadDir(p.Directory) // in the order of their names; none without the grant
+	files, _ := os.ReadDir(p.Directory) // sorted by name; empty without the grant
 	for _, file := range files {
 		if info, err := os.Stat(filepath.Join(p.Directory, file.Name())); err == nil && info.Mode().IsRegular() {
 			reference := "files/" + belljar.Encode(file.Name())
@@ -111,7 +111,7 @@ func readMonth(reference, text string) (belljar.Reading, error) {
 		return belljar.Reading{}, belljar.ErrNotFound
 	}
 	month := months[number-1]
-	// encoding/json would do it as well, and make the component twice as large.
+	// The package encoding/json would make the component twice as large.
 	json := fmt.Sprintf(`{"month":%d,"name":%q,"days":%d}`, number, month.name, month.days)
 	return belljar.Text(reference, "application/json", json), nil
 }
@@ -139,7 +139,7 @@ func (p MyProvider) readFile(reference, segment string) (belljar.Reading, error)
 	return belljar.Bytes(reference, mimeType, bytes), nil
 }
 
-// typeOf is the media type that a name tells, or "".
+// typeOf is the media type for the extension of a name, or "".
 func typeOf(name string) string {
 	return map[string]string{".md": "text/markdown", ".txt": "text/plain"}[filepath.Ext(name)]
 }

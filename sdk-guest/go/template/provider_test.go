@@ -51,7 +51,7 @@ func TestReadsWhatItLists(t *testing.T) {
 	}
 }
 
-func TestSaysWhyNot(t *testing.T) {
+func TestFailuresHaveReasons(t *testing.T) {
 	ungranted := MyProvider{Directory: "/not-granted"}
 	for _, want := range []struct {
 		provider  MyProvider

@@ -1,4 +1,4 @@
-// Says what to do before a build that would only say that a command is missing.
+// Runs before the build. Without the packages, the build itself would only report a missing command.
 import { existsSync } from "node:fs";
 
 if (!existsSync("node_modules/@belljar/guest")) {

@@ -1,7 +1,7 @@
 """Write belljar resource providers in Python.
 
-Nothing here needs belljar: a provider runs in any Python 3.11 as it does in a component. What turns it into one is in
-``belljar_guest.component``.
+A provider needs no belljar: it runs in Python 3.11 as in a component. ``belljar_guest.component`` makes a component of
+a provider.
 """
 
 from .errors import Denied, Failed, Invalid, NotFound, ProviderError, Unavailable

@@ -1,6 +1,6 @@
-"""Between a provider and the interfaces that a component exports.
+"""Connects a provider with the interfaces that a component exports.
 
-Imported by the component's entry alone: the modules that it stands on are generated while the component is built.
+Only the entry of a component imports this module, because it imports modules that the build of a component generates.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 
 def resource_provider(make: Callable[[], Provider]) -> type:
-    """The class ``ResourceProvider`` that the component exports. ``make`` is called anew for each call."""
+    """The class ``ResourceProvider`` that the component exports. ``make`` makes the provider of each call."""
 
     class ResourceProvider:
         def describe(self) -> exported.ProviderInfo:
             try:
                 info = make().describe()
             except Exception:
-                # The interface gives describe no way to fail.
+                # In the interface, describe has no error.
                 traceback.print_exc(file=sys.stderr)
                 info = model.Info()
             return exported.ProviderInfo(_text(info.title), _text(info.version), _text(info.description))
@@ -53,7 +53,7 @@ def resource_provider(make: Callable[[], Provider]) -> type:
 
 def completion(make: Callable[[], Completion]) -> type:
     """The class ``Completion`` of a component whose world exports it."""
-    # Generated for a world that has it, and for no other.
+    # The build generates this module only for worlds with completion.
     exported_completion = import_module("wit_world.exports.completion")
 
     class Completion:
@@ -91,10 +91,10 @@ def _answer(call: Callable[[], T]) -> T:
     try:
         return call()
     except Exception as error:
-        told = errors.from_exception(error)
-        if told is not error:
+        converted = errors.from_exception(error)
+        if converted is not error:
             traceback.print_exc(file=sys.stderr)
-        raise Err(_error(told)) from None
+        raise Err(_error(converted)) from None
 
 
 def _error(error: errors.ProviderError) -> wit.ProviderError:
@@ -166,7 +166,7 @@ def _meta(meta: Mapping[str, model.Json]) -> list[tuple[str, str]]:
 
 def _time(given: datetime | str | None) -> str | None:
     if isinstance(given, datetime):
-        # A time without a zone is taken as UTC: the sandbox has no other.
+        # A time without a zone is in UTC, the only zone of the sandbox.
         return given.isoformat() if given.tzinfo else f"{given.isoformat()}Z"
     return _text(given)
 
@@ -180,5 +180,5 @@ def _text(text: str | None) -> str | None:
 
 
 def _clean(text: str) -> str:
-    """Without lone surrogates, which have no UTF-8: they would end the call without a word."""
+    """Replaces lone surrogates. They have no UTF-8 form, and would end the call without an error text."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

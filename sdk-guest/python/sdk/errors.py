@@ -1,18 +1,18 @@
-"""Why a provider did not answer.
+"""The reason why a provider failed.
 
-The kind decides how the failure is told to the caller; the text is shown to people as the provider's words, and should
-say what to do. It must not hold anything that the caller may not know.
+The kind decides how the host reports the failure. People read the text as the provider's words: it should say what to
+do, and must not contain anything that the caller may not know.
 """
 
 import errno
 
 
 class ProviderError(Exception):
-    """Of one of the kinds below."""
+    """The base class of the errors below."""
 
 
 class NotFound(ProviderError):
-    """There is no such resource, or none that this caller may know of."""
+    """The resource does not exist, or this caller must not know of it."""
 
     def __init__(self, message: str = "not found") -> None:
         super().__init__(message)
@@ -23,30 +23,30 @@ class Invalid(ProviderError):
 
 
 class Denied(ProviderError):
-    """Refused, or something that it needs was not granted; the text says what."""
+    """The provider refuses, or a grant is missing; the text says which."""
 
 
 class Unavailable(ProviderError):
-    """Something that it depends on is down or busy; the same call may succeed later."""
+    """A backend is down or busy; the same call may succeed later."""
 
 
 class Failed(ProviderError):
-    """Anything else."""
+    """Any other failure."""
 
 
 def from_exception(error: Exception) -> ProviderError:
-    """The error that an exception stands for: files that are missing are not found, what the sandbox refuses is denied."""
+    """Converts an exception to an error: a missing file is not found, a refusal of the sandbox is denied."""
     match error:
         case ProviderError():
             return error
-        # Whatever is below a file is as absent as anything else.
+        # A path below a file does not exist.
         case FileNotFoundError() | NotADirectoryError():
             return NotFound()
         case PermissionError():
             return Denied(str(error))
         case TimeoutError() | BlockingIOError() | InterruptedError() | ConnectionError():
             return Unavailable(str(error))
-        # WASI can name no such file, and Python's way of listing ends at the first.
+        # A file name that is not UTF-8: WASI cannot represent it, and Python's listing ends at the first one.
         case OSError(errno=errno.EILSEQ):
             return Failed(f'"{error.filename}" holds a name that is not UTF-8: rename it')
         case _:

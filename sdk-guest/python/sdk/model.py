@@ -1,6 +1,6 @@
-"""What a provider gives and gets, as plain data.
+"""The data that a provider receives and returns.
 
-The fields are those of ``wit/provider.wit``, where each is described in full.
+The fields are those of ``wit/provider.wit``, which describes each in full.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Json = Any
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a provider says of itself."""
+    """The description of a provider, for people."""
 
     title: str | None = None
     version: str | None = None
@@ -31,7 +31,7 @@ class Annotations:
     """Hints about how a client may use a resource."""
 
     audience: Sequence[Literal["user", "assistant"]] = ()
-    #: From 0.0 (optional) to 1.0 (as good as required).
+    #: From 0.0 (optional) to 1.0 (effectively required).
     priority: float | None = None
     #: With a time zone; a string is RFC 3339.
     last_modified: datetime | str | None = None
@@ -50,11 +50,11 @@ class Icon:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One entry of the list: what can be read, without its contents."""
+    """One entry of the list: a resource without its contents."""
 
-    #: What to read it by, relative to the mount and percent-encoded.
+    #: The reference for `read`: relative to the mount and percent-encoded.
     reference: str
-    #: A short name for programs and logs; the reference itself when left out.
+    #: A short name for programs and logs. By default, the reference.
     name: str | None = None
     title: str | None = None
     description: str | None = None
@@ -72,7 +72,7 @@ class Template:
 
     #: A relative URI template (RFC 6570), such as ``cities/{name}``.
     template: str
-    #: A short name for programs and logs; the template itself when left out.
+    #: A short name for programs and logs. By default, the template.
     name: str | None = None
     title: str | None = None
     description: str | None = None
@@ -87,24 +87,24 @@ class Page:
     """One page of the list."""
 
     resources: Sequence[Resource] = ()
-    #: Where the next page starts; None on the last one. Has to hold all that is needed to go on.
+    #: The start of the next page; None on the last page. Must contain everything that the next call needs.
     next_cursor: str | None = None
 
     @staticmethod
     def of(entries: Iterable[Resource], cursor: str | None, size: int = 1000) -> Page:
-        """The page of at most ``size`` entries that starts at ``cursor``, the offset in decimal that a page gave.
+        """The page of at most ``size`` entries that starts at ``cursor``: the offset in decimal, from an earlier page.
 
-        ``entries`` may be a generator, and is used no further than the page needs.
+        ``entries`` may be a generator, and is consumed only as far as the page needs.
         """
         start = 0
         foreign = Invalid(f'the cursor "{cursor}" is not one of this provider\'s')
         if cursor is not None:
-            # int() takes more than a page gives: "+1", "1_0", "٣".
+            # int() accepts texts that no page has as its cursor: "+1", "1_0", "٣".
             if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 19):
                 raise foreign
             start = int(cursor)
         rest = iter(entries)
-        # A cursor is only given where something follows, but what followed may be gone by now.
+        # The entries before the cursor may have been deleted meanwhile.
         if sum(1 for _ in islice(rest, start)) < start:
             raise foreign
         resources = list(islice(rest, size))
@@ -116,7 +116,7 @@ class Page:
 class Contents:
     """One content of a reading: text is a ``str``, anything else ``bytes``."""
 
-    #: What it is the content of: the reference that was asked for, or one below it.
+    #: The reference of this content: the requested one, or one below it.
     reference: str
     body: str | bytes
     mime_type: str | None = None
@@ -124,7 +124,7 @@ class Contents:
 
     @staticmethod
     def from_bytes(reference: str, body: bytes, mime_type: str = "text/plain") -> Contents:
-        """Text of this media type when the bytes are UTF-8, and bytes that nothing is known of otherwise."""
+        """Text of this media type if the bytes are UTF-8, and otherwise ``application/octet-stream``."""
         try:
             return Contents(reference, body.decode(), mime_type)
         except UnicodeDecodeError:
@@ -133,17 +133,17 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What reading a resource gave."""
+    """The result of reading a resource."""
 
     #: At least one; several when the resource consists of parts.
     contents: Sequence[Contents]
-    #: How long the host may serve it again without asking; None: not at all.
+    #: How long the host may serve this reading from its cache. None: the host must not cache it.
     fresh_for: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A variable of a template and its value, possibly only begun."""
+    """A variable of a template and its value, possibly incomplete."""
 
     name: str
     value: str
@@ -151,9 +151,9 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """What a value could become."""
+    """Suggested values of a variable."""
 
     #: Whole values, best first.
     values: Sequence[str] = ()
-    #: How many there are in all, when ``values`` does not hold all of them and the number is known.
+    #: The total number of values, if it is known and ``values`` does not contain all of them.
     total: int | None = None

@@ -1,4 +1,4 @@
-"""What an author implements: the interfaces of ``wit/provider.wit`` in plain Python."""
+"""The interfaces of ``wit/provider.wit`` in plain Python, for the author to implement."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -9,16 +9,16 @@ from .model import Argument, Contents, Info, Page, Reading, Suggestions, Templat
 class Provider(ABC):
     """A provider of resources.
 
-    A new one is made for each call, in a fresh sandbox, so that ``__init__`` is the place to look at grants and
-    settings. What runs when a module is imported runs while the component is built, and sees neither.
+    Each call makes a new provider in a fresh sandbox. Read grants and settings in ``__init__``, not at the top of a
+    module: a module is imported while the component is built, and sees neither.
     """
 
     def describe(self) -> Info:
-        """What the provider says of itself. Must work without any grant."""
+        """The description of the provider. Must work without any grant."""
         return Info()
 
     def list_resources(self, cursor: str | None) -> Page:
-        """Lists resources, a page at a time; ``Page.of`` does it for whatever can be had in a stable order."""
+        """Lists resources, a page at a time; ``Page.of`` makes such a page from entries in a stable order."""
         return Page()
 
     def list_templates(self) -> Sequence[Template]:
@@ -29,7 +29,7 @@ class Provider(ABC):
     def read(self, reference: str) -> Contents | Reading:
         """Reads one resource.
 
-        The reference is well formed, but may never have been listed: raise ``NotFound`` then.
+        The reference is well formed, but the resource may not exist: raise ``NotFound`` then.
         """
 
 
@@ -38,16 +38,16 @@ class Completion(ABC):
 
     @abstractmethod
     def complete(self, template: str, argument: Argument, resolved: Mapping[str, str]) -> Suggestions:
-        """Suggests values for ``argument``; ``resolved`` are the variables that have their value already."""
+        """Suggests values for ``argument``; ``resolved`` are the variables that already have a value."""
 
 
 class Revisions(ABC):
-    """For a provider that tells cheaply whether something changed. A revision is any text of at most 256 bytes."""
+    """For a provider that detects changes cheaply. A revision is any text of at most 256 bytes."""
 
     @abstractmethod
     def catalog_revision(self) -> str:
-        """Differs when the resources or templates that are listed differ."""
+        """The revision of the list. It differs from an earlier one if the listed resources or templates differ."""
 
     @abstractmethod
     def resource_revision(self, reference: str) -> str:
-        """Differs when reading the resource would give something else."""
+        """The revision of one resource. It differs from an earlier one if a read would return other contents."""

@@ -1,4 +1,4 @@
-"""Between references, which are percent-encoded, and what they stand for, which is not.
+"""Converts between percent-encoded references and decoded paths and names.
 
 Encode once when listing, decode once when reading.
 """
@@ -7,8 +7,8 @@ from urllib.parse import quote, unquote_to_bytes
 
 from .errors import Invalid
 
-# What may stand in a segment besides letters, digits and "-._~" (RFC 3986, section 3.3). A ":" may too, but not in the
-# first segment of a relative reference (section 4.2), so it is encoded everywhere.
+# The characters that a segment may contain besides letters, digits and "-._~" (RFC 3986, section 3.3). A ":" is allowed,
+# but not in the first segment of a relative reference (section 4.2), so it is encoded everywhere.
 _SEGMENT = "!$&'()*+,;=@"
 
 

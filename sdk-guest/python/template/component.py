@@ -1,4 +1,4 @@
-"""What the component exports. The Makefile says which world it is of."""
+"""The exports of the component. The Makefile sets the world."""
 
 from belljar_guest import component
 

@@ -1,4 +1,4 @@
-"""What this provider serves. Everything here is an example: replace it."""
+"""The resources of this provider. Everything here is an example: replace it."""
 
 import json
 from base64 import b64decode
@@ -43,7 +43,7 @@ DOT = b64decode(
 
 
 class MyProvider(Provider):
-    """A new one is made for each call; the tests give it a directory of their own."""
+    """The host creates a new instance for each call; tests pass another directory."""
 
     def __init__(self, data: Path = Path("/data")) -> None:
         self.data = data
@@ -82,7 +82,7 @@ class MyProvider(Provider):
             case _:
                 raise NotFound
 
-    # A generator, so that a page makes no more entries than it shows.
+    # A generator, because it creates only the entries that a page shows.
     def _resources(self) -> Iterator[Resource]:
         yield Resource("hello.txt", mime_type="text/plain")
         yield Resource("dot.png", mime_type="image/png")

@@ -1,4 +1,5 @@
-//! Between the generated types and those of [`crate::model`], and the generated traits for every provider. All by move.
+//! Converts between the generated types and those of [`crate::model`], and implements the generated traits for every
+//! provider. Conversions move values, and copy no text.
 
 use super::provider::belljar::provider::types as wit;
 use super::provider::exports::belljar::provider::resource_provider;

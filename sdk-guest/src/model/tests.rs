@@ -28,7 +28,7 @@ fn the_last_full_page_has_no_next_one() {
 }
 
 #[test]
-fn paging_survives_what_came_and_went() {
+fn paging_survives_new_and_deleted_entries() {
     let first = Page::of(entries(0..20), None, 10);
     assert_eq!(first.next_cursor.as_deref(), Some("009"));
     let second = Page::of(
@@ -40,7 +40,7 @@ fn paging_survives_what_came_and_went() {
 }
 
 #[test]
-fn a_page_takes_no_more_than_it_needs() {
+fn a_page_takes_only_the_entries_that_it_needs() {
     let mut taken = 0;
     let counted = entries(0..1000).inspect(|_| taken += 1);
     assert_eq!(Page::of(counted, None, 10).resources.len(), 10);
@@ -91,7 +91,7 @@ fn a_foreign_number_is_invalid() {
 }
 
 #[test]
-fn times_are_told_as_far_as_they_can_be() {
+fn times_outside_of_rfc_3339_are_left_out() {
     let at = |seconds: u64| {
         let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap();
         Annotations::new().last_modified_at(time).last_modified

@@ -1,22 +1,22 @@
-//! What is not to be seen: patterns in the manner of `.gitignore`, from the operator.
+//! The operator's ignore patterns, in the syntax of `.gitignore`.
 //!
-//! `*.tmp` matches at any depth, `/drafts` and `a/b` only from the granted directory on, `build/` only directories,
-//! `**` any number of directories; `!` takes back what an earlier pattern ignored. The last pattern that matches
-//! decides, and what is below an ignored directory cannot be taken back. Names that begin with a dot are ignored to
-//! begin with, as in `.git` and `.env`; `!.*` takes that back. `\` takes the meaning from the character that follows.
+//! `*.tmp` matches at any depth, `/drafts` and `a/b` only from the granted directory, `build/` only directories, and `**`
+//! any number of directories. `!` includes files that an earlier pattern ignored. The last matching pattern decides, but
+//! nothing below an ignored directory can be included again. Names that begin with a dot, such as `.git` and `.env`, are
+//! ignored by default; `!.*` includes them. `\` makes the next character literal.
 
 use fast_glob::glob_match;
 
 use crate::tree::join;
 
-/// Patterns, in their order.
+/// Patterns in order.
 #[derive(Debug)]
 pub(crate) struct Rules(Vec<Rule>);
 
 #[derive(Debug)]
 struct Rule {
     glob: Glob,
-    /// Ignores, or takes back.
+    /// True to ignore, false to include again.
     ignores: bool,
     /// Matches directories only.
     directories: bool,
@@ -24,7 +24,8 @@ struct Rule {
     anchored: bool,
 }
 
-/// A pattern. Most are of the first three kinds, and every name of a directory is compared with each.
+/// A pattern. The first three kinds are the most common and have a fast path, because every name is compared with each
+/// pattern.
 #[derive(Debug, PartialEq, Eq)]
 enum Glob {
     Exactly(String),
@@ -43,8 +44,8 @@ impl Rules {
         Rules(patterns.filter_map(Rule::parse).collect())
     }
 
-    /// Whether a name in a directory is ignored. The path of the directory is relative to the granted one; whether it
-    /// is ignored itself is the caller's to ask.
+    /// True if a name in a directory is ignored. The directory's path is relative to the granted one. Does not check if the
+    /// directory itself is ignored; the caller does.
     pub(crate) fn ignore(&self, directory: &str, name: &str, is_directory: bool) -> bool {
         self.0.iter().rev().find(|rule| rule.matches(directory, name, is_directory)).is_some_and(|rule| rule.ignores)
     }
@@ -84,7 +85,7 @@ impl Glob {
     fn matches(&self, subject: &str) -> bool {
         match self {
             Glob::Exactly(text) => subject == text,
-            // A star stops at a slash; only anchored rules have one in their subject.
+            // A star does not match a slash; only the subjects of anchored rules contain one.
             Glob::Begins(text) => subject.strip_prefix(text.as_str()).is_some_and(|rest| !rest.contains('/')),
             Glob::Ends(text) => subject.strip_suffix(text.as_str()).is_some_and(|rest| !rest.contains('/')),
             Glob::Other(glob) => glob_match(glob, subject),
@@ -92,7 +93,7 @@ impl Glob {
     }
 }
 
-/// Braces and a second `!` mean something to the matcher, but nothing here.
+/// Escapes braces and a second `!`: they are special in `fast_glob`, but not in `.gitignore`.
 fn literal_braces(pattern: &str) -> String {
     let mut glob = String::with_capacity(pattern.len());
     let mut escaped = false;
@@ -137,7 +138,7 @@ mod tests {
         let mut builder = GitignoreBuilder::new("/");
         builder.add_line(None, ".*").unwrap();
         for line in PATTERNS {
-            // A brace means something to that crate too, which it does not to git.
+            // Braces are special in that crate, too, but not in git.
             builder.add_line(None, &line.replace('{', "\\{").replace('}', "\\}")).unwrap();
         }
         let expected = builder.build().unwrap();
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_files_are_ignored_until_taken_back() {
+    fn hidden_files_are_ignored_unless_included() {
         assert!(Rules::parse("").ignore("a", ".env", false));
         assert!(!Rules::parse("!.*").ignore("a", ".env", false));
         assert!(!Rules::parse("!.github/").ignore("", ".github", true));
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn braces_are_plain() {
+    fn braces_are_literal() {
         let rules = Rules::parse("{a}.md");
         assert!(rules.ignore("", "{a}.md", false));
         assert!(!rules.ignore("", "a.md", false));

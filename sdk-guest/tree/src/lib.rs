@@ -1,9 +1,8 @@
-//! The directories that a provider was granted, as one tree of files: what may be seen, in which order it is listed, and
-//! by what it is known that something changed.
+//! The granted directories of a provider as one tree of files: the visible files, the order of the list, and revisions.
 //!
-//! Knows paths and files, and nothing of what is in them. A path is relative, decoded, without `.` and `..`, and `""` is
-//! the top; with several grants the top holds one directory for each, named after its guest path. Patterns in the manner
-//! of `.gitignore` leave files out; names that begin with a dot are left out to begin with.
+//! Works with paths and metadata, not with the contents of files. A path is relative, decoded, without `.` and `..`, and
+//! `""` is the top. With several grants, the top has one directory for each, named after its guest path. Patterns in the
+//! syntax of `.gitignore` leave files out. Names that begin with a dot are left out by default.
 //!
 //! ```
 //! use belljar_guest::{Error, Page, Resource, Result, reference};
@@ -31,11 +30,11 @@ mod tree;
 mod walk;
 
 pub use complete::complete;
-pub use revision::{Bounds, of_list};
+pub use revision::{Bounds, list_revision};
 pub use tree::{
     Directory, Entry, File, Kind, Meta, Path, Smallest, Tree, granted, granted_paths, join, name, smallest,
 };
 pub use walk::{Step, Walk};
 
-/// The longest reference that the host takes: what has a longer one need not be listed.
-pub const LONGEST_REFERENCE: usize = 2 * 1024;
+/// The longest reference that the host accepts, in bytes. Resources with longer references need not be listed.
+pub const MAX_REFERENCE_BYTES: usize = 2 * 1024;

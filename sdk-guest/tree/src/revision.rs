@@ -1,4 +1,4 @@
-//! Tells whether something changed by what is known without opening a file: names, sizes and times. No content is read.
+//! Computes revisions from names, sizes and modification times, without opening files.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -7,13 +7,12 @@ use belljar_guest::{Error, Result};
 
 use crate::tree::{Kind, Meta, Tree, join};
 
-/// What the revision of the list may take.
+/// The limits for computing the revision of the list.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// How many files there may be. Each costs the host a look, and the answer has to come in one call; the list itself
-    /// comes in pages.
+    /// The most files and directories. One call looks up the metadata of all files, although a list has only a page of them.
     pub files: usize,
-    /// How long it may take: the host waits a second, unless the operator says otherwise, and the machine may be slow.
+    /// The most time. The host's default limit is one second, and the machine may be slow.
     pub time: Duration,
 }
 
@@ -23,12 +22,12 @@ impl Default for Bounds {
     }
 }
 
-/// The revision of the list: of every file in it, its path, size and time.
+/// The revision of the list: a hash of path, size and modification time of every file whose name `is_served` accepts.
 ///
-/// Only of those whose names are `of_use`. Fails, and says why, when the bounds do not suffice.
-pub fn of_list(tree: &Tree, bounds: Bounds, of_use: fn(&str) -> bool) -> Result<String> {
+/// Fails with the reason if the tree exceeds the bounds.
+pub fn list_revision(tree: &Tree, bounds: Bounds, is_served: fn(&str) -> bool) -> Result<String> {
     let began = Instant::now();
-    // Names come by the hundred, so that it is known early whether there are too many.
+    // Counts names before looking up metadata, because reading names is fast and shows early if there are too many.
     let (mut files, mut directories) = (Vec::new(), vec![String::new()]);
     while let Some(directory) = directories.pop() {
         if began.elapsed() > bounds.time {
@@ -36,7 +35,7 @@ pub fn of_list(tree: &Tree, bounds: Bounds, of_use: fn(&str) -> bool) -> Result<
         }
         let entries = match tree.entries(&directory) {
             Ok(entries) => entries,
-            // As in the list: a part that cannot be read is left out, the whole is not.
+            // Like the list: skips a directory that cannot be read, except for the top.
             Err(error) if directory.is_empty() => return Err(error),
             Err(_) => continue,
         };
@@ -44,18 +43,18 @@ pub fn of_list(tree: &Tree, bounds: Bounds, of_use: fn(&str) -> bool) -> Result<
             let path = join(&directory, &entry.name);
             match entry.kind {
                 Kind::Directory => directories.push(path),
-                Kind::File | Kind::Symlink if of_use(&entry.name) => files.push(path),
+                Kind::File | Kind::Symlink if is_served(&entry.name) => files.push(path),
                 Kind::File | Kind::Symlink | Kind::Other => {}
             }
             if files.len() + directories.len() > bounds.files {
                 return Err(Error::failed(format_args!(
-                    "there are more than {} files: too many to look at each of them to see what changed",
+                    "there are more than {} files: too many to check each of them for changes",
                     bounds.files
                 )));
             }
         }
     }
-    // In whatever order directories give their entries, which need not be the same twice.
+    // A sum does not depend on the order of entries, which may differ from one reading of a directory to the next.
     let (mut sum, mut count) = (0_u64, 0_u64);
     for path in &files {
         if began.elapsed() > bounds.time {
@@ -71,17 +70,17 @@ pub fn of_list(tree: &Tree, bounds: Bounds, of_use: fn(&str) -> bool) -> Result<
 
 fn too_slow(bounds: Bounds, how: &str, files: usize) -> Error {
     let time = bounds.time.as_millis();
-    Error::failed(format_args!("looking at {how} {files} files to see what changed takes longer than {time} ms"))
+    Error::failed(format_args!("checking {how} {files} files for changes takes longer than {time} ms"))
 }
 
 impl Meta {
-    /// The revision of a file: differs when its size or its time does.
+    /// The revision of a file: changes with its size and modification time.
     pub fn revision(&self) -> String {
         let (size, time) = self.facts();
         format!("{size:x}-{time:x}")
     }
 
-    /// Size, and nanoseconds since 1970: what tells that a file changed.
+    /// The size in bytes and the modification time in nanoseconds since 1970, which together show changes.
     pub fn facts(&self) -> (u64, i128) {
         let nanoseconds = |time: u128| i128::try_from(time).unwrap_or(i128::MAX);
         let time = self.modified.map(|time| match time.duration_since(UNIX_EPOCH) {

@@ -1,8 +1,8 @@
-//! Which files may be seen, and under which path: the granted directories as one tree, without what is ignored. A path
-//! is relative, decoded, without `.` and `..`, and has no `/` at its end; `""` is the top.
+//! The granted directories as one tree, without ignored files. A path is relative, decoded, without `.` and `..`, and
+//! without a `/` at its end; `""` is the top.
 //!
-//! Only regular files and directories are ever opened, and what something is, is asked before it is opened. That a path
-//! cannot lead out of its directory is the host's promise, which nothing here relies on knowing.
+//! Opens only regular files and directories, and looks up the kind before opening. The host promises that no path leads out
+//! of a granted directory; this module does not rely on it.
 
 #[cfg(not(target_os = "wasi"))]
 mod native;
@@ -36,7 +36,7 @@ enum Grants {
     Several(BTreeMap<String, Directory>),
 }
 
-/// What something is.
+/// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A regular file.
@@ -49,51 +49,51 @@ pub enum Kind {
     Other,
 }
 
-/// What is known of something without opening it. Links are followed.
+/// The metadata of a file or directory, looked up without opening it. Follows links.
 #[derive(Debug, Clone)]
 pub struct Meta {
-    /// What it is.
+    /// The kind of the target.
     pub kind: Kind,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// When it was last written to.
+    /// The modification time.
     pub modified: Option<SystemTime>,
 }
 
-/// Something in a directory. Links are not followed.
+/// An entry of a directory. Links are not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name in the directory.
+    /// The name within the directory.
     pub name: String,
-    /// What it is.
+    /// The kind of the entry itself, not of a link's target.
     pub kind: Kind,
 }
 
-/// A path that was asked for.
+/// A requested path.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Without a `/` at its end.
+    /// The path without a `/` at its end.
     pub path: String,
-    /// There was one: only a directory will do.
+    /// True if the request had a `/` at its end, so that it must be a directory.
     pub is_directory: bool,
 }
 
 /// The first few of many entries.
 #[derive(Debug, Default)]
 pub struct Smallest {
-    /// In ascending order of their keys.
+    /// Sorted by key.
     pub entries: Vec<Entry>,
-    /// How many there were.
+    /// The number of all entries.
     pub seen: usize,
 }
 
 impl Tree {
-    /// The tree over what was granted, without what the patterns in the setting `IGNORE` match.
+    /// A tree over the granted directories, without files that match the patterns in the setting `IGNORE`.
     pub fn open_granted() -> Result<Self> {
         Tree::new(granted(), &std::env::var("IGNORE").unwrap_or_default())
     }
 
-    /// The tree over `grants`, each a guest path and its directory, without what the patterns in `ignore` match.
+    /// A tree over `grants`, pairs of guest path and directory, without files that match the patterns in `ignore`.
     pub fn new(grants: Vec<(String, Directory)>, ignore: &str) -> Result<Self> {
         let rules = Rules::parse(ignore);
         let mut named = BTreeMap::new();
@@ -105,7 +105,7 @@ impl Tree {
             let name = grant_name(&guest_path);
             if named.insert(name.clone(), directory).is_some() {
                 return Err(Error::failed(format_args!(
-                    "two granted directories are both called \"{name}\" here: give one another guest path"
+                    "two granted directories have the name \"{name}\": give one of them another guest path"
                 )));
             }
         }
@@ -118,7 +118,7 @@ impl Tree {
         Ok(Tree { grants: Grants::Several(named), rules })
     }
 
-    /// What is in a directory, in no order. What is ignored, or has a name that no reference can carry, is left out.
+    /// The entries of a directory, unsorted. Leaves out ignored entries, and names that do not fit into a reference.
     pub fn entries(&self, path: &str) -> Result<Box<dyn Iterator<Item = Entry> + '_>> {
         let Some((directory, inner)) = self.place(path)? else {
             return Ok(Box::new(self.grant_names().map(|name| Entry { name: name.clone(), kind: Kind::Directory })));
@@ -131,8 +131,8 @@ impl Tree {
         })))
     }
 
-    /// The file that a reference without its query is about, what is known of it, and the segments behind it, decoded: the
-    /// first segment that is a file `is_served` ends the path.
+    /// Splits a reference without its query into path and metadata of a file, and the decoded segments after it. The path
+    /// ends with the first segment that is a file for which `is_served` is true.
     pub fn find(&self, encoded: &str, is_served: fn(&str) -> bool) -> Result<(String, Meta, Vec<String>)> {
         let mut segments: Vec<String> = encoded.split('/').map(reference::decode).collect::<Result<_>>()?;
         if segments.last().is_some_and(String::is_empty) {
@@ -146,7 +146,7 @@ impl Tree {
             let path = Path::checked(path.iter().map(String::as_str))?.path;
             match self.meta(&path) {
                 Ok(meta) if meta.kind == Kind::File => return Ok((path, meta, inside.to_vec())),
-                // A directory may be called like that.
+                // A directory may have such a name, too.
                 Ok(_) | Err(Error::NotFound) => {}
                 Err(error) => return Err(error),
             }
@@ -154,12 +154,12 @@ impl Tree {
         Err(Error::NotFound)
     }
 
-    /// What is at a path.
+    /// The metadata of a path.
     pub fn meta(&self, path: &str) -> Result<Meta> {
         let Some((directory, inner)) = self.place(path)? else {
             return Ok(Meta { kind: Kind::Directory, size: 0, modified: None });
         };
-        // The kind is needed for rules that hold for directories only; for the directories on the way it is known.
+        // Rules for directories only need the kind of the last segment; the segments before it are directories.
         if let Some((parent, _)) = inner.rsplit_once('/') {
             self.check(parent, Kind::Directory)?;
         }
@@ -168,21 +168,21 @@ impl Tree {
         Ok(meta)
     }
 
-    /// The first `length` bytes of a file, or all when it has fewer. The caller has made sure that it is one.
+    /// The first `length` bytes of a file, or all of a shorter one. The caller has checked that the path is a file.
     pub fn read(&self, path: &str, length: u64) -> Result<Vec<u8>> {
         let (directory, inner) = self.place(path)?.ok_or(Error::NotFound)?;
         self.check(inner, Kind::File)?;
         directory.read(inner, length)
     }
 
-    /// A file, to be read from any place. The caller has made sure that it is one.
+    /// Opens a file for reading from any position. The caller has checked that the path is a file.
     pub fn open(&self, path: &str) -> Result<File> {
         let (directory, inner) = self.place(path)?.ok_or(Error::NotFound)?;
         self.check(inner, Kind::File)?;
         directory.file(inner)
     }
 
-    /// The granted directory that a path lies in, and the path within. None for the top of several.
+    /// The granted directory of a path, and the path within it. `None` for the top of several grants.
     fn place<'a>(&self, path: &'a str) -> Result<Option<(&Directory, &'a str)>> {
         match &self.grants {
             Grants::One(directory) => Ok(Some((directory, path))),
@@ -218,7 +218,7 @@ impl Tree {
 }
 
 impl Meta {
-    /// When it was last written to, in RFC 3339. None for a time that it cannot write.
+    /// The modification time in RFC 3339. `None` for a time before 1970 or after 9999.
     pub fn last_modified(&self) -> Option<String> {
         /// The first second of the year 10000.
         const END: u64 = 253_402_300_800;
@@ -228,12 +228,11 @@ impl Meta {
     }
 }
 
-/// Sorts after every name: the last character there is, which stands for nothing. Names that contain it are left out.
+/// A noncharacter that sorts after every name: the last code point of Unicode. Names that contain it are left out.
 pub(crate) const LAST: char = '\u{10FFFF}';
 
 impl Entry {
-    /// What entries are sorted by. The `/` after a directory's name makes the order of a depth-first walk the byte
-    /// order of whole paths.
+    /// The sort key. With a `/` after the names of directories, a depth-first walk visits paths in byte order.
     pub fn key(&self) -> String {
         match self.kind {
             Kind::Directory => format!("{}/", self.name),
@@ -241,14 +240,14 @@ impl Entry {
         }
     }
 
-    /// Compares keys without making them: with large directories, most of the work is here.
+    /// Compares keys without allocating them. In large directories, most of the work is here.
     fn cmp_key(&self, other: &Entry) -> Ordering {
         let (mine, its) = (self.name.as_bytes(), other.name.as_bytes());
         let common = mine.len().min(its.len());
         mine.get(..common).cmp(&its.get(..common)).then_with(|| self.key_byte(common).cmp(&other.key_byte(common)))
     }
 
-    /// The byte of the key at a place in the name or right after it.
+    /// The byte of the key at a position in the name or directly after it.
     fn key_byte(&self, at: usize) -> Option<u8> {
         self.name.as_bytes().get(at).copied().or((self.kind == Kind::Directory).then_some(b'/'))
     }
@@ -267,10 +266,10 @@ impl Ord for Entry {
 }
 
 impl Path {
-    /// The path of a reference without its query.
+    /// Parses a reference without its query.
     ///
-    /// The host hands over no dot segment in any spelling; this refuses them too. A segment that holds a `/` once
-    /// decoded is no name of anything.
+    /// The host refuses dot segments in every spelling, and so does this function. A segment with an encoded `/` is
+    /// [`Error::NotFound`].
     pub fn parse(encoded: &str) -> Result<Self> {
         let (encoded, is_directory) = match encoded.strip_suffix('/') {
             Some(rest) => (rest, true),
@@ -284,12 +283,12 @@ impl Path {
         Ok(Path { is_directory, ..path })
     }
 
-    /// A path of decoded segments.
+    /// Builds a path from decoded segments.
     pub fn checked<'a>(segments: impl Iterator<Item = &'a str>) -> Result<Self> {
         let mut path = String::new();
         for segment in segments {
             if matches!(segment, "." | "..") {
-                return Err(Error::invalid("the path has a dot segment"));
+                return Err(Error::invalid("the path has a segment \".\" or \"..\""));
             }
             if segment.is_empty() || segment.contains(|c: char| c.is_control() || c == '/') {
                 return Err(Error::NotFound);
@@ -299,13 +298,13 @@ impl Path {
         Ok(Path { path, is_directory: false })
     }
 
-    /// The path of something below this one.
+    /// The path of an entry of this directory.
     pub fn child(&self, key: &str) -> String {
         join(&self.path, key)
     }
 }
 
-/// The `count` entries with the smallest keys, in memory for that many, however many there are.
+/// The `count` entries with the smallest keys. Holds at most `count` entries in memory.
 pub fn smallest(entries: impl Iterator<Item = Entry>, count: usize) -> Smallest {
     let mut heap: BinaryHeap<Entry> = BinaryHeap::new();
     let mut seen = 0;
@@ -327,9 +326,9 @@ pub fn name(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
-/// Whether a reference can carry a name, and the walk can place it.
+/// True if a reference can contain a name, and the walk can sort it.
 fn can_be_named(name: &str) -> bool {
-    // Most names are plain, and there may be very many.
+    // Fast path: most names are plain ASCII, and a directory may have very many.
     let plain = |b: u8| (b' '..0x7f).contains(&b) && b != b'/';
     (name.bytes().all(plain) || !name.contains(|c: char| c.is_control() || c == '/' || c == LAST))
         && !matches!(name, "" | "." | "..")
@@ -340,7 +339,7 @@ pub fn join(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }
 
-/// `/notes` is called `notes`, `/srv/notes` is `srv-notes`.
+/// The name of a grant at the top: `notes` for `/notes`, `srv-notes` for `/srv/notes`.
 fn grant_name(guest_path: &str) -> String {
     let segments: Vec<&str> = guest_path.split('/').filter(|segment| !matches!(*segment, "" | ".")).collect();
     if segments.is_empty() { "root".to_owned() } else { segments.join("-") }

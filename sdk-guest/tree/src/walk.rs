@@ -1,61 +1,60 @@
-//! The order of the list: all files of a tree by the bytes of their paths, from any position on, in memory that depends
-//! on the size of a page and not on the size of the tree.
+//! The order of the list: all files of a tree sorted by the bytes of their paths, from any position. Memory depends on the
+//! size of a page, not of the tree.
 //!
-//! That order is the one of a depth-first walk in which a directory is sorted as `name/`. A directory is read as a
-//! stream, of which the smallest names after the position are kept: as many as the page can still take. When they are
-//! used up and there were more, it is read once more. Directories that lie before the position are not entered.
+//! This is the order of a depth-first walk that sorts a directory as `name/`. A directory is read as a stream, and only the
+//! smallest names after the position are kept: as many as still fit on the page. If the walk needs more names, it reads the
+//! directory again. It does not enter directories before the position.
 
 use belljar_guest::{Error, Result};
 
 use crate::tree::{Entry, Kind, LAST, Tree, smallest};
 
-/// How many entries may be read to no avail before a page is cut short: a page must not cost more because there is
-/// little to list. Directories that lead to the position do not count, however large they are, since without them there
-/// is no going on.
+/// The most entries without a listed file that are read for one page. It bounds the cost of a page in a tree with few files
+/// to list. Directories on the way to the position do not count, because the walk must read them to continue.
 const BUDGET: usize = 100_000;
 
 /// A walk from one position to the end.
 #[derive(Debug)]
 pub struct Walk<'t> {
     tree: &'t Tree,
-    /// Where the walk began.
+    /// The start position of the walk.
     start: String,
-    /// All that sorts up to here has been passed. A directory that was passed as a whole is `path/` and [`LAST`].
+    /// The position: the walk has passed all paths up to this one. After a whole directory, it is `path/` and [`LAST`].
     position: String,
-    /// The directories that the walk is in, the deepest last.
+    /// The current directory and its parents, deepest last.
     levels: Vec<Level>,
-    /// How many more files are of use.
+    /// The number of files that the page still takes.
     wanted: usize,
     examined: usize,
     budget: usize,
-    /// Which files are of use, by their names.
+    /// A filter of files by name.
     only: fn(&str) -> bool,
 }
 
-/// A directory that the walk is in.
+/// A directory on the path of the walk.
 #[derive(Debug)]
 struct Level {
-    /// Its path with a `/` at the end, or `""` for the top.
+    /// The path with a `/` at the end, or `""` for the top.
     prefix: String,
-    /// What comes next in it, in descending order.
+    /// The next entries, in descending order.
     next: Vec<Entry>,
-    /// There is more than `next`.
+    /// True if the directory has more entries than `next`.
     more: bool,
 }
 
-/// What a walk came to.
+/// The result of one step of a walk.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A file, or a link that may lead to one.
+    /// The path of a file, or of a link that may lead to one.
     File(String),
-    /// Much was read and little found: enough for this page. The next one starts here.
+    /// The work limit of a page is reached. The next page starts at this position.
     Paused(String),
-    /// There is no more.
+    /// The end of the tree.
     End,
 }
 
 impl<'t> Walk<'t> {
-    /// A walk over the files after `start`, of which about `wanted` will be asked for.
+    /// A walk over the files after `start`. `wanted` is the approximate number of files that the caller needs.
     pub fn new(tree: &'t Tree, start: String, wanted: usize) -> Self {
         let top = Level { prefix: String::new(), next: Vec::new(), more: true };
         Walk {
@@ -70,9 +69,9 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// The same, over the files whose names are of use.
-    pub fn only(mut self, of_use: fn(&str) -> bool) -> Self {
-        self.only = of_use;
+    /// Restricts the walk to files whose names `is_served` accepts.
+    pub fn only(mut self, is_served: fn(&str) -> bool) -> Self {
+        self.only = is_served;
         self
     }
 
@@ -109,12 +108,12 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Reads the deepest directory for what comes after the position.
+    /// Reads the entries of the deepest directory after the position.
     fn fill(&mut self) -> Result<()> {
         let Some(level) = self.levels.last_mut() else { return Ok(()) };
         let entries = match self.tree.entries(level.prefix.trim_end_matches('/')) {
             Ok(entries) => entries,
-            // A part that cannot be read is left out; but when the whole cannot, that is the answer.
+            // A directory that cannot be read is skipped, except for the top.
             Err(error) if level.prefix.is_empty() => return Err(error),
             Err(error) => {
                 if error != Error::NotFound {
@@ -129,7 +128,7 @@ impl<'t> Walk<'t> {
         let after = entries
             .inspect(|_| examined += 1)
             .filter(|entry| (entry.kind == Kind::Directory || (self.only)(&entry.name)) && comes_after(entry, passed));
-        // A handful at least, so that what turns out to be no file does not cost another reading each.
+        // Keep at least 64 entries. Otherwise, the walk would read the directory again for each entry that is not a file.
         let found = smallest(after, self.wanted.max(64));
         level.more = found.seen > found.entries.len();
         level.next = found.entries;
@@ -140,7 +139,7 @@ impl<'t> Walk<'t> {
         Ok(())
     }
 
-    /// Goes up from the deepest directory, which is done.
+    /// Leaves the deepest directory, which is finished.
     fn leave(&mut self) {
         if let Some(Level { mut prefix, .. }) = self.levels.pop()
             && !prefix.is_empty()
@@ -151,10 +150,10 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// Whether an entry, or something in it, comes after `passed`, which is relative to the same directory.
+/// True if an entry, or anything below it, comes after `passed`, which is relative to the same directory.
 fn comes_after(entry: &Entry, passed: &str) -> bool {
     match entry.kind {
-        // In the middle of this directory, unless all of it has been passed.
+        // The position is within this directory, unless the whole directory was passed.
         Kind::Directory if passed.strip_prefix(&entry.name).is_some_and(|rest| rest.starts_with('/')) => !passed
             .strip_prefix(&entry.name)
             .and_then(|rest| rest.strip_prefix('/'))
@@ -164,7 +163,7 @@ fn comes_after(entry: &Entry, passed: &str) -> bool {
     }
 }
 
-/// Tells the operator, by way of the host's log.
+/// Writes a message to the operator: stderr goes to the host's log.
 #[expect(clippy::print_stderr, reason = "stderr goes to the host's log")]
 fn log(path: &str, error: &Error) {
     eprintln!("left out of the list: \"{path}\": {error}");

@@ -1,42 +1,42 @@
 //! Write belljar resource providers in Zig.
 //!
-//! A provider is a file, src/provider.zig, with these public functions, of which each may return any error:
+//! A provider is a file, src/provider.zig, with these public functions. Each may return any error:
 //!
 //!     fn describe(call: *Call) !Info
 //!     fn list(call: *Call, cursor: ?[]const u8) !Page
 //!     fn templates(call: *Call) ![]const Template
 //!     fn read(call: *Call, reference: []const u8) !Reading
 //!
-//! and, for the worlds that have them,
+//! The worlds with optional interfaces need some of these functions, too:
 //!
 //!     fn complete(call: *Call, template: []const u8, argument: Argument, resolved: []const Argument) !Suggestions
 //!     fn catalogRevision(call: *Call) ![]const u8
 //!     fn resourceRevision(call: *Call, reference: []const u8) ![]const u8
 //!
-//! Each call runs in a fresh sandbox: what it leaves in memory is not there in the next one. Errors are told by what they
-//! are: `error.NotFound`, `error.Invalid`, `error.Denied`, `error.Unavailable`, and any other as failed. `call.fail` adds
-//! the reason that people read.
+//! Each call runs in a fresh sandbox: the next call sees nothing that this one leaves in memory. The host reports
+//! `error.NotFound`, `error.Invalid`, `error.Denied` and `error.Unavailable` as such, and any other error as failed.
+//! `call.fail` adds the reason that people read.
 const std = @import("std");
 const Allocator = std.mem.Allocator;
 
 pub const c = @import("c.zig");
 
-/// What provider functions fail with, though they may fail with others too.
+/// The errors that the host knows. Functions of a provider may return others, too.
 pub const Error = error{
-    /// No such resource, or none that this caller may know of.
+    /// The resource does not exist, or this caller must not know of it.
     NotFound,
     /// The reference, cursor or argument is malformed.
     Invalid,
-    /// Refused, or something that it needs was not granted.
+    /// The provider refuses, or a grant is missing.
     Denied,
-    /// Something that it depends on is down or busy; may succeed later.
+    /// A backend is down or busy; the same call may succeed later.
     Unavailable,
-    /// Anything else.
+    /// Any other failure.
     Failed,
     OutOfMemory,
 };
 
-/// One call: its memory, and why it failed.
+/// One call: its memory, and the reason of its failure.
 pub const Call = struct {
     arena: std.heap.ArenaAllocator,
     reason: []const u8 = "",
@@ -81,7 +81,7 @@ pub const Call = struct {
     }
 };
 
-/// What a provider says of itself.
+/// The description of a provider, for people.
 pub const Info = struct {
     title: ?[]const u8 = null,
     version: ?[]const u8 = null,
@@ -92,7 +92,7 @@ pub const Info = struct {
 pub const Annotations = struct {
     for_user: bool = false,
     for_assistant: bool = false,
-    /// From 0.0 (optional) to 1.0 (as good as required).
+    /// From 0.0 (optional) to 1.0 (effectively required).
     priority: ?f64 = null,
     /// RFC 3339: 2026-07-28T09:30:00Z
     last_modified: ?[]const u8 = null,
@@ -136,13 +136,13 @@ pub const Page = struct {
     resources: []const Resource,
     next_cursor: ?[]const u8 = null,
 
-    /// The page of at most `size` entries at `cursor`, which is the number of entries before it. The entries have to
-    /// come in the same order in each call.
+    /// The page of at most `size` entries at `cursor`, which is the number of entries before it. The entries must
+    /// be in the same order in each call.
     pub fn of(call: *Call, entries: []const Resource, cursor: ?[]const u8, size: usize) Error!Page {
         var skip: usize = 0;
         if (cursor) |text| {
             skip = std.fmt.parseUnsigned(u31, text, 10) catch return foreign(call, text);
-            // "020" and "1_0" were never given: what this did not write is not understood by accident.
+            // `Page.of` never returns "020" or "1_0" as a cursor. Any spelling that it does not write is invalid.
             if (!std.mem.eql(u8, try call.print("{d}", .{skip}), text)) return foreign(call, text);
             if (skip > entries.len) return foreign(call, text);
         }
@@ -160,7 +160,7 @@ pub const Page = struct {
 
 /// One content of a reading.
 pub const Contents = struct {
-    /// What was asked for, or something below it.
+    /// The requested reference, or one below it.
     reference: []const u8,
     mime_type: ?[]const u8 = null,
     body: Body,
@@ -177,10 +177,10 @@ pub const Body = union(enum) {
     }
 };
 
-/// What reading a resource gave: at least one content.
+/// The result of reading a resource: at least one content.
 pub const Reading = struct {
     contents: []const Contents,
-    /// How long the host may serve it again without asking; 0: not at all.
+    /// How long the host may serve this reading from its cache. 0: the host must not cache it.
     fresh_for_ms: u32 = 0,
 
     /// A reading of one content.
@@ -189,10 +189,10 @@ pub const Reading = struct {
     }
 };
 
-/// A variable of a template and its value, not percent-encoded and possibly only begun.
+/// A variable of a template and its value, not percent-encoded and possibly incomplete.
 pub const Argument = struct { name: []const u8, value: []const u8 };
 
-/// What a value could become, best first. `total` is how many there are in all, when `values` does not hold them.
+/// Suggested values of a variable, best first. `total` is the total number, if `values` does not contain all of them.
 pub const Suggestions = struct { values: []const []const u8, total: ?u32 = null };
 
 /// Percent-encodes one segment of a path; a `/` becomes `%2F`.
@@ -200,7 +200,7 @@ pub fn encode(call: *Call, segment: []const u8) Error![]const u8 {
     return std.mem.span(c.belljar_encode(try call.sentinel(segment)));
 }
 
-/// Percent-decodes once. Invalid when that is not UTF-8.
+/// Percent-decodes once. Invalid if the result is not UTF-8.
 pub fn decode(call: *Call, segment: []const u8) Error![]const u8 {
     return std.mem.span(c.belljar_decode(try call.sentinel(segment)) orelse return call.last(.invalid));
 }
@@ -210,7 +210,7 @@ pub fn query(call: *Call, reference: []const u8, name: []const u8) Error!?[]cons
     return std.mem.span(c.belljar_query(try call.sentinel(reference), try call.sentinel(name)) orelse return null);
 }
 
-/// Whether a directory was granted (or is below one that was).
+/// True if a directory is granted, or lies in a granted one.
 pub fn isDirectory(call: *Call, path: []const u8) Error!bool {
     return c.belljar_is_directory(try call.sentinel(path));
 }
@@ -229,7 +229,7 @@ pub fn listFiles(call: *Call, directory: []const u8) Error![]const File {
     return files;
 }
 
-/// Reads a regular file whole. Not found when it is absent, or a directory.
+/// Reads a regular file whole. Not found if the path is absent or a directory.
 pub fn readFile(call: *Call, path: []const u8) Error![]const u8 {
     var bytes: [*]const u8 = undefined;
     var length: usize = 0;

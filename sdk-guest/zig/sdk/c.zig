@@ -1,4 +1,4 @@
-//! belljar.h, as far as belljar.zig and component.zig use it.
+//! The declarations of belljar.h that belljar.zig and component.zig use.
 
 pub const String = ?[*:0]const u8;
 
@@ -43,7 +43,7 @@ pub const Template = extern struct {
 pub const Argument = extern struct { name: [*:0]const u8, value: [*:0]const u8 };
 pub const File = extern struct { name: [*:0]const u8, size: u64 };
 
-/// Filled by belljar.c; only what is set directly is known here.
+/// Filled by belljar.c. Declares only the fields that Zig code sets directly.
 pub const Page = extern struct {
     resources: ?*anyopaque,
     length: usize,

@@ -1,4 +1,4 @@
-//! Makes a component of src/provider.zig: the functions that belljar.h wants, by those of belljar.zig.
+//! Makes a component of src/provider.zig: implements the functions that belljar.h requires with those of belljar.zig.
 const std = @import("std");
 const belljar = @import("belljar");
 const provider = @import("provider");
@@ -6,7 +6,7 @@ const provider = @import("provider");
 const c = belljar.c;
 const Call = belljar.Call;
 
-/// A message and a trap: a stack trace would cost more than all the rest.
+/// Prints a message and traps. A stack trace would cost more than everything else.
 pub const panic = std.debug.simple_panic;
 
 var call: Call = .init(std.heap.c_allocator);
@@ -21,8 +21,8 @@ comptime {
     if (@hasDecl(provider, "resourceRevision")) @export(&resourceRevision, .{ .name = "provider_resource_revision" });
 }
 
-/// Tells an error by what it is, with the reason that `fail` left, or its name.
-fn told(err: anyerror) c.Status {
+/// Reports an error by its kind, with the reason of `fail`, or else its name.
+fn statusOf(err: anyerror) c.Status {
     const status: c.Status = switch (err) {
         error.NotFound, error.FileNotFound, error.NotDir, error.IsDir => .not_found,
         error.Invalid => .invalid,
@@ -44,7 +44,7 @@ fn optional(text: ?[]const u8) !c.String {
 
 fn describe() callconv(.c) c.Info {
     return describing() catch |err| {
-        _ = told(err);
+        _ = statusOf(err);
         return .{};
     };
 }
@@ -58,7 +58,7 @@ fn describing() !c.Info {
     };
 }
 
-/// What resources and templates have in common.
+/// The fields that resources and templates share.
 fn common(from: anytype, to: anytype) !void {
     to.name = try optional(from.name);
     to.title = try optional(from.title);
@@ -89,7 +89,7 @@ fn common(from: anytype, to: anytype) !void {
 }
 
 fn list(cursor: c.String, page: *c.Page) callconv(.c) c.Status {
-    listing(cursor, page) catch |err| return told(err);
+    listing(cursor, page) catch |err| return statusOf(err);
     return .ok;
 }
 
@@ -105,7 +105,7 @@ fn listing(cursor: c.String, page: *c.Page) !void {
 }
 
 fn templates(to: *c.Templates) callconv(.c) c.Status {
-    listTemplates(to) catch |err| return told(err);
+    listTemplates(to) catch |err| return statusOf(err);
     return .ok;
 }
 
@@ -119,7 +119,7 @@ fn listTemplates(into: *c.Templates) !void {
 }
 
 fn read(reference: [*:0]const u8, reading: *c.Reading) callconv(.c) c.Status {
-    reads(std.mem.span(reference), reading) catch |err| return told(err);
+    reads(std.mem.span(reference), reading) catch |err| return statusOf(err);
     return .ok;
 }
 
@@ -137,7 +137,7 @@ fn reads(reference: []const u8, into: *c.Reading) !void {
 }
 
 fn complete(pattern: [*:0]const u8, argument: *const c.Argument, resolved: [*]const c.Argument, length: usize, into: *c.Suggestions) callconv(.c) c.Status {
-    completing(std.mem.span(pattern), argument, resolved[0..length], into) catch |err| return told(err);
+    completing(std.mem.span(pattern), argument, resolved[0..length], into) catch |err| return statusOf(err);
     return .ok;
 }
 
@@ -154,14 +154,14 @@ fn plain(given: c.Argument) belljar.Argument {
 }
 
 fn catalogRevision(revision: *c.String) callconv(.c) c.Status {
-    const found: []const u8 = provider.catalogRevision(&call) catch |err| return told(err);
-    revision.* = string(found) catch |err| return told(err);
+    const found: []const u8 = provider.catalogRevision(&call) catch |err| return statusOf(err);
+    revision.* = string(found) catch |err| return statusOf(err);
     return .ok;
 }
 
 fn resourceRevision(reference: [*:0]const u8, revision: *c.String) callconv(.c) c.Status {
     call.reason = "";
-    const found: []const u8 = provider.resourceRevision(&call, std.mem.span(reference)) catch |err| return told(err);
-    revision.* = string(found) catch |err| return told(err);
+    const found: []const u8 = provider.resourceRevision(&call, std.mem.span(reference)) catch |err| return statusOf(err);
+    revision.* = string(found) catch |err| return statusOf(err);
     return .ok;
 }

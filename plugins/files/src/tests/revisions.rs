@@ -1,4 +1,4 @@
-//! Revisions: a change that a reader or the list would show changes them, and nothing else does.
+//! Tests that revisions change exactly when a read or the list would show a difference.
 
 use super::*;
 
@@ -11,7 +11,7 @@ impl Fixture {
         self.files.resource_revision(reference)
     }
 
-    /// Sets a file's time of change, in nanoseconds.
+    /// Sets the modification time of a file, in nanoseconds.
     fn touch(&self, path: &str, nanoseconds: u64) {
         let file = fs::File::options().write(true).open(self.dir.path().join(path)).unwrap();
         file.set_modified(UNIX_EPOCH + Duration::from_nanos(nanoseconds)).unwrap();
@@ -19,13 +19,13 @@ impl Fixture {
 }
 
 #[test]
-fn a_file_has_another_when_its_size_or_time_changes() {
+fn size_and_time_change_the_revision_of_a_file() {
     let fixture = Fixture::new("");
     fixture.write("a/x", "one");
     fixture.touch("a/x", 1_000_000_000);
     let first = fixture.of("a/x").unwrap();
     assert_eq!(fixture.of("a/x").as_ref(), Ok(&first));
-    // By a nanosecond.
+    // One nanosecond later.
     fixture.touch("a/x", 1_000_000_001);
     let second = fixture.of("a/x").unwrap();
     fixture.write("a/x", "longer");
@@ -38,13 +38,13 @@ fn a_file_has_another_when_its_size_or_time_changes() {
 }
 
 #[test]
-fn a_directory_has_another_when_its_index_changes() {
+fn a_changed_listing_changes_the_revision_of_a_directory() {
     let fixture = Fixture::new("*.tmp");
     fixture.write("a/x", "1");
     fixture.write("a/sub/y", "1");
     let [above, index] = [fixture.of("").unwrap(), fixture.of("a/").unwrap()];
     assert_eq!(fixture.of("a"), Ok(index.clone()));
-    // Neither is shown.
+    // The listing shows neither change.
     fixture.write("a/sub/y", "22");
     fixture.write("a/z.tmp", "1");
     assert_eq!([fixture.of("").unwrap(), fixture.of("a/").unwrap()], [above.clone(), index.clone()]);
@@ -58,7 +58,7 @@ fn a_directory_has_another_when_its_index_changes() {
 }
 
 #[test]
-fn the_list_has_another_when_an_entry_changes() {
+fn a_changed_entry_changes_the_revision_of_the_list() {
     let fixture = Fixture::new("*.tmp");
     for path in ["a/x", "a/b/y", "z"] {
         fixture.write(path, "1");
@@ -78,7 +78,7 @@ fn the_list_has_another_when_an_entry_changes() {
     step(&|| fs::rename(fixture.dir.path().join("a/x"), fixture.dir.path().join("a/b/x")).unwrap());
     step(&|| fs::remove_file(fixture.dir.path().join("z")).unwrap());
     step(&|| fixture.link("a/b/x", "link"));
-    // What is not listed does not count.
+    // Changes of files that are not listed do not count.
     let now = fixture.list();
     fixture.write("new.tmp", "1");
     fixture.write(".git/config", "1");
@@ -86,7 +86,7 @@ fn the_list_has_another_when_an_entry_changes() {
     assert_eq!(fixture.list(), now);
 }
 
-/// Two files that change places, or sizes, are two changes that must not cancel each other out.
+/// Swapping the names or sizes of two files changes the revision.
 #[test]
 fn changes_do_not_cancel_out() {
     let fixture = Fixture::new("");
@@ -103,7 +103,7 @@ fn changes_do_not_cancel_out() {
 }
 
 #[test]
-fn what_cannot_be_read_has_no_revision() {
+fn unreadable_resources_have_no_revision() {
     let fixture = Fixture::new("*.tmp");
     for path in ["a/b", "x.tmp"] {
         fixture.write(path, "x");
@@ -115,21 +115,28 @@ fn what_cannot_be_read_has_no_revision() {
     assert!(matches!(fixture.of("out"), Err(Error::Denied(_) | Error::NotFound)));
     assert!(matches!(fixture.of("../x"), Err(Error::Invalid(_))));
     let several = ["a/b".to_owned(), "c".to_owned(), "a/".to_owned()];
-    let told = fixture.files.resource_revisions(&several);
-    assert!(told.len() == 3 && told[0].is_ok() && told[1] == Err(Error::NotFound) && told[2].is_ok());
+    let revisions = fixture.files.resource_revisions(&several);
+    assert!(
+        revisions.len() == 3 && revisions[0].is_ok() && revisions[1] == Err(Error::NotFound) && revisions[2].is_ok()
+    );
 }
 
 #[test]
-fn a_tree_that_is_too_large_is_said_to_be() {
+fn a_tree_over_the_limit_fails_with_the_reason() {
     let fixture = Fixture::new("");
     for n in 0..10 {
         fixture.write(&format!("d/{n}"), "");
     }
-    let told = |files, time| belljar_tree::of_list(&fixture.files.tree, Bounds { files, time }, |_| true);
-    assert!(told(10, Duration::from_secs(60)).is_ok());
-    let Err(Error::Failed(why)) = told(9, Duration::from_secs(60)) else { panic!("told") };
+    let list_revision =
+        |files, time| belljar_tree::list_revision(&fixture.files.tree, Bounds { files, time }, |_| true);
+    assert!(list_revision(10, Duration::from_secs(60)).is_ok());
+    let Err(Error::Failed(why)) = list_revision(9, Duration::from_secs(60)) else {
+        panic!("a tree over its limit has a revision")
+    };
     assert!(why.contains("more than 9 files"), "{why}");
-    let Err(Error::Failed(why)) = told(10, Duration::ZERO) else { panic!("told") };
+    let Err(Error::Failed(why)) = list_revision(10, Duration::ZERO) else {
+        panic!("a tree over its limit has a revision")
+    };
     assert!(why.contains("longer than 0 ms"), "{why}");
     fs::remove_dir_all(fixture.dir.path()).unwrap();
     assert_eq!(fixture.files.catalog_revision(), Err(Error::NotFound));

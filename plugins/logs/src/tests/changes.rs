@@ -1,11 +1,11 @@
-//! Revisions, and files that change under a reading.
+//! Tests of revisions, and of reads while another thread writes, rotates or truncates the log.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
 #[test]
-fn a_log_has_another_revision_when_it_is_written_to_or_rotated() {
+fn writing_and_rotating_change_the_revision_of_a_log() {
     let fixture = Fixture::new();
     fixture.write("app.log", "one\n");
     fixture.write("other.log", "one\n");
@@ -31,7 +31,7 @@ fn a_log_has_another_revision_when_it_is_written_to_or_rotated() {
 }
 
 #[test]
-fn the_list_has_another_revision_when_logs_come_and_go_and_no_other_time() {
+fn only_new_and_deleted_logs_change_the_revision_of_the_list() {
     let fixture = Fixture::new();
     fixture.write("app.log", "one\n");
     let list = || (fixture.logs.catalog_revision().unwrap(), fixture.listed());
@@ -53,9 +53,9 @@ fn the_list_has_another_revision_when_logs_come_and_go_and_no_other_time() {
     assert_ne!(overview(), before);
 }
 
-/// While one thread writes, rotates and compresses, each reading is some last lines without a gap, a tear or a repetition.
+/// While one thread writes, rotates and compresses, each read returns consecutive whole lines, each line once.
 #[test]
-fn readings_are_whole_while_the_log_is_rotated() {
+fn reads_return_whole_lines_while_the_log_is_rotated() {
     let fixture = Fixture::new();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -66,7 +66,7 @@ fn readings_are_whole_while_the_log_is_rotated() {
                     fixture.append("app.log", &numbered(n, 10));
                     n += 10;
                 }
-                // As `logrotate` does it, one name after the other.
+                // Like `logrotate`: renames one file after the other.
                 for age in (1..4).rev() {
                     let _ = fs::rename(
                         fixture.path(&format!("app.log.{age}")),
@@ -85,7 +85,7 @@ fn readings_are_whole_while_the_log_is_rotated() {
         while !done.load(Ordering::Acquire) {
             let tail = match fixture.logs.read("app.log?lines=100") {
                 Ok(reading) => reading,
-                // Before there is any.
+                // Before the first file exists.
                 Err(Error::NotFound) => continue,
                 Err(error) => panic!("{error}"),
             };
@@ -99,9 +99,9 @@ fn readings_are_whole_while_the_log_is_rotated() {
     });
 }
 
-/// A log that is emptied and written again gives no error and no torn line.
+/// Reads of a log that is truncated and written again give no error and only whole lines.
 #[test]
-fn readings_are_whole_while_the_log_is_emptied() {
+fn reads_return_whole_lines_while_the_log_is_truncated() {
     let fixture = Fixture::new();
     fixture.write("app.log", "");
     let done = AtomicBool::new(false);

@@ -1,8 +1,8 @@
-//! Entries by time, level, text and day.
+//! Tests of the selection of entries by time, level, text and day.
 
 use super::*;
 
-/// A log with entries of several lines, over two files, one of which is compressed.
+/// A log with entries of several lines in two files; the older one is compressed.
 fn fixture() -> Fixture {
     let fixture = Fixture::new();
     let older = [
@@ -23,7 +23,7 @@ fn fixture() -> Fixture {
 }
 
 #[test]
-fn a_level_and_worse_with_all_lines_of_an_entry() {
+fn entries_of_a_level_and_worse_have_all_their_lines() {
     let fixture = fixture();
     let expected = [
         "2026-11-21T10:01:00Z ERROR first",
@@ -37,18 +37,18 @@ fn a_level_and_worse_with_all_lines_of_an_entry() {
     assert_eq!(fixture.lines("app.log?level=error"), expected);
     assert_eq!(fixture.lines("app.log?level=ERROR"), expected);
     assert_eq!(fixture.lines("app.log?level=fatal"), expected[5..]);
-    // Across the border between two files.
+    // An entry that begins in one file and ends in the next.
     let warn = fixture.lines("app.log?level=warn");
     assert_eq!(warn[5..7], ["2026-11-21T10:02:00Z WARN slow", "  a continuation across files"]);
     assert_eq!(fixture.lines("app.log?level=trace").len(), 11);
 }
 
 #[test]
-fn an_entry_is_not_begun_in_its_middle() {
+fn entries_are_returned_whole() {
     let fixture = fixture();
     assert_eq!(fixture.lines("app.log?level=error&lines=6").len(), 2);
     assert_eq!(fixture.lines("app.log?level=error&lines=7").len(), 7);
-    // But if it is the newest, it is given as far as it goes.
+    // Only the newest entry may be cut.
     assert_eq!(
         fixture.lines("app.log?text=disk%20full&lines=2"),
         ["2026-11-21T10:01:00Z ERROR first", "java.lang.Exception: broken"]
@@ -56,7 +56,7 @@ fn an_entry_is_not_begun_in_its_middle() {
 }
 
 #[test]
-fn text_is_found_in_whatever_case_in_any_line_of_an_entry() {
+fn text_is_found_in_any_line_of_an_entry_and_case_is_ignored() {
     let fixture = fixture();
     assert_eq!(fixture.lines("app.log?text=DISK").len(), 5);
     assert_eq!(fixture.lines("app.log?text=across&level=warn").len(), 2);
@@ -66,12 +66,12 @@ fn text_is_found_in_whatever_case_in_any_line_of_an_entry() {
 }
 
 #[test]
-fn since_a_time_or_so_long_ago() {
+fn since_takes_a_time_or_a_duration_before_now() {
     let fixture = fixture();
     assert_eq!(fixture.lines("app.log?since=2026-11-21T10:03:00Z").len(), 3);
     assert_eq!(fixture.lines("app.log?since=2026-11-21T11:03:00%2B01:00").len(), 3);
     assert_eq!(fixture.lines("app.log?since=2026-11-21T10:00:00Z&until=2026-11-21T10:01:00Z").len(), 1);
-    // It is noon.
+    // The clock of the fixture shows noon.
     assert_eq!(fixture.lines("app.log?since=117m").len(), 3);
     assert_eq!(fixture.lines("app.log?since=1h"), [""; 0]);
     assert_eq!(fixture.lines("app.log?since=1d").len(), 11);
@@ -87,19 +87,19 @@ fn entries_that_are_a_little_out_of_order_are_found() {
 }
 
 #[test]
-fn without_times_since_is_said_to_be_impossible() {
+fn since_fails_in_a_log_without_times() {
     let fixture = Fixture::new();
     fixture.write("app.log", numbered(0, 10));
     for reference in ["app.log?since=1h", "by-date/2026-11-21/app.log"] {
         let Err(Error::Invalid(why)) = fixture.logs.read(reference) else { panic!("{reference}") };
-        assert!(why.contains("has a time that is understood") && why.contains("?lines="), "{why}");
+        assert!(why.contains("has a time in a known format") && why.contains("?lines="), "{why}");
     }
     fixture.write("empty.log", "");
     assert_eq!(fixture.text("empty.log?since=1h"), "");
 }
 
-/// Six days in three files, 20,000 entries each, one of them a file of four days. Each day is found whole, and without
-/// reading all the others.
+/// Six days in three files of 20,000 entries; one file has four days. Each day is found whole, without reading the other
+/// files.
 #[test]
 fn a_day_is_found_across_files() {
     let fixture = Fixture::with("", None, Some("+02:00"));
@@ -136,7 +136,7 @@ fn a_day_is_found_across_files() {
 }
 
 #[test]
-fn other_forms_are_chosen_in_the_same_way() {
+fn entries_in_other_forms_are_selected() {
     let fixture = Fixture::new();
     fixture.write(
         "json.log",

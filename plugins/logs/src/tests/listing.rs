@@ -1,4 +1,4 @@
-//! Which logs are listed, templates, completion, settings.
+//! Tests of the list of logs, templates, completion and settings.
 
 use super::*;
 
@@ -36,23 +36,23 @@ fn each_log_is_listed_once_and_can_be_read() {
 }
 
 #[test]
-fn what_is_binary_is_neither_listed_nor_read() {
+fn binary_files_are_neither_listed_nor_read() {
     let fixture = Fixture::new();
     fixture.write("wtmp", [0_u8, 1, 2, 3, 0, 0].repeat(500));
     fixture.write("random", (0..4000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect::<Vec<_>>());
     fixture.write("holes", [0_u8; 5000]);
-    // Emptied under a program that went on writing where it was.
+    // Truncated under a program that keeps its write position.
     fixture.write("hole.log", [vec![0_u8; 5000], b"after the hole\n".to_vec()].concat());
     fixture.write("color.log", "\x1b[31mred\x1b[0m\n".repeat(100));
     fixture.write("latin.log", b"gr\xfcn\n".repeat(100));
     assert_eq!(fixture.listed(), ["color.log", "hole.log", "latin.log"]);
     assert_eq!(fixture.text("hole.log"), "after the hole\n");
     let Err(Error::Failed(why)) = fixture.logs.read("wtmp") else { panic!("read") };
-    assert!(why.contains("\"wtmp\" is no text"), "{why}");
+    assert!(why.contains("\"wtmp\" is binary"), "{why}");
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn absent_logs_are_not_found() {
     let fixture = Fixture::with("secret*, private/*.log", None, None);
     for name in ["a/app.log", "secret.log", "private/x.log", ".hidden/x.log"] {
         fixture.write(name, "x\n");
@@ -83,7 +83,7 @@ fn what_is_not_there_is_not_found() {
 }
 
 #[test]
-fn links_pipes_and_directories_are_what_they_are() {
+fn links_to_files_are_followed_and_pipes_are_skipped() {
     let fixture = Fixture::new();
     fixture.write("real/app.log", "x\n");
     std::os::unix::fs::symlink("real/app.log", fixture.path("link.log")).unwrap();
@@ -98,7 +98,7 @@ fn links_pipes_and_directories_are_what_they_are() {
 }
 
 #[test]
-fn several_grants_are_first_segments() {
+fn each_of_several_grants_is_a_first_segment() {
     let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(a.path().join("1.log"), "a\n").unwrap();
     fs::create_dir(b.path().join("sub")).unwrap();
@@ -155,7 +155,7 @@ fn variables_are_completed() {
     assert_eq!(values(TAIL, "text", "x"), [""; 0]);
     assert!(matches!(complete(TAIL, "date", ""), Err(Error::Invalid(_))));
     assert!(matches!(complete("{other}", "path", ""), Err(Error::Invalid(_))));
-    // All that a template names can be completed, and is understood.
+    // Every variable of a template can be completed, and its suggestions can be read.
     for (template, text) in [(TAIL, TAIL), (DAY, DAY)] {
         let names = text.split(['{', '}', '?', '+', ',', '/']).filter(|name| !name.is_empty() && *name != "by-date");
         for name in names {

@@ -1,9 +1,9 @@
-//! Which lines are given, from which files.
+//! Tests of the lines that a read returns, and of the files that it reads.
 
 use super::*;
 
 #[test]
-fn the_last_lines_are_given() {
+fn a_read_returns_the_last_lines() {
     let fixture = Fixture::new();
     fixture.write("app.log", numbered(0, 1000));
     let all = fixture.lines("app.log");
@@ -13,9 +13,9 @@ fn the_last_lines_are_given() {
     assert_eq!(fixture.logs.read("other.log"), Err(Error::NotFound));
 }
 
-/// Whatever the lengths of lines and whatever the blocks are that are read, it is what a plain reading of the file gives.
+/// For lines of all lengths relative to the blocks, the result equals the end of the file.
 #[test]
-fn the_end_is_that_of_the_whole() {
+fn the_last_lines_equal_those_of_the_whole_file() {
     let fixture = Fixture::new();
     let mut state = 1_u32;
     let mut random = |below: u32| {
@@ -45,7 +45,7 @@ fn the_end_is_that_of_the_whole() {
 }
 
 #[test]
-fn a_short_file_goes_on_in_the_one_before() {
+fn a_read_continues_in_older_files() {
     let fixture = Fixture::new();
     fixture.write("app.log", numbered(300, 50));
     fixture.write("app.log.1", numbered(200, 100));
@@ -57,7 +57,7 @@ fn a_short_file_goes_on_in_the_one_before() {
     assert_eq!(fixture.files("app.log?lines=50"), ["app.log"]);
     let all = fixture.lines("app.log?lines=10000");
     assert_eq!(all, numbered(0, 350).lines().collect::<Vec<_>>());
-    // One of them by its own name is that one alone.
+    // A rotated file read by its own name gives only its own lines.
     assert_eq!(fixture.text("app.log.1?lines=1"), "line 299\n");
     assert_eq!(fixture.text("app.log.2.gz?lines=10000"), numbered(100, 100));
     assert_eq!(fixture.files("app.log.1?lines=10000"), ["app.log.1"]);
@@ -71,41 +71,41 @@ fn files_named_after_days_are_one_log() {
     fixture.write_packed("app-2026-11-19.log.gz", numbered(0, 10));
     assert_eq!(fixture.listed(), ["app.log"]);
     assert_eq!(fixture.text("app.log"), numbered(0, 30));
-    // The one of today is often found by the log's own name, too, and must not be given twice.
+    // The log's name is often a link to the file of today, which must not be read twice.
     std::os::unix::fs::symlink("app-2026-11-21.log", fixture.path("app.log")).unwrap();
     assert_eq!(fixture.text("app.log"), numbered(0, 30));
     assert_eq!(fixture.files("app.log"), ["app-2026-11-21.log", "app-2026-11-20.log", "app-2026-11-19.log.gz"]);
 }
 
 #[test]
-fn a_file_that_is_being_compressed_is_given_once() {
+fn a_file_under_compression_is_read_once() {
     let fixture = Fixture::new();
     fixture.write("app.log", numbered(20, 10));
     fixture.write("app.log.1", numbered(10, 10));
-    // Half of it is there already.
+    // The compressed file is half written.
     fixture.write("app.log.1.gz", &packed(numbered(10, 10).as_bytes())[..20]);
     assert_eq!(fixture.text("app.log"), numbered(10, 20));
 }
 
 #[test]
-fn a_damaged_file_is_read_as_far_as_it_goes_and_says_so() {
+fn a_damaged_file_is_read_up_to_the_damage_with_a_note() {
     let fixture = Fixture::new();
     fixture.write("app.log", numbered(50_000, 10));
     let whole = packed(numbered(0, 50_000).as_bytes());
     fixture.write("app.log.1.gz", &whole[..whole.len() / 2]);
     let text = fixture.text("app.log?lines=1000");
-    assert!(text.starts_with("[logs: app.log.1.gz is damaged or unfinished"), "{}", &text[..100]);
+    assert!(text.starts_with("[logs: app.log.1.gz is damaged or incomplete"), "{}", &text[..100]);
     let lines: Vec<&str> = text.lines().skip(1).collect();
     assert_eq!(lines.last(), Some(&"line 50009"));
     let numbers: Vec<usize> = lines.iter().map(|line| line.strip_prefix("line ").unwrap().parse().unwrap()).collect();
     assert_eq!(numbers.len(), 1000);
-    assert!(numbers[..990].windows(2).all(|pair| pair[0] + 1 == pair[1]), "a torn line");
+    assert!(numbers[..990].windows(2).all(|pair| pair[0] + 1 == pair[1]), "a line is missing or incomplete");
     fixture.write("app.log.1.gz", "no gzip at all");
     assert_eq!(fixture.lines("app.log").len(), 11);
 }
 
 #[test]
-fn lines_are_cut_cleaned_and_whole() {
+fn long_lines_are_cut_and_control_characters_removed() {
     let fixture = Fixture::new();
     let long = "l".repeat(300_000);
     fixture.write("app.log", format!("first\n{long}\n\x1b[31mred\x1b[0m\r\n{long}"));
@@ -117,7 +117,7 @@ fn lines_are_cut_cleaned_and_whole() {
 }
 
 #[test]
-fn a_huge_file_costs_no_more_than_its_end() {
+fn a_huge_sparse_file_is_read_from_its_end() {
     let fixture = Fixture::new();
     fixture.write("app.log", numbered(0, 10));
     let file = fs::File::options().write(true).open(fixture.path("app.log")).unwrap();
@@ -125,19 +125,19 @@ fn a_huge_file_costs_no_more_than_its_end() {
     fixture.append("app.log", &format!("\n{}", numbered(100, 300)));
     let lines = fixture.lines("app.log");
     assert_eq!((lines.len(), lines[0].as_str(), lines[199].as_str()), (200, "line 200", "line 399"));
-    // Before a hole there is nothing that could be reached.
+    // The reader stops at a hole in the file.
     assert!(fixture.lines("app.log?lines=1000").ends_with(&["line 399".to_owned()]));
     assert_eq!(fixture.lines("app.log?lines=1000").iter().filter(|line| !line.is_empty()).count(), 300);
 }
 
 #[test]
-fn too_much_text_is_said_to_be() {
+fn a_read_at_the_text_limit_has_a_note() {
     let fixture = Fixture::new();
     fixture.write("app.log", format!("{}\n", "x".repeat(1000)).repeat(2000));
     let lines = fixture.lines("app.log?lines=2000");
     assert_eq!(lines[0], "[logs: stopped at 1024 KiB of text]");
     assert_eq!(lines.len(), 1 + 1024 * 1024 / 1001);
-    // With times, it is said how to go on, and going on one gets to the beginning.
+    // In a log with times, the note says how to continue; following the notes reaches the beginning.
     let all: String = (0..3000).map(|n| entry(n, &format!("{n} {}", "x".repeat(1000)))).collect();
     fixture.write("app.log", all);
     let (mut reference, mut seen, mut rounds) = ("app.log?since=1d".to_owned(), Vec::new(), 0);
@@ -158,7 +158,7 @@ fn too_much_text_is_said_to_be() {
 }
 
 #[test]
-fn the_mount_itself_tells_which_logs_there_are() {
+fn the_mount_itself_lists_the_logs() {
     let fixture = Fixture::new();
     fixture.write("a (1)/[x].log", "12345\n");
     fixture.write("a (1)/[x].log.1", "1\n");

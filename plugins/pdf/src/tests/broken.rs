@@ -1,8 +1,8 @@
-//! Documents that are damaged, or made to harm.
+//! Tests of damaged and hostile documents.
 
 use super::*;
 
-/// A document of these objects, without a table of where they are: whoever reads it has to look for them.
+/// A document of these objects. It has no cross-reference table, so a parser has to search for the objects.
 fn made_of(objects: &[&str]) -> String {
     let mut text = "%PDF-1.4\n".to_owned();
     for (at, object) in objects.iter().enumerate() {
@@ -17,7 +17,7 @@ const PAGE: &str =
     "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>";
 
 #[test]
-fn damage_is_repaired_where_it_can_be() {
+fn broken_cross_references_are_repaired() {
     let fixture = Fixture::new();
     let whole = fs::read(fixtures().join("latin.pdf")).unwrap();
     let at = whole.windows(9).rposition(|part| part == b"startxref").unwrap();
@@ -36,24 +36,24 @@ fn damage_is_repaired_where_it_can_be() {
 }
 
 #[test]
-fn what_cannot_be_read_says_why_by_its_name() {
+fn an_unreadable_document_fails_with_its_name_and_reason() {
     let fixture = Fixture::new();
     for (name, contents, why) in [
         ("empty.pdf", "", "\"empty.pdf\" is empty"),
-        ("words.pdf", "not a document at all", "\"words.pdf\" is no PDF, whatever its name says"),
+        ("words.pdf", "not a document at all", "\"words.pdf\" is not a PDF document"),
         ("head.pdf", "%PDF-1.7\nand no more", "\"head.pdf\" is too damaged to be read"),
     ] {
         fixture.write(name, contents);
         for part in ["", "/info", "/pages/1", "/pages/1/images"] {
-            let told = fixture.error(&format!("{name}{part}"));
-            assert!(told.contains(why), "{name}{part}: {told}");
+            let error = fixture.error(&format!("{name}{part}"));
+            assert!(error.contains(why), "{name}{part}: {error}");
         }
     }
 }
 
-/// Trees that lead back to themselves end, and what can be read of them is.
+/// Cyclic page trees, outlines, name trees and forms end, and their acyclic parts are read.
 #[test]
-fn loops_end() {
+fn cyclic_documents_are_read() {
     let fixture = Fixture::new();
     let loops = "<< /Type /Pages /Kids [3 0 R 2 0 R 6 0 R] /Count 9 >>";
     let below = "<< /Type /Pages /Parent 2 0 R /Kids [2 0 R 6 0 R 3 0 R] >>";
@@ -73,9 +73,9 @@ fn loops_end() {
     assert!(fixture.text("form.pdf").starts_with("[page 1 of 1: no text]"));
 }
 
-/// Whatever is cut off or overwritten, there is an answer, and it is an error or text.
+/// Truncated and overwritten documents give text or an error.
 #[test]
-fn no_damage_is_a_panic() {
+fn damaged_documents_never_panic() {
     let fixture = Fixture::new();
     let mut state = 7_u32;
     let mut random = |below: usize| {

@@ -1,4 +1,4 @@
-//! Images of pages.
+//! Tests of the images of pages.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn decoded(bytes: Vec<u8>) -> (u32, u32, png::ColorType, Vec<u8>) {
 }
 
 #[test]
-fn images_are_listed_and_given() {
+fn images_are_listed_and_read() {
     let fixture = Fixture::new();
     let list = fixture.text("images.pdf/pages/1/images");
     let lines: Vec<&str> = list.lines().skip(2).collect();
@@ -20,7 +20,7 @@ fn images_are_listed_and_given() {
     let jpeg = fixture.one("images.pdf/pages/1/images/1");
     assert_eq!(jpeg.mime_type.as_deref(), Some("image/jpeg"));
     assert_eq!(jpeg.body, Body::Blob(fs::read(fixtures().join("photo.jpg")).unwrap()));
-    // The same picture, packed without loss: its pixels are those that were drawn.
+    // The same picture with lossless compression: the pixels equal the drawn ones.
     let (width, height, color, pixels) = decoded(fixture.blob("images.pdf/pages/1/images/2"));
     assert_eq!((width, height, color), (60, 40, png::ColorType::Rgb));
     assert_eq!(&pixels[..6], [0, 0, 128, 4, 0, 128]);
@@ -29,11 +29,11 @@ fn images_are_listed_and_given() {
     assert_eq!((width, height), (16, 16));
     let step = pixels.len() / 256;
     assert_eq!((pixels[0], pixels[step], pixels[2 * step]), (0, 255, 0));
-    // Printing colours become those of screens.
+    // CMYK becomes RGB.
     let (width, _, color, pixels) = decoded(fixture.blob("images.pdf/pages/1/images/4"));
     assert_eq!((width, color), (60, png::ColorType::Rgb));
     assert!(pixels[2] > pixels[0], "{:?}", &pixels[..3]);
-    // What shines through keeps doing so.
+    // Transparency is kept.
     let (_, _, color, pixels) = decoded(fixture.blob("images.pdf/pages/1/images/5"));
     assert_eq!(color, png::ColorType::Rgba);
     assert!(pixels[3] < 20 && pixels[pixels.len() - 1] > 235, "{} {}", pixels[3], pixels[pixels.len() - 1]);
@@ -42,7 +42,7 @@ fn images_are_listed_and_given() {
 }
 
 #[test]
-fn a_scanned_page_says_that_it_is_one() {
+fn a_scanned_page_is_marked() {
     let text = Fixture::new().text("scanned.pdf");
     assert_eq!(text, "[page 1 of 1: no text, 1 image, perhaps scanned]\n\n");
 }

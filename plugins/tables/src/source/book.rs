@@ -1,5 +1,5 @@
-//! Workbooks. The sheets of Excel's own format are streams, of which no more is unpacked than is asked for; those of the
-//! other formats are read as a whole.
+//! Workbooks. Sheets of XLSX are streams, and only the needed part is unpacked. Sheets of the other formats are read as a
+//! whole.
 
 use std::io::BufReader;
 
@@ -11,14 +11,14 @@ use crate::cell::Value;
 use crate::source::Format;
 use crate::source::package::{Package, Sheet};
 
-/// The largest file of those that are read as a whole.
+/// The largest file of a format that is read as a whole, in bytes.
 const LARGEST_WHOLE: u64 = 8 * 1024 * 1024;
 
-/// Up to which size sheets are looked through for what is at their end.
+/// The largest sheets that are scanned to the end for merged cells, in bytes.
 const SMALL: u64 = 4 * 1024 * 1024;
 
-/// How many cells one reading may go through: one takes about a thousand units of fuel, and the host gives five billion.
-const MOST_CELLS: u64 = 2_000_000;
+/// The most cells that one read scans. A cell takes about a thousand units of fuel, and a call has five billion.
+const MAX_CELLS: u64 = 2_000_000;
 
 /// A workbook.
 pub(crate) struct Book {
@@ -34,20 +34,20 @@ enum Inner {
     Ods(Box<Ods<BufReader<File>>>),
 }
 
-/// Whether a reading of cells came to its end.
+/// The reason why a scan of cells ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// There are no more cells.
+    /// The sheet has no more cells.
     Complete,
-    /// There are, and enough was seen.
+    /// The caller has enough; the sheet has more cells.
     Enough,
-    /// There are, and no more may be looked at.
+    /// The limit of cells is reached; the sheet has more.
     Spent,
 }
 
-/// A cell and its place, both counted from 0.
+/// A cell with its row and column, both counted from 0.
 #[derive(Debug)]
-pub(crate) struct Placed {
+pub(crate) struct PositionedCell {
     pub(crate) row: u32,
     pub(crate) column: usize,
     pub(crate) value: Value,
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Book {
 }
 
 impl Book {
-    /// Opens one. `open` opens the file, as often as needed.
+    /// Opens a workbook. `open` opens the file and may be called several times.
     pub(crate) fn open(format: Format, open: &dyn Fn() -> Result<File>, name: &str, size: u64) -> Result<Self> {
         let broken = |error: &dyn std::fmt::Display| {
             Error::failed(format_args!("\"{name}\" cannot be read as a workbook: {error}"))
@@ -85,7 +85,7 @@ impl Book {
             Format::Xls => match Xls::new(file) {
                 Ok(xls) => Inner::Xls(Box::new(xls)),
                 Err(error) => {
-                    // A protected XLSX is in the same kind of container.
+                    // A password-protected XLSX file has the same container format as XLS.
                     let file = BufReader::new(open()?);
                     return Err(match Xlsx::new(file) {
                         Err(calamine::XlsxError::Password) => protected(name),
@@ -111,7 +111,7 @@ impl Book {
         Ok(Book { inner, sheets, name: name.to_owned(), is_small })
     }
 
-    /// The rows and columns that a sheet says it has, as the last of each.
+    /// The last row and the last column that a sheet declares, counted from 0.
     pub(crate) fn dimensions(&mut self, sheet: &str) -> Option<(u32, u32)> {
         match &mut self.inner {
             Inner::Xlsx(book) => {
@@ -119,7 +119,7 @@ impl Book {
                     let dimensions = book.worksheet_cells_reader(sheet).ok()?.dimensions();
                     (dimensions.start, dimensions.end)
                 };
-                // What is not said is one cell.
+                // A sheet without declared dimensions appears as a single cell.
                 (start != end).then_some(end)
             }
             Inner::Xls(book) => book.worksheet_range(sheet).ok()?.end(),
@@ -127,8 +127,13 @@ impl Book {
         }
     }
 
-    /// Gives the cells of a sheet that are not empty, from a row on, until `each` has enough.
-    pub(crate) fn cells(&mut self, sheet: &str, first: u32, each: &mut dyn FnMut(Placed) -> bool) -> Result<Ended> {
+    /// Calls `each` for the non-empty cells of a sheet from the row `first`, until it returns false.
+    pub(crate) fn cells(
+        &mut self,
+        sheet: &str,
+        first: u32,
+        each: &mut dyn FnMut(PositionedCell) -> bool,
+    ) -> Result<Ended> {
         let name = self.name.clone();
         let broken = |error: &dyn std::fmt::Display| {
             Error::failed(format_args!("the sheet \"{sheet}\" of \"{name}\" cannot be read: {error}"))
@@ -136,7 +141,7 @@ impl Book {
         match &mut self.inner {
             Inner::Xlsx(book) => {
                 let mut reader = book.worksheet_cells_reader(sheet).map_err(|error| broken(&error))?;
-                for _ in 0..MOST_CELLS {
+                for _ in 0..MAX_CELLS {
                     let Some(cell) = reader.next_cell_with_formula().map_err(|error| broken(&error))? else {
                         return Ok(Ended::Complete);
                     };
@@ -145,7 +150,7 @@ impl Book {
                         continue;
                     }
                     let value = value(&cell.value);
-                    if !each(Placed { row, column: column as usize, value, formula: cell.formula }) {
+                    if !each(PositionedCell { row, column: column as usize, value, formula: cell.formula }) {
                         return Ok(Ended::Enough);
                     }
                 }
@@ -162,8 +167,7 @@ impl Book {
         }
     }
 
-    /// The merged cells of a sheet, each by its corners; none where finding out would take long or the format does not
-    /// tell.
+    /// The merged cells of a sheet, each by its corners. `None` for large sheets and for formats without this information.
     pub(crate) fn merged(&mut self, sheet: &str) -> Option<Vec<Region>> {
         let regions = match &mut self.inner {
             Inner::Xlsx(book) if self.is_small => book.merge_cells_by_sheet_name(sheet).ok()?,
@@ -173,7 +177,7 @@ impl Book {
         Some(regions.into_iter().map(|region| (region.start, region.end)).collect())
     }
 
-    /// Whether a sheet may be looked through to its end.
+    /// True if a sheet is small enough to be scanned to its end.
     pub(crate) fn is_small(&self) -> bool {
         self.is_small
     }
@@ -183,11 +187,16 @@ impl Book {
 pub(crate) type Region = ((u32, u32), (u32, u32));
 
 fn protected(name: &str) -> Error {
-    Error::failed(format_args!("\"{name}\" is protected by a password: save it without one to have it read"))
+    Error::failed(format_args!("\"{name}\" is protected by a password: save it without a password"))
 }
 
 /// The cells of a sheet that was read as a whole.
-fn dense(values: &Cells<Data>, formulas: &Cells<String>, first: u32, each: &mut dyn FnMut(Placed) -> bool) -> Ended {
+fn dense(
+    values: &Cells<Data>,
+    formulas: &Cells<String>,
+    first: u32,
+    each: &mut dyn FnMut(PositionedCell) -> bool,
+) -> Ended {
     let (Some(start), Some(end)) = (values.start(), values.end()) else { return Ended::Complete };
     for row in start.0.max(first)..=end.0 {
         for column in start.1..=end.1 {
@@ -197,9 +206,9 @@ fn dense(values: &Cells<Data>, formulas: &Cells<String>, first: u32, each: &mut 
             if value == Value::Empty && formula.is_none() {
                 continue;
             }
-            // OpenDocument marks them: `of:=[.A1]`.
+            // OpenDocument formulas have a prefix: `of:=[.A1]`.
             let formula = formula.map(|text| text.trim_start_matches("of:").trim_start_matches('=').to_owned());
-            if !each(Placed { row, column: column as usize, value, formula }) {
+            if !each(PositionedCell { row, column: column as usize, value, formula }) {
                 return Ended::Enough;
             }
         }
@@ -239,12 +248,12 @@ fn text_of(text: &str) -> Value {
     if text.is_empty() { Value::Empty } else { Value::Text(text.to_owned()) }
 }
 
-/// A date where the time is midnight, a time where there is no day, otherwise both; and durations.
+/// A value in ISO 8601: a date if the time is midnight, a time if there is no day, a date with a time, or a duration.
 fn iso(moment: &ExcelDateTime) -> String {
     let serial = moment.as_f64();
     if moment.is_duration() {
         let milliseconds = (serial.abs() * 86_400_000.0).round();
-        // More than that is no duration that anybody meant.
+        // A larger value is not a sensible duration.
         let all = if milliseconds < 1e15 { milliseconds as u64 } else { return serial.to_string() };
         let (seconds, rest) = (all / 1000, all % 1000);
         let sign = if serial < 0.0 { "-" } else { "" };
@@ -271,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_iso() {
+    fn dates_and_times_are_iso() {
         for (serial, kind, text) in [
             (45_943.0, DateTime, "2025-10-13"),
             (45_943.5, DateTime, "2025-10-13T12:00:00"),

@@ -1,4 +1,4 @@
-//! Parquet: row groups that lie after the place are read, and of them the columns that are wanted.
+//! Reads Parquet files: only the wanted columns, and no row groups before the first wanted row.
 
 use std::io::{self, Read, Seek as _, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,12 +16,12 @@ use parquet::record::reader::RowIter;
 use parquet::schema::types::{ColumnDescriptor, Type};
 
 use crate::cell::{Cell, Value};
-use crate::table::{End, Header, Row, Source, Start, Total, Wanted};
+use crate::table::{End, Header, Row, ScanRequest, Source, Start, Total};
 
-/// How many values one reading may go through: one takes about a thousand units of fuel, and the host gives five billion.
-const MOST_VALUES: u64 = 2_000_000;
+/// The most values that one read scans. A value takes about a thousand units of fuel, and a call has five billion.
+const MAX_VALUES: u64 = 2_000_000;
 
-/// The largest part of a row group that is unpacked for one column.
+/// The largest column of a row group that is unpacked, in bytes.
 const LARGEST_CHUNK: i64 = 48 * 1024 * 1024;
 
 /// A Parquet file.
@@ -36,14 +36,14 @@ impl std::fmt::Debug for Columnar {
     }
 }
 
-/// The file, to be read from several places.
+/// A file that is read from several positions.
 struct Chunks {
     file: Arc<Mutex<File>>,
     size: u64,
 }
 
-/// The file from a place on.
-struct From {
+/// A reader of the file from a position.
+struct FileReader {
     file: Arc<Mutex<File>>,
     position: u64,
 }
@@ -55,22 +55,22 @@ impl Length for Chunks {
 }
 
 impl ChunkReader for Chunks {
-    type T = io::BufReader<From>;
+    type T = io::BufReader<FileReader>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(io::BufReader::new(From { file: self.file.clone(), position: start }))
+        Ok(io::BufReader::new(FileReader { file: self.file.clone(), position: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        // Said by the file itself, which may lie: what is not there needs no room.
+        // The length is from the file and may be wrong, so no more than the file's size is allocated.
         let length = length.min(usize::try_from(self.size.saturating_sub(start)).unwrap_or(usize::MAX));
         let mut bytes = Vec::with_capacity(length);
-        From { file: self.file.clone(), position: start }.take(length as u64).read_to_end(&mut bytes)?;
+        FileReader { file: self.file.clone(), position: start }.take(length as u64).read_to_end(&mut bytes)?;
         Ok(bytes.into())
     }
 }
 
-impl Read for From {
+impl Read for FileReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(self.position))?;
@@ -96,7 +96,7 @@ impl Columnar {
         self.reader.metadata().file_metadata().schema().get_fields().to_vec()
     }
 
-    /// The columns of the file that belong to a top field, each with its own name.
+    /// The leaf columns of a top-level field, with their indexes.
     fn leaves(&self, top: &str) -> Vec<(usize, Arc<ColumnDescriptor>)> {
         let columns = self.reader.metadata().file_metadata().schema_descr().columns();
         let of_top =
@@ -104,7 +104,7 @@ impl Columnar {
         of_top.map(|(at, leaf)| (at, leaf.clone())).collect()
     }
 
-    /// Whether what is wanted of a row group can be unpacked.
+    /// Fails if a wanted column of a row group cannot be unpacked.
     fn check(&self, group: usize, names: &[String]) -> Result<()> {
         let metadata = self.reader.metadata().row_group(group);
         for name in names {
@@ -138,7 +138,7 @@ impl Source for Columnar {
         Ok(Header { width: names.len(), names })
     }
 
-    fn scan(&mut self, wanted: &Wanted<'_>, each: &mut dyn FnMut(Row) -> bool) -> Result<End> {
+    fn scan(&mut self, wanted: &ScanRequest<'_>, each: &mut dyn FnMut(Row) -> bool) -> Result<End> {
         let rows = |group: usize| u64::try_from(self.reader.metadata().row_group(group).num_rows()).unwrap_or_default();
         let total: u64 = (0..self.reader.num_row_groups()).map(rows).fold(0, u64::saturating_add);
         let fields = self.fields();
@@ -185,7 +185,7 @@ impl Source for Columnar {
                         return Ok(end);
                     }
                 }
-                if values > MOST_VALUES && number < wanted.start.row {
+                if values > MAX_VALUES && number < wanted.start.row {
                     return Err(Error::failed(format_args!(
                         "row {} of \"{}\" is too far into its row group, which begins with row {}: ask for fewer columns, or \
                          write the file with smaller row groups",
@@ -194,7 +194,7 @@ impl Source for Columnar {
                         number - values / (names.len() as u64).max(1) + 1
                     )));
                 }
-                if values > MOST_VALUES {
+                if values > MAX_VALUES {
                     end.next = (number < total).then(|| Start { row: number + 1, from: None });
                     return Ok(end);
                 }
@@ -257,10 +257,10 @@ fn value(field: &Field, leaf: Option<&ColumnDescriptor>) -> Value {
         Field::UInt(number) => Value::of_integer(*number),
         Field::ULong(number) => Value::of_integer(*number),
         Field::Float16(number) => Value::of_float(f64::from(*number)),
-        // As short as it can be, and no digits that were not there.
+        // The shortest text that parses to the same number.
         Field::Float(number) => Value::of_text(number.to_string()),
         Field::Double(number) => Value::of_float(*number),
-        // Without places after the point, there is a point all the same.
+        // With scale 0, the library writes a trailing decimal point.
         Field::Decimal(_) => Value::of_text(field.to_string().trim_end_matches('.').to_owned()),
         Field::Str(text) if text.is_empty() => Value::Empty,
         Field::Str(text) => Value::Text(text.clone()),

@@ -1,5 +1,5 @@
-//! CSV and its relatives, as a stream: a cell of any length, and a quote that is never closed, cost no more memory than
-//! what is shown of them.
+//! Delimiter-separated text as a stream. A cell of any length, or a quote that is never closed, takes no more memory than
+//! its shown part.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -14,22 +14,22 @@ use crate::dialect::{Dialect, HEAD};
 use crate::infer;
 use crate::query::Query;
 use crate::source::feed::{Budget, Feed};
-use crate::table::{End, Header, Places, Row, Source, Start, Total, Wanted};
+use crate::table::{ColumnPositions, End, Header, Row, ScanRequest, Source, Start, Total};
 
-/// A row that is longer has a quote in it that is never closed.
-const LONGEST_ROW: u64 = 16 * 1024 * 1024;
+/// The longest row, in bytes. A longer row most likely has a quote that is never closed.
+const MAX_ROW_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How much after what was asked for is still counted.
-const COUNTED: u64 = 16 * 1024 * 1024;
+/// How many bytes after the requested rows are scanned to count rows.
+const MAX_COUNTED_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How much of a cell is parsed at once.
+/// The bytes of a cell that are parsed at once.
 const SCRATCH: usize = 8 * 1024;
 
-/// The longest name of a column.
-const LONGEST_NAME: usize = 200;
+/// The longest name of a column, in bytes.
+const MAX_NAME_BYTES: usize = 200;
 
-/// By how many bytes before it a place in a file is known again.
-const MARKED: u64 = 64;
+/// The number of bytes before a position that are hashed to recognise it.
+const MARK_BYTES: u64 = 64;
 
 /// A text file that holds a table.
 #[derive(Debug)]
@@ -42,27 +42,27 @@ pub(crate) struct Delimited<'t> {
     known: Option<(Header, Position)>,
 }
 
-/// A place in the file where a row begins.
+/// The position of a row in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Position {
     row: u64,
     offset: u64,
 }
 
-/// A row as it was parsed.
+/// A parsed row.
 #[derive(Debug, Default)]
 struct Record {
-    /// Those that were wanted, in the order of the file, with how many bytes of each are missing.
+    /// The wanted cells in file order, each with the number of bytes cut.
     cells: Vec<(usize, Vec<u8>, u64)>,
     width: usize,
-    /// The file ended within its last cell.
+    /// True if the file ended within the last cell.
     is_unclosed: bool,
 }
 
-/// What came of parsing a row.
+/// The result of parsing a row.
 enum Step {
     Record(Record),
-    /// It is longer than a row can be.
+    /// The row is longer than [`MAX_ROW_BYTES`].
     Endless,
     /// The budget is used up.
     Spent,
@@ -88,7 +88,7 @@ impl<'t> Delimited<'t> {
         })
     }
 
-    /// The header, and where the first row of data begins.
+    /// The header, and the position of the first row of data.
     fn beginning(&mut self) -> Result<(Header, Position)> {
         if let Some(known) = &self.known {
             return Ok(known.clone());
@@ -97,9 +97,12 @@ impl<'t> Delimited<'t> {
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut after_first = self.dialect.start;
         let mut read = 0;
-        // Some rows tell what a header is not; one that is huge is not looked at twice.
+        // The detection of the header compares the first rows, and stops at a huge one.
         while rows.len() < 20 && read < HEAD as u64 {
-            let Step::Record(record) = parser.record(&Places::first(column::MOST), LONGEST_NAME)? else { break };
+            let Step::Record(record) = parser.record(&ColumnPositions::first(column::MAX_COLUMNS), MAX_NAME_BYTES)?
+            else {
+                break;
+            };
             read = parser.feed.offset().saturating_sub(self.dialect.start);
             if rows.is_empty() {
                 after_first = parser.feed.offset();
@@ -111,7 +114,7 @@ impl<'t> Delimited<'t> {
         let has_header = self.header.unwrap_or_else(|| infer::has_header(&rows));
         let names = rows.into_iter().next().filter(|_| has_header);
         let first = match names.is_some() {
-            // Places in what is decoded are none in the file: the header is a row to be left out.
+            // Positions in decoded text do not exist in the file, so the header is skipped by row number.
             true if self.dialect.is_wide() => Position { row: 0, offset: self.dialect.start },
             true => Position { row: 1, offset: after_first },
             false => Position { row: 1, offset: self.dialect.start },
@@ -121,15 +124,15 @@ impl<'t> Delimited<'t> {
         Ok(known)
     }
 
-    /// Where to begin: at the place that an earlier reading told, if it is still that, and else at the first row.
+    /// The position at which to start: the hint of an earlier read if it is still valid, or else the first row.
     fn position(&mut self, start: &Start) -> Result<Position> {
         let (_, first) = self.beginning()?;
-        let told = start.from.as_deref().and_then(|from| {
+        let hint = start.from.as_deref().and_then(|from| {
             let (row, rest) = from.split_once('-')?;
             let (offset, mark) = rest.split_once('-')?;
             Some((Position { row: row.parse().ok()?, offset: offset.parse().ok()? }, mark))
         });
-        Ok(match told {
+        Ok(match hint {
             Some((position, mark))
                 if (2..=start.row).contains(&position.row)
                     && position.offset <= self.size
@@ -141,10 +144,10 @@ impl<'t> Delimited<'t> {
         })
     }
 
-    /// By what a place is known again: a file that was only written to at its end has the same.
+    /// A hash of the bytes before a position. It stays the same when rows are appended to the file.
     fn mark(&self, position: Position) -> Result<String> {
         let mut file: File = self.tree.open(self.path)?;
-        let from = position.offset.saturating_sub(MARKED);
+        let from = position.offset.saturating_sub(MARK_BYTES);
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
         file.take(position.offset - from).read_to_end(&mut bytes)?;
@@ -166,7 +169,7 @@ impl<'t> Delimited<'t> {
         format!(
             "row {row}, which begins at byte {offset}, has no end within {} MiB: a quote in it is probably never closed. \
              With quote=none, quotes are characters like any other",
-            LONGEST_ROW / (1024 * 1024)
+            MAX_ROW_BYTES / (1024 * 1024)
         )
     }
 }
@@ -180,12 +183,12 @@ impl Source for Delimited<'_> {
         true
     }
 
-    fn scan(&mut self, wanted: &Wanted<'_>, each: &mut dyn FnMut(Row) -> bool) -> Result<End> {
+    fn scan(&mut self, wanted: &ScanRequest<'_>, each: &mut dyn FnMut(Row) -> bool) -> Result<End> {
         let began = self.position(&wanted.start)?;
         let mut parser = self.parse(began.offset)?;
         let mut here = began;
         let mut end = End { total: Total::Unknown, next: None, notes: Vec::new() };
-        // What comes before.
+        // Skip the rows before the first wanted one.
         while here.row < wanted.start.row {
             match parser.skip()? {
                 Step::Record(_) => {}
@@ -195,7 +198,7 @@ impl Source for Delimited<'_> {
                 }
                 Step::Spent => {
                     end.notes.push(format!(
-                        "stopped at row {} on the way to row {}: that is as far as one reading goes, and the next one goes on from there",
+                        "stopped at row {} on the way to row {}: this is the limit of one read, the next rows continue from there",
                         here.row, wanted.start.row
                     ));
                     end.total = self.estimate(here);
@@ -209,13 +212,13 @@ impl Source for Delimited<'_> {
             }
             here = Position { row: here.row + 1, offset: parser.feed.offset() };
         }
-        let places = Places::of(wanted.columns);
+        let places = ColumnPositions::of(wanted.columns);
         loop {
             match parser.record(&places, wanted.longest)? {
                 Step::Record(record) => {
                     if record.is_unclosed {
                         end.notes.push(format!(
-                            "the last cell of row {} goes on to the end of the file: a quote in it is probably never closed. \
+                            "the last cell of row {} extends to the end of the file: a quote in it is probably never closed. \
                              With quote=none, quotes are characters like any other",
                             here.row
                         ));
@@ -243,7 +246,7 @@ impl Source for Delimited<'_> {
 }
 
 impl Delimited<'_> {
-    fn row(&self, number: u64, record: Record, places: &Places) -> Row {
+    fn row(&self, number: u64, record: Record, places: &ColumnPositions) -> Row {
         let mut cells: Vec<Option<Cell>> = vec![None; places.count()];
         for (at, bytes, cut) in record.cells {
             let text = self.dialect.decode(&bytes, cut > 0);
@@ -258,12 +261,12 @@ impl Delimited<'_> {
         Row { number, cells, width: record.width }
     }
 
-    /// How many rows there are, from here on: counted where that costs little.
+    /// Counts the remaining rows of a short file, and estimates those of a long one.
     fn count(&mut self, parser: &mut Parser, mut here: Position, end: &mut End) -> Result<()> {
         let next = here;
         let rest = if self.dialect.is_wide() { self.size } else { self.size.saturating_sub(here.offset) };
         let mut total = self.estimate(here);
-        if rest <= COUNTED {
+        if rest <= MAX_COUNTED_BYTES {
             total = loop {
                 match parser.skip()? {
                     Step::Record(_) => here = Position { row: here.row + 1, offset: parser.feed.offset() },
@@ -279,7 +282,7 @@ impl Delimited<'_> {
         Ok(())
     }
 
-    /// How many rows there are, if the rest is like what was seen.
+    /// Estimates the number of rows from the average length of the rows read so far.
     fn estimate(&self, here: Position) -> Total {
         let (rows, bytes) =
             (u128::from(here.row.saturating_sub(1)), u128::from(here.offset.saturating_sub(self.dialect.start)));
@@ -291,7 +294,7 @@ impl Delimited<'_> {
     }
 }
 
-/// Two digits of it: the others would be made up.
+/// Rounds an estimate to two significant digits.
 fn rounded(number: u64) -> u64 {
     let unit = 10_u64.pow(number.checked_ilog10().unwrap_or_default().saturating_sub(1));
     number / unit * unit
@@ -302,21 +305,22 @@ struct Parser {
     feed: Feed,
     parser: csv_core::Reader,
     budget: Budget,
-    /// Room for what is parsed, made once: rows are many, and most are short.
+    /// A buffer for parsed cells, allocated once for all rows.
     scratch: Vec<u8>,
     ends: Vec<usize>,
 }
 
 impl Parser {
-    /// The next row, and of the cells that are wanted so many bytes. Those behind the last of these are only counted.
-    fn record(&mut self, places: &Places, longest: usize) -> Result<Step> {
+    /// Parses the next row. Keeps at most `longest` bytes of each wanted cell; cells after the last wanted one are only
+    /// counted.
+    fn record(&mut self, places: &ColumnPositions, longest: usize) -> Result<Step> {
         let mut record = Record::default();
         let (mut cell, mut cut, mut length, mut has_lines) = (Vec::new(), 0_u64, 0_u64, false);
         loop {
             let input = self.feed.next()?;
             let at_end = input.is_empty();
             let (result, read, written) = self.parser.read_field(input, &mut self.scratch);
-            self.feed.use_up(read);
+            self.feed.consume(read);
             length += read as u64;
             let part = self.scratch.get(..written).unwrap_or_default();
             has_lines |= part.contains(&b'\n');
@@ -333,7 +337,7 @@ impl Parser {
                     }
                     record.width += 1;
                     if record_end {
-                        // What is outside of quotes has no line ends, and what is inside ends with one.
+                        // A cell with line ends is quoted, and a closed quoted cell ends with a quote.
                         record.is_unclosed = at_end && has_lines && self.feed.last != Some(b'"');
                         return Ok(if self.budget.take(length) { Step::Record(record) } else { Step::Spent });
                     }
@@ -343,7 +347,7 @@ impl Parser {
                     }
                 }
                 ReadFieldResult::InputEmpty | ReadFieldResult::OutputFull => {
-                    if length > LONGEST_ROW {
+                    if length > MAX_ROW_BYTES {
                         return Ok(Step::Endless);
                     }
                 }
@@ -352,13 +356,13 @@ impl Parser {
         }
     }
 
-    /// Counts the cells that are left of a row.
+    /// Counts the remaining cells of a row.
     fn rest(&mut self, mut record: Record, mut length: u64) -> Result<Step> {
         loop {
             let input = self.feed.next()?;
             let at_end = input.is_empty();
             let (result, read, written, cells) = self.parser.read_record(input, &mut self.scratch, &mut self.ends);
-            self.feed.use_up(read);
+            self.feed.consume(read);
             length += read as u64;
             record.width += cells;
             match result {
@@ -368,18 +372,18 @@ impl Parser {
                     return Ok(if self.budget.take(length) { Step::Record(record) } else { Step::Spent });
                 }
                 ReadRecordResult::End => return Ok(Step::End),
-                _ if length > LONGEST_ROW => return Ok(Step::Endless),
+                _ if length > MAX_ROW_BYTES => return Ok(Step::Endless),
                 _ => {}
             }
         }
     }
 
-    /// Leaves out the next row.
+    /// Skips the next row.
     fn skip(&mut self) -> Result<Step> {
         let mut length = 0_u64;
         loop {
             let (result, read, ..) = self.parser.read_record(self.feed.next()?, &mut self.scratch, &mut self.ends);
-            self.feed.use_up(read);
+            self.feed.consume(read);
             length += read as u64;
             match result {
                 ReadRecordResult::Record if self.budget.take(length) => {
@@ -387,7 +391,7 @@ impl Parser {
                 }
                 ReadRecordResult::Record => return Ok(Step::Spent),
                 ReadRecordResult::End => return Ok(Step::End),
-                _ if length > LONGEST_ROW => return Ok(Step::Endless),
+                _ if length > MAX_ROW_BYTES => return Ok(Step::Endless),
                 _ => {}
             }
         }

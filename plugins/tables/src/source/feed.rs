@@ -1,4 +1,4 @@
-//! The bytes of a text file, a block at a time and from any place, in an encoding that can be parsed as bytes.
+//! Reads a text file in blocks from any position, and decodes UTF-16 for the byte parser.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::time::{Duration, Instant};
@@ -9,33 +9,34 @@ use encoding_rs::{CoderResult, Decoder};
 
 use crate::dialect::Dialect;
 
-/// How much is read at once.
+/// The size of a block, in bytes.
 const BLOCK: usize = 128 * 1024;
 
-/// How much work one reading may be. Fuel and time would end it as well, but with an error.
+/// The work that one read may do. The host's limits of fuel and time would also stop it, but with an error and no result.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: u64,
-    /// When the clock is looked at next: that costs more than most rows.
+    /// The value of `left` when the clock was last read. Reading the clock costs more than parsing most rows.
     looked: u64,
     deadline: Instant,
 }
 
 impl Budget {
-    /// How many bytes may be parsed: one takes 50 to 75 units of fuel, and the host gives five billion.
+    /// The most bytes that are parsed. A byte takes 50 to 75 units of fuel, and a call has five billion.
     pub(crate) const ALL: u64 = 64 * 1024 * 1024;
 
-    /// After how many bytes the clock is looked at.
+    /// The number of bytes between two readings of the clock.
     const TICK: u64 = 256 * 1024;
 
-    /// The host gives five seconds, on whatever machine.
-    const TIME: Duration = Duration::from_millis(2500);
+    /// The time for one read. The host's limit for a call is five seconds.
+    /// An hour in unit tests, which must not depend on the speed of the machine.
+    const TIME: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 2500 });
 
     pub(crate) fn new() -> Self {
         Budget { left: Budget::ALL, looked: Budget::ALL, deadline: Instant::now() + Budget::TIME }
     }
 
-    /// Takes so many bytes. False when there is nothing left.
+    /// Takes `bytes` from the budget. False if it is spent.
     pub(crate) fn take(&mut self, bytes: u64) -> bool {
         self.left = self.left.saturating_sub(bytes);
         if self.looked - self.left >= Budget::TICK {
@@ -48,16 +49,16 @@ impl Budget {
     }
 }
 
-/// The bytes of a file from a place on.
+/// The bytes of a file from a position.
 pub(crate) struct Feed {
     file: File,
     buffer: Vec<u8>,
-    /// How much of the buffer was used.
+    /// The number of consumed bytes in the buffer.
     used: usize,
-    /// Where in the file the end of the buffer is.
+    /// The position of the buffer's end in the file.
     position: u64,
     decoder: Option<Decoder>,
-    /// The last byte that was used.
+    /// The last consumed byte.
     pub(crate) last: Option<u8>,
 }
 
@@ -74,7 +75,7 @@ impl Feed {
         Ok(Feed { file, buffer: Vec::new(), used: 0, position: from, decoder, last: None })
     }
 
-    /// What comes next; empty at the end.
+    /// The next bytes; empty at the end of the file.
     pub(crate) fn next(&mut self) -> Result<&[u8]> {
         if self.used == self.buffer.len() {
             self.used = 0;
@@ -83,15 +84,15 @@ impl Feed {
         Ok(self.buffer.get(self.used..).unwrap_or_default())
     }
 
-    /// Says how much of it was used.
-    pub(crate) fn use_up(&mut self, bytes: usize) {
+    /// Marks bytes as consumed.
+    pub(crate) fn consume(&mut self, bytes: usize) {
         if let Some(last) = (self.used + bytes).checked_sub(1).and_then(|at| self.buffer.get(at)) {
             self.last = Some(*last);
         }
         self.used += bytes;
     }
 
-    /// Where in the file that is which comes next. Not for what is decoded.
+    /// The position of the next byte in the file. Meaningless for decoded UTF-16.
     pub(crate) fn offset(&self) -> u64 {
         self.position - (self.buffer.len() - self.used) as u64
     }
@@ -99,7 +100,7 @@ impl Feed {
     fn fill(&mut self) -> Result<()> {
         self.buffer.resize(BLOCK, 0);
         let mut read = 0;
-        // A file may give less than it is asked for.
+        // A read may return fewer bytes than requested.
         while let Some(rest) = self.buffer.get_mut(read..).filter(|rest| !rest.is_empty()) {
             match self.file.read(rest)? {
                 0 => break,

@@ -1,5 +1,5 @@
-//! What is in a packed workbook, by its table of contents: told before anything is unpacked, so that one that unpacks to
-//! more than there is room for is refused with a reason.
+//! Checks a zipped workbook by its central directory before anything is unpacked. A workbook that unpacks to more than the
+//! memory allows is refused with a reason.
 
 use std::collections::HashMap;
 use std::io::{BufReader, Read as _};
@@ -10,17 +10,20 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 use zip::ZipArchive;
 
-/// What is unpacked as a whole: texts, styles, and the content of an OpenDocument file.
+/// The largest part that is unpacked as a whole, in bytes: shared strings, styles, the content of an OpenDocument file.
 const LARGEST_WHOLE: u64 = 16 * 1024 * 1024;
 
-/// Nobody packs a table so much tighter than this by honest means.
-const TIGHTEST: u64 = 250;
+/// The highest accepted compression ratio of a part of at least [`SUSPICIOUS`] bytes. Genuine tables stay below; a part
+/// above it is refused as a zip bomb.
+const MAX_RATIO: u64 = 250;
+
+/// The unpacked size from which the compression ratio is checked, in bytes.
 const SUSPICIOUS: u64 = 32 * 1024 * 1024;
 
-/// The list of sheets is small.
+/// The largest list of sheets that is read, in bytes.
 const LARGEST_LIST: u64 = 1024 * 1024;
 
-/// A packed workbook.
+/// A zipped workbook.
 pub(crate) struct Package {
     archive: ZipArchive<BufReader<File>>,
     sizes: HashMap<String, u64>,
@@ -40,7 +43,7 @@ impl std::fmt::Debug for Package {
 }
 
 impl Package {
-    /// Opens one, and fails where it unpacks to too much.
+    /// Opens a workbook. Fails if it would unpack to too much.
     pub(crate) fn open(file: File, name: &str) -> Result<Self> {
         let broken = |error| Error::failed(format_args!("\"{name}\" is a damaged workbook: {error}"));
         let mut archive = ZipArchive::new(BufReader::new(file)).map_err(broken)?;
@@ -49,9 +52,9 @@ impl Package {
             let entry = archive.by_index_raw(at).map_err(broken)?;
             let (size, packed) = (entry.size(), entry.compressed_size().max(1));
             let part = entry.name().map_err(broken)?.into_owned();
-            if size > SUSPICIOUS && size / packed > TIGHTEST {
+            if size > SUSPICIOUS && size / packed > MAX_RATIO {
                 return Err(Error::failed(format_args!(
-                    "\"{name}\" is refused: \"{part}\" in it unpacks to {size} bytes, {} times what it is packed in",
+                    "\"{name}\" is refused: \"{part}\" in it unpacks to {size} bytes, {} times its compressed size",
                     size / packed
                 )));
             }
@@ -67,13 +70,13 @@ impl Package {
         Ok(Package { archive, sizes })
     }
 
-    /// The size of what the sheets take together: what reading one of them to its end may cost.
+    /// The unpacked size of all sheets together, in bytes: the upper bound for reading one of them to its end.
     pub(crate) fn sheets_size(&self) -> u64 {
         let sheets = self.sizes.iter().filter(|(name, _)| name.contains("worksheets/"));
         sheets.map(|(_, size)| *size).sum()
     }
 
-    /// The sheets of an Excel workbook, without opening any.
+    /// The sheets of an Excel workbook, read from its list of sheets. `None` if there is no such list.
     pub(crate) fn sheets(&mut self) -> Option<Vec<Sheet>> {
         let name = self.sizes.keys().find(|name| name.ends_with("xl/workbook.xml"))?.clone();
         let mut xml = String::new();

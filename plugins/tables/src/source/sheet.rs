@@ -6,13 +6,13 @@ use crate::cell::Cell;
 use crate::column;
 use crate::infer;
 use crate::query::{Query, Range};
-use crate::source::book::{Book, Ended, Placed};
-use crate::table::{End, Header, Places, Row, Source, Start, Total, Wanted};
+use crate::source::book::{Book, Ended, PositionedCell};
+use crate::table::{ColumnPositions, End, Header, Row, ScanRequest, Source, Start, Total};
 
-/// How many rows tell whether there is a header.
+/// The number of rows from which a header is detected.
 const HEAD: usize = 20;
 
-/// How many merged cells are told of.
+/// The most merged cells that are listed.
 const MERGED: usize = 20;
 
 /// A sheet.
@@ -30,7 +30,7 @@ impl<'b> Sheet<'b> {
         Sheet { book, name, header: query.header, range: query.range, known: None }
     }
 
-    /// The header, and the row of the sheet that is the first of the data.
+    /// The header, and the sheet row at which the data begins.
     fn beginning(&mut self) -> Result<(Header, u32)> {
         if let Some(known) = &self.known {
             return Ok(known.clone());
@@ -43,14 +43,14 @@ impl<'b> Sheet<'b> {
         }
         let mut rows: Vec<(u32, Vec<String>)> = Vec::new();
         let mut width = 0;
-        self.book.cells(self.name, 0, &mut |cell: Placed| {
+        self.book.cells(self.name, 0, &mut |cell: PositionedCell| {
             if rows.last().is_none_or(|(row, _)| *row != cell.row) {
                 if rows.len() == HEAD {
                     return false;
                 }
                 rows.push((cell.row, Vec::new()));
             }
-            if let Some((_, texts)) = rows.last_mut().filter(|_| cell.column < column::MOST) {
+            if let Some((_, texts)) = rows.last_mut().filter(|_| cell.column < column::MAX_COLUMNS) {
                 texts.resize(texts.len().max(cell.column + 1), String::new());
                 if let Some(slot) = texts.get_mut(cell.column) {
                     *slot = cell.value.as_text().chars().take(200).collect();
@@ -60,7 +60,7 @@ impl<'b> Sheet<'b> {
             true
         })?;
         if let Some((_, last)) = self.book.dimensions(self.name) {
-            width = width.max(last as usize + 1).min(column::MOST);
+            width = width.max(last as usize + 1).min(column::MAX_COLUMNS);
         }
         let first = rows.first().map_or(0, |(row, _)| *row);
         let rows: Vec<Vec<String>> = rows.into_iter().map(|(_, texts)| texts).collect();
@@ -87,8 +87,8 @@ impl<'b> Sheet<'b> {
     }
 }
 
-/// What is being put together of a row.
-struct Begun {
+/// A row under construction.
+struct PartialRow {
     row: u32,
     cells: Vec<Option<Cell>>,
     width: usize,
@@ -99,23 +99,23 @@ impl Source for Sheet<'_> {
         Ok(self.beginning()?.0)
     }
 
-    fn scan(&mut self, wanted: &Wanted<'_>, each: &mut dyn FnMut(Row) -> bool) -> Result<End> {
+    fn scan(&mut self, wanted: &ScanRequest<'_>, each: &mut dyn FnMut(Row) -> bool) -> Result<End> {
         let (_, base) = self.beginning()?;
-        // In a rectangle, rows have the numbers that the sheet shows.
+        // In a range, rows keep the row numbers of the sheet.
         let offset = if self.range.is_some() { 0 } else { base };
         let row_of =
             |number: u64| u32::try_from(number - 1).ok().and_then(|row| row.checked_add(offset)).unwrap_or(u32::MAX);
         let number_of = |row: u32| u64::from(row.saturating_sub(offset)) + 1;
         let first = row_of(wanted.start.row.max(1));
         let is_small = self.book.is_small();
-        let places = Places::of(wanted.columns);
-        let (mut begun, mut next, mut last): (Option<Begun>, Option<u32>, Option<u32>) = (None, None, None);
+        let places = ColumnPositions::of(wanted.columns);
+        let (mut begun, mut next, mut last): (Option<PartialRow>, Option<u32>, Option<u32>) = (None, None, None);
         let (mut is_full, mut disorder, mut shown) = (false, 0_u64, (first, first));
-        let mut finish = |begun: Begun| {
+        let mut finish = |begun: PartialRow| {
             shown.1 = begun.row;
             each(Row { number: number_of(begun.row), cells: begun.cells, width: begun.width })
         };
-        let ended = self.book.cells(self.name, first, &mut |cell: Placed| {
+        let ended = self.book.cells(self.name, first, &mut |cell: PositionedCell| {
             last = last.max(Some(cell.row));
             if is_full {
                 return is_small;
@@ -136,7 +136,7 @@ impl Source for Sheet<'_> {
                         (is_full, next) = (true, Some(cell.row));
                         return is_small;
                     }
-                    begun = Some(Begun { row: cell.row, cells: vec![None; wanted.columns.len()], width: 0 });
+                    begun = Some(PartialRow { row: cell.row, cells: vec![None; wanted.columns.len()], width: 0 });
                 }
             }
             let Some(row) = &mut begun else { return true };
@@ -163,10 +163,10 @@ impl Source for Sheet<'_> {
             };
         }
         if ended == Ended::Spent {
-            end.notes.push("stopped before all was seen: more is there than one reading may go through".to_owned());
+            end.notes.push("stopped at the limit of one read: the sheet has more cells".to_owned());
         }
         if disorder > 0 {
-            end.notes.push(format!("{disorder} cells are left out: the file has them after rows that come later"));
+            end.notes.push(format!("{disorder} cells are left out: in the file, they come after later rows"));
         }
         end.notes.extend(self.merged(shown));
         Ok(end)

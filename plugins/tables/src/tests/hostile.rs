@@ -1,9 +1,9 @@
-//! Files that are not what they should be.
+//! Tests of malformed and hostile files.
 
 use super::*;
 
 #[test]
-fn ragged_rows_and_odd_headers() {
+fn ragged_rows_and_odd_headers_are_read() {
     let fixture = Fixture::new();
     fixture.write("ragged.csv", "a,a,,b\n1\n1,2,3,4,5,6\n\n1,2,3,4\n");
     let text = fixture.text("ragged.csv");
@@ -28,16 +28,16 @@ fn ragged_rows_and_odd_headers() {
 }
 
 #[test]
-fn a_quote_that_is_never_closed_is_told() {
+fn an_unclosed_quote_gives_a_note() {
     let fixture = Fixture::new();
     fixture.write("open.csv", "a,b\n1,2\n3,\"x\n4,5\n6,7\n");
     let text = fixture.text("open.csv");
     assert!(text.contains("| 2 | 3 | x<br>4,5<br>6,7 |"), "{text}");
-    assert!(text.contains("Note: the last cell of row 2 goes on to the end of the file"), "{text}");
+    assert!(text.contains("Note: the last cell of row 2 extends to the end of the file"), "{text}");
     assert_eq!(fixture.rows("open.csv?quote=none"), ["[1,2]", "[3,\"\\\"x\"]", "[4,5]", "[6,7]"]);
     fixture.write("closed.csv", "a\n\"x\ny\"");
     assert!(!fixture.text("closed.csv").contains("Note"));
-    // Longer than any row.
+    // The unclosed cell is longer than the longest row that is accepted.
     fixture.write("endless.csv", format!("a,b\n1,2\n3,\"x\n{}", "4,5\n".repeat(5_000_000)));
     let text = fixture.text("endless.csv");
     assert!(
@@ -59,7 +59,7 @@ fn a_cell_of_ten_megabytes_is_one_cell() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_shown_all_the_same() {
+fn bytes_that_are_not_text_are_replaced() {
     let fixture = Fixture::new();
     fixture.write("odd.csv", b"a,b\n1,x\0y\x1b[31m\n2,gr\xfcn\n3,gr\xc3\xbcn\n");
     assert!(fixture.text("odd.csv").contains("| 1 | 1 | x\u{fffd}y\u{fffd}\\[31m |\n| 2 | 2 | grün |\n"));
@@ -71,14 +71,14 @@ fn bytes_that_are_no_text_are_shown_all_the_same() {
 }
 
 #[test]
-fn a_name_that_is_wrong_is_no_matter() {
+fn the_kind_is_detected_from_the_contents() {
     let fixture = Fixture::new();
     fs::copy(fixture.dir.path().join("orders.xlsx"), fixture.dir.path().join("really.csv")).unwrap();
     assert!(fixture.text("really.csv").contains("- [Orders](really.csv/Orders)"));
     fixture.write("really.xlsx", SALES);
     assert_eq!(fixture.rows("really.xlsx").len(), 3);
     fixture.write("page.csv", "%PDF-1.4\n");
-    assert!(fixture.error("page.csv").contains("\"page.csv\" is no table but a PDF document"));
+    assert!(fixture.error("page.csv").contains("\"page.csv\" is not a table: it is a PDF document"));
     for (name, bytes) in [
         ("cut.xlsx", &b"PK\x03\x04 and nothing"[..]),
         ("cut.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
@@ -89,9 +89,9 @@ fn a_name_that_is_wrong_is_no_matter() {
     }
 }
 
-/// A sheet that unpacks to a thousand times its size is refused by what the archive says, before it is unpacked.
+/// A sheet with a compression ratio of 1000 is refused by the sizes in the archive, before it is unpacked.
 #[test]
-fn a_bomb_is_refused_before_it_goes_off() {
+fn a_zip_bomb_is_refused_before_it_is_unpacked() {
     let fixture = Fixture::new();
     let pack = |parts: &[(&str, u64)]| {
         let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));

@@ -1,17 +1,17 @@
-//! Going on from one reading to the next.
+//! Tests of reading a table page by page.
 
 use super::*;
 
-/// The reference that a reading's `nextRows` leads to.
+/// The reference of the next page, from `nextRows` of the JSON that `reference` gave.
 fn next(reference: &str, json: &Value) -> Option<String> {
     let query = json["nextRows"].as_str()?;
     Some(format!("{}{query}", reference.split('?').next().unwrap()))
 }
 
-/// All first cells, reading after reading.
+/// The first cells of all rows, read page by page.
 fn all(fixture: &Fixture, reference: &str) -> Vec<String> {
-    let (mut cells, mut at) = (Vec::new(), Some(format!("{reference}&format=json")));
-    while let Some(reference) = at {
+    let (mut cells, mut following) = (Vec::new(), Some(format!("{reference}&format=json")));
+    while let Some(reference) = following {
         let json: Value = serde_json::from_str(&fixture.text(&reference)).unwrap();
         for (place, row) in json["rows"].as_array().unwrap().iter().enumerate() {
             if json["rowNumbers"].is_null() {
@@ -19,17 +19,17 @@ fn all(fixture: &Fixture, reference: &str) -> Vec<String> {
             }
             cells.push(row[0].to_string());
         }
-        at = next(&reference, &json);
+        following = next(&reference, &json);
     }
     cells
 }
 
 #[test]
-fn readings_follow_each_other_without_a_gap() {
+fn pages_follow_each_other_without_a_gap() {
     let fixture = Fixture::new();
     let rows: Vec<String> = (1..=1234).map(|n| format!("{n}\r\n")).collect();
     fixture.write("plain.csv", format!("n\r\n{}", rows.concat()));
-    // Cells that hold line ends, and delimiters.
+    // Cells with line ends and delimiters.
     let rows: Vec<String> = (1..=500).map(|n| format!("\"{n}\n,\"\"x\",{n}\n")).collect();
     fixture.write("quoted.csv", format!("text,n\n{}", rows.concat()));
     let wide = |text: String| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
@@ -49,17 +49,18 @@ fn readings_follow_each_other_without_a_gap() {
     }
 }
 
-/// A place in the file is a hint: whatever it says, the rows are those that were asked for.
+/// The position in `from` is only a hint: a wrong one does not change the rows.
 #[test]
-fn a_place_that_is_none_changes_nothing() {
+fn an_invalid_position_is_ignored() {
     let fixture = Fixture::new();
     let table =
         |rows: std::ops::RangeInclusive<u32>| format!("n,x\n{}", rows.map(|n| format!("{n},y\n")).collect::<String>());
     fixture.write("a.csv", table(1..=2000));
     let first = fixture.json("a.csv?rows=1-10");
-    let told = first["nextRows"].as_str().unwrap().split("from=").nth(1).unwrap().split('&').next().unwrap().to_owned();
-    assert_eq!(fixture.rows(&format!("a.csv?rows=11&from={told}")), ["[11,\"y\"]"]);
-    let [row, offset, mark] = told.split('-').collect::<Vec<_>>()[..] else { panic!("{told}") };
+    let position =
+        first["nextRows"].as_str().unwrap().split("from=").nth(1).unwrap().split('&').next().unwrap().to_owned();
+    assert_eq!(fixture.rows(&format!("a.csv?rows=11&from={position}")), ["[11,\"y\"]"]);
+    let [row, offset, mark] = position.split('-').collect::<Vec<_>>()[..] else { panic!("{position}") };
     assert_eq!(row, "11");
     for from in [
         format!("11-0-{mark}"),
@@ -71,18 +72,18 @@ fn a_place_that_is_none_changes_nothing() {
     ] {
         assert_eq!(fixture.rows(&format!("a.csv?rows=11&from={from}")), ["[11,\"y\"]"], "{from}");
     }
-    // For a later row, with another delimiter, in another file.
-    assert_eq!(fixture.rows(&format!("a.csv?rows=12&from={told}")), ["[12,\"y\"]"]);
-    assert_eq!(fixture.rows(&format!("a.csv?rows=11&from={told}&delimiter=semicolon")), ["[\"11,y\"]"]);
+    // The position, used for another row, with another delimiter, and after the file has changed.
+    assert_eq!(fixture.rows(&format!("a.csv?rows=12&from={position}")), ["[12,\"y\"]"]);
+    assert_eq!(fixture.rows(&format!("a.csv?rows=11&from={position}&delimiter=semicolon")), ["[\"11,y\"]"]);
     fixture.write("a.csv", table(2..=2000));
-    assert_eq!(fixture.rows(&format!("a.csv?rows=11&from={told}")), ["[12,\"y\"]"]);
-    // What was only written to at its end keeps its places.
+    assert_eq!(fixture.rows(&format!("a.csv?rows=11&from={position}")), ["[12,\"y\"]"]);
+    // After rows are appended, positions stay valid.
     fixture.write("a.csv", table(1..=9000));
-    assert_eq!(fixture.rows(&format!("a.csv?rows=11&from={told}")), ["[11,\"y\"]"]);
+    assert_eq!(fixture.rows(&format!("a.csv?rows=11&from={position}")), ["[11,\"y\"]"]);
 }
 
 #[test]
-fn what_is_cut_is_told() {
+fn cut_cells_rows_and_columns_are_marked() {
     let fixture = Fixture::new();
     let rows: String = (1..=150).map(|n| format!("{n},{}\n", "x".repeat(5000))).collect();
     fixture.write("long.csv", format!("n,text\n{rows}"));
@@ -101,7 +102,7 @@ fn what_is_cut_is_told() {
     let reference = format!("wide.csv{}", json["nextColumns"].as_str().unwrap());
     assert_eq!(serde_json::from_str::<Value>(&fixture.text(&reference)).unwrap()["columns"][0], "c50");
     assert_eq!(fixture.types("wide.csv/schema").len(), 1000);
-    // Where there are many, they are estimated.
+    // In a long file, the number of rows is estimated.
     let many: String = (0..3_000_000).map(|_| "1234567\n").collect();
     fixture.write("many.csv", format!("n\n{many}"));
     let text = fixture.text("many.csv?rows=1-5");
@@ -109,7 +110,7 @@ fn what_is_cut_is_told() {
 }
 
 #[test]
-fn far_rows_are_reached_step_by_step() {
+fn far_rows_are_reached_in_several_reads() {
     let fixture = Fixture::new();
     let row = format!("1,{}\n", "y".repeat(1021));
     fixture.write("far.csv", format!("n,text\n{}", row.repeat(100_000)));

@@ -1,15 +1,15 @@
-//! Workbooks and Parquet, as other programs write them.
+//! Tests of workbooks and Parquet files from other programs.
 
 use super::*;
 
 #[test]
-fn a_sheet_is_its_values_with_formulas_told() {
+fn a_sheet_reads_as_values_and_lists_its_formulas() {
     let fixture = Fixture::new();
     let text = fixture.text("orders.xlsx/Orders");
     for line in [
         "| # | id | customer | amount | total | day | at | time | paid | ratio |",
         "| 1 | 1 | Anna \\| Co | 10.5 | 21 | 2026-11-21 | 2026-11-21T10:30:00 | 06:15:00 | true | #DIV/0! |",
-        // What looks like a formula, and is a text.
+        // Text that looks like a formula.
         "| 2 | 2 | =cmd\\|' /C calc'!A0 | 0.1 | 0.2 | 1999-01-01 | 1999-12-31T23:59:59 | 00:00:01 | false | #N/A |",
         "rows 1-3 of 3",
         "- row 1, total: `=C2*2`",
@@ -25,7 +25,7 @@ fn a_sheet_is_its_values_with_formulas_told() {
 }
 
 #[test]
-fn ranges_are_the_cells_as_they_are() {
+fn ranges_have_no_header() {
     let fixture = Fixture::new();
     let notes = "orders.xlsx/Notes%20%26%20more";
     let text = fixture.text(&format!("{notes}?range=A1:Z9"));
@@ -38,7 +38,7 @@ fn ranges_are_the_cells_as_they_are() {
 }
 
 #[test]
-fn two_cells_at_the_ends_of_a_sheet_cost_no_room() {
+fn two_distant_cells_take_little_memory() {
     let fixture = Fixture::new();
     assert_eq!(fixture.rows("corner.xlsx/Sheet?range=XFD1048576"), [r#"["far"]"#]);
     assert_eq!(fixture.rows("corner.xlsx/Sheet?rows=1048575&columns=XFD"), [r#"["far"]"#]);
@@ -55,12 +55,12 @@ fn older_and_open_workbooks_are_read() {
 }
 
 #[test]
-fn parquet_is_read_by_its_own_types() {
+fn parquet_is_read_with_its_declared_types() {
     let fixture = Fixture::new();
     let types =
         ["integer", "decimal(12,2)", "integer", "number", "text", "date", "date-time", "date-time", "boolean", "list"];
     assert_eq!(fixture.types("measures.parquet/schema"), types);
-    // Across row groups; digits that a double would lose are text.
+    // Across row groups; numbers with more digits than a double become text.
     assert_eq!(
         fixture.rows("measures.parquet?rows=300-301&columns=id,big,day,at,utc"),
         [

@@ -1,19 +1,19 @@
-//! Outside of a sandbox nothing is granted, and nobody is asked. Tests bring a recording instead.
+//! Outside of a sandbox there are no grants, so every request is denied. Tests use a recording instead.
 
 use std::time::Duration;
 
 use super::{Failure, Request, Response, Upstream};
 
-/// Refuses everything.
+/// Denies every request.
 #[derive(Debug)]
-struct Nobody;
+struct DenyAll;
 
-/// What sends requests.
+/// The implementation of [`Upstream`] outside of a sandbox.
 pub(crate) fn upstream() -> Box<dyn Upstream> {
-    Box::new(Nobody)
+    Box::new(DenyAll)
 }
 
-impl Upstream for Nobody {
+impl Upstream for DenyAll {
     fn exchange(&self, requests: &[Request], _within: Option<Duration>) -> Vec<Result<Response, Failure>> {
         requests.iter().map(|_| Err(Failure::Denied)).collect()
     }

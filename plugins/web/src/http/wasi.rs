@@ -1,4 +1,4 @@
-//! Requests through `wasi:http`, several at a time in one thread: whatever is ready next is served.
+//! Requests through `wasi:http`: several concurrent ones in one thread, which polls for the next ready one.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use wasip2::http::types::{
 use wasip2::io::poll::{Pollable, poll};
 use wasip2::io::streams::{InputStream, StreamError};
 
-use super::{Failure, Headers, LARGEST, Method, Request, Response, Upstream};
+use super::{Failure, Headers, MAX_BODY_BYTES, Method, Request, Response, Upstream};
 
-/// How much of a body is asked for at once. The host may give less.
+/// The bytes of a body that are requested at once. The host may return fewer.
 const CHUNK: u64 = 256 * 1024;
 
-/// The host, which decides what is granted.
+/// Sends requests through the host, which checks the grants.
 #[derive(Debug)]
 struct Host;
 
-/// What sends requests.
+/// The implementation of [`Upstream`] in a sandbox.
 pub(crate) fn upstream() -> Box<dyn Upstream> {
     Box::new(Host)
 }
@@ -36,14 +36,17 @@ impl Upstream for Host {
                 break;
             }
             let ready = poll(&pollables.iter().chain(&timer).collect::<Vec<_>>());
-            // A pollable is its stream's child: it has to go first.
+            // A pollable is a child resource of its stream, so it must be dropped first.
             drop(pollables);
             if ready.iter().any(|at| awaited.get(*at as usize).is_none()) {
                 break;
             }
             for at in ready.iter().filter_map(|at| awaited.get(*at as usize)) {
                 if let Some(stage) = stages.get_mut(*at) {
-                    let taken = std::mem::replace(stage, Stage::Done(Err(Failure::Failed("it was lost".to_owned()))));
+                    let taken = std::mem::replace(
+                        stage,
+                        Stage::Done(Err(Failure::Failed("internal error: the request was lost".to_owned()))),
+                    );
                     *stage = taken.advance();
                 }
             }
@@ -52,14 +55,14 @@ impl Upstream for Host {
     }
 }
 
-/// How far a request is.
+/// The progress of a request.
 enum Stage {
-    Asked(Method, FutureIncomingResponse),
+    Sent(Method, FutureIncomingResponse),
     Reading(Response, Body),
     Done(Result<Response, Failure>),
 }
 
-/// A body that is being read. The fields are dropped in their order, and each is the next one's child.
+/// A body that is being read. The order of fields matters: they are dropped in order, and each is a child of the next.
 struct Body {
     stream: InputStream,
     _body: IncomingBody,
@@ -69,14 +72,14 @@ struct Body {
 impl Stage {
     fn begin(request: &Request) -> Self {
         match send(request) {
-            Ok(future) => Stage::Asked(request.method, future),
+            Ok(future) => Stage::Sent(request.method, future),
             Err(failure) => Stage::Done(Err(failure)),
         }
     }
 
     fn subscribe(&self) -> Option<Pollable> {
         match self {
-            Stage::Asked(_, future) => Some(future.subscribe()),
+            Stage::Sent(_, future) => Some(future.subscribe()),
             Stage::Reading(_, body) => Some(body.stream.subscribe()),
             Stage::Done(_) => None,
         }
@@ -84,11 +87,11 @@ impl Stage {
 
     fn advance(self) -> Self {
         let next = match self {
-            Stage::Asked(method, future) => match future.get() {
-                None => return Stage::Asked(method, future),
+            Stage::Sent(method, future) => match future.get() {
+                None => return Stage::Sent(method, future),
                 Some(Ok(Ok(response))) => open(method, response),
                 Some(Ok(Err(code))) => Err(failure(&code)),
-                Some(Err(())) => Err(Failure::Failed("the answer was taken already".to_owned())),
+                Some(Err(())) => Err(Failure::Failed("internal error: the answer was taken twice".to_owned())),
             },
             Stage::Reading(response, body) => read(response, body),
             Stage::Done(_) => return self,
@@ -99,8 +102,8 @@ impl Stage {
     fn end(self, within: Option<Duration>) -> Result<Response, Failure> {
         match self {
             Stage::Done(result) => result,
-            Stage::Asked(..) | Stage::Reading(..) => {
-                // Some of it went by before.
+            Stage::Sent(..) | Stage::Reading(..) => {
+                // `within` is the rest of the configured time. Rounding up gives the configured time again.
                 let tenths = within.unwrap_or_default().as_millis().div_ceil(100);
                 Err(Failure::Unavailable(format!("it took longer than {}.{} s", tenths / 10, tenths % 10)))
             }
@@ -109,10 +112,10 @@ impl Stage {
 }
 
 fn send(request: &Request) -> Result<FutureIncomingResponse, Failure> {
-    let unfit = |what: &str| Failure::Failed(format!("{what} cannot be sent"));
+    let unfit = |part: &str| Failure::Failed(format!("{part} cannot be sent"));
     let fields = Fields::new();
     for (name, value) in &request.headers {
-        // A header that the host adds by itself is refused here, and is the one that counts.
+        // The host refuses a header that it adds itself; its own value takes effect.
         let _ = fields.append(name, value.as_bytes());
     }
     let url = &request.url;
@@ -130,7 +133,7 @@ fn send(request: &Request) -> Result<FutureIncomingResponse, Failure> {
     outgoing.set_scheme(Some(&scheme)).map_err(|()| unfit("the scheme"))?;
     outgoing.set_authority(Some(url.authority())).map_err(|()| unfit("the host"))?;
     outgoing.set_path_with_query(Some(&path)).map_err(|()| unfit("the path"))?;
-    // There is no body: the host may send as soon as it is asked.
+    // The request has no body, so the host can send it at once.
     outgoing_handler::handle(outgoing, None).map_err(|code| failure(&code))
 }
 
@@ -141,10 +144,10 @@ fn open(method: Method, response: IncomingResponse) -> Result<Stage, Failure> {
         return Ok(Stage::Done(Ok(answer)));
     }
     let stated = answer.headers.get("content-length").and_then(|length| length.parse::<usize>().ok());
-    if stated.is_some_and(|length| length > LARGEST) {
+    if stated.is_some_and(|length| length > MAX_BODY_BYTES) {
         return Err(too_large());
     }
-    let lost = |()| Failure::Failed("its body was taken already".to_owned());
+    let lost = |()| Failure::Failed("internal error: the body was taken twice".to_owned());
     let body = response.consume().map_err(lost)?;
     let stream = body.stream().map_err(lost)?;
     Ok(Stage::Reading(answer, Body { stream, _body: body, _response: response }))
@@ -153,9 +156,9 @@ fn open(method: Method, response: IncomingResponse) -> Result<Stage, Failure> {
 fn read(mut response: Response, body: Body) -> Result<Stage, Failure> {
     loop {
         match body.stream.read(CHUNK) {
-            // That is all for now.
+            // No more bytes are available for now.
             Ok(chunk) if chunk.is_empty() => return Ok(Stage::Reading(response, body)),
-            Ok(chunk) if response.body.len() + chunk.len() > LARGEST => return Err(too_large()),
+            Ok(chunk) if response.body.len() + chunk.len() > MAX_BODY_BYTES => return Err(too_large()),
             Ok(chunk) => response.body.extend_from_slice(&chunk),
             Err(StreamError::Closed) => return Ok(Stage::Done(Ok(response))),
             Err(StreamError::LastOperationFailed(error)) => {
@@ -169,10 +172,10 @@ fn read(mut response: Response, body: Body) -> Result<Stage, Failure> {
 }
 
 fn too_large() -> Failure {
-    Failure::Failed(format!("its answer is larger than the {LARGEST} bytes that this provider reads"))
+    Failure::Failed(format!("its answer is larger than the {MAX_BODY_BYTES} bytes that this provider reads"))
 }
 
-/// What a code of the host means.
+/// Converts an error code of the host.
 fn failure(code: &ErrorCode) -> Failure {
     let later = |why: &str| Failure::Unavailable(why.to_owned());
     let never = |why: &str| Failure::Failed(why.to_owned());
@@ -199,7 +202,7 @@ fn failure(code: &ErrorCode) -> Failure {
         }
         ErrorCode::HttpProtocolError => never("it does not speak HTTP as it should"),
         ErrorCode::InternalError(Some(why)) => Failure::Failed(format!("the host failed: {why}")),
-        // `HttpRequestUriTooLong` and the like, by their names.
+        // The message of any other code, such as `HttpRequestUriTooLong`, is its name.
         other => Failure::Failed(format!("{other:?}")),
     }
 }

@@ -1,11 +1,11 @@
-//! What is sent, redirects, and what failures become.
+//! Tests of requests, redirects and errors.
 
 use super::*;
 
-const IT: &str = "it = \"https://a.example/x\"";
+const SETTINGS: &str = "it = \"https://a.example/x\"";
 
 fn error(recording: Recording) -> Error {
-    recording.web(IT).read("it").unwrap_err()
+    recording.web(SETTINGS).read("it").unwrap_err()
 }
 
 fn status(status: u16, headers: &[(&str, &str)], body: &str) -> Error {
@@ -23,7 +23,7 @@ fn words(error: Error) -> (&'static str, String) {
 }
 
 #[test]
-fn a_status_becomes_the_error_of_its_meaning() {
+fn each_status_is_an_error_of_its_kind() {
     let json = [("content-type", "application/problem+json")];
     for (got, kind, parts) in [
         (status(404, &[], "gone fishing"), "not-found", &[][..]),
@@ -45,7 +45,7 @@ fn a_status_becomes_the_error_of_its_meaning() {
         (status(400, &json, r#"{"detail": "no such field"}"#), "failed", &["400 (bad request): no such field"]),
         (status(418, &[], ""), "failed", &["answered 418"]),
         (status(304, &[], ""), "failed", &["304"]),
-        (status(302, &[], ""), "failed", &["does not say where to"]),
+        (status(302, &[], ""), "failed", &["without a location header"]),
     ] {
         let (got, why) = words(got);
         assert_eq!(got, kind, "{why}");
@@ -57,7 +57,7 @@ fn a_status_becomes_the_error_of_its_meaning() {
 }
 
 #[test]
-fn no_answer_becomes_the_error_of_its_reason() {
+fn a_missing_answer_is_an_error_with_the_reason() {
     let of = |failure| words(error(Recording::new().fails("https://a.example/x", failure)));
     assert_eq!(of(Failure::Denied), ("denied", "no request to \"https://a.example/x\" was granted".to_owned()));
     let (kind, why) = of(Failure::Unavailable("it refused the connection".to_owned()));
@@ -67,7 +67,7 @@ fn no_answer_becomes_the_error_of_its_reason() {
 }
 
 #[test]
-fn bodies_that_are_not_what_they_state_are_errors() {
+fn bodies_that_contradict_their_headers_are_errors() {
     let (kind, why) = words(status(200, &[("content-length", "10")], "short"));
     assert_eq!(
         (kind, why.as_str()),
@@ -90,18 +90,18 @@ fn a_query_is_not_repeated_in_an_error() {
 }
 
 #[test]
-fn redirects_are_followed_and_asked_for_each() {
+fn each_redirect_is_followed_by_a_request_of_its_own() {
     let recording = Recording::new()
         .answer("https://a.example/x", 301, &[("location", "/y#part")], "")
         .answer("https://a.example/y", 307, &[("location", "//b.example/z?a=1")], "")
         .with("https://b.example/z?a=1", "text/html", "<a href=w>w</a>");
-    // Links are relative to where it ended.
-    assert_eq!(markdown(&recording.web(IT), "it"), "[w](https://b.example/w)\n");
+    // Links are relative to the final URL.
+    assert_eq!(markdown(&recording.web(SETTINGS), "it"), "[w](https://b.example/w)\n");
     assert_eq!(recording.urls(), ["https://a.example/x", "https://a.example/y", "https://b.example/z?a=1"]);
 }
 
 #[test]
-fn a_redirect_to_what_was_not_granted_says_so() {
+fn a_redirect_without_a_grant_names_both_urls() {
     let recording = Recording::new().answer("https://a.example/x", 302, &[("location", "http://10.0.0.1/admin")], "");
     let (kind, why) = words(error(recording));
     assert_eq!(kind, "denied");
@@ -112,7 +112,7 @@ fn a_redirect_to_what_was_not_granted_says_so() {
 }
 
 #[test]
-fn redirects_end() {
+fn endless_and_invalid_redirects_are_errors() {
     let looping = Recording::new().answer("https://a.example/x", 302, &[("location", "/x")], "");
     let (kind, why) = words(error(looping.clone()));
     assert_eq!(kind, "failed");
@@ -121,12 +121,12 @@ fn redirects_end() {
     for location in ["file:///etc/passwd", "ftp://a.example/", "http://", "javascript:1", "https://[::"] {
         let (kind, why) = words(status(302, &[("location", location)], ""));
         assert_eq!(kind, "failed", "{location}");
-        has(&why, &["no http or https URL", location]);
+        has(&why, &["not an http or https URL", location]);
     }
 }
 
 #[test]
-fn headers_are_sent_and_stay_with_their_host() {
+fn headers_are_sent_to_the_first_host_only() {
     let settings =
         "[it]\nurl = \"https://a.example/x\"\nkind = \"json\"\nheaders = { X-Client = \"7\", Accept = \"a/b\" }";
     let recording = Recording::new()
@@ -143,7 +143,7 @@ fn headers_are_sent_and_stay_with_their_host() {
 }
 
 #[test]
-fn freshness_is_what_all_on_the_way_allow() {
+fn redirects_limit_the_lifetime_of_an_answer() {
     let fresh = |first: &[(&str, &str)], code, last: &[(&str, &str)]| {
         let first = [first, &[("location", "/y")]].concat();
         let recording = Recording::new().answer("https://a.example/x", code, &first, "").answer(
@@ -152,20 +152,20 @@ fn freshness_is_what_all_on_the_way_allow() {
             last,
             "",
         );
-        recording.web(IT).read("it").unwrap().fresh_for.map(|time| time.as_secs())
+        recording.web(SETTINGS).read("it").unwrap().fresh_for.map(|time| time.as_secs())
     };
     let (five, nine) = (("cache-control", "max-age=5"), ("cache-control", "max-age=9"));
     assert_eq!(fresh(&[], 301, &[nine]), Some(9));
     assert_eq!(fresh(&[five], 301, &[nine]), Some(5));
     assert_eq!(fresh(&[nine], 302, &[five]), Some(5));
-    // A redirect for now holds for now.
+    // A temporary redirect without a lifetime is not cacheable.
     assert_eq!(fresh(&[], 302, &[nine]), None);
     assert_eq!(fresh(&[("cache-control", "no-store")], 301, &[nine]), None);
     assert_eq!(fresh(&[nine], 302, &[]), None);
 }
 
 #[test]
-fn the_operator_has_the_last_word_on_freshness() {
+fn the_configured_lifetime_overrides_the_answer() {
     let headers = [("content-type", "text/plain"), ("cache-control", "no-store")];
     let recording = Recording::new().answer("https://a.example/x", 200, &headers, "x");
     let web = recording.web("[it]\nurl = \"https://a.example/x\"\nfresh = \"5m\"");
@@ -175,13 +175,13 @@ fn the_operator_has_the_last_word_on_freshness() {
 }
 
 #[test]
-fn outside_of_a_sandbox_nobody_is_asked() {
-    let web = Web { entries: config::parse(Some(IT)).unwrap(), upstream: crate::http::upstream() };
+fn outside_of_a_sandbox_no_request_is_sent() {
+    let web = Web { entries: config::parse(Some(SETTINGS)).unwrap(), upstream: crate::http::upstream() };
     assert!(matches!(web.read("it"), Err(Error::Denied(_))));
 }
 
 #[test]
-fn revisions_ask_as_little_as_possible() {
+fn revisions_prefer_head_requests() {
     let settings = "a = \"https://a.example/a\"\nb = \"https://a.example/b\"\nc = \"https://a.example/c\"\nbad = 1";
     let recording = Recording::new()
         .head("https://a.example/a", 200, &[("etag", "\"1\"")])
@@ -214,7 +214,7 @@ fn revisions_ask_as_little_as_possible() {
 }
 
 #[test]
-fn revisions_of_items_ask_for_their_feed_once() {
+fn revisions_of_several_items_send_one_request() {
     let feed_of = |second: &str| {
         let item = |id: &str, text: &str| format!("<item><title>{text}</title><guid>{id}</guid></item>");
         let items = format!("{}{}", item("1", "One"), item("2", second));

@@ -1,4 +1,4 @@
-//! Feeds of every kind, read as a digest and item by item.
+//! Tests of feeds of all formats, as overviews and as items.
 
 use super::*;
 
@@ -10,17 +10,17 @@ fn web(content_type: &str, body: impl Into<Vec<u8>>) -> Web {
     Recording::new().with("https://f.example/feed", content_type, body).web("news = \"https://f.example/feed\"")
 }
 
-/// The references of the items that a digest links to, as a client resolves them.
-fn items(digest: &str) -> Vec<String> {
-    digest.split("[text](").skip(1).filter_map(|rest| rest.split(')').next()).map(str::to_owned).collect()
+/// The references of the items that an overview links to, as a client resolves them.
+fn items(overview: &str) -> Vec<String> {
+    overview.split("[text](").skip(1).filter_map(|rest| rest.split(')').next()).map(str::to_owned).collect()
 }
 
 #[test]
-fn rss_2_is_a_digest() {
+fn rss_2_reads_as_an_overview() {
     let web = web("application/rss+xml", RSS2);
-    let digest = markdown(&web, "news");
+    let overview = markdown(&web, "news");
     has(
-        &digest,
+        &overview,
         &[
             "# Harbour & Tide\n\nNews for people with small boats\n\n<https://harbour.example/>\n",
             "## New buoys at the north pier\n\n2026-07-28 09:30:00Z · Marit Olsen · \
@@ -31,7 +31,7 @@ fn rss_2_is_a_digest() {
             "## An untitled note, in plain text, with neither link nor date.\n\n[text](news/items/",
         ],
     );
-    assert_eq!(items(&digest).len(), 3);
+    assert_eq!(items(&overview).len(), 3);
 }
 
 #[test]
@@ -52,11 +52,11 @@ fn an_item_is_markdown_without_scripts() {
 }
 
 #[test]
-fn atom_with_bases_and_all_kinds_of_text() {
+fn atom_with_bases_and_all_kinds_of_text_is_read() {
     let web = web("application/atom+xml", ATOM);
-    let digest = markdown(&web, "news");
+    let overview = markdown(&web, "news");
     has(
-        &digest,
+        &overview,
         &[
             "# Forest notes\n\nTrees, moss & more\n\n<https://forest.example/blog/>\n",
             "## Moss grows slowly\n\n2026-07-20 10:00:00Z",
@@ -66,8 +66,8 @@ fn atom_with_bases_and_all_kinds_of_text() {
             "\nPlain text: two lines \\<not a tag\\>.\n",
         ],
     );
-    let items = items(&digest);
-    // By when they were published: what was changed later stays where it was.
+    let items = items(&overview);
+    // Sorted by publication date, not by the date of the last change.
     let moss = markdown(&web, &items[1]);
     has(
         &moss,
@@ -81,34 +81,34 @@ fn atom_with_bases_and_all_kinds_of_text() {
 }
 
 #[test]
-fn rss_1_in_its_own_encoding_whatever_the_label() {
+fn rss_1_is_decoded_as_its_xml_declaration_says() {
     let body = include_str!("../../fixtures/rss1.xml").replace("CAFE_TITLE", "Caf\u{e9} Cr\u{e8}me");
     let latin: Vec<u8> = body.chars().map(|c| u8::try_from(c as u32).unwrap()).collect();
     for label in ["application/xml", "text/xml; charset=utf-8", "application/rdf+xml; charset=\"ISO-8859-1\""] {
-        let digest = markdown(&web(label, latin.clone()), "news");
+        let overview = markdown(&web(label, latin.clone()), "news");
         has(
-            &digest,
+            &overview,
             &["# New in the library\n", "## Café Crème\n\n2026-07-21 00:00:00Z · B. Durand", "On cafés of the"],
         );
     }
-    // A declaration that has become wrong on the way.
+    // A wrong declaration: the body was converted to UTF-8 on the way.
     has(&markdown(&web("text/xml", body), "news"), &["## Café Crème\n"]);
 }
 
 #[test]
-fn json_feed_is_told_from_other_json() {
+fn json_feed_is_distinguished_from_other_json() {
     for media in ["application/feed+json", "application/json"] {
         let web = web(media, JSON);
-        let digest = markdown(&web, "news");
+        let overview = markdown(&web, "news");
         has(
-            &digest,
+            &overview,
             &[
                 "# Kitchen log\n\n<https://kitchen.example/>\n",
                 "## Bread\n\n2026-07-25 05:00:00Z · Jo · [source](https://kitchen.example/bread)",
                 "## Soup, the short way.\n\n2026-07-24 07:00:00Z · [source](https://f.example/soup)",
             ],
         );
-        has(&markdown(&web, &items(&digest)[0]), &["500 g of **rye**.\n"]);
+        has(&markdown(&web, &items(&overview)[0]), &["500 g of **rye**.\n"]);
     }
     let (text, media) = text(&web("application/json", include_str!("../../fixtures/api.json")), "news");
     assert_eq!(media, "application/json");
@@ -123,26 +123,26 @@ fn an_item_keeps_its_reference_when_others_come_and_go() {
     let after = items(&markdown(&web("text/xml", more), "news"));
     assert_eq!(after.len(), before.len() + 1);
     assert!(before.iter().all(|item| after.contains(item)), "{before:?} {after:?}");
-    // Natively and in a sandbox alike.
+    // The ID is the same natively and in a sandbox.
     assert_eq!(before[0], format!("news/items/{:016x}", feed::hash(&["tag:harbour.example,2026:buoys"])));
 }
 
 #[test]
-fn one_id_for_two_items_does_not_hide_one() {
+fn two_items_with_the_same_id_are_both_shown() {
     let item = |title: &str| format!("<item><title>{title}</title><guid>same</guid></item>");
     let text =
         format!("<rss version='2.0'><channel><title>T</title>{}{}{}</channel></rss>", item("A"), item("B"), item("B"));
     let web = web("text/xml", text);
-    let digest = markdown(&web, "news");
-    let items = items(&digest);
-    // What is the same in everything is one.
-    assert_eq!(items.len(), 2, "{digest}");
+    let overview = markdown(&web, "news");
+    let items = items(&overview);
+    // Items that are equal in all fields count as one.
+    assert_eq!(items.len(), 2, "{overview}");
     assert_eq!(markdown(&web, &items[0]), "# A\n");
     assert_eq!(markdown(&web, &items[1]), "# B\n");
 }
 
 #[test]
-fn an_item_that_is_gone_is_not_found() {
+fn an_item_that_left_the_feed_is_not_found() {
     let web = web("text/xml", RSS2);
     for id in ["0123456789abcdef", "x", "%2e", "0123456789abcdef/more"] {
         assert_eq!(web.read(&format!("news/items/{id}")), Err(Error::NotFound), "{id}");
@@ -152,33 +152,33 @@ fn an_item_that_is_gone_is_not_found() {
 }
 
 #[test]
-fn a_huge_feed_is_cut_and_says_so() {
+fn a_huge_feed_is_cut_with_a_note() {
     let item = |n: usize| format!("<item><title>N{n}</title><guid>{n}</guid><description>d{n}</description></item>");
     let all: String = (0..20_000).map(item).collect();
     let web =
         web("application/rss+xml", format!("<rss version=\"2.0\"><channel><title>T</title>{all}</channel></rss>"));
-    let digest = markdown(&web, "news");
-    has(&digest, &["## N0\n", "## N99\n", "\n19900 older items are not shown.\n"]);
-    has_not(&digest, &["## N100\n"]);
-    // What the digest does not show is there all the same.
+    let overview = markdown(&web, "news");
+    has(&overview, &["## N0\n", "## N99\n", "\n19900 older items are not shown.\n"]);
+    has_not(&overview, &["## N100\n"]);
+    // Items that the overview leaves out can be read.
     let last = format!("news/items/{:016x}", feed::hash(&["19999"]));
     assert_eq!(markdown(&web, &last), "# N19999\n\nd19999\n");
 }
 
 #[test]
-fn strange_dates_and_empty_feeds_do_no_harm() {
+fn malformed_dates_and_empty_feeds_are_accepted() {
     let item = |date: &str| format!("<item><title>D{}</title><pubDate>{date}</pubDate></item>", date.len());
     let dates = ["never", "", "Thu, 32 Feb 2026 99:99:99 GMT", "0000-00-00", "9999999-01-01T00:00:00Z", "1950-01-01"];
     let all: String = dates.iter().map(|date| item(date)).collect();
-    let digest = markdown(&web("text/xml", format!("<rss version=\"2.0\"><channel>{all}</channel></rss>")), "news");
-    assert_eq!(items(&digest).len(), dates.len(), "{digest}");
-    has(&digest, &["# Feed\n"]);
+    let overview = markdown(&web("text/xml", format!("<rss version=\"2.0\"><channel>{all}</channel></rss>")), "news");
+    assert_eq!(items(&overview).len(), dates.len(), "{overview}");
+    has(&overview, &["# Feed\n"]);
     let empty = "<rss version=\"2.0\"><channel><title>Quiet</title></channel></rss>";
     assert_eq!(markdown(&web("text/xml", empty), "news"), "# Quiet\n\nThe feed has no items.\n");
 }
 
 #[test]
-fn what_is_no_feed_fails_and_says_what_was_expected() {
+fn other_contents_fail_with_the_expected_formats() {
     let settings = "[news]\nurl = \"https://f.example/feed\"\nkind = \"feed\"";
     let deep = format!("<rss version=\"2.0\"><channel>{}", "<a>".repeat(100_000));
     for body in
@@ -193,7 +193,7 @@ fn what_is_no_feed_fails_and_says_what_was_expected() {
 }
 
 #[test]
-fn a_feed_may_say_how_long_it_keeps() {
+fn a_feed_may_state_its_lifetime() {
     let fresh = |web: Web| web.read("news").unwrap().fresh_for;
     assert_eq!(fresh(web("text/xml", RSS2)), Some(Duration::from_secs(1800)));
     assert_eq!(fresh(web("text/xml", ATOM)), None);
@@ -206,12 +206,12 @@ fn a_feed_may_say_how_long_it_keeps() {
 }
 
 #[test]
-fn items_of_a_template_and_its_query() {
+fn items_of_a_template_keep_its_values_and_query() {
     let settings = "[news]\nurl = \"https://f.example/{topic}/feed{?lang}\"\nkind = \"feed\"";
     let web = Recording::new().with("https://f.example/sea/feed?lang=de", "text/xml", RSS2).web(settings);
-    let digest = markdown(&web, "news/sea?lang=de");
+    let overview = markdown(&web, "news/sea?lang=de");
     let id = format!("{:016x}", feed::hash(&["tag:harbour.example,2026:buoys"]));
-    // Relative to `news/sea`, as clients resolve it.
-    has(&digest, &[&format!("[text](sea/items/{id}?lang=de)")]);
+    // The link is relative to `news/sea`.
+    has(&overview, &[&format!("[text](sea/items/{id}?lang=de)")]);
     has(&markdown(&web, &format!("news/sea/items/{id}?lang=de")), &["# New buoys"]);
 }

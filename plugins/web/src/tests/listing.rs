@@ -1,4 +1,4 @@
-//! What is listed, with which templates and suggestions.
+//! Tests of the list, templates and suggestions.
 
 use super::*;
 
@@ -8,7 +8,8 @@ fn feed_of(count: usize) -> String {
     format!("<rss version=\"2.0\"><channel><title>The feed</title>{items}</channel></rss>")
 }
 
-fn all(web: &Web) -> Vec<Vec<String>> {
+/// The references on each page of the list.
+fn pages(web: &Web) -> Vec<Vec<String>> {
     let mut pages = Vec::new();
     let mut cursor: Option<String> = None;
     loop {
@@ -35,7 +36,7 @@ const MIXED: &str = r#"
 "#;
 
 #[test]
-fn entries_are_listed_without_asking_anybody() {
+fn entries_are_listed_without_requests() {
     let recording = Recording::new();
     let web = recording.web(MIXED);
     let page = web.list_resources(None).unwrap();
@@ -51,7 +52,7 @@ fn entries_are_listed_without_asking_anybody() {
 }
 
 #[test]
-fn a_wrong_entry_says_what_is_wrong_where_it_is_looked_for() {
+fn a_wrong_entry_gives_its_error_in_the_list_and_in_reads() {
     let web = Recording::new().web(MIXED);
     let page = web.list_resources(None).unwrap();
     has(page.resources[1].description.as_deref().unwrap(), &["The entry \"bad\" of WEB", "write it as https://host"]);
@@ -64,7 +65,7 @@ fn a_wrong_entry_says_what_is_wrong_where_it_is_looked_for() {
 }
 
 #[test]
-fn items_are_listed_where_that_is_wanted() {
+fn items_are_listed_if_configured() {
     let settings =
         "[f]\nurl = \"https://a.example/f\"\nitems = true\n[g]\nurl = \"https://a.example/g\"\nkind = \"feed\"";
     let recording = Recording::new().with("https://a.example/f", "text/xml", include_str!("../../fixtures/rss2.xml"));
@@ -91,14 +92,14 @@ fn a_feed_that_does_not_answer_is_listed_with_the_reason() {
         Recording::new().fails("https://a.example/f", Failure::Unavailable("it took longer than 1.0 s".into()));
     let page = recording.web(settings).list_resources(None).unwrap();
     assert_eq!(page.resources.len(), 1);
-    let said = page.resources[0].description.as_deref().unwrap();
-    has(said, &["News. (Its items are not listed: unavailable: no answer", "longer than 1.0 s"]);
+    let description = page.resources[0].description.as_deref().unwrap();
+    has(description, &["News. (Its items are not listed: unavailable: no answer", "longer than 1.0 s"]);
 }
 
 #[test]
-fn many_entries_come_in_pages_and_many_feeds_a_few_at_once() {
+fn lists_have_pages_and_feeds_are_fetched_in_batches() {
     let plain: String = (0..2_500).map(|n| format!("p{n:04} = \"https://a.example/{n}\"\n")).collect();
-    let pages = all(&Recording::new().web(&plain));
+    let pages = pages(&Recording::new().web(&plain));
     assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [1000, 1000, 500]);
     let whole = pages.concat();
     assert!(whole.is_sorted() && whole.len() == 2_500);
@@ -109,8 +110,8 @@ fn many_entries_come_in_pages_and_many_feeds_a_few_at_once() {
     for n in 0..20 {
         recording = recording.with(&format!("https://a.example/f{n}"), "text/xml", feed_of(150));
     }
-    let pages = all(&recording.web(&feeds));
-    // A hundred items each, and the feed.
+    let pages = self::pages(&recording.web(&feeds));
+    // Each feed adds a hundred items and itself.
     assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [808, 808, 404]);
     assert_eq!(*recording.batches.borrow(), [8, 8, 4]);
     assert_eq!(recording.urls().len(), 20);
@@ -128,21 +129,21 @@ fn values_complete_variables() {
 }
 
 #[test]
-fn the_catalog_has_another_revision_when_a_feed_has() {
+fn a_changed_feed_changes_the_revision_of_the_catalog() {
     let settings = "[f]\nurl = \"https://a.example/f\"\nitems = true\n[g]\nurl = \"https://a.example/g\"";
-    let of = |tag: &str, settings: &str| {
+    let revision_of = |tag: &str, settings: &str| {
         let recording = Recording::new().head("https://a.example/f", 200, &[("etag", tag)]);
         let revision = recording.web(settings).catalog_revision().unwrap();
         assert_eq!(recording.urls(), ["HEAD https://a.example/f"]);
         revision
     };
-    assert_eq!(of("\"1\"", settings), of("\"1\"", settings));
-    assert_ne!(of("\"1\"", settings), of("\"2\"", settings));
-    assert_ne!(of("\"1\"", settings), of("\"1\"", &settings.replace("/g", "/h")));
+    assert_eq!(revision_of("\"1\"", settings), revision_of("\"1\"", settings));
+    assert_ne!(revision_of("\"1\"", settings), revision_of("\"2\"", settings));
+    assert_ne!(revision_of("\"1\"", settings), revision_of("\"1\"", &settings.replace("/g", "/h")));
 }
 
 #[test]
-fn what_is_not_configured_is_not_found() {
+fn absent_entries_are_not_found() {
     let web = Recording::new().web(MIXED);
     for reference in ["", "nothing", "plain/x", "user", "user/1/2", "%70lain/"] {
         assert_eq!(web.read(reference), Err(Error::NotFound), "{reference}");

@@ -1,4 +1,4 @@
-//! Pages, JSON and everything else, by what the answer is.
+//! Tests of pages, JSON and other answers.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn web(content_type: &str, body: impl Into<Vec<u8>>) -> Web {
 }
 
 #[test]
-fn a_page_is_its_main_text() {
+fn a_page_reads_as_its_main_text() {
     let text = markdown(&web("text/html; charset=utf-8", PAGE), "it");
     has(
         &text,
@@ -32,7 +32,7 @@ fn a_page_is_its_main_text() {
 }
 
 #[test]
-fn a_page_without_a_main_element() {
+fn a_page_without_a_main_element_is_read() {
     let page = "<title> A\n title </title><base href='https://b.example/x/'><nav>menu</nav><div><article><p>One <a \
                 href=y>link</a></article></div><footer>end</footer>";
     assert_eq!(markdown(&web("text/html", page), "it"), "# A title\n\nOne [link](https://b.example/x/y)\n");
@@ -43,7 +43,7 @@ fn a_page_without_a_main_element() {
 }
 
 #[test]
-fn what_html_can_do_to_a_parser() {
+fn hostile_html_is_converted() {
     let deep = |tag: &str, n: usize| {
         format!("<p>begin</p>{}deep{}", format!("<{tag}>").repeat(n), format!("</{tag}>").repeat(n))
     };
@@ -68,7 +68,7 @@ fn what_html_can_do_to_a_parser() {
 }
 
 #[test]
-fn charsets_of_pages() {
+fn pages_are_decoded_by_their_charset() {
     let latin = b"<meta charset=iso-8859-1><p>caf\xe9";
     assert_eq!(markdown(&web("text/html", latin.as_slice()), "it"), "café\n");
     let sjis = b"<p>\x93\xfa\x96{";
@@ -76,11 +76,11 @@ fn charsets_of_pages() {
 }
 
 #[test]
-fn json_and_what_is_selected_of_it() {
+fn json_and_selected_values_are_read() {
     let api = include_str!("../../fixtures/api.json");
     let settings = "[users]\nurl = \"https://api.example/users\"\n[first]\nurl = \"https://api.example/users\"\nselect = \
                     \"/data/0/bio\"\n[none]\nurl = \"https://api.example/users\"\nselect = \"/data/2\"";
-    // Whatever the type: `select` says that it is JSON.
+    // `select` implies JSON, regardless of the MIME type.
     let web = Recording::new().with("https://api.example/users", "application/vnd.api+json", api).web(settings);
     let (all, media) = text(&web, "users");
     assert_eq!(media, "application/json");
@@ -93,7 +93,7 @@ fn json_and_what_is_selected_of_it() {
 }
 
 #[test]
-fn text_stays_and_bytes_are_blobs() {
+fn text_is_unchanged_and_other_bytes_are_blobs() {
     assert_eq!(text(&web("text/plain", "a <b>\n"), "it"), ("a <b>\n".to_owned(), "text/plain".to_owned()));
     assert_eq!(text(&web("text/csv; charset=latin1", b"caf\xe9;1".as_slice()), "it").0, "café;1");
     assert_eq!(text(&web("application/yaml", "a: 1"), "it").1, "application/yaml");

@@ -1,4 +1,4 @@
-/* my-provider: what it lists, and what each reference reads as. Replace it with your own. */
+/* my-provider: its list, and the contents of each reference. Replace it with your own. */
 #include "belljar.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static const unsigned char DOT[] = {
     0x6b, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
 };
 
-/* The media type that a name tells, or NULL. */
+/* The media type for the extension of a name, or NULL. */
 static const char *type_of(const char *name) {
     const char *dot = strrchr(name, '.');
     if (dot == NULL) return NULL;

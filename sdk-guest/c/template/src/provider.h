@@ -1,8 +1,8 @@
-/* What the tests need to know of the provider beside belljar.h. */
+/* The declarations that the tests need besides belljar.h. */
 #ifndef PROVIDER_H
 #define PROVIDER_H
 
-/* The granted directory. A test sets another. */
+/* The granted directory. A test sets another directory. */
 extern const char *data_directory;
 
 #endif

@@ -1,4 +1,4 @@
-/* The provider, called as belljar calls it, but built for this machine: no WebAssembly, no belljar. */
+/* Unit tests. They call the provider as belljar does, but are built for this machine, without WebAssembly and belljar. */
 #include "belljar.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static int failures;
         }                                                                             \
     } while (0)
 
-/* Reads a reference; what it is, or NULL. */
+/* Reads a reference; returns the contents, or NULL. */
 static belljar_status status;
 static const belljar_contents *read_one(const char *reference) {
     belljar_reading reading = {0};
@@ -59,7 +59,7 @@ static void reads_what_it_lists(void) {
     CHECK(notes != NULL && notes->is_text && strcmp(notes->mime_type, "text/markdown") == 0);
 }
 
-static void says_why_not(void) {
+static void failures_have_reasons(void) {
     CHECK(fails("months/13", BELLJAR_NOT_FOUND, NULL));
     CHECK(fails("months/x", BELLJAR_INVALID, "a month is a number from 1 to 12, not \"x\""));
     CHECK(fails("files/absent.md", BELLJAR_NOT_FOUND, NULL));
@@ -73,7 +73,7 @@ int main(void) {
     data_directory = "data";
     lists_in_pages();
     reads_what_it_lists();
-    says_why_not();
+    failures_have_reasons();
     belljar_release();
     puts(failures == 0 ? "all is well" : "something is wrong");
     return failures != 0;

@@ -1,4 +1,4 @@
-/* What the provider lists, and what each reference reads as. Replace it with your own. */
+/* The list of the provider, and the contents of each reference. Replace it with your own. */
 #include "provider.hpp"
 
 #include <array>
@@ -28,7 +28,7 @@ constexpr unsigned char dot[] = {
     0x6b, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
 };
 
-/* The media type that a name tells. */
+/* The media type for the extension of a name. */
 Text type_of(std::string_view name) {
     if (name.ends_with(".md")) return "text/markdown";
     if (name.ends_with(".txt")) return "text/plain";

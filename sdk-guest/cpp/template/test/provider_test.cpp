@@ -1,4 +1,4 @@
-/* The provider, called as belljar calls it, but built for this machine: no WebAssembly, no belljar. */
+/* Unit tests. They call the provider as belljar does, but are built for this machine, without WebAssembly and belljar. */
 #include "../src/provider.hpp"
 
 #include <cstdio>
@@ -50,7 +50,7 @@ static void reads_what_it_lists() {
     CHECK(reads("files/notes.md", "text/markdown", "# Notes\n", true));
 }
 
-static void says_why_not() {
+static void failures_have_reasons() {
     Error absent = {Kind::not_found, ""};
     CHECK(fails("data", "months/13", absent));
     CHECK(fails("data", "months/x", {Kind::invalid, "a month is a number from 1 to 12, not \"x\""}));
@@ -64,7 +64,7 @@ static void says_why_not() {
 int main() {
     lists_in_pages();
     reads_what_it_lists();
-    says_why_not();
+    failures_have_reasons();
     std::puts(failures == 0 ? "all is well" : "something is wrong");
     return failures != 0;
 }

@@ -1,13 +1,13 @@
-// Between a provider and the interfaces that a component exports. The generated world calls plain functions with plain
-// values; whatever a provider throws becomes one of the interface's errors, and never a trap.
+// Connects a provider with the interfaces that a component exports. The generated world calls plain functions with plain
+// values. Every value that a provider throws becomes an error of the interface, never a trap.
 import stderr from "wasi:cli/stderr@0.2.12";
 
 import { ProviderError } from "./errors.js";
 import { encodeUtf8 } from "./text.js";
 
 /**
- * What the component exports for a provider: `resourceProvider`, and `completion` and `revisions` where the provider
- * has their methods.
+ * The exports of a component for a provider: `resourceProvider`, and also `completion` and `revisions` if the provider
+  * has their methods.
  */
 export function component(provider) {
   const exports = {
@@ -42,7 +42,7 @@ function log(...values) {
   for (let at = 0; at < bytes.length; at += 4096) stream.blockingWriteAndFlush(bytes.subarray(at, at + 4096));
 }
 
-// Libraries expect one; the engine has none.
+// Libraries expect this global; the engine does not have it.
 globalThis.console ??= { log, info: log, warn: log, error: log, debug: log, trace: log };
 
 function answer(call) {
@@ -65,7 +65,7 @@ function describe(provider) {
     const { title, version, description } = provider.describe?.() ?? {};
     return { title: optional(title), version: optional(version), description: optional(description) };
   } catch (error) {
-    // The interface gives describe no way to fail.
+    // In the interface, describe has no error.
     console.error(error);
     return { title: null, version: null, description: null };
   }

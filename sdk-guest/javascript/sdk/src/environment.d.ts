@@ -1,2 +1,2 @@
-/** The value of a setting, or undefined when the operator gave none. */
+/** The value of a setting, or undefined if the operator did not set it. */
 export function get(name: string): string | undefined;

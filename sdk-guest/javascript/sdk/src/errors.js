@@ -1,7 +1,7 @@
-// Why a provider did not answer. The kind decides how the failure is told to the caller; the text is shown to people as
+// The errors of a provider. The kind decides how the host reports the failure; the text is shown to people as
 // the provider's words, and should say what to do.
 
-/** Of one of the kinds below. */
+/** The base class of the errors below. */
 export class ProviderError extends Error {
   /** @param {string} kind @param {string} message @param {ErrorOptions} [options] */
   constructor(kind, message, options) {
@@ -11,7 +11,7 @@ export class ProviderError extends Error {
   }
 }
 
-/** There is no such resource, or none that this caller may know of. */
+/** The resource does not exist, or this caller must not know of it. */
 export class NotFound extends ProviderError {
   constructor(message = "not found", options) {
     super("not-found", message, options);
@@ -25,21 +25,21 @@ export class Invalid extends ProviderError {
   }
 }
 
-/** Refused, or something that it needs was not granted; the text says what. */
+/** The provider refuses, or a grant is missing; the text says which. */
 export class Denied extends ProviderError {
   constructor(message, options) {
     super("denied", message, options);
   }
 }
 
-/** Something that it depends on is down or busy; the same call may succeed later. */
+/** A backend is down or busy; the same call may succeed later. */
 export class Unavailable extends ProviderError {
   constructor(message, options) {
     super("unavailable", message, options);
   }
 }
 
-/** Anything else. What else is thrown becomes this. */
+/** Any other failure. Every other thrown value becomes this error. */
 export class Failed extends ProviderError {
   constructor(message, options) {
     super("failed", message, options);

@@ -1,11 +1,11 @@
-/** What something is. A link is told as one by `list` alone. */
+/** The kind of an entry. Only `list` returns `link`. */
 export type Kind = "file" | "directory" | "link" | "other";
 
-/** The guest paths that were granted. */
+/** The granted guest paths. */
 export function granted(): string[];
-/** What is at a path, following links. */
+/** The kind, size and modification time of a path. Follows links. */
 export function stat(path: string): { kind: Kind; size: number; modified: Date | undefined };
-/** What is directly in a directory, sorted by name. Links are not followed. */
+/** The entries of a directory, sorted by name. Links are not followed. */
 export function list(path: string): { name: string; kind: Kind }[];
-/** The bytes of a file, or some of them: at most `length`, from `offset` on. Throws `NotFound` for anything else. */
+/** The bytes of a file: all, or at most `length` from `offset`. Throws `NotFound` if the path is not a file. */
 export function read(path: string, range?: { offset?: number; length?: number }): Uint8Array;

@@ -1,5 +1,5 @@
-// Granted directories in Node, for unit tests. The same functions as files.wasi.js; nothing is granted until a test
-// says so.
+// Granted directories in Node, for unit tests. The same functions as files.wasi.js. Nothing is granted until a test
+// calls `grant`.
 import fs from "node:fs";
 import path from "node:path";
 
@@ -13,23 +13,23 @@ export function grant(guestPath, hostPath) {
   grants.set(guestPath, path.resolve(hostPath));
 }
 
-/** Takes all grants back. */
+/** Removes all grants. */
 export function revokeAll() {
   grants.clear();
 }
 
-/** The guest paths that were granted. */
+/** The granted guest paths. */
 export function granted() {
   return [...grants.keys()];
 }
 
-/** What is at a path, following links: kind, size and the time of the last change. */
+/** The kind, size and modification time of a path. Follows links. */
 export function stat(guestPath) {
   const found = attempt(guestPath, (file) => fs.statSync(file));
   return { kind: kindOf(found), size: found.size, modified: found.mtime };
 }
 
-/** What is directly in a directory, sorted by name. Links are not followed. */
+/** The entries of a directory, sorted by name. Links are not followed. */
 export function list(guestPath) {
   const entries = attempt(guestPath, (directory) => fs.readdirSync(directory, { withFileTypes: true }));
   return entries
@@ -37,7 +37,7 @@ export function list(guestPath) {
     .sort((a, b) => compareText(a.name, b.name));
 }
 
-/** The bytes of a file, or some of them: at most `length`, from `offset` on. */
+/** The bytes of a file: all, or at most `length` from `offset`. */
 export function read(guestPath, { offset = 0, length = Number.MAX_SAFE_INTEGER } = {}) {
   const { kind, size } = stat(guestPath);
   if (kind !== "file") throw new NotFound();
@@ -67,7 +67,7 @@ function locate(guestPath) {
   }
   if (!found) throw new Denied(`this needs ${JSON.stringify(guestPath)}, which was not granted`);
   const [, file, host] = found;
-  // The sandbox lets no path out of its directory.
+  // Like the sandbox, refuses paths that lead out of the directory.
   if (file !== host && !file.startsWith(`${host}${path.sep}`)) throw new Denied(`${JSON.stringify(guestPath)}: not permitted`);
   return file;
 }

@@ -8,12 +8,12 @@ const FOLLOW = { symlinkFollow: true };
 const CHUNK = 1 << 20;
 const KINDS = { "regular-file": "file", directory: "directory", "symbolic-link": "link" };
 
-/** The guest paths that were granted. */
+/** The granted guest paths. */
 export function granted() {
   return preopens.getDirectories().map(([, path]) => path);
 }
 
-/** What is at a path, following links: kind, size and the time of the last change. */
+/** The kind, size and modification time of a path. Follows links. */
 export function stat(path) {
   const [directory, rest] = locate(path);
   const { type, size, dataModificationTimestamp: time } = attempt(path, () => directory.statAt(FOLLOW, rest));
@@ -21,7 +21,7 @@ export function stat(path) {
   return { kind: KINDS[type] ?? "other", size, modified };
 }
 
-/** What is directly in a directory, sorted by name. Links are not followed. */
+/** The entries of a directory, sorted by name. Links are not followed. */
 export function list(path) {
   const [directory, rest] = locate(path);
   const opened = attempt(path, () => directory.openAt(FOLLOW, rest, { directory: true }, { read: true }));
@@ -32,7 +32,7 @@ export function list(path) {
     try {
       entry = stream.readDirectoryEntry();
     } catch (error) {
-      // A name that is not UTF-8: nothing could ask for it.
+      // Skip a name that is not UTF-8: no reference can contain it.
       if (code(error) === "illegal-byte-sequence") continue;
       throw failure(path, error);
     }
@@ -42,10 +42,10 @@ export function list(path) {
   return entries.sort((a, b) => compareText(a.name, b.name));
 }
 
-/** The bytes of a file, or some of them: at most `length`, from `offset` on. */
+/** The bytes of a file: all, or at most `length` from `offset`. */
 export function read(path, { offset = 0, length = Number.MAX_SAFE_INTEGER } = {}) {
   const [directory, rest] = locate(path);
-  // Asked before it is opened: a pipe would wait for ever.
+  // Checked before the file is opened: opening a pipe would block for ever.
   if (stat(path).kind !== "file") throw new NotFound();
   const file = attempt(path, () => directory.openAt(FOLLOW, rest, {}, { read: true }));
   const pieces = [];
@@ -70,7 +70,7 @@ function joined(pieces, total) {
   return bytes;
 }
 
-/** The granted directory that a path is in, and the way from there. The longest guest path wins. */
+/** The granted directory of a path, and the path relative to it. The longest matching guest path wins. */
 function locate(path) {
   let found;
   for (const [directory, guest] of preopens.getDirectories()) {
@@ -90,7 +90,7 @@ function attempt(path, call) {
   }
 }
 
-/** How the engine tells an error of WASI differs: as the value itself, or as `payload` of an Error. */
+/** Engines throw WASI errors in two forms: the value itself, or an Error with the value as `payload`. */
 function code(error) {
   return error?.payload ?? error;
 }
@@ -99,7 +99,7 @@ function failure(path, error) {
   const name = code(error);
   const message = `${JSON.stringify(path)}: ${typeof name === "string" ? name : (error?.message ?? error)}`;
   switch (name) {
-    // Whatever is below a file is as absent as anything else.
+    // A path below a file does not exist.
     case "no-entry":
     case "not-directory":
     case "illegal-byte-sequence":

@@ -1,9 +1,9 @@
-/** Why a provider did not answer: one of the kinds below. */
+/** The reason why a provider failed: one of the kinds below. */
 export class ProviderError extends Error {
   readonly kind: "not-found" | "invalid" | "denied" | "unavailable" | "failed";
 }
 
-/** There is no such resource, or none that this caller may know of. */
+/** The resource does not exist, or this caller must not know of it. */
 export class NotFound extends ProviderError {
   constructor(message?: string, options?: ErrorOptions);
 }
@@ -13,43 +13,43 @@ export class Invalid extends ProviderError {
   constructor(message: string, options?: ErrorOptions);
 }
 
-/** Refused, or something that it needs was not granted; the text says what. */
+/** The provider refuses, or a grant is missing; the text says which. */
 export class Denied extends ProviderError {
   constructor(message: string, options?: ErrorOptions);
 }
 
-/** Something that it depends on is down or busy; the same call may succeed later. */
+/** A backend is down or busy; the same call may succeed later. */
 export class Unavailable extends ProviderError {
   constructor(message: string, options?: ErrorOptions);
 }
 
-/** Anything else. What else is thrown becomes this. */
+/** Any other failure. Every other thrown value becomes this error. */
 export class Failed extends ProviderError {
   constructor(message: string, options?: ErrorOptions);
 }
 
-/** Any value that JSON can say. */
+/** Any JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 /** Further data, passed on to clients as `_meta`. */
 export type Meta = Record<string, Json>;
 
-/** What a provider says of itself. */
+/** The description of a provider, for people. */
 export interface Info {
   /** A name for people. */
   title?: string | undefined;
   version?: string | undefined;
-  /** What it provides, in a sentence or two. */
+  /** The purpose of the provider, in a sentence or two. */
   description?: string | undefined;
 }
 
 /** Hints about how a client may use a resource. */
 export interface Annotations {
-  /** Who it is meant for. */
+  /** The intended audience. */
   audience?: ("user" | "assistant")[] | undefined;
-  /** From 0.0 (optional) to 1.0 (as good as required). */
+  /** From 0.0 (optional) to 1.0 (effectively required). */
   priority?: number | undefined;
-  /** When it last changed; a string is RFC 3339. */
+  /** The time of the last change; a string is RFC 3339. */
   lastModified?: Date | string | undefined;
 }
 
@@ -63,11 +63,11 @@ export interface Icon {
 }
 
 interface Described {
-  /** A short name for programs and logs; the reference or template itself when left out. */
+  /** A short name for programs and logs. By default, the reference or the template. */
   name?: string | undefined;
   /** A name for people. */
   title?: string | undefined;
-  /** What it holds and when to use it, for people and models. */
+  /** Its contents and when to use it, for people and models. */
   description?: string | undefined;
   mimeType?: string | undefined;
   annotations?: Annotations | undefined;
@@ -75,9 +75,9 @@ interface Described {
   meta?: Meta | undefined;
 }
 
-/** One entry of the list: what can be read, without its contents. */
+/** One entry of the list: a resource without its contents. */
 export interface Resource extends Described {
-  /** What to read it by, relative to the mount and percent-encoded. */
+  /** The reference for `read`: relative to the mount and percent-encoded. */
   reference: string;
   /** Size of the contents in bytes. */
   size?: number | undefined;
@@ -92,12 +92,12 @@ export interface Template extends Described {
 /** One page of the list. */
 export interface Page {
   resources: Resource[];
-  /** Where the next page starts; left out on the last one. Has to hold all that is needed to go on. */
+  /** The start of the next page; left out on the last page. Must contain everything that the next call needs. */
   nextCursor?: string | undefined;
 }
 
 interface Content {
-  /** What it is the content of: the reference that was asked for, or one below it. */
+  /** The reference of this content: the requested one, or one below it. */
   reference: string;
   mimeType?: string | undefined;
   meta?: Meta | undefined;
@@ -106,50 +106,50 @@ interface Content {
 /** One content of a reading: text or bytes. */
 export type Contents = Content & ({ text: string; blob?: undefined } | { blob: Uint8Array; text?: undefined });
 
-/** What reading a resource gave. */
+/** The result of reading a resource. */
 export interface Reading {
   /** At least one; several when the resource consists of parts. */
   contents: [Contents, ...Contents[]];
-  /** For how many milliseconds the host may serve it again without asking; left out: not at all. */
+  /** How long the host may serve this reading from its cache, in milliseconds. If left out, the host must not cache it. */
   freshFor?: number | undefined;
 }
 
-/** A variable of a template and its value, possibly only begun. */
+/** A variable of a template and its value, possibly incomplete. */
 export interface Argument {
   name: string;
   value: string;
 }
 
-/** Whole values, best first; or those and how many there are in all. */
+/** Whole values, best first; or an object with these values and their total number. */
 export type Suggestions = string[] | { values: string[]; total?: number | undefined };
 
 /** A provider of resources. State does not outlive a call: each runs in a fresh sandbox. */
 export interface Provider {
-  /** What the provider says of itself. Must work without any grant. */
+  /** The description of the provider. Must work without any grant. */
   describe?(): Info;
-  /** Lists resources, a page at a time; `page` does it for whatever can be had in a stable order. */
+  /** Lists resources, a page at a time; `page` makes such a page from entries in a stable order. */
   listResources?(cursor?: string): Page;
   /** Lists all templates. */
   listTemplates?(): Template[];
-  /** Reads one resource. The reference is well formed, but may never have been listed: throw `NotFound` then. */
+  /** Reads one resource. The reference is well formed, but the resource may not exist: throw `NotFound` then. */
   read(reference: string): Reading;
 }
 
 /** A provider that suggests values for the variables of its templates. */
 export interface Completing {
-  /** Suggests values for `argument`; `resolved` are the variables that have their value already. */
+  /** Suggests values for `argument`; `resolved` are the variables that already have a value. */
   complete(template: string, argument: Argument, resolved: Map<string, string>): Suggestions;
 }
 
-/** A provider that tells cheaply whether something changed. A revision is any text of at most 256 bytes. */
+/** A provider that detects changes cheaply. A revision is any text of at most 256 bytes. */
 export interface Revising {
-  /** Differs when the resources or templates that are listed differ. */
+  /** The revision of the list. It differs from an earlier one if the listed resources or templates differ. */
   catalogRevision(): string;
-  /** Differs when reading the resource would give something else. */
+  /** The revision of one resource. It differs from an earlier one if a read would return other contents. */
   resourceRevision(reference: string): string;
 }
 
-/** What a reading may have besides its body. */
+/** The optional fields of a reading. */
 export interface Options {
   mimeType?: string | undefined;
   meta?: Meta | undefined;
@@ -164,7 +164,7 @@ export function json(reference: string, value: unknown, options?: Options): Read
 export function blob(reference: string, body: Uint8Array, options?: Options): Reading;
 /** A reading of bytes: text of the media type given when they are UTF-8, `application/octet-stream` otherwise. */
 export function fromBytes(reference: string, bytes: Uint8Array, options?: Options): Reading;
-/** The page of at most `size` entries at `cursor`. `entries` is used no further than the page needs. */
+/** The page of at most `size` entries at `cursor`. `entries` is consumed only as far as the page needs. */
 export function page(entries: Iterable<Resource>, cursor: string | undefined, size?: number): Page;
 
 /** Encodes one segment of a path, such as a file name. A `/` in it becomes `%2F`. */
@@ -176,7 +176,7 @@ export function decode(reference: string): string;
 /** Splits a reference into its path, still encoded, and the decoded values of its query. */
 export function split(reference: string): { path: string; query: Map<string, string> };
 
-/** The text that bytes are, or undefined when they are not UTF-8. */
+/** The text of UTF-8 bytes, or undefined if they are not UTF-8. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined;
 /** The bytes of a text. */
 export function encodeUtf8(text: string): Uint8Array;

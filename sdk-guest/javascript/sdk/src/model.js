@@ -1,5 +1,5 @@
-// What a provider gives: plain objects whose fields are those of wit/provider.wit in camelCase, where each is described
-// in full. Whatever is optional may be left out.
+// The data that a provider returns: plain objects with the fields of wit/provider.wit in camelCase. That file describes
+// each field in full. Optional fields may be left out.
 import { Invalid } from "./errors.js";
 import { decodeUtf8 } from "./text.js";
 
@@ -18,20 +18,20 @@ export function blob(reference, body, { mimeType = "application/octet-stream", m
   return { contents: [{ reference, mimeType, blob: body, meta }], freshFor };
 }
 
-/** A reading of bytes: text of this media type when they are UTF-8, and a blob that nothing is known of otherwise. */
+/** A reading of bytes: text of this media type if they are UTF-8, otherwise a blob of type `application/octet-stream`. */
 export function fromBytes(reference, bytes, { mimeType = "text/plain", ...options } = {}) {
   const decoded = decodeUtf8(bytes);
   return decoded === undefined ? blob(reference, bytes, options) : text(reference, decoded, { mimeType, ...options });
 }
 
 /**
- * The page of at most `size` entries that starts at `cursor`, which is the offset in decimal that an earlier page gave.
- * `entries` may be any iterable, such as a generator, and is used no further than the page needs.
+ * The page of at most `size` entries that starts at `cursor`: the offset in decimal, from an earlier page.
+ * `entries` may be any iterable, such as a generator, and is consumed only as far as the page needs.
  */
 export function page(entries, cursor, size = 1000) {
   const start = cursor === undefined ? 0 : Number(cursor);
   const foreign = () => new Invalid(`the cursor ${JSON.stringify(cursor)} is not one of this provider's`);
-  // Number("") is 0 and Number(" 1e1 ") is 10: only what a page gave comes back the same.
+  // Number("") is 0 and Number(" 1e1 ") is 10: a cursor must equal the text of its number.
   if (cursor !== undefined && (!Number.isSafeInteger(start) || start < 0 || String(start) !== cursor)) throw foreign();
   const resources = [];
   let at = 0;
@@ -44,7 +44,7 @@ export function page(entries, cursor, size = 1000) {
     if (at >= start) resources.push(entry);
     at += 1;
   }
-  // A cursor is only given where something follows, but what followed may be gone by now.
+  // The entries before the cursor may have been deleted meanwhile.
   if (at < start) throw foreign();
   return { resources, nextCursor: more ? String(start + size) : undefined };
 }

@@ -1,10 +1,10 @@
-// Between references, which are percent-encoded, and what they stand for, which is not. Encode once when listing,
+// Converts between percent-encoded references and decoded paths and names. Encode once when listing,
 // decode once when reading.
 import { Invalid } from "./errors.js";
 
 /** Encodes one segment of a path, such as a file name. A `/` in it becomes `%2F`. */
 export function encodeSegment(segment) {
-  // What encodeURIComponent leaves alone may all stand in a segment. A lone surrogate has no encoding.
+  // A segment may contain all characters that encodeURIComponent leaves. A lone surrogate has no encoding.
   return encodeURIComponent(segment.toWellFormed());
 }
 

@@ -1,4 +1,4 @@
 /** Grants a directory of this machine under a guest path. */
 export function grant(guestPath: string, hostPath: string): void;
-/** Takes all grants back. */
+/** Removes all grants. */
 export function revokeAll(): void;

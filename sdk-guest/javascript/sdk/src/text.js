@@ -1,20 +1,20 @@
-// UTF-8, for an engine that has no TextDecoder and no TextEncoder. Both ways go through functions that the engine has
-// built in, since a loop over the bytes of a large file would use up the fuel of a call.
+// UTF-8 for an engine without TextDecoder and TextEncoder. Both directions use built-in functions of the engine,
+// because a loop over the bytes of a large file would use up the fuel of a call.
 
-// How much is decoded at once: what is made on the way takes several times as much memory.
+// The bytes that are decoded at once: intermediate values take several times as much memory.
 const CHUNK = 1 << 16;
 
-/** The text that bytes are, or undefined when they are not UTF-8. */
+/** The text of UTF-8 bytes, or undefined if they are not UTF-8. */
 export function decodeUtf8(bytes) {
   try {
     if (globalThis.TextDecoder) return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     const pieces = [];
     for (let at = 0, end; at < bytes.length; at = end) {
       end = Math.min(at + CHUNK, bytes.length);
-      // Not within a character, as far as there is one.
+      // Moves the cut to the end of a character.
       while (end < bytes.length && end > at + CHUNK - 4 && (bytes[end] & 0xc0) === 0x80) end -= 1;
       const chunk = bytes.slice(at, end);
-      // One character for each byte. The long way round is the only one that has no loop in JavaScript.
+      // A text with one character for each byte. No built-in function decodes UTF-8 directly, and a loop would be slow.
       const binary = atob(chunk.toBase64());
       pieces.push(isAscii(chunk) ? binary : decodeURIComponent(escape(binary)));
     }
@@ -24,7 +24,7 @@ export function decodeUtf8(bytes) {
   }
 }
 
-/** Asks four bytes at a time, and eight times in a turn: a turn is what costs. */
+/** Tests four bytes at a time, and eight times per iteration, because iterations are expensive. */
 function isAscii(chunk) {
   const words = new Int32Array(chunk.buffer, 0, chunk.length >> 2);
   const turns = words.length & ~7;
@@ -46,14 +46,14 @@ export function encodeUtf8(text) {
   return bytes;
 }
 
-/** In the order of their UTF-8 bytes, which is that of code points and not of UTF-16 units. */
+/** Compares in the order of UTF-8 bytes, which is the order of code points, not of UTF-16 units. */
 export function compareText(a, b) {
   const end = Math.min(a.length, b.length);
   for (let at = 0; at < end; at += 1) {
     const one = a.charCodeAt(at);
     const other = b.charCodeAt(at);
     if (one === other) continue;
-    // Surrogates stand for what comes after all other units.
+    // Surrogates encode code points that sort after all other units.
     const [oneHigh, otherHigh] = [one >= 0xd800 && one < 0xe000, other >= 0xd800 && other < 0xe000];
     return oneHigh === otherHigh ? one - other : oneHigh ? 1 : -1;
   }

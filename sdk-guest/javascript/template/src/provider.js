@@ -1,4 +1,4 @@
-// What this provider serves. Everything here is an example: replace it.
+// The resources of this provider. Everything here is an example: replace it.
 import { Denied, Invalid, NotFound, blob, decode, encodeSegment, fromBytes, json, page, text } from "@belljar/guest";
 import * as files from "@belljar/guest/files";
 
@@ -65,7 +65,7 @@ export const provider = {
   },
 };
 
-// A generator, so that a page makes no more entries than it shows.
+// A generator, because it creates only the entries that a page shows.
 function* resources() {
   yield { reference: "hello.txt", name: "hello.txt", mimeType: "text/plain" };
   yield { reference: "dot.png", name: "dot.png", mimeType: "image/png" };

@@ -1,4 +1,4 @@
-// The provider as plain JavaScript: no belljar, no component.
+// Unit tests of the provider as plain JavaScript, without belljar and without a component.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 
@@ -29,7 +29,7 @@ test("lists page by page", () => {
   assert.throws(() => provider.listResources("999"), Invalid);
 });
 
-test("all that is listed can be read", () => {
+test("every listed resource can be read", () => {
   grant("/data", "data");
   const references = listed();
   assert.ok(references.includes("files/notes.md"));
@@ -42,7 +42,7 @@ test("reads text, bytes and JSON", () => {
   assert.equal(provider.read("months/2").contents[0].text, '{"month":2,"name":"February","days":28}');
 });
 
-test("tells what is wrong", () => {
+test("errors are reported", () => {
   assert.throws(() => provider.read("months/13"), NotFound);
   assert.throws(() => provider.read("months/x"), { name: "Invalid", message: 'a month is a number from 1 to 12, not "x"' });
   assert.throws(() => provider.read(""), NotFound);

@@ -1,4 +1,4 @@
-"""The provider as plain Python: no belljar, no component."""
+"""Unit tests of the provider as plain Python, without belljar and without a component."""
 
 import tempfile
 import unittest
@@ -41,7 +41,7 @@ class ProviderTest(unittest.TestCase):
             with self.assertRaisesRegex(Invalid, f'the cursor "{cursor}" is not one'):
                 self.provider.list_resources(cursor)
 
-    def test_all_that_is_listed_can_be_read(self) -> None:
+    def test_every_listed_resource_can_be_read(self) -> None:
         for reference in self.listed(self.provider):
             self.assertEqual(self.provider.read(reference).reference, reference)
 
@@ -51,7 +51,7 @@ class ProviderTest(unittest.TestCase):
         self.assertEqual(self.provider.read("files/plan%20b.md").mime_type, "text/markdown")
         self.assertEqual(self.provider.read("files/picture").body, PICTURE)
 
-    def test_tells_what_is_wrong(self) -> None:
+    def test_failures_have_reasons(self) -> None:
         for reference in ["", "nothing", "months/13", "months/0", "months/1/2", "files/nope.md", "files/folder"]:
             with self.assertRaises(NotFound, msg=reference):
                 self.provider.read(reference)

@@ -1,4 +1,4 @@
-//! The provider: what it lists, and what reading each of its references gives.
+//! The provider: its list, and the contents of each reference.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const MONTHS: [(&str, u32); 12] = [
     ("August", 31), ("September", 30), ("October", 31), ("November", 30), ("December", 31),
 ];
 
-/// Each call from the host gets a value of its own: nothing here outlives it.
+/// The host creates a new value for each call; nothing outlives the call.
 struct MyProvider {
     /// The directory that the operator may have granted.
     data: PathBuf,
@@ -71,7 +71,7 @@ impl Provider for MyProvider {
 }
 
 impl MyProvider {
-    /// The files of the granted directory, by name. Without the grant there are none.
+    /// The files of the granted directory, by name. Without the grant, the list is empty.
     fn files(&self) -> Result<Vec<Resource>> {
         let Ok(entries) = fs::read_dir(&self.data) else {
             return Ok(Vec::new());
@@ -80,7 +80,7 @@ impl MyProvider {
         for entry in entries {
             let entry = entry?;
             let meta = entry.metadata()?;
-            // A name that is not UTF-8 cannot be written into a reference that leads back to it.
+            // A reference cannot carry a name that is not UTF-8.
             if let (true, Ok(name)) = (meta.is_file(), entry.file_name().into_string()) {
                 let entry = Resource::new(format!("files/{}", reference::encode_segment(&name)));
                 let entry = entry.mime_type(text_type(&name)).name(name).size(meta.len());

@@ -1,4 +1,4 @@
-//! A provider is plain Rust: it is tested without belljar, on a directory made for the test.
+//! Unit tests of the provider: plain Rust, without belljar, on a temporary directory.
 
 use belljar_guest::Body;
 
@@ -51,7 +51,7 @@ fn everything_is_listed_once_in_pages_of_ten() {
 }
 
 #[test]
-fn what_is_listed_can_be_read() {
+fn listed_resources_can_be_read() {
     let (_dir, provider) = with_files(&[("a b.txt", b"hi")]);
     for reference in list(&provider).concat() {
         assert!(provider.read(&reference).is_ok(), "{reference}");
@@ -59,7 +59,7 @@ fn what_is_listed_can_be_read() {
 }
 
 #[test]
-fn months_are_told() {
+fn months_are_read() {
     let provider = without_files();
     assert_eq!(text(&provider, "months/2"), r#"{"month":2,"name":"February","days":28}"#);
     assert_eq!(provider.read("months/13"), Err(Error::NotFound));
@@ -68,7 +68,7 @@ fn months_are_told() {
 }
 
 #[test]
-fn files_are_text_where_they_can_be() {
+fn utf_8_files_are_text_and_others_are_blobs() {
     let (_dir, provider) = with_files(&[("a.md", b"# A"), ("c.bin", b"\xff\0")]);
     assert_eq!(text(&provider, "files/a.md"), "# A");
     let blob = provider.read("files/c.bin").unwrap().contents.remove(0);

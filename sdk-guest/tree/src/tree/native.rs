@@ -1,4 +1,4 @@
-//! A directory outside of any sandbox, for tests. It refuses what the sandbox would: a path that leads out.
+//! A directory outside of a sandbox, for tests. Like the sandbox, it refuses paths that lead out of it.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,26 +12,26 @@ use super::{Entry, Kind, Meta};
 #[derive(Debug)]
 pub struct Directory(PathBuf);
 
-/// A file, to be read from any place.
+/// A file that can be read from any position.
 pub type File = fs::File;
 
-/// Natively nothing is granted.
+/// Always empty: outside of a sandbox, there are no grants.
 pub fn granted() -> Vec<(String, Directory)> {
     Vec::new()
 }
 
-/// Natively nothing is granted.
+/// Always empty: outside of a sandbox, there are no grants.
 pub fn granted_paths() -> Vec<String> {
     Vec::new()
 }
 
 impl Directory {
-    /// One that is anywhere.
+    /// A directory of this machine.
     pub fn at(path: &std::path::Path) -> std::io::Result<Self> {
         Ok(Directory(path.canonicalize()?))
     }
 
-    /// What is in a directory below this one, or in this one for `""`.
+    /// The entries of a directory below this one, or of this one for `""`.
     pub(super) fn entries(&self, path: &str) -> Result<impl Iterator<Item = Entry> + use<>> {
         Ok(fs::read_dir(self.within(path)?)?.filter_map(|entry| {
             let entry = entry.ok()?;
@@ -39,13 +39,13 @@ impl Directory {
         }))
     }
 
-    /// What is at a path. Opens nothing.
+    /// The metadata of a path. Does not open it.
     pub(super) fn meta(&self, path: &str) -> Result<Meta> {
         let metadata = fs::metadata(self.within(path)?)?;
         Ok(Meta { kind: metadata.file_type().into(), size: metadata.len(), modified: metadata.modified().ok() })
     }
 
-    /// The first `length` bytes of a file, or all when it has fewer.
+    /// The first `length` bytes of a file, or all of a shorter one.
     pub(super) fn read(&self, path: &str, length: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         fs::File::open(self.within(path)?)?.take(length).read_to_end(&mut bytes)?;
@@ -58,7 +58,11 @@ impl Directory {
 
     fn within(&self, path: &str) -> Result<PathBuf> {
         let path = self.0.join(path).canonicalize()?;
-        if path.starts_with(&self.0) { Ok(path) } else { Err(Error::denied("the path leads to what was not granted")) }
+        if path.starts_with(&self.0) {
+            Ok(path)
+        } else {
+            Err(Error::denied("the path leads out of the granted directory"))
+        }
     }
 }
 

@@ -1,6 +1,5 @@
-//! A granted directory inside the sandbox, by `wasi:filesystem` itself. The standard library would do for files, but
-//! looks up each entry of a directory once more for an inode number that nobody asked for: 50,000 lookups too many in a
-//! large one.
+//! A granted directory inside the sandbox, through `wasi:filesystem`. The standard library is not used: it looks up every
+//! directory entry once more for its inode number. In a large directory, these are 50,000 needless look-ups.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::time::{Duration, UNIX_EPOCH};
@@ -22,16 +21,16 @@ pub fn granted() -> Vec<(String, Directory)> {
     preopens::get_directories().into_iter().map(|(descriptor, path)| (path, Directory(descriptor))).collect()
 }
 
-/// Their guest paths, for what reads them through the standard library.
+/// The guest paths of the granted directories, for use with the standard library.
 pub fn granted_paths() -> Vec<String> {
     preopens::get_directories().into_iter().map(|(_, path)| path).collect()
 }
 
-/// How much is asked for at once. The host may give less.
+/// The bytes that are requested at once. The host may return fewer.
 const CHUNK: u64 = 1024 * 1024;
 
 impl Directory {
-    /// What is in a directory below this one, or in this one for `""`.
+    /// The entries of a directory below this one, or of this one for `""`.
     pub(super) fn entries(&self, path: &str) -> Result<impl Iterator<Item = Entry> + use<>> {
         let stream = if path.is_empty() {
             self.0.read_directory()
@@ -41,7 +40,7 @@ impl Directory {
         Ok(Entries(stream.map_err(error)?))
     }
 
-    /// What is at a path. Opens nothing.
+    /// The metadata of a path. Does not open it.
     pub(super) fn meta(&self, path: &str) -> Result<Meta> {
         let stat = if path.is_empty() { self.0.stat() } else { self.0.stat_at(PathFlags::SYMLINK_FOLLOW, path) };
         let stat = stat.map_err(error)?;
@@ -51,7 +50,7 @@ impl Directory {
         Ok(Meta { kind: stat.type_.into(), size: stat.size, modified })
     }
 
-    /// The first `length` bytes of a file, or all when it has fewer.
+    /// The first `length` bytes of a file, or all of a shorter one.
     pub(super) fn read(&self, path: &str, length: u64) -> Result<Vec<u8>> {
         let file = self.open(path, OpenFlags::empty())?;
         let mut bytes = Vec::new();
@@ -88,7 +87,7 @@ impl Directory {
     }
 }
 
-/// A file, to be read from any place.
+/// A file that can be read from any position.
 #[derive(Debug)]
 pub struct File {
     descriptor: Descriptor,
@@ -134,7 +133,7 @@ impl Iterator for Entries {
                 Ok(entry) => {
                     return entry.map(|entry| Entry { name: entry.name, kind: entry.type_.into() });
                 }
-                // One name that is not UTF-8, and has no reference. The others follow.
+                // Skip a name that is not UTF-8, because no reference can contain it.
                 Err(ErrorCode::IllegalByteSequence) => {}
                 Err(_) => return None,
             }
@@ -155,14 +154,14 @@ impl From<DescriptorType> for Kind {
 
 fn error(code: ErrorCode) -> Error {
     match code {
-        // Besides what is not there: names that nothing can have.
+        // Absent paths, and names that no file can have.
         ErrorCode::NoEntry
         | ErrorCode::NotDirectory
         | ErrorCode::NameTooLong
         | ErrorCode::IllegalByteSequence
         | ErrorCode::Loop => Error::NotFound,
         ErrorCode::Access => Error::denied("permission denied on the host"),
-        ErrorCode::NotPermitted => Error::denied("the path leads to what was not granted"),
+        ErrorCode::NotPermitted => Error::denied("the path leads out of the granted directory"),
         ErrorCode::Busy | ErrorCode::WouldBlock | ErrorCode::Interrupted | ErrorCode::InsufficientMemory => {
             Error::unavailable(code.message())
         }

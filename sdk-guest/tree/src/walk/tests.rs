@@ -1,4 +1,4 @@
-//! Tests of the order, of going on from any position, and of what a page costs.
+//! Tests of the order, of start positions, and of the cost of a page.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn tree_at(dir: &Path) -> Tree {
     Tree::new(vec![("/files".to_owned(), Directory::at(dir).unwrap())], "").unwrap()
 }
 
-/// All files from `start` on, with pauses counted.
+/// All files after `start`, and the number of pauses.
 fn rest(tree: &Tree, start: &str, wanted: usize, budget: usize) -> (Vec<String>, usize) {
     let (mut files, mut pauses) = (Vec::new(), 0);
     let mut start = start.to_owned();
@@ -58,7 +58,7 @@ fn the_order_is_the_byte_order_of_paths() {
 }
 
 #[test]
-fn goes_on_from_any_position() {
+fn a_walk_continues_from_any_position() {
     let (_dir, tree) = tree_of(&FILES);
     let positions = FILES.iter().flat_map(|file| (0..=file.len()).filter_map(|end| file.get(..end)));
     for position in positions.chain(["a/2/x0", "q", "a/2/\u{10FFFF}", "\u{10FFFF}"]) {
@@ -69,7 +69,7 @@ fn goes_on_from_any_position() {
 }
 
 #[test]
-fn directories_larger_than_what_is_kept_are_read_again() {
+fn directories_with_more_entries_than_are_kept_are_read_again() {
     let files: Vec<String> = (0..500).map(|n| format!("{n:03}{}", if n % 3 == 0 { "/x" } else { "" })).collect();
     let (_dir, tree) = tree_of(&files.iter().map(String::as_str).collect::<Vec<_>>());
     let mut sorted = files;
@@ -78,14 +78,14 @@ fn directories_larger_than_what_is_kept_are_read_again() {
 }
 
 #[test]
-fn empty_and_ignored_directories_leave_nothing() {
+fn empty_and_ignored_directories_give_no_files() {
     let (dir, tree) = tree_of(&["a/1", "a/.hidden/1", ".git/config"]);
     fs::create_dir(dir.path().join("empty")).unwrap();
     assert_eq!(rest(&tree, "", 100, BUDGET).0, ["a/1"]);
 }
 
 #[test]
-fn a_walk_with_little_to_find_pauses_and_goes_on() {
+fn a_walk_with_few_files_pauses_and_continues() {
     let (dir, tree) = tree_of(&["m/1/2/3/x"]);
     for n in 0..60 {
         fs::create_dir_all(dir.path().join(format!("e{n}/f/g"))).unwrap();
@@ -99,7 +99,7 @@ fn a_walk_with_little_to_find_pauses_and_goes_on() {
 }
 
 #[test]
-fn a_first_page_does_not_enter_what_comes_later() {
+fn a_first_page_does_not_enter_later_directories() {
     let (_dir, tree) = tree_of(&["a/1", "a/2", "b/1", "c/1", "d/1", "e/1"]);
     let mut walk = Walk::new(&tree, String::new(), 2);
     assert_eq!(walk.next(), Ok(Step::File("a/1".to_owned())));
@@ -108,7 +108,7 @@ fn a_first_page_does_not_enter_what_comes_later() {
 }
 
 #[test]
-fn what_is_passed_is_not_entered() {
+fn passed_directories_are_not_entered() {
     let (_dir, tree) = tree_of(&["a/1", "a/2", "b/c/1", "b/d/1", "e/1"]);
     let mut walk = Walk::new(&tree, "b/d/".to_owned(), 10);
     assert_eq!(walk.next(), Ok(Step::File("b/d/1".to_owned())));

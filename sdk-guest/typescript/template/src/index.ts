@@ -1,4 +1,4 @@
-// What the component exports. Add `completion` or `revisions` here and in wit/world.wit when the provider has their
+// The exports of the component. Add `completion` or `revisions` here and in wit/world.wit when the provider has their
 // methods.
 import { component } from "@belljar/guest/component";
 

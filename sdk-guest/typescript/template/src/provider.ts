@@ -1,4 +1,4 @@
-// What this provider serves. Everything here is an example: replace it.
+// The resources of this provider. Everything here is an example: replace it.
 import type { Provider, Reading, Resource } from "@belljar/guest";
 import { Denied, Invalid, NotFound, blob, decode, encodeSegment, fromBytes, json, page, text } from "@belljar/guest";
 import * as files from "@belljar/guest/files";
@@ -66,7 +66,7 @@ export const provider = {
   },
 } satisfies Provider;
 
-// A generator, so that a page makes no more entries than it shows.
+// A generator, because it creates only the entries that a page shows.
 function* resources(): Generator<Resource> {
   yield { reference: "hello.txt", name: "hello.txt", mimeType: "text/plain" };
   yield { reference: "dot.png", name: "dot.png", mimeType: "image/png" };

@@ -1,4 +1,4 @@
-//! my-provider: what it lists, and what each reference reads as. Replace it with your own.
+//! my-provider: its list, and the contents of each reference. Replace it with your own.
 const std = @import("std");
 const belljar = @import("belljar");
 
@@ -6,7 +6,7 @@ const Call = belljar.Call;
 
 const page_size = 10;
 
-/// The granted directory. A test sets another.
+/// The granted directory. A test sets another directory.
 pub var data: []const u8 = "/data";
 
 const Month = struct { name: []const u8, days: u8 };
@@ -91,7 +91,7 @@ fn readFile(call: *Call, reference: []const u8, segment: []const u8) !belljar.Re
     return .one(call, .{ .reference = reference, .mime_type = mime_type, .body = body });
 }
 
-/// The media type that a name tells.
+/// The media type for the extension of a name.
 fn typeOf(name: []const u8) ?[]const u8 {
     if (std.mem.endsWith(u8, name, ".md")) return "text/markdown";
     if (std.mem.endsWith(u8, name, ".txt")) return "text/plain";

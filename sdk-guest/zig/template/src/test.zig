@@ -1,4 +1,4 @@
-//! The provider, called as belljar calls it, but built for this machine: no WebAssembly, no belljar.
+//! Unit tests. They call the provider as belljar does, but are built for this machine, without WebAssembly and belljar.
 const std = @import("std");
 const belljar = @import("belljar");
 const provider = @import("provider.zig");
@@ -49,7 +49,7 @@ test "reads what it lists" {
     try expect(std.mem.startsWith(u8, dot.body.blob, "\x89PNG"));
 }
 
-test "says why not" {
+test "failures have reasons" {
     var call = begin();
     defer call.deinit();
     for ([_][]const u8{ "months/13", "files/absent.md", "files/a%2Fb", "" }) |reference|

@@ -1,4 +1,4 @@
-// Package export_belljar_provider_completion is what the generated code calls, by the provider that was given to
+// Package export_belljar_provider_completion implements the generated interface with the provider of
 // belljar.Serve.
 package export_belljar_provider_completion
 

@@ -1,5 +1,5 @@
-// Package export_belljar_provider_resource_provider is what the generated code calls: one function for each of the
-// interface, by the provider that was given to belljar.Serve.
+// Package export_belljar_provider_resource_provider implements the generated interface with the provider of
+// belljar.Serve.
 package export_belljar_provider_resource_provider
 
 import (
@@ -15,7 +15,7 @@ import (
 	"my-provider/build/_bindings/imports/belljar_provider_types"
 )
 
-// Describe says what the provider is.
+// Describe describes the provider.
 func Describe() generated.ProviderInfo {
 	info := glue.Provider().Describe()
 	return generated.ProviderInfo{

@@ -1,5 +1,5 @@
-// Package export_belljar_provider_revisions is what the generated code calls, by the provider that was given to
-// belljar.Serve.
+// Package export_belljar_provider_revisions implements the generated interface. It calls the provider that was
+// passed to belljar.Serve.
 package export_belljar_provider_revisions
 
 import (
@@ -12,12 +12,12 @@ import (
 
 type result = witTypes.Result[string, belljar_provider_types.ProviderError]
 
-// CatalogRevision is the revision of the list.
+// CatalogRevision returns the revision of the list of resources.
 func CatalogRevision() result {
 	return revision(belljar.Reviser.CatalogRevision)
 }
 
-// ResourceRevisions are the revisions of resources, one for each reference, in order.
+// ResourceRevisions returns one revision for each reference, in order.
 func ResourceRevisions(references []string) []result {
 	results := make([]result, 0, len(references))
 	for _, reference := range references {
@@ -28,13 +28,14 @@ func ResourceRevisions(references []string) []result {
 	return results
 }
 
-func revision(of func(belljar.Reviser) (string, error)) result {
+// revision calls a method of the provider, if the provider has it.
+func revision(method func(belljar.Reviser) (string, error)) result {
 	return glue.Result(func() (string, error) {
 		reviser, ok := glue.Provider().(belljar.Reviser)
 		if !ok {
 			return "", belljar.Failed("this provider has no methods CatalogRevision and ResourceRevision")
 		}
-		revision, err := of(reviser)
+		revision, err := method(reviser)
 		return glue.String(revision), err
 	})
 }

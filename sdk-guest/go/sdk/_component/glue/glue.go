@@ -1,4 +1,4 @@
-// Package glue goes between the types of package belljar and the generated ones.
+// Package glue converts between the types of package belljar and the types that wit-bindgen generates.
 package glue
 
 import (
@@ -14,18 +14,18 @@ import (
 	"my-provider/build/_bindings/imports/belljar_provider_types"
 )
 
-// What a call is given is allocated before its function is entered, in a part of the call that may not use anything
-// outside of the component. The collector asks for the time of day, so it waits until then: it would end the call in a
+// The arguments of a call are allocated before its function is entered. In that phase, the component may not call any
+// import. The garbage collector reads the clock, so it starts only with the function: earlier, it would end the call in a
 // trap ("cannot leave component instance").
-var percent = debug.SetGCPercent(-1)
+var gcPercent = debug.SetGCPercent(-1)
 
-// Provider is what the component serves; from here on, memory is collected.
+// Provider is the provider of the component. Enables the garbage collector.
 func Provider() belljar.Provider {
-	debug.SetGCPercent(percent)
+	debug.SetGCPercent(gcPercent)
 	return belljar.Served()
 }
 
-// Optional is none for "".
+// Optional converts a text to an option: "" becomes none.
 func Optional(text string) witTypes.Option[string] {
 	if text == "" {
 		return witTypes.None[string]()
@@ -33,12 +33,12 @@ func Optional(text string) witTypes.Option[string] {
 	return witTypes.Some(String(text))
 }
 
-// String is the text, with what is not UTF-8 in it replaced: it would end the call in a trap.
+// String replaces bytes that are not UTF-8. Such bytes would end the call in a trap.
 func String(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// OrElse is the first of two texts that is not "".
+// OrElse returns the first text, or the second if the first is "".
 func OrElse(text, other string) string {
 	if text == "" {
 		text = other
@@ -46,7 +46,7 @@ func OrElse(text, other string) string {
 	return String(text)
 }
 
-// Annotations are the generated ones.
+// Annotations converts annotations to the generated type.
 func Annotations(from *belljar.Annotations) witTypes.Option[belljar_provider_types.Annotations] {
 	if from == nil {
 		return witTypes.None[belljar_provider_types.Annotations]()
@@ -64,7 +64,7 @@ func Annotations(from *belljar.Annotations) witTypes.Option[belljar_provider_typ
 	return witTypes.Some(to)
 }
 
-// Icons are the generated ones.
+// Icons converts icons to the generated type.
 func Icons(from []belljar.Icon) []belljar_provider_types.Icon {
 	to := make([]belljar_provider_types.Icon, 0, len(from))
 	for _, icon := range from {
@@ -77,7 +77,7 @@ func Icons(from []belljar.Icon) []belljar_provider_types.Icon {
 	return to
 }
 
-// Meta is the generated one.
+// Meta converts the entries of _meta to the generated type.
 func Meta(from []belljar.Meta) []witTypes.Tuple2[string, string] {
 	to := make([]witTypes.Tuple2[string, string], 0, len(from))
 	for _, entry := range from {
@@ -86,22 +86,23 @@ func Meta(from []belljar.Meta) []witTypes.Tuple2[string, string] {
 	return to
 }
 
-// Result is what a call gave, or why it did not. A panic is told as failed; its trace goes to the host's log.
+// Result returns the result or the error of a call. A panic becomes a failure; its trace goes to the host's log.
 func Result[T any](call func() (T, error)) (result witTypes.Result[T, belljar_provider_types.ProviderError]) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			fmt.Fprintf(os.Stderr, "panic: %v\n\n%s", cause, debug.Stack())
-			result = witTypes.Err[T](told(belljar.Failed("panic: %v", cause)))
+			result = witTypes.Err[T](providerError(belljar.Failed("panic: %v", cause)))
 		}
 	}()
 	value, err := call()
 	if err != nil {
-		return witTypes.Err[T](told(err))
+		return witTypes.Err[T](providerError(err))
 	}
 	return witTypes.Ok[T, belljar_provider_types.ProviderError](value)
 }
 
-func told(err error) belljar_provider_types.ProviderError {
+// providerError converts an error to the generated type.
+func providerError(err error) belljar_provider_types.ProviderError {
 	known := belljar.AsError(err)
 	reason := String(known.Reason)
 	switch known.Kind {
