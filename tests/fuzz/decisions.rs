@@ -1,28 +1,28 @@
-//! The table of grant decisions, `tests/decisions/*.tsv`: each row against belljar, and against what browsers make of the
-//! same authority. The table says what is right; it is not made from what the code does.
+//! Tests of the table of grant decisions, `tests/decisions/*.tsv`. belljar must decide each row as the table says, and must
+//! parse its authority and path as browsers do. People wrote the table; it is not generated from the code.
 
-#![expect(clippy::panic, clippy::print_stdout, reason = "a panic is how a test fails; figures are for whoever asks")]
+#![expect(clippy::panic, clippy::print_stdout, reason = "a test fails by a panic, and prints its figures")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use belljar::grants::http::address::leads_to;
 use belljar::grants::http::origin::{Host, Origin, Scheme};
+use belljar::grants::http::origin_grant::{GrantMismatch, OriginGrant, OriginGrantConfig, RequestTarget};
 use belljar::grants::http::path;
-use belljar::grants::http::rule::{Rule, Target, Unfit, Written};
+use belljar::grants::network::address::reaches_listener;
 use belljar::grants::secrets::Secrets;
 use belljar_fuzz::browser;
 use http::{Method, Uri};
 use url::Url;
 
-/// Rows that the table has at the least.
+/// The least number of rows.
 const ROWS: usize = 500;
 
-/// Where the belljar of the table listens.
+/// The port on which belljar listens in the table.
 const LISTENING: u16 = 8600;
 
-/// Rows of each verdict at the least.
+/// The least number of rows with each verdict.
 const EACH: usize = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +65,7 @@ struct Row {
     why: String,
 }
 
-/// The rows of a file, each with its grant as it is written.
+/// The rows of a file, each with the text of its grant.
 fn rows(file: &str, text: &str) -> Vec<Row> {
     let mut grants = BTreeMap::new();
     let mut rows = Vec::new();
@@ -76,11 +76,11 @@ fn rows(file: &str, text: &str) -> Vec<Row> {
         }
         if let Some(grant) = line.strip_prefix("= ") {
             let (name, grant) = grant.split_once('\t').unwrap_or_else(|| panic!("{place}: no tab"));
-            let before = grants.insert(name.to_owned(), spelt(grant));
-            assert!(before.is_none(), "{place}: a second grant {name}");
+            let before = grants.insert(name.to_owned(), expanded(grant));
+            assert!(before.is_none(), "{place}: the grant {name} is defined twice");
             continue;
         }
-        let fields: Vec<String> = line.split('\t').map(spelt).collect();
+        let fields: Vec<String> = line.split('\t').map(expanded).collect();
         let [grant, scheme, authority, method, target, address, verdict, why] = fields.as_slice() else {
             panic!("{place}: {} fields", fields.len());
         };
@@ -101,20 +101,20 @@ fn rows(file: &str, text: &str) -> Vec<Row> {
     rows
 }
 
-/// `<a*64>` is 64 times "a", `<U+000A>` a character.
-fn spelt(text: &str) -> String {
+/// Expands the notation of the table: `<a*64>` is 64 times "a", `<U+000A>` is the character U+000A.
+fn expanded(text: &str) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once('<') {
-        let (inner, after) = after.split_once('>').unwrap_or_else(|| panic!("no end: {text}"));
+        let (inner, after) = after.split_once('>').unwrap_or_else(|| panic!("a \"<\" without its \">\": {text}"));
         out.push_str(before);
         match inner.strip_prefix("U+") {
             Some(number) => {
-                let number = u32::from_str_radix(number, 16).unwrap_or_else(|_| panic!("no number: {text}"));
-                out.push(char::from_u32(number).unwrap_or_else(|| panic!("no character: {text}")));
+                let number = u32::from_str_radix(number, 16).unwrap_or_else(|_| panic!("not a number: {text}"));
+                out.push(char::from_u32(number).unwrap_or_else(|| panic!("not a character: {text}")));
             }
             None => {
-                let (what, times) = inner.split_once('*').unwrap_or_else(|| panic!("no times: {text}"));
-                out.push_str(&what.repeat(times.parse().unwrap_or_else(|_| panic!("no number: {text}"))));
+                let (what, times) = inner.split_once('*').unwrap_or_else(|| panic!("neither \"U+\" nor \"*\": {text}"));
+                out.push_str(&what.repeat(times.parse().unwrap_or_else(|_| panic!("not a number: {text}"))));
             }
         }
         rest = after;
@@ -130,37 +130,37 @@ fn table() -> Vec<Row> {
     files.iter().flat_map(|name| rows(name, &read(name))).collect()
 }
 
-fn written(row: &Row) -> Option<Written> {
+fn written(row: &Row) -> Option<OriginGrantConfig> {
     let table: toml::Table =
         format!("grant = {{ {} }}", row.grant).parse().unwrap_or_else(|why| panic!("{row:?}: {why}"));
     table.into_iter().next().and_then(|(_, grant)| grant.try_into().ok())
 }
 
-/// What belljar decides, the way that a request takes.
+/// The decision of belljar, from the functions that check a request.
 fn decided(row: &Row) -> Verdict {
-    let Some(rule) = written(row).and_then(|written| Rule::new(&written, &Secrets::default(), None).ok()) else {
+    let Some(rule) = written(row).and_then(|written| OriginGrant::new(&written, &Secrets::default(), None).ok()) else {
         return Verdict::Grant;
     };
     let Ok(method) = Method::from_bytes(row.method.as_bytes()) else { return Verdict::Malformed };
     let parts = Uri::builder().scheme(row.scheme.as_str()).authority(row.authority.as_str());
     let Ok(uri) = parts.path_and_query(row.target.as_str()).build() else { return Verdict::Malformed };
-    let Ok(target) = Target::read(&method, &uri) else { return Verdict::Malformed };
-    fitting(&rule, &target, row.address)
+    let Ok(target) = RequestTarget::read(&method, &uri) else { return Verdict::Malformed };
+    decision(&rule, &target, row.address)
 }
 
-fn fitting(rule: &Rule, target: &Target, address: Option<IpAddr>) -> Verdict {
+fn decision(rule: &OriginGrant, target: &RequestTarget, address: Option<IpAddr>) -> Verdict {
     let address = match target.origin.host {
         Host::Ip(own) => Some(own),
         Host::Name(_) => address,
     };
-    match rule.fits(target) {
-        Err(Unfit::Origin) => Verdict::Origin,
-        Err(Unfit::Method) => Verdict::Method,
-        Err(Unfit::Path) => Verdict::Path,
-        Err(Unfit::Query) => Verdict::Query,
-        Err(Unfit::Override) => Verdict::Override,
-        Err(Unfit::Credential) => panic!("no header was given"),
-        Ok(()) if address.is_some_and(|address| !rule.reaches(address, &target.origin.host)) => Verdict::Address,
+    match rule.check_target(target) {
+        Err(GrantMismatch::Origin) => Verdict::Origin,
+        Err(GrantMismatch::Method) => Verdict::Method,
+        Err(GrantMismatch::Path) => Verdict::Path,
+        Err(GrantMismatch::Query) => Verdict::Query,
+        Err(GrantMismatch::Override) => Verdict::Override,
+        Err(GrantMismatch::Credential) => panic!("no header was given"),
+        Ok(()) if address.is_some_and(|address| !rule.allows_address(address, &target.origin.host)) => Verdict::Address,
         Ok(()) if address.is_some_and(|address| is_own(address, target.origin.port)) && !rule.own_ports() => {
             Verdict::Own
         }
@@ -168,26 +168,26 @@ fn fitting(rule: &Rule, target: &Target, address: Option<IpAddr>) -> Verdict {
     }
 }
 
-/// Whether belljar itself is reached there, which listens on both loopback addresses at the port [`LISTENING`].
+/// True if the address is belljar itself, which listens on both loopback addresses at the port [`LISTENING`].
 fn is_own(address: IpAddr, port: u16) -> bool {
     let own = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
-    own.into_iter().any(|own| leads_to(SocketAddr::new(address, port), SocketAddr::new(own, LISTENING)))
+    own.into_iter().any(|own| reaches_listener(SocketAddr::new(address, port), SocketAddr::new(own, LISTENING)))
 }
 
-/// Whether `row` is right.
+/// Checks that belljar's decision agrees with `row`.
 fn judge(row: &Row, decider: impl Fn(&Row) -> Verdict) -> Result<(), String> {
     let verdict = decider(row);
     if verdict == row.verdict { Ok(()) } else { Err(format!("{}: {verdict:?} instead of {row:?}", row.file)) }
 }
 
-/// Whether belljar's parser alone, before any library has seen the request, reads it in the same way.
+/// Checks that belljar's parser alone decides in the same way, without the HTTP library.
 fn judge_alone(row: &Row) -> Result<(), String> {
     let scheme = match row.scheme.as_str() {
         "http" => Scheme::Http,
         "https" => Scheme::Https,
         _ => return Ok(()),
     };
-    let origin = Origin::of(scheme, &row.authority);
+    let origin = Origin::parse(scheme, &row.authority);
     if let Ok(origin) = &origin {
         browser::agrees(origin, &row.authority).map_err(|why| format!("{}: {why}", row.file))?;
     }
@@ -200,7 +200,7 @@ fn judge_alone(row: &Row) -> Result<(), String> {
         browser::keeps(normal).map_err(|why| format!("{}: {why}", row.file))?;
     }
     let is_read = origin.is_ok() && normal.is_ok() && query.is_none_or(|query| query.is_ok());
-    // Belljar's own rules do not lean on those of the library that carries the request, but for the method.
+    // belljar's rules do not depend on those of the HTTP library, except for the method.
     let is_wrong = match row.verdict {
         Verdict::Malformed => is_read && Method::from_bytes(row.method.as_bytes()).is_ok(),
         Verdict::Grant => false,
@@ -210,11 +210,11 @@ fn judge_alone(row: &Row) -> Result<(), String> {
 }
 
 #[test]
-fn every_row_is_decided_as_it_should_be() {
+fn belljar_decides_every_row_as_the_table_says() {
     let table = table();
     let wrong: Vec<String> = table.iter().filter_map(|row| judge(row, decided).err()).collect();
     assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), table.len(), wrong.join("\n"));
-    println!("{} decisions, all right", table.len());
+    println!("{} decisions, all as the table says", table.len());
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn the_table_is_large_and_has_every_verdict() {
     for row in &table {
         let key = (&row.grant, &row.scheme, &row.authority, &row.method, &row.target, row.address);
         if let Some(before) = seen.insert(key, &row.file) {
-            panic!("{} is {before} once more", row.file);
+            panic!("{} repeats {before}", row.file);
         }
     }
 }
@@ -258,7 +258,7 @@ fn a_wrong_row_is_noticed() {
     }
 }
 
-/// Deciders with one usual mistake each: the table must tell them from a right one.
+/// Decision functions with one common mistake each. The table must find the mistake of each.
 #[test]
 fn usual_mistakes_are_noticed() {
     type Mistake = (&'static str, fn(&Row) -> Verdict, Verdict, usize);
@@ -271,7 +271,7 @@ fn usual_mistakes_are_noticed() {
             60,
         ),
         ("a host that ends in the granted one", |row| same(row, ends_in), Verdict::Origin, 10),
-        ("no look at ports", |row| same(row, |u, g| u.host_str() == g.host_str()), Verdict::Origin, 10),
+        ("ports are not compared", |row| same(row, |u, g| u.host_str() == g.host_str()), Verdict::Origin, 10),
         ("the standard library's private addresses", standard, Verdict::Address, 60),
     ];
     for (mistake, decider, of, least) in mistakes {

@@ -1,8 +1,8 @@
-//! Each target for a moment: its whole corpus, then a fixed number of mutations with a fixed seed.
+//! Runs each fuzz target on its whole corpus, and then on a fixed number of mutations with a fixed seed.
 
 use belljar_fuzz::{TARGETS, havoc, target};
 
-/// One test a target, so that a failure names it.
+/// Makes one test for each target, so that the name of a failed test is the name of its target.
 macro_rules! short {
     ($($name:ident),* $(,)?) => {
         $(#[test] fn $name() {
@@ -23,7 +23,7 @@ short! {
 }
 
 #[test]
-fn a_broken_invariant_is_told_with_a_small_input() {
+fn a_broken_invariant_is_reported_with_a_small_input() {
     let broken = belljar_fuzz::Target {
         run: |bytes| assert!(!bytes.windows(2).any(|pair| pair == b"??"), "found"),
         ..*target("reference")

@@ -1,4 +1,4 @@
-//! What is read, and what must come of it: providers that are honest, and one that is not.
+//! The reads of the soak with their expected outcomes: of honest providers, and of a hostile one.
 
 use base64::Engine as _;
 use belljar_tests::{RpcError, Site, places};
@@ -7,10 +7,10 @@ use serde_json::Value;
 /// Files that are read through a grant.
 const FILES: u64 = 50;
 
-/// A call that goes on until it is withdrawn.
+/// A call that runs until it is cancelled.
 pub(crate) const ENDLESS: &str = "belljar://patient/forever";
 
-/// An honest read of the mount that every withdrawn call was one of.
+/// An honest read of the mount of [`ENDLESS`].
 pub(crate) const FREE: &str = "belljar://patient/ok";
 
 /// Every provider of the soak, mounted.
@@ -18,7 +18,7 @@ pub(crate) fn site() -> Site {
     let mut site = Site::new();
     for (stem, file) in [
         ("guest_fixture", "fixture.wasm"),
-        ("guest_imp", "imp.wasm"),
+        ("guest_hostile", "hostile.wasm"),
         ("guest_sized", "sized.wasm"),
         ("clock", "clock.wasm"),
         ("files", "files.wasm"),
@@ -29,17 +29,17 @@ pub(crate) fn site() -> Site {
         site.write(format!("docs/{number}.md"), file(number));
     }
     site.config(
-        // Far more time than any of it takes: a machine that is busy must not make an answer wrong.
+        // Far more time than any call takes: a busy machine must not make an answer wrong.
         "audit = \"audit.jsonl\"\nlimits = { time = \"30s\", queue = \"30s\" }\n\
          [mounts.fixture]\nuri = \"test://\"\n\
          [mounts.docs]\ncomponent = \"files.wasm\"\nfs = { \"/\" = \"docs\" }\n\
-         [mounts.imp]\n[mounts.imp.limits]\nfuel = 2_000_000\nresult = \"64KiB\"\nhandles = 100\n\
+         [mounts.hostile]\n[mounts.hostile.limits]\nfuel = 2_000_000\nresult = \"64KiB\"\nhandles = 100\n\
          random = \"1KiB\"\noutput = \"4KiB\"\n\
-         [mounts.greedy]\ncomponent = \"imp.wasm\"\nlimits = { memory = \"4MiB\" }\n\
-         [mounts.late]\ncomponent = \"imp.wasm\"\nlimits = { time = \"40ms\", fuel = 1_000_000_000_000 }\n\
-         [mounts.patient]\ncomponent = \"imp.wasm\"\nlimits = { time = \"600s\", concurrency = 4 }\n",
+         [mounts.greedy]\ncomponent = \"hostile.wasm\"\nlimits = { memory = \"4MiB\" }\n\
+         [mounts.late]\ncomponent = \"hostile.wasm\"\nlimits = { time = \"40ms\", fuel = 1_000_000_000_000 }\n\
+         [mounts.patient]\ncomponent = \"hostile.wasm\"\nlimits = { time = \"600s\", concurrency = 4 }\n",
     );
-    // Refusals and limits are what this is about; each is on record, and told to whoever asked.
+    // Refusals and limits are expected. The audit record and the answers contain them, so the log leaves them out.
     site.env("RUST_LOG", "error,belljar::cli::serve=info");
     let output = site.run(&["check"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -59,39 +59,39 @@ pub(crate) struct Case {
 enum Expected {
     Text(String),
     Blob(Vec<u8>),
-    /// The time is another each time.
+    /// The current time, which differs in each answer.
     Clock,
-    /// An error of this kind; where it is a limit, of that name.
+    /// An error of this kind. For the kind `limit`, also the name of the limit.
     Error(&'static str, &'static str),
 }
 
-/// What a hostile read ends with, by mount and verb.
+/// Hostile reads: mount and reference, the kind of the expected error, and the name of its limit.
 const HOSTILE: [(&str, &str, &str); 16] = [
-    ("imp/spin", "limit", "fuel"),
-    ("imp/busy", "limit", "fuel"),
+    ("hostile/spin", "limit", "fuel"),
+    ("hostile/busy", "limit", "fuel"),
     ("greedy/fill", "limit", "memory"),
     ("greedy/grow/64", "limit", "memory"),
-    ("imp/recurse/0", "limit", "stack"),
-    ("imp/handles/200", "limit", "handles"),
-    ("imp/random/2000", "limit", "random"),
-    ("imp/text/200000", "limit", "result"),
-    ("imp/many/5000", "limit", "result"),
-    ("imp/trap", "trap", ""),
-    ("imp/panic/words", "trap", ""),
-    ("imp/exit/0", "trap", ""),
-    ("imp/empty", "bad-output", ""),
-    ("imp/spoof/another", "bad-output", ""),
-    ("imp/errors/denied/controls", "denied", ""),
-    ("imp/nothing", "not-found", ""),
+    ("hostile/recurse/0", "limit", "stack"),
+    ("hostile/handles/200", "limit", "handles"),
+    ("hostile/random/2000", "limit", "random"),
+    ("hostile/text/200000", "limit", "result"),
+    ("hostile/many/5000", "limit", "result"),
+    ("hostile/trap", "trap", ""),
+    ("hostile/panic/words", "trap", ""),
+    ("hostile/exit/0", "trap", ""),
+    ("hostile/empty", "bad-output", ""),
+    ("hostile/spoof/another", "bad-output", ""),
+    ("hostile/errors/denied/controls", "denied", ""),
+    ("hostile/nothing", "not-found", ""),
 ];
 
-/// What one does that is late.
+/// References of reads that reach the time limit.
 const LATE: [&str; 2] = ["sleep/60000", "forever"];
 
-/// Numbers that look random and are the same in every run.
-pub(crate) struct Dice(u64);
+/// Pseudo-random numbers, the same in every run.
+pub(crate) struct Random(u64);
 
-impl Dice {
+impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xBE11)
     }
@@ -116,7 +116,7 @@ impl Dice {
             return Case { uri: format!("belljar://late/{verb}"), expected: Expected::Error("limit", "time") };
         }
         if self.below(20) == 0 {
-            let uri = "belljar://imp/print/20000".to_owned();
+            let uri = "belljar://hostile/print/20000".to_owned();
             return Case { uri, expected: Expected::Text("printed".to_owned()) };
         }
         let (verb, kind, limit) = HOSTILE[self.below(HOSTILE.len() as u64) as usize];
@@ -166,12 +166,12 @@ fn pixel() -> Vec<u8> {
 }
 
 impl Case {
-    /// Whether this is what a provider that means well was asked for.
+    /// True if the read is honest.
     pub(crate) fn is_honest(&self) -> bool {
         !matches!(self.expected, Expected::Error(..))
     }
 
-    /// Whether `answer` is the one that there must be.
+    /// Compares `answer` with the expected outcome.
     pub(crate) fn check(&self, answer: &Result<Value, RpcError>) -> Result<(), String> {
         let wrong = |what: &str| {
             let shown: String = match answer {

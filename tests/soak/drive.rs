@@ -1,4 +1,5 @@
-//! Asks: over a pipe with several requests in flight, over HTTP with several clients; withdraws, and goes away.
+//! Generates the load: requests over a pipe, several in flight; requests over HTTP, from several clients; cancellations; and
+//! disconnects.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use belljar_tests::{Client, Ended, Era, Http, Process, RpcError, Server, Stdio, Wire};
 use serde_json::{Value, json};
 
-use crate::cases::{self, Case, Dice};
+use crate::cases::{self, Case, Random};
 
 /// Requests in flight over the pipe.
 const WINDOW: usize = 8;
@@ -17,14 +18,14 @@ const WINDOW: usize = 8;
 /// How long an answer may take before it counts as missing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What came of a part of the load.
+/// The outcome of a part of the load.
 #[derive(Default)]
 pub(crate) struct Counts {
     /// Answers that were checked.
     pub(crate) reads: usize,
-    /// Those of them that had to be errors.
+    /// The checked answers that had to be errors.
     pub(crate) hostile: usize,
-    /// What was wrong.
+    /// The wrong answers, as messages.
     pub(crate) wrong: Vec<String>,
     /// How long honest reads took over the pipe.
     pub(crate) latencies: Vec<Duration>,
@@ -65,30 +66,30 @@ impl Pipe {
         self.wire.close()
     }
 
-    /// Reads so much, and withdraws so many calls that would go on for long.
-    pub(crate) fn run(&mut self, reads: usize, cancels: usize, dice: &mut Dice, counts: &mut Counts) {
+    /// Sends `reads` reads and `cancels` endless calls, and cancels the latter.
+    pub(crate) fn run(&mut self, reads: usize, cancels: usize, random: &mut Random, counts: &mut Counts) {
         let every = (reads / cancels.max(1)).max(1);
-        let mut withdrawn = 0;
+        let mut cancelled = 0;
         for number in 0..reads {
             while self.waiting.len() >= WINDOW {
-                self.take(counts);
+                self.receive(counts);
             }
-            self.ask(dice.case());
-            if number % every == 0 && withdrawn < cancels {
-                withdrawn += 1;
-                self.withdraw();
+            self.ask(random.case());
+            if number % every == 0 && cancelled < cancels {
+                cancelled += 1;
+                self.send_and_cancel();
             }
         }
         while !self.waiting.is_empty() {
-            self.take(counts);
+            self.receive(counts);
         }
     }
 
-    /// As many reads as the mount has places, all at once: nothing that was withdrawn sits in one.
-    pub(crate) fn places_are_free(&mut self, counts: &mut Counts) {
+    /// Sends as many reads at once as the mount may run. They succeed only if no cancelled call still runs.
+    pub(crate) fn check_no_call_runs(&mut self, counts: &mut Counts) {
         (0..4).for_each(|_| self.ask(cases::free()));
         while !self.waiting.is_empty() {
-            self.take(counts);
+            self.receive(counts);
         }
     }
 
@@ -103,21 +104,21 @@ impl Pipe {
         self.waiting.insert(id, (case, Instant::now()));
     }
 
-    fn withdraw(&mut self) {
+    fn send_and_cancel(&mut self) {
         let id = self.send(cases::ENDLESS);
         let mut params = json!({ "requestId": id });
         params["_meta"] = meta();
         self.wire.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
     }
 
-    /// One answer; what was withdrawn must have none.
-    fn take(&mut self, counts: &mut Counts) {
+    /// Receives one answer and checks it. An answer to a cancelled call is wrong.
+    fn receive(&mut self, counts: &mut Counts) {
         let Some(mut message) = self.wire.next(Instant::now() + PATIENCE) else {
             let ids: Vec<_> = self.waiting.values().map(|(case, _)| case.uri.as_str()).collect();
             panic!("no answer within {PATIENCE:?}; waiting for {ids:?}; {}", self.wire.diagnosis());
         };
         let Some((case, sent)) = message["id"].as_u64().and_then(|id| self.waiting.remove(&id)) else {
-            return counts.wrong.push(format!("an answer to nothing that waits: {message}"));
+            return counts.wrong.push(format!("an answer without a waiting request: {message}"));
         };
         if case.is_honest() {
             counts.latencies.push(sent.elapsed());
@@ -142,11 +143,11 @@ pub(crate) struct Load(Vec<Client<Http>>);
 
 impl Load {
     pub(crate) fn new(server: &Server, clients: usize) -> Self {
-        let era = |at| if at == 0 { Era::Older } else { Era::Modern };
+        let era = |at| if at == 0 { Era::Session } else { Era::Stateless };
         Self((0..clients).map(|at| server.client(era(at))).collect())
     }
 
-    /// Reads so much, over all clients.
+    /// Sends `reads` reads, divided among all clients.
     pub(crate) fn run(&mut self, reads: usize, seed: u64) -> Counts {
         let each = reads / self.0.len().max(1);
         let mut counts = Counts::default();
@@ -157,9 +158,9 @@ impl Load {
                 .enumerate()
                 .map(|(at, client)| {
                     scope.spawn(move || {
-                        let (mut dice, mut counts) = (Dice::new(seed * 100 + at as u64 + 1), Counts::default());
+                        let (mut random, mut counts) = (Random::new(seed * 100 + at as u64 + 1), Counts::default());
                         for _ in 0..each {
-                            let case = dice.case();
+                            let case = random.case();
                             let answer = client.read(&case.uri);
                             counts.judge(&case, &answer);
                         }
@@ -175,9 +176,9 @@ impl Load {
     }
 }
 
-/// Asks for what takes long, and goes away, so many times: at once, or a moment later.
+/// Sends an endless read and disconnects, `times` times: each time after 0 to 7 ms.
 pub(crate) fn disconnect(server: &Server, times: usize) {
-    let wire = server.wire(Era::Modern);
+    let wire = server.wire(Era::Stateless);
     for number in 0..times {
         let message = request(1, cases::ENDLESS);
         let body = message.to_string();
@@ -198,7 +199,7 @@ fn request(id: u64, uri: &str) -> Value {
 
 fn meta() -> Value {
     json!({
-        "io.modelcontextprotocol/protocolVersion": Era::Modern.version(),
+        "io.modelcontextprotocol/protocolVersion": Era::Stateless.version(),
         "io.modelcontextprotocol/clientInfo": { "name": "soak", "version": "0" },
         "io.modelcontextprotocol/clientCapabilities": {},
     })

@@ -1,4 +1,5 @@
-//! What the processes hold, seen from outside, by tenth; and whether that is what R6 asks for.
+//! Measures the memory, descriptors and threads of the processes after each tenth of the run. Checks them against the
+//! bounds below.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,22 +8,22 @@ use belljar_tests::Process;
 
 use crate::drive::Counts;
 
-/// How much more memory the last tenth may end with than the second.
+/// The highest ratio of the memory after the last tenth to that after the second.
 const GROWTH: f64 = 1.03;
 
-/// MiB that all slots may hold: as many as calls may run at once, 32, each with 2 MiB of memory and 64 KiB of tables.
+/// The most MiB in all slots of guests: 32 calls may run at once, each with 2 MiB of memory and 64 KiB of tables.
 const SLOTS: f64 = 66.0;
 
-/// Wrong answers that are shown.
+/// The most wrong answers that the verdict shows.
 const SHOWN: usize = 10;
 
-/// What one process holds.
+/// The resources of one process.
 #[derive(Clone, Copy)]
 pub(crate) struct Sample {
     /// Bytes of memory.
     pub(crate) memory: u64,
-    /// Bytes of it in the slots in which guests run. How many were ever used at once, and how far each was filled, goes by
-    /// chance: each keeps up to 2 MiB for whoever comes next.
+    /// The part of `memory` in the slots in which guests run. It varies by chance: each slot that was used keeps up to 2 MiB
+    /// for the next call.
     slots: u64,
     /// Open descriptors.
     pub(crate) descriptors: usize,
@@ -46,13 +47,13 @@ pub(crate) struct Tenth {
     pub(crate) reads: usize,
     hostile: usize,
     pub(crate) wrong: usize,
-    /// Of the process on stdio, and of the one on HTTP.
+    /// The samples of the process on stdio, and of the one on HTTP.
     pub(crate) samples: [Sample; 2],
-    /// Median of honest reads.
+    /// The median time of honest reads.
     pub(crate) latency: Duration,
 }
 
-/// The table's head.
+/// The head of the table of tenths.
 pub(crate) const HEAD: &str = "\
 | tenth | reads | hostile | wrong | RSS - slots, stdio | RSS - slots, HTTP | descriptors | threads | median of honest reads |
 |---|---|---|---|---|---|---|---|---|";
@@ -92,23 +93,23 @@ pub(crate) fn mib(bytes: u64) -> f64 {
 
 /// A whole run.
 pub(crate) struct Measured {
-    /// After the warm-up and a rest.
+    /// The samples after the warm-up and a pause.
     pub(crate) baseline: [Sample; 2],
     pub(crate) tenths: Vec<Tenth>,
-    /// After a rest at the end.
+    /// The samples after a pause at the end.
     pub(crate) end: [Sample; 2],
     pub(crate) wrong: Vec<String>,
     pub(crate) took: Duration,
 }
 
-/// What the run says.
+/// The result of the run.
 pub(crate) struct Verdict {
     pub(crate) holds: bool,
     pub(crate) text: String,
 }
 
 impl Measured {
-    /// Judges by R6.
+    /// Checks the figures against the bounds.
     pub(crate) fn verdict(&self) -> Verdict {
         let mut verdict = Verdict { holds: true, text: String::new() };
         let mut line = |holds: bool, what: String| {
@@ -146,8 +147,8 @@ impl Measured {
     }
 }
 
-/// What R6 asks for and this cannot tell.
+/// The checks that this program cannot make.
 const LEFT_OUT: &str = "\
-- left out: live stores are not visible from outside; that every withdrawn call gave its place back is checked by using \
-all of them at the end
-- left out: reloads; this belljar reads its directory once, at the start";
+- left out: the stores of calls are not visible from outside. Instead, reads at the end use all places, so a cancelled call \
+cannot still occupy one
+- left out: reloads. The servers of this test read the plugin directory once, at the start";

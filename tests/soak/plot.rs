@@ -1,8 +1,8 @@
-//! The run as a picture, and as a page.
+//! Draws the figures of the run as an SVG picture, and writes them as a Markdown page.
 
 use std::fmt::Write as _;
 
-use crate::Asked;
+use crate::Options;
 use crate::figures::{HEAD, Measured, mib};
 
 const WIDTH: f64 = 720.0;
@@ -10,21 +10,21 @@ const PANEL: f64 = 150.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 130.0;
 
-/// One curve: its name, its colour, a value a tenth.
+/// One curve: its name, its colour, and a value for each tenth of the run.
 struct Curve {
     name: &'static str,
     colour: &'static str,
     values: Vec<f64>,
 }
 
-/// One diagram: what it shows, its unit, its curves.
+/// One diagram: its title, its unit and its curves.
 struct Panel {
     title: &'static str,
     unit: &'static str,
     curves: Vec<Curve>,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "drawn")]
+#[expect(clippy::cast_precision_loss, reason = "values of a drawing need no precision")]
 fn panels(measured: &Measured) -> Vec<Panel> {
     const COLOURS: [&str; 2] = ["#1f6feb", "#d1570b"];
     const NAMES: [&str; 2] = ["stdio", "HTTP"];
@@ -46,17 +46,17 @@ fn panels(measured: &Measured) -> Vec<Panel> {
     ]
 }
 
-/// The picture.
+/// The SVG picture.
 pub(crate) fn svg(measured: &Measured) -> String {
     let panels = panels(measured);
-    #[expect(clippy::cast_precision_loss, reason = "four")]
+    #[expect(clippy::cast_precision_loss, reason = "there are four panels")]
     let height = PANEL * panels.len() as f64 + 30.0;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" \
          font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
     for (at, panel) in panels.iter().enumerate() {
-        #[expect(clippy::cast_precision_loss, reason = "four")]
+        #[expect(clippy::cast_precision_loss, reason = "there are four panels")]
         draw(&mut svg, panel, PANEL * at as f64);
     }
     let bottom = height - 10.0;
@@ -70,7 +70,7 @@ pub(crate) fn svg(measured: &Measured) -> String {
 fn draw(svg: &mut String, panel: &Panel, top: f64) {
     let most = panel.curves.iter().flat_map(|curve| &curve.values).fold(0.0_f64, |a, b| a.max(*b)).max(1e-9) * 1.1;
     let (floor, ceiling) = (top + PANEL - 15.0, top + 30.0);
-    #[expect(clippy::cast_precision_loss, reason = "ten")]
+    #[expect(clippy::cast_precision_loss, reason = "a curve has ten values")]
     let x = |at: usize| LEFT + (WIDTH - LEFT - RIGHT) * at as f64 / 9.0;
     let y = |value: f64| floor - (floor - ceiling) * value / most;
     let _ = writeln!(svg, "<text x=\"{LEFT}\" y=\"{}\" font-weight=\"bold\">{}</text>", top + 18.0, panel.title);
@@ -105,17 +105,20 @@ fn draw(svg: &mut String, panel: &Panel, top: f64) {
     }
 }
 
-/// The page.
-pub(crate) fn page(measured: &Measured, picture: &str, asked: &Asked) -> String {
-    let Asked { reads, cancels, disconnects, .. } = asked;
+/// The Markdown page. `picture` is the file name of the picture.
+pub(crate) fn page(measured: &Measured, picture: &str, options: &Options) -> String {
+    let Options { reads, cancels, disconnects, .. } = options;
     let mut page = format!(
         "# Soak\n\n\
-         Made by `cargo xtask soak --reads {reads} --svg docs/{picture}`; it took {} s. Every answer was compared with what\n\
-         it had to be, byte by byte; a fifth of the reads were hostile, and each of those had to end with its own error.\n\
-         Meanwhile {cancels} endless calls were withdrawn over stdio, and {disconnects} clients went away over HTTP. Memory,\n\
-         descriptors and threads are of the two server processes, one on stdio and one on HTTP, seen in /proc half a second\n\
-         after each tenth. \"slots\" is the part of the memory that guests run in: a slot that was used once keeps up to\n\
-         2 MiB, so that the next call needs no page fault. How many were in use at once goes by chance; there are 32.\n\n![memory, descriptors, threads, latency]({picture})\n\n{HEAD}\n",
+         `cargo xtask soak --reads {reads} --svg docs/measurements/{picture}` made this page. It took {} s.\n\n\
+         - Every answer was compared, byte by byte, with the expected one.\n\
+         - A fifth of the reads were hostile. Each of those had to end with its own error.\n\
+         - Meanwhile {cancels} endless calls were cancelled over stdio, and {disconnects} clients disconnected over HTTP.\n\n\
+         Memory, descriptors and threads are those of two server processes, one on stdio and one on HTTP. They were read from \
+         /proc half a second after each tenth.\n\
+         \"slots\" is the memory that guests run in. A used slot keeps up to 2 MiB, so that the next call needs no page fault.\n\
+         There are 32 slots. How many are in use at once varies by chance.\n\n\
+         ![memory, descriptors, threads, latency]({picture})\n\n{HEAD}\n",
         measured.took.as_secs()
     );
     for (at, tenth) in measured.tenths.iter().enumerate() {

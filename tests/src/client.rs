@@ -1,6 +1,6 @@
-//! An MCP client, strict and small: requests, answers, listings and reads, in both protocol eras, over either wire.
+//! A small and strict MCP client: requests, answers, lists and reads, in both protocol eras, over stdio or HTTP.
 //!
-//! It knows JSON-RPC and the shape of an MCP request, and nothing of how bytes travel ([`Wire`]).
+//! This module owns JSON-RPC and the form of MCP requests. A [`Wire`] owns the transport of the bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,28 +8,30 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How long an answer may take before a test calls it missing: longer than any limit that a test sets.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+use crate::wait::DEADLINE;
 
-/// More pages than any listing of a test has: a listing that never ends is a failure, not a hang.
+/// How long a client waits for an answer.
+pub const PATIENCE: Duration = DEADLINE;
+
+/// The most pages of a list in a test. With more, the test fails instead of running for ever.
 const MOST_PAGES: usize = 1_000;
 
-/// Which family of the protocol a client speaks.
+/// The family of protocol revisions that a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
     /// 2025-11-25: `initialize`, then requests within a session.
-    Older,
-    /// 2026-07-28: no session; each request says its version, client and capabilities.
-    Modern,
+    Session,
+    /// 2026-07-28: no session. Each request carries its version, client and capabilities.
+    Stateless,
 }
 
-/// One way for messages to travel.
+/// A transport of messages between a client and a server: `Stdio` or `Http`.
 pub trait Wire {
-    /// Sends one message. An answer that comes with it is kept for [`Wire::next`].
+    /// Sends one message. If the transport returns the answer at once, it is stored for [`Wire::next`].
     fn send(&mut self, message: &Value);
     /// The next message from the server; `None` once `deadline` has passed.
     fn next(&mut self, deadline: Instant) -> Option<Value>;
-    /// Tells what is known about a server that does not answer.
+    /// A description of the server's state for error messages, such as its standard error.
     fn diagnosis(&self) -> String;
 }
 
@@ -39,70 +41,72 @@ pub struct Client<W> {
     wire: W,
     era: Era,
     last_id: u64,
+    /// The methods of the requests without an answer, by id.
     waiting: BTreeMap<u64, String>,
+    /// The answers that no `wait` has taken yet, by id.
     answers: BTreeMap<u64, Value>,
     /// How long [`Client::wait`] waits.
     pub patience: Duration,
-    /// What the server said of itself: the result of `initialize` or of `server/discover`.
+    /// The server's description of itself: the result of `initialize` or of `server/discover`.
     pub greeting: Value,
-    /// Messages from the server that answered nothing, in order.
+    /// Notifications and requests from the server, in order.
     pub notifications: Vec<Value>,
 }
 
-/// The error that came instead of a result.
+/// The error of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RpcError {
     /// JSON-RPC code.
     pub code: i64,
     /// The message for people.
     pub message: String,
-    /// The message for programs; null where there was none.
+    /// The data for programs. Null if there is none.
     pub data: Value,
 }
 
-/// JSON-RPC's "internal error": the request was fine, and there is no answer.
+/// The code "internal error" of JSON-RPC: the request was correct, but the server cannot answer it.
 pub const INTERNAL: i64 = -32603;
 
 impl Era {
-    /// Both, oldest first.
-    pub const ALL: [Era; 2] = [Era::Older, Era::Modern];
+    /// Both eras, oldest first.
+    pub const ALL: [Era; 2] = [Era::Session, Era::Stateless];
 
     /// The protocol version that a client of this era asks for.
     pub fn version(self) -> &'static str {
         match self {
-            Era::Older => "2025-11-25",
-            Era::Modern => "2026-07-28",
+            Era::Session => "2025-11-25",
+            Era::Stateless => "2026-07-28",
         }
     }
 
     /// The code of "no such resource" in this era.
     pub fn not_found(self) -> i64 {
         match self {
-            Era::Older => -32002,
-            Era::Modern => -32602,
+            Era::Session => -32002,
+            Era::Stateless => -32602,
         }
     }
 
-    /// What a client of this era says first: the method, and the parameters before [`Era::dress`].
+    /// The method and parameters of a client's first request. [`Era::add_meta`] adds the rest.
     pub fn greeting(self) -> (&'static str, Value) {
         match self {
-            Era::Older => (
+            Era::Session => (
                 "initialize",
                 json!({ "protocolVersion": self.version(), "capabilities": {}, "clientInfo": identity() }),
             ),
-            Era::Modern => ("server/discover", json!({})),
+            Era::Stateless => ("server/discover", json!({})),
         }
     }
 
-    /// A whole request of this era.
+    /// A complete request of this era.
     pub fn message(self, id: u64, method: &str, mut params: Value) -> Value {
-        self.dress(&mut params);
+        self.add_meta(&mut params);
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
     }
 
-    /// Adds what a request of this era carries beside its own parameters; what is there already stays.
-    pub fn dress(self, params: &mut Value) {
-        if self == Era::Modern {
+    /// Adds the keys of `_meta` that requests of this era need. Keeps existing keys.
+    pub fn add_meta(self, params: &mut Value) {
+        if self == Era::Stateless {
             let meta = &mut params["_meta"];
             for (key, value) in [
                 ("protocolVersion", json!(self.version())),
@@ -119,20 +123,20 @@ impl Era {
 }
 
 impl<W: Wire> Client<W> {
-    /// Greets the server behind `wire`: `initialize` and `notifications/initialized`, or `server/discover`.
+    /// Initializes the connection: sends `initialize` and `notifications/initialized`, or `server/discover`.
     pub fn connect(wire: W, era: Era) -> Client<W> {
         let mut client = Client::connect_silently(wire, era);
         let (method, params) = era.greeting();
         client.greeting =
             client.request(method, params).unwrap_or_else(|error| panic!("the greeting was refused: {error}"));
-        if era == Era::Older {
+        if era == Era::Session {
             assert_eq!(client.greeting["protocolVersion"], era.version(), "an agreed version");
             client.notify("notifications/initialized", json!({}));
         }
         client
     }
 
-    /// A client that has said nothing yet.
+    /// A client that has sent no message yet.
     pub fn connect_silently(wire: W, era: Era) -> Client<W> {
         Client {
             wire,
@@ -146,38 +150,38 @@ impl<W: Wire> Client<W> {
         }
     }
 
-    /// The era it speaks.
+    /// The protocol era of this client.
     pub fn era(&self) -> Era {
         self.era
     }
 
-    /// The wire beneath, to look at.
+    /// The wire, read-only.
     pub fn wire_ref(&self) -> &W {
         &self.wire
     }
 
-    /// The wire beneath.
+    /// The wire.
     pub fn wire(&mut self) -> &mut W {
         &mut self.wire
     }
 
-    /// One request and its answer.
+    /// Sends a request, and waits for its answer.
     pub fn request(&mut self, method: &str, params: Value) -> Result<Value, RpcError> {
         let id = self.send(method, params);
         self.wait(id)
     }
 
-    /// Sends a request without waiting; the id is for [`Client::wait`]. (Over HTTP the exchange is over on return.)
+    /// Sends a request and returns its id for [`Client::wait`]. Over HTTP, this method waits for the answer.
     pub fn send(&mut self, method: &str, mut params: Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
-        self.era.dress(&mut params);
+        self.era.add_meta(&mut params);
         self.waiting.insert(id, method.to_owned());
         self.wire.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         id
     }
 
-    /// The answer to a request in flight; that none comes within [`Client::patience`] is a failure.
+    /// Waits for the answer to a request. Panics if none comes within [`Client::patience`].
     pub fn wait(&mut self, id: u64) -> Result<Value, RpcError> {
         let patience = self.patience;
         self.wait_for(id, patience).unwrap_or_else(|| {
@@ -186,7 +190,7 @@ impl<W: Wire> Client<W> {
         })
     }
 
-    /// The answer to a request in flight, if it comes within `patience`.
+    /// Waits for the answer to a request. `None` if no answer comes within `patience`.
     pub fn wait_for(&mut self, id: u64, patience: Duration) -> Option<Result<Value, RpcError>> {
         let deadline = Instant::now() + patience;
         loop {
@@ -198,8 +202,8 @@ impl<W: Wire> Client<W> {
         }
     }
 
-    /// The next message from the server that answers nothing, if one comes within `patience`.
-    pub fn told(&mut self, patience: Duration) -> Option<Value> {
+    /// The next notification or request from the server. `None` if none comes within `patience`.
+    pub fn next_notification(&mut self, patience: Duration) -> Option<Value> {
         let deadline = Instant::now() + patience;
         while self.notifications.is_empty() {
             let message = self.wire.next(deadline)?;
@@ -210,20 +214,20 @@ impl<W: Wire> Client<W> {
 
     /// Sends a notification.
     pub fn notify(&mut self, method: &str, mut params: Value) {
-        self.era.dress(&mut params);
+        self.era.add_meta(&mut params);
         self.wire.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// Says that the answer to a request is no longer wanted.
+    /// Cancels a request.
     pub fn cancel(&mut self, id: u64) {
         self.notify("notifications/cancelled", json!({ "requestId": id, "reason": "test" }));
     }
 
-    /// `ping`, or in the modern era, which has none, `server/discover`.
+    /// Sends `ping`, or `server/discover` without a session: revision 2026-07-28 has no `ping`.
     pub fn ping(&mut self) {
         let method = match self.era {
-            Era::Older => "ping",
-            Era::Modern => "server/discover",
+            Era::Session => "ping",
+            Era::Stateless => "server/discover",
         };
         self.request(method, json!({})).unwrap_or_else(|error| panic!("{method} was refused: {error}"));
     }
@@ -263,17 +267,17 @@ impl<W: Wire> Client<W> {
         templates.iter().map(|item| text_of(&item["uriTemplate"])).collect()
     }
 
-    /// One read: the whole result.
+    /// Reads a resource. Returns the complete result.
     pub fn read(&mut self, uri: &str) -> Result<Value, RpcError> {
         self.request("resources/read", json!({ "uri": uri }))
     }
 
-    /// The text of a resource that has one content.
+    /// Reads the text of a resource with one content.
     pub fn text(&mut self, uri: &str) -> String {
         text_of(&self.sole_content(uri)["text"])
     }
 
-    /// The bytes of a binary resource that has one content.
+    /// Reads the bytes of a binary resource with one content.
     pub fn blob(&mut self, uri: &str) -> Vec<u8> {
         use base64::Engine as _;
         let encoded = text_of(&self.sole_content(uri)["blob"]);
@@ -286,11 +290,11 @@ impl<W: Wire> Client<W> {
         let mut result = self.read(uri).unwrap_or_else(|error| panic!("cannot read {uri}: {error}"));
         match result["contents"].take() {
             Value::Array(mut contents) if contents.len() == 1 => contents.remove(0),
-            other => panic!("{uri} has not one content but {other}"),
+            other => panic!("{uri} must have one content, but has {other}"),
         }
     }
 
-    /// Puts a message where it belongs; an answer to nothing, or a second one, is a failure.
+    /// Stores a message as an answer or a notification. Panics for a second answer, or for an answer without a request.
     fn sort(&mut self, message: Value) {
         let Some(id) = message.get("id").filter(|_| message.get("method").is_none()) else {
             self.notifications.push(message);
@@ -312,12 +316,12 @@ impl fmt::Display for RpcError {
     }
 }
 
-/// Who these clients say they are.
+/// The name and version that these clients send.
 fn identity() -> Value {
     json!({ "name": "belljar-tests", "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// Takes an answer apart; both or neither of result and error is a failure.
+/// Splits an answer into result or error. Panics if it has both or neither.
 pub(crate) fn outcome(mut answer: Value) -> Result<Value, RpcError> {
     match (answer.get("result").is_some(), answer.get("error").is_some()) {
         (true, false) => Ok(answer["result"].take()),

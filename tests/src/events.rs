@@ -1,4 +1,4 @@
-//! A stream of server-sent events that stays open: what a subscription is told over HTTP.
+//! An open stream of server-sent events: the notifications of a subscription over HTTP.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -14,12 +14,12 @@ use crate::http::{Body, Response, connect, head, read_body, read_head};
 pub struct Events {
     stream: TcpStream,
     messages: Receiver<Value>,
-    /// How often the server showed that it is still there.
+    /// One value for each comment of the server, which keeps the stream alive.
     comments: Receiver<()>,
 }
 
 impl Events {
-    /// Sends a request and reads what comes, in the background. An answer that is no stream is given back.
+    /// Sends a request, and reads the stream of its answer on a new thread. Fails with an answer that is not a stream.
     pub(crate) fn open(
         address: SocketAddr,
         method: &str,
@@ -37,8 +37,8 @@ impl Events {
         }
         let stream = connection.get_ref().try_clone().expect("one more descriptor");
         stream.set_read_timeout(None).expect("a socket");
-        let (tell, messages) = channel();
-        let (alive, comments) = channel();
+        let (message_sender, messages) = channel();
+        let (comment_sender, comments) = channel();
         std::thread::spawn(move || {
             let mut lines = BufReader::new(Body::new(connection, &response));
             let (mut data, mut line) = (String::new(), String::new());
@@ -52,13 +52,13 @@ impl Events {
                 if let Some(rest) = text.strip_prefix("data:") {
                     data.push_str(rest.strip_prefix(' ').unwrap_or(rest));
                 } else if text.starts_with(':') {
-                    let _ = alive.send(());
+                    let _ = comment_sender.send(());
                 }
                 if text.is_empty() && !data.is_empty() {
                     let message = serde_json::from_str(&data);
                     let message =
-                        message.unwrap_or_else(|error| panic!("an event that is no JSON ({error}): {data:?}"));
-                    if tell.send(message).is_err() {
+                        message.unwrap_or_else(|error| panic!("an event without valid JSON ({error}): {data:?}"));
+                    if message_sender.send(message).is_err() {
                         return;
                     }
                     data.clear();
@@ -68,12 +68,12 @@ impl Events {
         Ok(Events { stream, messages, comments })
     }
 
-    /// The next message, if one comes within `patience`.
+    /// The next message. `None` if none comes within `patience`.
     pub fn next(&self, patience: Duration) -> Option<Value> {
         self.messages.recv_timeout(patience).ok()
     }
 
-    /// Whether the server showed within `patience` that it is still there.
+    /// True if a comment of the server arrives within `patience`.
     pub fn is_kept_alive(&self, patience: Duration) -> bool {
         self.comments.recv_timeout(patience).is_ok()
     }

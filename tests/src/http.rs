@@ -1,10 +1,10 @@
-//! The HTTP wire: Streamable HTTP on a plain socket, so that a test sees, and may spoil, every byte.
+//! The Streamable HTTP transport of the test clients. It uses a plain socket, so that a test can read and change every
+//! byte.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio as Pipe};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -13,14 +13,15 @@ use serde_json::Value;
 use crate::client::{Client, Era, Wire};
 use crate::events::Events;
 use crate::process::{self, Ended, Process};
+use crate::wait::{DEADLINE, wait_until_within};
 
-/// How long a server may take to listen: every component is compiled before.
-const START: Duration = Duration::from_secs(60);
+/// The longest time until a server listens. A server compiles every component first.
+const START: Duration = Duration::from_secs(120);
 
-/// How long one read from the socket may take. An answer that takes longer than any limit allows is missing.
-const SILENCE: Duration = Duration::from_secs(60);
+/// The timeout of one read from the socket: longer than every limit of belljar.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The longest body that is believed: a length that lies must not take the test's memory.
+/// The most bytes of a body. A wrong length must not use up the memory of the test.
 const LONGEST_BODY: usize = 256 << 20;
 
 /// A running `belljar serve --http`.
@@ -31,7 +32,7 @@ pub struct Server {
     address: SocketAddr,
 }
 
-/// One client's connection to a [`Server`].
+/// One client's transport to a [`Server`]: keeps a connection, a session and unread messages.
 #[derive(Debug)]
 pub struct Http {
     address: SocketAddr,
@@ -43,9 +44,10 @@ pub struct Http {
     pub status: u16,
 }
 
-/// A connection that is kept from one exchange to the next, whatever comes as an answer: for whoever asks the same many times.
+/// A connection that stays open between requests (keep-alive), even after errors. For benches that send the same
+/// request many times.
 #[derive(Debug)]
-pub struct Kept {
+pub struct KeepAliveConnection {
     address: SocketAddr,
     connection: Option<BufReader<TcpStream>>,
 }
@@ -57,18 +59,18 @@ pub struct Response {
     pub status: u16,
     /// Its header fields, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body, whole.
+    /// Its complete body.
     pub body: Vec<u8>,
 }
 
 impl Server {
-    /// Starts `command` and waits until it says on stderr where it listens.
+    /// Starts `command`. Waits until the process writes the address on which it listens to standard error.
     pub fn start(mut command: Command) -> Server {
         command.stdin(Pipe::null()).stdout(Pipe::null());
         Server::of(Process::start(command))
     }
 
-    /// Waits until a process that was started says on stderr where it listens.
+    /// Like [`Server::start`], for a process that already runs.
     pub fn of(mut process: Process) -> Server {
         let address = process.await_stderr(START, |line| {
             let (_, url) = line.split_once("listening on http://")?;
@@ -78,40 +80,38 @@ impl Server {
         Server { process, address }
     }
 
-    /// Waits until a process that was started accepts connections at `address`.
+    /// Waits until a running process accepts connections at `address`.
     pub fn at(process: Process, address: SocketAddr) -> Server {
-        let deadline = Instant::now() + START;
-        while TcpStream::connect(address).is_err() {
+        wait_until_within(START, &format!("a listener at {address}"), || {
             if let Some(status) = process.ended() {
                 panic!("ended with {status} before it listened:\n{}", process.stderr());
             }
-            assert!(Instant::now() < deadline, "nobody listens at {address}:\n{}", process.stderr());
-            thread::sleep(Duration::from_millis(10));
-        }
+            TcpStream::connect(address).map(drop).map_err(|error| format!("{error}\n{}", process.stderr()))
+        });
         Server { process, address }
     }
 
-    /// Where it listens.
+    /// The address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its MCP endpoint.
+    /// The URL of the server's MCP endpoint.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// A new client, greeted.
+    /// A new client with an initialized connection.
     pub fn client(&self, era: Era) -> Client<Http> {
         Client::connect(self.wire(era), era)
     }
 
-    /// A new client's wire: nothing has been sent on it.
+    /// The transport of a new client, which has sent no message yet.
     pub fn wire(&self, era: Era) -> Http {
         Http { address: self.address, connection: None, era, session: None, inbox: VecDeque::new(), status: 0 }
     }
 
-    /// The bytes of `message` as a client of `wire`'s era sends them.
+    /// The bytes of an HTTP request with `message`, as a client with this transport sends them.
     pub fn request(&self, wire: &Http, message: &Value) -> Vec<u8> {
         let body = message.to_string();
         let headers = wire.headers(message);
@@ -120,55 +120,56 @@ impl Server {
         format!("{head}{body}").into_bytes()
     }
 
-    /// A connection of its own on which `message` was sent; the answer is not read.
+    /// Sends `message` on a new connection, and returns the connection without reading the answer.
     pub fn begin(&self, wire: &Http, message: &Value) -> TcpStream {
         let mut stream = TcpStream::connect(self.address()).expect("a server that accepts");
         stream.write_all(&self.request(wire, message)).expect("a server that reads");
         stream
     }
 
-    /// One exchange on a connection of its own. `Host`, `Content-Length` and `Connection` are added where missing.
+    /// Sends a request on a new connection, and reads the answer. Adds `Host`, `Content-Length` and `Connection` if
+    /// missing.
     pub fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
         let mut connection = connect(self.address);
         let head = head(self.address, method, path, headers, body.len(), "close");
-        // A server may answer, and close, before it has read all: the answer is what counts.
+        // Ignore errors: a server may answer and close before it has read everything.
         connection.get_mut().write_all(&[head.as_bytes(), body].concat()).ok();
         let mut response = read_head(&mut connection).expect("an HTTP answer");
         response.body = read_body(&mut connection, &response).expect("a whole body");
         response
     }
 
-    /// Sends any bytes on a connection of its own; returns all that comes until the server closes or is silent.
+    /// Sends any bytes on a new connection. Returns all bytes until the server closes, or sends nothing for [`DEADLINE`].
     pub fn raw(&self, bytes: &[u8]) -> Vec<u8> {
-        self.raw_within(bytes, Duration::from_secs(5))
+        self.raw_within(bytes, DEADLINE)
     }
 
-    /// As [`Server::raw`], with the silence to wait for.
+    /// Like [`Server::raw`], but waits `silence` for the next byte in place of [`DEADLINE`].
     pub fn raw_within(&self, bytes: &[u8], silence: Duration) -> Vec<u8> {
         let mut stream = connect(self.address).into_inner();
         stream.set_read_timeout(Some(silence)).expect("a positive time");
-        // A refusal in mid-flight shows as a broken pipe; what was answered before it is still read.
+        // If the server refuses the request early, the write fails. The answer can still be read.
         stream.write_all(bytes).ok();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).ok();
         answer
     }
 
-    /// Asks the server to end, and waits for it.
+    /// Asks the server to end with SIGTERM, and waits for the end.
     pub fn stop(self) -> Ended {
         self.process.terminate();
         self.process.wait(process::END)
     }
 }
 
-impl Kept {
+impl KeepAliveConnection {
     /// A connection to `server`, opened by the first exchange.
-    pub fn to(server: &Server) -> Kept {
-        Kept { address: server.address, connection: None }
+    pub fn to(server: &Server) -> KeepAliveConnection {
+        KeepAliveConnection { address: server.address, connection: None }
     }
 
-    /// Sends `request`, whole as [`Server::request`] gives it, and reads the answer to its end, a stream of events as well.
-    /// A connection that the server closed meanwhile is opened anew, once.
+    /// Sends `request`, the bytes of [`Server::request`], and reads the complete answer, even if it is a stream of
+    /// events. If the server closed the connection meanwhile, opens a new one, once.
     pub fn exchange(&mut self, request: &[u8]) -> Response {
         loop {
             let was_kept = self.connection.is_some();
@@ -204,7 +205,7 @@ impl Response {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON; anything else is a failure.
+    /// The body as JSON. Panics if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("HTTP {} without JSON ({error}): {:?}", self.status, self.text()))
@@ -212,12 +213,12 @@ impl Response {
 }
 
 impl Http {
-    /// The session that the server opened, in the older era.
+    /// The session that the server opened for [`Era::Session`].
     pub fn session(&self) -> Option<&str> {
         self.session.as_deref()
     }
 
-    /// Opens the stream of a session, on which an older client is told of changes.
+    /// Opens the event stream of a session, on which the server sends notifications.
     pub fn events(&self) -> Events {
         let version = self.era.version();
         let mut headers = vec![("Accept", "text/event-stream"), ("MCP-Protocol-Version", version)];
@@ -229,7 +230,7 @@ impl Http {
     /// Posts a request whose answer is a stream that stays open.
     ///
     /// # Errors
-    /// The answer that came in its place.
+    /// An answer that is not a stream.
     pub fn open(&self, message: &Value) -> Result<Events, Response> {
         let headers = self.headers(message);
         let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -243,13 +244,13 @@ impl Http {
             ("Accept", "application/json, text/event-stream".to_owned()),
         ];
         let method = message["method"].as_str().unwrap_or_default();
-        if method != "initialize" || self.era == Era::Modern {
+        if method != "initialize" || self.era == Era::Stateless {
             headers.push(("MCP-Protocol-Version", self.era.version().to_owned()));
         }
         if let Some(session) = &self.session {
             headers.push(("Mcp-Session-Id", session.clone()));
         }
-        if self.era == Era::Modern {
+        if self.era == Era::Stateless {
             headers.push(("Mcp-Method", method.to_owned()));
             let params = &message["params"];
             let is_named = matches!(method, "tools/call" | "prompts/get");
@@ -260,7 +261,8 @@ impl Http {
         headers
     }
 
-    /// Posts a message and reads the answer's head; a connection that the server closed meanwhile is opened anew, once.
+    /// Posts a message, and reads the head of the answer. If the server closed the connection meanwhile, opens a new
+    /// one, once.
     fn post(&mut self, message: &Value) -> Response {
         let body = message.to_string();
         let headers = self.headers(message);
@@ -281,9 +283,9 @@ impl Http {
         }
     }
 
-    /// Reads events until the answer to `id` has come. What the server still wants to say on that stream is not read.
+    /// Reads events until the answer to `id` has come, and ignores the rest of the stream.
     fn read_events(&mut self, response: &Response, id: &Value) {
-        let connection = self.connection.take().expect("the head was read from it");
+        let connection = self.connection.take().expect("the connection of the answer's head");
         let mut events = BufReader::new(Body::new(connection, response));
         let mut data = String::new();
         let mut line = String::new();
@@ -296,7 +298,7 @@ impl Http {
             }
             if text.is_empty() && !data.is_empty() {
                 let message: Value = serde_json::from_str(&data)
-                    .unwrap_or_else(|error| panic!("an event that is no JSON ({error}): {data:?}"));
+                    .unwrap_or_else(|error| panic!("an event without valid JSON ({error}): {data:?}"));
                 let last = message.get("id") == Some(id) && message.get("method").is_none();
                 self.inbox.push_back(message);
                 if last {
@@ -323,7 +325,7 @@ impl Wire for Http {
             let id = message.get("id").unwrap_or_else(|| panic!("an event stream for {message}"));
             return self.read_events(&response, id);
         }
-        let connection = self.connection.as_mut().expect("the head was read from it");
+        let connection = self.connection.as_mut().expect("the connection of the answer's head");
         let body = read_body(connection, &response).expect("a whole body");
         if response.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
             self.connection = None;
@@ -346,10 +348,12 @@ impl Wire for Http {
     }
 }
 
-/// A body that is read as it arrives, by chunks, by length, or to the stream's end.
+/// A reader of a body that may still arrive. The body ends after its last chunk, after its length, or with the stream.
 pub(crate) struct Body {
     connection: BufReader<TcpStream>,
+    /// True if another chunk follows.
     chunked: bool,
+    /// The number of bytes until the end of the chunk, or of the body.
     left: usize,
 }
 
@@ -379,12 +383,13 @@ impl Read for Body {
 
 pub(crate) fn connect(address: SocketAddr) -> BufReader<TcpStream> {
     let stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"));
-    stream.set_read_timeout(Some(SILENCE)).expect("a positive time");
+    stream.set_read_timeout(Some(READ_TIMEOUT)).expect("a positive time");
     stream.set_nodelay(true).expect("a connected socket");
     BufReader::new(stream)
 }
 
-/// A request's head. What `headers` names is not added again, so that a test can lie about it.
+/// The head of a request: the request line and the headers. Adds the usual headers except those in `headers`, so that a
+/// test can send wrong values.
 pub(crate) fn head(
     address: SocketAddr,
     method: &str,
@@ -467,7 +472,7 @@ fn is_chunked(response: &Response) -> bool {
     response.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked"))
 }
 
-/// A header value as 2026-07-28 asks for it: in base64 where plain text would not survive.
+/// The value of a header in the encoding of 2026-07-28: base64 if the text is not plain ASCII.
 fn header_value(text: &str) -> String {
     let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && text.trim() == text;
     if plain && !text.starts_with("=?base64?") {

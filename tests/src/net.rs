@@ -1,30 +1,43 @@
-//! A network of its own for one test, with a public address that leads to this very process. Nothing of it is seen by, or
-//! sees, anything outside.
+//! Networks of tests: two sockets of one port, and a network namespace for one test. The namespace has a public address
+//! that leads to the test, and no connection to the machine's network.
 //!
-//! A kernel gives a network to a process, not to a thread: the test runs itself once more, inside.
+//! A program with several threads cannot enter the user namespace that this needs. So the test program starts itself
+//! again inside the namespace.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
 use crate::process;
 
-/// Set for the run inside: the name of the test.
+/// The environment variable with the name of the test. It is set only inside the namespace.
 const INSIDE: &str = "BELLJAR_TEST_NETWORK";
 
-/// How long a test inside may take: it compiles its components anew.
+/// The longest time of a test inside a namespace. The test compiles its components again.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// An address of the public internet, which leads here.
+/// A public address that leads to this machine inside the namespace.
 pub const PUBLIC: Ipv4Addr = Ipv4Addr::new(93, 184, 215, 14);
 
-/// The name of the test whose network this is; none on the machine's own.
+/// A TCP listener and a UDP socket with the same port on this machine. Neither blocks.
+pub fn sockets_of_one_port() -> (TcpListener, UdpSocket) {
+    let bind = || {
+        let tcp = TcpListener::bind("127.0.0.1:0")?;
+        let udp = UdpSocket::bind(tcp.local_addr()?)?;
+        tcp.set_nonblocking(true)?;
+        udp.set_nonblocking(true)?;
+        Ok::<_, std::io::Error>((tcp, udp))
+    };
+    // Another program may have the UDP port of a free TCP port. Then the next try gets another port.
+    (0..100).find_map(|_| bind().ok()).expect("a port that is free for TCP and UDP")
+}
+
+/// The name of the test to which this namespace belongs. `None` outside of such a namespace.
 pub fn inside() -> Option<String> {
     std::env::var(INSIDE).ok()
 }
 
-/// Runs `body` in a network of its own, where [`PUBLIC`] leads to this machine. `name`: the path of the test, as it is
-/// chosen on the command line.
+/// Runs `body` in a network namespace of its own, where [`PUBLIC`] leads to this machine. `name` is the path of the test.
 pub fn isolated(name: &str, body: impl FnOnce()) {
     if inside().is_some() {
         return body();
@@ -35,6 +48,6 @@ pub fn isolated(name: &str, body: impl FnOnce()) {
     command.args(["--net", "--map-root-user", "sh", "-c", &setup, "sh"]).arg(program);
     command.args([name, "--exact", "--nocapture"]).env(INSIDE, name.replace("::", "-"));
     let output = process::run(command, PATIENCE);
-    let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && told.contains("1 passed"), "in a network of its own:\n{told}");
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && text.contains("1 passed"), "the test failed in its network namespace:\n{text}");
 }

@@ -1,6 +1,6 @@
-//! Where built things are: the binary, the components, the clients that set-up installed.
+//! The paths of the built binary and components, and of the clients that `cargo xtask test` installed.
 //!
-//! Nothing is built here: a test that started a build would hide what it tested.
+//! This module does not build anything. If a test built the binary, it would be unclear which binary the other tests use.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ pub fn repository() -> PathBuf {
 
 /// The build directory whose binary and components are tested.
 ///
-/// `BELLJAR_TEST_TARGET` names it; `cargo xtask test` sets it. Otherwise it is the one that holds the running test, or
-/// the repository's own if that one holds no binary.
+/// `BELLJAR_TEST_TARGET` names the directory; `cargo xtask test` sets this variable. Otherwise, the directory is the
+/// one of the running test if it has a binary, and else `target` in the repository.
 pub fn target() -> PathBuf {
     if let Some(named) = env::var_os("BELLJAR_TEST_TARGET") {
         return PathBuf::from(named);
@@ -26,12 +26,12 @@ pub fn target() -> PathBuf {
     own.unwrap_or_else(|| repository().join("target"))
 }
 
-/// The real binary: as it is built for tests, or the one that `BELLJAR_TEST_HOST` names.
+/// The binary of belljar: the release build, or the file that `BELLJAR_TEST_HOST` names.
 pub fn host() -> PathBuf {
     env::var_os("BELLJAR_TEST_HOST").map_or_else(|| built("release/belljar"), PathBuf::from)
 }
 
-/// A built component by its file stem: a real provider (`clock`) or a test guest (`guest_fixture`).
+/// The path of a built component by its file stem: a real provider (`clock`) or a test guest (`guest_fixture`).
 pub fn component(stem: &str) -> PathBuf {
     let plugin = target().join(format!("plugins/{stem}.wasm"));
     if plugin.is_file() {
@@ -40,19 +40,19 @@ pub fn component(stem: &str) -> PathBuf {
     built(&format!("guests/{stem}.wasm"))
 }
 
-/// A provider that was made with `belljar new` in this language, and built; `None` where this machine lacks the tools, and
-/// set-up has said so.
+/// The built provider from `belljar new` in this language. `None` if `BELLJAR_SKIP` says that this machine lacks the
+/// tools.
 pub fn language(lang: &str) -> Option<PathBuf> {
     installed("languages", target().join(format!("languages/{lang}.wasm")))
 }
 
-/// The interpreter of the Python environment that holds this major version of the SDK; `None` where this machine cannot
-/// have one, and set-up has said so.
+/// The interpreter of the Python environment with this major version of the SDK. `None` if `BELLJAR_SKIP` says that this
+/// machine lacks Python.
 pub fn python(major: u32) -> Option<PathBuf> {
     installed("python", target().join(format!("clients/py{major}/bin/python")))
 }
 
-/// The Node 22 that came with the TypeScript clients: the conformance suites and the Inspector need one so new.
+/// The installed Node 22: the conformance suites and the Inspector need this version.
 pub fn node() -> Option<PathBuf> {
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
     node_module(&format!("node-linux-{architecture}/bin/node"))
@@ -65,19 +65,19 @@ pub fn node_module(path: &str) -> Option<PathBuf> {
 
 /// A program of this repository that drives a real client.
 pub fn client_script(path: &str) -> PathBuf {
-    repository().join("tests/e2e/clients").join(path)
+    repository().join("tests/clients").join(path)
 }
 
-/// `path`, which set-up installed, unless `family` cannot be had here.
+/// `path`, if it is installed. `None` if `BELLJAR_SKIP` lists `family`. Panics if `path` is missing otherwise.
 ///
-/// `BELLJAR_SKIP` lists the families (`python`, `node`, `languages`) that this machine lacks. `cargo xtask test` sets it, loudly and
-/// never in CI; without it a missing program is a failure.
+/// `BELLJAR_SKIP` lists the families (`python`, `node`, `languages`) that this machine lacks. `cargo xtask test` sets it
+/// with a visible warning, and never in CI.
 fn installed(family: &str, path: PathBuf) -> Option<PathBuf> {
     let skipped = env::var("BELLJAR_SKIP").unwrap_or_default();
     if skipped.split(',').any(|name| name == family) {
         return None;
     }
-    assert!(path.exists(), "{} is missing: `cargo xtask test` brings it", path.display());
+    assert!(path.exists(), "{} is missing: `cargo xtask test` installs it", path.display());
     Some(path)
 }
 

@@ -1,4 +1,5 @@
-//! A running belljar: its standard error kept, its end awaited with a deadline, its memory looked at from outside.
+//! A running process of belljar. Collects its standard error, waits for its end with a deadline, and reads its memory
+//! from `/proc`.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -8,18 +9,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a process may take to end once it has been asked to. A drain has its own, shorter deadline in the host.
-pub const END: Duration = Duration::from_secs(20);
+use crate::wait::{DEADLINE, wait_until_within};
 
-/// How often a state that cannot be waited for is looked at.
-const GLANCE: Duration = Duration::from_millis(10);
+/// The longest time until a process ends after SIGTERM or the end of its input. The shutdown of the host has a shorter
+/// deadline.
+pub const END: Duration = DEADLINE;
 
-/// A child process that dies with this value.
+/// The interval between two polls of a state for which no blocking call exists.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A child process. Dropping this value kills the process.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
     stderr: Arc<Mutex<String>>,
-    keeper: JoinHandle<()>,
+    /// The thread that copies the standard error.
+    stderr_reader: JoinHandle<()>,
 }
 
 /// How a process ended.
@@ -27,18 +32,18 @@ pub struct Process {
 pub struct Ended {
     /// Its exit status.
     pub status: ExitStatus,
-    /// All that it wrote to standard error.
+    /// The complete standard error.
     pub stderr: String,
 }
 
 impl Process {
-    /// Starts `command`, keeping its standard error.
+    /// Starts `command`, and collects its standard error.
     pub fn start(mut command: Command) -> Process {
         command.stderr(Pipe::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let stderr = Arc::new(Mutex::new(String::new()));
-        let keeper = keep(child.stderr.take().expect("piped above"), stderr.clone());
-        Process { child, stderr, keeper }
+        let stderr_reader = collect_lines(child.stderr.take().expect("piped above"), stderr.clone());
+        Process { child, stderr, stderr_reader }
     }
 
     /// The child's process id.
@@ -46,43 +51,42 @@ impl Process {
         self.child.id()
     }
 
-    /// Its standard input and output, where the command piped both; once.
+    /// Takes the standard input and output. Panics if the command did not pipe both, and in a second call.
     pub fn pipes(&mut self) -> (ChildStdin, ChildStdout) {
         let child = &mut self.child;
         child.stdin.take().zip(child.stdout.take()).expect("piped by the command, and not taken yet")
     }
 
-    /// What it has written to standard error so far.
+    /// The standard error so far.
     pub fn stderr(&self) -> String {
         self.stderr.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until standard error has a line for which `pick` answers, and returns that answer.
+    /// Waits until `pick` returns a value for a line of standard error, and returns that value.
     pub fn await_stderr<T>(&mut self, patience: Duration, pick: impl Fn(&str) -> Option<T>) -> T {
-        let deadline = Instant::now() + patience;
-        loop {
-            if let Some(found) = self.stderr().lines().find_map(&pick) {
-                return found;
+        wait_until_within(patience, "a line on standard error", || {
+            let stderr = self.stderr();
+            if let Some(found) = stderr.lines().find_map(&pick) {
+                return Ok(found);
             }
-            if let Some(status) = self.child.try_wait().expect("the child is ours to wait for") {
-                panic!("ended with {status} before it was ready:\n{}", self.stderr());
+            if let Some(status) = self.child.try_wait().expect("only this value waits for the child") {
+                panic!("ended with {status} before it was ready:\n{stderr}");
             }
-            assert!(Instant::now() < deadline, "not ready within {patience:?}:\n{}", self.stderr());
-            thread::sleep(GLANCE);
-        }
+            Err(stderr)
+        })
     }
 
-    /// Bytes of memory it holds now (resident).
+    /// The resident memory of the process, in bytes.
     pub fn memory(&self) -> u64 {
         self.status_field("VmRSS:")
     }
 
-    /// Bytes of memory that it holds in ranges of 4 GiB and more without a file: those are the slots in which guests run, each
-    /// with address space for the largest memory that there can be.
+    /// The resident memory in anonymous ranges of 4 GiB and more, in bytes. These ranges are the slots in which guests
+    /// run: each has the address space of the largest memory.
     pub fn slots(&self) -> u64 {
         const LARGE: u64 = 4 << 30;
         let maps = fs::read_to_string(format!("/proc/{}/smaps", self.id())).expect("the process runs");
-        // What is side by side was one range, and each of its parts has protections of its own.
+        // The kernel splits a mapping into adjacent ranges if their protections differ. So add up adjacent ranges.
         let (mut all, mut range, mut end) = (0, (0, 0), 0);
         let settle = |(length, resident): (u64, u64)| if length >= LARGE { resident } else { 0 };
         for line in maps.lines() {
@@ -103,12 +107,12 @@ impl Process {
         all + settle(range)
     }
 
-    /// The most memory it ever held (resident).
+    /// The peak of the resident memory, in bytes.
     pub fn peak_memory(&self) -> u64 {
         self.status_field("VmHWM:")
     }
 
-    /// Processor time it has used, its ended children included, in clock ticks of 10 ms.
+    /// The processor time of the process and of its ended children, in clock ticks of 10 ms.
     pub fn cpu_ticks(&self) -> u64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.id())).expect("the process runs");
         // The name in parentheses may hold spaces; utime, stime, cutime and cstime are fields 14 to 17.
@@ -116,10 +120,10 @@ impl Process {
         rest.split_whitespace().skip(11).take(4).map(|field| field.parse::<u64>().expect("a tick count")).sum()
     }
 
-    /// How it ended, if it has.
+    /// The exit status. `None` if the process still runs. Unlike [`Process::wait`], this method does not reap the child.
     pub fn ended(&self) -> Option<ExitStatus> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id())).expect("nobody has waited for the child");
-        // After the name in parentheses: the state, and as the very last the status that waits to be collected.
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id())).expect("the child is not reaped yet");
+        // After the name in parentheses come the fields. The first is the state, and the last the exit status.
         let (_, rest) = stat.rsplit_once(')').expect("a stat line has a name");
         let mut fields = rest.split_whitespace();
         let state = fields.next().expect("a state");
@@ -127,60 +131,61 @@ impl Process {
         matches!(state, "Z" | "X").then(|| ExitStatus::from_raw(status))
     }
 
-    /// How many files it has open.
+    /// The number of open descriptors.
     pub fn files(&self) -> usize {
         self.entries("fd")
     }
 
-    /// How many threads it has.
+    /// The number of threads.
     pub fn threads(&self) -> usize {
         self.entries("task")
     }
 
-    /// How many entries a directory of `/proc/<pid>` has.
+    /// The number of entries in a directory of `/proc/<pid>`.
     fn entries(&self, of: &str) -> usize {
         fs::read_dir(format!("/proc/{}/{of}", self.id())).expect("the process runs").count()
     }
 
-    /// Ends it without asking (SIGKILL).
+    /// Kills the process with SIGKILL, and waits for its end.
     pub fn kill(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("the process is ours");
         while self.ended().is_none() {
-            thread::sleep(GLANCE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Asks it to end, as a service manager does (SIGTERM).
+    /// Asks the process to end with SIGTERM, as a service manager does.
     pub fn terminate(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("the process runs");
     }
 
-    /// Has it read everything again, as an operator does (SIGHUP).
+    /// Asks the process to reload its configuration with SIGHUP, as an operator does.
     pub fn hang_up(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::HUP).expect("the process runs");
     }
 
-    /// How many pieces of memory it has mapped: what is loaded and never let go shows there.
+    /// The number of memory mappings. A growing number shows that the process never frees loaded code.
     pub fn mappings(&self) -> usize {
         fs::read_to_string(format!("/proc/{}/maps", self.id())).expect("the process runs").lines().count()
     }
 
-    /// Waits for its end; one that does not end in time is killed, and that is a failure.
+    /// Waits for the end of the process. If the process runs for longer than `patience`, panics and kills it.
     pub fn wait(mut self, patience: Duration) -> Ended {
         let deadline = Instant::now() + patience;
         loop {
-            if let Some(status) = self.child.try_wait().expect("the child is ours to wait for") {
-                // Its last words may still be in the pipe; a grandchild that holds the pipe open is not waited for.
-                while !self.keeper.is_finished() && Instant::now() < deadline {
-                    thread::sleep(GLANCE);
+            if let Some(status) = self.child.try_wait().expect("only this value waits for the child") {
+                // The pipe may still contain output. But do not wait longer than `patience`: a grandchild may keep the
+                // pipe open.
+                while !self.stderr_reader.is_finished() && Instant::now() < deadline {
+                    thread::sleep(POLL_INTERVAL);
                 }
                 return Ended { status, stderr: self.stderr() };
             }
             assert!(Instant::now() < deadline, "did not end within {patience:?}:\n{}", self.stderr());
-            thread::sleep(GLANCE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -199,15 +204,15 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only for a process that has already been waited for.
+        // Ignore the errors: both calls fail only for a process that was already reaped.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// Processor time that the living threads of a process used, its children not counted; nothing when it is gone.
+/// The processor time of the living threads of a process, without its children. Zero if the process has ended.
 ///
-/// The scheduler's own account (`/proc/PID/task/*/schedstat`) counts nanoseconds where `stat` counts hundredths of a second.
+/// `/proc/PID/task/*/schedstat` counts nanoseconds, but `/proc/PID/stat` only hundredths of a second.
 pub fn cpu_time(pid: u32) -> Duration {
     let one = |task: fs::DirEntry| -> Option<u64> {
         fs::read_to_string(task.path().join("schedstat")).ok()?.split(' ').next()?.parse().ok()
@@ -216,7 +221,7 @@ pub fn cpu_time(pid: u32) -> Duration {
     Duration::from_nanos(tasks.filter_map(one).sum())
 }
 
-/// Runs `command` to its end; past `patience` it is killed, and that is a failure.
+/// Runs `command` to its end. After `patience`, kills it and panics.
 pub fn run(mut command: Command, patience: Duration) -> Output {
     command.stdin(Pipe::null()).stdout(Pipe::piped());
     let mut process = Process::start(command);
@@ -233,8 +238,8 @@ pub fn run(mut command: Command, patience: Duration) -> Output {
     }
 }
 
-/// Copies a child's standard error line by line, so that it never blocks on a full pipe.
-fn keep(stderr: ChildStderr, into: Arc<Mutex<String>>) -> JoinHandle<()> {
+/// Copies a child's standard error line by line on a new thread, so that the child never blocks on a full pipe.
+fn collect_lines(stderr: ChildStderr, into: Arc<Mutex<String>>) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut lines = BufReader::new(stderr);
         let mut line = Vec::new();

@@ -1,5 +1,5 @@
-//! A place to run belljar in: a plugin directory, a configuration, state and cache of its own, and nothing of this
-//! machine's.
+//! A temporary directory in which belljar runs. It has its own plugins, configuration, state and cache, and uses no files
+//! or variables of this machine.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -15,11 +15,16 @@ use crate::http::Server;
 use crate::places;
 use crate::process;
 use crate::stdio::Stdio;
+use crate::wait::wait_until;
 
-/// How long a verb that ends by itself may take: it may compile every component first.
-const VERB: Duration = Duration::from_secs(120);
+/// The longest time of a command that ends by itself. The command may compile every component first.
+const COMMAND_TIME: Duration = Duration::from_secs(120);
 
-/// A temporary place, removed with this value.
+/// An environment variable for the build of `cargo xtask test --copy-calls`. With it, belljar copies each call and its
+/// outcome as bytes.
+const COPY_CALLS: &str = "BELLJAR_COPY_CALLS";
+
+/// A temporary directory, removed when this value is dropped.
 #[derive(Debug)]
 pub struct Site {
     root: TempDir,
@@ -27,19 +32,19 @@ pub struct Site {
 }
 
 impl Site {
-    /// An empty place: `plugins/` exists and holds nothing, and there is no configuration.
+    /// Creates a site with an empty directory `plugins/` and without a configuration.
     pub fn new() -> Site {
         let root = TempDir::with_prefix("belljar-").expect("a temporary directory");
         fs::create_dir(root.path().join("plugins")).expect("a new directory");
         Site { root, env: Vec::new() }
     }
 
-    /// A path below this place.
+    /// A path in this site.
     pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
         self.root.path().join(relative)
     }
 
-    /// Writes a file below this place, and the directories that lead to it.
+    /// Writes a file in this site. Creates missing directories.
     pub fn write(&self, relative: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(relative);
         fs::create_dir_all(path.parent().expect("a file has a directory")).expect("a writable place");
@@ -47,42 +52,43 @@ impl Site {
         path
     }
 
-    /// Drops a built component into the plugin directory under its own name.
+    /// Copies a built component into the plugin directory, under its own name.
     pub fn mount(&self, stem: &str) {
         self.mount_as(stem, &format!("{stem}.wasm"));
     }
 
-    /// Drops a built component into the plugin directory as `file`.
+    /// Copies a built component into the plugin directory as `file`.
     ///
-    /// It arrives whole, by a rename, as a careful operator's would: a server that watches never sees half of it.
+    /// The file appears by a rename. So a server that watches the directory never sees an incomplete file.
     pub fn mount_as(&self, stem: &str, file: &str) {
-        let whole = fs::read(places::component(stem)).expect("a readable component");
-        self.drop_in(file, whole);
+        let bytes = fs::read(places::component(stem)).expect("a readable component");
+        self.drop_in(file, bytes);
     }
 
-    /// Drops any bytes into the plugin directory as `file`.
+    /// Writes any bytes into the plugin directory as `file`, by a rename.
     pub fn drop_in(&self, file: &str, bytes: impl AsRef<[u8]>) {
         let arriving = self.write("arriving", bytes);
         fs::rename(arriving, self.path("plugins").join(file)).expect("a writable plugin directory");
     }
 
-    /// Writes `belljar.toml`. A relative path in it is one below this place.
+    /// Writes `belljar.toml`. Relative paths in this file begin in the site.
     pub fn config(&self, text: &str) {
         self.write("belljar.toml", text);
     }
 
-    /// Sets an environment variable of the host (never one of a guest).
+    /// Sets an environment variable of the host process. Guests do not get it.
     pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
         self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
     }
 
-    /// Keeps compiled code, and the key that it is authenticated with, in `place`: there the next run finds them.
+    /// Stores compiled code, and the key that authenticates it, in `place`. Other sites can share this directory.
     pub fn share(&mut self, place: &Path) {
         self.env("XDG_CACHE_HOME", place.join("cache"));
         self.env("XDG_STATE_HOME", place.join("state"));
     }
 
-    /// Makes `place` anew for [`Site::share`], with these components compiled, so that each of them is compiled once.
+    /// Creates `place` for [`Site::share`], with compiled code of these components. Sites that share `place` then need
+    /// not compile them.
     pub fn compile(place: &Path, stems: &[&str]) {
         fs::remove_dir_all(place).ok();
         let mut site = Site::new();
@@ -92,10 +98,10 @@ impl Site {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// The environment that a run has: nothing of this machine's but its search path.
+    /// The environment of belljar. It has one variable of this machine: the search path.
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut all: Vec<(OsString, OsString)> = Vec::new();
-        // With belljar first, as it is installed: what it prints to be typed is typed so.
+        // belljar's own directory comes first, so that tests can run the commands that belljar prints.
         let host = places::host();
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let paths = host.parent().map(Path::to_path_buf).into_iter().chain(std::env::split_paths(&paths));
@@ -108,11 +114,13 @@ impl Site {
         ] {
             all.push((name.into(), self.path(directory).into()));
         }
+        // Pass on the switch of the build that copies calls and outcomes.
+        all.extend(std::env::var_os(COPY_CALLS).map(|value| (COPY_CALLS.into(), value)));
         all.extend(self.env.iter().cloned());
         all
     }
 
-    /// The arguments of `verb` here: with the plugin directory, and with the configuration if there is one.
+    /// The arguments of a command: `verb`, the plugin directory, and the configuration if there is one.
     pub fn arguments(&self, verb: &[&str]) -> Vec<OsString> {
         let mut all: Vec<OsString> = verb.iter().map(OsString::from).collect();
         // `inspect` looks at one file, and takes no configuration.
@@ -126,50 +134,70 @@ impl Site {
         all
     }
 
-    /// A command that runs belljar here. For what [`Site::arguments`] adds, put that into `arguments`.
+    /// A command that runs belljar in this site. [`Site::arguments`] adds the arguments for the site's files.
     pub fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = Command::new(places::host());
         command.args(arguments).env_clear().envs(self.environment()).current_dir(self.root.path());
         command
     }
 
-    /// Serves on stdio, and greets as a client of `era`.
+    /// Starts `belljar serve` on stdio, and initializes a client of `era`.
     pub fn stdio(&self, era: Era) -> Client<Stdio> {
         Client::connect(self.silent_stdio(), era)
     }
 
-    /// Serves on stdio; nothing has been sent.
+    /// Starts `belljar serve` on stdio, and sends nothing.
     pub fn silent_stdio(&self) -> Stdio {
         Stdio::start(self.command(self.arguments(&["serve"])))
     }
 
-    /// Serves on HTTP, on a port that was free.
+    /// Starts `belljar serve` on HTTP, on a free port.
     pub fn http(&self) -> Server {
         Server::start(self.command(self.arguments(&["serve", "--http", "127.0.0.1:0"])))
     }
 
-    /// Runs another verb to its end.
+    /// Runs another command to its end.
     pub fn run(&self, verb: &[&str]) -> Output {
-        process::run(self.command(self.arguments(verb)), VERB)
+        process::run(self.command(self.arguments(verb)), COMMAND_TIME)
     }
 
-    /// Runs another verb, which must succeed, with `--json`: what it printed. For `list`, something may be refused.
+    /// Runs another command with `--json`, and returns its output. The command must succeed; `list` may also end with 1,
+    /// because it refused a component.
     pub fn run_json(&self, verb: &[&str]) -> Value {
         let output = self.run(&[verb, &["--json"]].concat());
         let stderr = String::from_utf8_lossy(&output.stderr);
-        let is_told = verb.first() == Some(&"list") && output.status.code() == Some(1);
-        assert!(output.status.success() || is_told, "{verb:?} failed with {}:\n{stderr}", output.status);
+        let may_fail = verb.first() == Some(&"list") && output.status.code() == Some(1);
+        assert!(output.status.success() || may_fail, "{verb:?} failed with {}:\n{stderr}", output.status);
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
             panic!("{verb:?} printed no JSON ({error}): {}", String::from_utf8_lossy(&output.stdout))
         })
     }
 
-    /// The audit records so far, where the configuration says `audit = "audit.jsonl"` (or its full path, below here).
+    /// The audit records so far. The configuration must contain `audit = "audit.jsonl"`, or the full path of this file
+    /// in the site.
     pub fn audit(&self) -> Vec<Value> {
-        let text = fs::read_to_string(self.path("audit.jsonl")).unwrap_or_default();
-        text.lines()
+        self.records("audit.jsonl")
+    }
+
+    /// The audit records in a file of the site. None if the file is missing.
+    pub fn records(&self, file: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.path(file)).unwrap_or_default();
+        // A read during a write may end in the middle of a line.
+        let complete = text.rfind('\n').map_or("", |end| &text[..end]);
+        complete
+            .lines()
             .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("audit: {error}: {line:?}")))
             .collect()
+    }
+
+    /// Waits for an audit record that `is_wanted` accepts, and returns the newest one. belljar writes a record soon
+    /// after the answer.
+    pub fn await_record(&self, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        wait_until(&format!("a record of {what}"), || {
+            let mut records = self.audit();
+            let found = records.iter().rposition(&is_wanted).map(|at| records.swap_remove(at));
+            found.ok_or_else(|| format!("{records:?}"))
+        })
     }
 }
 

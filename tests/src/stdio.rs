@@ -1,4 +1,4 @@
-//! The stdio wire: one JSON-RPC message a line, and nothing else on the stream, ever.
+//! The stdio transport of the test clients. Each line of the server must be one JSON-RPC message.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio as Pipe};
@@ -11,21 +11,22 @@ use serde_json::Value;
 use crate::client::{Client, Era, Wire};
 use crate::process::{self, Ended, Process};
 
-/// A server on the other end of a pipe.
+/// A server process, and the pipes to its standard input and output.
 #[derive(Debug)]
 pub struct Stdio {
     /// The process that serves.
     pub process: Process,
-    // None once closed.
+    /// `None` after [`Stdio::end`].
     stdin: Option<ChildStdin>,
     lines: Lines,
 }
 
-/// What the server has written, judged line by line.
+/// The checked lines of the server: messages and violations.
 #[derive(Debug)]
 struct Lines(Receiver<Result<Value, String>>);
 
-/// Reads one line of a server's stdout, without its line feed, as the strictest client would.
+/// Parses one line of a server's standard output, without its line feed. Fails for any text that is not a JSON-RPC
+/// message.
 pub fn check_line(line: &[u8]) -> Result<Value, String> {
     let shown = || String::from_utf8_lossy(line.get(..200).unwrap_or(line)).into_owned();
     let message: Value = serde_json::from_slice(line).map_err(|error| format!("not JSON ({error}): {:?}", shown()))?;
@@ -34,25 +35,25 @@ pub fn check_line(line: &[u8]) -> Result<Value, String> {
         return Err(format!("not JSON-RPC 2.0: {:?}", shown()));
     }
     match (has("method"), has("id"), has("result"), has("error")) {
-        // MCP leaves the id out of an answer to what had none that could be read.
+        // An error for a message without a readable id has no id.
         (true, _, false, false) | (false, true, true, false) | (false, _, false, true) => Ok(message),
         _ => Err(format!("neither a request nor an answer: {:?}", shown())),
     }
 }
 
 impl Stdio {
-    /// Starts `command` with both ends of the stream here.
+    /// Starts `command` with pipes to its standard input and output.
     pub fn start(mut command: Command) -> Stdio {
         command.stdin(Pipe::piped()).stdout(Pipe::piped());
         let mut process = Process::start(command);
         let stdin = process.child().stdin.take();
         let stdout = process.child().stdout.take().expect("piped above");
         let (sender, lines) = mpsc::channel();
-        thread::spawn(move || listen(stdout, &sender));
+        thread::spawn(move || check_lines(stdout, &sender));
         Stdio { process, stdin, lines: Lines(lines) }
     }
 
-    /// Sends any bytes; what comes back is found with [`Stdio::next_message`].
+    /// Sends any bytes. Use [`Stdio::next_message`] to get the answers.
     pub fn raw(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("not closed yet");
         stdin
@@ -61,17 +62,17 @@ impl Stdio {
             .unwrap_or_else(|error| panic!("the server reads no more: {error}; {}", self.process.stderr()));
     }
 
-    /// The next message, if one comes within `patience`.
+    /// The next message. `None` if none comes within `patience`.
     pub fn next_message(&mut self, patience: Duration) -> Option<Value> {
         self.next(Instant::now() + patience)
     }
 
-    /// Ends the stream to the server; what it still answers can be read.
+    /// Ends the stream to the server. [`Stdio::next_message`] still returns the remaining answers.
     pub fn end(&mut self) {
         self.stdin = None;
     }
 
-    /// Ends the stream and waits for the server to end: it may still answer, but only with whole messages.
+    /// Ends the stream, and waits for the server to end. The server may still send messages, which are checked.
     pub fn close(mut self) -> Ended {
         self.end();
         let deadline = Instant::now() + process::END;
@@ -81,11 +82,11 @@ impl Stdio {
 }
 
 impl Drop for Lines {
-    /// A test that never looked again must not miss what came meanwhile.
+    /// Checks the remaining lines, so that a test does not miss a violation after its last read.
     fn drop(&mut self) {
         if !thread::panicking() {
             for line in self.0.try_iter() {
-                line.unwrap_or_else(|violation| unwelcome(&violation));
+                line.unwrap_or_else(|violation| panic_about(&violation));
             }
         }
     }
@@ -100,7 +101,7 @@ impl Wire for Stdio {
         let left = deadline.saturating_duration_since(Instant::now());
         match self.lines.0.recv_timeout(left) {
             Ok(Ok(message)) => Some(message),
-            Ok(Err(violation)) => unwelcome(&violation),
+            Ok(Err(violation)) => panic_about(&violation),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
         }
     }
@@ -111,34 +112,34 @@ impl Wire for Stdio {
 }
 
 impl Client<Stdio> {
-    /// Starts `command` and greets it.
+    /// Starts `command`, and initializes the connection.
     pub fn start(command: Command, era: Era) -> Client<Stdio> {
         Client::connect(Stdio::start(command), era)
     }
 
-    /// Ends the stream and waits for the server's end; see [`Stdio::close`].
+    /// Ends the stream, and waits for the server to end. See [`Stdio::close`].
     pub fn close(self) -> Ended {
         self.into_wire().close()
     }
 }
 
-fn unwelcome(violation: &str) -> ! {
-    panic!("stdout carries something that is no message: {violation}")
+fn panic_about(violation: &str) -> ! {
+    panic!("stdout contains a line that is not a message: {violation}")
 }
 
-/// Hands on each line, judged; stops at the first that is no message, and at the stream's end.
-fn listen(stdout: ChildStdout, sender: &Sender<Result<Value, String>>) {
+/// Checks each line and sends the result. Returns after the first violation, and at the end of the stream.
+fn check_lines(stdout: ChildStdout, sender: &Sender<Result<Value, String>>) {
     let mut stream = BufReader::new(stdout);
     loop {
         let mut line = Vec::new();
-        let judged = match stream.read_until(b'\n', &mut line) {
+        let checked = match stream.read_until(b'\n', &mut line) {
             Ok(0) => return,
             Ok(_) if line.pop() != Some(b'\n') => Err("the stream ends within a line".to_owned()),
             Ok(_) => check_line(&line),
             Err(error) => Err(format!("unreadable: {error}")),
         };
-        let broken = judged.is_err();
-        if sender.send(judged).is_err() || broken {
+        let is_violation = checked.is_err();
+        if sender.send(checked).is_err() || is_violation {
             return;
         }
     }
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_accepted() {
+    fn valid_messages_are_accepted() {
         for line in [
             r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#,
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn other_lines_are_refused() {
         for line in [
             &b""[..],
             b"hello",

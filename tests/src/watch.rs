@@ -1,4 +1,5 @@
-//! Watches from outside what is opened below a directory: that nothing was is a fact, not what the host says of itself.
+//! Watches which files below a directory are opened, by inotify. The kernel reports the files, so a test need not trust
+//! the host.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::inotify;
 
-/// The kernel's record of opens, by any process, in one directory and those below it when the watch began.
+/// Reports the files that any process opens below a directory. Directories that were created after the start do not
+/// count.
 #[derive(Debug)]
 pub struct Watch {
     events: OwnedFd,
@@ -17,7 +19,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches `directory` and all that is below it now. Symbolic links are not followed.
+    /// Watches `directory` and its present subdirectories. Does not follow symbolic links.
     pub fn over(directory: impl AsRef<Path>) -> Watch {
         let flags = inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC;
         let events = inotify::init(flags).expect("this machine watches files");
@@ -26,7 +28,7 @@ impl Watch {
         watch
     }
 
-    /// The files and directories that were opened or read since the last look, each once, in order.
+    /// The files and directories that were opened or read since the last call, each once, in order.
     pub fn opened(&mut self) -> Vec<PathBuf> {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut events = inotify::Reader::new(&self.events, &mut buffer);
@@ -46,7 +48,7 @@ impl Watch {
     }
 
     fn add(&mut self, directory: &Path) {
-        // Children first: to look for them opens the directory, which must not be on record.
+        // Add the children first: listing a directory opens it, and the watch must not report that.
         for entry in fs::read_dir(directory).expect("a readable directory") {
             let entry = entry.expect("a readable directory");
             if entry.file_type().expect("a readable directory").is_dir() {
@@ -64,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_opened_is_on_record_and_what_is_not_is_not() {
+    fn only_opened_files_are_reported() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("below")).unwrap();
         let (read, left) = (root.path().join("below/read"), root.path().join("left"));

@@ -1,10 +1,11 @@
-//! Every component of the tests is used by one: a guest that nothing loads proves nothing.
+//! Checks that a test loads each guest in `tests/guests`.
 
-use crate::{File, files, none};
+use crate::{File, assert_none, files};
 
 const GUESTS: &str = "tests/guests/";
 
-/// The file stems of the guests: `tests/guests/<folder>/Cargo.toml` by its package's name, `tests/guests/<stem>.wat`.
+/// The file stems of the guests. A guest is a package, `tests/guests/<folder>/Cargo.toml`, or a text file,
+/// `tests/guests/<stem>.wat`. The stem of a package is its name with underscores.
 fn stems(files: &[File]) -> Vec<String> {
     let guest = |file: &File| {
         let rest = file.path.strip_prefix(GUESTS)?;
@@ -21,18 +22,18 @@ fn stems(files: &[File]) -> Vec<String> {
 
 /// The guests that no test names.
 fn unused(files: &[File]) -> Vec<String> {
-    let tests = |file: &&File| file.path.ends_with(".rs") && !file.path.starts_with(GUESTS);
-    let named = |stem: &str| files.iter().filter(tests).any(|file| file.text.contains(&format!("\"{stem}\"")));
+    let is_test = |file: &&File| file.path.ends_with(".rs") && !file.path.starts_with(GUESTS);
+    let is_named = |stem: &str| files.iter().filter(is_test).any(|file| file.text.contains(&format!("\"{stem}\"")));
     stems(files)
         .into_iter()
-        .filter(|stem| !named(stem))
+        .filter(|stem| !is_named(stem))
         .map(|stem| format!("no test loads the guest \"{stem}\""))
         .collect()
 }
 
 #[test]
 fn every_guest_is_loaded_by_a_test() {
-    none(unused(&files("")));
+    assert_none(unused(&files("")));
 }
 
 #[test]
@@ -42,8 +43,8 @@ fn a_guest_that_no_test_loads_is_found() {
         file("tests/guests/loops/Cargo.toml", "[package]\nname = \"guest-loops\"\n"),
         file("tests/guests/traps.wat", "(component)"),
         file("tests/guests/used.wat", "(component)"),
-        file("tests/bounds/main.rs", "site.mount(\"used\"); // guest_loops"),
+        file("tests/integration/main.rs", "site.mount(\"used\"); // guest_loops"),
     ];
-    let told = ["no test loads the guest \"guest_loops\"", "no test loads the guest \"traps\""];
-    assert_eq!(unused(&files), told);
+    let expected = ["no test loads the guest \"guest_loops\"", "no test loads the guest \"traps\""];
+    assert_eq!(unused(&files), expected);
 }

@@ -1,5 +1,6 @@
-//! Licences and sources of every crate that is built, by the list in `deny.toml`: enforced here too, because cargo-deny
-//! takes long to install and is not everywhere.
+//! Checks the licences and sources of all built crates against `deny.toml`. cargo-deny makes the same check, but its
+//! installation takes long, and not every machine has it. Also checks that cargo builds each dependency of the host
+//! once.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,9 +9,9 @@ use std::process::Command;
 use belljar_tests::places;
 use serde_json::Value;
 
-use crate::none;
+use crate::assert_none;
 
-/// The packages whose licence the list does not allow, or that come from elsewhere than crates.io.
+/// The packages with a licence that is not in `allowed`, and the packages that do not come from crates.io.
 fn violations(packages: &[Value], allowed: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for package in packages {
@@ -21,7 +22,7 @@ fn violations(packages: &[Value], allowed: &[&str]) -> Vec<String> {
             Some(_) => {}
         }
         let source = package["source"].as_str();
-        // Without a source it is of this workspace.
+        // A package without a source belongs to this workspace.
         if source.is_some_and(|source| !source.ends_with("github.com/rust-lang/crates.io-index")) {
             found.push(format!("{name} comes from {}", package["source"]));
         }
@@ -29,9 +30,9 @@ fn violations(packages: &[Value], allowed: &[&str]) -> Vec<String> {
     found
 }
 
-/// Whether an SPDX expression can be met with `allowed` alone.
+/// True if the licences in `allowed` satisfy an SPDX expression.
 fn allows(expression: &str, allowed: &[&str]) -> bool {
-    // `/` is what `OR` was before SPDX.
+    // Before SPDX, `/` meant `OR`.
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<_> = spaced.split_whitespace().collect();
     let mut at = 0;
@@ -39,6 +40,7 @@ fn allows(expression: &str, allowed: &[&str]) -> bool {
     verdict && at == words.len()
 }
 
+/// Evaluates terms with `OR` between them, from `words[at]`.
 fn either(words: &[&str], at: &mut usize, allowed: &[&str]) -> bool {
     let mut verdict = both(words, at, allowed);
     while words.get(*at) == Some(&"OR") {
@@ -48,6 +50,7 @@ fn either(words: &[&str], at: &mut usize, allowed: &[&str]) -> bool {
     verdict
 }
 
+/// Evaluates terms with `AND` between them, which bind more strongly than `OR`.
 fn both(words: &[&str], at: &mut usize, allowed: &[&str]) -> bool {
     let mut verdict = one(words, at, allowed);
     while words.get(*at) == Some(&"AND") {
@@ -57,6 +60,7 @@ fn both(words: &[&str], at: &mut usize, allowed: &[&str]) -> bool {
     verdict
 }
 
+/// Evaluates a licence, or an expression in parentheses.
 fn one(words: &[&str], at: &mut usize, allowed: &[&str]) -> bool {
     let Some(word) = words.get(*at) else {
         return false;
@@ -67,7 +71,7 @@ fn one(words: &[&str], at: &mut usize, allowed: &[&str]) -> bool {
         *at += 1;
         return verdict;
     }
-    // An exception gives more than the licence alone.
+    // An exception only adds permissions, so ignore it.
     if words.get(*at) == Some(&"WITH") {
         *at += 2;
     }
@@ -81,10 +85,10 @@ fn every_dependency_is_licensed_and_comes_from_crates_io() {
     let allowed = deny["licenses"]["allow"].as_array().unwrap();
     let allowed: Vec<_> = allowed.iter().map(|license| license.as_str().unwrap()).collect();
 
-    none(violations(&packages(&[]), &allowed));
+    assert_none(violations(&packages(&[]), &allowed));
 }
 
-/// What cargo says.
+/// The output of cargo.
 fn cargo(arguments: &[&str]) -> String {
     let mut cargo = Command::new(env!("CARGO"));
     let output = cargo.current_dir(places::repository()).args(arguments).arg("--locked").output().unwrap();
@@ -98,37 +102,40 @@ fn packages(options: &[&str]) -> Vec<Value> {
     metadata["packages"].as_array().unwrap().clone()
 }
 
-/// Packages that are built apart from the host, and folders of such.
-const APART: [&str; 3] = ["plugins", "tests/guests", "sdk-guest/tree"];
+/// Folders of packages that cargo builds separately from the host.
+const SEPARATE: [&str; 3] = ["plugins", "tests/guests", "sdk-guest/tree"];
 
-/// Each crate that these options of `cargo tree` select, with its features; one that macros use too may have others for them.
+/// Each crate that these options of `cargo tree` select, with its features. If macros also use a crate, the crate may
+/// occur twice, with different features.
 fn features(options: &[&str]) -> BTreeSet<(String, String)> {
     let tree = cargo(&[&["tree", "--prefix", "none", "--no-dedupe", "--format", "{p}|{f}"], options].concat());
     tree.lines().filter_map(|line| line.split_once('|')).map(|(of, has)| (of.to_owned(), has.to_owned())).collect()
 }
 
-/// A crate that has one feature more for the tests is built twice, with all that depends on it: the engine, say.
+/// If the tests enabled a further feature of a crate, cargo would build the crate twice. It would also build each crate
+/// that depends on it twice, such as the engine. The same holds for the crates of procedural macros and build scripts,
+/// because the engine depends on a macro.
 #[test]
-fn what_the_host_depends_on_is_built_once() {
+fn each_dependency_of_the_host_is_built_once() {
     let root = places::repository();
-    let is_apart = |package: &Value| {
+    let is_separate = |package: &Value| {
         let manifest = Path::new(package["manifest_path"].as_str().unwrap());
-        APART.iter().any(|folder| manifest.starts_with(root.join(folder)))
+        SEPARATE.iter().any(|folder| manifest.starts_with(root.join(folder)))
     };
     let all = packages(&["--no-deps"]);
-    let names: Vec<_> = all.iter().filter(|package| !is_apart(package)).map(|package| &package["name"]).collect();
+    let names: Vec<_> = all.iter().filter(|package| !is_separate(package)).map(|package| &package["name"]).collect();
     let selected: Vec<_> = names.iter().flat_map(|name| ["--package", name.as_str().unwrap()]).collect();
-    let own = features(&["--package", "belljar", "--edges", "normal,no-proc-macro"]);
-    let tested = features(&[&["--edges", "normal,dev,no-proc-macro"], selected.as_slice()].concat());
+    let own = features(&["--package", "belljar", "--edges", "normal,build"]);
+    let tested = features(&[&["--edges", "normal,build,dev"], selected.as_slice()].concat());
     assert!(own.len() > 100, "{own:?}");
-    none(own.difference(&tested).map(|(of, has)| {
+    assert_none(own.difference(&tested).map(|(of, has)| {
         let others: Vec<_> = tested.iter().filter(|(other, _)| other == of).map(|(_, has)| has.as_str()).collect();
-        format!("{of} has the features {has}, and for the tests {}: ask for them in host/Cargo.toml", others.join("; "))
+        format!("{of} has the features {has}, but in tests {}: add these to host/Cargo.toml", others.join("; "))
     }));
 }
 
 #[test]
-fn expressions_are_understood() {
+fn licence_expressions_are_evaluated() {
     let allowed = ["MIT", "Apache-2.0", "Zlib"];
     for fine in
         ["MIT", "MIT/GPL-3.0", "GPL-3.0 OR (MIT AND Zlib)", "Apache-2.0 WITH LLVM-exception", "(MIT OR X) AND Zlib"]
@@ -141,15 +148,15 @@ fn expressions_are_understood() {
 }
 
 #[test]
-fn a_stranger_is_found() {
+fn a_package_with_another_licence_or_source_is_found() {
     let package = |license: Value, source: &str| serde_json::json!({ "name": "a", "version": "1", "license": license, "source": source });
     let crates = "registry+https://github.com/rust-lang/crates.io-index";
     assert!(violations(&[package("MIT".into(), crates)], &["MIT"]).is_empty());
-    for stranger in [
+    for foreign in [
         package("GPL-3.0".into(), crates),
         package(Value::Null, crates),
         package("MIT".into(), "git+https://github.com/a/b"),
     ] {
-        assert_eq!(violations(std::slice::from_ref(&stranger), &["MIT"]).len(), 1, "{stranger}");
+        assert_eq!(violations(std::slice::from_ref(&foreign), &["MIT"]).len(), 1, "{foreign}");
     }
 }

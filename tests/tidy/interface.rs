@@ -1,15 +1,16 @@
-//! Every item of `wit/` says what it is and since when.
+//! Checks that every item of `wit/` has documentation and `@since`.
 
 use wit_parser::{Docs, Resolve, SourceMap, Stability, Type, TypeDefKind, WorldItem};
 
-use crate::{files, none};
+use crate::{assert_none, files};
 
-/// Every item without documentation, and every one that can say `@since` and does not.
+/// Every item without documentation, and every item without `@since` that can have one.
 fn violations(resolve: &Resolve) -> Vec<String> {
     let mut found = Vec::new();
-    let own = |id: Option<wit_parser::PackageId>| id.is_some_and(|id| resolve.packages[id].name.namespace == "belljar");
+    let is_own =
+        |id: Option<wit_parser::PackageId>| id.is_some_and(|id| resolve.packages[id].name.namespace == "belljar");
 
-    for (_, world) in resolve.worlds.iter().filter(|(_, world)| own(world.package)) {
+    for (_, world) in resolve.worlds.iter().filter(|(_, world)| is_own(world.package)) {
         check(&world.name, Some(&world.docs), Some(&world.stability), &mut found);
         for (key, item) in world.imports.iter().chain(&world.exports) {
             if let WorldItem::Interface { stability, .. } = item {
@@ -18,7 +19,7 @@ fn violations(resolve: &Resolve) -> Vec<String> {
             }
         }
     }
-    for (_, interface) in resolve.interfaces.iter().filter(|(_, interface)| own(interface.package)) {
+    for (_, interface) in resolve.interfaces.iter().filter(|(_, interface)| is_own(interface.package)) {
         let name = interface.name.clone().unwrap_or_default();
         check(&name, Some(&interface.docs), Some(&interface.stability), &mut found);
         for function in interface.functions.values() {
@@ -28,10 +29,10 @@ fn violations(resolve: &Resolve) -> Vec<String> {
         for (type_name, id) in &interface.types {
             let item = &resolve.types[*id];
             let name = format!("{name}.{type_name}");
-            // `use types.{a}` makes a name here for what is documented there.
-            let used =
+            // `use types.{a}` imports a type. The interface `types` documents it.
+            let is_imported =
                 matches!(item.kind, TypeDefKind::Type(Type::Id(other)) if resolve.types[other].owner != item.owner);
-            if used {
+            if is_imported {
                 continue;
             }
             check(&name, Some(&item.docs), Some(&item.stability), &mut found);
@@ -43,7 +44,7 @@ fn violations(resolve: &Resolve) -> Vec<String> {
     found
 }
 
-/// What a type consists of and what can be documented on its own.
+/// The parts of a type that have documentation of their own: fields, cases and flags.
 fn parts(kind: &TypeDefKind) -> Vec<(&str, &Docs)> {
     match kind {
         TypeDefKind::Record(record) => record.fields.iter().map(|field| (field.name.as_str(), &field.docs)).collect(),
@@ -63,7 +64,7 @@ fn check(name: &str, docs: Option<&Docs>, stability: Option<&Stability>, found: 
     }
 }
 
-/// Takes the files of one package apart.
+/// Parses the files of one package.
 fn parse<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Resolve {
     let mut sources = SourceMap::default();
     for (path, text) in files {
@@ -78,11 +79,11 @@ fn parse<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Resolve {
 #[test]
 fn every_item_is_documented() {
     let own: Vec<_> = files(".wit").into_iter().filter(|file| file.path.starts_with("wit/")).collect();
-    none(violations(&parse(own.iter().map(|file| (file.path.as_str(), file.text.as_str())))));
+    assert_none(violations(&parse(own.iter().map(|file| (file.path.as_str(), file.text.as_str())))));
 }
 
 #[test]
-fn an_item_without_words_is_found() {
+fn an_item_without_documentation_is_found() {
     let bare = "package belljar:x@0.1.0;
         interface i {
             record r { a: u8 }

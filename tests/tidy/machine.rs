@@ -1,29 +1,29 @@
-//! Nothing in the repository knows the machine that it was written on: no path of it, no mirror of a registry.
+//! Checks that the repository contains no paths of a single machine, and no addresses of mirrors of registries.
 
 use belljar_tests::places;
 use serde_json::Value;
 
-use crate::{File, files, none};
+use crate::{File, assert_none, files};
 
-/// Homes of people.
+/// The directories of users' homes.
 const HOMES: [&str; 3] = ["/home/", "/Users/", "\\Users\\"];
 
-/// People who do not exist: the reader of an example, the operator of a test, a placeholder.
-const NOBODY: [&str; 3] = ["you", "op", "x"];
+/// The user names that examples and tests may use.
+const PLACEHOLDERS: [&str; 3] = ["you", "op", "x"];
 
 /// The only registry that `Cargo.lock` may name.
 const CRATES: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Words that belong to the configuration of a mirror.
+/// Words in the configuration of a mirror.
 const MIRRORS: [&str; 6] =
-    ["artifactory", "--extra-index-url", "--index-url", "--registry", "replace-with", "registry ="];
+    ["artifactory", "--extra-index-url", "--index-url", "--registry", "replace-with", "registry = \""];
 
-/// Every place where a file gives a machine away. `own` are the paths of this one.
+/// Every line of a file with a path of one machine, or with a mirror. `own` are the paths of this machine.
 fn violations(file: &File, own: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for (index, line) in file.text.lines().enumerate() {
         let at = format!("{}:{}", file.path, index + 1);
-        let homes = HOMES.iter().flat_map(|home| starts(line, home)).filter(|rest| !is_nobodys(rest));
+        let homes = HOMES.iter().flat_map(|home| starts(line, home)).filter(|rest| !is_placeholder(rest));
         let owned = own.iter().flat_map(|path| starts(line, path));
         if homes.chain(owned).next().is_some() {
             found.push(format!("{at}: a path of one machine: {}", line.trim()));
@@ -33,31 +33,32 @@ fn violations(file: &File, own: &[String]) -> Vec<String> {
         }
         let wrong = match file.path.rsplit('/').next() {
             Some("Cargo.lock") => line.starts_with("source = ") && line != format!("source = \"{CRATES}\""),
-            // A path within the repository is where a package is, not where it came from.
+            // A path in the repository is allowed: such a package is not downloaded.
             Some("package-lock.json") => line.contains("\"resolved\":") && line.contains("://"),
             Some(name) if name.starts_with("requirements") => !is_pin(line),
             _ => false,
         };
         if wrong {
-            found.push(format!("{at}: names where it was downloaded from: {}", line.trim()));
+            found.push(format!("{at}: names the server of a download: {}", line.trim()));
         }
     }
     found
 }
 
-/// What follows `word` wherever it stands and is not the tail of a longer word or path.
+/// The text after each occurrence of `word` in the line. An occurrence at the end of a longer word or path does not
+/// count.
 fn starts<'a>(line: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
     let whole = |at: &usize| !line[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '.' || c == '_' || c == '-');
     line.match_indices(word).map(|(at, _)| at).filter(whole).map(move |at| &line[at + word.len()..])
 }
 
-/// Whether a home is no real person's: its first step is a placeholder.
-fn is_nobodys(rest: &str) -> bool {
+/// True if the first part of the path is a placeholder for a user name.
+fn is_placeholder(rest: &str) -> bool {
     let name = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    name.is_empty() || NOBODY.contains(&name)
+    name.is_empty() || PLACEHOLDERS.contains(&name)
 }
 
-/// `name==version`, with a hash of each of its files in the lines below; an empty line or a comment.
+/// True for a line `name==version`, a line with a hash, an empty line, and a comment.
 fn is_pin(line: &str) -> bool {
     let line = line.strip_suffix(" \\").unwrap_or(line);
     let hash = line.strip_prefix("    --hash=sha256:");
@@ -69,27 +70,27 @@ fn is_pin(line: &str) -> bool {
     line.is_empty() || line.starts_with('#') || pinned || hashed
 }
 
-/// The paths of this machine that could have slipped in.
+/// The paths of this machine that a file could contain by mistake.
 fn own_paths() -> Vec<String> {
     let home = std::env::var("HOME").unwrap_or_default();
     let root = places::repository().to_string_lossy().into_owned();
-    // A path of one step could be anyone's.
-    let telling = |path: &String| path.matches('/').count() > 1;
-    let mut own: Vec<_> = [home, root].into_iter().filter(telling).collect();
+    // Many machines have a path of one part, such as `/root`. So ignore such paths.
+    let is_specific = |path: &String| path.matches('/').count() > 1;
+    let mut own: Vec<_> = [home, root].into_iter().filter(is_specific).collect();
     own.push(["", "root", ""].join("/"));
     own
 }
 
 #[test]
-fn no_file_knows_a_machine() {
+fn no_file_names_a_machine() {
     let own = own_paths();
-    // The rule has to spell what it looks for.
+    // Skip this file, because it contains the forbidden words.
     let files = files("").into_iter().filter(|file| file.path != "tests/tidy/machine.rs");
-    none(files.flat_map(|file| violations(&file, &own)));
+    assert_none(files.flat_map(|file| violations(&file, &own)));
 }
 
 #[test]
-fn what_gives_a_machine_away_is_found() {
+fn paths_and_addresses_of_a_machine_are_found() {
     let own = ["/build/belljar".to_owned()];
     for (path, line) in [
         ("README.md", "cd /home/somebody/belljar"),
@@ -107,7 +108,8 @@ fn what_gives_a_machine_away_is_found() {
     }
 }
 
-/// What PyPI and npm give is compared with the hash that was pinned: whoever takes a registry over cannot exchange a tool.
+/// pip and npm compare each downloaded file with a pinned hash. So an attacker who controls a registry cannot replace a
+/// tool.
 #[test]
 fn tools_of_other_registries_are_pinned_by_their_hashes() {
     let mut seen = 0;
@@ -134,7 +136,7 @@ fn tools_of_other_registries_are_pinned_by_their_hashes() {
 }
 
 #[test]
-fn what_gives_nothing_away_is_fine() {
+fn neutral_paths_and_addresses_are_allowed() {
     let own = ["/build/belljar".to_owned()];
     for (path, line) in [
         ("README.md", "\"command\": \"/home/you/belljar\""),

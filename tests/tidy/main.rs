@@ -1,16 +1,19 @@
-//! The house rules that a machine can check, as tests. Each is a function from text to violations, run over the
-//! repository here and over planted violations beside it, so that a rule which finds nothing is known to look.
+//! The house rules that a program can check. Each rule is a function from the text of files to violations. One test
+//! applies the rule to the repository. Another test applies it to planted violations, to show that the rule finds them.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "in a test a panic is how a failure is told"
+    reason = "a test reports a failure by a panic"
 )]
 
 mod components;
+mod cycles;
 mod dependencies;
+mod errors;
 mod figures;
+mod guards;
 mod guide;
 mod interface;
 mod machine;
@@ -18,26 +21,28 @@ mod names;
 mod power;
 mod ranks;
 mod sdk;
+mod sentences;
 mod source;
 mod surface;
+mod type_names;
 
 use std::fs;
 use std::path::Path;
 
 use belljar_tests::places;
 
-/// Directories that hold nothing of the repository's own.
+/// The names of directories that do not belong to the repository: builds, caches and installed packages.
 const FOREIGN: [&str; 7] = [".git", ".mypy_cache", ".venv", "__pycache__", "build", "node_modules", "target"];
 
 /// A text file of the repository.
 struct File {
     /// Its path from the root, with `/`.
     path: String,
-    /// What it says.
+    /// Its text.
     text: String,
 }
 
-/// Every text file of the repository whose path ends as wanted.
+/// Every text file of the repository whose path ends with `ending`.
 fn files(ending: &str) -> Vec<File> {
     let root = places::repository();
     let mut found = Vec::new();
@@ -55,7 +60,7 @@ fn collect(root: &Path, directory: &Path, found: &mut Vec<File>) {
         if kind.is_dir() && !FOREIGN.iter().any(|name| entry.file_name() == *name) {
             collect(root, &path, found);
         }
-        // What is no UTF-8 is no text.
+        // Skip files that are not UTF-8.
         if let Some(text) = kind.is_file().then(|| fs::read_to_string(&path).ok()).flatten() {
             let path = path.strip_prefix(root).unwrap().to_str().expect("a path in UTF-8").to_owned();
             found.push(File { path, text });
@@ -63,8 +68,8 @@ fn collect(root: &Path, directory: &Path, found: &mut Vec<File>) {
     }
 }
 
-/// Fails with all violations at once.
-fn none(violations: impl IntoIterator<Item = String>) {
+/// Fails if there are violations. The message contains all of them.
+fn assert_none(violations: impl IntoIterator<Item = String>) {
     let all: Vec<_> = violations.into_iter().collect();
     assert!(all.is_empty(), "\n{}\n", all.join("\n"));
 }

@@ -1,40 +1,41 @@
-//! Which names a Rust file uses: every path that leads to the crate's root or to another crate, wherever it stands, in
-//! macros too.
+//! Finds the paths that a Rust file uses, such as `crate::catalog::Mount` and `std::fs`. Paths in the bodies of macros
+//! count, too.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use crate::source;
 
-/// One use of a name.
+/// One use of a path.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Use {
-    /// The path from the crate's root (`crate`, `catalog`) or from another crate (`std`, `fs`), as far as it is spelled.
+    /// The segments of the path, as written: from the crate's root (`crate`, `catalog`), or from another crate (`std`,
+    /// `fs`).
     pub(crate) path: Vec<String>,
-    /// Where it stands.
+    /// The line of the path.
     pub(crate) line: usize,
-    /// Whether that is within `mod tests`.
+    /// True if the path is in `mod tests` or in a file of tests.
     pub(crate) in_tests: bool,
 }
 
-/// Every path in a file that is the module `module` of its crate.
+/// Every path in a file. `module` is the path of the file's module from the root of its crate.
 ///
-/// `super` and `self` are resolved, groups (`a::{b, c}`) are taken apart. A local name that is used unqualified stands as
-/// itself; only what follows `::` is joined.
+/// Resolves `super` and `self`, and splits groups (`a::{b, c}`) into single paths. An unqualified local name gives a path
+/// of one segment.
 pub(crate) fn uses(path: &str, text: &str, module: &[&str]) -> Vec<Use> {
     let mut found = Vec::new();
     let module = module.iter().map(|name| (*name).to_owned()).collect();
-    let mut walk = Walk { found: &mut found, module, in_tests: source::is_test(path) };
+    let mut walk = PathCollector { found: &mut found, module, in_tests: source::is_test(path) };
     walk.tokens(source::tokens(path, text));
     found
 }
 
-struct Walk<'a> {
+struct PathCollector<'a> {
     found: &'a mut Vec<Use>,
     module: Vec<String>,
     in_tests: bool,
 }
 
-impl Walk<'_> {
+impl PathCollector<'_> {
     fn tokens(&mut self, tokens: TokenStream) {
         let trees: Vec<_> = tokens.into_iter().collect();
         let mut at = 0;
@@ -60,7 +61,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes one path that begins here, continuing `prefix`; says how many tokens it is long.
+    /// Collects the path at the head of `trees`, with `prefix` in front. Returns the number of its tokens.
     fn path(&mut self, trees: &[TokenTree], prefix: &[String]) -> usize {
         let mut path = prefix.to_vec();
         let line = trees[0].span().start().line;
@@ -87,16 +88,16 @@ impl Walk<'_> {
             }
             at += 2;
         }
-        self.keep(path, line);
+        self.collect(path, line);
         at.max(1)
     }
 
-    /// Takes what stands in the braces after `prefix::`.
+    /// Collects the paths in the braces after `prefix::`.
     fn group(&mut self, tokens: TokenStream, prefix: &[String]) {
         let trees: Vec<_> = tokens.into_iter().collect();
         let mut at = 0;
         while at < trees.len() {
-            // Past an `as name` and the comma.
+            // Skip `as name` and commas.
             if matches!(&trees[at], TokenTree::Punct(_)) && !is_star(&trees[at]) {
                 at += 1;
             } else if is_as(&trees[at]) {
@@ -107,8 +108,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Keeps a path, resolved.
-    fn keep(&mut self, path: Vec<String>, line: usize) {
+    /// Resolves a path and collects it.
+    fn collect(&mut self, path: Vec<String>, line: usize) {
         let mut resolved = path.as_slice();
         let mut module = self.module.clone();
         let relative = matches!(resolved.first().map(String::as_str), Some("self" | "super"));
@@ -129,7 +130,7 @@ impl Walk<'_> {
 }
 
 /// `mod name { ... }` at the head of `trees`.
-fn inline_module(trees: &[TokenTree]) -> Option<(String, TokenStream)> {
+pub(crate) fn inline_module(trees: &[TokenTree]) -> Option<(String, TokenStream)> {
     match trees {
         [TokenTree::Ident(keyword), TokenTree::Ident(name), TokenTree::Group(body), ..]
             if keyword == "mod" && body.delimiter() == Delimiter::Brace =>

@@ -1,25 +1,30 @@
-//! The ranks of the host's modules: a module names only lower ones, so that every dependency points down.
+//! Checks the ranks of the host's modules. A module may use only modules of lower rank, so that all dependencies have
+//! one direction.
 
-use crate::{files, names, none};
+use crate::{assert_none, files, names};
 
-/// The modules from the top down. Two that stand together may not name each other.
-const RANKS: [&[&str]; 10] = [
+/// The modules, from the highest rank to the lowest. Modules in the same row may not use each other.
+const RANKS: [&[&str]; 14] = [
     &["cli"],
+    &["server"],
     &["transport"],
     &["mcp"],
     &["gateway"],
     &["catalog"],
     &["sandbox"],
+    &["interfaces"],
     &["config"],
     &["grants"],
-    &["admission", "audit"],
+    &["limits", "telemetry"],
+    &["store"],
+    &["policy"],
     &["model"],
 ];
 
 /// The host's sources.
 const HOST: &str = "host/src/";
 
-/// The module that a file of the host is: `catalog/watch.rs` is `catalog::watch`, `main.rs` and `lib.rs` are the root.
+/// The module of a file of the host: `catalog/watch.rs` is `catalog::watch`; `main.rs` and `lib.rs` are the root.
 pub(crate) fn module(path: &str) -> Option<Vec<&str>> {
     let stem = path.strip_prefix(HOST)?.strip_suffix(".rs")?;
     let mut names: Vec<_> = stem.split('/').collect();
@@ -29,9 +34,9 @@ pub(crate) fn module(path: &str) -> Option<Vec<&str>> {
     Some(names)
 }
 
-/// Every place where a file names what its rank forbids.
+/// Every use of a module that the rank of the file forbids.
 fn violations(path: &str, text: &str) -> Vec<String> {
-    // The root is where everything meets.
+    // The root may use every module.
     let Some(own) = module(path).filter(|names| !names.is_empty()) else {
         return Vec::new();
     };
@@ -40,7 +45,7 @@ fn violations(path: &str, text: &str) -> Vec<String> {
     };
     let mut found = Vec::new();
     for name in names::uses(path, text, &own) {
-        // Only a path: a bare `crate` is part of a visibility.
+        // Ignore `crate` without a path: it is a part of `pub(crate)`.
         let ["crate" | "belljar", head, ..] = name.path.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
             continue;
         };
@@ -49,35 +54,37 @@ fn violations(path: &str, text: &str) -> Vec<String> {
             _ if head == own[0] => {}
             Some(other) if other > rank => {}
             Some(_) => {
-                found.push(format!("{path}:{line}: \"{}\" may not name \"{head}\", which is not below it", own[0]))
+                found.push(format!("{path}:{line}: \"{}\" may not use \"{head}\", which has no lower rank", own[0]))
             }
-            None => found.push(format!("{path}:{line}: \"{head}\" at the crate's root is no ranked module")),
+            None => found.push(format!(
+                "{path}:{line}: \"{head}\" is not in `RANKS`: add the module, or name the item by its module"
+            )),
         }
     }
     found
 }
 
-/// How far from the top a module stands.
+/// The rank of a module. 0 is the highest rank.
 fn rank(module: &str) -> Option<usize> {
     RANKS.iter().position(|modules| modules.contains(&module))
 }
 
 #[test]
-fn every_module_names_only_lower_ones() {
+fn every_module_uses_only_lower_modules() {
     let host: Vec<_> = files(".rs").into_iter().filter(|file| file.path.starts_with(HOST)).collect();
-    none(host.iter().flat_map(|file| violations(&file.path, &file.text)));
+    assert_none(host.iter().flat_map(|file| violations(&file.path, &file.text)));
 }
 
 #[test]
-fn a_name_above_its_rank_is_found() {
+fn the_use_of_a_higher_module_is_found() {
     for (path, text) in [
         ("host/src/catalog.rs", "use crate::gateway::Gateway;"),
         ("host/src/catalog/watch.rs", "use super::super::gateway;"),
         ("host/src/catalog/watch.rs", "fn a() { let _ = crate::mcp::wire(); }"),
         ("host/src/catalog.rs", "mod tests { use super::super::cli::run; }"),
         ("host/src/sandbox.rs", "use crate::{model::Name, catalog::{Mount}};"),
-        ("host/src/audit/sink.rs", "use crate::admission::Permit;"),
-        ("host/src/admission.rs", "use crate::audit::Record;"),
+        ("host/src/telemetry/sink.rs", "use crate::limits::Permit;"),
+        ("host/src/limits.rs", "use crate::telemetry::Record;"),
         ("host/src/model.rs", "macro_rules! m { () => { $crate::config::x() } }"),
         ("host/src/grants/fs.rs", "use belljar::sandbox::Call;"),
         ("host/src/gateway.rs", "use crate::*;"),
@@ -88,11 +95,11 @@ fn a_name_above_its_rank_is_found() {
 }
 
 #[test]
-fn a_name_below_its_rank_is_fine() {
+fn the_use_of_a_lower_module_is_allowed() {
     for (path, text) in [
         ("host/src/catalog.rs", "pub(crate) mod watch; use crate::sandbox::Call; use self::watch::Watch;"),
         ("host/src/catalog/watch.rs", "use super::Mount; use crate::{config, model::Name}; // crate::cli"),
-        ("host/src/cli/serve.rs", "use crate::transport::http; use crate::audit::Sink;"),
+        ("host/src/cli/serve.rs", "use crate::transport::http; use crate::telemetry::Sink;"),
         ("host/src/main.rs", "fn main() { belljar::cli::run() }"),
         ("host/src/lib.rs", "pub mod cli; pub use crate::model::Name;"),
         ("plugins/files/src/lib.rs", "use crate::anything;"),

@@ -1,12 +1,12 @@
-//! The Rust SDK lies in this repository, where it inherits from the workspace, and in every project that `belljar new`
-//! makes, where there is none: both manifests say the same.
+//! Compares the two manifests of the Rust SDK. The manifest in this repository inherits values from the workspace. The
+//! manifest for projects of `belljar new` has no workspace, and must contain the same values.
 
 use std::fs;
 
 use belljar_tests::places;
 use toml::{Table, Value};
 
-/// What a manifest says once it has inherited. Lints are this repository's alone.
+/// The manifest `own` with its inherited values from `workspace`. Removes the lints, which only this repository has.
 fn resolved(mut own: Table, workspace: &Table) -> Table {
     own.remove("lints");
     let package = own["package"].as_table_mut().expect("a table");
@@ -38,14 +38,14 @@ fn read(path: &str) -> Table {
 }
 
 #[test]
-fn the_sdk_of_a_project_is_that_of_the_repository() {
+fn both_manifests_of_the_sdk_have_the_same_values() {
     let workspace = read("Cargo.toml");
     let workspace = workspace["workspace"].as_table().unwrap();
     assert_eq!(resolved(read("sdk-guest/Cargo.toml"), workspace), read("sdk-guest/rust/sdk/Cargo.toml"));
 }
 
 #[test]
-fn what_is_inherited_is_looked_up() {
+fn inherited_keys_are_resolved() {
     let workspace: Table = "[package]\nversion = \"2\"\n[dependencies]\na = \"3\"".parse().unwrap();
     let own: Table =
         "lints.workspace = true\n[package]\nname = \"x\"\nversion.workspace = true\n[target.x.dependencies]\na.workspace = true"

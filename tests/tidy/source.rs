@@ -1,42 +1,42 @@
-//! Rules about single Rust files: the first line, the length, marks of unfinished work. And what the other rules need to
-//! look into one: its tokens, where comments and strings cannot be mistaken for code.
+//! Rules about single Rust files: the first line, the length, and unfinished code. The other rules use [`tokens`],
+//! because a rule about tokens cannot mistake a comment or a string for code.
 
 use proc_macro2::{TokenStream, TokenTree};
 
-use crate::{files, none};
+use crate::{assert_none, files};
 
-/// The length at which a file is asked whether it is one thing.
+/// The most lines of a file. Files with only tests may be longer.
 const LONGEST: usize = 500;
 
 /// The tokens of a file.
 pub(crate) fn tokens(path: &str, text: &str) -> TokenStream {
-    // A byte order mark or a #! line would be a mistake of its own.
+    // A file with a byte order mark or a `#!` line fails here. No file of the repository should have one.
     text.parse().unwrap_or_else(|error| panic!("{path} is not Rust: {error}"))
 }
 
-/// Whether a file holds tests only.
+/// True if the file holds only tests.
 pub(crate) fn is_test(path: &str) -> bool {
     path.starts_with("tests/") || path.contains("/tests/") || path.ends_with("/tests.rs")
 }
 
 fn header(path: &str, text: &str) -> Option<String> {
     (!text.starts_with("//! "))
-        .then(|| format!("{path}: does not begin with `//!`: what it owns, what it must not know"))
+        .then(|| format!("{path}: the first line must begin with `//! ` and say what the file owns"))
 }
 
 fn length(path: &str, text: &str) -> Option<String> {
     let lines = text.lines().count();
     (lines > LONGEST && !is_test(path))
-        .then(|| format!("{path}: {lines} lines are more than {LONGEST}: is it one thing?"))
+        .then(|| format!("{path}: has {lines} lines, at most {LONGEST} are allowed: split the file by its subjects"))
 }
 
 fn unfinished(path: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    unfinished_in(tokens(path, text), &mut |line, what| found.push(format!("{path}:{line}: `{what}`")));
+    unfinished_in(tokens(path, text), &mut |line, mark| found.push(format!("{path}:{line}: `{mark}`")));
     found
 }
 
-fn unfinished_in(tokens: TokenStream, tell: &mut impl FnMut(usize, &str)) {
+fn unfinished_in(tokens: TokenStream, report: &mut impl FnMut(usize, &str)) {
     let trees: Vec<_> = tokens.into_iter().collect();
     for (index, tree) in trees.iter().enumerate() {
         let line = tree.span().start().line;
@@ -44,37 +44,37 @@ fn unfinished_in(tokens: TokenStream, tell: &mut impl FnMut(usize, &str)) {
             (TokenTree::Ident(name), Some(TokenTree::Punct(mark))) if mark.as_char() == '!' => {
                 let name = name.to_string();
                 if name == "todo" || name == "unimplemented" {
-                    tell(line, &format!("{name}!"));
+                    report(line, &format!("{name}!"));
                 }
             }
             (TokenTree::Punct(mark), Some(TokenTree::Group(attribute))) if mark.as_char() == '#' => {
                 let text = attribute.stream().to_string();
                 let applies = |word: &str| text.split(|c: char| !c.is_alphanumeric()).any(|other| other == word);
                 if text.starts_with("ignore") || (text.starts_with("cfg_attr") && applies("ignore")) {
-                    tell(line, "#[ignore]");
+                    report(line, "#[ignore]");
                 }
             }
             _ => {}
         }
         if let TokenTree::Group(group) = tree {
-            unfinished_in(group.stream(), tell);
+            unfinished_in(group.stream(), report);
         }
     }
 }
 
 #[test]
-fn every_file_says_first_what_it_is() {
-    none(files(".rs").iter().filter_map(|file| header(&file.path, &file.text)));
+fn every_file_begins_with_a_module_comment() {
+    assert_none(files(".rs").iter().filter_map(|file| header(&file.path, &file.text)));
 }
 
 #[test]
 fn no_file_is_too_long() {
-    none(files(".rs").iter().filter_map(|file| length(&file.path, &file.text)));
+    assert_none(files(".rs").iter().filter_map(|file| length(&file.path, &file.text)));
 }
 
 #[test]
-fn nothing_is_left_undone_or_ignored() {
-    none(files(".rs").iter().flat_map(|file| unfinished(&file.path, &file.text)));
+fn no_code_is_unfinished_and_no_test_is_ignored() {
+    assert_none(files(".rs").iter().flat_map(|file| unfinished(&file.path, &file.text)));
 }
 
 #[test]
@@ -89,12 +89,12 @@ fn a_long_file_is_found_outside_tests() {
     let long = "//! long\n".repeat(LONGEST + 1);
     assert!(length("host/src/a.rs", &long).is_some());
     assert!(length("host/src/a.rs", &long[9..]).is_none());
-    assert!(length("tests/e2e/a.rs", &long).is_none());
+    assert!(length("tests/integration/a.rs", &long).is_none());
     assert!(length("host/src/a/tests.rs", &long).is_none());
 }
 
 #[test]
-fn unfinished_work_is_found_and_talk_of_it_is_not() {
+fn unfinished_code_is_found_except_in_comments_and_strings() {
     assert!(
         unfinished(
             "a.rs",

@@ -1,7 +1,7 @@
-//! Shared by the benches: medians over interleaved rounds, processor time, tables.
+//! Code that the benches share: processor time, medians of rounds, rows of tables.
 //!
-//! Machines are shared and noisy. So two things are always compared in one run, round by round, by processor time and
-//! by the median; no figure is asserted.
+//! Other programs disturb the measurements. So each round of a bench measures all cases, one after the other, and the
+//! bench compares the medians of their processor times. No bench asserts a figure.
 
 pub mod plot;
 pub mod tree;
@@ -9,20 +9,20 @@ pub mod tree;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use belljar::sandbox::{Compile, NotCompiled, compile};
+use belljar::sandbox::{Compiler, NotCompiled, compile};
 pub use belljar_figures::{Record, verdict::names};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Compiles in this process: a bench trusts what it measures.
-pub struct Here;
+/// A compiler in this process instead of the compiler process. That is safe, because a bench trusts its components.
+pub struct InProcessCompiler;
 
-impl Compile for Here {
+impl Compiler for InProcessCompiler {
     fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>> {
-        Box::pin(async move { compile(&wasm).map_err(NotCompiled::always) })
+        Box::pin(async move { compile(&wasm).map_err(|why| NotCompiled::permanent(why.to_string())) })
     }
 }
 
-/// Processor time of this thread, in nanoseconds.
+/// The processor time of this thread, in nanoseconds.
 pub fn thread_cpu() -> u64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     u64::try_from(now.tv_sec).unwrap_or_default() * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or_default()
@@ -33,18 +33,18 @@ pub fn process_cpu(pid: u32) -> u64 {
     u64::try_from(belljar_tests::process::cpu_time(pid).as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Figures of one row, a sample a round.
+/// The samples of one row, one for each round.
 #[derive(Default)]
 pub struct Samples(pub Vec<f64>);
 
 impl Samples {
-    /// Adds the cost of one operation, given `nanos` for `operations` of them; kept in microseconds.
-    #[expect(clippy::cast_precision_loss, reason = "microseconds of nanoseconds")]
+    /// Adds a sample: `nanos` nanoseconds for `operations` operations, as microseconds for each.
+    #[expect(clippy::cast_precision_loss, reason = "nanoseconds far below 2^52")]
     pub fn add(&mut self, nanos: u64, operations: u32) {
         self.0.push(nanos as f64 / 1000.0 / f64::from(operations));
     }
 
-    /// The sample below which `share` of all lie.
+    /// The quantile `share`, from 0.0 to 1.0.
     pub fn quantile(&self, share: f64) -> f64 {
         belljar_figures::quantile(&self.0, share)
     }
@@ -55,7 +55,7 @@ impl Samples {
     }
 }
 
-/// A line of a table: name, median with the spread of the middle half, ratio to the first row.
+/// A row of a table: the name, the median, the first and the third quartile, and the ratio to `base`.
 pub fn row(name: &str, samples: &Samples, base: &Samples) -> String {
     format!(
         "| {name} | {:.1} | {:.1} - {:.1} | {:.2}x |",
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians_and_quantiles() {
+    fn the_median_and_quantiles_are_computed() {
         let mut samples = Samples::default();
         for nanos in [5000, 1000, 3000, 2000, 4000] {
             samples.add(nanos, 1);

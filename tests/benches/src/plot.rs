@@ -1,11 +1,11 @@
-//! The table of all servers as a picture: a bar for each server, as long as its processor time is to belljar's.
+//! Draws the table of all servers. Each server has a bar: its processor time, divided by the processor time of belljar.
 
 use std::error::Error;
 
 use belljar_figures::{Record, Run, verdict::names};
 use plotters::prelude::*;
 
-/// The groups that are drawn, from the top.
+/// The groups in the picture, from the top.
 const GROUPS: [&str; 8] = [
     "HTTP, 1 KiB text",
     "HTTP, 1 KiB text, 16 clients",
@@ -26,10 +26,16 @@ const COLOURS: [(&str, RGBColor); 6] = [
     (names::FILESYSTEM, RGBColor(191, 57, 137)),
 ];
 
-/// Pixels: the width, what a bar takes, what a group's title takes, above and below all of them.
+/// The width of the picture, in pixels.
 const WIDTH: u32 = 860;
+
+/// The height of a bar, in pixels.
 const BAR: u32 = 18;
+
+/// The height of a group's title, in pixels.
 const TITLE: u32 = 26;
+
+/// The height of the upper and lower edges together, in pixels.
 const EDGES: u32 = 90;
 
 /// A line of the picture, from the top.
@@ -51,10 +57,10 @@ fn lines(record: &Record) -> Vec<Line> {
     all
 }
 
-/// Draws a run.
+/// Draws the figures of a run as SVG.
 ///
 /// # Errors
-/// The picture cannot be made.
+/// If plotters cannot draw the picture.
 pub fn svg(run: &Run) -> Result<String, Box<dyn Error>> {
     let lines = lines(&run.record);
     let height = lines.iter().map(|line| if matches!(line, Line::Title(_)) { TITLE } else { BAR }).sum::<u32>();
@@ -120,12 +126,15 @@ mod tests {
         assert!(COLOURS.iter().all(|(name, _)| svg.contains(name)) && svg.contains("6.00x"), "{svg}");
     }
 
-    /// The picture in the documents is of the figures in the documents.
+    /// `bench.svg` in the documents shows the figures of `bench.json`.
     #[test]
-    fn the_published_picture_is_of_the_published_run() {
-        let docs = belljar_tests::places::repository().join("docs");
+    fn the_published_picture_shows_the_published_run() {
+        let docs = belljar_tests::places::repository().join("docs/measurements");
         let run: Run = belljar_figures::read(&docs.join("bench.json")).unwrap();
         let drawn = std::fs::read_to_string(docs.join("bench.svg")).unwrap();
-        assert!(svg(&run).unwrap() == drawn, "\"cargo xtask bench --redraw\" draws docs/bench.svg anew");
+        assert!(
+            svg(&run).unwrap() == drawn,
+            "docs/measurements/bench.svg is out of date: run \"cargo xtask bench --redraw\""
+        );
     }
 }

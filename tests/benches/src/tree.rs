@@ -1,18 +1,19 @@
-//! Processor time of a process and of all that it started, between two moments, seen from outside.
+//! The processor time of a process and of all its descendants between two moments, from `/proc`.
 
 use std::collections::HashMap;
 use std::fs;
 
-/// What every thread of a tree of processes had used at one moment, in nanoseconds.
+/// The processor time of each thread in a tree of processes at one moment, in nanoseconds.
 ///
-/// The scheduler's own account, a thread at a time: it counts nanoseconds where a process's own counts hundredths of a second.
-pub struct Moment(HashMap<(u32, u32), u64>);
+/// The times come from `schedstat` of each thread, which counts nanoseconds. `stat` of a process counts only hundredths
+/// of a second.
+pub struct CpuSnapshot(HashMap<(u32, u32), u64>);
 
-impl Moment {
-    /// Now, for the process `root` and its children's children.
-    pub fn of(root: u32) -> Moment {
+impl CpuSnapshot {
+    /// Measures the process `root` and its descendants now.
+    pub fn of(root: u32) -> CpuSnapshot {
         let mut threads = HashMap::new();
-        for pid in family(root) {
+        for pid in descendants(root) {
             for thread in numbers(&format!("/proc/{pid}/task")) {
                 let stat = fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).unwrap_or_default();
                 if let Some(nanos) = stat.split(' ').next().and_then(|field| field.parse().ok()) {
@@ -20,31 +21,31 @@ impl Moment {
                 }
             }
         }
-        Moment(threads)
+        CpuSnapshot(threads)
     }
 
-    /// What was used from `earlier` to this moment, in nanoseconds. What a thread used that ended meanwhile is not known: see
-    /// [`ticks`].
-    pub fn since(&self, earlier: &Moment) -> u64 {
+    /// The processor time from `earlier` to this moment, in nanoseconds. Lacks the time of threads that ended
+    /// meanwhile: see [`ticks`].
+    pub fn since(&self, earlier: &CpuSnapshot) -> u64 {
         let used = |(thread, now): (&(u32, u32), &u64)| now.saturating_sub(earlier.0.get(thread).copied().unwrap_or(0));
         self.0.iter().map(used).sum()
     }
 }
 
-/// Processor time of the process `root` and of all that it started, ended threads and collected children included, in
-/// nanoseconds, of which only hundredths of a second are told.
+/// The processor time of the process `root` and its descendants, with their ended threads and reaped children. In
+/// nanoseconds, with a resolution of 10 ms.
 pub fn ticks(root: u32) -> u64 {
     const TICK: u64 = 10_000_000;
     let one = |pid| {
         let all = fields(pid)?;
-        // utime, stime, cutime and cstime are the fields 14 to 17; the first here is 3.
+        // utime, stime, cutime and cstime are the fields 14 to 17. `all` begins with field 3.
         Some(all.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum::<u64>())
     };
-    family(root).into_iter().filter_map(one).sum::<u64>() * TICK
+    descendants(root).into_iter().filter_map(one).sum::<u64>() * TICK
 }
 
-/// A process, its children, theirs, and so on.
-fn family(root: u32) -> Vec<u32> {
+/// The process `root` and all its descendants.
+fn descendants(root: u32) -> Vec<u32> {
     let parent = |pid: u32| Some((pid, fields(pid)?.get(1)?.parse::<u32>().ok()?));
     let parents: Vec<(u32, u32)> = numbers("/proc").into_iter().filter_map(parent).collect();
     let mut all = vec![root];
@@ -56,7 +57,7 @@ fn family(root: u32) -> Vec<u32> {
     all
 }
 
-/// The fields of `/proc/PID/stat` from the third on: the name before them may hold spaces.
+/// The fields of `/proc/PID/stat` from the third field on. The second field, the name, may contain spaces.
 fn fields(pid: u32) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
@@ -77,17 +78,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_grandchild_uses_is_counted() {
-        // A shell that waits for a shell that spins for as long as its input is open, and half a second at least.
+    fn processor_time_of_a_grandchild_is_counted() {
+        // The outer shell waits for the end of its input. Meanwhile, the inner shell computes without end.
         let spin = "while :; do :; done";
         let mut command = Command::new("sh");
         command.args(["-c", &format!("sh -c '{spin}' & cat >/dev/null; kill $!")]).stdin(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let (before, began) = (Moment::of(child.id()), Instant::now());
+        let (before, began) = (CpuSnapshot::of(child.id()), Instant::now());
         let mut used = 0;
         while used < 50_000_000 && began.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(20));
-            used = Moment::of(child.id()).since(&before);
+            used = CpuSnapshot::of(child.id()).since(&before);
         }
         let own = belljar_tests::process::cpu_time(child.id());
         let ticked = ticks(child.id());
@@ -99,9 +100,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_used_by_nobody() {
-        let nobody = Moment::of(u32::MAX);
-        assert_eq!(Moment::of(u32::MAX).since(&nobody), 0);
+    fn a_missing_process_has_no_processor_time() {
+        let before = CpuSnapshot::of(u32::MAX);
+        assert_eq!(CpuSnapshot::of(u32::MAX).since(&before), 0);
         assert_eq!(ticks(u32::MAX), 0);
     }
 }

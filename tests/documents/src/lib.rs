@@ -1,8 +1,8 @@
-//! The Rust examples of the documents, compiled and run as documentation tests. They are no part of the SDK, which is copied into
-//! projects that have none of these documents.
+//! Compiles and runs the Rust examples of the documents as documentation tests. The SDK cannot contain these tests:
+//! `belljar new` copies the SDK into projects, which have none of these documents.
 
 #[cfg(doctest)]
-mod front {
+mod readme {
     #![doc = include_str!("../../../README.md")]
 }
 
@@ -13,5 +13,5 @@ mod sdk {
 
 #[cfg(doctest)]
 mod guide {
-    #![doc = include_str!("../../../docs/providers.md")]
+    #![doc = include_str!("../../../docs/guide/providers.md")]
 }

@@ -1,9 +1,9 @@
-//! What a bench hands over: rows of figures, as JSON, so that one run of many programs becomes one table.
+//! The results of benches: rows of figures as JSON. Several bench programs can add rows to one table.
 //!
-//! It owns the format, the spread and the ratios, the aims ([`verdict`]) and the tables ([`tables`]). It must not know how
-//! anything is measured.
+//! This crate owns the format, the computation of spreads and ratios, the targets ([`verdict`]) and the tables
+//! ([`tables`]). It measures nothing.
 //!
-//! Rows of one *group* were measured in the same rounds: only they may be compared, and they are compared round by round.
+//! Rows of one *group* were measured in the same rounds. Only rows of one group are compared, round by round.
 
 pub mod tables;
 pub mod verdict;
@@ -14,68 +14,68 @@ use std::{env, fs, io};
 
 use serde::{Deserialize, Serialize};
 
-/// The environment variable that names the file which a program hands its figures over in.
+/// The environment variable with the path of the file into which a program writes its figures.
 pub const FILE: &str = "BELLJAR_BENCH_JSON";
 
 /// One line of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// What it was measured together with, in the same rounds.
+    /// The group: the rows that were measured in the same rounds.
     pub group: String,
-    /// What it is, unique in its group.
+    /// The name of the row, unique in its group.
     pub row: String,
-    /// What the figures count: `us` (of processor time, for one request), `ms`, `MiB`, `requests/s` ...
+    /// The unit of the figures: `us` (of processor time, for one request), `ms`, `MiB`, `requests/s` ...
     pub unit: String,
     /// The figure of each round, in order.
     pub rounds: Vec<f64>,
-    /// Half of the rounds are below this.
+    /// The median of the rounds.
     pub median: f64,
-    /// A quarter of the rounds is below this.
+    /// The first quartile: a quarter of the rounds is below this figure.
     pub low: f64,
-    /// A quarter of the rounds is above this.
+    /// The third quartile: a quarter of the rounds is above this figure.
     pub high: f64,
-    /// What a reader has to know beside the figure.
+    /// A note for readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// A figure with the middle half of the rounds around it.
+/// The median of the rounds, with the first and the third quartile. Half of the rounds lie between the quartiles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The median: half of the rounds are below this.
+    /// The median.
     pub value: f64,
-    /// A quarter of the rounds is below this.
+    /// The first quartile: a quarter of the rounds is below this figure.
     pub low: f64,
-    /// A quarter of the rounds is above this.
+    /// The third quartile: a quarter of the rounds is above this figure.
     pub high: f64,
 }
 
-/// Figures of one program, in the order in which they are to be shown.
+/// The figures of one bench program. Tables show the rows in this order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The rows.
     pub rows: Vec<Row>,
-    /// Versions of what was measured: name to version.
+    /// The versions of the measured programs, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
-    /// What should have been measured and could not be, and why.
+    /// The measurements that were not possible, with the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }
 
-/// One run of all programs.
+/// One run of all bench programs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// The day, as 2026-11-22.
     pub date: String,
-    /// What it ran on: the processor's model, how many there are, the kernel. No names.
+    /// The machine: model and number of processors, kernel. No host name.
     pub machine: BTreeMap<String, String>,
-    /// What was measured.
+    /// The figures.
     #[serde(flatten)]
     pub record: Record,
 }
 
-/// The value below which `share` of `values` lie; not a number where there are none.
+/// The quantile `share` of `values`, from 0 to 1. NaN if `values` is empty.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -83,14 +83,14 @@ pub fn quantile(values: &[f64], share: f64) -> f64 {
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "an index"
+        reason = "the float is an index into the sorted values"
     )]
     let at = (share * (sorted.len().saturating_sub(1)) as f64).round() as usize;
     sorted.get(at).copied().unwrap_or(f64::NAN)
 }
 
 impl Row {
-    /// A row of these rounds, kept to four digits.
+    /// Creates a row. Rounds the figures to four digits.
     pub fn new(group: &str, row: &str, unit: &str, rounds: &[f64]) -> Row {
         let rounds: Vec<f64> = rounds.iter().copied().map(four_digits).collect();
         let mut row = Row {
@@ -108,17 +108,17 @@ impl Row {
         row
     }
 
-    /// The median and the middle half of the rounds.
+    /// The median and the quartiles of the rounds.
     pub fn spread(&self) -> Spread {
         spread(&self.rounds)
     }
 
-    /// How many times `base` this is, round by round: the median and the middle half of the ratios.
+    /// The ratio to `base`: the ratio of each round, and of these the median and the quartiles.
     pub fn over(&self, base: &Row) -> Spread {
         self.against(base, |own, base| own / base)
     }
 
-    /// How much more than `base` this is, in the same way.
+    /// The difference to `base`: the difference of each round, and of these the median and the quartiles.
     pub fn above(&self, base: &Row) -> Spread {
         self.against(base, |own, base| own - base)
     }
@@ -129,31 +129,32 @@ impl Row {
     }
 }
 
-/// The median and the middle half of `rounds`. The median lies within the middle half, because both are of the same rounds.
+/// The median and the quartiles of `rounds`. The median lies between the quartiles, because all are computed from the
+/// same rounds.
 fn spread(rounds: &[f64]) -> Spread {
     Spread { value: quantile(rounds, 0.5), low: quantile(rounds, 0.25), high: quantile(rounds, 0.75) }
 }
 
-/// Four digits are more than any of these figures has, and keep the file readable.
+/// Rounds to four digits. The benches are less precise than four digits, and longer figures are hard to read.
 fn four_digits(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
 impl Record {
-    /// Nothing yet.
+    /// An empty record.
     pub fn new() -> Record {
         Record::default()
     }
 
-    /// Adds a row; `rounds` has the figure of each round, in order, or a single one of what was measured once.
+    /// Adds a row. `rounds` has the figure of each round, in order, or a single figure.
     ///
-    /// Where two rows of a group are compared, their rounds are, one by one: measure them in turns.
+    /// The rows of a group are compared round by round. So measure all rows of a group in each round.
     pub fn row(&mut self, group: &str, row: &str, unit: &str, rounds: &[f64]) -> &mut Record {
         self.rows.push(Row::new(group, row, unit, rounds));
         self
     }
 
-    /// Adds a remark to the last row.
+    /// Adds a note to the last row.
     pub fn note(&mut self, note: &str) -> &mut Record {
         if let Some(row) = self.rows.last_mut() {
             row.note = Some(note.to_owned());
@@ -161,12 +162,12 @@ impl Record {
         self
     }
 
-    /// Says that something could not be measured. In the table it is a line of its own, in CI a failure.
+    /// Notes that a measurement was not possible. The page shows this on its own line. In CI, this is a failure.
     pub fn missing(&mut self, what: &str) {
         self.missing.push(what.to_owned());
     }
 
-    /// Says which version of something was measured.
+    /// Notes the version of a measured program.
     pub fn version(&mut self, of: &str, version: &str) {
         self.versions.insert(of.to_owned(), version.to_owned());
     }
@@ -176,7 +177,7 @@ impl Record {
         self.rows.iter().find(|one| one.group == group && one.row == row)
     }
 
-    /// The groups, in the order in which they first came.
+    /// The groups, in the order of their first rows.
     pub fn groups(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();
         for row in &self.rows {
@@ -192,14 +193,14 @@ impl Record {
         self.rows.iter().filter(move |row| row.group == group)
     }
 
-    /// Adds what another program handed over.
+    /// Adds the record of another program.
     pub fn extend(&mut self, other: Record) {
         self.rows.extend(other.rows);
         self.versions.extend(other.versions);
         self.missing.extend(other.missing);
     }
 
-    /// Writes the figures into the file that [`FILE`] names; does nothing where it names none.
+    /// Writes the figures into the file that [`FILE`] names. Does nothing if the variable is not set.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -211,13 +212,14 @@ impl Record {
     }
 }
 
-/// Writes figures as JSON: a line for each row, so that a difference between two runs can be read.
+/// Writes figures as JSON. Keeps the rounds of a row on one line, so that a person can read the difference between two
+/// runs.
 ///
 /// # Errors
 /// The file cannot be written.
 pub fn write(file: &Path, figures: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(figures)?;
-    // The figures of a row on one line.
+    // Join the lines of `rounds`.
     let mut flat = String::with_capacity(text.len());
     while let Some((head, rest)) = text.split_once("\"rounds\": [") {
         let (rounds, tail) = rest.split_once(']').unwrap_or((rest, ""));
@@ -230,10 +232,10 @@ pub fn write(file: &Path, figures: &impl Serialize) -> io::Result<()> {
     fs::write(file, flat)
 }
 
-/// Reads figures: a [`Record`] or a [`Run`].
+/// Reads a file of figures: a [`Record`] or a [`Run`].
 ///
 /// # Errors
-/// There is no such file, or it holds something else.
+/// If the file does not exist, or has another format.
 pub fn read<T: for<'a> Deserialize<'a>>(file: &Path) -> io::Result<T> {
     Ok(serde_json::from_str(&fs::read_to_string(file)?)?)
 }
@@ -243,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_come_back_as_they_were_written() {
+    fn written_figures_are_read_back_unchanged() {
         let mut record = Record::new();
         record.row("a", "b", "us", &[1.0, 123.456, 2.0]).note("c");
         record.row("a", "one", "ms", &[0.000_123_456]);
@@ -263,13 +265,13 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_taken_round_by_round_and_the_median_lies_within_the_middle_half() {
+    fn ratios_are_computed_round_by_round_and_the_median_lies_between_the_quartiles() {
         let own = Row::new("g", "own", "us", &[2.0, 20.0, 200.0, 2.2, 2.4]);
         let base = Row::new("g", "base", "us", &[1.0, 10.0, 100.0, 1.0, 1.0]);
         let over = own.over(&base);
         assert!((over.value - 2.0).abs() < 1e-9 && (over.low - 2.0).abs() < 1e-9 && (over.high - 2.2).abs() < 1e-9);
         assert!((own.above(&base).value - 1.4).abs() < 1e-9);
-        // The medians of the two rows have the ratio 12, which no round has.
+        // The ratio of the two medians is 12. No single round has this ratio.
         let (own, base) =
             (Row::new("g", "own", "us", &[12.0, 1.0, 30.0]), Row::new("g", "base", "us", &[1.0, 10.0, 1.0]));
         let over = own.over(&base);

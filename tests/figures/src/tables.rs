@@ -1,21 +1,21 @@
-//! Figures as tables for people: one line of Markdown for each row, group by group, and the one table of all servers.
+//! Tables of figures in Markdown: a table for each group, and one table of all servers.
 
 use std::fmt::Write as _;
 
-use crate::verdict::verdicts;
+use crate::verdict::{names, verdicts};
 use crate::{Record, Row, Run, Spread};
 
-/// What stands before and after what is generated in a page.
+/// The lines before and after the generated part of a page.
 pub const MARKS: [&str; 2] =
     ["<!-- figures: `cargo xtask bench --publish` writes from here -->", "<!-- figures: to here -->"];
 
-/// Writes the figures of a run that belong into a page.
+/// A function that generates a part of a page from a run.
 pub type Part = fn(&Run) -> String;
 
-/// The pages with figures, from the repository's root, and what of a run stands in them.
-pub const PAGES: [(&str, Part); 2] = [("docs/performance.md", page), ("README.md", summary)];
+/// The pages with figures, as paths from the repository's root, each with the function that generates its part.
+pub const PAGES: [(&str, Part); 2] = [("docs/measurements/performance.md", page), ("README.md", sentence)];
 
-/// A figure with as many digits as it deserves.
+/// Formats a figure: two decimal places below 10, one below 100, and none above.
 pub fn number(value: f64) -> String {
     let digits = match value.abs() {
         ..10.0 => 2,
@@ -25,9 +25,9 @@ pub fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// How often something is another, with its spread.
+/// A ratio with its spread.
 fn times(Spread { value, low, high }: Spread) -> String {
-    #[expect(clippy::float_cmp, reason = "one value, taken twice")]
+    #[expect(clippy::float_cmp, reason = "low and high are the same value if there was one round")]
     if low == high {
         return format!("{}x", number(value));
     }
@@ -43,7 +43,7 @@ fn figure(row: &Row) -> String {
     format!("{} ({} - {})", number(value), number(low), number(high))
 }
 
-/// The table of one group: each row against the first.
+/// The table of one group. The last column is the ratio of each row to the first row.
 pub fn group(record: &Record, group: &str) -> String {
     let rows: Vec<&Row> = record.group(group).collect();
     let Some(first) = rows.first() else { return String::new() };
@@ -61,12 +61,12 @@ pub fn group(record: &Record, group: &str) -> String {
     text
 }
 
-/// Whether a group is of servers that were asked the same: its first row is belljar.
+/// True for a group that compares servers with the same requests. The first row of such a group is belljar.
 fn is_of_servers(record: &Record, group: &str) -> bool {
     record.group(group).next().is_some_and(|row| row.row == crate::verdict::names::BELLJAR)
 }
 
-/// All servers in one table: belljar's processor time, and how often each other one's is that.
+/// All servers in one table: belljar's processor time, and the ratio of each other server to it.
 pub fn servers(record: &Record) -> String {
     let groups: Vec<&str> = record.groups().into_iter().filter(|group| is_of_servers(record, group)).collect();
     let mut columns: Vec<&str> = Vec::new();
@@ -90,7 +90,7 @@ pub fn servers(record: &Record) -> String {
     text
 }
 
-/// What is judged, and what came of it.
+/// The table of targets and results.
 pub fn verdict(record: &Record) -> String {
     let mut text = "| what is judged | aim | measured (middle half) | |\n|---|---|---|---|\n".to_owned();
     for verdict in verdicts(record) {
@@ -99,10 +99,11 @@ pub fn verdict(record: &Record) -> String {
     text
 }
 
-/// When, where and of what the figures are.
+/// The date, the machine and the versions of a run.
 pub fn provenance(run: &Run) -> String {
-    let machine: Vec<String> = run.machine.iter().map(|(what, which)| format!("{what}: {which}")).collect();
-    let versions: Vec<String> = run.record.versions.iter().map(|(of, which)| format!("{of} {which}")).collect();
+    let machine: Vec<String> = run.machine.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    let versions: Vec<String> =
+        run.record.versions.iter().map(|(program, version)| format!("{program} {version}")).collect();
     let mut text = format!("Run of {}. {}.\n\n{}.\n", run.date, machine.join("; "), versions.join(", "));
     for missing in &run.record.missing {
         let _ = writeln!(text, "\n**Missing: {missing}.**");
@@ -110,7 +111,7 @@ pub fn provenance(run: &Run) -> String {
     text
 }
 
-/// Notes on the rows of the table of all servers, each once.
+/// The notes on the rows of the table of all servers. Equal notes appear once.
 fn notes(record: &Record) -> String {
     let mut all: Vec<String> = Vec::new();
     for group in record.groups().into_iter().filter(|group| is_of_servers(record, group)) {
@@ -122,7 +123,7 @@ fn notes(record: &Record) -> String {
     all.join("\n") + "\n"
 }
 
-/// All of a run, for the page about performance.
+/// All figures of a run, for the page about performance.
 pub fn page(run: &Run) -> String {
     let record = &run.record;
     let mut text = format!("{}\n### The aims\n\n{}", provenance(run), verdict(record));
@@ -134,12 +135,21 @@ pub fn page(run: &Run) -> String {
     text
 }
 
-/// The part of a run that the front page shows.
-pub fn summary(run: &Run) -> String {
-    format!("{}\n{}\n{}", provenance(run), verdict(&run.record), servers(&run.record))
+/// The sentence of the README, with three figures of one read. Empty if the run has no row of belljar.
+pub fn sentence(run: &Run) -> String {
+    const GROUP: &str = "HTTP, 1 KiB text";
+    let Some(ours) = run.record.find(GROUP, names::BELLJAR) else { return String::new() };
+    let times = |name| run.record.find(GROUP, name).map_or("-".to_owned(), |row| number(row.over(ours).value) + "x");
+    format!(
+        "One HTTP read of 1 KiB, in a fresh sandbox, takes {} us of processor time; FastMCP takes {} as much, \
+         server-everything {}.\n",
+        number(ours.median),
+        times(names::FASTMCP),
+        times(names::EVERYTHING)
+    )
 }
 
-/// `page` with what stands between the marks replaced by `generated`; nothing where the marks are missing.
+/// Replaces the part of `page` between the marks by `generated`. `None` if the marks are missing.
 pub fn between_marks(page: &str, generated: &str) -> Option<String> {
     let [begin, end] = MARKS;
     let (head, rest) = page.split_once(begin)?;
@@ -161,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_one_table_and_the_rest_has_its_own() {
+    fn servers_share_one_table_and_each_other_group_has_its_own() {
         let record = record();
         assert_eq!(
             servers(&record),
@@ -176,7 +186,16 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_between_the_marks_is_replaced() {
+    fn the_readme_has_three_figures() {
+        let run = Run { record: record(), ..Run::default() };
+        let expected = "One HTTP read of 1 KiB, in a fresh sandbox, takes 110 us of processor time; FastMCP takes 10.0x as \
+                        much, server-everything -.\n";
+        assert_eq!(sentence(&run), expected);
+        assert_eq!(sentence(&Run::default()), "");
+    }
+
+    #[test]
+    fn only_the_text_between_the_marks_is_replaced() {
         let [begin, end] = MARKS;
         let page = format!("a\n{begin}\nold\n{end}\nb\n");
         let expected = format!("a\n{begin}\nnew\n{end}\nb\n");

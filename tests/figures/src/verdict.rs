@@ -1,48 +1,50 @@
-//! What the figures are judged by: each aim, what was measured, and whether it is met.
+//! Compares the figures of a run with the performance targets.
 
 use crate::{Record, Spread, spread};
 
-/// The names of rows that aims are about.
+/// The names of the rows that have targets.
 pub mod names {
-    /// belljar: a fresh sandbox, every limit, a record.
+    /// belljar: each read has a fresh sandbox, all limits, and an audit record.
     pub const BELLJAR: &str = "belljar";
-    /// The same SDK without a sandbox.
+    /// A server with the same SDK (rmcp), but without a sandbox.
     pub const NATIVE: &str = "rmcp, no sandbox";
-    /// FastMCP.
+    /// A server with the Python framework FastMCP.
     pub const FASTMCP: &str = "FastMCP";
-    /// A server on the SDK for TypeScript.
+    /// A server with the MCP SDK for TypeScript.
     pub const SDK: &str = "TypeScript SDK";
-    /// The reference server for Node.
+    /// The MCP reference server for Node.
     pub const EVERYTHING: &str = "server-everything";
-    /// The reference server for files, on stdio: it has nothing else.
+    /// The MCP reference server for files. It supports only stdio.
     pub const FILESYSTEM: &str = "server-filesystem, on stdio";
 }
 
-/// The bound of an aim.
+/// The bound of a target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Bound {
     AtMost(f64),
     AtLeast(f64),
 }
 
-/// One aim.
+/// One performance target.
 struct Aim {
+    /// The description of the measured figure.
     what: &'static str,
     unit: &'static str,
     bound: Bound,
-    /// The same bound, for more than is asked.
+    /// The bound of the stretch target.
     stretch: Option<f64>,
+    /// Computes the figure from the rows.
     measured: fn(&Record) -> Option<Spread>,
 }
 
-/// What came of one aim.
+/// The result for one target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What is judged.
+    /// The name of the target.
     pub what: &'static str,
     /// The bound, for people.
     pub aim: String,
-    /// What was measured, for people; empty where nothing was.
+    /// The figure, for people. Empty if it was not measured.
     pub measured: String,
     /// `met`, `met, the stretch too`, `missed`, `no data`.
     pub word: &'static str,
@@ -56,10 +58,11 @@ fn value(record: &Record, group: &str, row: &str) -> Option<Spread> {
     Some(record.find(group, row)?.spread())
 }
 
-/// The group of everything that runs in one process.
+/// The group of the measurements within one process.
 const INSIDE: &str = "one process, 1 KiB text";
 
-/// How much more a fresh sandbox costs with the engine's own settings than with ours, over a call on a live instance.
+/// The ratio of two costs of a fresh sandbox: with the engine's default settings, and with belljar's settings. The cost
+/// is the additional time over a call on a live instance.
 fn stock(record: &Record) -> Option<Spread> {
     let [live, fresh, stock] = ["live instance", "Sandbox::call", "stock pooling"].map(|row| record.find(INSIDE, row));
     let (live, fresh, stock) = (live?, fresh?, stock?);
@@ -151,16 +154,16 @@ const AIMS: [Aim; 21] = {
     ]
 };
 
-/// The verdict on every aim, in the order of the issue.
+/// The verdicts on all targets, in a fixed order.
 pub fn verdicts(record: &Record) -> Vec<Verdict> {
     AIMS.iter().map(|aim| judge(aim, (aim.measured)(record))).collect()
 }
 
 fn judge(aim: &Aim, measured: Option<Spread>) -> Verdict {
     let unit = if aim.unit == "x" { "x".to_owned() } else { format!(" {}", aim.unit) };
-    let is_met = |spread: Spread, than: f64| match aim.bound {
-        Bound::AtMost(_) => spread.value <= than,
-        Bound::AtLeast(_) => spread.value >= than,
+    let is_met = |spread: Spread, bound: f64| match aim.bound {
+        Bound::AtMost(_) => spread.value <= bound,
+        Bound::AtLeast(_) => spread.value >= bound,
     };
     let (sign, bound) = match aim.bound {
         Bound::AtMost(most) => ("<=", most),
@@ -168,7 +171,7 @@ fn judge(aim: &Aim, measured: Option<Spread>) -> Verdict {
     };
     let stretch = aim.stretch.map(|stretch| format!(", stretch {stretch}{unit}")).unwrap_or_default();
     let word = match measured {
-        // What is no number is neither above nor below.
+        // NaN is neither above nor below a bound.
         None => "no data",
         Some(spread) if !spread.value.is_finite() => "no data",
         Some(spread) if aim.stretch.is_some_and(|stretch| is_met(spread, stretch)) => "met, the stretch too",
@@ -183,7 +186,7 @@ fn judge(aim: &Aim, measured: Option<Spread>) -> Verdict {
     }
 }
 
-/// A figure with its spread; a single measurement has none.
+/// Formats a figure with its spread. A single measurement has no spread.
 fn shown(spread: Spread, unit: &str) -> String {
     let Spread { value, low, high } = spread;
     let digits = match value.abs() {
@@ -191,7 +194,7 @@ fn shown(spread: Spread, unit: &str) -> String {
         ..100.0 => 1,
         _ => 0,
     };
-    #[expect(clippy::float_cmp, reason = "one value, taken twice")]
+    #[expect(clippy::float_cmp, reason = "low and high are the same value if there was one round")]
     if low == high || !low.is_finite() {
         return format!("{value:.digits$}{unit}");
     }
@@ -213,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_from_both_sides() {
+    fn upper_and_lower_bounds_give_a_verdict() {
         let http = |ours: f64, theirs: f64, peer: f64| {
             vec![
                 ("HTTP, 1 KiB text", names::BELLJAR, vec![ours]),
@@ -239,7 +242,7 @@ mod tests {
 
     #[test]
     fn spread_is_round_by_round() {
-        // Each round is twice as slow as the one before, in both rows: the ratio stays.
+        // In both rows, each round is twice as slow as the round before. So the ratio is constant.
         let rows: [(&str, &str, &[f64]); 2] = [
             ("HTTP, 1 MiB text", names::BELLJAR, &[120.0, 240.0, 480.0]),
             ("HTTP, 1 MiB text", names::NATIVE, &[100.0, 200.0, 400.0]),
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn sandboxes_are_compared_over_a_live_call() {
+    fn the_cost_of_a_sandbox_is_the_time_above_a_live_call() {
         let rows: [(&str, &str, &[f64]); 3] =
             [(INSIDE, "live instance", &[2.0]), (INSIDE, "Sandbox::call", &[11.0]), (INSIDE, "stock pooling", &[47.0])];
         assert_eq!(word(&rows, "a fresh sandbox over"), ("9.00 us".to_owned(), "met"));

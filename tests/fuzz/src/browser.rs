@@ -1,17 +1,18 @@
-//! What browsers make of a URI, by the `url` crate: belljar may refuse what they take, and never read it otherwise.
+//! Compares belljar's parsing of URIs with that of browsers (the `url` crate). belljar may refuse a URI that they accept, but
+//! must not parse it differently.
 
 use belljar::grants::http::origin::{Host, Origin};
 use url::Url;
 
-/// Whether browsers find the same host and port in `authority` as belljar did.
+/// Checks that browsers find the same host and port in `authority` as belljar.
 ///
 /// # Errors
-/// Says what they find instead.
+/// If they find another host or port. The error has both.
 pub fn agrees(origin: &Origin, authority: &str) -> Result<(), String> {
     let url = format!("{}://{authority}/", origin.scheme.as_str());
     let url = match Url::parse(&url) {
         Ok(url) => url,
-        // They decode what follows `xn--`, and refuse what does not decode; a name server is asked for the letters.
+        // Browsers decode the text after `xn--`, and refuse invalid text. DNS queries use the ASCII form.
         Err(_) if origin.host.to_string().split('.').any(|label| label.starts_with("xn--")) => return Ok(()),
         Err(why) => return Err(format!("{authority:?}: browsers refuse it ({why}), belljar reads {origin}")),
     };
@@ -28,10 +29,10 @@ pub fn agrees(origin: &Origin, authority: &str) -> Result<(), String> {
     if is_same { Ok(()) } else { Err(format!("{authority:?}: browsers read {url}, belljar reads {origin}")) }
 }
 
-/// Whether browsers leave a path as it is.
+/// Checks that browsers do not change a path.
 ///
 /// # Errors
-/// Says what they make of it.
+/// If they change it. The error has the changed path.
 pub fn keeps(path: &str) -> Result<(), String> {
     let url = Url::parse(&format!("https://h{path}")).map_err(|why| format!("{path:?}: browsers refuse it ({why})"))?;
     match (url.path(), url.host_str(), url.query(), url.fragment()) {

@@ -1,17 +1,17 @@
-//! Real components, cut down to what the profile is read from.
+//! Makes seeds for the fuzz target `profile`: real components without the parts that this target does not read.
 
 use belljar_tests::places;
 
 /// Components that `cargo xtask build` made, by file stem.
-const BUILT: [&str; 4] = ["clock", "files", "guest_fixture", "guest_imp"];
+const BUILT: [&str; 4] = ["clock", "files", "guest_fixture", "guest_hostile"];
 
-/// Sections longer than this, other than those of the component's own types and names, are left out of a skeleton.
+/// The most bytes of a custom section or a nested component in a skeleton. Longer ones are left out.
 const LONG: usize = 2 << 10;
 
 /// The header of an empty core module.
 const EMPTY_MODULE: [u8; 8] = *b"\0asm\x01\0\0\0";
 
-/// A component of this repository without its code and debug information: a few KiB.
+/// The components of this repository without code and debug information. Each has a few KiB.
 pub fn skeletons() -> Vec<(String, Vec<u8>)> {
     let read = |stem: &&str| {
         let path = places::component(stem);
@@ -49,7 +49,7 @@ pub fn skeleton(component: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A number, and how many bytes it took.
+/// A LEB128 number, and its length in bytes.
 fn leb128(bytes: &[u8]) -> (usize, usize) {
     let digits = bytes.iter().position(|byte| byte & 0x80 == 0).expect("a number has an end") + 1;
     let value = bytes[..digits].iter().rev().fold(0, |value, byte| (value << 7) | usize::from(byte & 0x7f));

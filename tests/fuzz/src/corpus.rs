@@ -1,4 +1,4 @@
-//! The inputs that are kept, and the place for those that broke something.
+//! Reads the corpus of a target, and writes inputs that broke an invariant to files.
 
 use std::fs;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -8,15 +8,15 @@ use belljar_tests::places;
 
 use crate::{Target, components};
 
-/// Where a target's inputs are kept.
+/// The directory of a target's corpus.
 pub fn directory(target: &Target) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name)
 }
 
-/// The inputs that the repository keeps for a target, and, for those that read components, what was built here.
+/// The corpus of a target in the repository, and the seeds from [`built`].
 ///
 /// # Panics
-/// When there are none: a target without a corpus looks at noise.
+/// If the corpus is empty: mutations of no seed would be random bytes, which test little.
 pub fn seeds(target: &Target) -> Vec<(String, Vec<u8>)> {
     let directory = directory(target);
     let entries = fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
@@ -33,12 +33,12 @@ pub fn seeds(target: &Target) -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-/// What is made from the components of this build.
+/// Seeds that are made from the components of this build. Only the target `profile` has such seeds.
 pub fn built(target: &Target) -> Vec<(String, Vec<u8>)> {
     if target.name == "profile" { components::skeletons() } else { Vec::new() }
 }
 
-/// Keeps an input that broke an invariant, and says how to look at it again.
+/// Writes an input that broke an invariant to a file. Returns a message with the input and the path of the file.
 pub fn report(target: &Target, input: &[u8], why: &str) -> String {
     let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(input);
     let directory = places::target().join("fuzz/found");

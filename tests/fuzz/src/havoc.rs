@@ -1,4 +1,4 @@
-//! The short run: every seed as it is, then a fixed number of mutations of them, always the same ones.
+//! The short run: every seed of the corpus, and then a fixed number of mutations. All runs use the same mutations.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -10,10 +10,10 @@ use mutatis::{Candidates, Context, Mutate};
 
 use crate::{Target, corpus};
 
-/// The same in every run: a failure is found again. A longer look is `cargo xtask fuzz`.
+/// The seed of the random numbers. It is constant, so a failure occurs in every run. `cargo xtask fuzz` runs longer.
 const SEED: u64 = 0x00be_1174;
 
-/// Changes of one input at the most.
+/// The most changes of one input.
 const STEPS: usize = 8;
 
 /// Attempts to make a failing input smaller.
@@ -22,7 +22,7 @@ const SHRINKING: usize = 3_000;
 /// Runs `target` over its corpus and its mutations.
 ///
 /// # Errors
-/// What broke, on which input, and where that was written.
+/// The broken invariant, the input, and the file to which the input was written.
 pub fn short(target: &Target) -> Result<(), String> {
     let seeds = corpus::seeds(target);
     for (name, seed) in &seeds {
@@ -39,7 +39,7 @@ pub fn short(target: &Target) -> Result<(), String> {
     }
 }
 
-/// One input; a panic is an answer here, not noise on the terminal.
+/// Runs one input. Returns the message of a panic, which is not printed.
 fn judge(target: &Target, input: &[u8]) -> Result<(), String> {
     thread_local!(static QUIET: Cell<bool> = const { Cell::new(false) });
     static HOOK: Once = Once::new();
@@ -54,15 +54,15 @@ fn judge(target: &Target, input: &[u8]) -> Result<(), String> {
     QUIET.set(true);
     let ran = panic::catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
     QUIET.set(false);
-    ran.map_err(|payload| said(payload.as_ref()))
+    ran.map_err(|payload| panic_message(payload.as_ref()))
 }
 
-fn said(payload: &(dyn Any + Send)) -> String {
+fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().cloned();
     text.or_else(|| payload.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_else(|| "a panic".to_owned())
 }
 
-/// Changes bytes: some steps away from a seed, and when shrinking, fewer of them.
+/// Mutates inputs: copies a seed and changes it in some steps. When shrinking, removes bytes.
 struct Havoc<'a> {
     seeds: &'a [Vec<u8>],
     target: &'a Target,
@@ -71,7 +71,7 @@ struct Havoc<'a> {
 impl Mutate<Vec<u8>> for Havoc<'_> {
     fn mutate(&mut self, candidates: &mut Candidates<'_>, value: &mut Vec<u8>) -> mutatis::Result<()> {
         if candidates.shrink() {
-            // Halves first, single bytes last.
+            // Try to remove halves first, and single bytes last.
             return candidates.mutation_group(if value.is_empty() { 0 } else { 12 }, |context, which| {
                 let size = (value.len() >> (which + 1)).max(1);
                 let at = below(context, value.len() - size + 1);
@@ -108,8 +108,8 @@ impl Havoc<'_> {
                 let upto = (from + below(context, 64)).min(other.len());
                 value.splice(span, other[from..upto].iter().copied());
             }
-            4 | 5 if !self.target.words.is_empty() => {
-                let word = self.target.words[below(context, self.target.words.len())];
+            4 | 5 if !self.target.dictionary.is_empty() => {
+                let word = self.target.dictionary[below(context, self.target.dictionary.len())];
                 value.splice(span, word.bytes());
             }
             6 if at < value.len() => {

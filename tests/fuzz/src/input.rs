@@ -1,6 +1,6 @@
-//! Takes bytes apart into fields, so that a seed can be read by people: a field ends at a byte 0xFF, which UTF-8 never has.
+//! Splits an input into fields at the byte 0xFF, which UTF-8 never contains. So people can read the seeds.
 
-/// What is left of an input.
+/// The rest of an input.
 pub(crate) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -21,7 +21,7 @@ impl<'a> Fields<'a> {
         text(self.bytes())
     }
 
-    /// The next field as text; none where it is empty.
+    /// The next field as text. `None` if the field is empty.
     pub(crate) fn option(&mut self) -> Option<String> {
         Some(self.text()).filter(|text| !text.is_empty())
     }
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Bytes as text: guests and clients can only send UTF-8, which is checked before our code sees it.
+/// Bytes as text. Invalid UTF-8 is replaced: belljar's code never gets it from guests or clients.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,15 +1,14 @@
-//! Fuzzing: one function a target, each of which feeds any bytes to belljar's own code and asserts what must hold
-//! whatever they are.
+//! The fuzz targets. Each target is a function that passes any bytes to belljar's code, and asserts its invariants.
 //!
-//! It owns the targets, their words (what a mutation may put in) and their corpus (`tests/fuzz/corpus/<target>/`). It
-//! must not know who makes the bytes: the tests of this crate mutate the corpus for a moment, with a fixed seed;
-//! `cargo xtask fuzz` runs the same functions under libFuzzer for as long as one likes.
+//! This crate owns the targets, their dictionaries and their corpora (`tests/fuzz/corpus/<target>/`). A target does not
+//! depend on the source of its bytes. The tests of this crate mutate the corpus for some seconds, with a fixed seed.
+//! `cargo xtask fuzz` runs the same functions under libFuzzer for any time.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a panic is how a target fails"
+    reason = "a fuzz target fails by a panic"
 )]
 
 pub mod browser;
@@ -20,28 +19,28 @@ mod input;
 mod oracle;
 mod targets;
 
-/// Something that takes hostile bytes.
+/// A function to fuzz, with its settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name, and the name of its corpus.
+    /// The name of the target, and of the directory of its corpus.
     pub name: &'static str,
-    /// Panics when an invariant is broken.
+    /// Runs one input. Panics if an invariant is broken.
     pub run: fn(&[u8]),
-    /// Inputs longer than this are not made.
+    /// The most bytes of a mutated input.
     pub longest: usize,
     /// Mutated inputs in a short run: a few seconds at the most.
     pub iterations: usize,
-    /// What a mutation may put in.
-    pub words: &'static [&'static str],
+    /// The dictionary: texts that a mutation may insert.
+    pub dictionary: &'static [&'static str],
 }
 
 /// All targets.
 pub const TARGETS: &[Target] = targets::ALL;
 
-/// The target of that name.
+/// The target with this name.
 ///
 /// # Panics
-/// When there is none.
+/// If no target has this name.
 pub fn target(name: &str) -> &'static Target {
     let known: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
     TARGETS

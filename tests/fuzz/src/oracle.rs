@@ -1,6 +1,6 @@
-//! Second opinions: the rules once more, written another way, without the host's libraries.
+//! Independent implementations of belljar's rules, which use other algorithms and none of the host's libraries.
 
-/// Characters that steer a terminal, reorder what is read, or hide. A list, where the host asks for general categories.
+/// Characters that steer a terminal, or hide or reorder text. This is a list; the host uses general categories of Unicode.
 pub(crate) fn hides(c: char) -> bool {
     matches!(
         c,
@@ -30,7 +30,7 @@ pub(crate) fn hides(c: char) -> bool {
     )
 }
 
-/// Fails where `text` has a character that hides or steers.
+/// Panics if `text` has a character that controls a terminal, or hides or reorders text.
 pub(crate) fn assert_plain(text: &str, what: &str) {
     if let Some(c) = text.chars().find(|c| hides(*c)) {
         panic!("{what} carries {c:?}: {text:?}");
@@ -44,7 +44,7 @@ pub(crate) fn assert_plain(text: &str, what: &str) {
     }
 }
 
-/// Whether `reference` is one that clients may ask for: RFC 3986 4.2, relative, nothing that climbs or hides in it.
+/// True if clients may read `reference`: a relative reference (RFC 3986, 4.2) without dot segments and control characters.
 pub(crate) fn is_lawful(reference: &str) -> bool {
     let bytes = reference.as_bytes();
     let is_known = |b: &u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(b);
@@ -61,7 +61,7 @@ pub(crate) fn is_lawful(reference: &str) -> bool {
     !has_dot_segment(&path) && !path.chars().chain(query.chars()).any(is_control)
 }
 
-/// Whether a decoded path has a segment that is `.` or `..`, whichever slash is meant.
+/// True if a decoded path has a segment `.` or `..`, with `/` or `\` as separators.
 pub(crate) fn has_dot_segment(path: &str) -> bool {
     let path = format!("/{}/", path.replace('\\', "/"));
     path.contains("/./") || path.contains("/../")
@@ -71,7 +71,7 @@ fn is_control(c: char) -> bool {
     matches!(u32::from(c), 0..=0x1f | 0x7f..=0x9f)
 }
 
-/// Percent-decodes once; none where an escape is broken or the result is not UTF-8.
+/// Percent-decodes once. `None` if an escape is invalid or the result is not UTF-8.
 pub(crate) fn decode(bytes: &[u8]) -> Option<String> {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -89,7 +89,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<String> {
     String::from_utf8(decoded).ok()
 }
 
-/// Whether `given` is `asked` or lies below it.
+/// True if `given` is `asked` or a name below it.
 pub(crate) fn is_below(asked: &str, given: &str) -> bool {
     if asked == given {
         return true;
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references() {
+    fn only_lawful_references_are_accepted() {
         for good in ["", "a", "a//b", "%C3%A9.md", "a?q=1&r=%2F", "...", "%252e%252e", "x/a:b", "?q"] {
             assert!(is_lawful(good), "{good}");
         }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn below() {
+    fn names_below_a_reference_are_found() {
         assert!(is_below("a", "a") && is_below("a/", "a/b") && is_below("", "x") && is_below("a?x=1", "a/b"));
         assert!(!is_below("a", "ab") && !is_below("a", "b") && !is_below("a/b", "a"));
     }

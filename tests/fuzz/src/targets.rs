@@ -1,13 +1,13 @@
-//! The list of targets; one file each, or one for those that share their parts.
+//! The list of targets, with their dictionaries. Targets that share code are in one file.
 
 mod audit;
 mod consent;
 mod cursor;
 mod cutting;
 mod egress;
-mod front;
 mod listing;
 mod lock;
+mod message_lines;
 mod names;
 mod operator;
 mod reading;
@@ -17,7 +17,7 @@ mod wasm;
 
 use crate::Target;
 
-/// What references are made of, and what could climb out of them.
+/// Parts of references, and texts that could lead out of the granted names.
 const REFERENCES: &[&str] = &[
     "..",
     "/../",
@@ -366,7 +366,7 @@ const SECRETS: &[&str] = &[
     "b",
 ];
 
-/// How a part of a text is asked for, and what texts are made of.
+/// Line ranges, JSON pointers, and parts of texts.
 const CUTS: &[&str] = &[
     "1-2",
     "-3",
@@ -396,7 +396,7 @@ const CUTS: &[&str] = &[
     "a",
 ];
 
-/// The parts of a component: section identifiers, short lengths, the names that matter.
+/// The parts of a component: section identifiers, short lengths, and the names that belljar compares.
 const COMPONENTS: &[&str] = &[
     "\0asm\r\0\x01\0",
     "\0asm\x01\0\0\0",
@@ -414,29 +414,29 @@ const COMPONENTS: &[&str] = &[
     "\x1b[31m",
 ];
 
-/// All of them.
+/// All targets.
 pub(crate) const ALL: &[Target] = &[
-    Target { name: "reference", run: names::reference, longest: 2100, iterations: 300_000, words: REFERENCES },
-    Target { name: "base", run: names::base, longest: 1100, iterations: 300_000, words: REFERENCES },
-    Target { name: "route", run: names::route, longest: 1024, iterations: 100_000, words: REFERENCES },
-    Target { name: "template", run: names::template, longest: 2100, iterations: 200_000, words: TEMPLATES },
-    Target { name: "matching", run: cutting::matching, longest: 2100, iterations: 20_000, words: TEMPLATES },
-    Target { name: "listing", run: listing::listing, longest: 8192, iterations: 100_000, words: META },
-    Target { name: "reading", run: reading::reading, longest: 4096, iterations: 150_000, words: META },
-    Target { name: "cursor", run: cursor::cursor, longest: 6000, iterations: 50_000, words: WORDS },
-    Target { name: "consent", run: consent::consent, longest: 6000, iterations: 50_000, words: WORDS },
-    Target { name: "text", run: text::text, longest: 1024, iterations: 300_000, words: WORDS },
-    Target { name: "cutting", run: cutting::cutting, longest: 1024, iterations: 200_000, words: CUTS },
-    Target { name: "message", run: front::message, longest: 4096, iterations: 20_000, words: MESSAGES },
-    Target { name: "profile", run: wasm::profile, longest: 32 << 10, iterations: 50_000, words: COMPONENTS },
-    Target { name: "compiler", run: wasm::compiler, longest: 2048, iterations: 2_000, words: COMPONENTS },
-    Target { name: "config", run: operator::config, longest: 2048, iterations: 100_000, words: CONFIGURATION },
-    Target { name: "lock", run: lock::lock, longest: 2048, iterations: 50_000, words: LOCKS },
-    Target { name: "grants", run: operator::grants, longest: 1024, iterations: 20_000, words: GRANTS },
-    Target { name: "authority", run: egress::authority, longest: 600, iterations: 300_000, words: AUTHORITIES },
-    Target { name: "origin", run: egress::origin, longest: 600, iterations: 300_000, words: AUTHORITIES },
-    Target { name: "path", run: egress::path, longest: 600, iterations: 100_000, words: PATHS },
-    Target { name: "redactor", run: secrets::redactor, longest: 600, iterations: 100_000, words: SECRETS },
-    Target { name: "filling", run: secrets::filling, longest: 600, iterations: 200_000, words: SECRETS },
-    Target { name: "audit", run: audit::audit, longest: 4096, iterations: 100_000, words: WORDS },
+    Target { name: "reference", run: names::reference, longest: 2100, iterations: 300_000, dictionary: REFERENCES },
+    Target { name: "base", run: names::base, longest: 1100, iterations: 300_000, dictionary: REFERENCES },
+    Target { name: "route", run: names::route, longest: 1024, iterations: 100_000, dictionary: REFERENCES },
+    Target { name: "template", run: names::template, longest: 2100, iterations: 200_000, dictionary: TEMPLATES },
+    Target { name: "matching", run: cutting::matching, longest: 2100, iterations: 20_000, dictionary: TEMPLATES },
+    Target { name: "listing", run: listing::listing, longest: 8192, iterations: 100_000, dictionary: META },
+    Target { name: "reading", run: reading::reading, longest: 4096, iterations: 150_000, dictionary: META },
+    Target { name: "cursor", run: cursor::cursor, longest: 6000, iterations: 50_000, dictionary: WORDS },
+    Target { name: "consent", run: consent::consent, longest: 6000, iterations: 50_000, dictionary: WORDS },
+    Target { name: "text", run: text::text, longest: 1024, iterations: 300_000, dictionary: WORDS },
+    Target { name: "cutting", run: cutting::cutting, longest: 1024, iterations: 200_000, dictionary: CUTS },
+    Target { name: "message", run: message_lines::message, longest: 4096, iterations: 20_000, dictionary: MESSAGES },
+    Target { name: "profile", run: wasm::profile, longest: 32 << 10, iterations: 50_000, dictionary: COMPONENTS },
+    Target { name: "compiler", run: wasm::compiler, longest: 2048, iterations: 2_000, dictionary: COMPONENTS },
+    Target { name: "config", run: operator::config, longest: 2048, iterations: 100_000, dictionary: CONFIGURATION },
+    Target { name: "lock", run: lock::lock, longest: 2048, iterations: 50_000, dictionary: LOCKS },
+    Target { name: "grants", run: operator::grants, longest: 1024, iterations: 20_000, dictionary: GRANTS },
+    Target { name: "authority", run: egress::authority, longest: 600, iterations: 300_000, dictionary: AUTHORITIES },
+    Target { name: "origin", run: egress::origin, longest: 600, iterations: 300_000, dictionary: AUTHORITIES },
+    Target { name: "path", run: egress::path, longest: 600, iterations: 100_000, dictionary: PATHS },
+    Target { name: "redactor", run: secrets::redactor, longest: 600, iterations: 100_000, dictionary: SECRETS },
+    Target { name: "filling", run: secrets::filling, longest: 600, iterations: 200_000, dictionary: SECRETS },
+    Target { name: "audit", run: audit::audit, longest: 4096, iterations: 100_000, dictionary: WORDS },
 ];

@@ -1,8 +1,8 @@
-//! A clock that goes by how often it is asked, in place of the machine's.
+//! Replaces the machine's clock by one that advances with each query.
 //!
-//! Under valgrind everything takes fifty times longer, and on a busy machine longer still. By the machine's clock short calls
-//! would then be long ones: they would go on in the slow lane, on a thread that is not counted, now and then. By this one
-//! nothing ever takes long, and each run of a path decides as the run before it.
+//! Under valgrind, a program takes fifty times longer, and even longer on a busy machine. With the machine's clock, belljar
+//! would sometimes treat short calls as long calls, and continue them on a thread that is not counted. With this clock, no
+//! call is long, and each run of a path takes the same decisions.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -13,23 +13,24 @@ struct Time {
     nanoseconds: i64,
 }
 
-/// What it says at first, in seconds: later than any machine has been up, so that whoever sleeps until some time sleeps until
-/// somebody wakes it.
+/// The first time, in seconds: later than the uptime of any machine. The kernel compares the time at which a sleep ends with
+/// the uptime. So a sleeping thread continues only when another thread wakes it.
 const START: i64 = 1_800_000_000;
 
-/// What passes between two questions, in nanoseconds.
+/// The time between two queries, in nanoseconds.
 const STEP: i64 = 100;
 
-static ASKED: AtomicI64 = AtomicI64::new(0);
+/// The time that has passed since [`START`], in nanoseconds.
+static ELAPSED: AtomicI64 = AtomicI64::new(0);
 
-/// Stands in the place of the C library's function, for the standard library and all that asks it.
+/// Replaces the function of the C library, for the standard library and all other code of this program.
 #[expect(unsafe_code, reason = "the linker takes a function of that name in place of the C library's")]
-// SAFETY: it has the C library's signature, and writes where the caller says that a time belongs.
+// SAFETY: this function has the signature of the C library's function, and writes only to the caller's `timespec`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn clock_gettime(_clock: i32, time: *mut Time) -> i32 {
-    let passed = ASKED.fetch_add(STEP, Ordering::Relaxed);
+    let passed = ELAPSED.fetch_add(STEP, Ordering::Relaxed);
     let now = Time { seconds: START + passed / 1_000_000_000, nanoseconds: passed % 1_000_000_000 };
-    // SAFETY: the caller's.
+    // SAFETY: the caller passes a valid pointer to a `timespec`.
     unsafe { time.write(now) };
     0
 }

@@ -1,18 +1,18 @@
-//! The two counters: valgrind's, of instructions, and an allocator's, of what a thread allocates.
+//! The two counters: valgrind counts instructions, and the allocator of this program counts the allocations of each thread.
 //!
-//! Both are exact, and neither knows what time it is: the same program gives the same figures on a busy machine.
+//! Both are exact and do not depend on time: the same program gives the same figures on a busy machine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::ptr;
 
-/// What this thread has allocated so far.
+/// The allocations of this thread so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allocated {
-    /// How often memory was asked for, or asked to grow.
+    /// The number of allocations and reallocations.
     pub(crate) times: u64,
-    /// How many bytes were asked for in all.
+    /// The total of the requested bytes.
     pub(crate) bytes: u64,
 }
 
@@ -20,12 +20,12 @@ thread_local! {
     static ALLOCATED: Cell<Allocated> = const { Cell::new(Allocated { times: 0, bytes: 0 }) };
 }
 
-/// What this thread has allocated so far.
+/// The allocations of this thread so far.
 pub(crate) fn allocated() -> Allocated {
     ALLOCATED.get()
 }
 
-/// The system's allocator, counted.
+/// The allocator of the system, which also counts allocations.
 pub(crate) struct Counted;
 
 fn count(bytes: usize) {
@@ -33,34 +33,38 @@ fn count(bytes: usize) {
     ALLOCATED.set(Allocated { times: times + 1, bytes: before + bytes as u64 });
 }
 
-#[expect(unsafe_code, reason = "an allocator is asked by unsafe functions; each passes on what it was given")]
-// SAFETY: the system's allocator keeps the promises; counting touches a cell that needs no memory and no destructor.
+#[expect(
+    unsafe_code,
+    reason = "the functions of an allocator are unsafe; each passes its arguments to the allocator of the system"
+)]
+// SAFETY: the allocator of the system keeps the contract of `GlobalAlloc`. Counting accesses a cell that needs no memory and
+// no destructor.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of this function, and `System` has the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of this function, and `System` has the same contract.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of this function, and `System` has the same contract.
         unsafe { System.realloc(old, layout, size) }
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract of this function, and `System` has the same contract.
         unsafe { System.dealloc(old, layout) }
     }
 }
 
-/// A request of valgrind's or callgrind's, by the number in its header.
+/// A client request of valgrind or callgrind, with its number in `valgrind.h` or `callgrind.h`.
 #[derive(Clone, Copy)]
 enum Request {
     RunningOnValgrind = 0x1001,
@@ -69,14 +73,18 @@ enum Request {
     Start = 0x4354_0004,
 }
 
-/// Says something to valgrind; zero where there is none. (`valgrind.h`, the same since 2008.)
+/// Sends a client request to valgrind, and returns its answer. Returns zero if valgrind does not run this program. The
+/// instructions are those of `valgrind.h`, which have not changed since 2008.
 #[cfg(target_arch = "x86_64")]
-#[expect(unsafe_code, reason = "valgrind listens to instructions that do nothing, and nothing but assembly makes them")]
-fn say(request: Request, argument: *const u8) -> usize {
+#[expect(
+    unsafe_code,
+    reason = "valgrind reacts to certain instructions without effect, and only assembly can write them"
+)]
+fn send(request: Request, argument: *const u8) -> usize {
     let words: [usize; 6] = [request as usize, argument.expose_provenance(), 0, 0, 0, 0];
     let mut answer = 0usize;
-    // SAFETY: the rotations add up to two whole turns, and the exchange is of a register with itself; valgrind reads the
-    // words, and the text that one of them leads to, while both live.
+    // SAFETY: the rotations add up to 128 bits, which restores the register, and `xchg` exchanges a register with itself.
+    // Valgrind reads the words, and the text that one of them points to. Both are alive during the request.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3", "rol rdi, 13", "rol rdi, 61", "rol rdi, 51", "xchg rbx, rbx",
@@ -87,28 +95,28 @@ fn say(request: Request, argument: *const u8) -> usize {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn say(_: Request, _: *const u8) -> usize {
+fn send(_: Request, _: *const u8) -> usize {
     0
 }
 
-/// Whether valgrind runs this program.
+/// True if valgrind runs this program.
 pub(crate) fn is_counted() -> bool {
-    say(Request::RunningOnValgrind, ptr::null()) != 0
+    send(Request::RunningOnValgrind, ptr::null()) != 0
 }
 
-/// Begins to count: before, valgrind runs the program many times faster.
+/// Starts to count instructions. While it does not count, valgrind runs the program many times faster.
 pub(crate) fn start() {
-    say(Request::Start, ptr::null());
+    send(Request::Start, ptr::null());
 }
 
-/// Counts from zero again.
+/// Sets the counts to zero.
 pub(crate) fn zero() {
-    say(Request::Zero, ptr::null());
+    send(Request::Zero, ptr::null());
 }
 
-/// Has everything written down that was counted since, under a title.
+/// Writes the counts since [`zero`] to a file, under a title.
 pub(crate) fn dump(title: &CStr) {
-    say(Request::DumpAt, title.as_ptr().cast());
+    send(Request::DumpAt, title.as_ptr().cast());
 }
 
 #[cfg(test)]
@@ -116,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_this_thread_allocates_is_counted_and_nothing_else() {
+    fn only_allocations_of_this_thread_are_counted() {
         let other = std::thread::spawn(|| drop(std::hint::black_box(vec![0u8; 1 << 20])));
         other.join().unwrap();
         let before = allocated();
@@ -129,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn without_valgrind_nobody_listens() {
+    fn without_valgrind_requests_have_no_effect() {
         assert!(!is_counted());
         start();
         zero();

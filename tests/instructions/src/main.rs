@@ -1,15 +1,15 @@
-//! Runs each hot path a few times, and has what it costs counted: by callgrind, where valgrind runs this program, in
-//! instructions; and by its own allocator, in allocations. `cargo xtask instructions` runs it and judges the figures.
+//! Runs each hot path a few times, and counts its cost. callgrind counts instructions, if valgrind runs this program. The
+//! allocator of this program counts allocations. `cargo xtask instructions` runs it and checks the figures.
 //!
-//! Only the thread is counted on which everything is asked and answered: the epoch's thread and the writer of records go by
-//! the machine's clock. What is counted goes by a clock of its own (`clock.rs`). Each path is counted alone, many times, right
-//! after two runs of it that are not, so that those threads are in the same state each time; of what differs all the same, the
-//! median of instructions is taken, and the least of allocations.
+//! Counts only the thread that sends and answers the requests. The epoch thread and the writer of records depend on the
+//! machine's clock; the counted thread has a clock of its own (`clock.rs`). Each path is counted alone and many times. Two
+//! uncounted runs come before each counted one, so that the other threads are in the same state. The result is the median of
+//! the instructions, and the minimum of the allocations.
 //!
-//! Prints a line a path: its name, its allocations, the bytes of these. The command line names a component, `guest_sized`,
-//! and may say `planted`: then each path wastes the copy of a kilobyte, and whoever judges the figures must see it.
+//! Prints one line for each path: its name, its allocations, and their bytes. The command line names a component,
+//! `guest_sized`. With `planted`, each path also copies a kilobyte, which the check of the figures must notice.
 #![recursion_limit = "256"]
-#![expect(clippy::expect_used, clippy::print_stdout, reason = "it ends at the first surprise, and prints")]
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first error, and prints")]
 
 #[cfg(not(test))]
 mod clock;
@@ -21,7 +21,13 @@ mod wires;
 use std::ffi::CString;
 use std::hint::black_box;
 
-use belljar::model::{Caller, Operation, Resource};
+use belljar::grants::CallRecord;
+use belljar::interfaces::Request;
+use belljar::interfaces::resources::Read;
+use belljar::limits::CallOrigin;
+use belljar::model::{MountName, Resource};
+use belljar::policy::{Action, Caller, Evidence, Policy, authenticate};
+use belljar::sandbox::CallSpec;
 use count::Allocated;
 use parts::Parts;
 use wires::{Http, Stdio};
@@ -29,24 +35,24 @@ use wires::{Http, Stdio};
 #[global_allocator]
 static COUNTED: count::Counted = count::Counted;
 
-/// Runs that warm a path up.
+/// The number of runs that warm up a path.
 const WARM: usize = 20;
 
-/// Runs right before one that is counted.
+/// The number of uncounted runs before each counted one.
 const BEFORE: usize = 2;
 
-/// Runs that are counted.
+/// The number of counted runs.
 const TIMES: usize = 15;
 
-/// URIs that are routed in one run: where each stands in a table of hashes is another one in each process.
+/// The number of URIs that one run routes. One URI is not enough: its position in a hash table differs in each process.
 const ROUTED: usize = 200;
 
-/// What is wasted where that was asked for.
+/// The bytes that each run copies with `planted`.
 const WASTE: usize = 1024;
 
 /// Counts paths.
 struct Counter {
-    /// What each run that is counted copies for nothing.
+    /// The bytes that each counted run copies with `planted`.
     waste: Option<Vec<u8>>,
 }
 
@@ -70,14 +76,14 @@ impl Counter {
             let after = count::allocated();
             all.push(Allocated { times: after.times - before.times, bytes: after.bytes - before.bytes });
         }
-        // What some runs allocate and others do not is left out.
+        // Take the minimum: ignore allocations that only some runs make.
         let times = all.iter().map(|one| one.times).min().unwrap_or_default();
         let bytes = all.iter().map(|one| one.bytes).min().unwrap_or_default();
         println!("{name}\t{times}\t{bytes}");
     }
 }
 
-/// Work that is none of belljar's: what it costs says how this machine's C library and valgrind count.
+/// Work without belljar's code. Its cost shows how the C library and valgrind of this machine count.
 fn yardstick() {
     let mut kept = Vec::with_capacity(8);
     for size in [1u8, 8, 24, 50, 100, 150, 200, 250].map(|times| usize::from(times) * 8) {
@@ -89,15 +95,19 @@ fn yardstick() {
     assert!(black_box(value).is_array() && kept.len() == 8);
 }
 
-async fn sandbox(parts: &Parts) {
-    let operation = Operation::Read { reference: "text/1024".to_owned() };
-    let permit = parts.admission.admit(&parts.gate, &operation, None).await.expect("a permit");
-    let outcome = parts.sandbox.call(parts.sized, permit, operation).await;
+async fn sandbox(parts: &Parts, name: &MountName) {
+    let request = Request::from(Read { reference: "text/1024".to_owned() });
+    let principal = authenticate(Evidence::OwnUser);
+    let access = Policy.authorize(principal, Action::Read, name, request.reference()).expect("an access");
+    let permit =
+        parts.admission.admit(access, &parts.gate, CallOrigin::default(), &request, None).await.expect("a permit");
+    let spec = CallSpec::new(&permit, parts.sized, request);
+    let outcome = parts.sandbox.call(spec, permit, &CallRecord::default()).await;
     assert!(outcome.result.is_ok());
 }
 
 async fn all(counter: &Counter, parts: &Parts) {
-    let caller = Caller { transport: "cli", client: None, peer: 0 };
+    let caller = Caller::new(authenticate(Evidence::OwnUser), "cli");
     let small = "belljar://sized/text/1024";
     counter.measure("yardstick", async || yardstick()).await;
 
@@ -110,14 +120,15 @@ async fn all(counter: &Counter, parts: &Parts) {
             }
         })
         .await;
-    counter.measure("sandbox, 1 KiB", async || sandbox(parts).await).await;
+    let name = MountName::new("sized").expect("a name");
+    counter.measure("sandbox, 1 KiB", async || sandbox(parts, &name).await).await;
     counter
         .measure("gateway, 1 KiB", async || {
             assert!(parts.gateway.read(&caller, small).await.is_ok());
         })
         .await;
 
-    let mut stdio = Stdio::reading(&parts.handler, small, 1024).await;
+    let mut stdio = Stdio::reading(&parts.handler, small, 1024, false).await;
     counter.measure("stdio, 1 KiB", async || stdio.read().await).await;
     let mut http = Http::reading(&parts.handler, small, 1024).await;
     counter.measure("http, 1 KiB", async || http.read().await).await;
@@ -130,12 +141,16 @@ async fn all(counter: &Counter, parts: &Parts) {
             assert_eq!(page.entries.len(), 1000);
         })
         .await;
+
+    // Run this last: the memory of a session changes the addresses of later allocations.
+    let mut session = Stdio::reading(&parts.handler, small, 1024, true).await;
+    counter.measure("stdio, a session, 1 KiB", async || session.read().await).await;
 }
 
 fn main() {
     let mut arguments = std::env::args_os().skip(1);
     let component = arguments.next().expect("the path of guest_sized.wasm");
-    let wasm = std::fs::read(component).expect("a component that was built");
+    let wasm = std::fs::read(component).expect("a built component; `cargo xtask build` makes it");
     let waste = arguments.any(|argument| argument == "planted").then(|| vec![7; WASTE]);
     if !count::is_counted() {
         println!("valgrind does not run this; see `cargo xtask instructions --help`");
@@ -148,6 +163,6 @@ fn main() {
         count::start();
         all(&Counter { waste }, &parts).await;
     });
-    // What is counted is counted by now: nothing has to be taken apart.
+    // All figures are printed, so skip the clean-up.
     std::process::exit(0);
 }

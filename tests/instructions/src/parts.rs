@@ -1,55 +1,59 @@
-//! A whole gateway in this process: 1,000 mounts that only have names, and two that are read from and listed.
+//! A whole gateway in this process, with 1,002 mounts. 1,000 of them have only a name. The other two mount `guest_sized`: the
+//! paths read from them and list them.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar::admission::budget::Budget;
-use belljar::admission::{Admission, Gate};
-use belljar::audit::Sink;
 use belljar::catalog::{Catalog, Mount, Snapshot};
 use belljar::config::Watch;
 use belljar::gateway::Gateway;
-use belljar::gateway::consent::Consents;
-use belljar::gateway::watching::Watching;
-use belljar::grants::{Ambient, Requested};
+use belljar::gateway::consent::ConsentManager;
+use belljar::gateway::subscriptions::Subscriptions;
+use belljar::grants::{Ambient, GrantConfig};
+use belljar::limits::memory_budget::MemoryBudget;
+use belljar::limits::{Admission, Gate};
 use belljar::mcp::Handler;
 use belljar::mcp::cursor::Cursors;
 use belljar::model::{Digest, Limits, MountName};
-use belljar::sandbox::{Compile, Loaded, MountId, NotCompiled, Options, Sandbox, compile};
+use belljar::policy::{Evidence, authenticate};
+use belljar::sandbox::{Compiler, Executor, LoadedMount, MountId, NotCompiled, Sandbox, SandboxOptions, compile};
+use belljar::telemetry::Sink;
 
-/// Mounts that are there to be passed over.
+/// The number of mounts without a component. No path reads from them.
 pub(crate) const IDLE: usize = 1000;
 
-/// Entries of the mount with a long list: three pages.
+/// The number of entries in the mount with a long list. They fill three pages.
 const ENTRIES: u32 = 3000;
 
-/// Calls at once: no more, because the address space that each sets aside is more than valgrind has for two.
+/// The most concurrent calls. Each call reserves address space, and valgrind does not have enough for two calls.
 const CALLS: u32 = 1;
 
+/// The parts of the gateway that the paths use.
 pub(crate) struct Parts {
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) handler: Handler,
     pub(crate) snapshot: Arc<Snapshot>,
-    /// For calls that no gateway makes.
+    /// Admits the calls that a path makes without the gateway.
     pub(crate) admission: Admission,
     pub(crate) gate: Gate,
-    /// The mount that gives as many bytes as it is asked for.
+    /// The mount whose reads return the requested number of bytes.
     pub(crate) sized: MountId,
-    /// The one with the long list.
+    /// The mount with the long list.
     pub(crate) long: MountName,
 }
 
-struct Here;
+/// Compiles components in this process.
+struct InProcessCompiler;
 
-impl Compile for Here {
+impl Compiler for InProcessCompiler {
     fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>> {
-        Box::pin(async move { compile(&wasm).map_err(NotCompiled::always) })
+        Box::pin(async move { compile(&wasm).map_err(|why| NotCompiled::permanent(why.to_string())) })
     }
 }
 
-/// Valgrind makes everything fifty times slower: what is bounded by time must not end for that.
+/// Limits whose times no path reaches, although valgrind makes a call fifty times slower.
 fn limits() -> Limits {
     let long = Duration::from_secs(3600);
     Limits { time: long, queue: long, cpu: 1_000_000, ..Limits::default() }
@@ -59,47 +63,53 @@ fn name(of: &str) -> MountName {
     MountName::new(of).expect("a name")
 }
 
-fn mount(of: &str, digest: Digest, loaded: Loaded) -> Arc<Mount> {
+fn mount(of: &str, digest: Digest, loaded: LoadedMount) -> Arc<Mount> {
     Arc::new(Mount { digest, loaded, ..Mount::plain(name(of), &format!("belljar://{of}/"), limits()) })
 }
 
-/// Puts everything together around a component, `guest_sized`.
+/// Builds the gateway around the component `guest_sized`.
 pub(crate) async fn parts(wasm: &[u8]) -> Parts {
-    let options = Options { calls: CALLS, cache: None, descriptors: 1024, compiler: Arc::new(Here) };
+    let options =
+        SandboxOptions { calls: CALLS, cache: None, descriptors: 1024, compiler: Arc::new(InProcessCompiler) };
     let sandbox = Arc::new(Sandbox::new(options).expect("a sandbox"));
     let digest = Digest::of(wasm);
-    let plain = Requested::default().configure(&Ambient::default()).expect("no grants");
-    let mut counting = Requested::default();
+    let plain = GrantConfig::default().configure(&Ambient::default()).expect("no grants");
+    let mut counting = GrantConfig::default();
     let entries = toml::Table::from_iter([("SIZED_COUNT".to_owned(), ENTRIES.to_string().into())]);
-    let set = counting.set("env", entries.into());
+    let set = counting.set("env", toml::Value::Table(entries));
     set.expect("a kind of grants").expect("variables");
     let counting = counting.configure(&Ambient::default()).expect("a variable");
-    let loaded = sandbox.load(&name("sized"), wasm.into(), &digest, plain).await.expect("it loads");
-    let again = sandbox.load_again(&name("long"), &loaded, counting).expect("it is loaded");
+    let loaded = sandbox.load(&name("sized"), wasm.into(), &digest, plain).await.expect("the component is loaded");
+    let again = sandbox.load_again(&name("long"), &loaded, counting).expect("the component is loaded a second time");
     let sized = loaded.id();
-    let idle = |n| mount(&format!("idle-{n:04}"), Digest::of(b""), Loaded::none());
+    let idle = |n| mount(&format!("idle-{n:04}"), Digest::of(b""), LoadedMount::none());
     let mut mounts: Vec<_> = (0..IDLE).map(idle).collect();
     mounts.extend([mount("sized", digest, loaded), mount("long", digest, again)]);
 
-    let budget = || Budget::new(512 << 20);
+    let budget = || MemoryBudget::new(512 << 20);
     let catalog = Arc::new(Catalog::new(budget()));
     catalog.publish(Snapshot::new(mounts, Vec::new()));
-    catalog.settle();
+    catalog.mark_loaded();
     let snapshot = catalog.snapshot();
-    // Records are written, as they would be, to where writing costs nothing.
+    // Audit records are written as in a server, but to a sink that discards them.
     let audit = Sink::to_writer(std::io::sink()).expect("a thread");
     let gateway = Arc::new(Gateway::new(
         catalog,
-        Arc::clone(&sandbox),
+        Executor::Local(Arc::clone(&sandbox)),
         Admission::new(CALLS as usize, budget()),
         audit,
-        Consents::new(&[0; 32], None),
-        Watching::new(Watch::default(), None),
+        ConsentManager::new(&[0; 32], None),
+        Subscriptions::new(Watch::default(), None),
         Duration::from_secs(3600),
     ));
     Parts {
         sandbox,
-        handler: Handler::new(Arc::clone(&gateway), Arc::new(Cursors::new(&[0; 32])), "stdio"),
+        handler: Handler::new(
+            Arc::clone(&gateway),
+            Arc::new(Cursors::new(&[0; 32])),
+            "stdio",
+            authenticate(Evidence::OwnUser),
+        ),
         gateway,
         snapshot,
         admission: Admission::new(CALLS as usize, budget()),

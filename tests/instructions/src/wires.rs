@@ -1,19 +1,16 @@
-//! A client of each transport, as thin as can be: the same bytes every time, and the answer's.
-
-use std::sync::Arc;
+//! A minimal client for each transport. It sends the same bytes each time, and reads the bytes of the answer.
 
 use belljar::mcp::Handler;
-use belljar::mcp::subscriptions::Door;
 use belljar::transport::http::{self, Bounds, PATH};
-use belljar::transport::stdio::Lines;
+use belljar::transport::stdio;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a pipe holds.
+/// The capacity of a pipe, in bytes.
 const PIPE: usize = 64 << 10;
 
-/// The revision that the requests are of: each says all that there is to know of its client.
+/// The revision of the stateless requests. Each carries the data of its client.
 const REVISION: &str = "2026-07-28";
 
 fn read(uri: &str) -> String {
@@ -26,7 +23,18 @@ fn read(uri: &str) -> String {
     json!({ "jsonrpc": "2.0", "id": 7, "method": "resources/read", "params": params }).to_string()
 }
 
-/// Whether an answer has that many bytes of text or more in it, and is an answer.
+/// Opens a session.
+fn greeting() -> String {
+    let client = json!({ "name": "counter", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }).to_string()
+}
+
+fn read_in_session(uri: &str) -> String {
+    json!({ "jsonrpc": "2.0", "id": 7, "method": "resources/read", "params": { "uri": uri } }).to_string()
+}
+
+/// True if the bytes are an answer with contents, and more than `bytes` long.
 fn is_reading(answer: &[u8], bytes: usize) -> bool {
     let text = String::from_utf8_lossy(answer);
     text.contains("\"id\":7") && text.contains("\"contents\"") && answer.len() > bytes
@@ -41,25 +49,31 @@ pub(crate) struct Stdio {
 }
 
 impl Stdio {
-    /// Serves `handler` on the other end, to a client who reads `uri` again and again, of at least `bytes`.
-    pub(crate) async fn reading(handler: &Handler, uri: &str, bytes: usize) -> Self {
+    /// Serves `handler` to a client that reads `uri` many times: in a session, or by stateless requests. The contents have at
+    /// least `bytes` bytes.
+    pub(crate) async fn reading(handler: &Handler, uri: &str, bytes: usize, in_session: bool) -> Self {
         let (requests, input) = duplex(PIPE);
         let (output, answers) = duplex(PIPE);
         let handler = handler.clone();
-        let lines = Lines::new(input, output, Arc::clone(handler.outbox()));
         tokio::spawn(async move {
-            let service = rmcp::serve_server(Door::new(handler), lines).await.expect("a first message");
-            let _ = service.waiting().await;
+            stdio::serve_on(handler, (input, output), std::future::pending()).await.expect("a first message");
         });
-        let request = format!("{}\n", read(uri)).into_bytes();
-        let mut stdio =
-            Self { requests, answers: BufReader::with_capacity(PIPE, answers), request, answer: Vec::new() };
+        let answers = BufReader::with_capacity(PIPE, answers);
+        let mut stdio = Self { requests, answers, request: Vec::new(), answer: Vec::new() };
+        if in_session {
+            stdio.request = format!("{}\n", greeting()).into_bytes();
+            stdio.read().await;
+            let greeted = format!("{}\n", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+            stdio.requests.write_all(greeted.as_bytes()).await.expect("a server that reads");
+        }
+        let request = if in_session { read_in_session(uri) } else { read(uri) };
+        stdio.request = format!("{request}\n").into_bytes();
         stdio.read().await;
         assert!(is_reading(&stdio.answer, bytes), "{}", String::from_utf8_lossy(&stdio.answer));
         stdio
     }
 
-    /// From the bytes of a request to the bytes of its answer.
+    /// Sends the bytes of a request, and reads the bytes of its answer.
     pub(crate) async fn read(&mut self) {
         self.requests.write_all(&self.request).await.expect("a server that reads");
         self.answer.clear();
@@ -95,7 +109,7 @@ impl Http {
         ];
         let request = format!("{}\r\n\r\n{body}", head.join("\r\n")).into_bytes();
         stream.write_all(&request).await.expect("a server that reads");
-        // How long the answer is says the first one; the others are as long.
+        // The first answer gives the length of all answers.
         let mut answer = Vec::with_capacity(bytes + PIPE);
         while !is_whole(&answer) {
             assert!(stream.read_buf(&mut answer).await.expect("a server that answers") > 0, "it closed");
@@ -104,7 +118,7 @@ impl Http {
         Self { stream, request, answer }
     }
 
-    /// From the bytes of a request to the bytes of its answer.
+    /// Sends the bytes of a request, and reads the bytes of its answer.
     pub(crate) async fn read(&mut self) {
         self.stream.write_all(&self.request).await.expect("a server that reads");
         self.stream.read_exact(&mut self.answer).await.expect("a server that answers");

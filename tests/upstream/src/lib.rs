@@ -1,6 +1,6 @@
-//! Somebody that a provider can be granted: an HTTP server of the test's own on loopback, plain or with TLS, that counts who
-//! came and keeps what they sent; and a name server that says what the test wants.
-#![expect(clippy::expect_used, clippy::panic, reason = "in a test a panic is how a failure is told")]
+//! Servers for tests. A test grants their addresses to a provider. The HTTP server on loopback, plain or with TLS,
+//! counts connections and records requests. The DNS server gives the answers that the test sets.
+#![expect(clippy::expect_used, clippy::panic, reason = "a test reports a failure by a panic")]
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
@@ -13,18 +13,22 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// A request as it came: the head, and the body as far as `content-length` says or the chunks go.
+/// The longest wait of a connection for its client. A test waits for less time until the client closes the connection.
+/// Otherwise, the end of this wait would look as if the client had closed.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A received request: the head, and the body by `content-length` or by chunks.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// The request line.
     pub line: String,
-    /// Names in lower case, with values.
+    /// The headers: names in lower case, and values.
     pub headers: Vec<(String, String)>,
-    /// Bytes of the body that arrived.
+    /// The number of received bytes of the body, with the marks of chunks.
     pub body: usize,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
@@ -36,9 +40,9 @@ impl Asked {
     }
 }
 
-/// A connection, plain or not.
+/// A connection, plain or with TLS.
 pub trait Stream: Read + Write + Send {
-    /// Cuts the wait for the client.
+    /// Sets the longest wait for the client.
     fn wait_at_most(&self, time: Duration);
 }
 
@@ -54,48 +58,56 @@ impl Stream for StreamOwned<ServerConnection, TcpStream> {
     }
 }
 
+/// The counts and requests of a server, shared by its threads.
 #[derive(Default)]
 struct Shared {
     connections: AtomicUsize,
     open: AtomicUsize,
+    /// The most open connections at the same time.
     most: AtomicUsize,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<ReceivedRequest>>,
     is_over: AtomicBool,
 }
 
-/// A server that runs until it is dropped.
+/// An HTTP server. It runs until this value is dropped.
 pub struct Upstream {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
-/// Writes an answer.
-type Answer = Arc<dyn Fn(&Asked) -> Vec<u8> + Send + Sync>;
+/// A function that makes the bytes of an answer.
+type Answer = Arc<dyn Fn(&ReceivedRequest) -> Vec<u8> + Send + Sync>;
 
 impl Upstream {
-    /// Answers each request with these bytes, and closes.
-    pub fn plain(answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Upstream {
+    /// Starts a server on loopback. It sends the bytes of `answer` to each request, and closes the connection.
+    pub fn plain(answer: impl Fn(&ReceivedRequest) -> Vec<u8> + Send + Sync + 'static) -> Upstream {
         Self::at((Ipv4Addr::LOCALHOST, 0), answer)
     }
 
-    /// The same at this very address.
-    pub fn at(address: impl ToSocketAddrs, answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Upstream {
+    /// Like [`Upstream::plain`], at this address.
+    pub fn at(
+        address: impl ToSocketAddrs,
+        answer: impl Fn(&ReceivedRequest) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Upstream {
         let answer: Answer = Arc::new(answer);
         Self::listen(address, None, move |stream, shared| serve(stream, shared, &answer))
     }
 
-    /// The same as [`Upstream::plain`] over TLS.
-    pub fn tls(config: Arc<ServerConfig>, answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Upstream {
+    /// Like [`Upstream::plain`], over TLS.
+    pub fn tls(
+        config: Arc<ServerConfig>,
+        answer: impl Fn(&ReceivedRequest) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Upstream {
         let answer: Answer = Arc::new(answer);
         Self::start(Some(config), move |stream, shared| serve(stream, shared, &answer))
     }
 
-    /// Does with each connection what `handle` does; it is counted as open until that returns.
+    /// Starts a server on loopback. It calls `handle` for each connection, which counts as open until `handle` returns.
     pub fn raw(handle: impl Fn(&mut dyn Stream) + Send + Sync + 'static) -> Upstream {
         Self::start(None, move |stream, _| handle(stream))
     }
 
-    /// The same over TLS.
+    /// Like [`Upstream::raw`], over TLS.
     pub fn raw_tls(config: Arc<ServerConfig>, handle: impl Fn(&mut dyn Stream) + Send + Sync + 'static) -> Upstream {
         Self::start(Some(config), move |stream, _| handle(stream))
     }
@@ -138,28 +150,28 @@ impl Upstream {
         Upstream { address, shared }
     }
 
-    /// Where it listens.
+    /// The address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The port on which it listens.
+    /// The port on which the server listens.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// How many connected so far.
+    /// The number of connections so far.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// How many were connected at once at the most.
-    pub fn most(&self) -> usize {
+    /// The most open connections at the same time.
+    pub fn most_open(&self) -> usize {
         self.shared.most.load(Ordering::SeqCst)
     }
 
-    /// Whether nobody is connected any more, within `patience`.
-    pub fn is_left(&self, patience: Duration) -> bool {
+    /// True if all connections end within `patience`.
+    pub fn all_closed_within(&self, patience: Duration) -> bool {
         let end = Instant::now() + patience;
         while self.shared.open.load(Ordering::SeqCst) > 0 {
             if Instant::now() > end {
@@ -170,15 +182,15 @@ impl Upstream {
         true
     }
 
-    /// Forgets who came so far.
+    /// Forgets the connections and requests so far.
     pub fn forget(&self) {
         self.shared.connections.store(0, Ordering::SeqCst);
         self.shared.most.store(self.shared.open.load(Ordering::SeqCst), Ordering::SeqCst);
         self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// The requests so far, in the order in which their heads came.
-    pub fn asked(&self) -> Vec<Asked> {
+    /// The requests so far, in the order of their arrival.
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -186,7 +198,7 @@ impl Upstream {
 impl Drop for Upstream {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
-        // Wakes the thread that waits for one more.
+        // Connect once, to wake the thread that accepts connections.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -202,12 +214,13 @@ fn serve(stream: &mut dyn Stream, shared: &Shared, answer: &Answer) {
     shared.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked.clone());
     let bytes = answer(&asked);
     if stream.write_all(&bytes).and_then(|()| stream.flush()).is_ok() {
-        // Until the client has taken all of it.
-        until_closed(stream, Duration::from_secs(10));
+        // Wait until the client has read the answer.
+        until_closed(stream, PATIENCE);
     }
 }
 
-/// Reads and forgets what comes until the other side closes: whether it did, within `patience`.
+/// Reads and drops bytes until the client closes the connection. Returns false if the client does not close within
+/// `patience`.
 pub fn until_closed(stream: &mut dyn Stream, patience: Duration) -> bool {
     stream.wait_at_most(Duration::from_millis(50));
     let end = Instant::now() + patience;
@@ -223,9 +236,9 @@ pub fn until_closed(stream: &mut dyn Stream, patience: Duration) -> bool {
     false
 }
 
-/// Reads one request; none when the client left in the middle of it.
-pub fn request(stream: &mut dyn Stream) -> Option<Asked> {
-    stream.wait_at_most(Duration::from_secs(10));
+/// Reads one request. `None` if the client closes the connection before the end of the request.
+pub fn request(stream: &mut dyn Stream) -> Option<ReceivedRequest> {
+    stream.wait_at_most(PATIENCE);
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -239,7 +252,7 @@ pub fn request(stream: &mut dyn Stream) -> Option<Asked> {
     let line = lines.next()?.to_owned();
     let header = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
     let headers: Vec<(String, String)> = lines.filter_map(header).collect();
-    let mut asked = Asked { line, headers, body: 0 };
+    let mut asked = ReceivedRequest { line, headers, body: 0 };
     let length: Option<usize> = asked.header("content-length").and_then(|length| length.parse().ok());
     let is_chunked = asked.header("transfer-encoding").is_some();
     let mut bytes = [0; 16 << 10];
@@ -256,27 +269,27 @@ pub fn request(stream: &mut dyn Stream) -> Option<Asked> {
     Some(asked)
 }
 
-/// A whole answer: status, headers (each with its line break) and body, with its length.
+/// The bytes of a complete answer. Each line of `headers` must end with a line break. Adds `content-length`.
 pub fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
-/// Everything that was asked, as the body of an answer: what `echo` services do.
-pub fn echo(asked: &Asked) -> Vec<u8> {
+/// An answer whose body contains the request line and the headers of the request.
+pub fn echo(asked: &ReceivedRequest) -> Vec<u8> {
     let headers: String = asked.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
     let authorization = asked.header("authorization").unwrap_or("none");
     answer("200 OK", &format!("x-echo: {authorization}\r\n"), format!("{}\n{headers}", asked.line))
 }
 
-/// A certificate authority of the test's own.
+/// A certificate authority for tests.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority with a new key.
     pub fn new() -> Authority {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -284,17 +297,17 @@ impl Authority {
         Authority { issuer: CertifiedIssuer::self_signed(params, key).expect("a certificate") }
     }
 
-    /// Its own certificate, in PEM.
+    /// The certificate of the authority, in PEM.
     pub fn pem(&self) -> String {
         self.issuer.as_ref().pem()
     }
 
-    /// A server's configuration with a certificate for these names (or addresses).
+    /// A TLS configuration of a server with a certificate for these names or addresses.
     pub fn server(&self, names: &[&str]) -> Arc<ServerConfig> {
         self.signed(parameters(names))
     }
 
-    /// The same with a certificate of long ago.
+    /// A TLS configuration of a server with an expired certificate.
     pub fn expired(&self, names: &[&str]) -> Arc<ServerConfig> {
         let mut params = parameters(names);
         params.not_after = rcgen::date_time_ymd(2001, 1, 1);
@@ -313,7 +326,7 @@ impl Authority {
         configured(certificate.der().to_vec(), &key)
     }
 
-    /// A server's configuration with a certificate that it signed itself.
+    /// A TLS configuration of a server with a self-signed certificate.
     pub fn stranger(names: &[&str]) -> Arc<ServerConfig> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let key = KeyPair::generate().expect("a key");
@@ -339,19 +352,22 @@ fn configured(certificate: Vec<u8>, key: &KeyPair) -> Arc<ServerConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
     Arc::new(
-        config.with_no_client_auth().with_single_cert(vec![certificate.into()], key).expect("a certificate of its key"),
+        config
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.into()], key)
+            .expect("a certificate that matches the key"),
     )
 }
 
-/// A name server (RFC 1035) on a port of its own, over UDP.
-pub struct Names {
+/// A DNS server (RFC 1035) over UDP, on a free port of loopback.
+pub struct DnsServer {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,
 }
 
-impl Names {
-    /// Says of each of `names` that it has these addresses, and of every other name that there is none.
-    pub fn start(names: &[(&str, &[&str])]) -> Names {
+impl DnsServer {
+    /// Starts a server. It returns the given addresses for each of `names`, and "no such name" for all other names.
+    pub fn start(names: &[(&str, &[&str])]) -> DnsServer {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         let address = socket.local_addr().expect("an address");
         let asked = Arc::new(AtomicUsize::new(0));
@@ -371,33 +387,34 @@ impl Names {
                 }
             }
         });
-        Names { address, asked }
+        DnsServer { address, asked }
     }
 
-    /// One that never answers.
+    /// A socket that never answers, and its address.
     pub fn silent() -> (UdpSocket, SocketAddr) {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
         let address = socket.local_addr().expect("an address");
         (socket, address)
     }
 
-    /// Where it listens.
+    /// The address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many questions came.
-    pub fn asked(&self) -> usize {
+    /// The number of queries.
+    pub fn queries(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 }
 
-impl std::fmt::Debug for Names {
+impl std::fmt::Debug for DnsServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Names({})", self.address)
+        write!(f, "DnsServer({})", self.address)
     }
 }
 
+/// The DNS answer to `query`. `None` if the query is malformed. `known` are the names with their addresses.
 fn reply(query: &[u8], known: &[(String, Vec<IpAddr>)]) -> Option<Vec<u8>> {
     const HEADER: usize = 12;
     let mut at = HEADER;
@@ -425,12 +442,12 @@ fn reply(query: &[u8], known: &[(String, Vec<IpAddr>)]) -> Option<Vec<u8>> {
         })
         .collect();
     let mut out = query.get(..2)?.to_vec();
-    // An answer with recursion; RCODE 3 where there is no such name.
+    // The flags: an answer, with recursion. RCODE 3 means that the name does not exist.
     out.extend([0x81, if addresses.is_some() { 0x80 } else { 0x83 }]);
     out.extend([0, 1, 0, u8::try_from(records.len()).ok()?, 0, 0, 0, 0]);
     out.extend_from_slice(question);
     for data in records {
-        // The name is that of the question; class IN; it lives for no time at all.
+        // One record. Its name is a pointer to the name in the question; the class is IN, and the TTL is 0.
         out.extend([0xc0, 0x0c]);
         out.extend(kind.to_be_bytes());
         out.extend([0, 1, 0, 0, 0, 0]);

@@ -1,5 +1,8 @@
-// The TypeScript SDK as fast as it goes, and no sandbox: its low-level server, bodies that are made once, one JSON answer for
-// each request. `server.mjs stdio FILE` serves stdio, `server.mjs http FILE` HTTP on a free port, which it says on stderr.
+// A server with the TypeScript SDK and its fastest settings, without a sandbox: the low-level server class, cached
+// bodies, and one JSON answer for each request. The benches compare belljar with this server.
+//
+// `server.mjs stdio FILE` serves stdio. `server.mjs http FILE` serves HTTP on a free port, and prints the address to
+// standard error.
 
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
@@ -8,19 +11,19 @@ import { createMcpHandler, Server } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 
 const [transport, file] = process.argv.slice(2);
-const kept = new Map();
+const cache = new Map();
 
 const contents = async (uri) => {
     if (uri === 'bench://file') {
         return { uri, mimeType: 'text/plain', text: await readFile(file, 'utf8') };
     }
-    if (!kept.has(uri)) {
+    if (!cache.has(uri)) {
         const [kind, size] = uri.replace('bench://', '').split('/');
         const body = kind === 'text' ? { mimeType: 'text/plain', text: 'x'.repeat(Number(size)) }
             : { mimeType: 'application/octet-stream', blob: Buffer.alloc(Number(size), 0xa5).toString('base64') };
-        kept.set(uri, { uri, ...body });
+        cache.set(uri, { uri, ...body });
     }
-    return kept.get(uri);
+    return cache.get(uri);
 };
 
 const resources = Array.from({ length: 100 }, (_, at) => {

@@ -1,8 +1,9 @@
-"""FastMCP as fast as it goes, and no sandbox: static resources, bodies that are made once, stateless HTTP, one JSON answer for
-each request, no log of requests.
+"""A server with FastMCP and its fastest settings, without a sandbox: static resources, bodies that are created once, stateless HTTP,
+one JSON answer for each request, no log of requests. The benches compare belljar with this server.
 
-`server.py stdio FILE` serves stdio, `server.py http FILE PORT` HTTP; with `list` at the end it has a hundred resources and no
-others, with `sessions` it has sessions, which cost less than a new one for each request where clients are of the older era.
+`server.py stdio FILE` serves stdio. `server.py http FILE PORT` serves HTTP. With the last argument `list`, the server has a hundred
+resources and no others. With the last argument `sessions`, the server has sessions: if clients use the older protocol revision, this
+costs less than a new session for each request.
 """
 
 import sys
@@ -15,12 +16,12 @@ mcp = FastMCP("bench")
 
 
 def serve(name, kind, body):
-    """Answers with what was made before."""
+    """Adds a resource with a fixed body."""
     mcp.resource(f"bench://{name}", mime_type=kind)(lambda: body)
 
 
 def read() -> str:
-    """Reads the file anew."""
+    """Reads the file, in each request."""
     return Path(path).read_text()
 
 

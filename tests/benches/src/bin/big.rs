@@ -1,6 +1,7 @@
-//! What large answers cost: 1 MiB and 8 MiB, text and blob, over both transports, belljar against rmcp without a sandbox, in
-//! interleaved rounds with one client each; and how much memory one answer of 8 MiB takes, as a multiple of its size.
-#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first surprise, and prints")]
+//! Measures large answers: 1 MiB and 8 MiB, text and blob, over both transports. Compares belljar with rmcp without a
+//! sandbox. Each server has one client, and each round measures both servers. Also measures the memory for one answer
+//! of 8 MiB.
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first error, and prints")]
 
 use std::process::Command;
 
@@ -10,17 +11,17 @@ use belljar_tests::{Client, Era, Server, Site, Stdio, Wire, places};
 
 const MIB: u64 = 1 << 20;
 
-/// What is read: kind, size in MiB, reads of a round.
+/// The reads, as (kind, size in MiB, number of reads in a round).
 const READ: [(&str, u64, u32); 4] = [("text", 1, 16), ("blob", 1, 16), ("text", 8, 3), ("blob", 8, 3)];
 
-/// The two that are compared.
+/// The two servers.
 const SERVERS: [&str; 2] = ["rmcp alone, no sandbox", "belljar: a fresh sandbox for every read"];
 
 fn uri(kind: &str, mib: u64) -> String {
     format!("belljar://sized/{kind}/{}", mib * MIB)
 }
 
-/// Makes `operations` reads and says what they cost the server, in nanoseconds.
+/// Makes `operations` reads. Returns the processor time of the server, in nanoseconds.
 fn cost<W: Wire>(client: &mut Client<W>, pid: u32, uri: &str, operations: u32) -> u64 {
     let before = process_cpu(pid);
     for _ in 0..operations {
@@ -29,6 +30,7 @@ fn cost<W: Wire>(client: &mut Client<W>, pid: u32, uri: &str, operations: u32) -
     process_cpu(pid) - before
 }
 
+/// Measures all reads with both servers over the transport `wire`. Each server has a client and a process id.
 fn compare<W: Wire>(record: &mut Record, wire: &str, mut servers: [(Client<W>, u32); 2], rounds: u32) {
     for (kind, mib, operations) in READ {
         let (uri, group) = (uri(kind, mib), format!("{mib} MiB {kind} over {wire}"));
@@ -49,7 +51,7 @@ fn compare<W: Wire>(record: &mut Record, wire: &str, mut servers: [(Client<W>, u
     }
 }
 
-/// How much more memory a server held at the most while it answered one read, over the size of what was read.
+/// The growth of a server's memory at the peak of one read, divided by the size of the contents.
 #[expect(clippy::cast_precision_loss, reason = "a ratio of sizes")]
 fn peak<W: Wire>(client: &mut Client<W>, process: impl Fn(&mut Client<W>) -> (u64, u64), kind: &str) -> f64 {
     client.read(&uri("text", 0)).expect("a reading");
@@ -59,6 +61,7 @@ fn peak<W: Wire>(client: &mut Client<W>, process: impl Fn(&mut Client<W>) -> (u6
     peak.saturating_sub(before) as f64 / (8 * MIB) as f64
 }
 
+/// The present and the peak resident memory of a process, in bytes.
 fn held(process: &Process) -> (u64, u64) {
     (process.memory(), process.peak_memory())
 }
@@ -68,12 +71,12 @@ fn main() {
     let native = places::host().with_file_name("native");
     let site = Site::new();
     site.mount_as("guest_sized", "sized.wasm");
-    // Records are kept, as an operator would.
+    // Write the audit record, as in production.
     let audit = site.path("audit.jsonl");
     site.config(&format!("audit = {audit:?}\n[limits]\nresult = \"16MiB\"\nmemory = \"128MiB\""));
     let stdio = |which: usize| match which {
-        0 => Client::<Stdio>::start(Command::new(&native), Era::Modern),
-        _ => site.stdio(Era::Modern),
+        0 => Client::<Stdio>::start(Command::new(&native), Era::Stateless),
+        _ => site.stdio(Era::Stateless),
     };
     let http = |which: usize| match which {
         0 => {
@@ -93,7 +96,7 @@ fn main() {
                     "stdio" => peak(&mut stdio(which), |client| held(&client.wire().process), kind),
                     _ => {
                         let server = http(which);
-                        peak(&mut server.client(Era::Modern), |_| held(&server.process), kind)
+                        peak(&mut server.client(Era::Stateless), |_| held(&server.process), kind)
                     }
                 });
                 let samples = Samples(each.collect());
@@ -113,7 +116,7 @@ fn main() {
     let servers = [0, 1].map(http);
     let clients = [0, 1].map(|which: usize| {
         let server = servers.get(which).expect("two");
-        (server.client(Era::Modern), server.process.id())
+        (server.client(Era::Stateless), server.process.id())
     });
     compare(&mut record, "HTTP", clients, rounds);
     record.hand_over().expect("a file that can be written");

@@ -1,8 +1,10 @@
-//! What a crowd of hostile mounts costs everybody else: short reads, and pings, alone and beside sixteen mounts that compute
-//! without end, in interleaved rounds over HTTP, a connection each.
+//! Measures how much sixteen hostile mounts slow another client. The hostile mounts compute without end. The other
+//! client sends short reads over HTTP; rounds without and with the attack alternate. Then it requests lists during the
+//! attack. Each client has its own connection.
 //!
-//! `--binary FILE` measures another build; with one that has the feature `unguarded`, `--off lane` shows what the lanes do.
-#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first surprise, and prints")]
+//! `--binary FILE` measures another build. With a build that has the feature `unguarded`, `--off long-calls` shows the
+//! effect of that guard.
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first error, and prints")]
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,20 +14,20 @@ use belljar_benches::{Record, Samples, process_cpu};
 use belljar_tests::{Client, Era, Http, Server, Site};
 use serde_json::json;
 
-/// Mounts that spin.
+/// The number of mounts that compute without end.
 const CROWD: usize = 16;
 
-/// How long one measurement goes on.
+/// The time of one measurement.
 const ROUND: Duration = Duration::from_secs(4);
 
-/// What one client saw in a round.
+/// The measurements of one round.
 #[derive(Default)]
-struct Seen {
+struct Measurement {
     latency: Samples,
     done: u32,
 }
 
-/// What was seen in every round.
+/// The measurements of all rounds.
 #[derive(Default)]
 struct Row {
     median: Samples,
@@ -33,8 +35,9 @@ struct Row {
     rate: Samples,
 }
 
-fn measure(client: &mut Client<Http>, ask: impl Fn(&mut Client<Http>)) -> Seen {
-    let mut seen = Seen::default();
+/// Calls `ask` again and again for [`ROUND`].
+fn measure(client: &mut Client<Http>, ask: impl Fn(&mut Client<Http>)) -> Measurement {
+    let mut seen = Measurement::default();
     let end = Instant::now() + ROUND;
     while Instant::now() < end {
         let began = Instant::now();
@@ -49,10 +52,11 @@ fn read(client: &mut Client<Http>) {
     client.read("belljar://sized/text/1024").expect("a reading");
 }
 
-fn ping(client: &mut Client<Http>) {
+fn list_templates(client: &mut Client<Http>) {
     client.request("resources/templates/list", json!({})).expect("an answer");
 }
 
+/// The command-line argument after `name`.
 fn argument(name: &str) -> Option<String> {
     let mut all = std::env::args().skip_while(|argument| argument != name);
     all.nth(1)
@@ -63,7 +67,7 @@ fn main() {
     let mut site = Site::new();
     site.mount_as("guest_sized", "sized.wasm");
     for n in 0..CROWD {
-        site.mount_as("guest_imp", &format!("imp{n}.wasm"));
+        site.mount_as("guest_hostile", &format!("hostile{n}.wasm"));
     }
     site.config(
         "audit = \"off\"\n[limits]\ntime = \"250ms\"\nfuel = 100000000000\n[mounts.sized.limits]\ntime = \"5s\"\n",
@@ -87,7 +91,7 @@ fn main() {
         for n in 0..CROWD {
             let (server, is_on, is_over, spun) = (&server, &is_on, &is_over, &spun);
             scope.spawn(move || {
-                let mut client = server.client(Era::Modern);
+                let mut client = server.client(Era::Stateless);
                 let mut turn = 0;
                 while !is_over.load(Ordering::Relaxed) {
                     if !is_on.load(Ordering::Relaxed) {
@@ -95,13 +99,13 @@ fn main() {
                         continue;
                     }
                     turn += 1;
-                    // Another resource each time: what fails again and again is soon not asked any more.
-                    let _ = client.read(&format!("belljar://imp{n}/spin/{turn}"));
+                    // Read another resource each time. Otherwise, the circuit breaker would stop the repeated failures.
+                    let _ = client.read(&format!("belljar://hostile{n}/spin/{turn}"));
                     spun.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
-        let mut client = server.client(Era::Modern);
+        let mut client = server.client(Era::Stateless);
         for _ in 0..500 {
             read(&mut client);
         }
@@ -121,10 +125,10 @@ fn main() {
             }
         }
         is_on.store(true, Ordering::Relaxed);
-        let pings = measure(&mut client, ping);
+        let lists = measure(&mut client, list_templates);
         is_over.store(true, Ordering::Relaxed);
         println!(
-            "\n| short reads over HTTP, medians of {rounds} rounds | alone | with {CROWD} mounts that spin in 250 ms calls | ratio |\n|---|---|---|---|"
+            "\n| short reads over HTTP, medians of {rounds} rounds | alone | with {CROWD} mounts that compute for 250 ms in each call | ratio |\n|---|---|---|---|"
         );
         let mut record = Record::new();
         for (name, unit, alone, crowd) in [
@@ -140,10 +144,10 @@ fn main() {
         }
         record.hand_over().expect("a file that can be written");
         println!(
-            "\n{} calls spun; a list over all mounts beside them: median {:.0} us, p99 {:.0} us; {:.0} us CPU a read alone",
+            "\n{} hostile calls; a list over all mounts during the attack: median {:.0} us, p99 {:.0} us; {:.0} us CPU for a read without the attack",
             spun.load(Ordering::Relaxed),
-            pings.latency.median(),
-            pings.latency.quantile(0.99),
+            lists.latency.median(),
+            lists.latency.quantile(0.99),
             cost.median()
         );
     });

@@ -1,26 +1,31 @@
-//! What a read costs, layer by layer, so that what gets slower has an address: the bare engine, the sandbox, the gateway, and
-//! the two transports; what the engine's settings and a fresh instance cost; and what limits and records cost a read that
-//! takes a while.
+//! Measures the cost of a read in each layer: the bare engine, the sandbox, the gateway, and the two transports. So a
+//! regression can be assigned to a layer. Also measures the cost of engine settings, of a fresh instance, and of limits
+//! and records in a long read.
 //!
-//! What runs in this process is measured by the processor time of its one thread, servers by that of their process. All rows
-//! of a table are measured in turns.
-#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first surprise, and prints")]
+//! A layer in this process is measured by the processor time of one thread, and a server by the processor time of its
+//! process. Each round measures all rows of a table, one after the other.
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first error, and prints")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use belljar::admission::budget::Budget;
-use belljar::admission::{Admission, Gate};
-use belljar::audit::Sink;
 use belljar::catalog::{Catalog, Mount, Snapshot};
 use belljar::config::Watch;
 use belljar::gateway::Gateway;
-use belljar::gateway::consent::Consents;
-use belljar::gateway::watching::Watching;
-use belljar::grants::{Ambient, Requested};
-use belljar::model::{Caller, Digest, Limits, MountName, Operation};
-use belljar::sandbox::{MountId, Options, Sandbox};
-use belljar_benches::{Here, Record, Samples, process_cpu, thread_cpu};
+use belljar::gateway::consent::ConsentManager;
+use belljar::gateway::subscriptions::Subscriptions;
+use belljar::grants::CallRecord;
+use belljar::grants::{Ambient, GrantConfig};
+use belljar::interfaces::Request;
+use belljar::interfaces::resources::Read;
+use belljar::limits::CallOrigin;
+use belljar::limits::memory_budget::MemoryBudget;
+use belljar::limits::{Admission, Gate};
+use belljar::model::{Digest, Limits, MountName};
+use belljar::policy::{Action, Caller, Evidence, Policy, authenticate};
+use belljar::sandbox::{CallSpec, Executor, MountId, Sandbox, SandboxOptions};
+use belljar::telemetry::Sink;
+use belljar_benches::{InProcessCompiler, Record, Samples, process_cpu, thread_cpu};
 use belljar_figures::tables;
 use belljar_tests::{Client, Era, Site, Wire};
 use tokio::runtime::{Builder, Runtime};
@@ -32,10 +37,10 @@ mod bindings {
     wasmtime::component::bindgen!({ path: "../../wit", world: "belljar:provider/provider", exports: { default: async } });
 }
 
-/// Calls that run at once, at most; permits for all reads of a round are made before it begins.
+/// The most calls at once. The bench creates all permits of a round before the round begins.
 const AT_ONCE: u32 = 1000;
 
-/// A store's data, where nothing is granted and nothing is limited.
+/// The data of a store without grants and limits.
 struct Data {
     wasi: WasiCtx,
     table: ResourceTable,
@@ -47,25 +52,25 @@ impl WasiView for Data {
     }
 }
 
-/// wasmtime alone.
-struct Bare {
+/// The engine, wasmtime, without belljar.
+struct BareEngine {
     engine: Engine,
     pre: bindings::ProviderPre<Data>,
     is_metered: bool,
 }
 
-/// How wasmtime is set up.
+/// The settings of wasmtime.
 #[derive(Clone, Copy)]
 enum Settings {
-    /// As belljar has it.
+    /// The settings of belljar.
     Tuned,
-    /// The same, and nothing is counted.
+    /// The settings of belljar without fuel and epochs.
     Unmetered,
-    /// The pool as it comes.
+    /// wasmtime's pool with its default settings.
     Stock,
 }
 
-impl Bare {
+impl BareEngine {
     fn new(wasm: &[u8], settings: Settings) -> Self {
         let is_metered = !matches!(settings, Settings::Unmetered);
         let mut config = Config::new();
@@ -83,7 +88,7 @@ impl Bare {
         let component = Component::from_binary(&engine, wasm).expect("a component");
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker).expect("WASI");
-        let pre: InstancePre<Data> = linker.instantiate_pre(&component).expect("it links");
+        let pre: InstancePre<Data> = linker.instantiate_pre(&component).expect("the imports of a provider");
         let pre = bindings::ProviderPre::new(pre).expect("a provider");
         Self { engine, pre, is_metered }
     }
@@ -97,24 +102,26 @@ impl Bare {
         store
     }
 
-    async fn live(&self) -> Live {
+    /// Creates an instance for several reads.
+    async fn live(&self) -> LiveInstance {
         let mut store = self.store(WasiCtx::builder().build());
-        let instance = self.pre.instantiate_async(&mut store).await.expect("it instantiates");
-        Live { store, instance }
+        let instance = self.pre.instantiate_async(&mut store).await.expect("an instance");
+        LiveInstance { store, instance }
     }
 
+    /// Creates an instance for one read.
     async fn read(&self, reference: &String) {
         self.live().await.read(reference).await;
     }
 }
 
-/// An instance and what it lives in.
-struct Live {
+/// An instance with its store.
+struct LiveInstance {
     store: Store<Data>,
     instance: bindings::Provider,
 }
 
-impl Live {
+impl LiveInstance {
     async fn read(&mut self, reference: &String) {
         let provider = self.instance.belljar_provider_resource_provider();
         let reading = provider.call_read(&mut self.store, reference).await.expect("no trap").expect("a reading");
@@ -122,8 +129,8 @@ impl Live {
     }
 }
 
-/// belljar without a transport.
-struct Ours {
+/// The layers of belljar below the transports.
+struct BelljarLayers {
     sandbox: Arc<Sandbox>,
     gateway: Gateway,
     admission: Admission,
@@ -131,56 +138,65 @@ struct Ours {
     id: MountId,
 }
 
-impl Ours {
+impl BelljarLayers {
     async fn new(wasm: &[u8]) -> Self {
-        let options = Options { calls: 32, cache: None, descriptors: 32 * 1024, compiler: Arc::new(Here) };
+        let options =
+            SandboxOptions { calls: 32, cache: None, descriptors: 32 * 1024, compiler: Arc::new(InProcessCompiler) };
         let sandbox = Arc::new(Sandbox::new(options).expect("a sandbox"));
         let name = MountName::new("sized").expect("a name");
         let digest = Digest::of(wasm);
-        let held = Requested::default().configure(&Ambient::default()).expect("no grants");
-        let loaded = sandbox.load(&name, wasm.into(), &digest, held).await.expect("it loads");
-        // Nothing else of a machine's noise counts here: its share of a processor is not what is measured.
+        let held = GrantConfig::default().configure(&Ambient::default()).expect("no grants");
+        let loaded = sandbox.load(&name, wasm.into(), &digest, held).await.expect("a loaded mount");
+        // Set the CPU share so high that it delays no call.
         let limits = Limits { concurrency: AT_ONCE as usize, cpu: 10_000, ..Limits::default() };
         let plain = Mount::plain(name.clone(), &format!("belljar://{name}/"), limits.clone());
         let id = loaded.id();
         let mount = Mount { digest, loaded, ..plain };
-        let catalog = Arc::new(Catalog::new(Budget::new(1 << 30)));
+        let catalog = Arc::new(Catalog::new(MemoryBudget::new(1 << 30)));
         catalog.publish(Snapshot::new(vec![Arc::new(mount)], Vec::new()));
-        catalog.settle();
-        // Records are written, as they would be, to where writing costs nothing.
+        catalog.mark_loaded();
+        // Write records to a sink without a cost.
         let audit = Sink::to_writer(std::io::sink()).expect("a thread");
         let gateway = Gateway::new(
             catalog,
-            Arc::clone(&sandbox),
-            Admission::new(32, Budget::new(512 << 20)),
+            Executor::Local(Arc::clone(&sandbox)),
+            Admission::new(32, MemoryBudget::new(512 << 20)),
             audit,
-            Consents::new(&[0; 32], None),
-            Watching::new(Watch::default(), None),
+            ConsentManager::new(&[0; 32], None),
+            Subscriptions::new(Watch::default(), None),
             Duration::from_secs(3),
         );
-        let admission = Admission::new(AT_ONCE as usize * 2, Budget::new(512 << 20));
+        let admission = Admission::new(AT_ONCE as usize * 2, MemoryBudget::new(512 << 20));
         Self { sandbox, gateway, admission, gate: Gate::new(name, limits), id }
     }
 
-    async fn admit(&self, operation: &Operation) -> belljar::admission::Permit {
-        self.admission.admit(&self.gate, operation, None).await.expect("a permit")
+    /// Admits one call of the mount.
+    async fn admit(&self, request: &Request) -> belljar::limits::Permit {
+        let name = MountName::new("sized").expect("a name");
+        let principal = authenticate(Evidence::OwnUser);
+        let access = Policy.authorize(principal, Action::Read, &name, request.reference()).expect("an access");
+        self.admission.admit(access, &self.gate, CallOrigin::default(), request, None).await.expect("a permit")
     }
 }
 
-/// A row: what it is, and the processor time in nanoseconds of so many of it.
-struct Line<'a> {
+/// A row: its name, and a function that runs a number of operations and returns their processor time in nanoseconds.
+struct Case<'a> {
     name: &'static str,
     cost: Box<dyn FnMut(u32) -> u64 + 'a>,
     samples: Samples,
 }
 
-impl<'a> Line<'a> {
+impl<'a> Case<'a> {
     fn new(name: &'static str, cost: impl FnMut(u32) -> u64 + 'a) -> Self {
         Self { name, cost: Box::new(cost), samples: Samples::default() }
     }
 
-    /// Something that this thread does.
-    fn here<F: Future<Output = ()>>(name: &'static str, on: &'a Runtime, mut once: impl FnMut() -> F + 'a) -> Self {
+    /// A row for operations of this thread.
+    fn in_process<F: Future<Output = ()>>(
+        name: &'static str,
+        on: &'a Runtime,
+        mut once: impl FnMut() -> F + 'a,
+    ) -> Self {
         Self::new(name, move |times| {
             on.block_on(async {
                 let before = thread_cpu();
@@ -192,8 +208,8 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Something that a server does.
-    fn there<W: Wire + 'a>(name: &'static str, mut client: Client<W>, server: u32, uri: String) -> Self {
+    /// A row for reads from a server process.
+    fn of_server<W: Wire + 'a>(name: &'static str, mut client: Client<W>, server: u32, uri: String) -> Self {
         Self::new(name, move |times| {
             let before = process_cpu(server);
             for _ in 0..times {
@@ -204,35 +220,36 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Measures all lines in turns.
-fn measure(lines: &mut [Line<'_>], rounds: u32, operations: u32) {
+/// Measures all rows. Each round measures the rows one after the other.
+fn measure(cases: &mut [Case<'_>], rounds: u32, operations: u32) {
     for round in 0..rounds + 3 {
-        for line in &mut *lines {
-            let nanos = (line.cost)(operations);
-            // The first rounds warm slots, caches and allocators.
+        for case in &mut *cases {
+            let nanos = (case.cost)(operations);
+            // Drop the first rounds. They warm up slots, caches and allocators.
             if round >= 3 {
-                line.samples.add(nanos, operations);
+                case.samples.add(nanos, operations);
             }
         }
     }
 }
 
-/// The lines as one group.
-fn keep(record: &mut Record, group: &str, lines: &[Line<'_>]) {
-    for line in lines {
-        record.row(group, line.name, "us", &line.samples.0);
+/// Records the cases as one group.
+fn add_group(record: &mut Record, group: &str, cases: &[Case<'_>]) {
+    for case in cases {
+        record.row(group, case.name, "us", &case.samples.0);
     }
 }
 
-/// What each layer adds to the one below, round by round; the rounds of the servers come after those of this process.
-fn increments(record: &mut Record, group: &str, lines: &[Line<'_>]) {
-    let of = |name: &str| lines.iter().find(|line| line.name == name).map(|line| line.samples.0.as_slice());
+/// Records the cost that each layer adds to the layer below, for each round. Rounds of the servers come after the
+/// rounds of the layers in this process.
+fn increments(record: &mut Record, group: &str, cases: &[Case<'_>]) {
+    let of = |name: &str| cases.iter().find(|case| case.name == name).map(|case| case.samples.0.as_slice());
     let nothing: &[f64] = &[];
     for (name, whole, parts) in [
         ("the bare engine", "bare engine", &[] as &[&str]),
-        ("the sandbox: limits, meters, grants, the trail", "Sandbox::call", &["bare engine"]),
-        ("admission: slots, share, budget", "admission", &[]),
-        ("the gateway: routing, checks, the record", "Gateway::read", &["Sandbox::call", "admission"]),
+        ("the sandbox: limits, meters, grants, log of decisions", "Sandbox::call", &["bare engine"]),
+        ("admission: slots, share, budget", "limits", &[]),
+        ("the gateway: routing, checks, the record", "Gateway::read", &["Sandbox::call", "limits"]),
         ("MCP and stdio", "stdio", &["Gateway::read"]),
         ("MCP and HTTP", "HTTP", &["Gateway::read"]),
     ] {
@@ -246,9 +263,9 @@ fn increments(record: &mut Record, group: &str, lines: &[Line<'_>]) {
     }
 }
 
-/// The steps of a fresh read on the bare engine, by the clock on the wall; and what the caller would wait for if the next
-/// instance were made before it is asked for.
-fn steps(record: &mut Record, on: &Runtime, bare: &Bare, rounds: u32) {
+/// Measures the wall-clock time of each step of a read in a fresh instance on the bare engine. Also measures a read in
+/// an instance that was created before.
+fn steps(record: &mut Record, on: &Runtime, bare: &BareEngine, rounds: u32) {
     const NAMES: [&str; 5] = ["WASI context", "store", "instance", "call", "drop"];
     let reference = "text/1024".to_owned();
     let mut steps: [Samples; 5] = Default::default();
@@ -263,8 +280,8 @@ fn steps(record: &mut Record, on: &Runtime, bare: &Bare, rounds: u32) {
                 at[1] = Instant::now();
                 let mut store = bare.store(wasi);
                 at[2] = Instant::now();
-                let instance = bare.pre.instantiate_async(&mut store).await.expect("it instantiates");
-                let mut live = Live { store, instance };
+                let instance = bare.pre.instantiate_async(&mut store).await.expect("an instance");
+                let mut live = LiveInstance { store, instance };
                 at[3] = Instant::now();
                 live.read(&reference).await;
                 at[4] = Instant::now();
@@ -299,71 +316,79 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Runs one line for as long as a profiler needs.
-fn profile(lines: &mut [Line<'_>], only: &str, operations: u32) {
-    let line = lines.iter_mut().find(|line| line.name == only).expect("one of the lines");
-    (0..100).for_each(|_| line.samples.add((line.cost)(operations), operations));
-    println!("{only}: {} us", tables::number(line.samples.median()));
+/// Measures one row a hundred times, so that a profiler gets enough samples.
+fn profile(cases: &mut [Case<'_>], only: &str, operations: u32) {
+    let case = cases.iter_mut().find(|case| case.name == only).expect("a row with this name");
+    (0..100).for_each(|_| case.samples.add((case.cost)(operations), operations));
+    println!("{only}: {} us", tables::number(case.samples.median()));
 }
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // What is to be looked at with a profiler is run alone.
+    // For a profiler, run one row alone.
     let only = arguments.iter().position(|argument| argument == "--only").and_then(|at| arguments.get(at + 1));
     let rounds: u32 = arguments.first().and_then(|n| n.parse().ok()).unwrap_or(41);
     let wasm = std::fs::read(belljar_tests::places::component("guest_sized")).expect("run \"cargo xtask build\" first");
     let on = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let [tuned, unmetered, stock] =
-        [Settings::Tuned, Settings::Unmetered, Settings::Stock].map(|settings| Bare::new(&wasm, settings));
-    let ours = &on.block_on(Ours::new(&wasm));
-    let caller = &Caller { transport: "cli", client: None, peer: 0 };
+        [Settings::Tuned, Settings::Unmetered, Settings::Stock].map(|settings| BareEngine::new(&wasm, settings));
+    let layers = &on.block_on(BelljarLayers::new(&wasm));
+    let caller = &Caller::new(authenticate(Evidence::OwnUser), "cli");
     let site = Site::new();
     site.mount_as("guest_sized", "sized.wasm");
-    // Records are kept, as an operator would.
+    // Write the audit record, as in production.
     site.config("audit = \"audit.jsonl\"\n[mounts.sized.limits]\ncpu = \"10000%\"\n");
     let server = site.http();
     let mut record = Record::new();
     for (label, reference, operations) in [("1 KiB", "text/1024", 400u32), ("1 MiB", "text/1048576", 20)] {
         let uri = format!("belljar://sized/{reference}");
-        let (uri, asked) = (uri.as_str(), &reference.to_owned());
-        let operation = &Operation::Read { reference: asked.clone() };
+        let (uri, reference_text) = (uri.as_str(), &reference.to_owned());
+        let request = &Request::from(Read { reference: reference_text.clone() });
         let live = &tokio::sync::Mutex::new(on.block_on(tuned.live()));
-        let mut stdio = site.stdio(Era::Modern);
+        let mut stdio = site.stdio(Era::Stateless);
         let pid = stdio.wire().process.id();
-        let mut lines = vec![
-            Line::here("bare engine", &on, || tuned.read(asked)),
-            Line::here("live instance", &on, async || live.lock().await.read(asked).await),
-            Line::here("stock pooling", &on, || stock.read(asked)),
-            Line::here("admission", &on, async || drop(ours.admit(operation).await)),
-            Line::new("Sandbox::call", |times| {
+        let mut older = site.stdio(Era::Session);
+        let older_pid = older.wire().process.id();
+        let mut cases = vec![
+            Case::in_process("bare engine", &on, || tuned.read(reference_text)),
+            Case::in_process("live instance", &on, async || live.lock().await.read(reference_text).await),
+            Case::in_process("stock pooling", &on, || stock.read(reference_text)),
+            Case::in_process("limits", &on, async || drop(layers.admit(request).await)),
+            Case::new("Sandbox::call", |times| {
                 on.block_on(async {
                     let mut permits = Vec::new();
                     for _ in 0..times {
-                        permits.push(ours.admit(operation).await);
+                        permits.push(layers.admit(request).await);
                     }
                     let before = thread_cpu();
                     for permit in permits {
-                        assert!(ours.sandbox.call(ours.id, permit, operation.clone()).await.result.is_ok());
+                        let spec = CallSpec::new(&permit, layers.id, request.clone());
+                        let outcome = layers.sandbox.call(spec, permit, &CallRecord::default()).await;
+                        assert!(outcome.result.is_ok());
                     }
                     thread_cpu() - before
                 })
             }),
-            Line::here("Gateway::read", &on, async || assert!(ours.gateway.read(caller, uri).await.is_ok())),
-            Line::there("stdio", stdio, pid, uri.to_owned()),
-            Line::there("HTTP", server.client(Era::Modern), server.process.id(), uri.to_owned()),
+            Case::in_process("Gateway::read", &on, async || assert!(layers.gateway.read(caller, uri).await.is_ok())),
+            Case::of_server("stdio", stdio, pid, uri.to_owned()),
+            Case::of_server("HTTP", server.client(Era::Stateless), server.process.id(), uri.to_owned()),
+            // belljar itself dispatches stateless requests. rmcp dispatches the requests of sessions.
+            Case::of_server("stdio, a session", older, older_pid, uri.to_owned()),
+            Case::of_server("HTTP, a session", server.client(Era::Session), server.process.id(), uri.to_owned()),
         ];
         if let Some(only) = &only {
-            profile(&mut lines, only, operations);
+            profile(&mut cases, only, operations);
             continue;
         }
-        // Servers and their client would drive what is measured here out of the processor's caches.
-        let (here, servers) = lines.split_at_mut(INSIDE);
+        // Measure the servers separately. Otherwise, they and their client would evict the data of this process from
+        // the processor's caches.
+        let (here, servers) = cases.split_at_mut(INSIDE);
         measure(here, rounds, operations);
         measure(servers, rounds, operations);
-        let (here, servers) = lines.split_at(INSIDE);
-        keep(&mut record, &format!("one process, {label} text"), here);
-        increments(&mut record, &format!("{label} text, what each layer adds"), &lines);
-        keep(&mut record, &format!("{label} text, the whole server"), servers);
+        let (here, servers) = cases.split_at(INSIDE);
+        add_group(&mut record, &format!("one process, {label} text"), here);
+        increments(&mut record, &format!("{label} text, what each layer adds"), &cases);
+        add_group(&mut record, &format!("{label} text, the whole server"), servers);
     }
     if only.is_some() {
         return;
@@ -372,11 +397,11 @@ fn main() {
     for (what, reference) in MILLISECONDS {
         let (reference, uri) = (&reference.to_owned(), &format!("belljar://sized/{reference}"));
         let mut both = [
-            Line::here("off", &on, || unmetered.read(reference)),
-            Line::here("on", &on, async || assert!(ours.gateway.read(caller, uri).await.is_ok())),
+            Case::in_process("off", &on, || unmetered.read(reference)),
+            Case::in_process("on", &on, async || assert!(layers.gateway.read(caller, uri).await.is_ok())),
         ];
         measure(&mut both, rounds, 20);
-        keep(&mut record, &format!("limits and records, a read of 1 ms: {what}"), &both);
+        add_group(&mut record, &format!("limits and records, a read of 1 ms: {what}"), &both);
     }
     for group in record.groups() {
         println!("\n{}", tables::group(&record, group));
@@ -384,9 +409,9 @@ fn main() {
     record.hand_over().expect("a file that can be written");
 }
 
-/// How many lines are about this process.
+/// The number of rows that measure this process. They are the first rows.
 const INSIDE: usize = 6;
 
-/// Reads that take about a millisecond, from the dearest kind to meter to the cheapest.
+/// Reads that take about a millisecond, by the cost of their metering, highest first.
 const MILLISECONDS: [(&str, &str); 3] =
     [("many small calls", "lines/4000"), ("a loop", "sum/600000"), ("a large body", "text/3145728")];

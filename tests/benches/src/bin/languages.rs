@@ -1,10 +1,10 @@
-//! What the language of a provider costs: the same provider in each, as `belljar new` makes it, through the real binary. Size,
-//! the first compilation, a start with the compiled code in the cache, a read in a fresh sandbox, memory.
+//! Measures the cost of a provider's language, with the projects of `belljar new` and the real binary: size, first
+//! compilation, a start with compiled code in the cache, a read in a fresh sandbox, and memory.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a bench ends at the first surprise, and prints"
+    reason = "a bench ends at the first error, and prints"
 )]
 
 use std::fs;
@@ -17,19 +17,22 @@ use serde_json::Value;
 
 const ROUNDS: usize = 15;
 
-/// Reads of a round.
+/// The number of reads in a round.
 const READS: u32 = 50;
 
-/// Starts with compiled code in the cache.
+/// The number of starts with compiled code in the cache.
 const STARTS: usize = 5;
 
-/// A provider, served.
+/// A served provider, and its measurements.
 struct Served {
     lang: String,
     site: Site,
     client: Client<Stdio>,
+    /// The size of the component, in bytes.
     size: f64,
+    /// The size of the compiled code, in bytes.
     code: f64,
+    /// The time of the first compilation, in milliseconds.
     compiled: f64,
     start: Samples,
     read: Samples,
@@ -71,7 +74,7 @@ fn main() {
             one.compiled,
             one.start.median() / 1000.0
         ));
-        #[expect(clippy::cast_precision_loss, reason = "to be read by people")]
+        #[expect(clippy::cast_precision_loss, reason = "shown to people, rounded")]
         let rss = one.client.wire().process.memory() as f64 / f64::from(1 << 20);
         println!(
             "| {} | {:.0} | {:.0} | {:.0} | {:.1} | {:.0} | {memory:.1} | {fuel} | {rss:.0} |",
@@ -86,9 +89,9 @@ fn main() {
     record.hand_over().expect("a file that can be written");
 }
 
-/// What `cargo xtask languages` has built.
+/// The components that `cargo xtask languages` has built, with the names of their languages.
 fn components() -> Vec<(String, PathBuf)> {
-    let folder = fs::read_dir(places::target().join("languages")).expect("`cargo xtask languages` was run");
+    let folder = fs::read_dir(places::target().join("languages")).expect("run \"cargo xtask languages\" first");
     let paths = folder.map(|entry| entry.expect("an entry").path());
     let mut all: Vec<(String, PathBuf)> = paths
         .filter(|path| path.extension().is_some_and(|end| end == "wasm"))
@@ -98,16 +101,17 @@ fn components() -> Vec<(String, PathBuf)> {
     all
 }
 
+/// Compiles a component, and serves it with a client on stdio.
 fn served(lang: String, component: &PathBuf) -> Served {
     let site = Site::new();
     site.drop_in("shelf.wasm", fs::read(component).expect("a component"));
     site.config("audit = \"audit.jsonl\"\n[mounts.shelf]\n");
     let compile =
         process::run(site.command(site.arguments(&["check", "--compile", "--json"])), Duration::from_secs(600));
-    let compiled: Value = serde_json::from_slice(&compile.stdout).expect("what was compiled");
+    let compiled: Value = serde_json::from_slice(&compile.stdout).expect("the JSON of `check --compile`");
     let figure = |key: &str| compiled[0][key].as_f64().expect("a figure");
     let (size, code, compiled) = (figure("size"), figure("code"), figure("milliseconds"));
-    let client = site.stdio(Era::Modern);
+    let client = site.stdio(Era::Stateless);
     Served { lang, site, client, size, code, compiled, start: Samples::default(), read: Samples::default() }
 }
 
@@ -115,17 +119,17 @@ fn read(client: &mut Client<Stdio>) {
     client.read("belljar://shelf/hello.txt").expect("a reading");
 }
 
-/// Wall time from the start of the process to the first answer, in nanoseconds.
+/// The wall-clock time from the start of the process to the first answer, in nanoseconds.
 fn start(site: &Site) -> u64 {
     let began = Instant::now();
-    let mut client = site.stdio(Era::Modern);
+    let mut client = site.stdio(Era::Stateless);
     read(&mut client);
     let took = began.elapsed();
     client.close();
     u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The memory, in MiB, and the fuel of reads, as the records say.
+/// The memory of the guest in MiB, and the fuel, from the audit record of the last read.
 fn used(site: &Site) -> (f64, u64) {
     let records = site.audit();
     let last = records.iter().rev().find(|record| record["operation"] == "read").expect("a record");

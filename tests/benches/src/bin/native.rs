@@ -1,8 +1,9 @@
-//! A server with the same answers and no sandbox: rmcp alone. The native ceiling that belljar is compared with.
+//! A server with rmcp alone, without a sandbox. The benches compare belljar with this server: it gives the same
+//! answers, and no server with the same SDK can be much faster.
 //!
-//! `native` serves stdio, `native --http` serves HTTP on a free loopback port and says which on standard error. With `--file
-//! FILE` it reads that file anew for each `belljar://files/page.txt`.
-#![expect(clippy::expect_used, clippy::print_stderr, reason = "a bench ends at the first surprise, and says its port")]
+//! `native` serves stdio. `native --http` serves HTTP on a free port of loopback, and prints the address to standard
+//! error. With `--file FILE`, each read of `belljar://files/page.txt` reads that file.
+#![expect(clippy::expect_used, clippy::print_stderr, reason = "a bench ends at the first error, and prints its port")]
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ impl ServerHandler for Native {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        // As many, and of the same form, as `guest_sized` lists with `SIZED_COUNT=100`.
+        // The guest `guest_sized` lists the same resources with `SIZED_COUNT=100`.
         let names = (1..=100).map(|n| format!("n/{n:06}"));
         let all = names.map(|name| Resource::new(format!("belljar://sized/{name}"), name));
         Ok(ListResourcesResult::with_all_items(all.collect()))
@@ -45,7 +46,7 @@ impl ServerHandler for Native {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let missing = || ErrorData::resource_not_found("resource not found", None);
         if let Some(file) = self.file.as_ref().filter(|_| request.uri == "belljar://files/page.txt") {
-            // Without a hop to another thread: a small file is in memory.
+            // Read on this thread: a small file is in the page cache, and another thread would cost more.
             let text = std::fs::read_to_string(file).map_err(|_| missing())?;
             let contents = ResourceContents::text(text, request.uri);
             return Ok(ReadResourceResult::new(vec![contents]).into());
@@ -77,5 +78,5 @@ async fn main() {
         StreamableHttpService::new(move || Ok(native.clone()), Arc::new(LocalSessionManager::default()), config);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     eprintln!("listening on http://{}/mcp", listener.local_addr().expect("an address"));
-    axum::serve(listener, axum::Router::new().route_service("/mcp", service)).await.expect("it serves");
+    axum::serve(listener, axum::Router::new().route_service("/mcp", service)).await.expect("a server that runs");
 }

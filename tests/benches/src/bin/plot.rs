@@ -1,5 +1,5 @@
-//! Draws a run: `plot RUN.json PICTURE.svg`.
-#![expect(clippy::expect_used, reason = "a tool of the repository ends at the first surprise")]
+//! Draws the figures of a run: `plot RUN.json PICTURE.svg`. `cargo xtask bench` starts this program.
+#![expect(clippy::expect_used, reason = "a tool of the repository ends at the first error")]
 
 use std::path::PathBuf;
 

@@ -1,10 +1,11 @@
-//! What it would cost to have the sandbox in another process: one round trip of an answer through each way there is, against
-//! `Sandbox::call` in this process. `docs/workers.md` has the figures.
+//! Measures the cost of a sandbox in another process: one round trip of an answer through each mechanism, compared with
+//! `Sandbox::call` in this process. `docs/design/workers.md` has the figures.
 //!
-//! Rows: the call itself; handing a buffer to another thread and back; a pair of Unix sockets to another process; memory
-//! shared with another process, with a futex at each end. An answer is copied as often as it must be: never between
-//! threads, into the kernel and out of it through a socket, into the shared memory and out of it there.
-#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first surprise, and prints")]
+//! The rows are: the call itself; a buffer that goes to another thread and back; a pair of Unix sockets to another
+//! process; and memory shared with another process, with a futex at each end. An answer is copied only where necessary.
+//! Threads copy nothing. A socket copies into the kernel and out of it. Shared memory needs a copy into the memory and
+//! a copy out of it.
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first error, and prints")]
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -15,12 +16,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, atomic::AtomicU64};
 use std::time::Instant;
 
-use belljar::admission::budget::Budget;
-use belljar::admission::{Admission, Gate};
-use belljar::grants::{Ambient, Requested};
-use belljar::model::{Digest, Limits, MountName, Operation};
-use belljar::sandbox::{Loaded, Options, Sandbox};
-use belljar_benches::{Here, Samples, thread_cpu};
+use belljar::grants::CallRecord;
+use belljar::grants::{Ambient, GrantConfig};
+use belljar::interfaces::Request;
+use belljar::interfaces::resources;
+use belljar::limits::CallOrigin;
+use belljar::limits::memory_budget::MemoryBudget;
+use belljar::limits::{Admission, Gate};
+use belljar::model::{Digest, Limits, MountName};
+use belljar::policy::{Action, Evidence, Policy, authenticate};
+use belljar::sandbox::{CallSpec, LoadedMount, Sandbox, SandboxOptions};
+use belljar_benches::{InProcessCompiler, Samples, thread_cpu};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use rustix::thread::futex;
@@ -28,93 +34,96 @@ use rustix::thread::futex;
 /// Bytes of the largest answer.
 const LARGEST: usize = 1 << 20;
 
-/// A request for the worker's processor time instead of an answer.
+/// A request for the worker's processor time instead of an answer of some size.
 const TIME: u64 = u64::MAX;
 
-/// One way to get an answer of some size; where it is copied, into a buffer that is kept.
-trait Way {
+/// A mechanism that returns an answer.
+trait Mechanism {
+    /// Gets an answer of `size` bytes. Copies go into a buffer that is used again.
     fn answer(&mut self, size: usize);
-    /// Processor time that the other side has used.
-    fn elsewhere(&mut self) -> u64;
+    /// The processor time of the other thread or process, in nanoseconds.
+    fn other_side_cpu(&mut self) -> u64;
 }
 
-/// A thread that hands back what it is handed.
+/// A thread that sends each received buffer back.
 struct Thread {
-    there: Sender<Option<Vec<u8>>>,
-    back: Receiver<(Vec<u8>, u64)>,
-    kept: Vec<u8>,
+    /// Sends a buffer, or `None` to ask for the processor time.
+    requests: Sender<Option<Vec<u8>>>,
+    answers: Receiver<(Vec<u8>, u64)>,
+    buffer: Vec<u8>,
 }
 
 impl Thread {
     fn start() -> Self {
-        let (there, requests) = channel::<Option<Vec<u8>>>();
-        let (answers, back) = channel();
+        let (requests, received) = channel::<Option<Vec<u8>>>();
+        let (sender, answers) = channel();
         std::thread::spawn(move || {
-            for request in requests {
+            for request in received {
                 let time = if request.is_none() { thread_cpu() } else { 0 };
-                if answers.send((request.unwrap_or_default(), time)).is_err() {
+                if sender.send((request.unwrap_or_default(), time)).is_err() {
                     return;
                 }
             }
         });
-        Self { there, back, kept: Vec::new() }
+        Self { requests, answers, buffer: Vec::new() }
     }
 }
 
-impl Way for Thread {
+impl Mechanism for Thread {
     fn answer(&mut self, size: usize) {
-        let mut buffer = std::mem::take(&mut self.kept);
+        let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(size, 1);
-        self.there.send(Some(buffer)).expect("the thread runs");
-        self.kept = self.back.recv().expect("the thread runs").0;
+        self.requests.send(Some(buffer)).expect("the thread runs");
+        self.buffer = self.answers.recv().expect("the thread runs").0;
     }
 
-    fn elsewhere(&mut self) -> u64 {
-        self.there.send(None).expect("the thread runs");
-        self.back.recv().expect("the thread runs").1
+    fn other_side_cpu(&mut self) -> u64 {
+        self.requests.send(None).expect("the thread runs");
+        self.answers.recv().expect("the thread runs").1
     }
 }
 
-/// This program once more, as a worker with `handle` as its standard input.
+/// Starts this program as a worker process of this kind. `handle` becomes its standard input.
 fn worker(kind: &str, handle: OwnedFd) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.arg(kind).stdin(Stdio::from(handle)).spawn().expect("a process")
 }
 
-/// A process at the other end of a socket pair: eight bytes there, a size and the answer back.
+/// A process at the other end of a socket pair. A request is the size as eight bytes; an answer is the size and the
+/// bytes.
 struct Socket {
     stream: UnixStream,
     child: Child,
-    kept: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl Socket {
     fn start() -> Self {
         let (stream, other) = UnixStream::pair().expect("a pair of sockets");
-        Self { stream, child: worker("socket", other.into()), kept: Vec::new() }
+        Self { stream, child: worker("socket", other.into()), buffer: Vec::new() }
     }
 
     fn ask(&mut self, request: u64) {
         self.stream.write_all(&request.to_le_bytes()).expect("the worker reads");
         let mut size = [0; 8];
         self.stream.read_exact(&mut size).expect("the worker answers");
-        self.kept.resize(usize::try_from(u64::from_le_bytes(size)).expect("a size"), 0);
-        self.stream.read_exact(&mut self.kept).expect("the worker answers");
+        self.buffer.resize(usize::try_from(u64::from_le_bytes(size)).expect("a size"), 0);
+        self.stream.read_exact(&mut self.buffer).expect("the worker answers");
     }
 }
 
-impl Way for Socket {
+impl Mechanism for Socket {
     fn answer(&mut self, size: usize) {
         self.ask(size as u64);
     }
 
-    fn elsewhere(&mut self) -> u64 {
+    fn other_side_cpu(&mut self) -> u64 {
         self.ask(TIME);
-        u64::from_le_bytes(self.kept.as_slice().try_into().expect("eight bytes"))
+        u64::from_le_bytes(self.buffer.as_slice().try_into().expect("eight bytes"))
     }
 }
 
-/// The worker of [`Socket`].
+/// Runs the worker process of [`Socket`].
 fn serve_socket() {
     use std::os::fd::AsFd as _;
     let mut stream = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().expect("a handle"));
@@ -133,10 +142,10 @@ fn serve_socket() {
     }
 }
 
-/// The head of the shared memory; the answer follows it.
+/// The head of the shared memory. The bytes of the answer follow.
 #[repr(C, align(64))]
 struct Head {
-    /// Whose turn it is: 0 the asker's, 1 the worker's.
+    /// The side that may use the memory: 0 for this process, 1 for the worker.
     turn: AtomicU32,
     request: AtomicU64,
     answer: AtomicU64,
@@ -145,7 +154,7 @@ struct Head {
 impl Head {
     fn wait(&self, turn: u32) {
         while self.turn.load(Ordering::Acquire) != turn {
-            // Whoever is woken for nothing looks again.
+            // After a spurious wake-up, check the turn again.
             let _ = futex::wait(&self.turn, futex::Flags::empty(), 1 - turn, None);
         }
     }
@@ -156,7 +165,7 @@ impl Head {
     }
 }
 
-/// Memory shared with another process; each side touches it in its turn only.
+/// Memory shared with another process. Each side uses the memory only while [`Head::turn`] has its number.
 struct Memory {
     head: &'static Head,
     bytes: *mut u8,
@@ -165,9 +174,9 @@ struct Memory {
 impl Memory {
     fn map(handle: &impl std::os::fd::AsFd) -> Self {
         let size = size_of::<Head>() + LARGEST;
-        #[expect(unsafe_code, reason = "memory that two processes share cannot be had otherwise")]
-        // SAFETY: a fresh mapping of `size` bytes, which lives until the process ends, is large enough and aligned to a
-        // page; zeroes are a valid head, and both sides reach it by atomic operations alone.
+        #[expect(unsafe_code, reason = "only `mmap` gives memory that two processes share")]
+        // SAFETY: the new mapping has `size` bytes, is aligned to a page, and lives until the process ends. Zeroes are
+        // a valid `Head`, and both sides access the head only by atomic operations.
         unsafe {
             let at = mmap(std::ptr::null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, handle, 0);
             let at = at.expect("address space").cast::<u8>();
@@ -178,7 +187,8 @@ impl Memory {
     fn copy_in(&self, from: &[u8]) {
         assert!(from.len() <= LARGEST);
         #[expect(unsafe_code, reason = "see `map`")]
-        // SAFETY: within the mapping, by the check above; it is this side's turn, so nobody else touches these bytes.
+        // SAFETY: by the check above, the bytes are in the mapping. The turn belongs to this side, so the other side
+        // does not access the bytes.
         unsafe {
             std::ptr::copy_nonoverlapping(from.as_ptr(), self.bytes, from.len());
         }
@@ -188,7 +198,7 @@ impl Memory {
         assert!(size <= LARGEST);
         to.clear();
         #[expect(unsafe_code, reason = "see `map`")]
-        // SAFETY: as above.
+        // SAFETY: see `copy_in`.
         unsafe {
             to.extend_from_slice(std::slice::from_raw_parts(self.bytes, size));
         }
@@ -199,7 +209,7 @@ impl Memory {
 struct Shared {
     memory: Memory,
     child: Child,
-    kept: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl Shared {
@@ -207,7 +217,7 @@ impl Shared {
         let file = memfd_create("seam", MemfdFlags::CLOEXEC).expect("memory");
         ftruncate(&file, (size_of::<Head>() + LARGEST) as u64).expect("memory");
         let memory = Memory::map(&file);
-        Self { memory, child: worker("shared", file), kept: Vec::new() }
+        Self { memory, child: worker("shared", file), buffer: Vec::new() }
     }
 
     fn ask(&mut self, request: u64) -> u64 {
@@ -218,18 +228,18 @@ impl Shared {
     }
 }
 
-impl Way for Shared {
+impl Mechanism for Shared {
     fn answer(&mut self, size: usize) {
         let size = self.ask(size as u64);
-        self.memory.copy_out(usize::try_from(size).expect("a size"), &mut self.kept);
+        self.memory.copy_out(usize::try_from(size).expect("a size"), &mut self.buffer);
     }
 
-    fn elsewhere(&mut self) -> u64 {
+    fn other_side_cpu(&mut self) -> u64 {
         self.ask(TIME)
     }
 }
 
-/// The worker of [`Shared`]; the asker ends it.
+/// Runs the worker process of [`Shared`]. The first process kills it at the end.
 fn serve_shared() {
     let memory = Memory::map(&std::io::stdin());
     let template = vec![1; LARGEST];
@@ -253,7 +263,7 @@ struct InProcess {
     sandbox: Sandbox,
     admission: Admission,
     gate: Gate,
-    loaded: Loaded,
+    loaded: LoadedMount,
 }
 
 impl InProcess {
@@ -261,32 +271,38 @@ impl InProcess {
         let wasm =
             std::fs::read(belljar_tests::places::component("guest_sized")).expect("run \"cargo xtask build\" first");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let options = Options { calls: 32, cache: None, descriptors: 32 * 1024, compiler: Arc::new(Here) };
+        let options =
+            SandboxOptions { calls: 32, cache: None, descriptors: 32 * 1024, compiler: Arc::new(InProcessCompiler) };
         let sandbox = Sandbox::new(options).expect("a sandbox");
         let name = MountName::new("sized").expect("a name");
-        let held = Requested::default().configure(&Ambient::default()).expect("no grants");
+        let held = GrantConfig::default().configure(&Ambient::default()).expect("no grants");
         let digest = Digest::of(&wasm);
-        let loaded = runtime.block_on(sandbox.load(&name, wasm.into(), &digest, held)).expect("it loads");
+        let loaded = runtime.block_on(sandbox.load(&name, wasm.into(), &digest, held)).expect("a loaded mount");
         Self {
             runtime,
             sandbox,
-            admission: Admission::new(32, Budget::new(512 << 20)),
+            admission: Admission::new(32, MemoryBudget::new(512 << 20)),
             gate: Gate::new(name, Limits::default()),
             loaded,
         }
     }
 }
 
-impl Way for InProcess {
+impl Mechanism for InProcess {
     fn answer(&mut self, size: usize) {
         self.runtime.block_on(async {
-            let operation = Operation::Read { reference: format!("text/{size}") };
-            let permit = self.admission.admit(&self.gate, &operation, None).await.expect("a permit");
-            assert!(self.sandbox.call(self.loaded.id(), permit, operation).await.result.is_ok());
+            let request = Request::from(resources::Read { reference: format!("text/{size}") });
+            let name = MountName::new("sized").expect("a name");
+            let principal = authenticate(Evidence::OwnUser);
+            let access = Policy.authorize(principal, Action::Read, &name, request.reference()).expect("an access");
+            let permit = self.admission.admit(access, &self.gate, CallOrigin::default(), &request, None).await;
+            let permit = permit.expect("a permit");
+            let spec = CallSpec::new(&permit, self.loaded.id(), request);
+            assert!(self.sandbox.call(spec, permit, &CallRecord::default()).await.result.is_ok());
         });
     }
 
-    fn elsewhere(&mut self) -> u64 {
+    fn other_side_cpu(&mut self) -> u64 {
         0
     }
 }
@@ -303,16 +319,16 @@ fn main() {
     for (label, size, operations) in [("1 KiB", 1024, 400u32), ("1 MiB", LARGEST, 40)] {
         let mut figures: [(Samples, Samples); 4] = Default::default();
         for round in 0..rounds + 3 {
-            let ways: [&mut dyn Way; 4] = [&mut here, &mut thread, &mut socket, &mut shared];
-            for (way, (cpu, wall)) in ways.into_iter().zip(&mut figures) {
-                let before = way.elsewhere() + thread_cpu();
+            let all: [&mut dyn Mechanism; 4] = [&mut here, &mut thread, &mut socket, &mut shared];
+            for (mechanism, (cpu, wall)) in all.into_iter().zip(&mut figures) {
+                let before = mechanism.other_side_cpu() + thread_cpu();
                 let began = Instant::now();
                 for _ in 0..operations {
-                    way.answer(size);
+                    mechanism.answer(size);
                 }
                 let took = began.elapsed();
-                let spent = (way.elsewhere() + thread_cpu()).saturating_sub(before);
-                // The first rounds warm slots, caches and allocators.
+                let spent = (mechanism.other_side_cpu() + thread_cpu()).saturating_sub(before);
+                // Drop the first rounds. They warm up slots, caches and allocators.
                 if round >= 3 {
                     cpu.add(spent, operations);
                     wall.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), operations);

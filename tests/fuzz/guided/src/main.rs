@@ -1,6 +1,6 @@
-//! One target under libFuzzer: `BELLJAR_FUZZ_TARGET` says which. With `BELLJAR_FUZZ_LIST=DIR` it writes what libFuzzer
-//! wants to know of each target into `DIR` (seeds made from this build's components, a dictionary), names it with its
-//! longest input, and ends.
+//! Runs the target `BELLJAR_FUZZ_TARGET` under libFuzzer. With `BELLJAR_FUZZ_LIST=DIR` it runs none. It writes the seeds from
+//! this build's components and the dictionary of each target into `DIR`. It prints the name, the longest input and the corpus
+//! of each target, and ends.
 #![no_main]
 
 use std::fmt::Write as _;
@@ -32,15 +32,15 @@ fn list(directory: &Path) -> std::io::Result<()> {
         for (name, seed) in corpus::built(target) {
             fs::write(own.join("built").join(name), seed)?;
         }
-        let mut words = String::new();
-        for word in target.words {
+        let mut dictionary = String::new();
+        for word in target.dictionary {
             let bytes = word.bytes().fold(String::new(), |mut all, byte| {
                 let _ = write!(all, "\\x{byte:02x}");
                 all
             });
-            let _ = writeln!(words, "\"{bytes}\"");
+            let _ = writeln!(dictionary, "\"{bytes}\"");
         }
-        fs::write(own.join("words"), words)?;
+        fs::write(own.join("dictionary"), dictionary)?;
         println!("{} {} {}", target.name, target.longest, corpus::directory(target).display());
     }
     Ok(())

@@ -1,24 +1,28 @@
-//! Records: `audit`. A line is one line, whatever strangers said in it, and says what they said.
+//! Audit records: `telemetry::Event`. A record must be one line of JSON, and return every untrusted text unchanged.
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use belljar::audit::{Consented, Record};
-use belljar::model::{Caller, Consent, Digest, MountName, ReadError, Trail, Usage, Verdict};
+use belljar::model::{Consent, DecisionKind, DecisionLog, Digest, MountName, ReadError, Usage};
+use belljar::policy::{Caller, Evidence, authenticate};
+use belljar::telemetry::{ConsentRecord, Event};
 use serde_json::{Value, json};
 
 use crate::input::Fields;
 
-/// Fields: client, reference, error, what was asked of a grant, a number.
+/// Fields: client, reference, error, target of a grant, a number.
 pub(super) fn audit(bytes: &[u8]) {
     let mut fields = Fields::of(bytes);
     let (client, reference, error, asked) = (fields.text(), fields.text(), fields.text(), fields.text());
     let number = fields.number();
-    let mut trail = Trail::default();
-    trail.add("fs", &asked, Verdict::Denied, || None);
-    trail.add("fs", &asked, Verdict::Denied, || None);
-    let record = Record {
-        at: UNIX_EPOCH + Duration::from_secs(number % (1 << 33)),
-        caller: Caller { transport: "stdio", client: Some(client.as_str().into()), peer: 0 },
+    let mut log = DecisionLog::default();
+    log.add("fs", &asked, DecisionKind::Denied, || None);
+    log.add("fs", &asked, DecisionKind::Denied, || None);
+    let record = Event {
+        ended_at: UNIX_EPOCH + Duration::from_secs(number % (1 << 33)),
+        caller: Caller {
+            client: Some(client.as_str().into()),
+            ..Caller::new(authenticate(Evidence::OwnUser), "stdio")
+        },
         mount: MountName::new(&client).ok(),
         digest: Some(Digest([0; 32])),
         operation: "read",
@@ -33,10 +37,10 @@ pub(super) fn audit(bytes: &[u8]) {
             memory: number,
             bytes: number,
         },
-        trail,
-        consent: Consented {
-            asked: Some(Consent { grant: "fs", what: asked.clone() }),
-            answered: Some((Consent { grant: "fs", what: asked.clone() }, "once")),
+        decision_log: log,
+        consent: ConsentRecord {
+            asked: Some(Consent { grant: "fs".into(), target: asked.clone() }),
+            answered: Some((Consent { grant: "fs".into(), target: asked.clone() }, "once")),
         },
     };
     let line = record.to_line();

@@ -1,23 +1,24 @@
-//! States of questions: `gateway::consent`. The key is secret, so that no input may ever open but what was sealed.
+//! Sealed states of consent questions: `gateway::consent`. Only the manager that sealed a state may open it, because no other
+//! one has the key. An altered state must not open.
 
-use belljar::gateway::consent::{Consents, Ticket};
+use belljar::gateway::consent::{ConsentManager, QuestionState};
 use belljar::grants::KINDS;
 use belljar::model::{Consent, Digest, MountName};
 
 use crate::input::{self, Fields};
 
-/// Fields: the mount, the URI, the client, what is wanted, what was given, a number, where to alter what was sealed, and
-/// with what.
+/// Fields: the mount, the URI, the client, the target of the wanted consent, the target of a given consent, a number; then the
+/// position at which the sealed state is altered, and the text that is put there.
 pub(super) fn consent(bytes: &[u8]) {
-    let consents = Consents::new(&[7; 32], None);
+    let consents = ConsentManager::new(&[7; 32], None);
     let made_up = input::text(bytes);
     assert!(consents.open(&made_up).is_err(), "{made_up:?} was opened");
     let mut fields = Fields::of(bytes);
     let (mount, uri, client) = (fields.text(), fields.text(), fields.option());
     let (wanted, given, number) = (fields.text(), fields.option(), fields.number());
-    // At least one kind, and the numbers are as good as any.
+    // The number of the input selects a kind of grant.
     let kind = |n: u64| KINDS[usize::try_from(n).unwrap_or_default() % KINDS.len()].name;
-    let ticket = Ticket {
+    let ticket = QuestionState {
         number,
         loaded: number.rotate_left(16),
         at: number.rotate_left(32),
@@ -25,12 +26,12 @@ pub(super) fn consent(bytes: &[u8]) {
         digest: Digest::of(mount.as_bytes()),
         uri,
         caller: ("stdio".to_owned(), client),
-        wanted: Consent { grant: kind(number), what: wanted },
-        given: given.into_iter().map(|what| Consent { grant: kind(number / 2), what }).collect(),
+        wanted: Consent { grant: kind(number).into(), target: wanted },
+        given: given.into_iter().map(|what| Consent { grant: kind(number / 2).into(), target: what }).collect(),
     };
     let sealed = consents.seal(&ticket);
-    assert_eq!(consents.open(&sealed), Ok(ticket), "its own state");
-    assert!(Consents::new(&[8; 32], None).open(&sealed).is_err(), "a state of another process");
+    assert_eq!(consents.open(&sealed), Ok(ticket), "the manager opens its own state");
+    assert!(ConsentManager::new(&[8; 32], None).open(&sealed).is_err(), "a manager with another key opened the state");
 
     let at = usize::try_from(fields.number()).unwrap_or_default() % sealed.len();
     let with = fields.text();

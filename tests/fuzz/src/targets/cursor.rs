@@ -1,30 +1,35 @@
-//! Cursors: `mcp::cursor`. The key is secret, so that no input may ever open but what was sealed.
+//! Sealed cursors: `mcp::cursor`. Only the installation that sealed a cursor may open it, because no other one has the key. An
+//! altered cursor must not open.
 
-use belljar::catalog::listing::Position;
-use belljar::mcp::cursor::{Cursors, Kind};
+use belljar::catalog::listing::ListPosition;
+use belljar::mcp::cursor::{CursorKind, Cursors};
 use belljar::model::MountName;
 
 use crate::input::{self, Fields};
 
-/// Fields: the mount, four numbers, where to alter what was sealed, and with what.
+/// Fields: the mount; eight bytes, which give three numbers; an offset; the position at which the sealed cursor is altered,
+/// and the text that is put there.
 pub(super) fn cursor(bytes: &[u8]) {
     let cursors = Cursors::new(&[7; 32]);
     let made_up = input::text(bytes);
-    for kind in [Kind::Resources, Kind::Templates] {
+    for kind in [CursorKind::Resources, CursorKind::Templates] {
         assert!(cursors.open(kind, &made_up).is_err(), "{made_up:?} was opened");
     }
     let mut fields = Fields::of(bytes);
-    let mut position = Position::start_of(&MountName::new(&fields.text()).unwrap_or_else(|_| name()), 0);
+    let mut position = ListPosition::start_of(&MountName::new(&fields.text()).unwrap_or_else(|_| name()), 0);
     let (one, two) = (fields.number().to_le_bytes(), fields.number());
     let part = |at: usize| u32::from(one[at]) << (one[at + 1] % 25);
     position.list = part(0);
     position.slow = part(2);
     position.pages = part(4);
     position.offset = two;
-    let sealed = cursors.seal(Kind::Resources, &position);
-    assert_eq!(cursors.open(Kind::Resources, &sealed), Ok(position), "its own cursor");
-    assert!(cursors.open(Kind::Templates, &sealed).is_err(), "a cursor of another list");
-    assert!(Cursors::new(&[8; 32]).open(Kind::Resources, &sealed).is_err(), "a cursor of another installation");
+    let sealed = cursors.seal(CursorKind::Resources, &position);
+    assert_eq!(cursors.open(CursorKind::Resources, &sealed), Ok(position), "an installation opens its own cursor");
+    assert!(cursors.open(CursorKind::Templates, &sealed).is_err(), "a cursor of another list was opened");
+    assert!(
+        Cursors::new(&[8; 32]).open(CursorKind::Resources, &sealed).is_err(),
+        "a cursor of another installation was opened"
+    );
 
     let at = usize::try_from(fields.number()).unwrap_or_default() % sealed.len();
     let with = fields.text();
@@ -36,7 +41,7 @@ pub(super) fn cursor(bytes: &[u8]) {
         format!("{sealed}="),
         format!("{sealed}{sealed}"),
     ] {
-        assert!(altered == sealed || cursors.open(Kind::Resources, &altered).is_err(), "{altered:?} was opened");
+        assert!(altered == sealed || cursors.open(CursorKind::Resources, &altered).is_err(), "{altered:?} was opened");
     }
 }
 

@@ -1,7 +1,8 @@
-//! What a model is shown of a text, and templates read backwards: `mcp::tools::{cut, pointer}`, `model::template`.
+//! The parts of a text that a model gets, and the variables that a URI template takes from a URI:
+//! `mcp::tools::{ranges, pointer}`, `model::template`.
 
-use belljar::mcp::tools::cut::{Lines, characters, displayed};
-use belljar::mcp::tools::pointer::pointed;
+use belljar::mcp::tools::pointer::resolve;
+use belljar::mcp::tools::ranges::{LineRange, characters, without_hidden};
 use belljar::model::template::{Matcher, variables};
 use belljar::model::{reference, text};
 use percent_encoding::percent_decode_str;
@@ -16,17 +17,17 @@ pub(super) fn cutting(bytes: &[u8]) {
     let (offset, limit) = (number(fields.number()), number(fields.number()));
     let (lines, pointer, whole) = (fields.text(), fields.text(), fields.text());
 
-    // By its characters, and by nothing less.
+    // Texts are cut between characters.
     let piece = characters(&whole, offset, limit);
     let expected: String = whole.chars().skip(offset).take(limit).collect();
     assert_eq!(piece.text, expected);
     assert_eq!((piece.length, piece.total), (expected.chars().count(), whole.chars().count()));
 
-    if let Some(lines) = Lines::read(&lines) {
+    if let Some(lines) = LineRange::parse(&lines) {
         let all: Vec<_> = whole.split_inclusive('\n').collect();
         let chosen = match lines {
-            Lines::Last(count) => &all[all.len().saturating_sub(count)..],
-            Lines::Span(first, last) => {
+            LineRange::Last(count) => &all[all.len().saturating_sub(count)..],
+            LineRange::Span(first, last) => {
                 let end = last.unwrap_or(usize::MAX).min(all.len());
                 &all[(first - 1).min(end)..end]
             }
@@ -34,33 +35,33 @@ pub(super) fn cutting(bytes: &[u8]) {
         assert_eq!(lines.of(&whole), chosen.concat());
     }
 
-    match pointed(&whole, &pointer) {
-        // A pointer to the whole of it changes nothing.
+    match resolve(&whole, &pointer) {
+        // An empty pointer selects the whole document, unchanged.
         Ok(value) if pointer.is_empty() && !whole.trim_start().starts_with('"') => assert_eq!(value, whole.trim()),
         Ok(value) => {
-            // What it leads to is what another reader finds, where that one keeps all digits.
+            // `serde_json` must find the same value, except for digits of numbers that it does not keep.
             let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
             let there = read(&whole).and_then(|whole| whole.pointer(&pointer).cloned());
             match there {
                 Some(serde_json::Value::String(text)) => assert_eq!(value, text),
                 Some(there) => assert_eq!(read(&value), Some(there), "{pointer:?} in {whole:?}"),
-                // The other reader is stopped by depth and large numbers.
+                // `serde_json` cannot parse deep documents and large numbers.
                 None => assert!(read(&whole).is_none(), "{pointer:?} in {whole:?}: {value:?}"),
             }
         }
-        Err(why) => oracle::assert_plain(&why, "a refusal"),
+        Err(why) => oracle::assert_plain(&why.to_string(), "a refusal"),
     }
 
-    let (shown, hidden) = displayed(&whole);
+    let (shown, hidden) = without_hidden(&whole);
     for line in shown.split(['\n', '\t']) {
         oracle::assert_plain(line, "a shown line");
     }
     let ends = whole.matches("\r\n").count() + usize::from(whole.ends_with('\r'));
-    assert_eq!(shown.chars().count() + hidden + ends, whole.chars().count(), "nothing is lost untold");
-    assert_eq!(displayed(&shown), (shown.clone(), 0), "once is enough");
+    assert_eq!(shown.chars().count() + hidden + ends, whole.chars().count(), "every hidden character is counted");
+    assert_eq!(without_hidden(&shown), (shown.clone(), 0), "a second run changes nothing");
 }
 
-/// Fields: a template, a variable by its place, a URI, a value of another variable.
+/// Fields: a template, the index of a variable, a URI, the value of another variable.
 pub(super) fn matching(bytes: &[u8]) {
     let mut fields = Fields::of(bytes);
     let (relative, place, uri, other) = (fields.text(), fields.number(), fields.text(), fields.text());
@@ -74,7 +75,7 @@ pub(super) fn matching(bytes: &[u8]) {
     let fixed: Vec<_> = names.iter().map(|name| ((*name).to_owned(), other.clone())).take(1).collect();
     for fixed in [&[][..], &fixed] {
         let Some(matcher) = Matcher::new(&template, wanted, fixed) else { continue };
-        // With the input's own URI, and with ones that such a template makes.
+        // Match the URI of the input, and a URI that the template expands to.
         let made = expanded(&template, &other, wanted);
         for uri in [format!("belljar://a/{uri}"), made] {
             let Some(value) = matcher.value(&uri) else { continue };
@@ -83,7 +84,7 @@ pub(super) fn matching(bytes: &[u8]) {
             assert!(uri.contains(&value) || decoded.contains(&value), "{value:?} is not in {uri:?}");
         }
     }
-    // A value leads back to where it was found, in the plainest of templates.
+    // In a simple template, expanding and matching must return the same value.
     let plain = text::excerpt(&other, 60);
     if !plain.is_empty() {
         let matcher = Matcher::new("belljar://a/{x}/{y}", "x", &[]).expect("a plain template");
@@ -92,7 +93,7 @@ pub(super) fn matching(bytes: &[u8]) {
     }
 }
 
-/// A template with `value` for the variable `wanted` where it stands alone in its expression, and a letter for all others.
+/// Expands a template. Sets `value` for the variable `wanted` if it is alone in its expression, and `x` for all others.
 fn expanded(template: &str, value: &str, wanted: &str) -> String {
     let encode = |value: &str| {
         let one = |b: u8| match b {

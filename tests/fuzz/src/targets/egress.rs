@@ -1,6 +1,6 @@
-//! Whom a request is for, and where: `grants::http::{origin, path}`.
+//! The authority and the path of a request: `grants::http::{origin, path}`.
 
-use belljar::grants::http::origin::{Origin, Pattern, Scheme};
+use belljar::grants::http::origin::{Origin, OriginPattern, Scheme};
 use belljar::grants::http::path::{self, Globs};
 use http::uri::Authority;
 
@@ -10,18 +10,18 @@ fn scheme(fields: &mut Fields<'_>) -> Scheme {
     if fields.bytes() == b"https" { Scheme::Https } else { Scheme::Http }
 }
 
-/// What is taken is read in the same way by browsers and by the library that carries it, and its own spelling is taken as
-/// itself.
+/// Browsers and the HTTP library must parse an accepted authority as belljar does. Parsing its normal form must give the same
+/// value.
 pub(super) fn authority(bytes: &[u8]) {
     let mut fields = Fields::of(bytes);
     let (scheme, authority) = (scheme(&mut fields), fields.text());
-    let Ok(origin) = Origin::of(scheme, &authority) else { return };
+    let Ok(origin) = Origin::parse(scheme, &authority) else { return };
     browser::agrees(&origin, &authority).unwrap_or_else(|why| panic!("{why}"));
-    assert_eq!(Origin::of(scheme, &origin.authority()).as_ref(), Ok(&origin), "{authority:?}");
+    assert_eq!(Origin::parse(scheme, &origin.authority()).as_ref(), Ok(&origin), "{authority:?}");
     let carried: Authority =
-        authority.parse().unwrap_or_else(|why| panic!("{authority:?} is carried by nobody: {why}"));
+        authority.parse().unwrap_or_else(|why| panic!("the HTTP library refuses {authority:?}: {why}"));
     let host = carried.host().to_ascii_lowercase();
-    let same = Origin::of(scheme, &host).map(|origin| origin.host);
+    let same = Origin::parse(scheme, &host).map(|origin| origin.host);
     assert_eq!(same.as_ref(), Ok(&origin.host), "{authority:?}");
     assert_eq!(carried.port_u16().unwrap_or(scheme.default_port()), origin.port, "{authority:?}");
     let shown = origin.host.to_string();
@@ -31,27 +31,29 @@ pub(super) fn authority(bytes: &[u8]) {
     );
 }
 
-/// A grant matches exactly when scheme and port are the same, and the host, label by label; under a star, behind one more.
+/// A grant must match if and only if scheme, port and all labels of the host are equal. `*.` stands for exactly one further
+/// label in front.
 pub(super) fn origin(bytes: &[u8]) {
     let mut fields = Fields::of(bytes);
     let written = fields.text();
-    let Ok(pattern) = Pattern::parse(&written) else { return };
+    let Ok(pattern) = OriginPattern::parse(&written) else { return };
     let shown = pattern.to_string();
-    assert_eq!(Pattern::parse(&shown).as_ref(), Ok(&pattern), "{written:?}");
+    assert_eq!(OriginPattern::parse(&shown).as_ref(), Ok(&pattern), "{written:?}");
     let (own, rest) = shown.split_once("://").expect("a scheme");
     let labels = |origin: &Origin| -> Vec<String> {
         let host = origin.host.to_string();
-        // An address is one piece.
+        // An IP address counts as one label.
         match origin.host {
             belljar::grants::http::origin::Host::Ip(_) => vec![host],
             belljar::grants::http::origin::Host::Name(_) => host.split('.').map(str::to_owned).collect(),
         }
     };
-    let named = Origin::of(pattern.scheme(), rest.strip_prefix("*.").unwrap_or(rest)).expect("shown as it is read");
+    let named = Origin::parse(pattern.scheme(), rest.strip_prefix("*.").unwrap_or(rest))
+        .expect("the display form of a pattern can be parsed");
     assert_eq!((own, named.port), (pattern.scheme().as_str(), pattern.port()));
-    assert!(!shown.contains("*.") || labels(&named).len() >= 2, "{shown} is everything");
+    assert!(!shown.contains("*.") || labels(&named).len() >= 2, "{shown} matches every host of a top-level domain");
     let (scheme, authority) = (scheme(&mut fields), fields.text());
-    let Ok(asked) = Origin::of(scheme, &authority) else { return };
+    let Ok(asked) = Origin::parse(scheme, &authority) else { return };
     let (theirs, ours) = (labels(&asked), labels(&named));
     let is_host =
         if shown.contains("*.") { theirs.len() == ours.len() + 1 && theirs[1..] == ours } else { theirs == ours };
@@ -59,8 +61,8 @@ pub(super) fn origin(bytes: &[u8]) {
     assert_eq!(pattern.matches(&asked), expected, "{shown} and {asked}");
 }
 
-/// A path that is taken is in its one spelling, which browsers leave alone, and climbs nowhere. What globs allow matches one
-/// of them, and leads into the same directories however often a server decodes it, whichever slash it knows.
+/// An accepted path must be in its normal form, which browsers do not change, and have no dot segments. A path that globs allow
+/// must match one of them. It must lead into the same directories if a server decodes it several times, or takes `\` for `/`.
 pub(super) fn path(bytes: &[u8]) {
     let mut fields = Fields::of(bytes);
     let (globs, asked) = (fields.text(), fields.text());
@@ -70,11 +72,11 @@ pub(super) fn path(bytes: &[u8]) {
     for segment in normal.split('/') {
         let name = cut(&decoded(segment.as_bytes(), 1));
         let before = segment.split(';').next().unwrap_or(segment);
-        assert!(before.contains('%') || (name != "." && name != ".."), "{normal:?} climbs");
+        assert!(before.contains('%') || (name != "." && name != ".."), "{normal:?} has a dot segment");
     }
     let globs: Vec<String> = globs.lines().map(str::to_owned).collect();
     let Ok(globs) = Globs::new(&globs) else { return };
-    if globs.is_any() || !globs.allow(&normal) || globs.written().any(|glob| glob == normal) {
+    if globs.is_any() || !globs.allow(&normal) || globs.patterns().any(|glob| glob == normal) {
         return;
     }
     for times in 0..4 {
@@ -83,12 +85,12 @@ pub(super) fn path(bytes: &[u8]) {
         assert_eq!(walked(&decoded(normal.as_bytes(), times)), meant, "{normal:?}, decoded {times} times");
     }
     let is_simple = |glob: &str| !glob.contains("**") && !glob.contains(['{', '}']);
-    if globs.written().all(is_simple) {
-        assert!(globs.written().any(|glob| matches(glob.as_bytes(), normal.as_bytes())), "{normal:?} is not meant");
+    if globs.patterns().all(is_simple) {
+        assert!(globs.patterns().any(|glob| matches(glob.as_bytes(), normal.as_bytes())), "{normal:?} matches no glob");
     }
 }
 
-/// What is before parameters, a query or a fragment.
+/// The part of a path before parameters, a query or a fragment.
 fn cut(segment: &str) -> String {
     segment.split([';', '?', '#']).next().unwrap_or(segment).to_owned()
 }
@@ -115,7 +117,7 @@ fn decoded(bytes: &[u8], times: usize) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The directories that a careless server walks through.
+/// The directories through which a careless server resolves a path.
 fn walked(path: &str) -> Vec<String> {
     let mut steps = Vec::new();
     for step in path.split(['/', '\\']).map(cut) {
@@ -128,7 +130,7 @@ fn walked(path: &str) -> Vec<String> {
     steps
 }
 
-/// Stars and question marks, none of which is a slash.
+/// Matches a pattern with `*` and `?`, which do not match `/`.
 fn matches(glob: &[u8], path: &[u8]) -> bool {
     let mut ends = vec![true; 1];
     ends.resize(path.len() + 1, false);

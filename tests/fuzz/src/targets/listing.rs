@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 
-use belljar::catalog::listing::Listed;
-use belljar::catalog::{Mount, Snapshot};
+use belljar::catalog::{Mount, ServedMount, Snapshot};
+use belljar::interfaces::ListEntry;
 use belljar::model::{Annotations, Icon, Meta, Resource, Role, Template, reference};
 
 use super::names::mount;
 use crate::input::Fields;
 use crate::oracle;
 
-/// Fields: which mount; then those of an entry. The same ones make a resource and a template.
+/// Fields: a number that selects the mount; then the fields of an entry. A resource and a template are made from the same
+/// fields.
 pub(super) fn listing(bytes: &[u8]) {
     let bases = ["belljar://a/", "belljar://a/inner/", "test://", "urn:d:"];
     let mounts = bases.iter().enumerate().map(|(at, base)| mount(&format!("m{at}"), base)).collect();
@@ -43,27 +44,31 @@ pub(super) fn listing(bytes: &[u8]) {
         meta: resource.meta.clone(),
     };
     let given = resource.reference.clone();
-    match resource.check(own, &snapshot) {
+    match resource.check(&ServedMount { mount: own, snapshot: &snapshot }) {
         Ok(resource) => {
-            assert_eq!(resource.reference, format!("{}{given}", own.base), "the name that it gave, below its base");
+            assert_eq!(resource.reference, format!("{}{given}", own.base), "the reference below the base of its mount");
             let (owner, rest) = snapshot.route(&resource.reference).expect("routed");
-            assert_eq!((&owner.name, rest), (&own.name, given.as_str()), "a read of it leads back to it");
+            assert_eq!(
+                (&owner.name, rest),
+                (&own.name, given.as_str()),
+                "a read of the URI leads back to the mount and the reference"
+            );
             assert!(oracle::is_lawful(rest), "{rest:?}");
             assert!(resource.weight() >= resource.key().len());
             assert!(resource.size.is_none_or(|size| size < 1 << 53));
             let texts = [Some(resource.name), resource.title, resource.description];
-            shown(texts, resource.mime_type, resource.annotations, &resource.icons, &resource.meta);
+            assert_fields(texts, resource.mime_type, resource.annotations, &resource.icons, &resource.meta);
         }
-        Err(why) => oracle::assert_plain(&why, "a refusal"),
+        Err(why) => oracle::assert_plain(&why.to_string(), "a refusal"),
     }
-    match template.check(own, &snapshot) {
+    match template.check(&ServedMount { mount: own, snapshot: &snapshot }) {
         Ok(template) => {
             assert_eq!(template.template, format!("{}{given}", own.base));
             assert!(literal_is_own(&template.template, own, &snapshot), "{:?}", template.template);
             let texts = [Some(template.name), template.title, template.description];
-            shown(texts, template.mime_type, template.annotations, &template.icons, &template.meta);
+            assert_fields(texts, template.mime_type, template.annotations, &template.icons, &template.meta);
         }
-        Err(why) => oracle::assert_plain(&why, "a refusal"),
+        Err(why) => oracle::assert_plain(&why.to_string(), "a refusal"),
     }
 }
 
@@ -72,7 +77,7 @@ fn literal_is_own(template: &str, own: &Mount, snapshot: &Snapshot) -> bool {
     literal.len() <= reference::MAX_URI && snapshot.route(literal).is_some_and(|(owner, _)| owner.name == own.name)
 }
 
-/// Pairs to the input's end.
+/// The rest of the input as pairs of a key and a value.
 pub(super) fn rest(fields: &mut Fields<'_>) -> Meta {
     let mut meta = Meta::new();
     while !fields.is_empty() {
@@ -81,7 +86,8 @@ pub(super) fn rest(fields: &mut Fields<'_>) -> Meta {
     meta
 }
 
-fn shown(
+/// Checks the fields of an entry that clients get.
+fn assert_fields(
     texts: [Option<String>; 3],
     mime: Option<String>,
     annotations: Option<Annotations>,
@@ -89,7 +95,7 @@ fn shown(
     meta: &Meta,
 ) {
     let [name, title, description] = texts;
-    let name = name.expect("always there");
+    let name = name.expect("an entry has a name");
     assert!(!name.trim().is_empty() && name.chars().count() <= 256, "the name {name:?}");
     for (text, max) in [(Some(name), 256), (title, 256), (description, 4096)] {
         let text = text.unwrap_or_default();
@@ -111,14 +117,14 @@ fn shown(
     assert_meta(meta);
 }
 
-/// A MIME type that passed is one header value, and one only.
+/// Checks that an accepted MIME type is exactly one value of a header field.
 pub(super) fn assert_mime(mime: Option<&str>) {
     let Some(mime) = mime else { return };
     let fine = |b: u8| b.is_ascii_graphic() || b == b' ';
     assert!(mime.len() <= 127 && mime.contains('/') && mime.bytes().all(fine), "the MIME type {mime:?}");
 }
 
-/// `_meta` that passed has lawful keys, each once, none of the protocol's or ours, and JSON for values.
+/// Checks that accepted `_meta` has valid keys, each once, and JSON values. No key may be reserved by the protocol or belljar.
 pub(super) fn assert_meta(meta: &Meta) {
     let mut seen = HashSet::new();
     assert!(meta.len() <= 32 && meta.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() <= 16 << 10);

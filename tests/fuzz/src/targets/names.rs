@@ -18,8 +18,8 @@ pub(super) fn mount(name: &str, base: &str) -> Arc<Mount> {
     Arc::new(Mount::plain(MountName::new(name).unwrap(), base, Limits::default()))
 }
 
-/// A reference is taken exactly when the rules, written once more, take it; and whoever resolves a taken one against a
-/// base gets that base and the reference, letter by letter.
+/// belljar must accept a reference if and only if the independent rules of the oracle do. Resolving an accepted reference against
+/// a base must give the base and the unchanged reference.
 pub(super) fn reference(bytes: &[u8]) {
     let reference = input::text(bytes);
     let taken = reference::check(&reference);
@@ -32,7 +32,7 @@ pub(super) fn reference(bytes: &[u8]) {
     }
 }
 
-/// A base that is taken is a prefix that ends where a segment ends, and an absolute URI with whatever follows it.
+/// An accepted base must end at the end of a segment. With any accepted reference after it, it must be an absolute URI.
 pub(super) fn base(bytes: &[u8]) {
     let base = input::text(bytes);
     if reference::check_base(&base).is_err() {
@@ -48,11 +48,11 @@ pub(super) fn base(bytes: &[u8]) {
     oracle::assert_plain(&base, "a base");
     for reference in ["", "a", "a/b.md?c=d"] {
         let uri = format!("{base}{reference}");
-        assert!(UriAbsoluteStr::new(&uri).is_ok(), "{uri:?} is no URI");
+        assert!(UriAbsoluteStr::new(&uri).is_ok(), "{uri:?} is not a URI");
     }
 }
 
-/// The last line is routed over the mounts of the other lines: the longest base that it begins with wins.
+/// Routes the last line over the mounts of the other lines. The mount with the longest matching base must win.
 pub(super) fn route(bytes: &[u8]) {
     let all = input::text(bytes);
     let (bases, uri) = all.rsplit_once('\n').unwrap_or(("", &all));
@@ -62,21 +62,21 @@ pub(super) fn route(bytes: &[u8]) {
     let found = snapshot.route(uri).map(|(mount, rest)| (mount.base.as_str(), rest));
     let longest = bases.iter().filter(|base| uri.starts_with(**base)).max_by_key(|base| base.len());
     assert_eq!(found, longest.map(|base| (*base, &uri[base.len()..])), "{uri:?} over {bases:?}");
-    // What a mount calls its own leads back to it, or to a longer base, whole.
+    // The absolute name of a reference must lead back to its mount, or to a mount with a longer base, without a loss.
     for mount in &mounts {
         if reference::check(uri).is_ok() {
             let absolute = format!("{}{uri}", mount.base);
-            let (owner, rest) = snapshot.route(&absolute).expect("its own base fits");
+            let (owner, rest) = snapshot.route(&absolute).expect("a mount has the base of its own reference");
             assert_eq!(format!("{}{rest}", owner.base), absolute);
             assert!(owner.base.len() >= mount.base.len(), "{absolute:?} leads to {:?}", owner.base);
         }
-        let from = snapshot.from(Some(&mount.name));
+        let from = snapshot.mounts_from(Some(&mount.name));
         assert!(from.len() == mounts.iter().filter(|other| other.name >= mount.name).count());
     }
 }
 
-/// A template that is taken expands, with plain values, to references that are taken; and with empty ones at least never
-/// to one that climbs.
+/// With plain values, an accepted template must expand to accepted references. With empty values, it must never expand to a
+/// reference with `..`.
 pub(super) fn template(bytes: &[u8]) {
     let template = input::text(bytes);
     if reference::check_template(&template).is_err() {
@@ -88,7 +88,7 @@ pub(super) fn template(bytes: &[u8]) {
     for value in [Some("v"), Some(""), None] {
         let mut context = SimpleContext::new();
         for variable in parsed.variables() {
-            // What a variable is called may be part of the expansion, and is nobody's reference.
+            // Skip templates whose names of variables contain `%`: the names may be part of the expansion.
             if variable.as_str().contains('%') {
                 return;
             }
@@ -102,6 +102,6 @@ pub(super) fn template(bytes: &[u8]) {
         }
         let path = expanded.split('?').next().unwrap_or_default();
         let decoded = oracle::decode(path.as_bytes()).unwrap();
-        assert!(!oracle::has_dot_segment(&decoded), "{template:?} expands to {expanded:?}, which climbs");
+        assert!(!oracle::has_dot_segment(&decoded), "{template:?} expands to {expanded:?}, which has a segment \"..\"");
     }
 }

@@ -1,4 +1,5 @@
-//! What the operator writes: `config` and `grants`. Not hostile, but often wrong, and sometimes pasted from a stranger.
+//! The operator's files: `config` and `grants`. They are not hostile. But they are often wrong, and sometimes copied from
+//! an untrusted page.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,19 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use belljar::config::{Audit, Config, Given};
-use belljar::grants::{Ambient, KINDS, Requested};
+use belljar::config::{Audit, Config, ConfigInput};
+use belljar::grants::{Ambient, GrantConfig, KINDS};
 use belljar::model::{Limits, limits};
 use tempfile::TempDir;
 use toml::{Table, Value};
 
 use crate::{input, oracle};
 
-/// A file is taken with everything in bounds and every path absolute, or refused in plain words that name a key of it, or
-/// the line.
+/// An accepted configuration has all values within their bounds, and only absolute paths. An error message is plain text
+/// and names a key of the file, or the line.
 pub(super) fn config(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let given = Given {
+    let input = ConfigInput {
         file: Some(("/srv/jar/belljar.toml".into(), text.to_owned())),
         directory: "/work".into(),
         plugins: None,
@@ -27,9 +28,10 @@ pub(super) fn config(bytes: &[u8]) {
         cache: "/var/cache/belljar".into(),
         state: "/var/lib/belljar".into(),
     };
-    match Config::read(given) {
-        Ok(config) => taken(&config),
+    match Config::read(input) {
+        Ok(config) => assert_accepted(&config),
         Err(why) => {
+            let why = why.to_string();
             why.lines().for_each(|line| oracle::assert_plain(line, "a refusal"));
             let rest = why.strip_prefix("/srv/jar/belljar.toml: ").unwrap_or_else(|| panic!("no file in {why:?}"));
             match text.parse::<Table>() {
@@ -44,7 +46,7 @@ pub(super) fn config(bytes: &[u8]) {
     }
 }
 
-/// Every key of a file, as it is shown.
+/// Collects every key of a file in the form that messages show.
 fn collect(table: &Table, keys: &mut Vec<String>) {
     for (key, value) in table {
         keys.push(belljar::model::text::excerpt(key, 80));
@@ -54,11 +56,12 @@ fn collect(table: &Table, keys: &mut Vec<String>) {
     }
 }
 
-fn taken(config: &Config) {
+/// Checks the values and paths of an accepted configuration.
+fn assert_accepted(config: &Config) {
     assert!((1..=1024).contains(&config.calls));
     let fair = usize::try_from(config.calls / 2).unwrap().max(1);
     for limits in config.mounts.values().map(|mount| &mount.limits).chain([&config.limits]) {
-        within(limits);
+        assert_within_bounds(limits);
         assert!((1..=fair).contains(&limits.concurrency), "{limits:?}");
     }
     let mut places = vec![&config.plugins, &config.cache, &config.state];
@@ -80,18 +83,19 @@ fn taken(config: &Config) {
     }
 }
 
-fn within(given: &Limits) {
+/// Checks that limits are within their bounds.
+fn assert_within_bounds(checked: &Limits) {
     let time = Duration::from_millis(1)..=limits::MAX_TIME;
-    assert!(time.contains(&given.time) && time.contains(&given.queue), "{given:?}");
-    assert!((1..=limits::MAX_FUEL).contains(&given.fuel), "{given:?}");
-    assert!((64 << 10..=limits::MAX_MEMORY).contains(&given.memory), "{given:?}");
-    assert!((1 << 10..=limits::MAX_RESULT).contains(&given.result), "{given:?}");
-    assert!((8..=limits::MAX_RANDOM).contains(&given.random), "{given:?}");
-    assert!((8..=limits::MAX_HANDLES).contains(&(given.handles as u64)), "{given:?}");
-    assert!(given.output <= 16 << 20 && given.resources >= 1 && given.component >= 1 << 10, "{given:?}");
+    assert!(time.contains(&checked.time) && time.contains(&checked.queue), "{checked:?}");
+    assert!((1..=limits::MAX_FUEL).contains(&checked.fuel), "{checked:?}");
+    assert!((64 << 10..=limits::MAX_MEMORY).contains(&checked.memory), "{checked:?}");
+    assert!((1 << 10..=limits::MAX_RESULT).contains(&checked.result), "{checked:?}");
+    assert!((8..=limits::MAX_RANDOM).contains(&checked.random), "{checked:?}");
+    assert!((8..=limits::MAX_HANDLES).contains(&(checked.handles as u64)), "{checked:?}");
+    assert!(checked.output <= 16 << 20 && checked.resources >= 1 && checked.component >= 1 << 10, "{checked:?}");
 }
 
-/// A place with everything that a path can lead to.
+/// A directory with every kind of file that the path of a grant can name.
 struct Place {
     root: TempDir,
     ambient: Ambient,
@@ -109,17 +113,17 @@ static PLACE: LazyLock<Place> = LazyLock::new(|| {
         symlink(to, at("jar").join(link)).expect("a writable place");
     }
     let jar = at("jar");
-    // As an operator names them: through a link, and over another directory.
+    // Operators may write such paths through a link or with `..`.
     let reserved = ["plugins", "state", "data/../cache", "belljar.toml", "belljar.lock"].map(|own| jar.join(own));
     let ambient =
         Ambient { base: jar.clone(), home: Some(jar.join("op")), reserved: reserved.into(), ..Ambient::default() };
     Place { root, ambient }
 });
 
-/// Grants of one mount: what is taken leads to directories that are data and none of belljar's own.
+/// The grants of one mount. Accepted grants of directories must not contain belljar's own files, or be below them.
 pub(super) fn grants(bytes: &[u8]) {
     let Ok(mut table) = input::text(bytes).parse::<Table>() else { return };
-    let mut requested = Requested::default();
+    let mut requested = GrantConfig::default();
     let (mut fs, mut env, mut http) = (BTreeMap::new(), BTreeMap::new(), 0);
     for kind in KINDS {
         let Some(value) = table.remove(kind.name) else { continue };
@@ -137,10 +141,10 @@ pub(super) fn grants(bytes: &[u8]) {
     }
     let described = requested.describe();
     let named: Vec<_> = described.iter().filter(|(kind, _)| *kind == "env").map(|(_, line)| line).collect();
-    assert_eq!(named, env.keys().collect::<Vec<_>>(), "names of variables, and no value");
+    assert_eq!(named, env.keys().collect::<Vec<_>>(), "the description of a grant names each variable and no value");
     match requested.configure(&PLACE.ambient) {
         Ok(held) => {
-            assert_eq!(held.has_files(), !fs.is_empty());
+            assert_eq!(held.opens_files(), !fs.is_empty());
             assert_eq!(held.kinds().contains(&"env"), !env.is_empty());
             assert_eq!(held.kinds().contains(&"http"), http > 0);
             for (guest, host) in &fs {
@@ -151,6 +155,7 @@ pub(super) fn grants(bytes: &[u8]) {
             }
         }
         Err(why) => {
+            let why = why.to_string();
             oracle::assert_plain(&why, "a refusal");
             assert!(KINDS.iter().any(|kind| why.starts_with(&format!("{}: ", kind.name))), "{why:?} names no grant");
         }
@@ -159,7 +164,7 @@ pub(super) fn grants(bytes: &[u8]) {
 
 fn strings(value: &Value) -> BTreeMap<String, String> {
     let table = value.as_table().into_iter().flatten();
-    // A directory may stand in a table of its own, with whether it is asked for first.
+    // The value may be a table with the path and the consent setting.
     let plain = |value: &Value| value.get("path").unwrap_or(value).as_str().map(str::to_owned);
     table.filter_map(|(key, value)| Some((key.clone(), plain(value)?))).collect()
 }

@@ -1,10 +1,11 @@
-//! What a read answers: `gateway::check`.
+//! The result of a read: `interfaces::resources`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar::catalog::Snapshot;
-use belljar::gateway::check;
+use belljar::catalog::{ServedMount, Snapshot};
+use belljar::interfaces::Function;
+use belljar::interfaces::resources::Read;
 use belljar::model::{Body, Contents, ReadError, Reading, reference};
 
 use super::listing::{assert_meta, assert_mime};
@@ -12,11 +13,11 @@ use super::names::mount;
 use crate::input::Fields;
 use crate::oracle;
 
-/// Fields: what was asked for; then, four for each piece of contents: reference, MIME type, key and value of `_meta`.
+/// Fields: the requested reference; then, four for each piece of contents: reference, MIME type, key and value of `_meta`.
 pub(super) fn reading(bytes: &[u8]) {
     let mut fields = Fields::of(bytes);
     let asked = fields.text();
-    // The gateway has checked what was asked before it asks the guest.
+    // Skip invalid references: the gateway checks the requested reference before it calls the guest.
     if reference::check(&asked).is_err() {
         return;
     }
@@ -34,7 +35,8 @@ pub(super) fn reading(bytes: &[u8]) {
     let snapshot = Snapshot::new(vec![Arc::clone(&own)], Vec::new());
     let fits = |c: &Contents| oracle::is_lawful(&c.reference) && oracle::is_below(&asked, &c.reference);
     let expected = !given.contents.is_empty() && given.contents.iter().all(fits);
-    match check::reading(given.clone(), &asked, &own, &snapshot) {
+    let read = Read { reference: asked.clone() };
+    match read.check(given.clone(), &ServedMount { mount: &own, snapshot: &snapshot }) {
         Ok(passed) => {
             assert!(expected, "contents that are not below {asked:?} passed: {given:?}");
             assert_eq!(passed.contents.len(), given.contents.len());
@@ -50,6 +52,6 @@ pub(super) fn reading(bytes: &[u8]) {
             assert!(!expected, "{why}: for {given:?}");
             oracle::assert_plain(&why, "a refusal");
         }
-        Err(other) => panic!("not bad output but {other:?}"),
+        Err(other) => panic!("expected `BadOutput`, found {other:?}"),
     }
 }

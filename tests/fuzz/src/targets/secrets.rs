@@ -1,10 +1,10 @@
-//! Values that nobody may see: `grants::secrets`.
+//! The masking of secrets: `grants::secrets`.
 
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use belljar::grants::secrets::{Pieces, Redactor, Secret, Secrets, Template};
+use belljar::grants::secrets::{Redactor, Secret, SecretTemplate, Secrets, StreamRedactor};
 use zeroize::Zeroizing;
 
 use crate::input::Fields;
@@ -13,13 +13,13 @@ fn secret(name: &str, value: &str) -> Option<Arc<Secret>> {
     Secret::new(name, Zeroizing::new(value.to_owned())).ok().map(Arc::new)
 }
 
-/// A secret in the midst of other text, in any spelling: what is left has the same length and not the secret, in one piece
-/// and in many. The fields: two secrets, how the first is spelt, what is before and behind it, sizes of pieces.
+/// Masks a text that contains a secret in any spelling. The result must have the same length and not contain the secret, for
+/// one piece and for many. Fields: two secrets, the spelling of the first, the text before and after it, sizes of pieces.
 pub(super) fn redactor(bytes: &[u8]) {
     let mut fields = Fields::of(bytes);
     let (value, other) = (fields.text(), fields.text());
     let (how, before, after, sizes) = (fields.bytes(), fields.text(), fields.text(), fields.bytes());
-    // A mask that is a secret, or a part of one, hides nothing.
+    // Skip secrets that are a part of the mask: masking cannot hide them.
     if value.contains('*') || other.contains('*') {
         return;
     }
@@ -50,13 +50,13 @@ pub(super) fn redactor(bytes: &[u8]) {
         };
         decoded.windows(value.len()).any(|window| window == value.as_bytes())
     };
-    // Whatever is cut comes through masked: what is shown at any length is the beginning of what is shown of all.
-    let (all, max) = (redactor.words(&text, usize::MAX >> 1), usize::from(sizes.first().copied().unwrap_or(9)));
-    let cut = redactor.words(&text, max);
+    // A cut text must be masked too: the output for any length is a prefix of the output for the whole.
+    let (all, max) = (redactor.excerpt(&text, usize::MAX >> 1), usize::from(sizes.first().copied().unwrap_or(9)));
+    let cut = redactor.excerpt(&text, max);
     assert!(all.starts_with(cut.strip_suffix('…').unwrap_or(&cut)), "{text:?} at {max}: {cut:?} of {all:?}");
     let mut whole = text.clone();
     redactor.mask(&mut whole);
-    // Nor does cleaning bring to light what was masked among what hides.
+    // Sanitising the masked text must not reveal the secret.
     let shown = belljar::model::text::line(&whole);
     let mut again = shown.clone();
     redactor.mask(&mut again);
@@ -65,20 +65,20 @@ pub(super) fn redactor(bytes: &[u8]) {
     redactor.mask_bytes(&mut whole);
     let whole = String::from_utf8_lossy(&whole).into_owned();
     assert!(!survives(whole.as_bytes()), "{text:?} -> {whole:?}");
-    let mut pieces = Pieces::new(Arc::clone(&redactor));
+    let mut pieces = StreamRedactor::new(Arc::clone(&redactor));
     let (mut rest, mut passed) = (text.as_bytes(), Vec::new());
     let mut sizes = sizes.iter().map(|size| usize::from(*size % 64)).chain([1, 7, 64]).cycle();
     while !rest.is_empty() {
         let (piece, tail) = rest.split_at(sizes.next().unwrap_or(1).min(rest.len()));
-        passed.extend(pieces.pass(piece));
+        passed.extend(pieces.push(piece));
         rest = tail;
     }
-    passed.extend(pieces.rest());
+    passed.extend(pieces.finish());
     assert_eq!(passed.len(), text.len());
     assert!(!survives(&passed), "{text:?} in pieces -> {:?}", String::from_utf8_lossy(&passed));
 }
 
-/// Each character in one of its spellings, as `how` says in turn.
+/// Writes each character in one of its spellings. `how` selects them in turn.
 fn spelt(value: &str, how: &[u8]) -> String {
     let mut how = how.iter().chain([&0]).cycle();
     let mut text = String::new();
@@ -115,24 +115,24 @@ fn spelt(value: &str, how: &[u8]) -> String {
     text
 }
 
-/// What is written around secrets: filled, it is the text with each name replaced, or it says which is missing.
+/// Texts with names of secrets. Filling must replace each name by its value, or report a missing one.
 pub(super) fn filling(bytes: &[u8]) {
     let text = crate::input::text(bytes);
-    let Ok(template) = Template::try_from(text.clone()) else {
+    let Ok(template) = SecretTemplate::try_from(text.clone()) else {
         assert!(text.contains("${secret:"), "{text:?} is refused, and names no secret");
         return;
     };
-    let names = template.names();
-    assert_eq!(template.is_secret(), text.contains("${secret:"), "{text:?}");
+    let names = template.secret_names();
+    assert_eq!(template.has_secrets(), text.contains("${secret:"), "{text:?}");
     let value = |name: &str| format!("<<{name}>> of the operator");
     let secrets = names.iter().filter_map(|name| secret(name, &value(name)));
-    let (filled, used) = template.fill(&Secrets::of(secrets)).unwrap_or_else(|why| panic!("{text:?}: {why}"));
+    let (filled, used) = template.fill(&Secrets::from_secrets(secrets)).unwrap_or_else(|why| panic!("{text:?}: {why}"));
     let expected =
         names.iter().fold(text.clone(), |text, name| text.replace(&format!("${{secret:{name}}}"), &value(name)));
     assert_eq!(*filled, expected);
     assert_eq!(used.iter().map(|secret| secret.name()).collect::<Vec<_>>(), names);
     if let Some(first) = names.first() {
-        let why = template.fill(&Secrets::default()).err().unwrap_or_default();
+        let why = template.fill(&Secrets::default()).err().map(|why| why.to_string()).unwrap_or_default();
         assert!(why.contains(first) && why.contains("[secrets]"), "{why:?}");
     }
 }

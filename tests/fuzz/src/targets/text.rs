@@ -1,17 +1,17 @@
-//! Words of strangers: `model::text`.
+//! The sanitising of untrusted text: `model::text`.
 
 use belljar::model::text;
 
 use crate::{input, oracle};
 
-/// The first byte is the cap. What comes out is clean, capped, stays as it is when cleaned again, and is what went in
-/// without what hides.
+/// The first byte is the cap, in characters. The excerpt must be clean and within the cap. A second excerpt must not
+/// change it. It must have all visible characters of the input, up to the cut.
 pub(super) fn text(bytes: &[u8]) {
     let (max, rest) = bytes.split_first().map_or((0, bytes), |(max, rest)| (usize::from(*max), rest));
     let given = input::text(rest);
     let shown = text::excerpt(&given, max);
     oracle::assert_plain(&shown, "an excerpt");
-    // Where nothing may be shown, the mark that something was there is.
+    // With a cap of 0, the excerpt is the mark of a cut alone.
     assert!(shown.chars().count() <= max.max(1), "{shown:?} is longer than {max}");
     if max > 0 {
         assert!(text::is_clean(&shown, max), "{shown:?} is not clean");
@@ -19,7 +19,7 @@ pub(super) fn text(bytes: &[u8]) {
     }
     assert_eq!(text::cleaned(given.clone(), max) == given, text::is_clean(&given, max) || shown == given, "{given:?}");
     let line = |c: char| if matches!(c, '\n' | '\r' | '\t' | '\u{2800}') { ' ' } else { c };
-    // Neither marks, of which some may be too many, nor what takes room and cannot be seen.
+    // Compare neither combining marks, because the excerpt drops excess ones, nor characters that are blank.
     let is_letter = |c: &char| (c.is_lowercase() || c.is_uppercase() || c.is_numeric()) && *c != '\u{345}';
     let visible = |c: &char| is_letter(c) || c.is_ascii_graphic() || *c == ' ';
     let expected: String = given.chars().map(line).filter(visible).collect();
@@ -30,12 +30,12 @@ pub(super) fn text(bytes: &[u8]) {
     } else {
         assert!(shown.ends_with('…'), "{shown:?} does not say that it was cut");
     }
-    // In a sentence of ours it stays in its quotation marks.
+    // The quoted form must not close its quotation marks early.
     let quoted = text::quoted(&given, max);
     let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).expect("quotation marks");
     let mut escaped = false;
     for c in inner.chars() {
-        assert!(escaped || c != '"', "{quoted:?} is left");
+        assert!(escaped || c != '"', "{quoted:?} has a quotation mark that is not escaped");
         escaped = c == '\\' && !escaped;
     }
     assert!(!escaped, "{quoted:?} does not end");

@@ -5,10 +5,10 @@ use wasmparser::{Parser, Payload};
 
 use crate::oracle;
 
-/// Names of a profile are cut at so many characters.
+/// The most characters of a name in a profile.
 const NAME: usize = 120;
 
-/// What is said of a file is what another walk through all of its parts finds in its outermost one.
+/// The profile of a file must agree with that of another parser, for the outermost component.
 pub(super) fn profile(bytes: &[u8]) {
     let read = Profile::read(bytes);
     let found = outermost(bytes);
@@ -33,27 +33,31 @@ pub(super) fn profile(bytes: &[u8]) {
                 Err(why) => oracle::assert_plain(&why.to_string(), "a refusal"),
             }
             for need in profile.needs.all() {
-                oracle::assert_plain(&need.shown(), "a need");
-                assert!(profile.bad_needs.is_none() && !need.shown().contains(['\\', '`']), "{need:?}");
+                oracle::assert_plain(&need.describe(), "a need");
+                assert!(profile.bad_needs.is_none() && !need.describe().contains(['\\', '`']), "{need:?}");
             }
             profile.bad_needs.iter().for_each(|why| oracle::assert_plain(why, "a refused declaration"));
-            assert!(profile.kinds().len() <= 3 && profile.optional().len() <= 2);
+            assert!(profile.kinds().len() <= 3 && profile.interfaces().optional().len() <= 2);
         }
         Err(why) => {
             oracle::assert_plain(&why.to_string(), "a refusal");
-            assert!(!matches!(why, NotAProvider::WrongWorld(_) | NotAProvider::ForeignImports(_)), "{why}");
+            assert!(!matches!(why, NotAProvider::WrongWorld(_) | NotAProvider::UnknownImports(_)), "{why}");
             let few = |(imports, exports): &(Vec<String>, Vec<String>)| imports.len().max(exports.len()) <= 1000;
-            assert!(is_cut(why) || !found.as_ref().is_some_and(few), "{why}, but every part of it can be read");
+            assert!(
+                is_cut(why) || !found.as_ref().is_some_and(few),
+                "{why}, but wasmparser can parse every part of the file"
+            );
         }
     }
 }
 
-/// wasmparser takes a nested part that says it is longer than the file; the profile, which is read first, does not.
+/// True if the profile was refused because a section is longer than the file. wasmparser accepts a nested part that claims to
+/// be longer than the file. The profile is read first, and refuses it.
 fn is_cut(why: &NotAProvider) -> bool {
     matches!(why, NotAProvider::Damaged(why) if why == "a section is longer than the file")
 }
 
-/// The outermost imports and exports, when every part of the file, nested ones included, can be parsed.
+/// The imports and exports of the outermost component. `None` if any part of the file, also a nested one, cannot be parsed.
 fn outermost(bytes: &[u8]) -> Option<(Vec<String>, Vec<String>)> {
     let (mut imports, mut exports, mut depth) = (Vec::new(), Vec::new(), 0);
     let cut = |name: &str| belljar::model::text::excerpt(name, NAME);
@@ -85,15 +89,19 @@ fn outermost(bytes: &[u8]) -> Option<(Vec<String>, Vec<String>)> {
     Some((imports, exports))
 }
 
-/// What compiles has a profile; what does not is refused in plain words, and neither takes the process with it.
+/// A component that compiles has a profile. For any other file the error is plain text. Neither may end the process.
 pub(super) fn compiler(bytes: &[u8]) {
     match compile(bytes) {
         Ok(code) => {
             assert!(!code.is_empty());
             let profile = Profile::read(bytes);
-            assert!(profile.as_ref().map_or_else(is_cut, |_| true), "it compiles, and its profile is {profile:?}");
+            assert!(
+                profile.as_ref().map_or_else(is_cut, |_| true),
+                "the component compiles, but its profile is {profile:?}"
+            );
         }
         Err(why) => {
+            let why = why.to_string();
             oracle::assert_plain(&why, "a refusal");
             assert!(!why.is_empty() && why.chars().count() <= 600, "{why}");
         }

@@ -1,17 +1,18 @@
-//! Answers with as many bytes as the reference says: `text/1024`, `blob/1048576`. For measuring what the host adds.
-//! `lines/1000` computes so many lines of text, as providers do that make text out of figures; `sum/1000` the checksum of so
-//! many numbers, in one loop.
+//! Answers with the number of bytes that the reference names: `text/1024`, `blob/1048576`. Benchmarks measure the cost that
+//! the host adds to such a read. `lines/1000` computes 1,000 lines of text, as a provider does that writes figures as text.
+//! `sum/1000` computes the checksum of 1,000 numbers in one loop.
 //!
-//! Lists three of these, or, when `SIZED_COUNT` is set, that many of its own: `n/000001`, `n/000002`, and so on. Nothing of
-//! it ever changes, and its revisions say so.
+//! The list has three of these references. If `SIZED_COUNT` is set, the list has that number of other references instead:
+//! `n/000001`, `n/000002`, and so on. No resource ever changes, so all revisions are constant.
 
 use belljar_guest::{Contents, Error, Page, Provider, Reading, Resource, Result, Revisions, Template};
 
 /// Entries on a page.
 const PAGE: u64 = 1000;
 
+/// The provider.
 struct Measured {
-    /// How many it lists of its own.
+    /// The value of `SIZED_COUNT`: the number of references `n/NUMBER`. `None`: the list has the three default references.
     count: Option<u64>,
 }
 
@@ -20,7 +21,7 @@ impl Provider for Measured {
         let Ok(count) = std::env::var("SIZED_COUNT") else {
             return Ok(Measured { count: None });
         };
-        let wrong = |_| Error::invalid(format_args!("SIZED_COUNT is \"{count}\", and should be a number"));
+        let wrong = |_| Error::invalid(format_args!("SIZED_COUNT is \"{count}\": expected a number"));
         Ok(Measured { count: Some(count.parse().map_err(wrong)?) })
     }
 
@@ -30,7 +31,7 @@ impl Provider for Measured {
         };
         let before = match cursor {
             None => 0,
-            Some(cursor) => cursor.parse().map_err(|_| Error::invalid("the cursor is none of this provider's"))?,
+            Some(cursor) => cursor.parse().map_err(|_| Error::invalid("the cursor is not one of this provider's"))?,
         };
         let last = count.min(before + PAGE);
         let page = Page::new((before + 1..=last).map(|n| Resource::new(format!("n/{n:06}"))));
@@ -61,7 +62,7 @@ fn lines(number: usize) -> String {
     (1..=number).map(|n| format!("{n}: {} {:#x}\n", n * n, n * 31)).collect()
 }
 
-/// FNV-1a.
+/// The FNV-1a checksum of the numbers below `number`.
 fn sum(number: usize) -> u64 {
     (0..number as u64).fold(0xcbf2_9ce4_8422_2325, |hash, n| (hash ^ (n & 0xff)).wrapping_mul(0x100_0000_01b3))
 }
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gives_what_was_asked_for() {
+    fn a_read_returns_the_requested_contents() {
         let three = Measured { count: None };
         let reading = three.read("text/10").unwrap();
         assert!(matches!(&reading.contents[0].body, belljar_guest::Body::Text(text) if text.len() == 10));
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_as_many_as_it_should() {
+    fn the_list_has_the_configured_number_of_resources() {
         for count in [0, 10, 1000, 1001, 2500] {
             let many = Measured { count: Some(count) };
             let (mut all, mut cursor) = (Vec::new(), None);
@@ -121,9 +122,9 @@ mod tests {
             assert_eq!(all.len() as u64, count);
             assert!(all.iter().all(|one| many.read(one).is_ok() && many.resource_revision(one).is_ok()));
             assert!(all.is_sorted());
-            let behind = format!("n/{:06}", count + 1);
-            assert_eq!(many.resource_revision(&behind), Err(Error::NotFound));
-            assert!(many.read(&behind).is_err());
+            let beyond = format!("n/{:06}", count + 1);
+            assert_eq!(many.resource_revision(&beyond), Err(Error::NotFound));
+            assert!(many.read(&beyond).is_err());
         }
     }
 }

@@ -1,26 +1,26 @@
-//! What is asked: the groups of the table. Not every combination: those that somebody would ask for.
+//! The groups of the table: the combinations of transport, operation and clients that occur in practice.
 
 use belljar_tests::Era;
 
 use crate::servers::Kind;
 
-/// How messages travel.
+/// The transport of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Transport {
     Stdio,
     Http,
 }
 
-/// What is asked for.
+/// The requested operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    /// So many bytes of text.
+pub(crate) enum Operation {
+    /// A read of a text with this number of bytes.
     Text(usize),
-    /// So many bytes, which travel in base64.
+    /// A read of a blob with this number of bytes. The answer has them in base64.
     Blob(usize),
-    /// A file of 4 KiB, read anew each time.
+    /// A read of a file of 4 KiB. The server reads the file each time.
     File,
-    /// A page of a hundred resources.
+    /// A request of one page with a hundred resources.
     List,
 }
 
@@ -28,34 +28,37 @@ pub(crate) enum What {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
     pub(crate) transport: Transport,
-    pub(crate) what: What,
-    /// All in the older era; otherwise each in the newest that it speaks.
+    pub(crate) operation: Operation,
+    /// True if all servers use sessions (2025-11-25). Otherwise each uses its newest revision.
     pub(crate) is_older: bool,
-    /// Connections over HTTP, each with its own session where there are any; requests in flight over stdio.
+    /// Over HTTP, the number of connections; each has its own session if the server has sessions. Over stdio, the
+    /// number of requests in flight.
     pub(crate) clients: u32,
-    /// Requests of a round.
+    /// The number of requests in a round.
     pub(crate) operations: u32,
 }
 
 /// The size of the large bodies.
 pub(crate) const LARGE: usize = 1 << 20;
 
-const fn case(transport: Transport, what: What, operations: u32) -> Case {
-    Case { transport, what, is_older: false, clients: 1, operations }
+const fn case(transport: Transport, operation: Operation, operations: u32) -> Case {
+    Case { transport, operation, is_older: false, clients: 1, operations }
 }
 
+/// The same case with sessions.
 const fn older(case: Case) -> Case {
     Case { is_older: true, ..case }
 }
 
+/// The same case with 16 clients.
 const fn crowd(case: Case) -> Case {
     Case { clients: 16, ..case }
 }
 
 /// All groups, in the order of the table.
 pub(crate) const CASES: [Case; 16] = {
+    use Operation::{Blob, File, List, Text};
     use Transport::{Http, Stdio};
-    use What::{Blob, File, List, Text};
     [
         case(Http, Text(1024), 600),
         crowd(case(Http, Text(1024), 600)),
@@ -83,47 +86,49 @@ impl Case {
             Transport::Stdio => "stdio",
             Transport::Http => "HTTP",
         };
-        let what = match self.what {
-            What::Text(1024) => "1 KiB text",
-            What::Text(LARGE) => "1 MiB text",
-            What::Text(_) => "64 KiB text",
-            What::Blob(_) => "1 MiB blob",
-            What::File => "4 KiB file",
-            What::List => "list of 100",
+        let name = match self.operation {
+            Operation::Text(1024) => "1 KiB text",
+            Operation::Text(LARGE) => "1 MiB text",
+            Operation::Text(_) => "64 KiB text",
+            Operation::Blob(_) => "1 MiB blob",
+            Operation::File => "4 KiB file",
+            Operation::List => "list of 100",
         };
         let clients = match (self.clients, self.transport) {
             (1, _) => String::new(),
             (many, Transport::Http) => format!(", {many} clients"),
             (many, Transport::Stdio) => format!(", {many} in flight"),
         };
-        let era = if self.is_older { format!(", {}", Era::Older.version()) } else { String::new() };
-        format!("{transport}, {what}{clients}{era}")
+        let era = if self.is_older { format!(", {}", Era::Session.version()) } else { String::new() };
+        format!("{transport}, {name}{clients}{era}")
     }
 
-    /// The servers that have what is asked for, belljar first.
+    /// The servers that support the operation, belljar first.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
         let case = *self;
-        Kind::ALL.into_iter().filter(move |kind| kind.asked(case.what, 0).is_some())
+        Kind::ALL.into_iter().filter(move |kind| kind.request(case.operation, 0).is_some())
     }
 
-    /// The era in which `kind` is asked.
+    /// The era of the requests to `kind`.
     pub(crate) fn era(&self, kind: Kind) -> Era {
-        if self.is_older { Era::Older } else { kind.newest() }
+        if self.is_older { Era::Session } else { kind.newest() }
     }
 
-    /// How many requests warm a server up for this group: just-in-time compilers want hundreds.
+    /// The number of requests that warm up a server. Just-in-time compilers need hundreds of requests.
     pub(crate) fn warm(&self) -> u32 {
-        match self.what {
-            What::Text(LARGE) | What::Blob(_) => 60,
+        match self.operation {
+            Operation::Text(LARGE) | Operation::Blob(_) => 60,
             _ => 1000,
         }
     }
 
-    /// What a reader has to know of one server's row.
+    /// A note for readers about one server's row.
     pub(crate) fn note(&self, kind: Kind) -> Option<String> {
-        match (kind, self.what) {
-            (Kind::Everything, What::Text(_)) => Some("reads its own document \"extension.md\", 965 bytes".to_owned()),
-            (Kind::Everything, What::List) => Some("lists the 7 documents that it has".to_owned()),
+        match (kind, self.operation) {
+            (Kind::Everything, Operation::Text(_)) => {
+                Some("reads its own document \"extension.md\", 965 bytes".to_owned())
+            }
+            (Kind::Everything, Operation::List) => Some("lists the 7 documents that it has".to_owned()),
             _ => None,
         }
     }

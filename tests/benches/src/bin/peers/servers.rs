@@ -1,4 +1,4 @@
-//! The servers that are compared: how each is started at its best, what it is asked, and what has to be known of it.
+//! The compared servers: the command of each server with its fastest settings, its requests, and a note for readers.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use belljar_benches::names;
 use belljar_tests::{Era, Process, Server, Site, places};
 use serde_json::{Value, json};
 
-use crate::cases::{Case, Transport, What};
+use crate::cases::{Case, Operation, Transport};
 
 /// A server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,30 +21,32 @@ pub(crate) enum Kind {
     Filesystem,
 }
 
-/// One of the processes of a kind.
+/// The settings of a server process. Each variant of a server is a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Variant {
     Usual,
+    /// A server that lists a hundred resources.
     Lister,
+    /// A server with sessions.
     Sessions,
 }
 
-/// Where they run, and the file that they serve.
+/// The directories of the servers, and the file that they serve.
 pub(crate) struct Place {
-    /// belljar with the guests that answer bodies and files.
+    /// The site of belljar with the guests for bodies and files.
     pub(crate) site: Site,
-    /// belljar with one mount that lists a hundred resources.
+    /// The site of belljar with one mount that lists a hundred resources.
     lister: Site,
-    /// A text of 4 KiB.
+    /// The path of a text of 4 KiB.
     file: PathBuf,
 }
 
 impl Kind {
-    /// All of them, in the order of the table.
+    /// All servers, in the order of the table.
     pub(crate) const ALL: [Kind; 6] =
         [Kind::Belljar, Kind::Native, Kind::FastMcp, Kind::Sdk, Kind::Everything, Kind::Filesystem];
 
-    /// As the table calls it.
+    /// The name in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Belljar => names::BELLJAR,
@@ -56,15 +58,15 @@ impl Kind {
         }
     }
 
-    /// The newest era that it speaks; all speak the older one.
+    /// The newest protocol era that the server supports. All servers support sessions (2025-11-25).
     pub(crate) fn newest(self) -> Era {
         match self {
-            Kind::Everything | Kind::Filesystem => Era::Older,
-            _ => Era::Modern,
+            Kind::Everything | Kind::Filesystem => Era::Session,
+            _ => Era::Stateless,
         }
     }
 
-    /// What has to be known of it, whatever it is asked.
+    /// A note for readers about this server, for all groups.
     pub(crate) fn note(self) -> Option<String> {
         let note = match self {
             Kind::Belljar => "a fresh sandbox for every read, no answer kept, every call on record",
@@ -83,34 +85,42 @@ impl Kind {
         Some(note.to_owned())
     }
 
-    /// What the client with the number `client` asks it for `what`; nothing where it has no such thing.
+    /// The request of the client with the number `client` for the operation `operation`. `None` if the server does not
+    /// support it.
     ///
-    /// belljar answers those who ask for the same at the same time by one run of the guest. So each client asks for a resource
-    /// of its own, which has as many zeros before its size.
-    pub(crate) fn asked(self, what: What, client: u32) -> Option<Value> {
+    /// belljar answers concurrent reads of one resource by one run of the guest. So each client must read another
+    /// resource: the size in the URI has `client` leading zeros.
+    pub(crate) fn request(self, operation: Operation, client: u32) -> Option<Value> {
         let zeros = "0".repeat(usize::try_from(client).unwrap_or_default());
         let read = |uri: String| Some(json!({ "method": "resources/read", "params": { "uri": uri } }));
         let list = json!({ "method": "resources/list", "params": {} });
-        match (self, what) {
-            (Kind::Filesystem, What::File) => Some(json!({ "method": "tools/call" })),
+        match (self, operation) {
+            (Kind::Filesystem, Operation::File) => Some(json!({ "method": "tools/call" })),
             (Kind::Filesystem, _) => None,
-            (Kind::Everything, What::Text(1024)) => read("demo://resource/static/document/extension.md".to_owned()),
-            (Kind::Everything, What::List) | (_, What::List) => Some(list),
+            (Kind::Everything, Operation::Text(1024)) => {
+                read("demo://resource/static/document/extension.md".to_owned())
+            }
+            (Kind::Everything, Operation::List) | (_, Operation::List) => Some(list),
             (Kind::Everything, _) => None,
-            (Kind::Belljar | Kind::Native, What::Text(size)) => read(format!("belljar://sized/text/{zeros}{size}")),
-            (Kind::Belljar | Kind::Native, What::Blob(size)) => read(format!("belljar://sized/blob/{zeros}{size}")),
-            (Kind::Belljar | Kind::Native, What::File) => read("belljar://files/page.txt".to_owned()),
-            (Kind::FastMcp | Kind::Sdk, What::Text(size)) => read(format!("bench://text/{size}")),
-            (Kind::FastMcp | Kind::Sdk, What::Blob(size)) => read(format!("bench://blob/{size}")),
-            (Kind::FastMcp | Kind::Sdk, What::File) => read("bench://file".to_owned()),
+            (Kind::Belljar | Kind::Native, Operation::Text(size)) => {
+                read(format!("belljar://sized/text/{zeros}{size}"))
+            }
+            (Kind::Belljar | Kind::Native, Operation::Blob(size)) => {
+                read(format!("belljar://sized/blob/{zeros}{size}"))
+            }
+            (Kind::Belljar | Kind::Native, Operation::File) => read("belljar://files/page.txt".to_owned()),
+            (Kind::FastMcp | Kind::Sdk, Operation::Text(size)) => read(format!("bench://text/{size}")),
+            (Kind::FastMcp | Kind::Sdk, Operation::Blob(size)) => read(format!("bench://blob/{size}")),
+            (Kind::FastMcp | Kind::Sdk, Operation::File) => read("bench://file".to_owned()),
         }
     }
 
-    /// Which of its processes answers in a group: it may need other settings, or other resources.
+    /// The process of this server for a group. Some groups need other settings, or other resources.
     pub(crate) fn variant(self, case: &Case) -> Variant {
         match self {
-            Kind::Belljar | Kind::FastMcp if case.what == What::List => Variant::Lister,
-            // In the older era a session for each client costs it less than a new one for each request.
+            Kind::Belljar | Kind::FastMcp if case.operation == Operation::List => Variant::Lister,
+            // For clients with sessions, FastMCP is cheaper with one session for each client than with a new session
+            // for each request.
             Kind::FastMcp if case.is_older && case.transport == Transport::Http => Variant::Sessions,
             _ => Variant::Usual,
         }
@@ -125,7 +135,7 @@ impl Place {
         let file = site.write("data/page.txt", text);
         site.mount_as("guest_sized", "sized.wasm");
         site.mount("files");
-        // Records are kept, as an operator would; nothing is answered from what was kept.
+        // Write audit records, as in production. Turn off the cache of answers, so that each read runs a guest.
         site.config(&format!(
             "audit = {:?}\n[mounts.sized]\ncache = \"off\"\n[mounts.files]\ncache = \"off\"\nfs = {{ \"/data\" = {:?} }}\n",
             site.path("audit.jsonl"),
@@ -139,7 +149,7 @@ impl Place {
         Place { site, lister, file }
     }
 
-    /// Why a server cannot be measured, if it cannot.
+    /// The reason why a server cannot be measured. `None` if it can.
     pub(crate) fn lacks(&self, kind: Kind) -> Option<String> {
         let needs = match kind {
             Kind::Belljar => return None,
@@ -147,10 +157,10 @@ impl Place {
             Kind::FastMcp => python(),
             Kind::Sdk | Kind::Everything | Kind::Filesystem => node(),
         };
-        (!needs.exists()).then(|| "not there; \"cargo xtask bench\" brings it, or says why it cannot".to_owned())
+        (!needs.exists()).then(|| "not installed; \"cargo xtask bench\" installs it, or gives the reason".to_owned())
     }
 
-    /// Starts a server on stdio.
+    /// The command of a server on stdio.
     pub(crate) fn stdio(&self, kind: Kind, variant: Variant) -> Command {
         let site = if variant == Variant::Lister { &self.lister } else { &self.site };
         match kind {
@@ -177,19 +187,20 @@ impl Place {
                 Server::start(command)
             }
             Kind::Sdk => Server::start(self.node("server.mjs", &["http".to_owned(), self.file()])),
-            // These two are told their port, and do not say that they listen in words of ours.
+            // FastMCP and server-everything need a port as an argument, and do not print the line that `Server::start`
+            // expects.
             Kind::FastMcp => {
-                let address = free();
+                let address = free_address();
                 let arguments = ["http".to_owned(), self.file(), address.port().to_string()];
-                listening(self.python(variant, &arguments), address)
+                start_at(self.python(variant, &arguments), address)
             }
             Kind::Everything => {
-                let address = free();
+                let address = free_address();
                 let mut command = self.node(&published("server-everything"), &["streamableHttp".to_owned()]);
                 command.env("PORT", address.port().to_string());
-                listening(command, address)
+                start_at(command, address)
             }
-            Kind::Filesystem => unreachable!("it has no HTTP"),
+            Kind::Filesystem => unreachable!("server-filesystem does not support HTTP"),
         }
     }
 
@@ -229,7 +240,7 @@ impl Place {
         command
     }
 
-    /// A program with nothing of this machine's but its search path.
+    /// The command of a program. Its environment has one variable of this machine: the search path.
     fn plain(&self, program: PathBuf) -> Command {
         let mut command = Command::new(program);
         command.env_clear().envs(self.site.environment()).current_dir(self.site.path("."));
@@ -237,39 +248,40 @@ impl Place {
     }
 }
 
-/// The folder with what describes them.
+/// The folder with the sources and the pinned versions of the other servers.
 pub(crate) fn peers() -> PathBuf {
     places::repository().join("tests/benches/peers")
 }
 
-/// The server without a sandbox, which was built with this program.
+/// The path of the server without a sandbox, `native.rs`. Cargo builds it together with this program.
 fn native() -> PathBuf {
     places::host().with_file_name("native")
 }
 
-/// The interpreter with FastMCP.
+/// The path of the Python interpreter with FastMCP.
 pub(crate) fn python() -> PathBuf {
     places::target().join("peers/py/bin/python")
 }
 
-/// The interpreter that the servers for Node run on.
+/// The path of Node.
 pub(crate) fn node() -> PathBuf {
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
     peers().join(format!("node/node_modules/node-linux-{architecture}/bin/node"))
 }
 
-/// The program of a published server.
+/// The script of a server from npm.
 fn published(name: &str) -> String {
     format!("node_modules/@modelcontextprotocol/{name}/dist/index.js")
 }
 
-/// An address that was free a moment ago.
-fn free() -> SocketAddr {
+/// An address that is free now. Another program could take it before the server does.
+fn free_address() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.local_addr().expect("an address")
 }
 
-fn listening(mut command: Command, address: SocketAddr) -> Server {
+/// Starts a server that listens on `address`.
+fn start_at(mut command: Command, address: SocketAddr) -> Server {
     command.stdin(Pipe::null()).stdout(Pipe::null());
     Server::at(Process::start(command), address)
 }

@@ -1,4 +1,4 @@
-//! Which versions were measured.
+//! Records the versions of the measured servers.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::servers::{Kind, Place, node, peers, python};
 
-/// Adds what can be said of the servers that are there.
+/// Adds the versions of the installed servers to the record.
 pub(crate) fn add(record: &mut Record, place: &Place) {
     let lock = fs::read_to_string(places::repository().join("Cargo.lock")).unwrap_or_default();
     for name in ["belljar", "rmcp", "wasmtime"] {
@@ -22,10 +22,10 @@ pub(crate) fn add(record: &mut Record, place: &Place) {
             pins.lines()
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix("==")?.split(' ').next().map(str::to_owned))
         };
-        for (name, of) in [("FastMCP", "fastmcp"), ("MCP SDK for Python", "mcp"), ("uvicorn", "uvicorn")] {
-            record.version(name, &pinned(of).unwrap_or_default());
+        for (name, package) in [("FastMCP", "fastmcp"), ("MCP SDK for Python", "mcp"), ("uvicorn", "uvicorn")] {
+            record.version(name, &pinned(package).unwrap_or_default());
         }
-        record.version("Python", said(&python()).trim_start_matches("Python "));
+        record.version("Python", version_of(&python()).trim_start_matches("Python "));
     }
     if place.lacks(Kind::Sdk).is_none() {
         for name in ["server", "server-everything", "server-filesystem"] {
@@ -34,7 +34,7 @@ pub(crate) fn add(record: &mut Record, place: &Place) {
             let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap_or_default()).unwrap_or_default();
             record.version(&name, manifest["version"].as_str().unwrap_or_default());
         }
-        record.version("Node", said(&node()).trim_start_matches('v'));
+        record.version("Node", version_of(&node()).trim_start_matches('v'));
     }
 }
 
@@ -44,8 +44,8 @@ fn locked(lock: &str, name: &str) -> String {
     rest.split('"').next().unwrap_or_default().to_owned()
 }
 
-/// What a program says of its version.
-fn said(program: &Path) -> String {
+/// The output of `program --version`.
+fn version_of(program: &Path) -> String {
     let output = Command::new(program).arg("--version").output().map(|output| output.stdout).unwrap_or_default();
     String::from_utf8_lossy(&output).trim().to_owned()
 }

@@ -1,10 +1,10 @@
-//! What many components cost: starts, cold and with compiled code in the cache; memory; reads and pages of the list at 1,000
-//! mounts. Through the real binary over stdio, with components that all are different ones.
+//! Measures the cost of many different components: starts without and with compiled code in the cache, memory, and
+//! reads and pages of the list with 1,000 mounts. Uses the real binary over stdio.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a bench ends at the first surprise, and prints"
+    reason = "a bench ends at the first error, and prints"
 )]
 
 mod memory;
@@ -14,10 +14,10 @@ mod start;
 
 use belljar_benches::Record;
 
-/// Rounds of what is quick, unless the command line says otherwise.
+/// The number of rounds, unless the command line has another number. Slow measurements have less rounds.
 const ROUNDS: usize = 15;
 
-/// `scale [ROUNDS] [start|memory|reading|cold]`
+/// Usage: `scale [ROUNDS] [start|memory|reading|cold]`. Without a part, measures all parts.
 fn main() {
     let rounds = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(ROUNDS);
     let only = std::env::args().nth(2);

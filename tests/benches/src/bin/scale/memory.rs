@@ -1,4 +1,4 @@
-//! Memory of an idle host, and what each mount adds to it.
+//! Measures the memory of an idle host, and the memory that each mount adds.
 
 use std::fs;
 
@@ -7,23 +7,24 @@ use belljar_tests::{Client, Era, Stdio};
 
 use crate::site;
 
-/// Resident memory, in KiB: all; of that what is the process's own; what is a file's, and could be read again.
+/// Resident memory in KiB: the total, the anonymous part (`RssAnon`), and the pages of files (`RssFile`). The kernel
+/// can drop pages of files and read them again.
 #[derive(Clone, Copy)]
 struct Resident([f64; 3]);
 
 fn resident(client: &mut Client<Stdio>) -> Resident {
-    let status = fs::read_to_string(format!("/proc/{}/status", client.wire().process.id())).expect("it runs");
+    let status = fs::read_to_string(format!("/proc/{}/status", client.wire().process.id())).expect("the process runs");
     Resident(["VmRSS:", "RssAnon:", "RssFile:"].map(|name| {
         let field = status.lines().find_map(|line| line.strip_prefix(name));
         field.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect("a size in KiB")
     }))
 }
 
-/// What a host holds with so many different components: loaded, listed, and read from each.
+/// The memory of a host with `count` different components: after loading, after listing, and after a read from each.
 fn stages(count: usize) -> Vec<(&'static str, Resident)> {
     let site = site::warm(count);
-    let mut client = site.stdio(Era::Modern);
-    // What belongs to nobody is answered when everything is loaded.
+    let mut client = site.stdio(Era::Stateless);
+    // belljar answers a read of an unknown mount only after all components are loaded.
     client.read("belljar://nobody/").expect_err("there is no such mount");
     let mut all = vec![("loaded", resident(&mut client))];
     if count > 0 {
@@ -37,15 +38,15 @@ fn stages(count: usize) -> Vec<(&'static str, Resident)> {
     all
 }
 
-/// Prints what a host holds without mounts, and what each of 1, 100 and 1,000 different components adds.
+/// Prints the memory of a host without mounts, and the memory that each of 1, 100 and 1,000 different components adds.
 pub(crate) fn idle(record: &mut Record) {
     let Resident(idle) = stages(0)[0].1;
-    println!("\nMemory at rest\n\n| | resident | of it its own | of it of files |\n|---|---|---|---|");
+    println!("\nMemory of an idle host\n\n| | resident | anonymous | pages of files |\n|---|---|---|---|");
     println!("| a host without mounts, MiB | {} |", cells(idle.map(|kib| kib / 1024.0), 1));
     record.row("memory, idle", "a host without mounts", "MiB", &[idle[0] / 1024.0]);
     for count in [1, 100, site::MANY] {
         for (stage, Resident(now)) in stages(count) {
-            #[expect(clippy::cast_precision_loss, reason = "a count")]
+            #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
             let each = [0, 1, 2].map(|at| (now[at] - idle[at]) / count as f64);
             println!("| each of {count} components, {stage}, KiB | {} |", cells(each, 0));
             if count == site::MANY && stage == "and read from" {

@@ -1,4 +1,4 @@
-//! Reads and pages of the list, with one mount and with many.
+//! Measures reads and pages of the list, with one mount and with many.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::site::{self, MANY};
 
-/// Reads of a round.
+/// The number of reads in a round.
 const READS: u32 = 400;
 
-/// Pages of a round.
+/// The number of pages in a round.
 const PAGES: u32 = 5;
 
-/// A site that is served.
+/// A running server, with a client.
 struct Served {
     mounts: usize,
     /// The cursor of the second page.
@@ -23,7 +23,7 @@ struct Served {
     _site: Site,
 }
 
-/// Serves so many different components that list so many resources each, and walks the whole list once.
+/// Serves `mounts` different components with `resources` resources each. Requests the complete list once.
 fn serve(mounts: usize, resources: usize) -> Served {
     let site = site::warm(mounts);
     let mut config = "audit = \"audit.jsonl\"\ntotal-memory = \"2GiB\"\nlist-time = \"60s\"\n".to_owned();
@@ -34,7 +34,7 @@ fn serve(mounts: usize, resources: usize) -> Served {
         ));
     }
     site.config(&config);
-    let mut client = site.stdio(Era::Modern);
+    let mut client = site.stdio(Era::Stateless);
     client.patience = Duration::from_secs(300);
     let second = page(&mut client, &Value::Null)["nextCursor"].clone();
     let (mut cursor, mut count) = (Value::Null, 0);
@@ -50,12 +50,13 @@ fn serve(mounts: usize, resources: usize) -> Served {
     Served { mounts, second, client, _site: site }
 }
 
+/// Requests one page of the list: the first page if `cursor` is null.
 fn page(client: &mut Client<Stdio>, cursor: &Value) -> Value {
     let params = if cursor.is_null() { json!({}) } else { json!({ "cursor": cursor }) };
     client.request("resources/list", params).expect("a page")
 }
 
-/// Processor time of the server for `times` runs of `work`, a run.
+/// Runs `work` `times` times. Adds the processor time of the server for one run.
 fn cost(samples: &mut Samples, client: &mut Client<Stdio>, times: u32, mut work: impl FnMut(&mut Client<Stdio>, u32)) {
     let id = client.wire().process.id();
     let before = process_cpu(id);
@@ -63,30 +64,31 @@ fn cost(samples: &mut Samples, client: &mut Client<Stdio>, times: u32, mut work:
     samples.add(process_cpu(id) - before, times);
 }
 
+/// Reads 1 KiB from the mount with this number.
 fn read(client: &mut Client<Stdio>, number: usize) {
     client.read(&format!("belljar://{}/text/1024", site::name(number))).expect("a reading");
 }
 
-/// Prints what reads and pages cost, the cases in turn, round by round.
+/// Measures and prints the cost of reads and pages. Each round measures all cases, one after the other.
 pub(crate) fn measure(record: &mut Record, rounds: usize) {
     let mut all = [(1, 1000), (100, 1000), (MANY, 1000)].map(|(mounts, resources)| serve(mounts, resources));
     let mut one: [Samples; 3] = Default::default();
-    let mut around: [Samples; 3] = Default::default();
+    let mut rotating: [Samples; 3] = Default::default();
     let mut first: [Samples; 3] = Default::default();
     let mut second: [Samples; 3] = Default::default();
     for round in 0..=rounds {
         for (at, Served { mounts, second: cursor, client, .. }) in all.iter_mut().enumerate() {
             if round == 0 {
-                // Each of them once, and one of them until it is warm.
+                // Warm up: read from each mount once, and from one mount many times.
                 (0..*mounts).for_each(|number| read(client, number));
                 (0..2 * READS).for_each(|_| read(client, *mounts / 2));
                 continue;
             }
             cost(&mut one[at], client, READS, |client, _| read(client, *mounts / 2));
             let begin = round * READS as usize;
-            cost(&mut around[at], client, READS, |client, time| read(client, (begin + time as usize) % *mounts));
+            cost(&mut rotating[at], client, READS, |client, time| read(client, (begin + time as usize) % *mounts));
             cost(&mut first[at], client, PAGES, |client, _| drop(page(client, &Value::Null)));
-            // Of one mount there is one page.
+            // The list of one mount has one page.
             if !cursor.is_null() {
                 cost(&mut second[at], client, PAGES, |client, _| drop(page(client, cursor)));
             }
@@ -94,7 +96,7 @@ pub(crate) fn measure(record: &mut Record, rounds: usize) {
     }
     let tables = [
         ("reading at scale", "A read of 1 KiB, always of the same mount", &one, 0),
-        ("reading at scale, around", "A read of 1 KiB, each of another mount than the last", &around, 0),
+        ("reading at scale, around", "A read of 1 KiB, each of another mount than the last", &rotating, 0),
         ("listing at scale, first page", "The first page of the list, 1,000 entries", &first, 0),
         ("listing at scale, second page", "The second page of the list", &second, 1),
     ];

@@ -1,4 +1,4 @@
-//! From the start of the process until everything is listed, and until something is read.
+//! Measures the time from the start of the process until the list is complete, and until a read is answered.
 
 use std::time::{Duration, Instant};
 
@@ -7,18 +7,18 @@ use belljar_tests::{Client, Era, Site, Stdio};
 
 use crate::site;
 
-/// Entries that each component lists.
+/// The number of entries that each component lists.
 const EACH: usize = 3;
 
-/// One start, in nanoseconds.
+/// The measurements of one start. Times are in nanoseconds from the start of the process.
 struct Started {
-    /// Wall time until the list has the entries of all.
+    /// The wall-clock time until the list has the entries of all components.
     listed: u64,
-    /// Wall time until a read was answered after that.
+    /// The wall-clock time until the answer to a read, which follows the list.
     read: u64,
-    /// Processor time by then, of the process that serves; where a second went by, of its ended threads too.
+    /// The processor time of the server until then: the larger of two counts, see [`start`].
     cpu: u64,
-    /// The same with processes that it started and that have ended, in hundredths of a second.
+    /// The processor time of the server and its ended child processes until then, in hundredths of a second.
     ticks: u64,
 }
 
@@ -34,11 +34,12 @@ fn nanos(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Starts a server with `count` components, and measures the start.
 fn start(site: &Site, count: usize) -> Started {
     let began = Instant::now();
-    let mut client = Client::<Stdio>::connect(site.silent_stdio(), Era::Modern);
+    let mut client = Client::<Stdio>::connect(site.silent_stdio(), Era::Stateless);
     client.patience = Duration::from_secs(300);
-    // While components are compiled, the list leaves them out, and says so.
+    // The list lacks components that are still being compiled.
     while client.resources().len() < count * EACH {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -47,21 +48,22 @@ fn start(site: &Site, count: usize) -> Started {
     let read = nanos(began);
     let process = &client.wire().process;
     let ticks = process.cpu_ticks();
-    // The finer account knows nothing of threads that have ended, the other one counts in steps of 10 ms: both too little.
+    // `process_cpu` counts nanoseconds, but lacks the time of ended threads. `cpu_ticks` counts only full steps of 10
+    // ms. Both figures can only be too small, so take the larger one.
     let cpu = process_cpu(process.id()).max(ticks * 10_000_000);
     client.close();
     Started { listed, read, cpu, ticks }
 }
 
-/// Starts with compiled code in the cache.
+/// Measures starts with compiled code in the cache.
 pub(crate) fn warm(record: &mut Record, rounds: usize) {
     let sites = [1, 100, site::MANY].map(|count| (count, site::warm(count)));
     let mut all: Vec<[Samples; 3]> = sites.iter().map(|_| <[Samples; 3]>::default()).collect();
     for round in 0..=rounds {
         for ((count, site), samples) in sites.iter().zip(&mut all) {
-            site::bring(site);
+            site::fill_page_cache(site);
             let started = start(site, *count);
-            // The first brings the rest of what is needed into memory.
+            // Drop the first start. It brings other files into the page cache, such as the binary.
             if round > 0 {
                 for (samples, nanos) in samples.iter_mut().zip([started.listed, started.read, started.cpu]) {
                     samples.add(nanos, 1);
@@ -75,7 +77,7 @@ pub(crate) fn warm(record: &mut Record, rounds: usize) {
     );
     let least = all[0][2].median();
     for ((count, _), [listed, read, cpu]) in sites.iter().zip(&all) {
-        #[expect(clippy::cast_precision_loss, reason = "a count")]
+        #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
         let each = (*count > 1).then(|| (cpu.median() - least) / (*count - 1) as f64);
         println!(
             "| {count} | {:.1} | {:.1} - {:.1} | {:.1} | {:.1} | {} |",
@@ -93,9 +95,9 @@ pub(crate) fn warm(record: &mut Record, rounds: usize) {
     }
 }
 
-/// Starts with nothing compiled, once each: they take what compiling takes.
+/// Measures starts without compiled code, once for each number of components. Compilation takes nearly all of the time.
 pub(crate) fn cold(record: &mut Record) {
-    println!("\nStarts with nothing compiled\n");
+    println!("\nStarts without compiled code\n");
     println!("| components | until all are listed, s | processor time, compilers included, s |\n|---|---|---|");
     for count in [1, 10, 100] {
         let started = start(&site::cold(count), count);

@@ -1,0 +1,3 @@
+//! The catalog: belljar loads the components of a plugin directory, compiles each one once, and serves it.
+
+mod many_components;

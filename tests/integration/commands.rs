@@ -1,0 +1,9 @@
+//! The command line: each verb, its output, its exit code, and the commands that it prints as a cure.
+
+mod check_conformance;
+mod closed_pipes;
+mod dev;
+mod grant;
+mod inspect;
+mod new;
+mod suggested_commands;

@@ -1,0 +1,4 @@
+//! Consent: the questions that a read may ask a person, and the answers that count.
+
+mod origins;
+pub(crate) mod questions;

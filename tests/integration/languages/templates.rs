@@ -1,0 +1,270 @@
+//! The templates of `belljar new` must behave alike in all languages. One table has the expected results, and real clients
+//! read from the real server.
+//!
+//! `cargo xtask languages` has created, built and unit-tested the projects before. Each component is mounted twice: with a
+//! grant of the directory that it needs, and without.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use belljar_tests::{Client, Era, Site, Wire, places, process};
+use serde_json::{Value, json};
+
+use crate::clients::programs::{Reach, Report, node, python};
+
+/// The contents of `dot.png`, as base64.
+const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// The name that `cargo xtask languages` gives to the projects.
+const NAME: &str = "month-shelf";
+
+const MONTHS: [(&str, u32); 12] = [
+    ("January", 31),
+    ("February", 28),
+    ("March", 31),
+    ("April", 30),
+    ("May", 31),
+    ("June", 30),
+    ("July", 31),
+    ("August", 31),
+    ("September", 30),
+    ("October", 31),
+    ("November", 30),
+    ("December", 31),
+];
+
+/// The files in the granted directory, as references in the expected order of the list.
+const FILES: [(&str, &str, &[u8]); 6] = [
+    ("files/%C3%BCber.txt", "über.txt", "Üb’ immer Treu und Redlichkeit\n".as_bytes()),
+    ("files/Z.txt", "Z.txt", b"last of the alphabet, first of the bytes"),
+    ("files/a%20b.md", "a b.md", b"# A name with a space\n"),
+    ("files/bin.dat", "bin.dat", &[0, 159, 146, 150, 255]),
+    ("files/empty.txt", "empty.txt", b""),
+    ("files/notes.md", "notes.md", b"# Notes\n"),
+];
+
+/// Every language with a template and with its tools on this machine. `cargo xtask test` reports missing tools.
+fn languages() -> Vec<(String, PathBuf)> {
+    let sdks = places::repository().join("sdk-guest");
+    let mut all: Vec<String> = fs::read_dir(sdks)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().join("language.toml").is_file())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    all.sort();
+    assert!(all.len() >= 8, "{all:?}");
+    all.into_iter().filter_map(|lang| Some((lang.clone(), places::language(&lang)?))).collect()
+}
+
+/// A site with each language mounted as `LANG` with its grant, and as `LANG-bare` without. All components are compiled in
+/// advance, because a component with an interpreter takes half a minute.
+fn site(languages: &[(String, PathBuf)]) -> Site {
+    let mut site = Site::new();
+    site.share(&places::target().join("tmp/languages"));
+    for (_, name, bytes) in FILES {
+        site.write(format!("data/{name}"), bytes);
+    }
+    site.write("data/folder/below.txt", "not listed");
+    let mut config = String::new();
+    for (lang, component) in languages {
+        site.drop_in(&format!("{lang}.wasm"), fs::read(component).unwrap());
+        config += &format!(
+            "[mounts.{lang}]\nfs = {{ \"/data\" = \"data\" }}\n[mounts.{lang}-bare]\ncomponent = \"{lang}.wasm\"\n"
+        );
+    }
+    site.config(&config);
+    let compiled = process::run(site.command(site.arguments(&["check", "--compile"])), Duration::from_secs(600));
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    site
+}
+
+/// The references that a provider without its grant lists, in order, with their names.
+fn without_grant() -> Vec<(String, String)> {
+    let months = MONTHS.iter().enumerate().map(|(at, (name, _))| (format!("months/{}", at + 1), (*name).to_owned()));
+    [("hello.txt", "hello.txt"), ("dot.png", "dot.png")]
+        .into_iter()
+        .map(|(reference, name)| (reference.to_owned(), name.to_owned()))
+        .chain(months)
+        .collect()
+}
+
+/// The reads with their expected results: the body as text or base64, and the MIME type.
+fn readings() -> Vec<(String, Value)> {
+    let text =
+        |reference: &str, mime: &str, text: &str| (reference.to_owned(), json!({ "mimeType": mime, "text": text }));
+    let blob =
+        |reference: &str, mime: &str, blob: &str| (reference.to_owned(), json!({ "mimeType": mime, "blob": blob }));
+    let mut all =
+        vec![text("hello.txt", "text/plain", &format!("Hello from {NAME}.\n")), blob("dot.png", "image/png", DOT)];
+    for (at, (name, days)) in MONTHS.iter().enumerate() {
+        let month = at + 1;
+        let body = format!("{{\"month\":{month},\"name\":\"{name}\",\"days\":{days}}}");
+        all.push(text(&format!("months/{month}"), "application/json", &body));
+    }
+    for (reference, name, bytes) in FILES {
+        all.push(match std::str::from_utf8(bytes) {
+            Ok(body) if name.ends_with(".md") => text(reference, "text/markdown", body),
+            Ok(body) => text(reference, "text/plain", body),
+            Err(_) => blob(reference, "application/octet-stream", &STANDARD.encode(bytes)),
+        });
+    }
+    all
+}
+
+/// The reads that fail: the reference, the kind of the error, and a part of its message.
+const FAILURES: [(&str, &str, &str); 9] = [
+    ("months/13", "not-found", ""),
+    ("months/0", "not-found", ""),
+    ("months/x", "invalid", "a month is a number from 1 to 12, not \\\"x\\\""),
+    ("nothing-here", "not-found", ""),
+    ("", "not-found", ""),
+    ("files/none.txt", "not-found", ""),
+    ("files/folder", "not-found", ""),
+    ("files/folder%2Fbelow.txt", "not-found", ""),
+    ("files/%E0%A4%A", "bad-uri", ""),
+];
+
+#[test]
+fn each_language_follows_the_table() {
+    let languages = languages();
+    let site = site(&languages);
+    for era in Era::ALL {
+        let mut client = site.stdio(era);
+        for (lang, _) in &languages {
+            check_lists(&mut client, lang);
+            check_reads(&mut client, lang);
+        }
+        client.close();
+    }
+}
+
+fn check_lists<W: Wire>(client: &mut Client<W>, lang: &str) {
+    let all = client.resources();
+    for (mount, files) in [(lang.to_owned(), FILES.as_slice()), (format!("{lang}-bare"), &[])] {
+        let base = format!("belljar://{mount}/");
+        let of_mount = all.iter().filter(|entry| entry["uri"].as_str().unwrap().starts_with(&base));
+        let listed: Vec<(String, String)> = of_mount
+            .clone()
+            .map(|entry| {
+                (entry["uri"].as_str().unwrap()[base.len()..].to_owned(), entry["name"].as_str().unwrap().to_owned())
+            })
+            .collect();
+        let mut expected = without_grant();
+        let mut names: Vec<_> = files.iter().collect();
+        names.sort_by_key(|(_, name, _)| name.as_bytes());
+        expected.extend(names.iter().map(|(reference, name, _)| ((*reference).to_owned(), (*name).to_owned())));
+        assert_eq!(listed, expected, "{mount}");
+        for (entry, (_, name, bytes)) in of_mount.skip(without_grant().len()).zip(names) {
+            assert_eq!(entry["size"], bytes.len(), "{mount} {name}: {entry}");
+        }
+    }
+    let templates = client.templates();
+    for template in ["months/{month}", "files/{name}"] {
+        assert!(templates.contains(&format!("belljar://{lang}/{template}")), "{lang}: {templates:?}");
+    }
+}
+
+fn check_reads<W: Wire>(client: &mut Client<W>, lang: &str) {
+    for (reference, expected) in readings() {
+        let uri = format!("belljar://{lang}/{reference}");
+        let read = client.read(&uri).unwrap_or_else(|error| panic!("{uri}: {error:?}"));
+        let contents = &read["contents"][0];
+        for (key, value) in expected.as_object().unwrap() {
+            assert_eq!(&contents[key], value, "{uri}: {contents}");
+        }
+    }
+    for (reference, kind, words) in FAILURES {
+        let uri = format!("belljar://{lang}/{reference}");
+        let error = client.read(&uri).expect_err(&uri);
+        let data = error.data;
+        // "Not found" has a code of its own. Clients with sessions get the code without data.
+        let is_kind = data["kind"] == kind || (kind == "not-found" && error.code == client.era().not_found());
+        assert!(is_kind, "{uri}: {} {data}", error.message);
+        assert!(
+            error.message.contains(&words.replace("\\\"", "\"")) || error.message.contains(words),
+            "{uri}: {}",
+            error.message
+        );
+    }
+    for reference in ["files/notes.md", "files/none.txt"] {
+        let uri = format!("belljar://{lang}-bare/{reference}");
+        let error = client.read(&uri).expect_err(&uri);
+        let data = error.data;
+        assert_eq!(data["kind"], "denied", "{uri}: {} {data}", error.message);
+        assert!(error.message.contains("which was not granted"), "{uri}: {}", error.message);
+        assert!(data["hint"].to_string().contains(&format!("belljar grant {lang}-bare --fs")), "{uri}: {data}");
+    }
+    let hello = client.text(&format!("belljar://{lang}-bare/hello.txt"));
+    assert_eq!(hello, format!("Hello from {NAME}.\n"));
+}
+
+/// The real clients get the same results, from one list of all languages.
+#[test]
+fn real_clients_read_each_language() {
+    let languages = languages();
+    let site = site(&languages);
+    let mut reads = Vec::new();
+    for (lang, _) in &languages {
+        reads.extend(readings().into_iter().map(|(reference, _)| format!("belljar://{lang}/{reference}")));
+        reads.extend([format!("belljar://{lang}/months/13"), format!("belljar://{lang}-bare/files/notes.md")]);
+    }
+    let reads: Vec<&str> = reads.iter().map(String::as_str).collect();
+    let reach = Reach::Stdio(&site);
+    for report in [python(2, &reach, "auto", &reads), node("sdk_1.mjs", &reach, "", &reads)].into_iter().flatten() {
+        for (lang, _) in &languages {
+            check_report(&report, lang);
+        }
+    }
+}
+
+fn check_report(report: &Report, lang: &str) {
+    let of_mount = |mount: &str| {
+        let base = format!("belljar://{mount}/");
+        report.resources.iter().filter(|entry| entry["uri"].as_str().unwrap().starts_with(&base)).count()
+    };
+    let bare = without_grant().len();
+    assert_eq!((of_mount(lang), of_mount(&format!("{lang}-bare"))), (bare + FILES.len(), bare), "{}", report.client);
+    for (reference, expected) in readings() {
+        let seen = &report.reads[&format!("belljar://{lang}/{reference}")];
+        for (key, value) in expected.as_object().unwrap() {
+            assert_eq!(&seen["contents"][0][key], value, "{}: {lang} {reference}: {seen}", report.client);
+        }
+    }
+    for uri in [format!("belljar://{lang}/months/13"), format!("belljar://{lang}-bare/files/notes.md")] {
+        assert!(report.reads[&uri]["error"].is_object(), "{}: {uri}: {}", report.client, report.reads[&uri]);
+    }
+}
+
+/// `belljar check --conformance` finds no violation in any language, with the grant and without.
+#[test]
+fn each_language_passes_the_conformance_check() {
+    let languages = languages();
+    let site = site(&languages);
+    for (lang, _) in &languages {
+        let mut command = site.command(["check", "--conformance"]);
+        command
+            .arg(site.path(format!("plugins/{lang}.wasm")))
+            .arg("--config")
+            .arg(site.path("belljar.toml"))
+            .arg("--json");
+        let output = process::run(command, Duration::from_secs(120));
+        let reports: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{lang}: {}", String::from_utf8_lossy(&output.stderr)));
+        assert_eq!(reports.as_array().unwrap().len(), 2, "with the grant and without");
+        for report in reports.as_array().unwrap() {
+            let violations: Vec<_> = report["checks"]
+                .as_array()
+                .unwrap()
+                .iter()
+                // Ignore `bin.dat`. The list derives the MIME type from the name, but the file is binary.
+                .filter(|check| matches!(check["verdict"].as_str(), Some("failed" | "warning")))
+                .filter(|check| !check["said"].to_string().contains("bin.dat"))
+                .collect();
+            assert!(violations.is_empty(), "{}: {violations:#?}", report["mount"]);
+        }
+    }
+}

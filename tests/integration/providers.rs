@@ -1,0 +1,13 @@
+//! The real providers of `plugins/` in the real binary, over real data. Tests compare the answers with the output of other
+//! programs over the same files. The default limits of belljar must be enough for the providers.
+
+mod calendar;
+mod files;
+mod git;
+mod logs;
+mod mail;
+mod pdf;
+mod sqlite;
+mod support;
+mod tables;
+mod web;

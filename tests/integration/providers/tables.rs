@@ -1,0 +1,173 @@
+//! `plugins/tables` in the real server: large files from any position, hostile files, and the fuel and memory of both.
+
+use std::io::Write as _;
+
+use belljar_tests::{Client, Era, Site, Stdio};
+use serde_json::{Value, json};
+
+use crate::providers::support::{fixtures, over_data, shared, usage};
+
+const BASE: &str = "belljar://tables/";
+
+fn read(client: &mut Client<Stdio>, reference: &str) -> String {
+    client.text(&format!("{BASE}{reference}"))
+}
+
+/// The message of the error of a read.
+fn error(client: &mut Client<Stdio>, reference: &str) -> String {
+    client.read(&format!("{BASE}{reference}")).expect_err(reference).to_string()
+}
+
+/// The fuel of the last read of this reference.
+fn fuel(site: &Site, reference: &str) -> u64 {
+    usage(site, reference)["fuel"].as_u64().unwrap()
+}
+
+/// Writes `data/big.csv` with rows of about 60 bytes, until the file has `megabytes` MiB.
+fn write_big_file(site: &Site, megabytes: usize) {
+    let file = std::fs::File::create(site.path("data/big.csv")).unwrap();
+    let mut out = std::io::BufWriter::new(file);
+    let mut written = 0;
+    writeln!(out, "id,name,amount,day,text").unwrap();
+    for n in 1_u64.. {
+        let row = format!(
+            "{n},name {n},{}.{:02},2026-{:02}-{:02},\"some text, {n}\"\n",
+            n % 1000,
+            n % 100,
+            n % 12 + 1,
+            n % 28 + 1
+        );
+        written += row.len();
+        out.write_all(row.as_bytes()).unwrap();
+        if written > megabytes << 20 {
+            break;
+        }
+    }
+}
+
+#[test]
+fn the_cost_of_the_first_rows_does_not_depend_on_the_size_of_the_file() {
+    let site = over_data("tables", "");
+    write_big_file(&site, 200);
+    site.write("data/small.csv", "id,name\n1,a\n2,b\n");
+    let mut client = site.stdio(Era::Stateless);
+    let first = read(&mut client, "big.csv");
+    assert!(first.contains("| 100 | 100 | name 100 |") && first.contains("rows 1-100 of about "), "{first}");
+    read(&mut client, "small.csv");
+    let (large, small) = (fuel(&site, "big.csv"), fuel(&site, "small.csv"));
+    assert!(large < small + 50_000_000, "{large} for the large file, {small} for the small one");
+    let memory = usage(&site, "big.csv")["memory"].as_u64().unwrap();
+    assert!(memory < 8 << 20, "{memory}");
+
+    // The link to the next rows contains their position in the file.
+    let query = first.split("[next rows](").nth(1).unwrap().split(')').next().unwrap();
+    let next = read(&mut client, &format!("big.csv{query}"));
+    assert!(next.contains("| 101 | 101 | name 101 |"), "{next}");
+    assert!(read(&mut client, "big.csv/schema").contains("| amount | C | decimal, scale 2 |"));
+
+    // Several reads reach a distant row. None of them reaches a limit.
+    let mut reference = "big.csv?rows=2000000-2000001".to_owned();
+    let mut steps = 0;
+    let distant_rows = loop {
+        let text = read(&mut client, &reference);
+        steps += 1;
+        if text.contains("| 2000000 | 2000000 | name 2000000 |") {
+            break text;
+        }
+        assert!(text.contains("on the way to row 2000000") && steps < 40, "{text}");
+        reference = format!("big.csv{}", text.split("[next rows](").nth(1).unwrap().split(')').next().unwrap());
+    };
+    assert!(distant_rows.contains("| 2000001 |") && steps > 1, "{steps}");
+    assert!(client.close().status.success());
+}
+
+#[test]
+fn hostile_files_give_tables_or_clear_errors_within_the_limits() {
+    let site = over_data("tables", "");
+    fixtures(&site, "tables");
+    let huge = format!("a,b\n1,{}\n2,y\n", "x".repeat(10_000_000));
+    site.write("data/huge.csv", huge);
+    site.write("data/open.csv", format!("a,b\n1,2\n3,\"x\n{}", "4,5\n".repeat(5_000_000)));
+    site.write("data/nul.csv", b"a,b\n1,x\0y\n2,gr\xfcn\n");
+    let wide: Vec<String> = (0..1000).map(|n| format!("c{n}")).collect();
+    site.write(
+        "data/wide.csv",
+        format!("{}\n{}", wide.join(","), format!("{}\n", vec!["1"; 1000].join(",")).repeat(500)),
+    );
+    let commas = format!("a,b\n{}\n", ",".repeat(12_000_000));
+    site.write("data/commas.csv", commas);
+    site.write("data/image.csv", b"%PDF-1.7\n");
+    site.write("data/cut.xlsx", std::fs::read(site.path("data/orders.xlsx")).unwrap().get(..3000).unwrap());
+    let mut client = site.stdio(Era::Stateless);
+    for (reference, expected) in [
+        ("huge.csv", "x ... (9999000 more bytes) |"),
+        ("open.csv", "has no end within 16 MiB: a quote in it is probably never closed"),
+        ("open.csv?quote=none&rows=100", "| 100 | 4 | 5 |"),
+        ("nul.csv", "| 2 | 2 | grün |"),
+        ("wide.csv", "50 of 1000 columns; [next columns](?rows=1-100&columns=51-100)"),
+        ("wide.csv/schema", "| c999 | ALL | integer |"),
+        ("commas.csv", "1 of these rows have more than 2 cells, such as row 1 with 12000001"),
+        ("corner.xlsx/Sheet?range=XFD1048576", "| 1048576 | far |"),
+        ("orders.xlsx/Orders", "| =cmd\\|' /C calc'!A0 |"),
+        ("old.xls/Old", "Größe"),
+        ("open.ods/Open%2FSheet", "Köln"),
+        ("measures.parquet?rows=300", "1152921504606847275"),
+    ] {
+        let text = read(&mut client, reference);
+        assert!(text.contains(expected), "{reference}: {}", text.chars().take(2000).collect::<String>());
+        assert!(text.len() < 3 << 20, "{reference}: {}", text.len());
+        let used = usage(&site, reference);
+        assert!(
+            used["memory"].as_u64().unwrap() < 48 << 20 && used["fuel"].as_u64().unwrap() < 4_000_000_000,
+            "{reference}: {used}"
+        );
+    }
+    for (reference, expected) in [
+        ("image.csv", "is not a table: it is a PDF document"),
+        ("cut.xlsx", "is a damaged workbook"),
+        ("zstd.parquet", "compressed with Zstandard"),
+        ("wide.csv?columns=nope", "no column"),
+        ("wide.csv?rows=0", "such as 1-100"),
+    ] {
+        let message = error(&mut client, reference);
+        assert!(message.contains(expected), "{reference}: {message}");
+    }
+    assert!(client.close().status.success());
+}
+
+#[test]
+fn sheets_are_listed_and_every_listed_table_is_read() {
+    let site = over_data("tables", "");
+    fixtures(&site, "tables");
+    for era in Era::ALL {
+        let mut client = site.stdio(era);
+        let uris = client.uris();
+        assert!(uris.contains(&format!("{BASE}orders.xlsx/Notes%20&%20more")), "{uris:?}");
+        for uri in uris.iter().filter(|uri| !uri.ends_with("zstd.parquet")) {
+            assert!(!client.text(uri).is_empty(), "{uri}");
+        }
+        assert!(client.close().status.success());
+    }
+}
+
+/// In an answer as JSON, numbers have the same digits as in the file.
+#[test]
+fn json_keeps_the_numbers_of_the_file() {
+    let site = over_data("tables", "");
+    site.write("data/a.csv", "key,price,big\n007,1.50,123456789012345678\n");
+    let mut client = site.stdio(Era::Stateless);
+    let text = read(&mut client, "a.csv?format=json");
+    assert!(text.contains(r#""rows":[["007",1.50,"123456789012345678"]]"#), "{text}");
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["columns"], json!(["key", "price", "big"]));
+}
+
+#[test]
+fn without_its_grant_the_error_names_the_grant() {
+    let mut bare = Site::new();
+    bare.mount("tables");
+    bare.share(&shared("tables"));
+    let mut client = bare.stdio(Era::Stateless);
+    let message = client.read(&format!("{BASE}a.csv")).expect_err("no grant").to_string();
+    assert!(message.contains("no directory was granted"), "{message}");
+}

@@ -1,0 +1,5 @@
+//! Reads: answers and errors of providers, cached answers, and cancelled requests.
+
+mod cache;
+mod cancellation;
+mod provider_errors;

@@ -1,0 +1,3 @@
+//! The audit record: its place and its contents.
+
+mod audit_file;

@@ -1,0 +1,4 @@
+//! The sandbox: no call can see another call or the host.
+
+mod hand_written;
+mod isolation;

@@ -1,0 +1,5 @@
+//! Tests of the server as a process: the compiler process, Landlock, and the shutdown.
+
+pub(crate) mod compiler_process;
+mod drain;
+mod landlock;

@@ -1,0 +1,3 @@
+//! Tests of subscriptions: a client gets one notification of each change.
+
+pub(crate) mod notifications;

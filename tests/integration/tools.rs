@@ -1,0 +1,3 @@
+//! Tests of the MCP tools that belljar offers to models.
+
+mod read_only_tools;
