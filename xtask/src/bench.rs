@@ -1,5 +1,6 @@
-//! The figures: what the sandbox adds to the bare engine, and what belljar costs against everything that a user would pick
-//! instead. One run of several programs becomes one file, one verdict, and, when asked, the figures in the documents.
+//! Runs the benchmarks. They compare the cost of the sandbox with the bare engine, and belljar with the servers that a
+//! user would choose instead. One run writes one file with all figures, and prints a table of aims (targets for
+//! figures). `--publish` also writes the figures into the documents.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,34 +16,34 @@ use crate::{build, languages, setup, tools};
 
 const USAGE: &str = "cargo xtask bench [--rounds N] [--only PROGRAM,...] [--publish | --redraw]";
 
-/// The program that measures what is in its own process as well.
+/// The benchmark program that also measures calls within its own process.
 const FLOOR: &str = "floor";
 
-/// The programs, in the order in which they are run; each prints its tables.
+/// The benchmark programs, in the order in which they run. Each prints its tables.
 const PROGRAMS: [&str; 8] = [FLOOR, "peers", "big", "fair", "seam", "live", "scale", "languages"];
 
-/// What is asked of a run.
+/// The options of one run.
 #[derive(Debug, Default, PartialEq)]
-struct Asked {
-    /// For the programs that take it; each has its own number otherwise.
+struct Options {
+    /// Rounds of measurement. `None`: each program uses its default.
     rounds: Option<u32>,
-    /// All, where it is empty.
+    /// The programs to run. Empty: all.
     only: Vec<String>,
     is_published: bool,
     is_redrawn: bool,
 }
 
-/// Builds everything, runs the benches one after the other, and says what came of the aims.
+/// Builds everything, runs the benchmark programs one after another, and prints whether each aim is met.
 pub(crate) fn run(shell: &Shell, arguments: impl Iterator<Item = String>) -> Result<()> {
-    let asked = parse(arguments)?;
-    let published = shell.root.join("docs/bench.json");
-    if asked.is_redrawn {
+    let options = parse(arguments)?;
+    let published = shell.root.join("docs/measurements/bench.json");
+    if options.is_redrawn {
         build_benches(shell, &["--bin", "plot"])?;
-        return publish(shell, &read(&published).context("docs/bench.json")?);
+        return publish(shell, &read(&published).context("docs/measurements/bench.json")?);
     }
     setup::wasm_target(shell)?;
-    let missing = prepare(shell, &asked)?;
-    let mut run = measure(shell, &asked)?;
+    let missing = prepare(shell, &options)?;
+    let mut run = measure(shell, &options)?;
     run.record
         .missing
         .extend(missing.iter().map(|missing| format!("the {} servers: {}", missing.family, missing.reason)));
@@ -56,29 +57,29 @@ pub(crate) fn run(shell: &Shell, arguments: impl Iterator<Item = String>) -> Res
     if shell.ci && !run.record.missing.is_empty() {
         bail!("CI skips nothing");
     }
-    if asked.is_published {
+    if options.is_published {
         write(&published, &run)?;
         publish(shell, &run)?;
     }
     Ok(())
 }
 
-/// Brings what the programs need.
-fn prepare(shell: &Shell, asked: &Asked) -> Result<Vec<Missing>> {
-    let is_asked = |program: &str| asked.only.is_empty() || asked.only.iter().any(|one| one == program);
-    let missing = if is_asked("peers") { setup::peers(shell)? } else { Vec::new() };
+/// Installs and builds everything that the programs need. Returns the servers that are missing.
+fn prepare(shell: &Shell, options: &Options) -> Result<Vec<Missing>> {
+    let is_selected = |program: &str| options.only.is_empty() || options.only.iter().any(|one| one == program);
+    let missing = if is_selected("peers") { setup::peers(shell)? } else { Vec::new() };
     for missing in &missing {
         println!("**MISSING: the {} servers: {}**", missing.family, missing.reason);
     }
-    if is_asked("languages") {
+    if is_selected("languages") {
         tools::run(shell)?;
     }
     build::run(shell)?;
-    if is_asked("languages") {
+    if is_selected("languages") {
         languages::run(shell)?;
     }
     build_benches(shell, &[])?;
-    // What is measured is built as it is installed, and what it is compared with likewise.
+    // Users install a belljar of the `dist` profile. The programs for comparison are built with the same profile.
     let programs = ["belljar", "native", FLOOR].map(|name| ["--bin", name]);
     let mut command =
         shell.cargo(["build", "--profile", "dist", "--package", "belljar", "--package", "belljar-benches"]);
@@ -90,8 +91,8 @@ fn build_benches(shell: &Shell, which: &[&str]) -> Result<()> {
     shell::run(shell.cargo(["build", "--release", "--package", "belljar-benches"]).args(which))
 }
 
-/// Runs the programs, and collects what they hand over.
-fn measure(shell: &Shell, asked: &Asked) -> Result<Run> {
+/// Runs the programs and collects their figures.
+fn measure(shell: &Shell, options: &Options) -> Result<Run> {
     let folder = shell.target.join("bench");
     fs::create_dir_all(&folder)?;
     let mut run = Run {
@@ -100,48 +101,51 @@ fn measure(shell: &Shell, asked: &Asked) -> Result<Run> {
         record: Record::new(),
     };
     for program in
-        PROGRAMS.iter().filter(|program| asked.only.is_empty() || asked.only.iter().any(|one| one == *program))
+        PROGRAMS.iter().filter(|program| options.only.is_empty() || options.only.iter().any(|one| one == *program))
     {
         let file = folder.join(program).with_extension("json");
-        // What an earlier run left must not be taken for this one's.
+        // A file of an earlier run must not be taken for a result of this one.
         let _ = fs::remove_file(&file);
         let profile = if *program == FLOOR { "dist" } else { "release" };
         let mut command = shell.program(&shell.target.join(profile).join(program));
-        command.args(asked.rounds.map(|rounds| rounds.to_string())).env(FILE, &file);
+        command.args(options.rounds.map(|rounds| rounds.to_string())).env(FILE, &file);
         command.env("BELLJAR_TEST_HOST", shell.target.join("dist/belljar"));
         shell::run(&mut command)?;
-        // Not every program has figures for the table.
+        // Some programs have no figures for the table.
         if file.is_file() {
-            run.record.extend(read(&file).with_context(|| format!("what {program} handed over"))?);
+            run.record.extend(read(&file).with_context(|| format!("the figures of {program}"))?);
         }
     }
     Ok(run)
 }
 
-/// What the figures were measured on; nothing that tells whose it is.
+/// The processor and the kernel that the figures were measured on. Names of hosts and vendors of kernels are left out.
 fn machine() -> BTreeMap<String, String> {
     let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    // What follows the numbers is whoever built it.
+    // The part after the version names the builder of the kernel.
     let kernel = kernel.trim().split(['-', '+']).next().unwrap_or_default().to_owned();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let processor = model.map_or("unknown", |(_, model)| model);
     [("processor", processor.to_owned()), ("cores", cores.to_string()), ("Linux", kernel)]
         .into_iter()
-        .map(|(what, which)| (what.to_owned(), which))
+        .map(|(name, value)| (name.to_owned(), value))
         .collect()
 }
 
-/// Writes the picture and the generated part of each page.
+/// Writes the chart and the generated part of each page.
 fn publish(shell: &Shell, run: &Run) -> Result<()> {
-    let docs = shell.root.join("docs");
+    let docs = shell.root.join("docs/measurements");
     let plot = shell.target.join("release/plot");
     shell::run(shell.program(&plot).arg(docs.join("bench.json")).arg(docs.join("bench.svg")))?;
     for (page, part) in tables::PAGES {
         replace(&shell.root.join(page), &part(run))?;
     }
-    println!("written: docs/bench.json, docs/bench.svg, {}", tables::PAGES.map(|(page, _)| page).join(", "));
+    println!(
+        "written: docs/measurements/bench.json, docs/measurements/bench.svg, {}",
+        tables::PAGES.map(|(page, _)| page).join(", ")
+    );
     Ok(())
 }
 
@@ -152,42 +156,42 @@ fn replace(page: &Path, generated: &str) -> Result<()> {
     Ok(fs::write(page, text)?)
 }
 
-/// Checks before minutes are spent on building.
-fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Asked> {
-    let mut asked = Asked::default();
+/// Parses the arguments. Runs first: building takes minutes.
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
+    let mut options = Options::default();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--publish" => asked.is_published = true,
-            "--redraw" => asked.is_redrawn = true,
+            "--publish" => options.is_published = true,
+            "--redraw" => options.is_redrawn = true,
             "--rounds" => {
                 let rounds = arguments.next().and_then(|rounds| rounds.parse().ok()).filter(|rounds| *rounds > 0);
-                asked.rounds = Some(rounds.with_context(|| format!("--rounds needs a number: {USAGE}"))?);
+                options.rounds = Some(rounds.with_context(|| format!("--rounds needs a number: {USAGE}"))?);
             }
             "--only" => {
                 let programs = arguments.next().with_context(|| format!("--only needs programs: {USAGE}"))?;
-                asked.only = programs.split(',').map(str::to_owned).collect();
-                if let Some(other) = asked.only.iter().find(|one| !PROGRAMS.contains(&one.as_str())) {
+                options.only = programs.split(',').map(str::to_owned).collect();
+                if let Some(other) = options.only.iter().find(|one| !PROGRAMS.contains(&one.as_str())) {
                     bail!("no program \"{other}\"; there are {}", PROGRAMS.join(", "));
                 }
             }
             other => bail!("no argument \"{other}\": {USAGE}"),
         }
     }
-    if asked.is_published && (asked.is_redrawn || !asked.only.is_empty() || asked.rounds.is_some()) {
-        bail!("what is published is a whole run: --publish takes nothing beside it");
+    if options.is_published && (options.is_redrawn || !options.only.is_empty() || options.rounds.is_some()) {
+        bail!("--publish needs a whole run, so it excludes --rounds, --only and --redraw");
     }
-    Ok(asked)
+    Ok(options)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, parse};
+    use super::{Options, parse};
 
     #[test]
-    fn arguments() {
+    fn arguments_are_parsed() {
         let parse = |line: &str| parse(line.split_whitespace().map(str::to_owned));
-        assert_eq!(parse("").unwrap(), Asked::default());
-        let few = Asked { rounds: Some(3), only: vec!["floor".to_owned(), "peers".to_owned()], ..Asked::default() };
+        assert_eq!(parse("").unwrap(), Options::default());
+        let few = Options { rounds: Some(3), only: vec!["floor".to_owned(), "peers".to_owned()], ..Options::default() };
         assert_eq!(parse("--rounds 3 --only floor,peers").unwrap(), few);
         assert!(parse("--publish").unwrap().is_published);
         for bad in ["--rounds", "--rounds 0", "--only ends", "--publish --only floor", "--publish --rounds 3", "fast"] {

@@ -1,51 +1,73 @@
-//! Builds the binary, the real providers and the guests of the tests, and lays them where everything expects them.
+//! Builds belljar, the providers and the guests of the tests, and puts the components where tests and demo look for them.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::output;
 use crate::setup::WASM_TARGET;
 use crate::shell::{self, Shell, text};
 use crate::tools;
 
-/// The folders of programs that become components, and where those go.
+/// The folders of packages that become components, and the directory below `target` for each.
 const COMPONENTS: [(&str, &str); 2] = [("plugins", "plugins"), ("tests/guests", "guests")];
 
-/// What is built for components only, and tested with them.
-const THEIR_LIBRARIES: &str = "sdk-guest/tree";
+/// The folder of the library that only components use.
+const COMPONENT_LIBRARY: &str = "sdk-guest/tree";
 
 /// Builds everything.
 pub(crate) fn run(shell: &Shell) -> Result<()> {
-    shell::run(&mut shell.cargo(["build", "--release", "--package", "belljar"]))?;
-    components(shell)
+    host(shell)?;
+    components(shell, || Ok(()))
 }
 
-/// What a command is about. The components are never built together with the rest: cargo would give both the union of
-/// the features that they ask of their dependencies, and compile wasmtime once for that and once without.
+/// Builds belljar.
+pub(crate) fn host(shell: &Shell) -> Result<()> {
+    shell::run(&mut shell.cargo(["build", "--release", "--package", "belljar"]))
+}
+
+/// Builds one provider of `plugins/` that is written in Rust. Returns its path.
+pub(crate) fn provider(shell: &Shell, name: &str) -> Result<PathBuf> {
+    shell::run(guest(shell).arg(name))?;
+    Ok(built(shell, name))
+}
+
+/// Builds everything, and also a belljar whose guards can be switched off. Returns the path of the latter.
+pub(crate) fn unguarded(shell: &Shell) -> Result<PathBuf> {
+    let folder = shell.target.join("unguarded");
+    shell::run(&mut shell.cargo(["build", "--release", "--package", "belljar", "--features", "unguarded"]))?;
+    fs::create_dir_all(&folder)?;
+    let unguarded = folder.join("belljar");
+    fs::copy(shell.target.join("release/belljar"), &unguarded)?;
+    // `target/release/belljar` must be the one with guards: tests and demo use it.
+    run(shell)?;
+    Ok(unguarded)
+}
+
+/// The packages that a cargo command is for. Components and host are never built in one command: cargo would unite the features
+/// of their shared dependencies, and compile wasmtime twice.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
     /// The host, the SDK, the tests and this program.
     Host,
-    /// The providers, the guests of the tests, and what only these are made of.
+    /// The providers, the guests of the tests, and their library.
     Components,
 }
 
 impl Part {
-    /// Both.
-    pub(crate) const ALL: [Part; 2] = [Part::Host, Part::Components];
-
-    /// The arguments that select its packages.
+    /// The arguments of cargo that select its packages.
     pub(crate) fn packages(self, shell: &Shell) -> Result<Vec<String>> {
         self.packages_but(shell, |_| false)
     }
 
-    /// The same, without those of the components that `left_out` names.
+    /// The same, without the components for which `left_out` is true.
     pub(crate) fn packages_but(self, shell: &Shell, left_out: impl Fn(&Value) -> bool) -> Result<Vec<String>> {
-        let folders = COMPONENTS.iter().map(|(folder, _)| *folder).chain([THEIR_LIBRARIES]);
+        let folders = COMPONENTS.iter().map(|(folder, _)| *folder).chain([COMPONENT_LIBRARY]);
         let components = folders.flat_map(|folder| shell.packages_below(folder));
         let components = components.filter(|package| !left_out(package)).map(|package| text(&package["name"]));
         let (mut arguments, flag) = match self {
@@ -59,49 +81,69 @@ impl Part {
     }
 }
 
-fn components(shell: &Shell) -> Result<()> {
+/// The command that builds a package as a component, without the package's name.
+fn guest(shell: &Shell) -> Command {
+    shell.cargo(["build", "--quiet", "--profile", "guest", "--target", WASM_TARGET, "--package"])
+}
+
+/// The path at which cargo leaves the component with this file stem.
+fn built(shell: &Shell, stem: &str) -> PathBuf {
+    shell.target.join(WASM_TARGET).join("guest").join(stem).with_extension("wasm")
+}
+
+/// Builds the providers and the guests of the tests. Providers in other languages than Rust need the program `belljar`:
+/// `belljar_is_built` waits for it.
+pub(crate) fn components(shell: &Shell, belljar_is_built: impl Fn() -> Result<()>) -> Result<()> {
+    let mut made = Vec::new();
     for (folder, destination) in COMPONENTS {
         let mut files = BTreeMap::new();
         for package in shell.packages_below(folder) {
-            // One by one, as its author would: together, each would get the features that another one asks of what they share,
-            // and behave otherwise.
-            let mut cargo =
-                shell.cargo(["build", "--quiet", "--profile", "guest", "--target", WASM_TARGET, "--package"]);
+            // One command for each package, as its author would build it. In one command, cargo would unite the features of
+            // their shared dependencies, and change the behaviour.
+            let mut cargo = guest(shell);
             let name = text(&package["name"])?;
             if needs_c(package) && !tools::give_c_compiler(shell, &mut cargo)? {
-                println!("left out: {name}, which needs a C compiler for wasm; `cargo xtask languages` installs one");
+                output::line(&format!(
+                    "left out: {name}, which needs a C compiler for wasm; `cargo xtask languages` installs one"
+                ));
                 continue;
             }
             shell::run(cargo.arg(name))?;
             for stem in library_stems(package)? {
-                let built = shell.target.join(WASM_TARGET).join("guest").join(&stem).with_extension("wasm");
+                let built = built(shell, &stem);
                 let bytes = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
                 files.insert(format!("{stem}.wasm"), bytes);
             }
         }
-        files.extend(projects(shell, &shell.root.join(folder))?);
         for source in texts_in(&shell.root.join(folder))? {
             let stem = source.file_stem().context("a file has a name")?.to_string_lossy();
             files.insert(format!("{stem}.wasm"), wat::parse_file(&source)?);
         }
+        made.push((folder, destination, files));
+    }
+    belljar_is_built()?;
+    for (folder, destination, mut files) in made {
+        files.extend(projects(shell, &shell.root.join(folder))?);
         lay_out(&shell.target.join(destination), &files)?;
     }
     Ok(())
 }
 
-/// Whether a package brings C along, and so needs a compiler that makes wasm of that.
+/// True if a package contains C, and so needs a C compiler for wasm.
 pub(crate) fn needs_c(package: &Value) -> bool {
     package["metadata"]["belljar"]["c"] == true
 }
 
-/// Components written in other languages: a project with a `build.toml` says how it is built, and what that leaves. Where the
-/// tools for that are not installed, they are left out.
+/// Builds the components in other languages: each project has a `build.toml` with its commands and the path of its component.
+/// Leaves them out if their tools are not installed.
 fn projects(shell: &Shell, folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let mut components = Vec::new();
-    for (project, how) in hows(folder)? {
+    for (project, how) in build_files(folder)? {
         let name = project.file_name().unwrap_or_default().to_string_lossy();
         if !tools::are_there(shell) {
-            println!("left out: {name}, which needs other tools than Rust's; `cargo xtask languages` installs them");
+            output::line(&format!(
+                "left out: {name}, which needs other tools than Rust's; `cargo xtask languages` installs them"
+            ));
             continue;
         }
         if !how.install.is_empty() {
@@ -109,7 +151,7 @@ fn projects(shell: &Shell, folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
         }
         run_in(shell, &project, &how.build)?;
         let built = project.join(&how.component);
-        // What Rust's compiler does for the others: what the provider needs becomes a part of it.
+        // In a Rust provider, a macro writes the declared needs into the component.
         let needs = project.join("needs.toml");
         if needs.is_file() {
             let belljar = shell.target.join("release/belljar");
@@ -121,11 +163,11 @@ fn projects(shell: &Shell, folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(components)
 }
 
-/// Runs the unit tests of the projects in other languages; says which those are.
+/// Runs the unit tests of the projects in other languages. Returns their names.
 pub(crate) fn test_projects(shell: &Shell) -> Result<String> {
     let mut tested = Vec::new();
     for (folder, _) in COMPONENTS {
-        for (project, how) in hows(&shell.root.join(folder))? {
+        for (project, how) in build_files(&shell.root.join(folder))? {
             run_in(shell, &project, &how.test)?;
             tested.push(project.file_name().unwrap_or_default().to_string_lossy().into_owned());
         }
@@ -134,12 +176,12 @@ pub(crate) fn test_projects(shell: &Shell) -> Result<String> {
 }
 
 fn run_in(shell: &Shell, project: &Path, words: &[String]) -> Result<()> {
-    let (program, arguments) = words.split_first().context("a build.toml says which command")?;
+    let (program, arguments) = words.split_first().context("a build.toml has a command without words")?;
     shell::run(tools::command(shell, program)?.args(arguments).current_dir(project))
 }
 
-/// The projects of a folder that are not cargo's.
-fn hows(folder: &Path) -> Result<Vec<(PathBuf, How)>> {
+/// The projects of a folder that have a `build.toml`, sorted by path.
+fn build_files(folder: &Path) -> Result<Vec<(PathBuf, BuildFile)>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder)? {
         let project = entry?.path();
@@ -152,21 +194,21 @@ fn hows(folder: &Path) -> Result<Vec<(PathBuf, How)>> {
     Ok(all)
 }
 
-/// What a `build.toml` says; the tools that it names are for people.
+/// The contents of a `build.toml`. Its list of tools is for people.
 #[derive(Deserialize)]
-struct How {
-    /// Brings what the project names; empty where that is nothing.
+struct BuildFile {
+    /// The command that installs the project's dependencies. Empty if the project has none.
     #[serde(default)]
     install: Vec<String>,
-    /// The command, run in the project.
+    /// The command that builds the component. It is run in the directory of the project.
     build: Vec<String>,
-    /// The command that runs its unit tests.
+    /// The command that runs the unit tests of the project.
     test: Vec<String>,
-    /// The component that it leaves there.
+    /// The component that the build leaves in the project.
     component: PathBuf,
 }
 
-/// The file stems of a package's dynamic libraries, which are what becomes a component.
+/// The file stems of a package's dynamic libraries. Each becomes a component.
 fn library_stems(package: &Value) -> Result<Vec<String>> {
     let targets = package["targets"].as_array().into_iter().flatten();
     let dynamic = targets.filter(|target| {
@@ -176,7 +218,7 @@ fn library_stems(package: &Value) -> Result<Vec<String>> {
     dynamic.map(|target| Ok(text(&target["name"])?.replace('-', "_"))).collect()
 }
 
-/// Components written by hand in the text format.
+/// The components written in the text format.
 fn texts_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Ok(Vec::new());
@@ -185,7 +227,7 @@ fn texts_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths.into_iter().filter(|path| path.extension().is_some_and(|end| end == "wat")).collect())
 }
 
-/// Makes `directory` hold exactly `files`. What is the same is not written: a running belljar watches such directories.
+/// Makes `directory` contain exactly `files`. Does not write a file that is the same: a running belljar watches the directory.
 fn lay_out(directory: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     fs::create_dir_all(directory)?;
     for entry in fs::read_dir(directory)? {
@@ -199,7 +241,7 @@ fn lay_out(directory: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
         if fs::read(&path).is_ok_and(|old| old == *bytes) {
             continue;
         }
-        // By a rename, so that nobody who watches sees half a file.
+        // Write a temporary file and rename it, so that a watching belljar never reads an incomplete file.
         let arriving = directory.with_extension("arriving");
         fs::write(&arriving, bytes)?;
         fs::rename(&arriving, &path)?;

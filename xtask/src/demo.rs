@@ -1,7 +1,7 @@
-//! The first five minutes: serves the real providers over a few notes, reads them as MCP clients of both eras on both
-//! transports do, and prints how to connect a client of one's own.
+//! The demo: serves two providers, reads from them as an MCP client in both revisions over both transports, and prints how to
+//! connect other clients.
 //!
-//! Everything shown was received from the running server; nothing here knows what a provider would say.
+//! All output comes from the running server. This module contains no expected answer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,17 +27,29 @@ const NOTES: [(&str, &str); 3] = [
 /// The whole configuration. The clock needs none.
 const CONFIG: &str = "[mounts.notes]\nfs = { \"/notes\" = \"notes\" }   # may read this directory, and nothing else\n";
 
-/// What each client reads: one resource of each provider.
+/// The URIs that each client reads: one of each provider.
 const READS: [&str; 2] = ["belljar://clock/utc", "belljar://notes/2026/plan.md"];
 
-/// What each client is refused: a name that tries to leave the directory that was granted.
+/// A URI that belljar must refuse: it tries to leave the granted directory.
 const ESCAPE: &str = "belljar://notes/%2e%2e/belljar.toml";
 
-/// Sets up, builds, serves, reads, explains.
+/// The providers that the demo shows, and the names of their mounts.
+const PROVIDERS: [(&str, &str); 2] = [("clock", "clock"), ("files", "notes")];
+
+/// Builds belljar and the two providers, serves them, reads, and prints how to connect a client.
 pub(crate) fn run(shell: &Shell) -> Result<()> {
+    progress(1, "the wasm target of Rust");
     setup::wasm_target(shell)?;
-    build::run(shell)?;
-    let demo = Demo::lay_out(&shell.target)?;
+    let first = if shell.target.join("release/belljar").is_file() { "" } else { FIRST_BUILD };
+    progress(2, &format!("belljar and its WebAssembly engine{first}"));
+    build::host(shell)?;
+    progress(3, "two providers: clock and files");
+    let mut components = Vec::new();
+    for (name, mount) in PROVIDERS {
+        components.push((build::provider(shell, name)?, mount));
+    }
+    progress(4, "belljar serves them, and four clients read");
+    let demo = Demo::lay_out(&shell.target, &components)?;
     println!("\nTwo providers, one configuration: {}\n", demo.config.display());
     for line in fs::read_to_string(&demo.config)?.lines() {
         println!("    {line}");
@@ -58,21 +70,27 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
-/// Where the demo lives.
+/// A note for the longest step, if nothing was built before.
+const FIRST_BUILD: &str = " (the first time: 6 to 12 minutes on two cores; cargo shows its progress)";
+
+fn progress(step: usize, what: &str) {
+    println!("\n[{step}/4] {what}");
+}
+
+/// The files of the demo.
 struct Demo {
     binary: PathBuf,
     config: PathBuf,
 }
 
 impl Demo {
-    /// Writes the notes and the configuration, and drops the components into the plugin directory beside it.
-    fn lay_out(target: &Path) -> Result<Demo> {
+    /// Writes the notes, the configuration, and the components into the plugin directory.
+    fn lay_out(target: &Path, components: &[(PathBuf, &str)]) -> Result<Demo> {
         let place = target.join("demo");
         let plugins = place.join("plugins");
         fs::create_dir_all(&plugins)?;
-        for (component, mount) in [("clock", "clock"), ("files", "notes")] {
-            let built = target.join("plugins").join(component).with_extension("wasm");
-            fs::copy(&built, plugins.join(mount).with_extension("wasm"))
+        for (built, mount) in components {
+            fs::copy(built, plugins.join(mount).with_extension("wasm"))
                 .with_context(|| format!("cannot copy {}", built.display()))?;
         }
         for (name, text) in NOTES {
@@ -85,14 +103,14 @@ impl Demo {
         Ok(demo)
     }
 
-    /// The command that serves it.
+    /// The command that serves the demo.
     fn command(&self, more: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(["serve", "--config"]).arg(&self.config).args(more);
         command
     }
 
-    /// Prints how to connect the usual clients.
+    /// Prints how to connect common clients.
     fn explain(&self) {
         let (binary, config) = (json!(self.binary), json!(self.config));
         let line = format!("{} serve --config {}", self.binary.display(), self.config.display());
@@ -109,13 +127,13 @@ Connect a client of your own
     {{ \"mcpServers\": {{ \"belljar\": {{ {server} }} }} }}
   MCP Inspector (needs Node 22)
     npx @modelcontextprotocol/inspector@2.12.0 -- {line}
-  Whatever speaks HTTP: http://127.0.0.1:8808/mcp, while this runs
+  Any client over HTTP: http://127.0.0.1:8808/mcp, while this command runs
     {line} --http 127.0.0.1:8808"
         );
     }
 }
 
-/// What a client of one era sees on one transport: who answers, the list, a read of each provider, a refusal.
+/// Prints what one client receives: the list, one resource of each provider, a refusal.
 fn show<W: Wire>(transport: &str, client: &mut Client<W>) -> Result<()> {
     println!("\nover {transport}, protocol {}", client.era().version());
     println!("  resources/list");
@@ -136,7 +154,7 @@ fn show<W: Wire>(transport: &str, client: &mut Client<W>) -> Result<()> {
     Ok(())
 }
 
-/// The first lines of a content.
+/// Prints the first lines of a text.
 fn print_text(content: &Value) {
     let text = content["text"].as_str().unwrap_or("(binary)");
     for line in text.lines().filter(|line| !line.is_empty()).take(2) {

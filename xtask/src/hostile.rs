@@ -1,4 +1,4 @@
-//! Runs the hostile table, writes what it found into the documentation, and shows that each guard is needed.
+//! Runs the hostile table, writes the results into the documentation, and proves that each guard is needed.
 
 use std::fs;
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 use crate::build;
 use crate::shell::{self, Shell};
 
-/// Where the table goes.
-const PAGE: &str = "docs/containment.md";
+/// The page with the table.
+const PAGE: &str = "docs/measurements/containment.md";
 
-/// What stands before and after it there.
+/// The lines before and after the table.
 const MARKS: (&str, &str) = ("<!-- table: cargo xtask hostile -->", "<!-- end of table -->");
 
-/// Runs every row against what is built now, and writes the table.
+/// Builds everything, runs every row, and writes the table.
 pub(crate) fn run(shell: &Shell) -> Result<()> {
     build::run(shell)?;
     program(shell, &[])?;
@@ -27,16 +27,23 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
-/// Builds a belljar whose guards can be switched off, and runs each row without its own: each must go red.
+/// Builds a belljar whose guards can be switched off, and runs each row without its guard. Each row must fail.
 pub(crate) fn prove_guards(shell: &Shell) -> Result<()> {
-    let built = shell.target.join("release/belljar");
-    let unguarded = shell.target.join("unguarded");
-    shell::run(&mut shell.cargo(["build", "--release", "--package", "belljar", "--features", "unguarded"]))?;
-    fs::create_dir_all(&unguarded)?;
-    fs::copy(&built, unguarded.join("belljar"))?;
-    // What lies where everything looks for belljar is the one with guards.
-    build::run(shell)?;
+    build::unguarded(shell)?;
     program(shell, &["--prove-guards"])
+}
+
+/// Runs the integration tests with a belljar that turns each call and each outcome into bytes and back, as a worker process will
+/// need. The results must be the same.
+pub(crate) fn copy_calls(shell: &Shell) -> Result<()> {
+    let unguarded = build::unguarded(shell)?;
+    let mut cargo = shell.cargo(["test", "--release", "--package", "belljar-tests", "--test", "integration", "--"]);
+    // Skip the areas about clients and languages. They do not test how a call enters the sandbox.
+    for area in ["clients::", "conformance::", "languages::", "providers::"] {
+        cargo.args(["--skip", area]);
+    }
+    cargo.env("BELLJAR_TEST_TARGET", &shell.target).env("BELLJAR_TEST_HOST", unguarded);
+    shell::run(cargo.env("BELLJAR_COPY_CALLS", "1"))
 }
 
 fn program(shell: &Shell, arguments: &[&str]) -> Result<()> {
@@ -44,14 +51,14 @@ fn program(shell: &Shell, arguments: &[&str]) -> Result<()> {
     shell::run(cargo.args(arguments).env("BELLJAR_TEST_TARGET", &shell.target))
 }
 
-/// `text` with what stands between the marks replaced.
+/// `text` with another table between the marks.
 fn with_table(text: &str, table: &str) -> Result<String> {
     let parts = text.split_once(MARKS.0).and_then(|(before, rest)| Some((before, rest.split_once(MARKS.1)?.1)));
     let (before, after) = parts.with_context(|| format!("{PAGE} lacks \"{}\" or \"{}\"", MARKS.0, MARKS.1))?;
     Ok(format!("{before}{}\n{table}{}{after}", MARKS.0, MARKS.1))
 }
 
-/// One line a row, as it was found alone and together with the others.
+/// The table: one line for each row, with its results alone and together with the others.
 fn table(found: &Value) -> String {
     let rows = |key: &str| found[key].as_array().map(Vec::as_slice).unwrap_or_default().to_vec();
     let together = rows("together");
@@ -81,7 +88,7 @@ fn table(found: &Value) -> String {
     lines
 }
 
-/// How the witness fared: its slow reads against the same alone, and, where that is judged or excused, in milliseconds.
+/// The witness's slow reads, as a ratio to its slow reads alone, and in milliseconds if they are judged or excused.
 fn witness(row: &Value) -> String {
     let Some(ratio) = row["witness"].as_f64() else { return String::new() };
     let time = row["witness_ms"].as_f64().map_or_else(String::new, |ms| format!(" ({ms:.1} ms)"));
@@ -102,7 +109,7 @@ fn outcome(row: Option<&Value>) -> String {
     .to_owned()
 }
 
-/// A text that does not end a cell, or begin a tag.
+/// A text without characters that would end a table cell or begin a tag.
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().replace('|', "\\|").replace('<', "&lt;")
 }
@@ -114,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_takes_the_place_of_the_old_one() {
+    fn a_new_table_replaces_the_old_one() {
         let old = format!("before\n{}\nold\n{}\nafter\n", MARKS.0, MARKS.1);
         let found = json!({
             "alone": [{ "id": "CPU-01", "attack": "a|b", "contained": true, "seconds": 0.51, "saw": "limit time",

@@ -1,5 +1,5 @@
-//! A provider in each language, made by `belljar new`, built and tested as its author would, and left for the tests of what
-//! it does (`target/languages/LANG.wasm`).
+//! Makes a provider in each language by `belljar new`, and builds and tests it with the commands of its README. The tests read
+//! from the component, `target/languages/LANG.wasm`.
 
 use std::fs;
 use std::path::Path;
@@ -8,16 +8,17 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+use crate::output;
 use crate::shell::{self, Shell, text};
 use crate::tools;
 
-/// What the projects are called: another name than the templates have, so that it is seen whether it was put in everywhere.
+/// The name of the projects. The templates have another name, so the build shows a place that `belljar new` did not replace.
 const NAME: &str = "month-shelf";
 
-/// Makes all of them; says how long each took.
+/// Makes a project in every language. Returns the time that each project took.
 ///
 /// # Errors
-/// Names the languages whose project does not build, or fails its tests, after all were tried.
+/// Names the languages whose project does not build or fails its tests. A failed project does not stop the others.
 pub(crate) fn run(shell: &Shell) -> Result<String> {
     let place = shell.target.join("languages");
     fs::create_dir_all(&place)?;
@@ -28,12 +29,12 @@ pub(crate) fn run(shell: &Shell) -> Result<String> {
     let (mut took, mut failed) = (Vec::new(), Vec::new());
     for language in languages {
         let lang = text(&language["lang"])?;
-        println!("--- {lang}");
+        output::line(&format!("--- {lang}"));
         let began = Instant::now();
         match project(shell, &belljar, &place, lang) {
             Ok(()) => took.push(format!("{lang} {} s", began.elapsed().as_secs())),
             Err(error) => {
-                println!("{lang}: {error:#}");
+                output::line(&format!("{lang}: {error:#}"));
                 failed.push(lang.to_owned());
             }
         }
@@ -57,7 +58,7 @@ fn project(shell: &Shell, belljar: &Path, place: &Path, lang: &str) -> Result<()
     if let Some(missing) = made["missing"].as_array().and_then(|missing| missing.first()) {
         bail!("{} is missing; {}", missing["name"], missing["get"]);
     }
-    // What was pinned here is what is built there.
+    // The project uses the same versions as the repository.
     if project.join("Cargo.toml").is_file() {
         fs::copy(shell.root.join("Cargo.lock"), project.join("Cargo.lock"))?;
     }

@@ -6,43 +6,70 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result, bail};
 
 use crate::build::{self, Part};
+use crate::output;
 use crate::report::Report;
 use crate::setup::{self, WASM_TARGET};
 use crate::shell::{self, Shell};
 use crate::tools;
 
-/// Runs all of them, and fails at the end if one did.
+/// Runs all checks, and fails at the end if one of them failed.
 pub(crate) fn run(shell: &Shell) -> Result<()> {
-    let mut report = Report::new("lint");
+    let mut report = Report::new("lint", &shell.target);
+    format(shell, &mut report);
     steps(shell, &mut report);
+    components(shell, &mut report);
+    dependencies(shell, &mut report);
     report.finish()
 }
 
-/// Runs all of them into `report`.
-pub(crate) fn steps(shell: &Shell, report: &mut Report) {
+/// Checks the formatting.
+pub(crate) fn format(shell: &Shell, report: &mut Report) {
     report.step("rustfmt", || shell::run(&mut shell.cargo(["fmt", "--all", "--", "--check", "--files-with-diff"])));
-    // The release profile everywhere: what clippy has checked of the dependencies, rustdoc need not check again.
+}
+
+/// Runs clippy and rustdoc.
+pub(crate) fn steps(shell: &Shell, report: &mut Report) {
+    // The same profile everywhere: rustdoc uses the dependencies that clippy has checked.
     report.step("clippy", || {
-        Part::ALL.iter().try_for_each(|part| {
-            let mut clippy = shell.cargo(["clippy", "--release", "--all-targets", "--quiet"]);
-            shell::run(clippy.args(part.packages(shell)?).args(["--", "--deny", "warnings"]))
-        })
+        // The hostile table is no default target.
+        let mut clippy = shell.cargo(["clippy", "--release", "--all-targets", "--test", "hostile", "--quiet"]);
+        shell::run(clippy.args(Part::Host.packages(shell)?).args(["--", "--deny", "warnings"]))
     });
-    report.step("clippy, as components", || {
-        let mut clippy = shell.cargo(["clippy", "--release", "--target", WASM_TARGET, "--quiet"]);
+    report.step("rustdoc", || {
+        let mut doc = shell.cargo(["doc", "--release", "--no-deps", "--quiet"]);
+        shell::run(doc.args(Part::Host.packages(shell)?).env("RUSTDOCFLAGS", "--deny warnings"))
+    });
+}
+
+/// Runs clippy and rustdoc on the components: their tests as programs of this machine, all other code for the target of
+/// components. Each check uses the profile of the same build, so that both share procedural macros and need no other build.
+pub(crate) fn components(shell: &Shell, report: &mut Report) {
+    report.step("clippy of components", || {
+        let mut clippy = shell.cargo(["clippy", "--profile", "unit", "--all-targets", "--quiet"]);
+        shell::run(clippy.args(Part::Components.packages(shell)?).args(["--", "--deny", "warnings"]))?;
+        let mut clippy = shell.cargo(["clippy", "--profile", "guest", "--target", WASM_TARGET, "--quiet"]);
         let has_c = tools::give_c_compiler(shell, &mut clippy)?;
         let packages = Part::Components.packages_but(shell, |package| build::needs_c(package) && !has_c)?;
         shell::run(clippy.args(packages).args(["--", "--deny", "warnings"]))
     });
-    report.step("rustdoc", || {
-        Part::ALL.iter().try_for_each(|part| {
-            let mut doc = shell.cargo(["doc", "--release", "--no-deps", "--quiet"]);
-            shell::run(doc.args(part.packages(shell)?).env("RUSTDOCFLAGS", "--deny warnings"))
-        })
+    report.step("rustdoc of components", || {
+        let mut doc = shell.cargo(["doc", "--profile", "guest", "--target", WASM_TARGET, "--no-deps", "--quiet"]);
+        let has_c = tools::give_c_compiler(shell, &mut doc)?;
+        let packages = Part::Components.packages_but(shell, |package| build::needs_c(package) && !has_c)?;
+        shell::run(doc.args(packages).env("RUSTDOCFLAGS", "--deny warnings"))
     });
-    match setup::deny(shell) {
+}
+
+/// Checks the dependencies: licences, sources, duplicates, advisories.
+pub(crate) fn dependencies(shell: &Shell, report: &mut Report) {
+    let mut program = Ok(None);
+    report.step("installation of cargo deny", || {
+        program = setup::deny(shell);
+        Ok(())
+    });
+    match program {
         Ok(Some(program)) => {
-            // These need the lock file only.
+            // These checks need no network.
             report.step("cargo deny", || {
                 shell::run(shell.program(&program).args(["check", "bans", "licenses", "sources"]))
             });
@@ -53,26 +80,26 @@ pub(crate) fn steps(shell: &Shell, report: &mut Report) {
     }
 }
 
-/// What cargo-deny says where it cannot get the database. Anything else that fails is a finding.
+/// The messages of cargo-deny if it cannot get the database. Every other failure is a finding.
 const UNREACHABLE: [&str; 3] =
     ["failed to fetch advisory database", "failed to load advisory database", "failed to open advisory database"];
 
-/// Compares the lock file with the RustSec database. That is a repository on GitHub, which no registry carries: where it
-/// cannot be reached, the report says that nothing was compared.
+/// Compares the lock file with the RustSec database, a repository on GitHub. If it cannot be reached, the report says that
+/// nothing was compared.
 fn advisories(shell: &Shell, report: &mut Report, program: &Path) {
     const STEP: &str = "advisories";
-    const SKIPPED: &str = "NOT COMPARED with published advisories: github.com/rustsec/advisory-db cannot be reached from here. Run `cargo deny check advisories` where it can; docs/advisories.md has what was known of the engine, with its date";
+    const SKIPPED: &str = "NOT COMPARED with published advisories: github.com/rustsec/advisory-db cannot be reached from here. Run `cargo deny check advisories` where it can; docs/measurements/advisories.md has the advisories on the engine that were known at its date";
     let mut deny = shell.program(program);
     deny.args(["--color", "never", "check", "advisories"]).stdin(Stdio::null());
     match deny.output().context("cannot start cargo-deny") {
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            if !output.status.success() && UNREACHABLE.iter().any(|words| said.contains(words)) {
-                println!("\n=== {STEP}\n{said}\n{SKIPPED}");
+            let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+            if !output.status.success() && UNREACHABLE.iter().any(|words| messages.contains(words)) {
+                output::line(&format!("{STEP}:\n{messages}\n{SKIPPED}"));
                 return report.skip(STEP, SKIPPED);
             }
             report.step(STEP, || {
-                print!("{said}");
+                output::line(&messages);
                 if output.status.success() { Ok(()) } else { bail!("a crate has a published advisory, or was yanked") }
             });
         }

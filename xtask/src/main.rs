@@ -1,8 +1,8 @@
-//! The repository's own commands, so that a clone needs cargo and nothing else to be remembered.
+//! The repository's own commands, run as `cargo xtask VERB`.
 //!
-//! Each verb is one module. This file knows the verbs and what they are for; it must not know how they work.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to the terminal it was started from")]
-#![expect(clippy::indexing_slicing, reason = "JSON only: what is not there is null")]
+//! Each verb is one module. This file knows the verbs and their help, and must not know how they work.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command prints to its terminal")]
+#![expect(clippy::indexing_slicing, reason = "only JSON is indexed: an absent key is null")]
 
 mod bench;
 mod build;
@@ -13,6 +13,7 @@ mod hostile;
 mod instructions;
 mod languages;
 mod lint;
+mod output;
 mod report;
 mod setup;
 mod shell;
@@ -28,20 +29,23 @@ use crate::shell::Shell;
 const HELP: &str = "\
 cargo xtask <verb>
 
-  demo    set up, build, serve your first notes, read them as an MCP client, say how to connect one
+  demo    build belljar and two providers, serve notes, read them as an MCP client, print how to connect one
   test    set up, build, lint, and run every test: what CI runs
-          --prove-guards: instead, run each hostile row without its guards; it must go red
-  hostile run the hostile table, and write what it found into docs/containment.md
+          --quick: before each commit: formatting, clippy, house rules, unit tests, some tests of the real binary
+          --all: what CI runs, then --prove-guards, --copy-calls, fuzz and soak; takes hours
+          --prove-guards: run each hostile row without its guards; it must go red
+          --copy-calls: run the integration tests with a belljar that copies each call and outcome by bytes
+  hostile run the hostile table, and write its results into docs/measurements/containment.md
   build   target/release/belljar, target/plugins/*.wasm, target/guests/*.wasm
-  languages  a provider in each language, as `belljar new` makes it: built and tested; installs what that takes
-  bench   what a read costs, in ratios: against the bare engine, and against what a user would pick instead
+  languages  make, build and test a provider in each language by `belljar new`; installs the tools
+  bench   the cost of a read, in ratios: to the bare engine, and to the servers that a user would choose instead
           [--rounds N] [--only PROGRAM,...]  target/bench.json has the figures
-          --publish: a whole run, whose figures are written into docs/ and the README as well
-          --redraw: measure nothing, write docs/ and the README anew from docs/bench.json
-  instructions  what the hot paths cost, counted under valgrind, against the committed figures: [--accept | --prove]
-  lint    formatting, clippy, documentation
-  fuzz    what takes hostile bytes, under libFuzzer: [--target NAME] [--seconds N] [--keep]
-  soak    many reads, a fifth of them hostile, watched from outside: [--reads N] [--svg FILE]
+          --publish: a whole run; its figures are written into the documents as well
+          --redraw: measure nothing, write the documents from the published figures
+  instructions  count the instructions of the hot paths, compare with the committed figures: [--accept | --prove]
+  lint    rustfmt, clippy, rustdoc, cargo deny
+  fuzz    run the fuzz targets under libFuzzer: [--target NAME] [--seconds N] [--keep]
+  soak    a million reads, a fifth of them hostile; watch memory and descriptors: [--reads N] [--svg FILE]
 ";
 
 fn main() -> ExitCode {
@@ -52,8 +56,17 @@ fn main() -> ExitCode {
     };
     let done = match verb.as_str() {
         "demo" => demo::run(&shell),
-        "test" if env::args().nth(2).as_deref() == Some("--prove-guards") => hostile::prove_guards(&shell),
-        "test" => test::run(&shell),
+        "test" => match env::args().nth(2).as_deref() {
+            None => test::run(&shell),
+            Some("--quick") => test::quick(&shell),
+            Some("--all") => test::all(&shell),
+            Some("--prove-guards") => hostile::prove_guards(&shell),
+            Some("--copy-calls") => hostile::copy_calls(&shell),
+            Some(other) => {
+                eprint!("\"cargo xtask test\" has no option \"{other}\"\n\n{HELP}");
+                return ExitCode::from(2);
+            }
+        },
         "hostile" => setup::wasm_target(&shell).and_then(|()| hostile::run(&shell)),
         "build" => setup::wasm_target(&shell).and_then(|()| build::run(&shell)),
         "languages" => languages(&shell),
@@ -90,7 +103,7 @@ fn instructions(shell: &Shell) -> anyhow::Result<()> {
         if let Some(missing) = setup::valgrind(shell)? {
             anyhow::bail!("{missing}");
         }
-        // The guest that is read from changes seldom; `cargo xtask build` makes it anew.
+        // The paths read from `guest_sized`. This guest rarely changes, and `cargo xtask build` rebuilds it.
         if !shell.target.join("guests/guest_sized.wasm").is_file() {
             setup::wasm_target(shell)?;
             build::run(shell)?;

@@ -1,20 +1,40 @@
-//! Runs steps one after another, and tells at the end how each went: a failure half-way hides no other.
+//! Runs steps, one after another or in lanes at the same time, and prints at the end the result and the time of each.
+//! A failed step does not stop the others.
 
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// What has been run so far.
+use crate::output;
+
+/// How many lines of the reason of a failed step are printed below the summary.
+const REASON_LINES: usize = 120;
+
+/// The results so far.
 pub(crate) struct Report {
     title: &'static str,
+    /// The directory for the logs of steps that run at the same time.
+    logs: PathBuf,
+    /// The name of the lane; empty if steps run one after another.
+    lane: &'static str,
     lines: Vec<Line>,
     began: Instant,
 }
 
 struct Line {
     name: String,
+    lane: &'static str,
     verdict: Verdict,
+    /// The time since the start of the report.
+    began: Duration,
     took: Duration,
+    /// Processor time of the programs that the step started.
+    processor: Duration,
     note: String,
 }
 
@@ -25,10 +45,17 @@ enum Verdict {
     Skipped,
 }
 
+/// Steps that run one after another, beside those of other lanes.
+pub(crate) struct Lane<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) steps: Box<dyn FnOnce(&mut Report) + Send + 'a>,
+}
+
 impl Report {
-    /// An empty report.
-    pub(crate) fn new(title: &'static str) -> Report {
-        Report { title, lines: Vec::new(), began: Instant::now() }
+    /// An empty report. The logs of steps that run at the same time lie below `target`.
+    pub(crate) fn new(title: &'static str, target: &std::path::Path) -> Report {
+        let logs = target.join("logs");
+        Report { title, logs, lane: "", lines: Vec::new(), began: Instant::now() }
     }
 
     /// Runs one step.
@@ -36,50 +63,184 @@ impl Report {
         self.noted_step(name, || step().map(|()| String::new()));
     }
 
-    /// Runs one step that has something to say when it succeeds.
+    /// Runs one step that returns a note for the summary.
     pub(crate) fn noted_step(&mut self, name: &str, step: impl FnOnce() -> Result<String>) {
-        println!("\n=== {name}");
-        let began = Instant::now();
+        let log = self.begin(name);
+        let (began, processor) = (self.began.elapsed(), output::processor_time());
         let (verdict, note) = match step() {
             Ok(note) => (Verdict::Passed, note),
             Err(error) => (Verdict::Failed, format!("{error:#}")),
         };
         if verdict == Verdict::Failed {
-            println!("{name}: {note}");
+            output::line(&format!("{name}: {note}"));
         }
-        self.lines.push(Line { name: name.to_owned(), verdict, took: began.elapsed(), note });
+        let took = self.began.elapsed().saturating_sub(began);
+        let processor = output::processor_time().saturating_sub(processor);
+        self.lines.push(Line { name: name.to_owned(), lane: self.lane, verdict, began, took, processor, note });
+        if let Some(log) = log {
+            output::set_log(None);
+            show(name, &log);
+        }
     }
 
-    /// Notes what could not be run here.
+    /// Prints the title of a step. In a lane, also opens the log of the step, and returns its path.
+    fn begin(&self, name: &str) -> Option<PathBuf> {
+        if !self.lane.is_empty() {
+            let path = self.logs.join(format!("{}.txt", name.replace([' ', ','], "-")));
+            if let Ok(log) = fs::create_dir_all(&self.logs).and_then(|()| File::create(&path)) {
+                println!("... {name} ({})", self.lane);
+                output::set_log(Some(log));
+                return Some(path);
+            }
+        }
+        println!("\n=== {name}");
+        None
+    }
+
+    /// Runs lanes at the same time, and waits for all of them.
+    pub(crate) fn lanes(&mut self, lanes: Vec<Lane<'_>>) {
+        let (title, began) = (self.title, self.began);
+        let lines = thread::scope(|scope| {
+            let running: Vec<_> = lanes
+                .into_iter()
+                .map(|lane| {
+                    let (name, logs) = (lane.name, self.logs.clone());
+                    let steps = move || {
+                        let mut report = Report { title, logs, lane: name, lines: Vec::new(), began };
+                        (lane.steps)(&mut report);
+                        report.lines
+                    };
+                    (name, scope.spawn(steps))
+                })
+                .collect();
+            running.into_iter().map(|(name, lane)| (name, lane.join())).collect::<Vec<_>>()
+        });
+        for (name, lines) in lines {
+            match lines {
+                Ok(lines) => self.lines.extend(lines),
+                Err(_) => self.add_unrun(name, Verdict::Failed, "the lane panicked"),
+            }
+        }
+    }
+
+    /// Notes a step that this machine cannot run.
     pub(crate) fn skip(&mut self, name: &str, reason: &str) {
-        let line =
-            Line { name: name.to_owned(), verdict: Verdict::Skipped, took: Duration::ZERO, note: reason.to_owned() };
-        self.lines.push(line);
+        self.add_unrun(name, Verdict::Skipped, reason);
     }
 
-    /// Whether a step has failed.
+    /// Adds a line for a step that did not run.
+    fn add_unrun(&mut self, name: &str, verdict: Verdict, reason: &str) {
+        let (began, took, processor) = (self.began.elapsed(), Duration::ZERO, Duration::ZERO);
+        let (name, note) = (name.to_owned(), reason.to_owned());
+        self.lines.push(Line { name, lane: self.lane, verdict, began, took, processor, note });
+    }
+
+    /// True if a step has failed.
     pub(crate) fn failed(&self) -> bool {
         self.lines.iter().any(|line| line.verdict == Verdict::Failed)
     }
 
     /// Prints the summary; fails if a step did.
-    pub(crate) fn finish(self) -> Result<()> {
-        println!("\n=== summary of {}", self.title);
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.lines.sort_by_key(|line| line.began);
+        println!("\n=== summary of {}: result, step, lane, from, time, processor time (seconds)", self.title);
         for line in &self.lines {
             let verdict = match line.verdict {
                 Verdict::Passed => "ok",
                 Verdict::Failed => "FAILED",
                 Verdict::Skipped => "SKIPPED",
             };
-            // Only the first line: the rest stands above, where it happened.
             let note = line.note.lines().next().unwrap_or_default();
-            println!("{verdict:<8} {:<24} {:>4} s  {note}", line.name, line.took.as_secs());
+            let [began, took, processor] = [line.began, line.took, line.processor].map(|time| time.as_secs());
+            println!("{verdict:<8} {:<34} {:<10} {began:>5} {took:>5} {processor:>5}  {note}", line.name, line.lane);
         }
-        let took = self.began.elapsed().as_secs();
-        println!("{:<8} {:<24} {took:>4} s", "", "all");
+        let processor: u64 = self.lines.iter().map(|line| line.processor.as_secs()).sum();
+        println!("{:<8} {:<34} {:<10} {:>5} {:>5} {processor:>5}", "", "all", "", "", self.began.elapsed().as_secs());
+        // The reasons are also printed above. CI often shows only the end of a long log.
+        for line in self.lines.iter().filter(|line| line.verdict == Verdict::Failed) {
+            let reason: Vec<_> = line.note.lines().take(REASON_LINES).collect();
+            println!("\n=== why \"{}\" failed\n{}", line.name, reason.join("\n"));
+        }
         if self.failed() {
             bail!("{} failed", self.title);
         }
         Ok(())
+    }
+}
+
+/// Prints the log of a step, without the lines of another one in between.
+fn show(name: &str, log: &std::path::Path) {
+    let mut out = std::io::stdout().lock();
+    // Standard output that is closed must not end a test run: the result does not depend on it.
+    let _ = writeln!(out, "\n=== {name}");
+    if let Ok(mut log) = File::open(log) {
+        let _ = std::io::copy(&mut log, &mut out);
+    }
+}
+
+/// A result that one lane makes and other lanes wait for.
+#[derive(Default)]
+pub(crate) struct Awaited {
+    made: Mutex<Option<bool>>,
+    reported: Condvar,
+}
+
+impl Awaited {
+    /// Reports that the result was made, or that it was not. Later calls have no effect.
+    pub(crate) fn report_result(&self, made: bool) {
+        self.lock().get_or_insert(made);
+        self.reported.notify_all();
+    }
+
+    /// Waits for the report.
+    ///
+    /// # Errors
+    /// If the result was not made. The error names it as `name`.
+    pub(crate) fn wait(&self, name: &str) -> Result<()> {
+        let guard = self.reported.wait_while(self.lock(), |made| made.is_none());
+        match *guard.unwrap_or_else(PoisonError::into_inner) {
+            Some(true) => Ok(()),
+            _ => bail!("needs {name}, which failed"),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<bool>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        Report::new("a test", &std::env::temp_dir().join(format!("belljar-report-{}", std::process::id())))
+    }
+
+    #[test]
+    fn a_lane_waits_for_the_result_of_another_lane() {
+        for made in [true, false] {
+            let (mut report, awaited) = (report(), Awaited::default());
+            report.lanes(vec![
+                Lane { name: "second", steps: Box::new(|report| report.step("takes", || awaited.wait("the thing"))) },
+                Lane {
+                    name: "first",
+                    steps: Box::new(|report| {
+                        report.step("makes", || Ok(()));
+                        awaited.report_result(made);
+                    }),
+                },
+            ]);
+            assert_eq!(report.lines.len(), 2);
+            assert_eq!(report.failed(), !made);
+            assert_eq!(report.finish().is_ok(), made);
+        }
+    }
+
+    #[test]
+    fn a_lane_that_panics_is_a_failure() {
+        let mut report = report();
+        report.lanes(vec![Lane { name: "broken", steps: Box::new(|_| panic!("on purpose")) }]);
+        assert!(report.failed());
     }
 }

@@ -1,7 +1,7 @@
-//! Brings what a fresh clone lacks: the wasm target, the lints, the real clients that the tests drive.
+//! Installs the tools that a fresh clone lacks: the wasm target, rustfmt and clippy, the MCP clients of the tests.
 //!
-//! Everything comes pinned from the usual registries, lands in ignored directories, and is left alone while its pins
-//! have not changed.
+//! Versions are pinned. Packages come from public registries, and are installed into directories that Git ignores. A later run
+//! installs only packages whose pins have changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,17 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::output;
 use crate::shell::{self, Shell};
 
 /// The target that providers are built for.
 pub(crate) const WASM_TARGET: &str = "wasm32-wasip2";
 
-/// The family of clients that cannot run here, and why.
+/// A family of tests that cannot run here, and the reason.
 pub(crate) struct Missing {
-    /// As the tests know it (`BELLJAR_SKIP`).
+    /// Its name in `BELLJAR_SKIP`.
     pub(crate) family: &'static str,
-    /// What to do about it.
+    /// The reason, and how to install what is missing.
     pub(crate) reason: String,
 }
 
@@ -29,7 +30,7 @@ pub(crate) fn wasm_target(shell: &Shell) -> Result<()> {
     if libraries.is_dir() {
         return Ok(());
     }
-    println!("adding the target {WASM_TARGET}");
+    output::line(&format!("adding the target {WASM_TARGET}"));
     shell::run(Command::new("rustup").current_dir(&shell.root).args(["target", "add", WASM_TARGET]))
         .with_context(|| format!("the target {WASM_TARGET} is missing and cannot be added"))
 }
@@ -38,15 +39,15 @@ pub(crate) fn wasm_target(shell: &Shell) -> Result<()> {
 pub(crate) fn lints(shell: &Shell) -> Result<()> {
     for (program, component) in [("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")] {
         if !shell::exists(program) {
-            println!("adding {component}");
+            output::line(&format!("adding {component}"));
             shell::run(Command::new("rustup").current_dir(&shell.root).args(["component", "add", component]))?;
         }
     }
     Ok(())
 }
 
-/// Where cargo-deny is: on the path, or in the build directory, where CI puts it. None: it is not there, and compiling it
-/// takes minutes that only CI is asked for.
+/// The path of cargo-deny: on `PATH`, or in the build directory. `None` if it is not installed. CI installs it into the build
+/// directory; elsewhere it is not compiled, because that takes minutes.
 pub(crate) fn deny(shell: &Shell) -> Result<Option<PathBuf>> {
     const PINNED: &str = "cargo-deny@0.20.2";
     if shell::exists("cargo-deny") {
@@ -59,30 +60,34 @@ pub(crate) fn deny(shell: &Shell) -> Result<Option<PathBuf>> {
     Ok(program.is_file().then_some(program))
 }
 
-/// Compiles a program of crates.io into the build directory.
+/// Compiles a program from crates.io, and installs it below the build directory.
 pub(crate) fn program(shell: &Shell, pinned: &str, options: &[&str]) -> Result<()> {
-    println!("installing {pinned}");
+    output::line(&format!("installing {pinned}"));
     let mut cargo = shell.cargo(["install", "--locked", "--quiet", "--force"]);
     cargo.args(options).arg("--root").arg(shell.target.join("tools")).arg(pinned);
-    // They run for a second at a time; what counts is how soon they are there.
-    cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1").env("CARGO_PROFILE_RELEASE_LTO", "off");
+    // These programs run for a second, so optimising them would take longer than it saves. They share crates, so all use one
+    // build directory.
+    cargo.env("CARGO_TARGET_DIR", shell.target.join("tools/build"));
+    cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0").env("CARGO_PROFILE_RELEASE_LTO", "off");
     cargo.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     shell::run(&mut cargo)
 }
 
-/// Why instructions cannot be counted here, if they cannot. Where valgrind is missing, CI installs it.
+/// The reason why instructions cannot be counted here, or none. CI installs valgrind if it is missing.
 pub(crate) fn valgrind(shell: &Shell) -> Result<Option<&'static str>> {
     const PROGRAM: &str = "valgrind";
     if !cfg!(target_arch = "x86_64") {
-        return Ok(Some("the expected figures are those of x86-64"));
+        return Ok(Some("the expected instruction counts are those of x86-64"));
     }
     if shell::exists(PROGRAM) {
         return Ok(None);
     }
     if !shell.ci {
-        return Ok(Some("valgrind is not installed: `apt-get install valgrind`, or as your system does it; CI does"));
+        return Ok(Some(
+            "valgrind is not installed: run `apt-get install valgrind`, or use the package manager of your system",
+        ));
     }
-    println!("installing {PROGRAM}");
+    output::line(&format!("installing {PROGRAM}"));
     let is_root = shell::capture(Command::new("id").arg("-u"))?.trim() == "0";
     let apt = |arguments: &[&str]| {
         let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });
@@ -94,7 +99,7 @@ pub(crate) fn valgrind(shell: &Shell) -> Result<Option<&'static str>> {
     Ok(None)
 }
 
-/// Installs the clients. A family that cannot be installed is told, and in CI it is a failure.
+/// Installs the MCP clients that tests run. Returns the families that cannot be installed; in CI, that is an error.
 pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
     let mut missing = Vec::new();
     for (family, needs, install) in
@@ -116,7 +121,7 @@ pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
     Ok(missing)
 }
 
-/// Installs the servers that belljar is compared with. What cannot be installed is told, and in CI it is a failure.
+/// Installs the servers that belljar is compared with. Returns the families that cannot be installed; in CI that is an error.
 pub(crate) fn peers(shell: &Shell) -> Result<Vec<Missing>> {
     let place = shell.root.join("tests/benches/peers");
     let mut missing = Vec::new();
@@ -135,17 +140,17 @@ pub(crate) fn peers(shell: &Shell) -> Result<Vec<Missing>> {
     Ok(missing)
 }
 
-/// One virtual environment for each major version of the SDK: they cannot live in one.
+/// Makes one virtual environment for each major version of the MCP SDK. An environment can have only one version of a package.
 fn python(shell: &Shell) -> Result<()> {
     for major in ["1", "2"] {
-        let pins = shell.root.join(format!("tests/e2e/clients/py/requirements-{major}.txt"));
+        let pins = shell.root.join(format!("tests/clients/py/requirements-{major}.txt"));
         let place = shell.target.join(format!("clients/py{major}"));
         environment(&pins, &place, &format!("the Python clients (mcp {major})"))?;
     }
     Ok(())
 }
 
-/// Makes a virtual environment in `place` with what the requirements `pins` name.
+/// Makes a virtual environment in `place` with the packages of the requirements file `pins`.
 pub(crate) fn environment(pins: &PathBuf, place: &Path, what: &str) -> Result<()> {
     install(&[pins], place, what, || {
         shell::run_quietly(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place))?;
@@ -164,22 +169,22 @@ pub(crate) fn environment(pins: &PathBuf, place: &Path, what: &str) -> Result<()
 }
 
 fn node(shell: &Shell) -> Result<()> {
-    packages(&shell.root.join("tests/e2e/clients/node"), "the TypeScript clients and the conformance suites")
+    packages(&shell.root.join("tests/clients/node"), "the TypeScript clients and the conformance suites")
 }
 
-/// Installs what the `package.json` in `directory` names, there.
+/// Installs the packages of `package.json` in `directory`.
 fn packages(directory: &Path, what: &str) -> Result<()> {
     let pins = [directory.join("package.json"), directory.join("package-lock.json")];
     let place = directory.join("node_modules");
     install(&[&pins[0], &pins[1]], &place, what, || {
-        // No package's install script runs: nothing here needs one, and they are other people's programs.
+        // Install scripts of packages are untrusted programs, and no package here needs them, so npm does not run them.
         let mut npm = Command::new("npm");
         npm.current_dir(directory).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
         shell::run_quietly(&mut npm)
     })
 }
 
-/// Runs `steps` unless they have succeeded before with the same pins; the copy of the pins in `place` is the proof.
+/// Runs `steps`, unless they succeeded before with the same pins. A copy of the pins in `place` records that.
 fn install(pins: &[&PathBuf], place: &Path, what: &str, steps: impl FnOnce() -> Result<()>) -> Result<()> {
     let stamp = place.join(".installed");
     let mut wanted = String::new();
@@ -189,7 +194,7 @@ fn install(pins: &[&PathBuf], place: &Path, what: &str, steps: impl FnOnce() -> 
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
-    println!("installing {what}");
+    output::line(&format!("installing {what}"));
     steps().with_context(|| format!("cannot install {what}"))?;
     fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
 }

@@ -1,26 +1,30 @@
-//! Starts other programs, and knows where this repository and its build directory are.
+//! Starts other programs. Knows the paths of the repository and of its build directory.
 
 use std::env;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-/// The repository as its commands see it.
+use crate::output;
+
+/// The repository and its build directory.
 pub(crate) struct Shell {
-    /// The repository's root.
+    /// The root of the repository.
     pub(crate) root: PathBuf,
-    /// Where cargo builds: `target`, unless `CARGO_TARGET_DIR` says otherwise.
+    /// The build directory: `target`, or the value of `CARGO_TARGET_DIR`.
     pub(crate) target: PathBuf,
-    /// What `cargo metadata` says of the workspace.
+    /// The output of `cargo metadata`.
     pub(crate) workspace: Value,
-    /// Whether this is CI, where nothing may be skipped.
+    /// True in CI, where nothing may be skipped.
     pub(crate) ci: bool,
 }
 
 impl Shell {
-    /// Looks around.
+    /// Asks cargo for the workspace, and the environment for `CI`.
     pub(crate) fn new() -> Result<Shell> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"))
             .parent()
@@ -37,10 +41,15 @@ impl Shell {
     pub(crate) fn cargo<const N: usize>(&self, arguments: [&str; N]) -> Command {
         let mut command = Command::new("cargo");
         command.current_dir(&self.root).args(arguments);
+        // `cargo xtask` sets these for xtask. The build script of ring runs again when they change, and belljar with it is
+        // compiled again: at each change between `cargo` and `cargo xtask`.
+        for (name, _) in env::vars_os().filter(|(name, _)| is_of_package(&name.to_string_lossy())) {
+            command.env_remove(name);
+        }
         command
     }
 
-    /// A program that was built here, in the repository.
+    /// A command that runs a program of the build directory, in the repository.
     pub(crate) fn program(&self, path: &Path) -> Command {
         let mut command = Command::new(path);
         command.current_dir(&self.root).env("BELLJAR_TEST_TARGET", &self.target);
@@ -59,48 +68,62 @@ impl Shell {
     }
 }
 
-/// A string in cargo's answer.
+/// True for the variables that cargo sets for the package that it runs.
+fn is_of_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_BIN_", "CARGO_PRIMARY_PACKAGE"]
+        .iter()
+        .any(|prefix| variable.starts_with(prefix))
+}
+
+/// A string in the output of `cargo metadata`.
 pub(crate) fn text(value: &Value) -> Result<&str> {
     value.as_str().context("cargo metadata has another shape than expected")
 }
 
-/// Runs a command whose output the person sees.
+/// Runs a command. Its output goes where [`crate::output`] sends that of this thread.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot start {}", shown(command)))?;
+    output::redirect(command)?;
+    let child = command.spawn().with_context(|| format!("cannot start {}", shown(command)))?;
+    let status = output::wait(child)?;
     if !status.success() {
         bail!("{} failed ({status})", shown(command));
     }
     Ok(())
 }
 
-/// Runs a command that is of interest only when it fails: then all that it said is shown.
+/// Runs a command and shows its output only if it fails.
 pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
     capture(command).map(drop)
 }
 
-/// Runs a command for its output.
+/// Runs a command and returns its standard output. If it fails, the error contains all of its output.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {}", shown(command)))?;
-    if !output.status.success() {
-        bail!(
-            "{} failed ({}):\n{}{}",
-            shown(command),
-            output.status,
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        );
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("cannot start {}", shown(command)))?;
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    // Both pipes are read at once: a program that fills one of them would wait for its reader.
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| stderr.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut err)));
+        stdout.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut out))?;
+        reader.join().unwrap_or(Ok(0))
+    })?;
+    let status = output::wait(child)?;
+    if !status.success() {
+        let (out, err) = (String::from_utf8_lossy(&out), String::from_utf8_lossy(&err));
+        bail!("{} failed ({status}):\n{out}{err}", shown(command));
     }
-    Ok(String::from_utf8(output.stdout)?)
+    Ok(String::from_utf8(out)?)
 }
 
-/// Whether a program can be started at all.
+/// True if a program can be started.
 pub(crate) fn exists(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-/// A command as a person would type it.
+/// The command line, for messages.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();

@@ -1,4 +1,4 @@
-//! The soak: builds everything and runs the program in `tests/soak`, which says what came of it by its exit code.
+//! The soak: builds everything and runs the program of `tests/soak`. Its exit code is the result.
 
 use anyhow::{Context as _, Result, bail};
 
@@ -16,7 +16,7 @@ pub(crate) fn run(shell: &Shell, arguments: impl Iterator<Item = String>) -> Res
     shell::run(shell.program(&shell.target.join("release/soak")).args(arguments))
 }
 
-/// Checks before minutes are spent on building.
+/// Parses the arguments. Runs first: building takes minutes.
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Vec<String>> {
     let mut checked = Vec::new();
     while let Some(argument) = arguments.next() {
@@ -38,7 +38,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn arguments() {
+    fn arguments_are_parsed() {
         let parse = |line: &str| parse(line.split_whitespace().map(str::to_owned));
         assert_eq!(parse("--reads 5000 --svg a.svg").unwrap(), ["--reads", "5000", "--svg", "a.svg"]);
         for bad in ["--reads", "--reads x", "--reads 10", "--svg a.png", "--fast 1"] {

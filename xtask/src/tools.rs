@@ -1,5 +1,5 @@
-//! The tools of other languages than Rust, as an author would install them: pinned, below the build directory, and on the
-//! path of whatever is started with [`command`].
+//! The tools of languages other than Rust. Their versions are pinned, they are installed below the build directory, and they
+//! are on the `PATH` of every [`command`].
 
 use std::env;
 use std::ffi::OsString;
@@ -10,13 +10,13 @@ use anyhow::{Context as _, Result, bail};
 use crate::setup;
 use crate::shell::{self, Shell};
 
-/// What is compiled from crates, with the features that are needed: each takes a minute or two.
+/// The tools that are compiled from crates.io, and their features. Each takes about a minute.
 const CRATES: [(&str, &str); 2] = [("wit-bindgen-cli@0.63.0", "c,go"), ("wasm-tools@1.263.0", "component")];
 
-/// Installs all of them.
+/// Installs all tools.
 ///
 /// # Errors
-/// Says what is missing on this machine, or what failed.
+/// A program is missing on this machine, or an installation failed.
 pub(crate) fn run(shell: &Shell) -> Result<()> {
     for program in ["python3", "npm", "make"] {
         if !shell::exists(program) {
@@ -29,9 +29,9 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
     for (pinned, features) in CRATES {
         let (name, version) = pinned.split_once('@').context("a pin has a version")?;
         let program = tools.join("bin").join(name.trim_end_matches("-cli"));
-        let mut asked = Command::new(&program);
-        let is_there =
-            program.is_file() && shell::capture(asked.arg("--version")).is_ok_and(|said| said.contains(version));
+        let mut version_command = Command::new(&program);
+        let is_there = program.is_file()
+            && shell::capture(version_command.arg("--version")).is_ok_and(|output| output.contains(version));
         if !is_there {
             setup::program(shell, pinned, &["--no-default-features", "--features", features])?;
         }
@@ -39,26 +39,26 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
-/// Whether they were installed.
+/// True if the tools are installed.
 pub(crate) fn are_there(shell: &Shell) -> bool {
     shell.target.join("tools/python/.installed").is_file()
 }
 
-/// A command that finds them.
+/// A command that has the tools on its `PATH`.
 pub(crate) fn command(shell: &Shell, program: &str) -> Result<Command> {
     let path = path(shell)?;
     let mut command = Command::new("env");
-    // Looked up in the path that it gets.
+    // `env` looks the program up in the `PATH` that is set here.
     command.arg(program).env("PATH", path).current_dir(&shell.root);
-    // What Go and Zig keep from one build to the next.
+    // The caches of Go and Zig.
     for (name, folder) in [("GOCACHE", "go-cache"), ("GOPATH", "go"), ("ZIG_GLOBAL_CACHE_DIR", "zig-cache")] {
         command.env(name, shell.target.join("tools").join(folder));
     }
     Ok(command)
 }
 
-/// Names the C compiler that makes wasm, for crates that bring C along: the one that the environment names already, or Zig.
-/// False when there is neither.
+/// Sets the C compiler for wasm, for crates that contain C: the compiler that the environment names, or Zig. Returns false if
+/// neither exists.
 pub(crate) fn give_c_compiler(shell: &Shell, command: &mut Command) -> Result<bool> {
     if env::var_os("CC_wasm32_wasip2").is_some() {
         return Ok(true);
@@ -72,7 +72,7 @@ pub(crate) fn give_c_compiler(shell: &Shell, command: &mut Command) -> Result<bo
     Ok(true)
 }
 
-/// The path with the tools first.
+/// `PATH`, with the tools first.
 fn path(shell: &Shell) -> Result<OsString> {
     let tools = shell.target.join("tools");
     let own = [tools.join("python/bin"), tools.join("bin")];

@@ -1,19 +1,19 @@
-//! Reads what callgrind writes: who spent how many instructions, summed by whose code it was.
+//! Reads the output of callgrind: instructions, summed for the program and for the machine's libraries.
 
-/// What one thread spent from one mark to the next.
+/// The instructions of one thread between two client requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Dump {
-    /// What the program called it.
+    /// The title that the program gave it.
     pub(super) title: String,
     /// The thread's number; the first is 1.
     pub(super) thread: u32,
-    /// Instructions of the program and of what it loaded as a guest.
+    /// Instructions of the program and of its guest.
     pub(super) program: u64,
-    /// Instructions of the libraries that the machine brings.
+    /// Instructions of the machine's libraries.
     pub(super) library: u64,
 }
 
-/// Takes a dump apart; none where the program did not ask for it. `is_program`: whether an object is the program's.
+/// Parses a dump. `None` if the program did not request this dump. `is_program` is true for an object file of the program.
 pub(super) fn parse(text: &str, is_program: impl Fn(&str) -> bool) -> Option<Dump> {
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
     let title = field("desc: Trigger: Client Request: ")?.to_owned();
@@ -24,7 +24,7 @@ pub(super) fn parse(text: &str, is_program: impl Fn(&str) -> bool) -> Option<Dum
         if let Some(object) = line.strip_prefix("ob=") {
             is_own = is_program(object);
         } else if line.starts_with("calls=") {
-            // The next line has what was called cost: that stands where the called one spent it.
+            // The next line has the inclusive cost of the called function. It is counted at that function.
             is_call = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-' | '*')) {
             let cost = line.split_whitespace().nth(1).and_then(|cost| cost.parse::<u64>().ok()).unwrap_or_default();
@@ -82,14 +82,14 @@ totals: 1291
 ";
 
     #[test]
-    fn what_is_called_is_counted_once_and_where_it_was_spent() {
+    fn a_called_function_is_counted_once() {
         let dump = parse(DUMP, |object| matches!(object, "/build/instructions" | "???")).unwrap();
         assert_eq!(dump, Dump { title: "stdio, 1 KiB".to_owned(), thread: 1, program: 223, library: 1068 });
         assert_eq!(dump.program + dump.library, 1291);
     }
 
     #[test]
-    fn what_the_program_did_not_ask_for_is_none() {
+    fn a_dump_that_the_program_did_not_request_is_none() {
         let ended = DUMP.replace("Client Request: stdio, 1 KiB", "Program termination");
         assert_eq!(parse(&ended, |_| true), None);
         assert_eq!(parse("", |_| true), None);
