@@ -190,6 +190,15 @@ impl Site {
             .collect()
     }
 
+    /// Waits until the audit record contains this text, and returns the whole file. belljar writes a record soon after
+    /// the answer, in the order of the answers.
+    pub fn audit_text_with(&self, text: &str) -> String {
+        wait_until(&format!("a record with {text:?}"), || {
+            let records = fs::read_to_string(self.path("audit.jsonl")).unwrap_or_default();
+            if records.contains(text) { Ok(records) } else { Err(records) }
+        })
+    }
+
     /// Waits for an audit record that `is_wanted` accepts, and returns the newest one. belljar writes a record soon
     /// after the answer.
     pub fn await_record(&self, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {

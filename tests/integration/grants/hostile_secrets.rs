@@ -68,7 +68,7 @@ pub(crate) fn rows() -> Vec<Row> {
             let title = fs::read(format!("{process}/cmdline")).expect("read the command line");
             assert!(!String::from_utf8_lossy(&title).contains(VALUE));
             assert!(!line.process.stderr().contains(VALUE), "the value is in the log");
-            let records = fs::read_to_string(context.site().path("audit.jsonl")).unwrap_or_default();
+            let records = context.site().audit_text_with("\"reference\":\"env\"");
             assert!(!records.contains(VALUE), "the value is in the records");
             "the name is shown, the value never".to_owned()
         })
@@ -192,7 +192,7 @@ fn printed() -> Row {
             assert!(text(&given).is_some_and(|text| text.contains("****")), "{given:?}");
             let process = context.running.process();
             assert!(!process.stderr().contains("sec-tok3n"), "the value is in the log");
-            let records = fs::read_to_string(context.site().path("audit.jsonl")).unwrap_or_default();
+            let records = context.records();
             assert!(!records.contains("sec-tok3n"), "the value is in the records");
             for verb in [&["check"][..], &["check", "--json"], &["list"]] {
                 let mut command = context.running.command(verb, "");
@@ -267,7 +267,7 @@ fn secrets_in_own_texts() -> Row {
         let log = || context.running.process().stderr();
         assert!(within(Duration::from_secs(20), || log().contains("****")), "the log: {}", log());
         assert!(!leaks(&log()), "the log: {}", log());
-        let records = fs::read_to_string(context.site().path("audit.jsonl")).unwrap_or_default();
+        let records = context.records();
         assert!(records.contains(".evil.test") && !leaks(&records), "the records: {records}");
         format!("masked in {} answers, errors, hints, the log and the records", reads.len())
     })

@@ -275,6 +275,13 @@ impl<'a> RowContext<'a> {
         panic!("{uri} is still busy after 20 reads in 5 s")
     }
 
+    /// The audit record, with the records of all answers so far: waits for the record of one more read.
+    pub(crate) fn records(&self) -> String {
+        let last = format!("last-{}", self.row.id);
+        self.read_uri(&format!("belljar://no-such-mount/{last}")).expect_err("there is no such mount");
+        self.site().audit_text_with(&last)
+    }
+
     /// Sends a request, and waits for its answer.
     pub(crate) fn request(&self, method: &str, params: Value) -> Answer {
         match &self.running.connection {
