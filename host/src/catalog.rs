@@ -18,7 +18,7 @@ mod snapshot;
 mod unserved;
 pub mod watch;
 
-pub use cached_entries::{ProviderPage, ServedMount};
+pub use cached_entries::{EntryVerdict, ProviderPage, ServedMount};
 pub use cached_listing::CachedListing;
 pub use current::Catalog;
 pub use listing_memory::ListingMemory;
@@ -28,5 +28,5 @@ pub use mount_cache::{MountCache, MountCaches};
 pub use mount_key::MountKey;
 pub use notice::Notice;
 pub use quarantine::QuarantinedMount;
-pub use snapshot::Snapshot;
-pub use unserved::{CompilingMount, RefusedMount, UnservedMount};
+pub use snapshot::{KnownOwner, KnownPlace, Snapshot};
+pub use unserved::{CompilingMount, RefusedMount, UnservedMount, UnservedReason};

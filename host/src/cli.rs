@@ -3,6 +3,7 @@
 //!
 //! Exit codes: 0 success, 1 failure, 2 wrong usage.
 
+mod can;
 mod check;
 mod confirm;
 mod declare;
@@ -10,6 +11,7 @@ mod dev;
 mod flags;
 mod grant;
 mod inspect;
+mod key;
 mod list;
 mod new;
 mod output;
@@ -28,9 +30,10 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use flags::WriteFlags;
 
+use crate::config::listen_address;
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
-use crate::server::{compiler_process, inherited, invocation, listening, log, open_files, privileged_helper, serve};
+use crate::server::{compiler_process, inherited, invocation, log, open_files, privileged_helper, serve};
 
 /// Runs untrusted WebAssembly components as MCP resource providers.
 ///
@@ -65,8 +68,9 @@ enum Verb {
         #[command(flatten)]
         at: LocationArgs,
         /// Serve Streamable HTTP at http://ADDR/mcp instead of standard input and output. ADDR is a loopback address
-        /// with a port: 127.0.0.1:8600, localhost:8600, [::1]:8600 or 8600. Port 0 selects a free port.
-        #[arg(long, value_name = "ADDR", value_parser = listening::address)]
+        /// with a port: 127.0.0.1:8600, localhost:8600, [::1]:8600 or 8600. Port 0 selects a free port. Other addresses
+        /// need [auth] and [serve] in the configuration.
+        #[arg(long, value_name = "ADDR", value_parser = listen_address)]
         http: Option<SocketAddr>,
         #[command(flatten)]
         dev: DevFlag,
@@ -137,6 +141,18 @@ enum Verb {
         #[command(flatten)]
         dev: DevFlag,
     },
+    /// Say whether the rules of the configuration allow a request, and which rule decides. Contacts nobody and runs no
+    /// provider.
+    #[command(after_help = can::HELP)]
+    Can {
+        #[command(flatten)]
+        at: LocationArgs,
+        #[command(flatten)]
+        request: can::CanArgs,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Grant a capability to a mount: show the change of the configuration and its meaning, ask, and write it.
     #[command(
         after_help = "Examples:\n  belljar grant notes --fs /notes=~/notes\n  belljar grant weather --http https://api.example --method GET --path '/points/*'"
@@ -178,6 +194,14 @@ enum Verb {
         mounts: Vec<String>,
         #[command(flatten)]
         write: WriteFlags,
+    },
+    /// Make, list and revoke API keys, with which HTTP clients authenticate.
+    #[command(
+        after_help = "Examples:\n  belljar key new ci --scope notes:read --expires 90d\n  belljar key list\n  belljar key revoke ci"
+    )]
+    Key {
+        #[command(subcommand)]
+        verb: key::KeyVerb,
     },
     /// Change settings in the configuration, except grants: show the change, ask, and write it.
     #[command(
@@ -222,7 +246,7 @@ enum Verb {
         config: Option<PathBuf>,
         /// The loopback address for MCP clients; port 0 selects a free port (default: a fixed port derived from the
         /// path of the project, or a free port if that one is in use).
-        #[arg(long, value_name = "ADDR", value_parser = listening::address)]
+        #[arg(long, value_name = "ADDR", value_parser = listen_address)]
         http: Option<SocketAddr>,
     },
     /// Create a project for a provider in the language of your choice, and show the next commands.
@@ -276,10 +300,13 @@ const EXIT_CODES_OF_CATALOG: &str =
 
 /// Parses the command line of a user. Wrong usage ends the process with exit code 2.
 fn parse() -> Command {
-    let with_codes = |verb: clap::Command| {
-        let codes = if ["list", "check"].contains(&verb.get_name()) { EXIT_CODES_OF_CATALOG } else { EXIT_CODES };
+    let add = |verb: clap::Command, codes: &str| {
         let help = verb.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
         verb.after_help(format!("{help}{codes}"))
+    };
+    let with_codes = |verb: clap::Command| {
+        let codes = if ["list", "check"].contains(&verb.get_name()) { EXIT_CODES_OF_CATALOG } else { EXIT_CODES };
+        add(verb, codes).mut_subcommands(|inner| add(inner, EXIT_CODES))
     };
     let matches = Command::command().mut_subcommands(with_codes).get_matches();
     Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
@@ -342,8 +369,10 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Check { at, compile: Some(files), json, .. } => check::compile::run(&at, &files, json),
         Verb::Check { at, conformance: Some(file), json, .. } => check::conformance::run(at, &file, json),
         Verb::Check { at, json, dev, .. } => check::run(&at, dev.dev, json),
+        Verb::Can { at, request, json } => can::run(&at, &request, json),
         Verb::Grant { at, mount, grants, write } => grant::run(&at, &mount, &grants.0, write),
         Verb::Revoke { at, mount, revocations, all, write } => revoke::run(&at, &mount, &revocations.0, all, write),
+        Verb::Key { verb } => key::run(verb),
         Verb::Set { at, lines, write } => set::run(&at, &lines, write),
         Verb::Schema => schema::run(),
         Verb::Declare { file, needs } => declare::run(&file, &needs),
@@ -364,11 +393,13 @@ impl Verb {
             Self::Serve { at, .. }
             | Self::List { at, .. }
             | Self::Read { at, .. }
+            | Self::Can { at, .. }
             | Self::Check { at, .. }
             | Self::Grant { at, .. }
             | Self::Revoke { at, .. }
             | Self::Set { at, .. }
             | Self::Trust { at, .. } => Some(at),
+            Self::Key { verb } => Some(verb.location()),
             Self::Inspect { .. } | Self::Schema | Self::Declare { .. } | Self::Dev { .. } | Self::New { .. } => None,
         }
     }

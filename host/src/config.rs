@@ -4,33 +4,59 @@
 //! the line and the path of the key, what was expected, and the nearest valid key for a misspelt one. Only people write the
 //! file; nothing that a provider does changes it.
 
+mod address;
+mod auth;
+mod callers;
 mod deserializer;
+mod editable;
 mod error;
 mod file;
+mod issuer;
 mod live;
 pub mod lock;
+mod network;
+mod one_or_more;
+mod rules;
 pub mod schema;
+pub mod serve;
 mod settings;
 mod value;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::grants::secrets::SecretSource;
+use crate::grants::secrets::{PrincipalPath, SecretSource};
 use crate::grants::{Ambient, GrantConfig};
-use crate::limits::caller_quotas::Rate;
+use crate::limits::CallerLimits;
 use crate::model::{Limits, MountName, bounds, text};
+use crate::policy::cedar::CedarPolicies;
+use crate::policy::{Decider, Rule, RuleSet};
+pub use address::{AddressError, listen_address};
+pub use auth::{AuthConfig, KeySetFiles};
+use callers::CallersTable;
+pub use editable::EditableToml;
+pub(crate) use error::parse;
 pub use error::{ConfigKey, Error, FilePosition, KeyCure, Problem};
-use file::{AuditTarget, CacheScope, CallersTable, File, LimitsTable, MountTable, NetworkTable, WatchTable};
+use file::{AuditTarget, CacheScope, File, LimitsTable, MountTable, WatchTable};
+pub use issuer::{
+    IntrospectionConfig, IssuerConfig, IssuerProblem, IssuerUrl, IssuerUrlError, KeySetSource, TokenAlgorithm,
+};
 pub use live::{CacheSettings, Watch};
 use lock::Pins;
+use network::NetworkTable;
+use rules::RuleTables;
+use serve::ServeConfig;
 pub use settings::{Ask, Wall};
 use settings::{CALLS, LIST_TIME, TOTAL_MEMORY};
 
 /// The file name that belljar looks for in the working directory.
 pub const FILE: &str = "belljar.toml";
+
+/// The name of the file of policies beside the configuration.
+const POLICY_FILE: &str = "policy.cedar";
 
 /// Where the record of calls goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,16 +90,32 @@ pub struct Config {
     pub total_memory: u64,
     /// How long one listing over all mounts may take.
     pub list_time: Duration,
+    /// The rules of the policy.
+    pub rules: Vec<Rule>,
+    /// The file of policies. It may not exist unless `needs_policy_file`.
+    pub policy_file: PathBuf,
+    /// True if the configuration names the file of policies.
+    pub needs_policy_file: bool,
+    /// The policies in the file. `None` if there is no file, and until it is read.
+    pub policies: Option<Arc<CedarPolicies>>,
     /// Where each secret is kept, by the secret's name.
     pub secrets: BTreeMap<String, SecretSource>,
+    /// The contents of the key sets that `auth` names. Empty until they are read.
+    pub key_sets: KeySetFiles,
     /// Name servers and certificates for the requests of providers.
     pub network: NetworkConfig,
+    /// How belljar serves HTTP.
+    pub serve: ServeConfig,
     /// How belljar follows changes.
     pub watch: Watch,
     /// Whether clients get tools that list, read and search.
     pub tools: bool,
-    /// How often one client may call tools and ask for completions.
-    pub callers: Rate,
+    /// How often one client may call tools and ask for completions, and how many calls of one principal run at once.
+    pub callers: CallerLimits,
+    /// Which credentials HTTP requests may carry. `None`: requests are not authenticated.
+    pub auth: Option<AuthConfig>,
+    /// The path of the API keys. The file may not exist.
+    pub api_keys: PathBuf,
     /// The limits of mounts that the file does not name.
     pub limits: Limits,
     /// The mounts that the file names.
@@ -155,9 +197,15 @@ impl Config {
         Self::parse(text.unwrap_or_default(), &input).map_err(|problem| Error { file, problem: Box::new(problem) })
     }
 
-    /// The TCP ports that calls of all mounts may connect to.
+    /// The TCP ports that calls of all mounts and belljar itself may connect to.
     pub fn ports(&self) -> Vec<u16> {
-        self.mounts.values().flat_map(MountConfig::ports).collect()
+        let own = self.auth.iter().flat_map(AuthConfig::ports);
+        self.mounts.values().flat_map(MountConfig::ports).chain(own).collect()
+    }
+
+    /// What decides who may do what: the rules and the policies.
+    pub fn decider(&self) -> Decider {
+        Decider::new(RuleSet::new(self.rules.clone()), self.policies.clone())
     }
 
     fn parse(source: String, input: &ConfigInput) -> Result<Self, Problem> {
@@ -189,11 +237,19 @@ impl Config {
         let list_time = bounds::of_listing(file.list_time.map_or(LIST_TIME, |time| time.0));
         let limits = file.limits.map_or_else(Limits::default, |table| table.over(&Limits::default()));
         let watch = file.watch.map_or_else(Watch::default, WatchTable::settings);
-        let callers = file.callers.map_or_else(Rate::default, CallersTable::rate);
+        let callers = file.callers.map_or_else(CallerLimits::default, CallersTable::limits);
         let tools = file.tools.unwrap_or(true);
+        let mut auth = file.auth;
+        let scopes = auth.as_mut().map(|table| std::mem::take(&mut table.scopes)).unwrap_or_default();
         let secrets = check_secrets(file.secrets)?;
+        let auth = auth.map(|table| table.checked(&secrets, place)).transpose().map_err(Problem::Issuer)?;
+        let api_keys = auth.as_ref().and_then(|auth| auth.keys.clone()).unwrap_or_else(|| base.join(auth::KEYS_FILE));
         let NetworkTable { dns, ca } = file.network.unwrap_or_default();
         let network = NetworkConfig { dns: dns.into_iter().map(|server| server.0).collect(), ca: ca.map(place) };
+        let rules = RuleTables { allow: file.allow, deny: file.deny, scopes }.rules(&source)?;
+        let needs_policy_file = file.policy.is_some();
+        let policy_file = file.policy.map_or_else(|| base.join(POLICY_FILE), place);
+        let serve = file.serve.unwrap_or_default().checked(place)?;
         let mut mounts = BTreeMap::new();
         for (name, table) in file.mounts {
             let table_name = || text::excerpt(&name, 80);
@@ -216,15 +272,18 @@ impl Config {
             .or(plugins)
             .unwrap_or_else(|| base.join("plugins"));
         let lock = base.join(lock::FILE);
-        let mut reserved = vec![plugins.clone(), cache.clone(), state.clone(), lock.clone()];
+        let mut reserved =
+            vec![plugins.clone(), cache.clone(), state.clone(), lock.clone(), api_keys.clone(), policy_file.clone()];
         reserved.extend(input.file.as_ref().map(|(path, _)| path.clone()));
         if let Audit::File(path) = &audit {
             reserved.push(path.clone());
         }
+        reserved.extend(auth.iter().flat_map(AuthConfig::key_set_files).cloned());
+        reserved.extend(serve.tls.as_ref().map(|files| files.key.clone()));
         let mut ambient = Ambient { base, home, reserved, ..Ambient::default() };
         // No grant may cover the file of a secret.
         let files = secrets.values().filter_map(|source| match source {
-            SecretSource::File(path) => ambient.absolute(path).ok(),
+            SecretSource::File(path) => ambient.absolute(path).ok().map(|path| secret_place(&path)),
             SecretSource::Env(_) => None,
         });
         let files: Vec<PathBuf> = files.collect();
@@ -239,11 +298,19 @@ impl Config {
             calls,
             total_memory,
             list_time,
+            rules,
+            policy_file,
+            needs_policy_file,
+            policies: None,
             secrets,
+            key_sets: KeySetFiles::new(),
             network,
+            serve,
             watch,
             tools,
             callers,
+            auth,
+            api_keys,
             limits,
             mounts,
             file,
@@ -271,14 +338,27 @@ fn check_memory(
     }
 }
 
-/// Checks the names of the secrets.
+/// The file of a secret, or the directory of all its files if each principal has one.
+fn secret_place(path: &Path) -> PathBuf {
+    match PrincipalPath::find(path) {
+        Ok(Some(path)) => path.directory().to_owned(),
+        Ok(None) | Err(_) => path.to_owned(),
+    }
+}
+
+/// Checks the names of the secrets, and the paths of those that each principal has for itself.
 fn check_secrets(secrets: BTreeMap<String, SecretSource>) -> Result<BTreeMap<String, SecretSource>, Problem> {
     let is_name =
         |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-    match secrets.keys().find(|name| !is_name(name)) {
-        Some(name) => Err(Problem::SecretName(text::excerpt(name, 80))),
-        None => Ok(secrets),
+    if let Some(name) = secrets.keys().find(|name| !is_name(name)) {
+        return Err(Problem::SecretName(text::excerpt(name, 80)));
     }
+    for (name, source) in &secrets {
+        if let SecretSource::File(path) = source {
+            PrincipalPath::find(path).map_err(|error| Problem::SecretPath { name: name.clone(), error })?;
+        }
+    }
+    Ok(secrets)
 }
 
 /// Checks the keys of one mount against each other.

@@ -2,6 +2,7 @@
 //!
 //! Knows no MCP and no WebAssembly. Every call ends in exactly one event.
 
+mod authorize;
 mod call_group;
 pub mod complete;
 mod conformance;
@@ -13,6 +14,7 @@ mod pipeline;
 mod poll;
 mod poll_target;
 mod poller;
+mod quota;
 mod read;
 mod read_cache;
 mod record;
@@ -20,7 +22,11 @@ pub mod response_cost;
 mod route;
 pub mod search;
 pub mod subscriptions;
+mod watch;
 
 pub use listing::ListPage;
 pub use pipeline::Gateway;
 pub use read::ReadOutcome;
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -58,6 +58,8 @@ pub use editor::{GrantEditor, GrantSuggestion};
 pub use grant::{CallScope, Grant, GrantView};
 pub use home::NoHome;
 pub use kind_error::KindError;
-pub use list::{CallGrants, ConfigureError, GrantConfig, GrantKind, HasCallGrants, KINDS, MountGrants, link};
+pub use list::{
+    CallGrants, ConfigureError, GrantConfig, GrantKind, HasCallGrants, KINDS, MountGrants, PerPrincipalGrants, link,
+};
 pub use need::Need;
 pub(crate) use wasi::wasi;

@@ -6,6 +6,7 @@
 //!  {"method":"resources/read","params":{"uri":"belljar://notes/2026/plan.md"}}
 //!  transport     a line or a body: capped, timed; Host and Origin checked        transport/{stdio,http}/
 //!  authenticate  the transport's evidence -> Principal                           policy/principal.rs
+//!                HTTP with [auth]: a key or a token -> Principal                 transport/http/head.rs, auth/
 //!  mcp           stateless requests: belljar's dispatcher; sessions: rmcp's      mcp/{stateless,handler}.rs
 //!  route         an immutable catalog snapshot; the longest base wins            gateway/route.rs
 //!  authorize     may this principal do this with that mount? -> Access           policy/access.rs
@@ -40,7 +41,7 @@
 //!
 //! # Ranks
 //!
-//! `cli > server > transport > mcp > gateway > catalog > sandbox > interfaces > config > grants > limits, telemetry >
+//! `cli > server > transport > mcp > gateway > catalog > sandbox > interfaces, auth > config > grants > limits, telemetry >
 //! store > policy > model`: a module names only lower ranks. A test in `tests/tidy` reads every `use` and checks it.
 //!
 //! # Invariants
@@ -64,8 +65,10 @@
 //!   beside the served ones. If that fails, the old mount stays, provided that the configuration still allows it. A
 //!   call keeps its mount, and the mount its compiled component, alive across a swap.
 //! - **A helper process reads the files that the second wall hides** (`server::privileged_helper`). The second wall is
-//!   Landlock and a filter of system calls. The helper takes two requests: save a lasting consent, and read the
-//!   configuration again.
+//!   Landlock and a filter of system calls. The helper takes three requests: save a lasting consent, read the
+//!   configuration again, and read the file of API keys again.
+//! - **No credential is stored or shown.** `auth` compares hashes of API keys; `keys.toml` has nothing else. Only
+//!   `belljar key new` ever has a key.
 //! - **Ambient power enters in `cli`, `server`, `config`, `grants` and `catalog::watch` only**: they turn paths into
 //!   handles. `host/clippy.toml` refuses the functions of the standard library that open files and sockets everywhere
 //!   else.
@@ -90,6 +93,7 @@
 #![recursion_limit = "256"]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make the files and sockets that they need"))]
 
+pub mod auth;
 pub mod catalog;
 pub mod cli;
 pub mod config;

@@ -38,6 +38,7 @@ pub mod breaker;
 pub mod caller_quotas;
 mod cpu_share;
 pub mod cpu_timer;
+mod detached_threads;
 mod gate;
 pub mod gate_registry;
 pub mod malloc_trim;
@@ -49,6 +50,7 @@ mod operation_breaker;
 mod turns;
 
 pub use admit::{Admission, DetachedTurn, Permit, sandbox_capacity};
+pub use caller_quotas::{AnswerQuota, CallerLimits};
 pub use gate::{CallOrigin, Gate};
 pub use operation::Operation;
 pub use turns::Recall;

@@ -4,6 +4,7 @@
 //! the sandbox. Therefore none of them holds a handle.
 
 pub mod bounds;
+pub mod busy;
 pub mod command;
 mod decision_log;
 mod digest;
@@ -12,6 +13,8 @@ pub mod guard;
 pub mod limits;
 pub mod meta;
 mod name;
+mod quarantine;
+mod reached_limit;
 pub mod reference;
 mod resource;
 pub mod seal;

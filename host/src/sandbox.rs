@@ -57,6 +57,8 @@ mod loaded_mount;
 mod local;
 mod meter;
 mod output;
+mod principal_cache;
+mod principal_mounts;
 mod spec;
 mod store_data;
 

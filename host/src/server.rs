@@ -4,15 +4,19 @@
 //! The second wall is Landlock plus a filter of system calls around this whole process. The first wall is the sandbox
 //! of each call.
 
+pub(crate) mod api_keys;
 pub(crate) mod candidate;
 pub(crate) mod compiler_process;
 pub(crate) mod configuration;
 pub(crate) mod directories;
 pub(crate) mod edit;
 pub(crate) mod failure;
+mod file_changes;
 pub(crate) mod files;
+pub(crate) mod front_door;
 pub(crate) mod inherited;
 pub(crate) mod invocation;
+mod key_follower;
 pub(crate) mod keys;
 pub(crate) mod landlock;
 pub(crate) mod listening;
@@ -27,3 +31,4 @@ mod reload;
 pub(crate) mod serve;
 pub(crate) mod server_status;
 pub(crate) mod startup;
+pub(crate) mod tls_files;

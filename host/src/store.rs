@@ -10,5 +10,5 @@ mod quota;
 mod read_cache;
 
 pub use memory::{MemoryQuotas, MemoryReadCache};
-pub use quota::{QuotaDecision, QuotaStore, Rate};
+pub use quota::{QuotaDecision, QuotaDraw, QuotaId, QuotaRate, QuotaStore, Rate};
 pub use read_cache::{CachedValue, ReadCache};

@@ -14,6 +14,7 @@
     reason = "a test reports a failure by a panic"
 )]
 
+mod auth;
 mod catalog;
 mod clients;
 mod commands;

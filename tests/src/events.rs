@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -71,6 +71,17 @@ impl Events {
     /// The next message. `None` if none comes within `patience`.
     pub fn next(&self, patience: Duration) -> Option<Value> {
         self.messages.recv_timeout(patience).ok()
+    }
+
+    /// True if the server ends the stream within `patience`. Ignores the messages before the end.
+    pub fn is_over(&self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(_) => {}
+                Err(error) => return error == RecvTimeoutError::Disconnected,
+            }
+        }
     }
 
     /// True if a comment of the server arrives within `patience`.

@@ -42,6 +42,8 @@ pub struct Http {
     inbox: VecDeque<Value>,
     /// The HTTP status of the last answer.
     pub status: u16,
+    /// The value of the header `Authorization`. `None`: no such header.
+    pub authorization: Option<String>,
 }
 
 /// A connection that stays open between requests (keep-alive), even after errors. For benches that send the same
@@ -108,7 +110,8 @@ impl Server {
 
     /// The transport of a new client, which has sent no message yet.
     pub fn wire(&self, era: Era) -> Http {
-        Http { address: self.address, connection: None, era, session: None, inbox: VecDeque::new(), status: 0 }
+        let (session, inbox, authorization) = (None, VecDeque::new(), None);
+        Http { address: self.address, connection: None, era, session, inbox, status: 0, authorization }
     }
 
     /// The bytes of an HTTP request with `message`, as a client with this transport sends them.
@@ -223,6 +226,7 @@ impl Http {
         let version = self.era.version();
         let mut headers = vec![("Accept", "text/event-stream"), ("MCP-Protocol-Version", version)];
         headers.extend(self.session.as_deref().map(|session| ("Mcp-Session-Id", session)));
+        headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
         let events = Events::open(self.address, "GET", &headers, b"");
         events.unwrap_or_else(|answer| panic!("HTTP {} in place of a stream: {}", answer.status, answer.text()))
     }
@@ -247,9 +251,8 @@ impl Http {
         if method != "initialize" || self.era == Era::Stateless {
             headers.push(("MCP-Protocol-Version", self.era.version().to_owned()));
         }
-        if let Some(session) = &self.session {
-            headers.push(("Mcp-Session-Id", session.clone()));
-        }
+        headers.extend(self.session.clone().map(|session| ("Mcp-Session-Id", session)));
+        headers.extend(self.authorization.clone().map(|value| ("Authorization", value)));
         if self.era == Era::Stateless {
             headers.push(("Mcp-Method", method.to_owned()));
             let params = &message["params"];

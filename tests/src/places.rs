@@ -63,6 +63,13 @@ pub fn node_module(path: &str) -> Option<PathBuf> {
     installed("node", client_script("node/node_modules").join(path))
 }
 
+/// The client that uses rmcp.
+pub fn rust_client() -> PathBuf {
+    let program = target().join("clients/rust/belljar-oauth-client");
+    assert!(program.exists(), "{} is missing: `cargo xtask test` builds it", program.display());
+    program
+}
+
 /// A program of this repository that drives a real client.
 pub fn client_script(path: &str) -> PathBuf {
     repository().join("tests/clients").join(path)

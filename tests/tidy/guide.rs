@@ -1,4 +1,4 @@
-//! Checks that the tests build all examples of the guide for authors. Documentation tests compile the examples in Rust
+//! Checks that the tests build all examples of the guide for authors, and that the guide for teams has no others. Documentation tests compile the examples in Rust
 //! (`tests/documents`). The fence of any other example must name a file that the tests build: "```python
 //! sdk-guest/...". This file must contain the example.
 
@@ -8,10 +8,11 @@ use belljar_tests::places;
 
 use crate::assert_none;
 
-const GUIDE: &str = "docs/guide/providers.md";
+/// The pages whose examples are built or run.
+const GUIDES: [&str; 2] = ["docs/guide/providers.md", "docs/guide/teams.md"];
 
 /// The languages of blocks that are never built: commands and output.
-const PROSE: [&str; 2] = ["console", "text"];
+const PROSE: [&str; 3] = ["console", "text", "json"];
 
 /// One fenced block: its first line, its info string, and its lines.
 struct Block<'a> {
@@ -38,10 +39,10 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
 }
 
 /// The violations in the blocks of `text`. `read` returns the text of a file of the repository.
-fn violations(text: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
+fn violations(guide: &str, text: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let mut found = Vec::new();
     for block in blocks(text) {
-        let at = format!("{GUIDE}:{}", block.line);
+        let at = format!("{guide}:{}", block.line);
         let why = match block.info.split_once(' ') {
             None if block.info == "rust" || PROSE.contains(&block.info) => None,
             None if block.info == "toml" => {
@@ -77,9 +78,11 @@ fn is_part_of(body: &[&str], source: &str) -> bool {
 #[test]
 fn every_example_of_the_guide_is_built() {
     let root = places::repository();
-    let text = fs::read_to_string(root.join(GUIDE)).unwrap();
-    assert!(blocks(&text).len() > 8, "a guide has examples");
-    assert_none(violations(&text, |file| fs::read_to_string(root.join(file)).ok()));
+    for guide in GUIDES {
+        let text = fs::read_to_string(root.join(guide)).unwrap();
+        assert!(blocks(&text).len() > 8, "{guide}: a guide has examples");
+        assert_none(violations(guide, &text, |file| fs::read_to_string(root.join(file)).ok()));
+    }
 }
 
 #[test]
@@ -92,7 +95,7 @@ fn an_example_that_differs_from_its_file_is_found() {
         fence("console", "$ x"),
         fence("toml", "a = 1"),
     ] {
-        assert_eq!(violations(&fine, read), Vec::<String>::new(), "{fine}");
+        assert_eq!(violations("a.md", &fine, read), Vec::<String>::new(), "{fine}");
     }
     for (wrong, why) in [
         (fence("python a.py", "def b(self):\n    return 2"), "does not contain"),
@@ -103,7 +106,7 @@ fn an_example_that_differs_from_its_file_is_found() {
         (fence("rust ignore", "x"), "Rust is compiled"),
         (fence("toml", "a = "), "TOML"),
     ] {
-        let found = violations(&wrong, read);
+        let found = violations("a.md", &wrong, read);
         assert!(found.len() == 1 && found[0].contains(why), "{wrong}: {found:?}");
     }
 }

@@ -12,7 +12,7 @@ const RANKS: [&[&str]; 14] = [
     &["gateway"],
     &["catalog"],
     &["sandbox"],
-    &["interfaces"],
+    &["interfaces", "auth"],
     &["config"],
     &["grants"],
     &["limits", "telemetry"],

@@ -20,6 +20,9 @@ const COMPONENTS: [(&str, &str); 2] = [("plugins", "plugins"), ("tests/guests", 
 /// The folder of the library that only components use.
 const COMPONENT_LIBRARY: &str = "sdk-guest/tree";
 
+/// The folder of the clients of the tests. The client in Rust uses features of rmcp that belljar does not use.
+const CLIENTS: &str = "tests/clients";
+
 /// Builds everything.
 pub(crate) fn run(shell: &Shell) -> Result<()> {
     host(shell)?;
@@ -49,14 +52,16 @@ pub(crate) fn unguarded(shell: &Shell) -> Result<PathBuf> {
     Ok(unguarded)
 }
 
-/// The packages that a cargo command is for. Components and host are never built in one command: cargo would unite the features
-/// of their shared dependencies, and compile wasmtime twice.
+/// The packages that a cargo command is for. Two parts are never built in one command: cargo would unite the features of their
+/// shared dependencies, and compile wasmtime twice.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
     /// The host, the SDK, the tests and this program.
     Host,
     /// The providers, the guests of the tests, and their library.
     Components,
+    /// The client of the tests in Rust.
+    Client,
 }
 
 impl Part {
@@ -67,14 +72,14 @@ impl Part {
 
     /// The same, without the components for which `left_out` is true.
     pub(crate) fn packages_but(self, shell: &Shell, left_out: impl Fn(&Value) -> bool) -> Result<Vec<String>> {
-        let folders = COMPONENTS.iter().map(|(folder, _)| *folder).chain([COMPONENT_LIBRARY]);
-        let components = folders.flat_map(|folder| shell.packages_below(folder));
-        let components = components.filter(|package| !left_out(package)).map(|package| text(&package["name"]));
-        let (mut arguments, flag) = match self {
-            Part::Host => (vec!["--workspace".to_owned()], "--exclude"),
-            Part::Components => (Vec::new(), "--package"),
+        let components: Vec<&str> = COMPONENTS.iter().map(|(folder, _)| *folder).chain([COMPONENT_LIBRARY]).collect();
+        let (mut arguments, flag, folders) = match self {
+            Part::Host => (vec!["--workspace".to_owned()], "--exclude", [components, vec![CLIENTS]].concat()),
+            Part::Components => (Vec::new(), "--package", components),
+            Part::Client => (Vec::new(), "--package", vec![CLIENTS]),
         };
-        for name in components {
+        let named = folders.into_iter().flat_map(|folder| shell.packages_below(folder));
+        for name in named.filter(|package| !left_out(package)).map(|package| text(&package["name"])) {
             arguments.extend([flag.to_owned(), name?.to_owned()]);
         }
         Ok(arguments)

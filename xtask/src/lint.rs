@@ -42,7 +42,8 @@ pub(crate) fn steps(shell: &Shell, report: &mut Report) {
 }
 
 /// Runs clippy and rustdoc on the components: their tests as programs of this machine, all other code for the target of
-/// components. Each check uses the profile of the same build, so that both share procedural macros and need no other build.
+/// components. Also runs clippy on the client in Rust. Each check uses the profile of the same build, so that both share
+/// procedural macros and need no other build.
 pub(crate) fn components(shell: &Shell, report: &mut Report) {
     report.step("clippy of components", || {
         let mut clippy = shell.cargo(["clippy", "--profile", "unit", "--all-targets", "--quiet"]);
@@ -51,6 +52,10 @@ pub(crate) fn components(shell: &Shell, report: &mut Report) {
         let has_c = tools::give_c_compiler(shell, &mut clippy)?;
         let packages = Part::Components.packages_but(shell, |package| build::needs_c(package) && !has_c)?;
         shell::run(clippy.args(packages).args(["--", "--deny", "warnings"]))
+    });
+    report.step("clippy of the client", || {
+        let mut clippy = shell.cargo(["clippy", "--profile", "unit", "--all-targets", "--quiet"]);
+        shell::run(clippy.args(Part::Client.packages(shell)?).args(["--", "--deny", "warnings"]))
     });
     report.step("rustdoc of components", || {
         let mut doc = shell.cargo(["doc", "--profile", "guest", "--target", WASM_TARGET, "--no-deps", "--quiet"]);

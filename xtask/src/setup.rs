@@ -101,6 +101,8 @@ pub(crate) fn valgrind(shell: &Shell) -> Result<Option<&'static str>> {
 
 /// Installs the MCP clients that tests run. Returns the families that cannot be installed; in CI, that is an error.
 pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
+    // It needs cargo and nothing else.
+    rust(shell)?;
     let mut missing = Vec::new();
     for (family, needs, install) in
         [("python", ["python3", "python3"], python as fn(&Shell) -> Result<()>), ("node", ["node", "npm"], node)]
@@ -138,6 +140,18 @@ pub(crate) fn peers(shell: &Shell) -> Result<Vec<Missing>> {
         missing.push(Missing { family, reason: format!("{error:#}") });
     }
     Ok(missing)
+}
+
+/// Builds the client in Rust, and puts it beside the others.
+fn rust(shell: &Shell) -> Result<()> {
+    const PACKAGE: &str = "belljar-oauth-client";
+    // The profile of the components' tests, because they have dependencies in common.
+    shell::run(&mut shell.cargo(["build", "--quiet", "--profile", "unit", "--package", PACKAGE]))?;
+    let place = shell.target.join("clients/rust");
+    fs::create_dir_all(&place)?;
+    let built = shell.target.join("unit").join(PACKAGE);
+    fs::copy(&built, place.join(PACKAGE)).with_context(|| format!("cannot copy {}", built.display()))?;
+    Ok(())
 }
 
 /// Makes one virtual environment for each major version of the MCP SDK. An environment can have only one version of a package.

@@ -24,6 +24,17 @@ pub struct ServedMount<'a> {
     pub snapshot: &'a Snapshot,
 }
 
+/// The verdict on one cached entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryVerdict {
+    /// It is passed on.
+    Take,
+    /// It is hidden.
+    Skip,
+    /// The visit ends before it.
+    Stop,
+}
+
 /// A page as the provider gave it.
 pub struct ProviderPage<T> {
     /// The unchecked entries.
@@ -128,12 +139,14 @@ impl<T: Listed> CachedListing<T> {
 
     /// Passes the entries, starting at `from`, to `take` with their absolute names, until `take` returns false.
     ///
-    /// An entry that no longer belongs to this mount is skipped, and the reason is passed to `invalid`. Returns the index
-    /// at which it stopped.
+    /// `judge` is asked first, with the name of each entry below the base: a skipped entry is not even unpacked. An entry
+    /// that no longer belongs to this mount is skipped too, and the reason is passed to `invalid`. Returns the index at
+    /// which it stopped.
     pub fn visit(
         &self,
         served: ServedMount<'_>,
         from: usize,
+        mut judge: impl FnMut(&str) -> EntryVerdict,
         mut take: impl FnMut(T) -> bool,
         mut invalid: impl FnMut(EntryError),
     ) -> usize {
@@ -143,6 +156,16 @@ impl<T: Listed> CachedListing<T> {
         let mut at = from;
         for end in entries.ends.get(from..).unwrap_or_default() {
             let packed = entries.bytes.get(start as usize..*end as usize).unwrap_or_default();
+            // The name is the first field of an entry.
+            match postcard::take_from_bytes::<&str>(packed).map_or(EntryVerdict::Skip, |(name, _)| judge(name)) {
+                EntryVerdict::Take => {}
+                EntryVerdict::Skip => {
+                    start = *end;
+                    at += 1;
+                    continue;
+                }
+                EntryVerdict::Stop => return at,
+            }
             // The bytes were packed by this process, so they unpack.
             if let Ok(entry) = postcard::from_bytes::<T>(packed) {
                 match entry.into_absolute(&served) {
@@ -163,8 +186,8 @@ impl<T: Listed> CachedListing<T> {
 
 impl CachedListing<Resource> {
     /// The entry whose reference is `reference`. If there is none, the first one that differs only in the case of
-    /// letters.
-    pub fn find_ignoring_case(&self, reference: &str) -> Option<String> {
+    /// letters. Entries for which `is_shown` is false do not exist.
+    pub fn find_ignoring_case(&self, reference: &str, is_shown: impl Fn(&str) -> bool) -> Option<String> {
         let entries = self.read();
         let (mut start, mut alike) = (0, None);
         for end in &entries.ends {
@@ -172,10 +195,13 @@ impl CachedListing<Resource> {
             start = *end;
             // The reference is the first field of an entry: nothing else has to be unpacked.
             let Ok((given, _)) = postcard::take_from_bytes::<&str>(packed) else { continue };
+            if !given.eq_ignore_ascii_case(reference) || !is_shown(given) {
+                continue;
+            }
             if given == reference {
                 return Some(given.to_owned());
             }
-            if alike.is_none() && given.eq_ignore_ascii_case(reference) {
+            if alike.is_none() {
                 alike = Some(given.to_owned());
             }
         }

@@ -10,7 +10,9 @@ use super::cached_listing::ListingSlot;
 use super::mount::Mount;
 use crate::interfaces::resources::{EntryPage, ListResources, ListTemplates};
 use crate::interfaces::{Exported, ListEntry};
+use crate::model::template::literal_start;
 use crate::model::{MountName, Resource, Template};
+use crate::policy::Visibility;
 
 /// Entries of each of the first pages.
 const PAGE: usize = 1000;
@@ -64,6 +66,9 @@ pub trait Listed: ListEntry + Send + Serialize + DeserializeOwned + 'static {
     /// A call of that function for the page at `cursor`.
     fn list(cursor: Option<String>) -> Self::List;
 
+    /// True if an entry with this name below the mount's base may be shown to somebody who sees `visible`.
+    fn is_visible(name: &str, visible: &Visibility) -> bool;
+
     /// The slot of a mount's cached listings of this kind.
     fn slot(mount: &Mount) -> &ListingSlot<Self>;
 }
@@ -80,6 +85,10 @@ impl Listed for Resource {
         ListResources { cursor }
     }
 
+    fn is_visible(name: &str, visible: &Visibility) -> bool {
+        visible.contains(name)
+    }
+
     fn slot(mount: &Mount) -> &ListingSlot<Self> {
         &mount.cached.resources
     }
@@ -90,6 +99,11 @@ impl Listed for Template {
 
     fn list(_: Option<String>) -> ListTemplates {
         ListTemplates
+    }
+
+    /// A template is shown if some resource that begins with its literal text may be seen.
+    fn is_visible(name: &str, visible: &Visibility) -> bool {
+        visible.contains_below(literal_start(name))
     }
 
     fn slot(mount: &Mount) -> &ListingSlot<Self> {

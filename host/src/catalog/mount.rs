@@ -49,6 +49,8 @@ pub struct Mount {
     pub interfaces: Interfaces,
     /// A warning about its file, for the operator.
     pub warning: Option<&'static str>,
+    /// See [`Mount::is_per_principal`].
+    pub has_principal_secrets: bool,
     /// The granted host directories. Empty if reading them may hang.
     pub directories: Vec<PathBuf>,
     /// True if one of its grants was revoked: results of its calls are discarded.
@@ -90,6 +92,7 @@ impl Mount {
             missing_needs: Vec::new(),
             interfaces: Interfaces::default(),
             warning: None,
+            has_principal_secrets: false,
             directories: Vec::new(),
             withdrawn: AtomicBool::new(false),
             cached: Arc::new(MountCache::new(key)),
@@ -104,6 +107,12 @@ impl Mount {
     /// True if one of its grants was revoked. Then another mount is served in its place, or none.
     pub fn is_withdrawn(&self) -> bool {
         self.withdrawn.load(Ordering::Acquire)
+    }
+
+    /// True if its grants use a secret of which each principal has its own. Then an answer for one principal may be
+    /// neither cached nor shared for another: the principal belongs into every key of a cache, and of a shared call.
+    pub fn is_per_principal(&self) -> bool {
+        self.has_principal_secrets
     }
 
     /// True if `other` has all grants of this mount. Then readings of this mount may be given to callers of `other`.

@@ -22,6 +22,24 @@ pub enum Notice {
     Compiling,
 }
 
+impl Notice {
+    /// The notice for somebody who does not see all of the catalog: without a name, a number or a provider's words. `None`
+    /// if nothing remains.
+    #[must_use]
+    pub fn without_details(self) -> Option<Self> {
+        match self {
+            Self::LeftOut(_) => Some(Self::LeftOut(LOGGED.to_owned())),
+            Self::Cut(_) => Some(Self::Cut(LOGGED.to_owned())),
+            // The entries may be hidden ones.
+            Self::Entries { .. } => None,
+            Self::Unserved(_) | Self::Compiling => Some(self),
+        }
+    }
+}
+
+/// The reason that is shown in place of one with details.
+const LOGGED: &str = "the operator\u{2019}s log has the reason";
+
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

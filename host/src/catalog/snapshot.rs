@@ -178,6 +178,48 @@ impl Snapshot {
         }
     }
 
+    /// The mount that `uri` belongs to for somebody who knows only some mounts: the longest base of a known one.
+    pub fn known_owner<'u>(
+        &self,
+        uri: &'u str,
+        is_known: impl Fn(&MountName, &str) -> bool,
+    ) -> Option<KnownOwner<'_, 'u>> {
+        let mut is_owner = true;
+        for at in base_ends(uri).rev() {
+            let Some((base, reference)) = uri.split_at_checked(at + 1) else { continue };
+            let Some(owner) = self.bases.get(base) else { continue };
+            let place = match owner {
+                BaseOwner::Mount(at) => self.mounts.get(*at).map(KnownPlace::Mount),
+                BaseOwner::Quarantined(at) => self.quarantined.get(*at).map(KnownPlace::Quarantined),
+                BaseOwner::Absent => Some(KnownPlace::Absent),
+            };
+            if let Some(place) = place
+                && self.name_at(base).is_some_and(|name| is_known(&name, base))
+            {
+                return Some(KnownOwner { place, reference, is_owner });
+            }
+            is_owner = false;
+        }
+        None
+    }
+
+    /// The name of the mount with this base.
+    fn name_at(&self, base: &str) -> Option<MountName> {
+        match self.bases.get(base)? {
+            BaseOwner::Mount(at) => self.mounts.get(*at).map(|mount| mount.name.clone()),
+            BaseOwner::Quarantined(at) => self.quarantined.get(*at).map(|one| one.name.clone()),
+            BaseOwner::Absent => {
+                let compiling = self.compiling.iter().find(|one| one.base == base).map(|one| one.name.clone());
+                let unserved = || self.unserved.iter().find(|one| one.base == base).map(|one| one.name.clone());
+                let refused = || {
+                    let refused = self.refused.iter().find(|one| one.base.as_deref() == Some(base))?;
+                    MountName::new(&refused.name).ok()
+                };
+                compiling.or_else(unserved).or_else(refused)
+            }
+        }
+    }
+
     /// The longest base that `uri` begins with, and the rest of `uri`.
     fn find_base<'u>(&self, uri: &'u str) -> Option<(BaseOwner, &'u str)> {
         base_ends(uri).rev().find_map(|at| {
@@ -240,11 +282,6 @@ impl Snapshot {
         &self.unserved
     }
 
-    /// The mount that `uri` would belong to if it were served.
-    pub fn unserved_at(&self, uri: &str) -> Option<&UnservedMount> {
-        self.unserved.iter().filter(|one| uri.starts_with(&one.base)).max_by_key(|one| one.base.len())
-    }
-
     /// The same, marked as complete: every file and mount is in one of the lists.
     #[must_use]
     pub fn complete(self) -> Self {
@@ -262,15 +299,37 @@ impl Snapshot {
         self.mounts.iter().map(|mount| (&mount.name, mount.base.as_str())).chain(quarantined)
     }
 
-    /// True if `uri` belongs to a mount that is being compiled.
-    pub fn is_compiling(&self, uri: &str) -> bool {
-        self.compiling.iter().any(|one| uri.starts_with(&one.base))
+    /// The mounts with their bases: served, in quarantine, being compiled, and not served.
+    pub fn all_bases(&self) -> impl Iterator<Item = (&MountName, &str)> {
+        let compiling = self.compiling.iter().map(|one| (&one.name, one.base.as_str()));
+        let unserved = self.unserved.iter().map(|one| (&one.name, one.base.as_str()));
+        self.bases().chain(compiling).chain(unserved)
     }
 
     /// True if `mount` has new grants that take effect only after a restart of belljar.
     pub fn needs_restart(&self, mount: &MountName) -> bool {
         self.refused.iter().any(|one| one.needs_restart && one.name == mount.as_str())
     }
+}
+
+/// The mount that a URI belongs to, for somebody who knows only some mounts.
+pub struct KnownOwner<'s, 'u> {
+    /// The mount.
+    pub place: KnownPlace<'s>,
+    /// The rest of the URI.
+    pub reference: &'u str,
+    /// False if the URI belongs to an unknown mount with a longer base. Then this mount must not be asked for it.
+    pub is_owner: bool,
+}
+
+/// The state of a mount that a URI belongs to.
+pub enum KnownPlace<'s> {
+    /// It is served.
+    Mount(&'s Arc<Mount>),
+    /// It waits for the operator's trust.
+    Quarantined(&'s QuarantinedMount),
+    /// It is being compiled, or cannot be served.
+    Absent,
 }
 
 /// The owner of a name.

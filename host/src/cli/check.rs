@@ -7,24 +7,34 @@ pub(super) mod conformance;
 use super::output;
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
 use super::{progress, table};
+use crate::auth::key_store::CurrentKeys;
+use crate::auth::key_store::KeyCount;
 use crate::catalog::{Mount, QuarantinedMount, Snapshot};
 use crate::config::Config;
 use crate::config::lock::Pins;
 use crate::grants::GrantKind;
 use crate::grants::Need;
 use crate::server::failure::Failure;
+use crate::server::front_door::LiveAuthentication;
 use crate::server::location::LocationArgs;
 use crate::server::{
-    configuration, keys::Keys, keys::SharedCode, landlock, landlock::WallStatus, pins, pins::Pinning, record, startup,
+    api_keys, configuration, keys::Keys, keys::SharedCode, landlock, landlock::WallStatus, listening, pins,
+    pins::Pinning, record, startup, tls_files,
 };
 
 pub(super) fn run(at: &LocationArgs, dev: bool, as_json: bool) -> Result<ExitCode, Failure> {
     progress::start(if as_json { "error" } else { "warn,belljar::catalog=error" });
     let config = configuration::config(at, &[], Pinning::unless_dev(dev, Pinning::ReadOnly))?;
+    let stored_keys = api_keys::load(&config)?.map(|(keys, _)| keys);
+    let api_keys = stored_keys.as_ref().map(|keys| keys.count(SystemTime::now()));
+    LiveAuthentication::new(&config, stored_keys.map(CurrentKeys::new))?;
+    config.serve.http.as_ref().map_or(Ok(()), |address| listening::check_address(address, Some(&config)))?;
+    config.serve.tls.as_ref().map(tls_files::identity).transpose()?;
     // This process runs no component, so it may write compiled code into the cache that all configurations share.
     let keys = Keys::read(at, &config, SharedCode::Sign)?;
     let wall = landlock::raise(&config, &keys, None)?;
@@ -34,9 +44,9 @@ pub(super) fn run(at: &LocationArgs, dev: bool, as_json: bool) -> Result<ExitCod
         let snapshot = host.gateway.fully_loaded_snapshot().await;
         progress::end();
         if as_json {
-            output::print_json(&to_json(&host.config, &wall.status, &snapshot))?
+            output::print_json(&to_json(&host.config, &wall.status, api_keys, &snapshot))?
         } else {
-            table::print(&to_text(&host.config, &wall.status, &snapshot))?
+            table::print(&to_text(&host.config, &wall.status, api_keys, &snapshot))?
         }
         let is_fine = snapshot.refused().is_empty() && snapshot.quarantined().is_empty();
         Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -120,13 +130,16 @@ pub(super) fn needs(mount: &Mount) -> Value {
     mount.needs.all().iter().map(one).collect()
 }
 
-fn to_text(config: &Config, wall: &WallStatus, snapshot: &Snapshot) -> String {
+fn to_text(config: &Config, wall: &WallStatus, api_keys: Option<KeyCount>, snapshot: &Snapshot) -> String {
     let mut out = format!(
         "plugins  {}\ncache    {}\nstate    {}\nwall     {wall}\n",
         config.plugins.display(),
         config.cache.display(),
         config.state.display()
     );
+    if let Some(count) = api_keys {
+        let _ = writeln!(out, "keys     {} ({count})", config.api_keys.display());
+    }
     if matches!(config.pins, Pins::Off) {
         let _ = writeln!(out, "warning  {}", pins::DEV_WARNING);
     }
@@ -165,7 +178,7 @@ fn to_text(config: &Config, wall: &WallStatus, snapshot: &Snapshot) -> String {
     out
 }
 
-fn to_json(config: &Config, wall: &WallStatus, snapshot: &Snapshot) -> Value {
+fn to_json(config: &Config, wall: &WallStatus, api_keys: Option<KeyCount>, snapshot: &Snapshot) -> Value {
     let mounts: Vec<Value> = snapshot
         .mounts()
         .iter()
@@ -180,8 +193,9 @@ fn to_json(config: &Config, wall: &WallStatus, snapshot: &Snapshot) -> Value {
     let refused: Vec<Value> = snapshot.refused().iter().map(|r| json!({"name": r.name, "reason": r.reason})).collect();
     let wall =
         json!({ "standing": wall.word(), "abi": wall.abi(), "missing": wall.missing(), "says": wall.to_string() });
+    let keys = api_keys.map(|count| json!({ "file": config.api_keys, "valid": count.valid, "expired": count.expired }));
     json!({
-        "plugins": config.plugins, "cache": config.cache, "state": config.state, "wall": wall,
+        "plugins": config.plugins, "cache": config.cache, "state": config.state, "wall": wall, "keys": keys,
         "mounts": mounts, "refused": refused,
         "quarantined": snapshot.quarantined().iter().map(quarantined).collect::<Vec<_>>(),
     })

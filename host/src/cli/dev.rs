@@ -137,7 +137,7 @@ pub(super) fn run(
     http: Option<SocketAddr>,
 ) -> Result<ExitCode, Failure> {
     log::start();
-    http.as_ref().map_or(Ok(()), listening::check_address)?;
+    http.as_ref().map_or(Ok(()), |address| listening::check_address(address, None))?;
     #[expect(clippy::disallowed_methods, reason = "the author's project")]
     let dir = std::fs::canonicalize(dir)
         .map_err(|error| Failure::Failed(format!("cannot open the project \"{}\": {error}", dir.display())))?;
@@ -373,6 +373,7 @@ impl DevSession {
         }
         if let Some(server) = &mut self.server {
             server.loading = Some(Instant::now());
+            server.gateway.set_policy(self.config.decider());
             server.loader.set_config(Arc::clone(&self.config));
             server.loader.set_dir(dir);
             server.loader.scan().await;
@@ -403,7 +404,7 @@ impl DevSession {
             );
             let handler = handler.with_tools(host.config.tools);
             let stop = self.stop.clone().cancelled_owned();
-            tokio::spawn(transport::http::serve(handler, listener, transport::http::Bounds::default(), stop));
+            tokio::spawn(transport::http::serve(handler, listener, transport::http::FrontDoor::default(), stop));
             tell(&format!("listening on http://{address}{} for MCP clients", transport::http::PATH));
         }
         if std::io::stdin().is_terminal() {

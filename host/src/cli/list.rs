@@ -111,6 +111,13 @@ fn to_text(all: &[MountListing], snapshot: &Snapshot, is_wanted: impl Fn(&str) -
                     let _ = writeln!(out, "  {}", details.join(" - "));
                 }
             }
+            Err(ReadError::NotFound) => {
+                let _ = writeln!(
+                    out,
+                    "  {} the rules show you nothing of this mount; to change that, add  [[allow]]  with  who = {{ user = \"local\" }}",
+                    table::styled(table::WARN, "!")
+                );
+            }
             Err(error) => {
                 let _ = writeln!(out, "  {} describe: {error}", table::styled(table::WARN, "!"));
             }

@@ -14,7 +14,7 @@ use crate::catalog::Mount;
 use crate::config::Config;
 use crate::gateway::consent::{ConsentAnswer, ConsentInput, ConsentQuestion};
 use crate::gateway::{Gateway, ReadOutcome};
-use crate::model::{Body, Contents, Reading, text};
+use crate::model::{Body, Contents, Fault, ReadError, Reading, command, text};
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
 use crate::server::{
@@ -76,13 +76,27 @@ async fn read(gateway: &Gateway, config: &Config, uri: &str) -> Result<(Reading,
         let answered = answer.as_ref().map(|(state, choice)| (state.as_str(), Some(*choice)));
         match gateway
             .read_with_consent(&startup::caller(), uri, ConsentInput { can_answer, answered }, std::future::ready(()))
-            .await?
+            .await
+            .map_err(|fault| with_rules(fault, config, uri))?
         {
             ReadOutcome::Contents(reading, mount, _) => return Ok((reading, mount)),
             ReadOutcome::ConsentUnavailable(fault) => return Err(fault.into()),
             ReadOutcome::ConsentRequired(question) => {
                 answer = Some((question.state.clone(), prompt(&question, config)?))
             }
+        }
+    }
+}
+
+/// The failure of a read. If the rules may hide the resource from the operator too, names the command that says so.
+fn with_rules(fault: Fault, config: &Config, uri: &str) -> Failure {
+    let is_hidden = matches!(fault.error, ReadError::NotFound | ReadError::NotFoundWithHint { .. });
+    let failure = Failure::from(fault);
+    match is_hidden && !config.rules.is_empty() {
+        false => failure,
+        true => {
+            let cure = command::line(["can", "local", "read", uri]);
+            Failure::Failed(format!("{}; the rules hold for you, too: {cure}", failure.message()))
         }
     }
 }

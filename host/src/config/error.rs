@@ -7,6 +7,9 @@ use serde::Deserialize;
 use toml::de::DeTable;
 
 use super::deserializer::{self, DeserializeError, Reason};
+use super::issuer::IssuerProblem;
+use super::serve::ServeProblem;
+use crate::grants::secrets::PrincipalPathError;
 use crate::grants::{GrantKind, KINDS};
 use crate::model::error::show_bytes;
 use crate::model::{NameError, text};
@@ -97,6 +100,11 @@ pub enum Problem {
         /// The rule that it breaks.
         error: NameError,
     },
+    /// The name of an entry of `[auth.scopes]` is not a scope.
+    #[error(
+        "auth.scopes: \"{0}\" is not a scope; a scope is printable ASCII without spaces, quotation marks and backslashes, such as \"notes:read\""
+    )]
+    ScopeName(String),
     /// One mount may take more than half of the memory of all calls. All sizes are in bytes.
     #[error(
         "total-memory = \"{}\": a mount gets at most half of it, and {limit} is \"{}\"; lower {limit}, or set  total-memory = \"{}\"",
@@ -114,6 +122,9 @@ pub enum Problem {
         /// The least `total-memory` for that limit.
         needed: u64,
     },
+    /// Keys of `[serve]` do not fit together.
+    #[error(transparent)]
+    Serve(#[from] ServeProblem),
     /// The name of a secret has a character that names do not have.
     #[error("secrets: \"{0}\" is not the name of a secret; use letters, digits, \"-\" and \"_\"")]
     SecretName(String),
@@ -122,6 +133,17 @@ pub enum Problem {
         "secrets.{0}: expected {{ env = \"VARIABLE\" }} or {{ file = \"FILE\" }}; the secret itself is never written here"
     )]
     SecretSource(String),
+    /// The path of a secret uses the placeholder for principals wrongly.
+    #[error("secrets.{name}.file: {error}; for example  {name} = {{ file = \"secrets/{{principal}}/{name}\" }}")]
+    SecretPath {
+        /// The name of the secret.
+        name: String,
+        /// The rule that it breaks.
+        error: PrincipalPathError,
+    },
+    /// The issuers of access tokens cannot be used.
+    #[error("{0}")]
+    Issuer(IssuerProblem),
     /// A person's answer for one read would let every client see the result.
     #[error(
         "{table}.cache-scope = \"public\": a read that a person allows is for one client only, and [{table}] asks; remove  cache-scope  or  ask  from [{table}]"
@@ -216,7 +238,7 @@ impl fmt::Display for KeyCure {
 ///
 /// # Errors
 /// The first problem.
-pub(super) fn parse<'i, T: Deserialize<'i>>(source: &'i str) -> Result<T, Problem> {
+pub(crate) fn parse<'i, T: Deserialize<'i>>(source: &'i str) -> Result<T, Problem> {
     let table = DeTable::parse(source).map_err(|error| not_toml(source, &error))?;
     deserializer::deserialize(table.into_inner()).map_err(|error| value_problem(source, error))
 }
@@ -234,6 +256,13 @@ fn not_toml(source: &str, error: &toml::de::Error) -> Problem {
     let lines = message.trim_end().lines().map(|line| text::excerpt(line, 200));
     Problem::NotToml(lines.collect::<Vec<_>>().join("\n"))
 }
+
+/// The keys whose value is an array of tables, and what a message says if the value is another one.
+const ARRAYS_OF_TABLES: [(&[&str], &str); 3] = [
+    (&["allow"], "an array of tables; write [[allow]] in place of [allow]"),
+    (&["deny"], "an array of tables; write [[deny]] in place of [deny]"),
+    (&["auth", "issuers"], "an array of tables, such as [{ issuer = \"https://login.example\" }]"),
+];
 
 /// The problem of a value that cannot be deserialized.
 fn value_problem(source: &str, error: DeserializeError) -> Problem {
@@ -255,6 +284,9 @@ fn value_problem(source: &str, error: DeserializeError) -> Problem {
             Problem::NotATable { key: key_at(&path), found: found_type }
         }
         Reason::Expected { expected, details } => {
+            let tables =
+                ARRAYS_OF_TABLES.iter().find(|(own, _)| path.iter().eq(*own) && expected.starts_with("an array,"));
+            let expected = tables.map_or(expected, |(_, expected)| (*expected).to_owned());
             Problem::Value { key: key_at(&path), found, expected, details, example }
         }
         Reason::Message(message) => Problem::BrokenRule { key: key_at(&path), found, message, example },
@@ -283,7 +315,7 @@ fn cure(unknown: &str, mut known: Vec<&str>) -> KeyCure {
 }
 
 /// The position of an offset in bytes.
-fn position(source: &str, offset: usize) -> FilePosition {
+pub(super) fn position(source: &str, offset: usize) -> FilePosition {
     let before = source.get(..offset).unwrap_or(source);
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
     let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);

@@ -5,29 +5,29 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, IntoDeserializer as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::auth::AuthTable;
+use super::callers::CallersTable;
 use super::live::{CacheSettings, Watch};
-use super::settings::{Ask, CALLS, LIST_TIME, TOTAL_MEMORY, Wall};
+use super::network::NetworkTable;
+use super::rules::{AllowTable, DenyTable};
+use super::serve::ServeTable;
+use super::settings::{Ask, CALLS, LIST_TIME, MAX_CALLS, TOTAL_MEMORY, Wall};
 use super::value::{BaseUri, ComponentFile, Count, Freshness, Percent, Size, Time};
 use crate::grants::secrets::SecretSource;
 use crate::grants::{GrantConfig, GrantKind};
-use crate::limits::caller_quotas::{MAX_RATE, Rate};
+use crate::model::Limits;
 use crate::model::limits::{
     MAX_CONNECTIONS, MAX_CPU, MAX_FUEL, MAX_HANDLES, MAX_MEMORY, MAX_RANDOM, MAX_REQUESTS, MAX_RESULT, MAX_TIME,
     MAX_TRAFFIC,
 };
-use crate::model::{Limits, text};
-
-/// The most calls at once: each has an address space of 32 GiB set aside.
-const MAX_CALLS: u64 = 1024;
 
 /// The longest interval of `[watch]`, and the longest time that an answer is served again: 24 hours. More is as good as never.
 const DAY: u64 = 24 * 3600 * 1000;
@@ -92,10 +92,26 @@ pub(super) struct File {
     pub(super) limits: Option<LimitsTable>,
     /// How belljar follows changes of components, of this file and of resources.
     pub(super) watch: Option<WatchTable>,
-    /// How often one client may call tools and ask for completions.
+    /// How often one client may call tools and ask for completions, and how many calls of one principal run at once.
     pub(super) callers: Option<CallersTable>,
     /// Name servers and certificates for the requests of providers.
     pub(super) network: Option<NetworkTable>,
+    /// How `belljar serve` serves HTTP: address, public URL, TLS, and the names and pages that may use it.
+    pub(super) serve: Option<ServeTable>,
+    /// Credentials of HTTP requests. With this table, each HTTP request needs a valid key or token.
+    pub(super) auth: Option<AuthTable>,
+    /// A file of policies in the language Cedar, which add to the rules. Without this key: "policy.cedar" beside this file,
+    /// if there is one.
+    #[schemars(example = "policy.cedar")]
+    #[schemars(extend("x-taplo" = { "docs": { "defaultValue": "\"policy.cedar\", beside this file" } }))]
+    pub(super) policy: Option<PathBuf>,
+    /// Rules that allow. Without any rule and any scope in [auth.scopes], everybody may do everything. With one, a request
+    /// needs a rule that allows it.
+    #[serde(default)]
+    pub(super) allow: Vec<AllowTable>,
+    /// Rules that deny. They win over all rules that allow.
+    #[serde(default)]
+    pub(super) deny: Vec<DenyTable>,
     /// Secrets by name. A name has letters, digits, "-" and "_". The secret itself is never written into this file.
     #[serde(default)]
     #[schemars(extend("propertyNames" = { "pattern": "^[A-Za-z0-9_-]+$" }))]
@@ -268,80 +284,6 @@ impl WatchTable {
             reread: self.reread.map_or(default.reread, |time| time.0),
             lists: self.lists.map_or(default.lists, |time| time.0),
         }
-    }
-}
-
-/// `[callers]`.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a table")]
-#[schemars(default = "CallersTable::documented")]
-pub(super) struct CallersTable {
-    /// Requests of one client in a second, over time.
-    #[schemars(example = 10)]
-    rate: Option<Count<1, MAX_RATE>>,
-    /// Requests that one client may send at once, after a pause.
-    #[schemars(example = 50)]
-    burst: Option<Count<1, MAX_RATE>>,
-}
-
-impl CallersTable {
-    /// The defaults that the schema shows.
-    fn documented() -> Self {
-        let Rate { rate, burst } = Rate::default();
-        Self { rate: Some(Count(rate.into())), burst: Some(Count(burst.into())) }
-    }
-
-    /// The rate, with the defaults of missing values.
-    pub(super) fn rate(self) -> Rate {
-        let or = |value: Option<Count<1, MAX_RATE>>, default: u32| {
-            value.map_or(default, |value| u32::try_from(value.0).unwrap_or(u32::MAX))
-        };
-        let default = Rate::default();
-        Rate { rate: or(self.rate, default.rate), burst: or(self.burst, default.burst) }
-    }
-}
-
-/// The example of `dns`.
-const NAME_SERVERS: [&str; 2] = ["9.9.9.9", "127.0.0.1:5353"];
-
-/// `[network]`.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a table")]
-pub(super) struct NetworkTable {
-    /// Addresses of name servers that are asked in place of the system's. Without a port: 53.
-    #[serde(default)]
-    #[schemars(example = NAME_SERVERS)]
-    #[schemars(extend("x-taplo" = { "docs": { "defaultValue": "the system's" } }))]
-    pub(super) dns: Vec<NameServer>,
-    /// A file of certificates in PEM that are trusted beside the system's.
-    #[schemars(example = "~/company-ca.pem")]
-    pub(super) ca: Option<PathBuf>,
-}
-
-/// The address of a name server, with its port.
-#[derive(Clone, Copy)]
-pub(super) struct NameServer(pub(super) SocketAddr);
-
-impl<'de> Deserialize<'de> for NameServer {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let server = String::deserialize(deserializer)?;
-        let address = server.parse().or_else(|_| server.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 53)));
-        address.map(Self).map_err(|_| {
-            let server = text::excerpt(&server, 80);
-            D::Error::custom(format!(
-                "\"{server}\" is not the address of a name server; write an address such as \"9.9.9.9\" or \"127.0.0.1:5353\""
-            ))
-        })
-    }
-}
-
-impl JsonSchema for NameServer {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "NameServer".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9A-Fa-f.:\\[\\]]+$" })
     }
 }
 

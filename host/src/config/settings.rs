@@ -9,6 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Default of `calls`.
 pub(super) const CALLS: u32 = 32;
 
+/// The most calls at once: each has an address space of 32 GiB set aside.
+pub(super) const MAX_CALLS: u64 = 1024;
+
 /// Default of `total-memory`: eight of the largest calls that the default limits allow. The host fits into a container of
 /// 1 GiB.
 pub(super) const TOTAL_MEMORY: u64 = 512 << 20;

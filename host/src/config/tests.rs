@@ -26,8 +26,9 @@ fn everything_is_optional() {
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.audit, Audit::State);
     assert!(config.mounts.is_empty());
-    for own in ["/srv/belljar/plugins", "/srv/belljar/belljar.toml", "/srv/belljar/belljar.lock", "/c", "/s"] {
-        assert!(config.ambient.reserved.contains(&own.into()), "{own}");
+    for own in ["plugins", "belljar.toml", "belljar.lock", "keys.toml", "/c", "/s"] {
+        let own = PathBuf::from("/srv/belljar").join(own);
+        assert!(config.ambient.reserved.contains(&own), "{}", own.display());
     }
 }
 
@@ -140,6 +141,7 @@ fn errors_name_the_line_and_column_of_the_value() {
         ),
         ("[mounts.a]\nuri = 'a://b'", "line 2, column 1: mounts.a.uri = \"a://b\": "),
         ("[callers]\nrate = 0", "line 2, column 1: callers.rate = 0: expected 1 to 1000000"),
+        ("[callers]\nconcurrency = 0", "line 2, column 1: callers.concurrency = 0: expected 1 to 1024"),
         ("[callers]\nrates = 5", "line 2, column 1: unknown key \"callers.rates\"; did you mean \"rate\"?"),
         ("[watch]\npoll = '1ms'", "line 2, column 1: watch.poll = \"1ms\": expected 100ms to 1day"),
         ("tools = 'yes'", "line 1, column 1: tools = \"yes\": expected true or false"),
@@ -211,6 +213,24 @@ fn messages_name_types_of_toml_only() {
     }
     assert!(error("[mounts.a]\nhttp = ['x']").contains("a table such as { origin ="));
     assert!(error("[limits]\nmemory = 'lots'").contains("MiB is 1,048,576 bytes; M and MB are 1,000,000"));
+}
+
+#[test]
+fn the_keys_file_is_beside_the_configuration_or_where_it_says() {
+    let config = read("").unwrap();
+    assert_eq!((config.auth, config.api_keys), (None, PathBuf::from("/srv/belljar/keys.toml")));
+    let config = read("[auth]").unwrap();
+    assert!(config.auth.is_some_and(|auth| auth.keys.is_none() && auth.needs_keys_file()));
+    assert_eq!(config.api_keys, PathBuf::from("/srv/belljar/keys.toml"));
+    for (written, path) in [("k.toml", "/srv/belljar/k.toml"), ("~/k.toml", "/home/op/k.toml"), ("/k.toml", "/k.toml")]
+    {
+        let config = read(&format!("[auth]\nkeys = \"{written}\"")).unwrap();
+        assert_eq!(config.api_keys, PathBuf::from(path));
+        assert!(config.ambient.reserved.contains(&config.api_keys), "{path}");
+    }
+    assert!(error("[auth]\nkey = 'k.toml'").contains("unknown key \"auth.key\"; did you mean \"keys\"?"));
+    assert!(error("[auth]\nkeys = 3").contains("auth.keys = 3: expected a path in quotation marks"));
+    assert!(error("auth = true").contains("auth: expected a table, [auth]"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! values come from the references that the mount lists.
 //!
 //! A provider is asked only about templates that it lists, and only about their variables. Other input of a client
-//! never reaches a provider.
+//! never reaches a provider. Suggestions that would name resources which are hidden from the caller are removed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
+use super::authorize::to_error;
 use super::call_group::CallGroup;
 use super::listing::ListPage;
 use super::pipeline::{Gateway, MountCall};
 use crate::catalog::{Mount, Notice};
 use crate::interfaces::completion::{Complete, MAX_SUGGESTIONS};
-use crate::model::template::{Matcher, variables};
-use crate::model::{CompletionInput, Fault, ReadError, Resource, Suggestions, Template, reference, text};
-use crate::policy::Caller;
+use crate::model::template::{Matcher, known_start, literal_start, variables};
+use crate::model::{CompletionInput, Fault, MountName, ReadError, Resource, Suggestions, Template, reference, text};
+use crate::policy::{Action, Caller, Refusal, Visibility};
 
 /// Entries of a listing that one completion compares at most.
 const MAX_ENTRIES: usize = 20_000;
@@ -56,6 +57,13 @@ pub struct CompletionResult {
     pub has_more: bool,
 }
 
+impl CompletionResult {
+    /// The bytes of the values.
+    fn bytes(&self) -> usize {
+        self.values.iter().map(String::len).sum()
+    }
+}
+
 /// The reason why a completion has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompletionError {
@@ -81,16 +89,26 @@ impl Gateway {
             return Err(CompletionError::NoTemplate);
         }
         let snapshot = self.loaded_snapshot().await;
-        let literal = request.template.split('{').next().unwrap_or_default();
-        if let Some(one) = snapshot.quarantined_at(literal) {
+        let literal = literal_start(&request.template);
+        let knows = |name: &MountName, base: &str| self.knows(&caller.principal, name, base);
+        if let Some(one) = snapshot.quarantined_at(literal).filter(|one| knows(&one.name, &one.base)) {
             return Err(CompletionError::Failed(Fault {
                 error: one.error(),
                 mount: Some(one.name.clone()),
                 uri: None,
             }));
         }
-        let (mount, _) = snapshot.route(literal).ok_or(CompletionError::NoTemplate)?;
+        let (mount, start) = snapshot.route(literal).ok_or(CompletionError::NoTemplate)?;
         let fault = |error| CompletionError::Failed(Fault { error, mount: Some(mount.name.clone()), uri: None });
+        let counted = self.count_action(caller, Action::Complete, Some(&mount.name)).await;
+        let quota = counted.map_err(CompletionError::Failed)?;
+        let visible = self.completable(caller, mount);
+        if !visible.complete.contains_below(start) {
+            return Err(match self.decide(&caller.principal, Action::Complete, mount, Some(start)) {
+                Err(scope @ Refusal::Scope(_)) => fault(to_error(scope)),
+                _ => CompletionError::NoTemplate,
+            });
+        }
         if !self.lists(caller, mount, &request.template).await.map_err(fault)? {
             return Err(CompletionError::NoTemplate);
         }
@@ -106,12 +124,23 @@ impl Gateway {
             return Ok(CompletionResult { total: Some(0), ..CompletionResult::default() });
         }
         if !mount.interfaces.completion {
-            return Ok(self.complete_from_listing(caller, mount, &CompletionRequest { resolved, ..request }).await);
+            let request = CompletionRequest { resolved, ..request };
+            let result = self.complete_from_listing(caller, mount, &visible, &request).await;
+            quota.charge(result.bytes()).await;
+            return Ok(result);
         }
         let template = request.template.get(mount.base.len()..).unwrap_or_default().to_owned();
         let completing = CompletionInput { template, name: request.name, value: request.value, resolved };
-        let (suggestions, _) = self.call(MountCall::new(caller, mount), Complete(completing)).await;
-        suggestions.map(completion_result).map_err(fault)
+        let (suggestions, _) = self.call(MountCall::new(caller, mount), Complete(completing.clone())).await;
+        let suggestions = suggestions.map_err(fault)?;
+        let result = completion_result(visible.filter(suggestions, &completing));
+        quota.charge(result.bytes()).await;
+        Ok(result)
+    }
+
+    fn completable(&self, caller: &Caller, mount: &Mount) -> CompletableNames {
+        let of = |action| self.visibility(&caller.principal, action, mount);
+        CompletableNames { complete: of(Action::Complete), list: of(Action::List), read: of(Action::Read) }
     }
 
     /// True if `mount` lists the template.
@@ -143,6 +172,7 @@ impl Gateway {
         &self,
         caller: &Caller,
         mount: &Arc<Mount>,
+        visible: &CompletableNames,
         request: &CompletionRequest,
     ) -> CompletionResult {
         let Some(matcher) = Matcher::new(&request.template, &request.name, &request.resolved) else {
@@ -163,7 +193,9 @@ impl Gateway {
             let room = MAX_ENTRIES - compared;
             is_complete &= page.entries.len() <= room;
             for (at, (entry, _)) in page.entries.iter().take(room).enumerate() {
-                let value = matcher.value(&entry.reference);
+                // The list has only entries that the caller may list.
+                let name = entry.reference.strip_prefix(&mount.base).unwrap_or_default();
+                let value = matcher.value(&entry.reference).filter(|_| visible.complete.contains(name));
                 values.extend(value.filter(|value| text::is_clean(value, reference::MAX_URI)));
                 // Templates and references come from a provider: comparing them must not block other tasks.
                 if at % ENTRIES_PER_TURN == ENTRIES_PER_TURN - 1 {
@@ -184,6 +216,42 @@ impl Gateway {
             }
         }
         matching_values(values, &request.value, is_complete)
+    }
+}
+
+/// The names of a mount that suggestions may contain.
+struct CompletableNames {
+    complete: Visibility,
+    list: Visibility,
+    read: Visibility,
+}
+
+impl CompletableNames {
+    /// True if nothing of the mount is hidden.
+    fn is_all(&self) -> bool {
+        self.complete.is_all() && (self.list.is_all() || self.read.is_all())
+    }
+
+    /// Removes the suggestions that would name hidden resources. If something is hidden, removes the total too: the
+    /// provider counted hidden resources.
+    fn filter(&self, mut suggestions: Suggestions, completing: &CompletionInput) -> Suggestions {
+        if self.is_all() {
+            return suggestions;
+        }
+        let CompletionInput { template, name, value: _, resolved } = completing;
+        suggestions.values.retain(|value| {
+            let value_of = |wanted: &str| match wanted == name {
+                true => Some(value.as_str()),
+                false => resolved.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str()),
+            };
+            let (start, is_whole) = known_start(template, value_of);
+            let is_shown = |visible: &Visibility| match is_whole {
+                true => visible.contains(&start),
+                false => visible.contains_below(&start),
+            };
+            is_shown(&self.complete) && (is_shown(&self.list) || is_shown(&self.read))
+        });
+        Suggestions { total: None, ..suggestions }
     }
 }
 

@@ -8,15 +8,19 @@
 //! A state is valid once, for five minutes, in the process that issued it, and only while the mount's configuration
 //! does not change.
 //!
+//! Everything here belongs to one principal: a state, a remembered answer, and how often a question is asked. No answer of
+//! one principal serves another.
+//!
 //! Consent that was given permanently is written to the configuration. Until the configuration is read again, it is
-//! remembered here. From then on, only the configuration counts.
+//! remembered here. From then on, only the configuration counts. The configuration grants for everybody, so only the
+//! people at this machine can give consent permanently: the holder of a key or a token is not offered it.
 //!
 //! Knows no MCP: `mcp::consent` converts questions to wire types.
 
+mod question;
 mod question_state;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,9 +32,11 @@ use crate::grants::GrantKind;
 use crate::model::bounds::{CONSENT_INTERVAL, CONSENTS_PER_MOUNT, CONSENTS_TOTAL};
 use crate::model::seal::Seal;
 use crate::model::{Consent, DecisionLog, Digest, Guard, MountName, ReadError, text};
-use crate::policy::Caller;
+use crate::policy::{Caller, Principal, PrincipalKind};
 use crate::telemetry::ConsentRecord;
+use question::MAX_SHOWN_CHARS;
 
+pub use question::{ConsentAnswer, ConsentInput, ConsentQuestion};
 pub use question_state::{QuestionState, QuestionStateError};
 
 /// Time in which an answer is valid.
@@ -39,11 +45,8 @@ pub const ANSWER_TIME: Duration = Duration::from_secs(5 * 60);
 /// The most questions in one request.
 pub const MAX_QUESTIONS: usize = 4;
 
-/// The most characters of a URI, an origin or a path that a question shows.
-const MAX_SHOWN_CHARS: usize = 300;
-
-/// Hexadecimal digits of a digest that a question shows: enough to compare, few enough to read.
-const DIGEST_DIGITS: usize = 12;
+/// Questions of all principals that are remembered. Bounds memory only.
+const MAX_ASKED: usize = 16 << 10;
 
 /// The reason why consent is not persisted, for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,75 +60,6 @@ pub trait ConsentWriter: Send + Sync {
     /// # Errors
     /// The reason why the consent is not persisted, for the operator.
     fn persist(&self, mount: &MountName, digest: &Digest, consent: &Consent) -> Result<(), PersistError>;
-}
-
-/// A person's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConsentAnswer {
-    /// Allow for this read.
-    Once,
-    /// Allow permanently.
-    Always,
-    /// Refuse.
-    Deny,
-    /// The person dismissed the question with "decline".
-    Decline,
-    /// The person closed the question without an answer.
-    Cancel,
-}
-
-impl ConsentAnswer {
-    /// The answer as one lower-case word, for records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Once => "once",
-            Self::Always => "always",
-            Self::Deny => "deny",
-            Self::Decline => "decline",
-            Self::Cancel => "cancel",
-        }
-    }
-}
-
-/// The consent part of a request: whether the client can ask a person, and an earlier answer.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ConsentInput<'a> {
-    /// True if the client can ask a person.
-    pub can_answer: bool,
-    /// The returned state of a question, and the answer. The answer is `None` if the state came back without one.
-    pub answered: Option<(&'a str, Option<ConsentAnswer>)>,
-}
-
-/// A question that a call ended with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConsentQuestion {
-    /// The mount that needs the grant.
-    pub mount: MountName,
-    /// The digest of its component.
-    pub digest: Digest,
-    /// The URI of the read.
-    pub uri: String,
-    /// The grant that is needed.
-    pub wanted: Consent,
-    /// True if the grant can be allowed permanently.
-    pub can_be_permanent: bool,
-    /// The state that must come back with the answer.
-    pub state: String,
-}
-
-/// The text of the question. It contains no free text of a provider: only the characters that a reference may have, and
-/// an origin as the grants' parser writes it.
-impl fmt::Display for ConsentQuestion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mount, digest, uri, wanted, .. } = self;
-        let action = GrantKind::find(&wanted.grant).map_or("to use", |kind| kind.consent_question);
-        let digest: String = digest.hex().chars().take(DIGEST_DIGITS).collect();
-        let (wanted, uri) = (text::quoted(&wanted.target, MAX_SHOWN_CHARS), text::quoted(uri, MAX_SHOWN_CHARS));
-        write!(
-            f,
-            "belljar: the provider \"{mount}\" (sha256:{digest}) wants {action} {wanted}, for the read of {uri}. It holds no grant for that. Allow it?"
-        )
-    }
 }
 
 /// The consent of one call: the grants that were allowed before it, and the question that follows it.
@@ -153,16 +87,17 @@ pub struct ConsentManager {
 #[derive(Default)]
 struct ConsentMemory {
     last_number: u64,
-    /// The time at which each question was asked.
-    asked: HashMap<(MountName, Consent), Instant>,
+    /// The time at which each question was asked, by the identity of the principal.
+    asked: HashMap<(String, MountName, Consent), Instant>,
     /// The time at which each question was answered: no answer is valid twice.
     used: HashMap<u64, Instant>,
     /// Permanent consent that the loaded configuration does not contain yet.
     permanent: HashMap<ConsentKey, PersistentConsents>,
 }
 
-/// The object of consent: a mount, its digest, and the number of its loaded component.
-type ConsentKey = (MountName, Digest, u64);
+/// The object of consent: a mount, its digest, and the number of its loaded component; and the identity of the principal
+/// who gave it.
+type ConsentKey = (MountName, Digest, u64, String);
 
 /// Permanent consent.
 struct PersistentConsents {
@@ -176,8 +111,13 @@ fn version(number: u64) -> u64 {
     if Guard::Revoke.is_on() { number } else { 0 }
 }
 
-fn consent_key(mount: &Mount) -> ConsentKey {
-    (mount.name.clone(), mount.digest, version(mount.loaded.id().number()))
+fn consent_key(mount: &Mount, principal: &Principal) -> ConsentKey {
+    (mount.name.clone(), mount.digest, version(mount.loaded.id().number()), principal.identity())
+}
+
+/// True if the principal is one of the people at this machine.
+fn is_local(principal: &Principal) -> bool {
+    matches!(principal.kind(), PrincipalKind::Local | PrincipalKind::Anonymous)
 }
 
 impl PersistentConsents {
@@ -224,7 +164,7 @@ impl ConsentManager {
     ///
     /// `writer` persists permanent consent. Without one, questions do not offer "always".
     pub fn new(secret: &[u8; 32], writer: Option<Arc<dyn ConsentWriter>>) -> Self {
-        let seal = Seal::new("belljar 2026-11 questions v1", secret);
+        let seal = Seal::new("belljar 2026-11 questions v2", secret);
         Self { seal, began: Instant::now(), memory: Mutex::default(), writer }
     }
 
@@ -276,7 +216,7 @@ impl ConsentManager {
         if question_state.uri != uri {
             return Err(QuestionStateError::OtherRead);
         }
-        if question_state.caller != caller_id(caller) {
+        if question_state.caller != caller_id(caller) || question_state.principal != caller.principal.identity() {
             return Err(QuestionStateError::OtherClient);
         }
         if question_state.mount != mount.name {
@@ -322,7 +262,7 @@ impl ConsentManager {
         let question_state = self.redeem(state, choice, caller, uri, mount, Instant::now())?;
         let QuestionState { wanted, mut given, .. } = question_state;
         if choice == ConsentAnswer::Always {
-            self.persist(mount, &wanted, config_version).await;
+            self.persist(&caller.principal, mount, &wanted, config_version).await;
         }
         let is_allowed = matches!(choice, ConsentAnswer::Once | ConsentAnswer::Always);
         if is_allowed {
@@ -348,12 +288,19 @@ impl ConsentManager {
         if self.memory().used.contains_key(&question_state.number) {
             return Err(QuestionStateError::Used);
         }
-        Ok(self.question(question_state, mount, state.to_owned()))
+        Ok(self.question(question_state, &caller.principal, mount, state.to_owned()))
     }
 
-    fn question(&self, question_state: QuestionState, mount: &Mount, state: String) -> ConsentQuestion {
+    fn question(
+        &self,
+        question_state: QuestionState,
+        principal: &Principal,
+        mount: &Mount,
+        state: String,
+    ) -> ConsentQuestion {
         let QuestionState { mount: name, digest, uri, wanted, .. } = question_state;
-        ConsentQuestion { mount: name, digest, uri, wanted, can_be_permanent: self.can_be_permanent(mount), state }
+        let can_be_permanent = self.can_be_permanent(mount, principal);
+        ConsentQuestion { mount: name, digest, uri, wanted, can_be_permanent, state }
     }
 
     /// Opens and checks a state, and marks it as used.
@@ -368,7 +315,7 @@ impl ConsentManager {
     ) -> Result<QuestionState, QuestionStateError> {
         let question_state = self.open(state)?;
         self.check(&question_state, caller, uri, mount, now)?;
-        if choice == ConsentAnswer::Always && !self.can_be_permanent(mount) {
+        if choice == ConsentAnswer::Always && !self.can_be_permanent(mount, &caller.principal) {
             return Err(QuestionStateError::NotOffered);
         }
         let mut memory = self.memory();
@@ -378,13 +325,13 @@ impl ConsentManager {
         Ok(question_state)
     }
 
-    fn can_be_permanent(&self, mount: &Mount) -> bool {
-        mount.ask == Ask::Persist && self.writer.is_some()
+    fn can_be_permanent(&self, mount: &Mount, principal: &Principal) -> bool {
+        mount.ask == Ask::Persist && self.writer.is_some() && is_local(principal)
     }
 
-    /// Writes consent to the configuration, and gives it to every call of the mount until the configuration is read
+    /// Writes consent to the configuration, and gives it to every call of the principal until the configuration is read
     /// again. `config_version`: how often the configuration was read before the write.
-    async fn persist(&self, mount: &Mount, consent: &Consent, config_version: u64) {
+    async fn persist(&self, principal: &Principal, mount: &Mount, consent: &Consent, config_version: u64) {
         let Some(writer) = self.writer.clone() else { return };
         let (name, digest, granted) = (mount.name.clone(), mount.digest, consent.clone());
         let result = tokio::task::spawn_blocking(move || writer.persist(&name, &digest, &granted)).await;
@@ -394,7 +341,7 @@ impl ConsentManager {
                 memory.permanent.retain(|_, permanent| permanent.is_in_force(config_version));
                 let permanent = memory
                     .permanent
-                    .entry(consent_key(mount))
+                    .entry(consent_key(mount, principal))
                     .or_insert(PersistentConsents { config_version, consents: Vec::new() });
                 if !permanent.consents.contains(consent) {
                     permanent.consents.push(consent.clone());
@@ -407,10 +354,16 @@ impl ConsentManager {
     }
 
     /// All grants that a person allowed for this call. `config_version`: how often the configuration was read.
-    pub(super) fn for_call(&self, mount: &Mount, consent: &ConsentState, config_version: u64) -> Vec<Consent> {
+    pub(super) fn for_call(
+        &self,
+        principal: &Principal,
+        mount: &Mount,
+        consent: &ConsentState,
+        config_version: u64,
+    ) -> Vec<Consent> {
         let mut all = consent.given.clone();
         if mount.ask == Ask::Persist
-            && let Some(permanent) = self.memory().permanent.get(&consent_key(mount))
+            && let Some(permanent) = self.memory().permanent.get(&consent_key(mount, principal))
             && permanent.is_in_force(config_version)
         {
             all.extend(permanent.consents.iter().filter(|one| !consent.given.contains(one)).cloned());
@@ -453,13 +406,17 @@ impl ConsentManager {
         }
         let mut memory = self.memory();
         drop_expired(&mut memory.asked, now, CONSENT_INTERVAL.get());
-        let own = memory.asked.keys().filter(|(name, _)| *name == mount.name).count();
-        if own >= CONSENTS_PER_MOUNT.get() || memory.asked.len() >= CONSENTS_TOTAL.get() {
+        let who = caller.principal.identity();
+        let own = memory.asked.keys().filter(|(identity, ..)| *identity == who);
+        let (of_mount, own) =
+            own.fold((0, 0), |(of_mount, own), (_, name, _)| (of_mount + usize::from(*name == mount.name), own + 1));
+        // One principal cannot use up the questions of another.
+        if of_mount >= CONSENTS_PER_MOUNT.get() || own >= CONSENTS_TOTAL.get() || memory.asked.len() >= MAX_ASKED {
             return;
         }
-        let is_new = |ask: &&Consent| !memory.asked.contains_key(&(mount.name.clone(), (*ask).clone()));
+        let is_new = |ask: &&Consent| !memory.asked.contains_key(&(who.clone(), mount.name.clone(), (*ask).clone()));
         let Some(wanted) = missing().find(is_new).cloned() else { return };
-        memory.asked.insert((mount.name.clone(), wanted.clone()), now);
+        memory.asked.insert((who.clone(), mount.name.clone(), wanted.clone()), now);
         memory.last_number += 1;
         let question_state = QuestionState {
             number: memory.last_number,
@@ -469,12 +426,13 @@ impl ConsentManager {
             loaded: mount.loaded.id().number(),
             uri: uri.to_owned(),
             caller: caller_id(caller),
+            principal: who,
             wanted,
             given: given.clone(),
         };
         drop(memory);
         let state = self.seal(&question_state);
-        consent.question = Some(self.question(question_state, mount, state));
+        consent.question = Some(self.question(question_state, &caller.principal, mount, state));
     }
 }
 

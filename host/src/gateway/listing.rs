@@ -2,6 +2,10 @@
 //!
 //! A mount's list is fetched only as far as a client reads it. It is cached while it is current, and pages are served
 //! from the cache. The cost of a page depends on its own entries, never on the length of the list.
+//!
+//! A cached list is the provider's whole list, and all principals share it. What a principal sees of it is decided when a
+//! page is made: for a whole mount where policy can, otherwise by the beginning of names. Positions count the provider's
+//! entries, hidden ones included. A page goes on behind hidden entries until it is full or its time is over.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,13 +17,13 @@ use tokio::time::{Instant, timeout_at};
 use super::call_group::CallGroup;
 use super::pipeline::{Gateway, MountCall};
 use crate::catalog::listing::{ListPosition, Listed, is_full, page_size};
-use crate::catalog::{CachedListing, Mount, Notice, ProviderPage, ServedMount, Snapshot};
+use crate::catalog::{CachedListing, EntryVerdict, Mount, Notice, ProviderPage, ServedMount, Snapshot};
 use crate::interfaces::Function;
 use crate::interfaces::revisions::CatalogRevision;
 use crate::limits::cpu_timer::CPU_CLOCK_MIN;
 use crate::model::error::LimitKind;
 use crate::model::{Limit, MountName, ReadError};
-use crate::policy::Caller;
+use crate::policy::{Action, Caller, Principal, Visibility};
 
 /// Mounts whose first page is fetched concurrently.
 const CONCURRENT_MOUNTS: usize = 8;
@@ -29,6 +33,9 @@ const MAX_SLOW_PAGES: u32 = 16;
 
 /// The most notices that one page carries about entries that were left out.
 const MAX_NOTICES: usize = 64;
+
+/// Hidden entries that a page passes before the task yields to others.
+const HIDDEN_PER_TURN: usize = 20_000;
 
 /// One page of the list of all mounts.
 #[derive(Debug)]
@@ -44,6 +51,13 @@ pub struct ListPage<T> {
 impl<T> Default for ListPage<T> {
     fn default() -> Self {
         Self { entries: Vec::new(), next: None, notices: Vec::new() }
+    }
+}
+
+impl<T: Listed> ListPage<T> {
+    /// The bytes of the entries.
+    pub fn bytes(&self) -> usize {
+        self.entries.iter().map(|(entry, _)| entry.weight()).sum()
     }
 }
 
@@ -75,31 +89,37 @@ impl Gateway {
         let give_up_at = began + self.list_time * 2 / 3;
         let end = began + self.list_time;
         let from = snapshot.mounts_from(start.as_ref().map(|p| &p.mount).or(only));
-        let mut rest: VecDeque<&Arc<Mount>> =
-            from.iter().take_while(|mount| only.is_none_or(|only| mount.name == *only)).collect();
+        let principal = &group.caller().principal;
+        let from = from.iter().take_while(|mount| only.is_none_or(|only| mount.name == *only));
+        let from = from.map(|mount| (mount, self.visibility(principal, Action::List, mount)));
+        // A mount of which nothing is visible gets no call and no notice, and has no place in the page.
+        let mut rest: VecDeque<(&Arc<Mount>, Visibility)> = from.filter(|(_, visible)| !visible.is_nothing()).collect();
         let pages = start.as_ref().map_or(0, |p| p.pages);
-        let mut builder =
-            PageBuilder { gateway: self, group, snapshot: &snapshot, pages, page: ListPage::default(), bytes: 0 };
+        let page = ListPage::default();
+        let mut builder = PageBuilder { gateway: self, group, principal, snapshot: &snapshot, pages, page, bytes: 0 };
 
         // These notices are given once for each list: on its first page.
         if start.is_none() {
-            for one in snapshot.quarantined().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
+            let is_wanted = |name: &MountName, base: &str| {
+                only.is_none_or(|only| name == only) && self.knows(principal, name, base)
+            };
+            for one in snapshot.quarantined().iter().filter(|one| is_wanted(&one.name, &one.base)) {
                 builder.add_notice(&one.name, one.notice());
             }
-            for one in snapshot.compiling().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
+            for one in snapshot.compiling().iter().filter(|one| is_wanted(&one.name, &one.base)) {
                 builder.add_notice(&one.name, one.notice());
             }
-            for one in snapshot.unserved().iter().filter(|one| only.is_none_or(|only| one.name == *only)) {
+            for one in snapshot.unserved().iter().filter(|one| is_wanted(&one.name, &one.base)) {
                 builder.add_notice(&one.name, one.notice());
             }
         }
 
         // If the page starts in the middle of a mount, finish that mount before asking the others.
         if let Some(position) = start.filter(|p| !p.is_start())
-            && let Some(mount) = rest.pop_front_if(|mount| mount.name == position.mount)
+            && let Some((mount, visible)) = rest.pop_front_if(|(mount, _)| mount.name == position.mount)
         {
             let listing = self.listing(group, mount, Some(&position), end).await;
-            if builder.add_mount(mount, position, &listing, end).await {
+            if builder.add_mount((mount, &visible), position, &listing, end).await {
                 return builder.page;
             }
         }
@@ -110,14 +130,14 @@ impl Gateway {
             while pending.len() < CONCURRENT_MOUNTS
                 && (pending.is_empty() || expected < page_size(pages))
                 && Instant::now() < give_up_at
-                && let Some(mount) = rest.pop_front()
+                && let Some((mount, visible)) = rest.pop_front()
             {
                 expected += T::slot(mount).current().map_or(0, |listing| listing.len());
-                pending.push_back(self.first_page::<T>(group, mount, give_up_at));
+                pending.push_back(self.first_page::<T>(group, mount, visible, give_up_at));
             }
-            let Some((mount, listing, is_filled)) = pending.next().await else {
+            let Some((mount, visible, listing, is_filled)) = pending.next().await else {
                 // There was no time to ask the remaining mounts. They come first on the next page.
-                if let Some(next) = rest.front() {
+                if let Some((next, _)) = rest.front() {
                     builder.end_at(ListPosition::start_of(&next.name, pages));
                 }
                 break;
@@ -130,7 +150,7 @@ impl Gateway {
             }
             // If the first page of this mount came too late, do not wait for it. Otherwise wait until the end.
             let by = if is_filled { end } else { Instant::now() };
-            if builder.add_mount(mount, position, &listing, by).await {
+            if builder.add_mount((mount, &visible), position, &listing, by).await {
                 break;
             }
         }
@@ -141,11 +161,12 @@ impl Gateway {
         &self,
         group: &CallGroup,
         mount: &'m Arc<Mount>,
+        visible: Visibility,
         by: Instant,
-    ) -> (&'m Arc<Mount>, Arc<CachedListing<T>>, bool) {
+    ) -> (&'m Arc<Mount>, Visibility, Arc<CachedListing<T>>, bool) {
         let listing = self.listing(group, mount, None, by).await;
         let is_filled = self.fill(group, mount, &listing, 1, by).await;
-        (mount, listing, is_filled)
+        (mount, visible, listing, is_filled)
     }
 
     /// The listing of `mount` for a list operation that continues at `position`, or starts with this mount.
@@ -265,6 +286,7 @@ impl Gateway {
 struct PageBuilder<'a, T> {
     gateway: &'a Gateway,
     group: &'a CallGroup,
+    principal: &'a Principal,
     snapshot: &'a Snapshot,
     pages: u32,
     page: ListPage<T>,
@@ -279,7 +301,7 @@ impl<T: Listed> PageBuilder<'_, T> {
     /// Adds a mount's entries, starting at `position`. Returns true if the page ends here.
     async fn add_mount(
         &mut self,
-        mount: &Arc<Mount>,
+        (mount, visible): (&Arc<Mount>, &Visibility),
         mut position: ListPosition,
         listing: &CachedListing<T>,
         by: Instant,
@@ -288,7 +310,7 @@ impl<T: Listed> PageBuilder<'_, T> {
         loop {
             let from = usize::try_from(position.offset).unwrap_or(usize::MAX);
             let is_filled = self.gateway.fill(self.group, mount, listing, from.saturating_add(1), by).await;
-            let to = self.add_entries(mount, listing, from);
+            let to = self.add_entries(mount, visible, listing, from);
             position.offset = to as u64;
             if self.is_full() && (to < listing.len() || !listing.is_ended()) {
                 return self.end_at(position);
@@ -296,23 +318,46 @@ impl<T: Listed> PageBuilder<'_, T> {
             if to >= listing.len() && listing.is_ended() {
                 return false;
             }
+            if to < listing.len() {
+                // The rest may be a long run of hidden entries.
+                if Instant::now() >= by {
+                    return self.end_at(position);
+                }
+                tokio::task::yield_now().await;
+                continue;
+            }
             if !is_filled {
                 return match listing.is_empty() {
                     // The mounts before this one took the time. This one comes first on the next page.
                     true => self.end_at(position),
-                    false => self.end_for_time(mount, listing, position),
+                    false => self.end_for_time((mount, visible), listing, position),
                 };
             }
         }
     }
 
-    /// Adds cached entries, starting at `from`, until the page is full. Returns the index after the last one.
-    fn add_entries(&mut self, mount: &Arc<Mount>, listing: &CachedListing<T>, from: usize) -> usize {
+    /// Adds the visible ones of the cached entries, starting at `from`, until the page is full or many entries were
+    /// hidden. Returns the index after the last one.
+    fn add_entries(
+        &mut self,
+        mount: &Arc<Mount>,
+        visible: &Visibility,
+        listing: &CachedListing<T>,
+        from: usize,
+    ) -> usize {
         let (mut bad, mut reason) = (0u32, None::<String>);
+        let (sees_all, mut hidden) = (visible.is_all(), 0);
         let (page, bytes, pages) = (&mut self.page, &mut self.bytes, self.pages);
         let to = listing.visit(
             ServedMount { mount, snapshot: self.snapshot },
             from,
+            |name| {
+                if sees_all || T::is_visible(name, visible) {
+                    return EntryVerdict::Take;
+                }
+                hidden += 1;
+                if hidden > HIDDEN_PER_TURN { EntryVerdict::Stop } else { EntryVerdict::Skip }
+            },
             |entry: T| {
                 let has_room = !is_full(page.entries.len(), *bytes, pages);
                 if has_room {
@@ -326,16 +371,21 @@ impl<T: Listed> PageBuilder<'_, T> {
                 reason.get_or_insert_with(|| why.to_string());
             },
         );
-        listing.notices(from, to).into_iter().for_each(|why| self.add_notice(&mount.name, why));
-        if let Some(reason) = reason {
-            self.add_notice(&mount.name, Notice::Entries { count: bad, first: reason });
+        let unfit = reason.map(|first| Notice::Entries { count: bad, first });
+        for notice in listing.notices(from, to).into_iter().chain(unfit) {
+            self.add_notice_of_list(mount, visible, notice);
         }
         to
     }
 
     /// Ends the page because its time is over. After [`MAX_SLOW_PAGES`] such pages in the same mount, the rest of the
     /// mount's list is cut. Otherwise a listing that never ends would keep the mounts behind it from being listed.
-    fn end_for_time(&mut self, mount: &Mount, listing: &CachedListing<T>, mut position: ListPosition) -> bool {
+    fn end_for_time(
+        &mut self,
+        (mount, visible): (&Mount, &Visibility),
+        listing: &CachedListing<T>,
+        mut position: ListPosition,
+    ) -> bool {
         position.slow += 1;
         if position.slow <= MAX_SLOW_PAGES {
             return self.end_at(position);
@@ -344,7 +394,7 @@ impl<T: Listed> PageBuilder<'_, T> {
             "its listing took all of the time of {MAX_SLOW_PAGES} pages; to serve more, set a longer list-time"
         );
         let notice = listing.truncate(why);
-        self.add_notice(&mount.name, notice);
+        self.add_notice_of_list(mount, visible, notice);
         false
     }
 
@@ -353,8 +403,23 @@ impl<T: Listed> PageBuilder<'_, T> {
         true
     }
 
+    /// Adds a notice about a mount's whole list, as far as the principal may know it. The log has all of it.
+    fn add_notice_of_list(&mut self, mount: &Mount, visible: &Visibility, notice: Notice) {
+        if visible.is_all() && self.gateway.knows_all(self.principal, self.snapshot) {
+            return self.add_notice(&mount.name, notice);
+        }
+        tracing::warn!(mount = %mount.name, "in the listing: {notice}");
+        if let Some(notice) = notice.without_details() {
+            self.show_notice(&mount.name, notice);
+        }
+    }
+
     fn add_notice(&mut self, mount: &MountName, notice: Notice) {
         tracing::warn!(mount = %mount, "in the listing: {notice}");
+        self.show_notice(mount, notice);
+    }
+
+    fn show_notice(&mut self, mount: &MountName, notice: Notice) {
         if self.page.notices.len() < MAX_NOTICES {
             self.page.notices.push((mount.clone(), notice));
         }

@@ -4,6 +4,7 @@
 //! parts. Nothing else makes a call.
 
 use std::future::ready;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,8 +25,8 @@ use crate::limits::memory_budget::MemoryBudget;
 use crate::limits::{Admission, CallOrigin};
 use crate::model::bounds::MAX_SEARCHES;
 use crate::model::error::LimitKind;
-use crate::model::{Fault, ReadError, Usage};
-use crate::policy::{Access, Caller, Policy};
+use crate::model::{ReadError, Usage};
+use crate::policy::{Access, Caller, CallerId, Policy};
 use crate::sandbox::{CallSpec, Executor, Outcome};
 use crate::telemetry::{Event, Sink};
 
@@ -42,8 +43,8 @@ const LOAD_WAIT: Duration = Duration::from_secs(24 * 3600);
 pub struct Gateway {
     pub(super) catalog: Arc<Catalog>,
     executor: Executor,
-    policy: Policy,
-    admission: Admission,
+    pub(super) policy: Policy,
+    pub(super) admission: Admission,
     pub(super) audit: Sink,
     pub(super) consents: ConsentManager,
     pub(super) shared_reads: SharedReads,
@@ -127,8 +128,15 @@ impl Gateway {
     ) -> Self {
         let shared_reads = SharedReads::new(admission.budget());
         let searches = Semaphore::new(MAX_SEARCHES.get().min(Semaphore::MAX_PERMITS));
-        let policy = Policy;
+        let policy = Policy::default();
         Self { catalog, executor, policy, admission, audit, consents, shared_reads, subscriptions, searches, list_time }
+    }
+
+    /// The same gateway with another policy.
+    #[cfg(test)]
+    #[must_use]
+    pub(crate) fn with_policy(self, policy: Policy) -> Self {
+        Self { policy, ..self }
     }
 
     /// The mounts, once every component that was in the plugin directory at the start is loaded. Waits at most ten
@@ -160,28 +168,20 @@ impl Gateway {
         &self.subscriptions
     }
 
+    /// The policy in force.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// Ends all calls before the runtime ends: see [`Executor::end_calls`].
     pub fn end_calls(&self, within: Duration) {
         self.executor.end_calls(within);
     }
 
-    /// Counts a tool call or completion, `operation`, against the quota of `caller`.
-    ///
-    /// # Errors
-    /// When the caller exceeds its rate.
-    pub async fn count_request(&self, caller: &Caller, operation: &'static str) -> Result<(), Fault> {
-        self.admission.count_request(caller.peer).await.map_err(|error| {
-            self.audit.record(Event::new(caller.clone(), operation, Err(error.clone())));
-            Fault { error, mount: None, uri: None }
-        })
-    }
-
-    /// Authorizes the principal of a call.
-    ///
-    /// # Errors
-    /// When policy denies the request.
-    pub(super) fn authorize(&self, call: MountCall<'_>, request: &Request) -> Result<Access, ReadError> {
-        self.policy.authorize(call.caller.principal, request.action(), &call.mount.name, request.reference())
+    /// Records a request that was refused because its credential is missing or not valid.
+    pub fn record_unauthenticated(&self, caller: Caller, why: String, credential: Option<String>) {
+        let refused = Event::new(caller, "authenticate", Err(ReadError::Unauthenticated(why)));
+        self.audit.record(Event { credential, ..refused });
     }
 
     /// Makes a call and checks the reply.
@@ -243,9 +243,16 @@ impl Gateway {
         let mut recorder = Recorder::new(&self.audit, caller, mount, request, group);
         self.audit.wait_for_room().await;
         recorder.consent = consent.consented();
-        // If the mount may ask a person, the grants of a call depend on its caller.
-        let breaker_scope = if mount.ask == Ask::Never { 0 } else { caller.peer };
-        let origin = CallOrigin { caller: caller.peer, breaker_scope };
+        // If the mount may ask a person or has secrets of its own for each principal, the grants of a call depend on its
+        // caller. The same connection may carry requests of several principals.
+        let breaker_scope = match mount.ask == Ask::Never && !mount.is_per_principal() {
+            true => 0,
+            false => hash_of(&(caller.peer, &caller.principal)),
+        };
+        // The calls of a group fill what all principals share: a list, its revision, the state of watched resources.
+        // They wait for no principal's other calls, because everybody would wait with it.
+        let party = if group.is_some() { CallerId::Connection(caller.peer) } else { caller.id() };
+        let origin = CallOrigin { caller: party, breaker_scope };
         let permit = match access {
             Ok(access) => self.admission.admit(access, &mount.gate, origin, request, deadline).await,
             Err(error) => Err(error),
@@ -261,11 +268,12 @@ impl Gateway {
                 };
                 let call = async {
                     if timeout_at(permit.deadline(), room).await.is_err() {
-                        return Outcome::failed(ReadError::Busy(
+                        return Outcome::failed(ReadError::busy(
                             "the client has not taken its earlier answers yet".to_owned(),
                         ));
                     }
-                    let granted = self.consents.for_call(mount, consent, self.catalog.config_version());
+                    let granted =
+                        self.consents.for_call(&caller.principal, mount, consent, self.catalog.config_version());
                     let spec = CallSpec::new(&permit, mount.loaded.id(), request.clone()).with_consent(granted);
                     self.executor.execute(spec, permit, &recorder.decisions).await
                 };
@@ -310,6 +318,12 @@ impl Gateway {
         let half = u64::try_from(self.list_time.as_millis() / 2).unwrap_or(u64::MAX);
         error.limit().is_some_and(|limit| limit.kind == LimitKind::ListTime && limit.cap < half)
     }
+}
+
+fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The error for a reply that belongs to another function than the call. This is a bug in belljar.

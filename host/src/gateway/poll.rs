@@ -6,7 +6,7 @@
 //! halves. A resource that crashes alone is polled less and less often, after all others, and within a bound on time.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tokio::time::Instant;
 
@@ -21,7 +21,8 @@ use crate::model::{Body, ReadError, Reading};
 use crate::policy::{Caller, Evidence, authenticate};
 
 /// The caller of polls, as it stands in records.
-pub(super) const POLL_CALLER: Caller = Caller::new(authenticate(Evidence::Polling), "watch");
+pub(super) static POLL_CALLER: LazyLock<Caller> =
+    LazyLock::new(|| Caller::new(authenticate(Evidence::Polling), "watch"));
 
 /// Crashes after which one subscriber's resources are no longer bisected in one poll. Halving 1,000 resources takes
 /// ten.

@@ -5,13 +5,12 @@
 //! resources of other providers are read and compared. Each poll is an ordinary call: within the mount's limits and
 //! recorded, with `watch` as the caller.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::join_all;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
@@ -19,17 +18,13 @@ use tokio::time::{Instant, timeout};
 use super::call_group::CallGroup;
 use super::pipeline::{FIRST_LOAD_WAIT, Gateway};
 use super::poll::POLL_CALLER;
-use super::poll_target::{PollResult, PollTarget};
-use super::read_cache;
-use super::subscriptions::{ListFingerprint, SubscribeError, Subscriber};
+use super::poll_target::PollResult;
+use super::subscriptions::ListFingerprint;
 use crate::catalog::listing::Listed;
 use crate::catalog::watch::{DirectoryWatch, WatchError, any_changed};
 use crate::catalog::{CachedListing, Mount, Snapshot};
-use crate::model::{MountName, Resource, Template, reference};
+use crate::model::{MountName, Resource, Template};
 use crate::sandbox::MountId;
-
-/// Time that a new subscription waits for the first poll of its resources.
-const FIRST_POLL: Duration = Duration::from_secs(5);
 
 /// Entries of a mount's list that are compared to detect a change.
 const COMPARED_ENTRIES: usize = 10_000;
@@ -93,62 +88,6 @@ fn jittered(time: Duration) -> Duration {
 }
 
 impl Gateway {
-    /// A new subscriber. `wants_lists`: it is also notified when lists change.
-    ///
-    /// # Errors
-    /// When there are too many subscribers.
-    pub fn subscriber(self: &Arc<Self>, wants_lists: bool) -> Result<Subscriber, SubscribeError> {
-        let subscriber = self.subscriptions.subscriber(wants_lists)?;
-        if wants_lists && self.catalog.is_loaded() {
-            self.wake_list_pollers(&self.catalog.snapshot(), false);
-        }
-        Ok(subscriber)
-    }
-
-    /// True if `uri` can be watched: it is valid and belongs to a mount.
-    pub fn can_watch(&self, uri: &str) -> bool {
-        let fits = |(_, reference): (_, &str)| reference::check(reference).is_ok();
-        let snapshot = self.catalog.snapshot();
-        uri.len() <= reference::MAX_URI && snapshot.route(uri).is_some_and(fits) && !snapshot.has_ambiguous_escapes(uri)
-    }
-
-    /// Watches `uris` for `subscriber` and polls them once. The subscriber is notified of every change from now on.
-    ///
-    /// # Errors
-    /// At the first URI that cannot be watched. The URIs before it are watched.
-    pub async fn watch(self: &Arc<Self>, subscriber: &Subscriber, uris: Vec<String>) -> Result<(), SubscribeError> {
-        let snapshot = self.loaded_snapshot().await;
-        let mut unpolled: HashMap<&MountName, (&Arc<Mount>, Vec<PollTarget>)> = HashMap::new();
-        {
-            let mut registry = self.subscriptions.registry();
-            for uri in uris {
-                let (mount, reference) = snapshot.route(&uri).ok_or(SubscribeError::UnknownUri)?;
-                reference::check(reference).map_err(|_| SubscribeError::UnknownUri)?;
-                if snapshot.has_ambiguous_escapes(&uri) {
-                    return Err(SubscribeError::UnknownUri);
-                }
-                let reference = reference.to_owned();
-                if registry.subscribe(subscriber.id(), &uri.into(), &mount.name)? {
-                    let uri = format!("{}{reference}", mount.base).into();
-                    let target =
-                        PollTarget { uri, reference, subscriber: subscriber.id(), is_known: false, is_suspect: false };
-                    unpolled.entry(&mount.name).or_insert_with(|| (mount, Vec::new())).1.push(target);
-                }
-            }
-            registry.start_pollers(self.poller_starter());
-        }
-        let group = CallGroup::new(&self.audit, &POLL_CALLER);
-        let polls = unpolled.into_values().map(async |(mount, targets)| {
-            self.poll_resources(&group, mount, targets, |target, result| {
-                self.subscriptions.registry().record_first_result(target, result)
-            })
-            .await;
-        });
-        // A resource that was not polled in this time is polled by the mount's task.
-        let _ = timeout(FIRST_POLL, join_all(polls)).await;
-        Ok(())
-    }
-
     /// Follows the catalog and polls the mounts that it serves. Ends when the gateway is dropped.
     pub fn follow_catalog(self: &Arc<Self>) {
         let (weak, mut changes) = (Arc::downgrade(self), self.catalog.changes());
@@ -172,19 +111,19 @@ impl Gateway {
 
     fn follow_snapshot(self: &Arc<Self>, is_first: bool) {
         let snapshot = self.catalog.snapshot();
-        let mount_of = |uri: &str| snapshot.route(uri).map(|(mount, _)| mount.name.clone());
+        let mount_of = |uri: &str| snapshot.route(uri).map(|(mount, _)| (mount.name.clone(), mount.base.clone()));
         self.subscriptions.registry().reassign_mounts(mount_of);
         self.wake_list_pollers(&snapshot, !is_first);
     }
 
     /// Wakes the poller of every mount whose list is unknown or that was replaced, if a subscriber wants lists.
     /// `is_change`: a mount that is not in the registry is new, so its list counts as a change.
-    fn wake_list_pollers(self: &Arc<Self>, snapshot: &Snapshot, is_change: bool) {
+    pub(super) fn wake_list_pollers(self: &Arc<Self>, snapshot: &Snapshot, is_change: bool) {
         let mut registry = self.subscriptions.registry();
         if registry.wants_lists() {
             for mount in snapshot.mounts() {
                 let is_known = registry.mount_watches.contains_key(&mount.name);
-                let mount_watch = registry.mount_watch(&mount.name);
+                let mount_watch = registry.mount_watch(&mount.name, &mount.base);
                 if is_change && !is_known {
                     mount_watch.fingerprint = Some(ListFingerprint::empty());
                 }
@@ -195,13 +134,15 @@ impl Gateway {
                 }
             }
             let is_gone = |name: &MountName| snapshot.find(name).is_none();
-            let mut was_listed = false;
-            for (_, mount_watch) in registry.mount_watches.iter_mut().filter(|(name, _)| is_gone(name)) {
+            let mut unlisted = Vec::new();
+            for (name, mount_watch) in registry.mount_watches.iter_mut().filter(|(name, _)| is_gone(name)) {
                 let before = mount_watch.fingerprint.replace(ListFingerprint::empty());
-                was_listed |= before.is_some_and(|before| before.digest.is_some());
+                if before.is_some_and(|before| before.digest.is_some()) {
+                    unlisted.push((name.clone(), mount_watch.base.clone()));
+                }
             }
-            if was_listed {
-                registry.notify_list_changed();
+            for (name, base) in unlisted {
+                registry.notify_list_changed(&name, &base, |principal| self.lists_any(principal, &name, &base));
             }
         } else {
             registry.mount_watches.values().for_each(|mount_watch| mount_watch.wake.notify_one());
@@ -212,13 +153,14 @@ impl Gateway {
         registry.start_pollers(self.poller_starter());
     }
 
-    fn poller_starter(self: &Arc<Self>) -> impl Fn(MountName, Arc<Notify>) -> AbortHandle {
+    pub(super) fn poller_starter(self: &Arc<Self>) -> impl Fn(MountName, Arc<Notify>) -> AbortHandle {
         let weak = Arc::downgrade(self);
         move |name, wake| tokio::spawn(run_poller(Weak::clone(&weak), name, wake)).abort_handle()
     }
 
     /// Polls the watched resources of `mount`, and its list if `with_list`. Returns true if anything changed.
     async fn poll_mount(&self, group: &CallGroup, mount: &Arc<Mount>, with_list: bool) -> bool {
+        self.end_refused_subscriptions(mount);
         let (targets, wants_list) = {
             let mut registry = self.subscriptions.registry();
             let wants_list = with_list && registry.wants_lists();
@@ -236,7 +178,7 @@ impl Gateway {
                 && registry.differs(&target.uri, state)
             {
                 // A client that is notified must read the new contents.
-                self.shared_reads.forget(&read_cache::key(mount, &target.reference));
+                self.shared_reads.forget(mount, &target.reference);
             }
             is_change |= registry.record_result(target, result);
         })
@@ -260,7 +202,8 @@ impl Gateway {
             .replace(fingerprint.clone())
             .is_some_and(|before| before.digest != fingerprint.digest)
         {
-            registry.notify_list_changed();
+            let (name, base) = (&mount.name, &mount.base);
+            registry.notify_list_changed(name, base, |principal| self.lists_any(principal, name, base));
             is_change = true;
         }
         is_change

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use super::consent::{ConsentInput, ConsentQuestion};
 use super::pipeline::{ConsentContext, Gateway, MountCall};
+use super::quota;
 use super::read_cache;
 use super::record;
 use super::response_cost::ResponseCost;
-use super::route::not_found;
+use super::route::{Routed, Unrouted};
 use crate::catalog::Mount;
 use crate::config::Ask;
 use crate::interfaces::{Request, resources};
@@ -58,25 +59,22 @@ impl Gateway {
     ) -> Result<ReadOutcome, Fault> {
         // Requests that are answered without a call are recorded too.
         self.audit.wait_for_room().await;
-        let (mount, reference) = match self.route(uri).await {
-            Ok(found) => found,
-            Err(error) => {
-                let snapshot = self.catalog.snapshot();
-                let unserved = snapshot.unserved_at(uri).filter(|_| matches!(error, ReadError::Unavailable(_)));
-                let mount =
-                    snapshot.quarantined_at(uri).map(|one| &one.name).or(unserved.map(|one| &one.name)).cloned();
-                record::record_refusal(&self.audit, caller, uri, (mount.clone(), None), &error);
+        let Routed { mount, reference, access } = match self.route(&caller.principal, uri).await {
+            Ok(routed) => routed,
+            Err(Unrouted { error, mount, refused }) => {
+                record::record_unrouted(&self.audit, caller, uri, (mount.as_ref(), refused.as_deref()), &error);
                 return Err(Fault { error, mount, uri: Some(text::excerpt(uri, reference::MAX_URI)) });
             }
         };
         let fault = |error| Fault { error, mount: Some(mount.name.clone()), uri: Some(uri.to_owned()) };
         let refuse = |error: ReadError| {
-            record::record_refusal(&self.audit, caller, uri, (Some(mount.name.clone()), Some(mount.digest)), &error);
+            record::record_refusal(&self.audit, caller, uri, &mount, &error);
             fault(error)
         };
         let call = MountCall::new(caller, &mount);
-        let request = resources::Read { reference }.into();
-        let access = self.authorize(call, &request).map_err(refuse)?;
+        let request: Request = resources::Read { reference }.into();
+        // Before the cache is looked at: a cached answer counts, too.
+        let quota = self.count_access(&access).await.map_err(refuse)?;
         let config_version = self.catalog.config_version();
         let mut consent = self.consents.begin(input, caller, uri, &mount, config_version).await.map_err(refuse)?;
         // The state came back without an answer: ask the same question again.
@@ -92,10 +90,14 @@ impl Gateway {
         match consent.question {
             Some(question) => Ok(ReadOutcome::ConsentRequired(question)),
             None => match read {
-                Ok((reading, cost)) => Ok(ReadOutcome::Contents(reading, mount, cost)),
+                Ok((reading, cost)) => {
+                    quota.charge(quota::bytes(&reading)).await;
+                    Ok(ReadOutcome::Contents(reading, mount, cost))
+                }
                 Err(error) if consent.needs_answer => Ok(ReadOutcome::ConsentUnavailable(fault(error))),
                 Err(ReadError::NotFound) => {
-                    Err(fault(not_found(&mount, uri.strip_prefix(&mount.base).unwrap_or_default())))
+                    let reference = request.reference().unwrap_or_default();
+                    Err(fault(self.not_found(&caller.principal, &mount, reference)))
                 }
                 Err(error) => Err(fault(error)),
             },
@@ -114,10 +116,14 @@ impl Gateway {
         let (caller, mount) = (call.caller(), call.mount());
         let reference = request.reference().unwrap_or_default();
         let mut room = pin!(room);
-        let key = read_cache::key(mount, reference);
+        let key = self.shared_reads.key(mount, reference, &access);
         if let Some(reading) = self.shared_reads.fresh(&key).await {
             room.await;
             return Ok((reading, record::served_cost(&self.audit, caller, mount, reference, "cache", &Ok(()))));
+        }
+        // A principal that waits for its own other calls must not lead a read that others join.
+        if self.admission.is_at_cap(caller.id()) {
+            return self.read_by_call(call, access, request, room, context).await;
         }
         let joined = self.shared_reads.join(&key);
         let ConsentContext { consent, uri } = context;

@@ -9,7 +9,7 @@ use crate::catalog::Mount;
 use crate::grants::CallRecord;
 use crate::interfaces::Request;
 use crate::limits::Operation;
-use crate::model::{DecisionLog, Digest, MountName, ReadError, Usage, reference, text};
+use crate::model::{DecisionKind, DecisionLog, MountName, ReadError, Usage, reference, text};
 use crate::policy::Caller;
 use crate::telemetry::{ConsentRecord, Event, Sink};
 
@@ -71,6 +71,7 @@ impl<'a> Recorder<'a> {
             usage,
             decision_log: decisions,
             consent: std::mem::take(&mut self.consent),
+            credential: None,
         }
     }
 }
@@ -107,17 +108,33 @@ pub(super) fn served_cost(
     ResponseCost::new(audit, mount, audit.is_on().then(event))
 }
 
-/// Records a read for which no call was made: no mount was found, or the answer to a question was invalid.
-pub(super) fn record_refusal(
+/// Records a read that leads to no resource. `refused` is the mount for which policy refused it: the record names it,
+/// and the answer does not.
+pub(super) fn record_unrouted(
     audit: &Sink,
     caller: &Caller,
     uri: &str,
-    (mount, digest): (Option<MountName>, Option<Digest>),
+    (mount, refused): (Option<&MountName>, Option<&Mount>),
     error: &ReadError,
 ) {
+    let mut decision_log = DecisionLog::default();
+    if refused.is_some() {
+        decision_log.add("policy", uri, DecisionKind::Denied, || None);
+    }
     audit.record(Event {
-        mount,
-        digest,
+        mount: refused.map(|refused| &refused.name).or(mount).cloned(),
+        digest: refused.map(|refused| refused.digest),
+        reference: Some(text::excerpt(uri, reference::MAX_URI)),
+        decision_log,
+        ..Event::new(caller.clone(), "read", Err(error.clone()))
+    });
+}
+
+/// Records a read for which no call was made, because the answer to a question was invalid.
+pub(super) fn record_refusal(audit: &Sink, caller: &Caller, uri: &str, mount: &Mount, error: &ReadError) {
+    audit.record(Event {
+        mount: Some(mount.name.clone()),
+        digest: Some(mount.digest),
         reference: Some(text::excerpt(uri, reference::MAX_URI)),
         ..Event::new(caller.clone(), "read", Err(error.clone()))
     });

@@ -71,7 +71,7 @@ mod tests {
     use crate::limits::cpu_timer::thread_time;
     use crate::limits::{Admission, CallOrigin, memory_budget::MemoryBudget};
     use crate::model::{Limits, MountName, Usage};
-    use crate::policy::{Action, Caller, Evidence, Policy, authenticate};
+    use crate::policy::{Action, Caller, Evidence, Policy, Target, authenticate};
 
     #[derive(Clone, Default)]
     struct WrittenBytes(Arc<Mutex<Vec<u8>>>);
@@ -103,7 +103,9 @@ mod tests {
             while thread_time() - before < work {}
         });
         let admission = Admission::new(1, MemoryBudget::new(1 << 30));
-        let access = Policy.authorize(caller.principal, Action::Describe, &mount.name, None).unwrap();
+        let target = Target { mount: &mount.name, base: &mount.base, reference: None };
+        let now = std::time::SystemTime::now();
+        let access = Policy::default().authorize(&caller.principal, Action::Describe, target, now).unwrap();
         let call = Request::from(Describe);
         let admitted = admission.admit(access, &mount.gate, CallOrigin::default(), &call, None).await;
         assert!(admitted.is_err(), "the mount is not charged");

@@ -1,8 +1,12 @@
 //! Search over listed entries, and over contents where the operator allows it. The result names everything that was not
 //! searched.
 //!
+//! A search sees what its caller may list and search; contents must be readable too. Nothing else is counted or named.
+//!
 //! There is no index of words. A search walks the lists page by page, within bounds on entries and time. It reads
 //! contents like any other read: within the mount's limits, and recorded.
+
+mod searchable;
 
 use std::time::Duration;
 
@@ -15,7 +19,8 @@ use super::pipeline::Gateway;
 use super::read_cache;
 use crate::limits::cpu_timer::measure;
 use crate::model::{Body, MountName, Reading, Resource, text};
-use crate::policy::Caller;
+use crate::policy::{Caller, Principal};
+use searchable::SearchableNames;
 
 /// The most entries that one search examines.
 const MAX_ENTRIES: usize = 100_000;
@@ -142,12 +147,11 @@ pub fn folded(text: &str) -> String {
 }
 
 impl Gateway {
-    /// The names of all mounts, including those in quarantine and those that are not served.
-    pub async fn all_mount_names(&self) -> Vec<MountName> {
+    /// The names of all mounts that `principal` knows, including those in quarantine, being compiled or not served.
+    pub async fn all_mount_names(&self, principal: &Principal) -> Vec<MountName> {
         let snapshot = self.loaded_snapshot().await;
-        let quarantined = snapshot.quarantined().iter().map(|one| one.name.clone());
-        let unserved = snapshot.unserved().iter().map(|one| one.name.clone());
-        snapshot.mounts().iter().map(|mount| mount.name.clone()).chain(quarantined).chain(unserved).collect()
+        let known = snapshot.all_bases().filter(|(name, base)| self.knows(principal, name, base));
+        known.map(|(name, _)| name.clone()).collect()
     }
 
     /// Runs a search.
@@ -180,7 +184,7 @@ impl Gateway {
     ) -> Vec<ContentCandidate> {
         let by = if search.contents { end - SEARCH_TIME / 3 } else { end };
         let snapshot = self.loaded_snapshot().await;
-        let searchable = |name: &MountName| snapshot.find(name).is_some_and(|mount| mount.search);
+        let visible = SearchableNames::new(self, caller, &snapshot);
         let (mut candidates, mut unread) = (Vec::new(), 0usize);
         let mut start = None;
         let group = CallGroup::new(&self.audit, caller);
@@ -192,15 +196,18 @@ impl Gateway {
             };
             // Leave room for the gaps that are added at the end.
             let room = (MAX_GAPS / 2).saturating_sub(results.gaps.len());
-            let gaps = notices.into_iter().map(|(mount, reason)| format!("mount \"{mount}\": {reason}"));
+            let notices = notices.into_iter().filter(|(mount, _)| visible.may_name(mount));
+            let gaps = notices.map(|(mount, reason)| format!("mount \"{mount}\": {reason}"));
             results.gaps.extend(gaps.take(room));
-            for (resource, mount) in entries {
+            // The list has only entries that the caller may list.
+            let is_visible = |(resource, mount): &(Resource, MountName)| visible.contains(mount, &resource.reference);
+            for (resource, mount) in entries.into_iter().filter(is_visible) {
                 results.entries += 1;
                 let (fields, missing) = match_fields(&resource, &search.words);
                 if missing.is_empty() {
                     results.total += 1;
                     results.matches.push(entry_match(resource, mount, &fields, &search.words));
-                } else if search.contents && searchable(&mount) && is_readable(&resource) {
+                } else if search.contents && visible.is_open(&mount, &resource.reference) && is_readable(&resource) {
                     match candidates.len() < MAX_READS {
                         true => candidates.push(ContentCandidate { resource, mount, fields, missing }),
                         false => unread += 1,
@@ -231,6 +238,7 @@ impl Gateway {
                 .mounts()
                 .iter()
                 .filter(|mount| !mount.search && search.only.as_ref().is_none_or(|only| *only == mount.name))
+                .filter(|mount| visible.has_any(&mount.name))
                 .map(|mount| format!("\"{}\"", mount.name))
                 .collect();
             if let Some(first) = closed.first() {

@@ -5,10 +5,14 @@
 //!
 //! A notification says that a resource or a list changed, once for all changes since the last notification. It never
 //! carries the new contents: the client reads them.
+//!
+//! Each subscriber has a principal. `gateway::watch` asks policy for it: when a subscription begins, before each poll and
+//! before each notification.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+mod queue;
+
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -18,12 +22,13 @@ use tokio_util::sync::CancellationToken;
 use super::poll_target::{CrashBackoff, PollResult, PollTarget, ResourceState};
 use crate::catalog::watch::Watcher;
 use crate::config;
-use crate::model::bounds::{LIST_NOTICE_INTERVAL, MAX_WATCHED_URIS, MAX_WATCHED_URIS_TOTAL, MAX_WATCHERS};
+use crate::model::bounds::{MAX_WATCHED_URIS, MAX_WATCHED_URIS_TOTAL, MAX_WATCHERS};
 use crate::model::{Guard, MountName};
+use crate::policy::Principal;
 use crate::sandbox::MountId;
+use queue::SubscriberQueue;
 
-/// Changes are collected for this time before a subscriber is notified.
-const COLLECT_TIME: Duration = Duration::from_millis(50);
+pub(super) use queue::CollectedChanges;
 
 /// The state of a mount's list at its last poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +53,8 @@ struct WatchedResource {
     subscribers: Vec<u64>,
     state: Option<ResourceState>,
     mount: Option<MountName>,
+    /// The last mount that served it.
+    last_mount: MountName,
     backoff: Option<CrashBackoff>,
 }
 
@@ -56,6 +63,7 @@ const MIN_CHUNK: usize = 32;
 
 /// The watched resources of one mount, and the task that polls them.
 pub(super) struct MountWatch {
+    pub(super) base: String,
     pub(super) uris: HashSet<Arc<str>>,
     pub(super) fingerprint: Option<ListFingerprint>,
     /// The mount whose list is being polled now.
@@ -69,27 +77,6 @@ pub(super) struct MountWatch {
 impl Drop for MountWatch {
     fn drop(&mut self) {
         self.task.iter().for_each(AbortHandle::abort);
-    }
-}
-
-/// The notifications that one subscriber has still to receive. They are a set, so there are never more than watched
-/// resources.
-#[derive(Default)]
-struct SubscriberQueue {
-    pending: Mutex<PendingNotifications>,
-    wake: Notify,
-    wants_lists: bool,
-}
-
-#[derive(Default)]
-struct PendingNotifications {
-    updated: BTreeSet<Arc<str>>,
-    list: bool,
-}
-
-impl SubscriberQueue {
-    fn pending(&self) -> MutexGuard<'_, PendingNotifications> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -124,7 +111,6 @@ pub struct Subscriber {
     subscriptions: Arc<Subscriptions>,
     id: u64,
     queue: Arc<SubscriberQueue>,
-    list_notified: Mutex<Option<Instant>>,
 }
 
 /// A notification for a subscriber.
@@ -137,10 +123,12 @@ pub enum ChangeNotification {
 }
 
 /// The reason why a URI is not watched, or a subscriber is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubscribeError {
-    /// No mount serves this URI.
+    /// No mount serves this URI, or it is hidden from the subscriber.
     UnknownUri,
+    /// Only scopes are missing. Names all that the subscription needs.
+    InsufficientScope(Vec<String>),
     /// The given maximum is reached.
     TooMany(usize),
 }
@@ -165,22 +153,26 @@ impl Subscriptions {
         self.closing.cancelled().await;
     }
 
-    /// A new subscriber. `wants_lists`: it is also notified when lists change.
+    /// A new subscriber for `principal`. `wants_lists`: it is also notified when lists change.
     ///
     /// # Errors
     /// When there are too many subscribers.
-    pub fn subscriber(self: &Arc<Self>, wants_lists: bool) -> Result<Subscriber, SubscribeError> {
+    pub(super) fn subscriber(
+        self: &Arc<Self>,
+        principal: &Principal,
+        wants_lists: bool,
+    ) -> Result<Subscriber, SubscribeError> {
         let mut registry = self.registry();
         if registry.subscribers.len() >= MAX_WATCHERS.get() {
             return Err(SubscribeError::TooMany(MAX_WATCHERS.get()));
         }
         let id = registry.next;
         registry.next += 1;
-        let queue = Arc::new(SubscriberQueue { wants_lists, ..SubscriberQueue::default() });
+        let queue = Arc::new(SubscriberQueue::new(principal, wants_lists));
         registry.subscribers.insert(id, SubscriberEntry { queue: Arc::clone(&queue), uris: HashSet::new() });
         registry.list_subscribers += usize::from(wants_lists);
         drop(registry);
-        Ok(Subscriber { subscriptions: Arc::clone(self), id, queue, list_notified: Mutex::default() })
+        Ok(Subscriber { subscriptions: Arc::clone(self), id, queue })
     }
 
     /// The number of watched resources, and the number of subscribers.
@@ -197,13 +189,13 @@ impl SubscriptionRegistry {
         self.list_subscribers > 0
     }
 
-    /// Adds a subscription of `subscriber` to `uri`, a resource of `mount`. Returns true if the resource must be polled
+    /// Adds a subscription of `subscriber` to `uri`, a resource of `mount` with this base. Returns true if the resource must be polled
     /// for the first time.
     pub(super) fn subscribe(
         &mut self,
         subscriber: u64,
         uri: &Arc<str>,
-        mount: &MountName,
+        (mount, base): (&MountName, &str),
     ) -> Result<bool, SubscribeError> {
         let is_new = !self.uris.contains_key(uri);
         if is_new && self.uris.len() >= MAX_WATCHED_URIS_TOTAL.get() {
@@ -220,16 +212,22 @@ impl SubscriptionRegistry {
             }
             return Ok(watched.state.is_none());
         }
-        let watched =
-            WatchedResource { subscribers: vec![subscriber], state: None, mount: Some(mount.clone()), backoff: None };
+        let watched = WatchedResource {
+            subscribers: vec![subscriber],
+            state: None,
+            mount: Some(mount.clone()),
+            last_mount: mount.clone(),
+            backoff: None,
+        };
         self.uris.insert(Arc::clone(uri), watched);
-        self.mount_watch(mount).uris.insert(Arc::clone(uri));
+        self.mount_watch(mount, base).uris.insert(Arc::clone(uri));
         Ok(true)
     }
 
     /// The watches of a mount. Creates them if they are missing.
-    pub(super) fn mount_watch(&mut self, mount: &MountName) -> &mut MountWatch {
+    pub(super) fn mount_watch(&mut self, mount: &MountName, base: &str) -> &mut MountWatch {
         let new = || MountWatch {
+            base: String::new(),
             uris: HashSet::new(),
             fingerprint: None,
             polled: None,
@@ -237,7 +235,11 @@ impl SubscriptionRegistry {
             wake: Arc::default(),
             task: None,
         };
-        self.mount_watches.entry(mount.clone()).or_insert_with(new)
+        let mount_watch = self.mount_watches.entry(mount.clone()).or_insert_with(new);
+        if mount_watch.base != base {
+            base.clone_into(&mut mount_watch.base);
+        }
+        mount_watch
     }
 
     /// Starts the poller of each mount that has none.
@@ -248,7 +250,7 @@ impl SubscriptionRegistry {
     }
 
     /// Removes the subscription of `subscriber` to `uri`.
-    fn unsubscribe(&mut self, subscriber: u64, uri: &str) {
+    pub(super) fn unsubscribe(&mut self, subscriber: u64, uri: &str) {
         if let Some(entry) = self.subscribers.get_mut(&subscriber) {
             entry.uris.remove(uri);
         }
@@ -273,14 +275,32 @@ impl SubscriptionRegistry {
         }
     }
 
-    /// Assigns every watched resource to the mount that serves it now. Notifies the subscribers of resources that no
+    /// The subscriptions to the resources of a mount: each subscriber, its principal and the URI.
+    pub(super) fn subscriptions_of(&self, mount: &MountName) -> Vec<(u64, Principal, Arc<str>)> {
+        let Some(mount_watch) = self.mount_watches.get(mount) else { return Vec::new() };
+        let of_uri = |uri: &Arc<str>| {
+            let subscribers = self.uris.get(uri).map(|watched| watched.subscribers.as_slice()).unwrap_or_default();
+            let one = |id: &u64| Some((*id, self.subscribers.get(id)?.queue.principal(), Arc::clone(uri)));
+            subscribers.iter().filter_map(one).collect::<Vec<_>>()
+        };
+        mount_watch.uris.iter().flat_map(of_uri).collect()
+    }
+
+    /// The last mount that served a watched resource.
+    pub(super) fn last_mount(&self, uri: &str) -> Option<MountName> {
+        self.uris.get(uri).map(|watched| watched.last_mount.clone())
+    }
+
+    /// Assigns every watched resource to the mount that serves it now, with its base. Notifies the subscribers of resources that no
     /// mount serves any more.
-    pub(super) fn reassign_mounts(&mut self, mount_of: impl Fn(&str) -> Option<MountName>) {
+    pub(super) fn reassign_mounts(&mut self, mount_of: impl Fn(&str) -> Option<(MountName, String)>) {
         let mut moved = Vec::new();
         for (uri, watched) in &mut self.uris {
             let now = mount_of(uri);
-            if now != watched.mount {
-                moved.push((Arc::clone(uri), std::mem::replace(&mut watched.mount, now.clone()), now));
+            let name = now.as_ref().map(|(name, _)| name);
+            if name != watched.mount.as_ref() {
+                name.into_iter().for_each(|name| watched.last_mount = name.clone());
+                moved.push((Arc::clone(uri), std::mem::replace(&mut watched.mount, name.cloned()), now));
             }
         }
         for (uri, before, now) in moved {
@@ -288,8 +308,8 @@ impl SubscriptionRegistry {
                 mount_watch.uris.remove(&uri);
             }
             match now {
-                Some(now) => {
-                    self.mount_watch(&now).uris.insert(uri);
+                Some((now, base)) => {
+                    self.mount_watch(&now, &base).uris.insert(uri);
                 }
                 None => {
                     self.set_state(&uri, ResourceState::Absent);
@@ -383,8 +403,7 @@ impl SubscriptionRegistry {
             for SubscriberEntry { queue, .. } in
                 watched.subscribers.iter().filter_map(|subscriber| self.subscribers.get(subscriber))
             {
-                queue.pending().updated.insert(Arc::clone(uri));
-                queue.wake.notify_one();
+                queue.add_updated(uri);
             }
         }
         is_change
@@ -397,12 +416,26 @@ impl SubscriptionRegistry {
         }
     }
 
-    /// Notifies every subscriber that wants lists.
-    pub(super) fn notify_list_changed(&self) {
-        for queue in self.subscribers.values().map(|entry| &entry.queue).filter(|queue| queue.wants_lists) {
-            queue.pending().list = true;
-            queue.wake.notify_one();
+    /// Notifies every subscriber that wants lists, and for whose principal `sees` is true, that the list of a mount
+    /// changed.
+    pub(super) fn notify_list_changed(&self, mount: &MountName, base: &str, sees: impl Fn(&Principal) -> bool) {
+        for queue in self.subscribers.values().map(|entry| &entry.queue).filter(|queue| queue.wants_lists()) {
+            if sees(&queue.principal()) {
+                queue.add_list(mount, base);
+            }
         }
+    }
+
+    /// The ids of the subscribers that want lists, and for whose principal `sees` is true.
+    pub(super) fn list_subscribers(&self, sees: impl Fn(&Principal) -> bool) -> HashSet<u64> {
+        let wanting = self.subscribers.iter().filter(|(_, entry)| entry.queue.wants_lists());
+        wanting.filter(|(_, entry)| sees(&entry.queue.principal())).map(|(id, _)| *id).collect()
+    }
+
+    /// Notifies these subscribers that the policy changed what they may list.
+    pub(super) fn notify_policy_changed(&self, subscribers: &HashSet<u64>) {
+        let queues = self.subscribers.iter().filter(|(id, _)| subscribers.contains(id)).map(|(_, entry)| &entry.queue);
+        queues.for_each(|queue| queue.add_policy_change());
     }
 }
 
@@ -416,52 +449,24 @@ impl Subscriber {
         &self.subscriptions
     }
 
+    /// The principal for whom policy is asked.
+    pub(super) fn principal(&self) -> Principal {
+        self.queue.principal()
+    }
+
+    /// Replaces the principal by the same one with the groups and scopes of a newer credential.
+    pub fn set_principal(&self, principal: &Principal) {
+        self.queue.set_principal(principal);
+    }
+
     /// Ends the subscription to `uri`.
     pub fn unwatch(&self, uri: &str) {
         self.subscriptions.registry().unsubscribe(self.id, uri);
     }
 
-    /// Waits for notifications and returns all that are collected. Cancellation-safe: dropping the future loses
-    /// nothing.
-    pub async fn next(&self) -> Vec<ChangeNotification> {
-        loop {
-            let time = self.collect_time();
-            match time {
-                None => self.queue.wake.notified().await,
-                Some(time) => {
-                    tokio::time::sleep(time).await;
-                    return self.take();
-                }
-            }
-        }
-    }
-
-    /// The time to collect the pending notifications. `None` if none is pending.
-    fn collect_time(&self) -> Option<Duration> {
-        let pending = self.queue.pending();
-        match (pending.updated.is_empty(), pending.list) {
-            (true, false) => None,
-            (true, true) => Some(COLLECT_TIME.max(self.list_delay())),
-            (false, _) => Some(COLLECT_TIME),
-        }
-    }
-
-    /// The time until the next notification of a list change is allowed.
-    fn list_delay(&self) -> Duration {
-        let listed = *self.list_notified.lock().unwrap_or_else(PoisonError::into_inner);
-        listed.map_or(Duration::ZERO, |at| LIST_NOTICE_INTERVAL.get().saturating_sub(at.elapsed()))
-    }
-
-    fn take(&self) -> Vec<ChangeNotification> {
-        let mut pending = self.queue.pending();
-        let mut all: Vec<ChangeNotification> =
-            std::mem::take(&mut pending.updated).into_iter().map(ChangeNotification::Updated).collect();
-        if pending.list && self.list_delay().is_zero() {
-            pending.list = false;
-            *self.list_notified.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-            all.push(ChangeNotification::List);
-        }
-        all
+    /// Waits for changes and returns all that are collected. Cancellation-safe: dropping the future loses nothing.
+    pub(super) async fn next(&self) -> CollectedChanges {
+        self.queue.next().await
     }
 }
 
@@ -469,7 +474,7 @@ impl Drop for Subscriber {
     fn drop(&mut self) {
         let mut registry = self.subscriptions.registry();
         let uris = registry.subscribers.remove(&self.id).map(|entry| entry.uris).unwrap_or_default();
-        registry.list_subscribers -= usize::from(self.queue.wants_lists);
+        registry.list_subscribers -= usize::from(self.queue.wants_lists());
         uris.iter().for_each(|uri| registry.unsubscribe(self.id, uri));
         registry.remove_unwatched();
     }

@@ -100,6 +100,10 @@ pub trait Grant: Sized + 'static {
     /// States the problem of the configuration, and its cure.
     fn configure(config: &Self::Config, ambient: &Ambient) -> Result<Self::MountState, Self::Error>;
 
+    /// Takes over what a mount has once for all principals, for grants that are made for one principal. See
+    /// [`super::PerPrincipalGrants`].
+    fn share(_own: &mut Self::MountState, _base: &Self::MountState) {}
+
     /// The host directories that calls will read, as canonical paths. The process sandbox must leave them open. Leaves
     /// out directories that [`Grant::configure`] refuses.
     fn directories(_config: &Self::Config, _ambient: &Ambient) -> Vec<PathBuf> {

@@ -12,6 +12,8 @@
 pub mod origin;
 pub mod origin_grant;
 pub mod path;
+pub mod service_client;
+pub mod service_url;
 
 mod call_state;
 mod connect;

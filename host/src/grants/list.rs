@@ -18,7 +18,7 @@ use super::editor::{GrantEditor, GrantSuggestion};
 use super::grant::{CallScope, Grant, GrantView, HasCallState};
 use super::kind_error::KindError;
 use super::need::{Need, NeedSchema};
-use super::secrets::{Redactor, SecretTemplate};
+use super::secrets::{PrincipalSecretError, Redactor, SecretTemplate, Secrets};
 use super::{denied_sockets, env, fs, http};
 use crate::model::{Consent, Limit};
 
@@ -28,7 +28,7 @@ macro_rules! grants {
         /// The grants of a mount as the operator wrote them.
         ///
         /// Each field has the name of its kind, and so has its property in the JSON schema.
-        #[derive(Debug, Default, JsonSchema)]
+        #[derive(Clone, Debug, Default, JsonSchema)]
         pub struct GrantConfig { $(
             #[doc = stringify!($field)]
             #[schemars(default, description = <$kind as GrantEditor>::SUMMARY)]
@@ -36,7 +36,7 @@ macro_rules! grants {
         )* }
 
         /// The grants of a mount as handles, made by [`GrantConfig::configure`].
-        pub struct MountGrants { $($field: <$kind as Grant>::MountState,)* redactor: Option<Arc<Redactor>> }
+        pub struct MountGrants { $($field: <$kind as Grant>::MountState,)* redactor: Option<Arc<Redactor>>, per_principal: Option<PerPrincipalGrants> }
 
         /// The grants that one call holds, made by [`MountGrants::open`].
         pub struct CallGrants { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::CallState,)* record: CallRecord }
@@ -88,7 +88,8 @@ macro_rules! grants {
                     .map_err(|error| ConfigureError { kind: <$kind as Grant>::NAME, source: error.into() })?;)*
                 let mut secrets = Vec::new();
                 $(secrets.extend(<$kind as Grant>::secrets(&$field));)*
-                Ok(MountGrants { $($field,)* redactor: Redactor::new(&secrets).map(Arc::new) })
+                let per_principal = PerPrincipalGrants::find(self, ambient);
+                Ok(MountGrants { $($field,)* redactor: Redactor::new(&secrets).map(Arc::new), per_principal })
             }
 
             /// The name of the first kind that asks a person for consent before a call gets a grant. `None`: no kind
@@ -100,8 +101,14 @@ macro_rules! grants {
 
             /// True if the configuration of any kind names a secret.
             pub fn has_secrets(&self) -> bool {
-                $(if <$kind as GrantEditor>::templates(&self.$field).into_iter().any(SecretTemplate::has_secrets) { return true; })*
-                false
+                !self.secret_names().is_empty()
+            }
+
+            /// The names of the secrets that the configuration of all kinds names.
+            pub fn secret_names(&self) -> Vec<&str> {
+                let mut all = Vec::new();
+                $(all.extend(<$kind as GrantEditor>::templates(&self.$field).into_iter().flat_map(SecretTemplate::secret_names));)*
+                all
             }
 
             /// The host directories that calls will read. See [`Grant::directories`].
@@ -185,6 +192,13 @@ macro_rules! grants {
         }
 
         impl MountGrants {
+            /// These grants with what all principals of the mount share in `base`, such as the count of connections.
+            #[must_use]
+            pub fn sharing(mut self, base: &Self) -> Self {
+                $(<$kind as Grant>::share(&mut self.$field, &base.$field);)*
+                self
+            }
+
             /// The names of the kinds of which this mount has at least one grant.
             pub fn kinds(&self) -> Vec<&'static str> {
                 let mut kinds = Vec::new();
@@ -219,6 +233,36 @@ macro_rules! grants {
             }
         }
     };
+}
+
+/// Makes the grants of a mount of which a secret has one file for each principal.
+pub struct PerPrincipalGrants {
+    config: GrantConfig,
+    ambient: Ambient,
+}
+
+impl PerPrincipalGrants {
+    /// `None` if all principals share the secrets that `config` names.
+    fn find(config: &GrantConfig, ambient: &Ambient) -> Option<Self> {
+        let is_needed = ambient.secrets.has_per_principal(config.secret_names());
+        is_needed.then(|| Self { config: config.clone(), ambient: ambient.clone() })
+    }
+
+    /// The secrets for a call of `principal`. Blocks while it reads.
+    ///
+    /// # Errors
+    /// If the principal has no usable file for one of them.
+    pub fn secrets(&self, principal: &str) -> Result<Secrets, PrincipalSecretError> {
+        self.ambient.secrets.for_principal(self.config.secret_names(), principal)
+    }
+
+    /// The grants with these secrets.
+    ///
+    /// # Errors
+    /// As [`GrantConfig::configure`].
+    pub fn configure(&self, secrets: Secrets) -> Result<MountGrants, ConfigureError> {
+        self.config.configure(&Ambient { secrets, ..self.ambient.clone() })
+    }
 }
 
 /// The first kind whose configuration cannot be turned into handles.
@@ -308,6 +352,12 @@ impl CallGrants {
 }
 
 impl MountGrants {
+    /// Makes the grants of each principal. `None`: all principals share these grants. Otherwise no call may use these
+    /// grants themselves.
+    pub fn per_principal(&self) -> Option<&PerPrincipalGrants> {
+        self.per_principal.as_ref()
+    }
+
     /// Masks the mount's secrets in its results. `None`: the mount has no secrets.
     pub fn redactor(&self) -> Option<&Redactor> {
         self.redactor.as_deref()

@@ -4,6 +4,7 @@
 //! no `Display`. belljar masks secrets in everything that it sends to clients or writes to logs and records.
 
 mod error;
+mod principal_path;
 mod redactor;
 mod secret;
 
@@ -14,13 +15,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::grants::home::NoHome;
 use crate::model::{Digest, command};
 
-pub use error::{SecretError, SecretFileProblem, SecretSourceError, SecretTemplateError};
+pub use error::{PrincipalSecretError, SecretError, SecretFileProblem, SecretSourceError, SecretTemplateError};
+pub use principal_path::{PrincipalPath, PrincipalPathError};
 pub use redactor::{Redactor, StreamRedactor};
 use secret::MAX_LENGTH;
 pub use secret::{Secret, SecretValueError};
@@ -31,30 +33,60 @@ pub use secret::{Secret, SecretValueError};
 pub enum SecretSource {
     /// An environment variable of the belljar process.
     Env(String),
-    /// A file that only its owner can read. One line break at the end is not part of the secret.
+    /// A file that only its owner can read. One line break at the end is not part of the secret. With {principal} in the
+    /// path, each caller has a file of its own, which is read for each call.
     File(PathBuf),
 }
 
-/// The value of each secret by name, or why it cannot be used. See [`Secrets::to_plain`].
-pub type PlainSecrets = BTreeMap<String, Result<String, SecretError>>;
+/// Each secret by name, or why it cannot be used. See [`Secrets::to_plain`].
+pub type PlainSecrets = BTreeMap<String, Result<PlainSecret, SecretError>>;
+
+/// One secret as plain data.
+#[derive(Clone, Serialize, Deserialize)]
+pub enum PlainSecret {
+    /// Its value.
+    Value(String),
+    /// It has one file for each principal. Holds the absolute path with the placeholder.
+    PerPrincipal(PathBuf),
+}
 
 /// The secrets that the operator declared, by name, or why one cannot be used.
 #[derive(Clone, Default)]
-pub struct Secrets(BTreeMap<String, Result<Arc<Secret>, SecretError>>);
+pub struct Secrets(BTreeMap<String, Result<StoredSecret, SecretError>>);
+
+/// One secret.
+#[derive(Clone)]
+enum StoredSecret {
+    /// All principals share it.
+    Shared(Arc<Secret>),
+    /// Each principal has its own, in a file that is read for each call.
+    PerPrincipal(PrincipalPath),
+}
+
+/// The stand-in for the value of a secret that each principal has for itself. It makes grants complete before the
+/// principal is known. No call uses these grants: [`Secrets::for_principal`] gives those of a call.
+const STAND_IN: &str = "the-secret-of-each-principal";
 
 impl Secrets {
     /// Reads all secrets. `absolute` makes a path absolute. A secret that cannot be read is an error only where a grant
     /// uses it.
     pub fn read(sources: &BTreeMap<String, SecretSource>, absolute: impl Fn(&Path) -> Result<PathBuf, NoHome>) -> Self {
-        let read = |(name, source): (&String, &SecretSource)| {
+        let read_one = |name: &str, source: &SecretSource| {
             let value = match source {
-                SecretSource::Env(variable) => from_env(variable),
+                SecretSource::Env(variable) => from_env(variable)?,
                 SecretSource::File(path) => {
-                    absolute(path).map_err(SecretSourceError::from).and_then(|path| from_file(&path))
+                    let path = absolute(path)?;
+                    match PrincipalPath::find(&path)? {
+                        Some(path) => return Ok(StoredSecret::PerPrincipal(path)),
+                        None => from_file(&path)?,
+                    }
                 }
             };
-            let secret = value.and_then(|value| Ok(Arc::new(Secret::new(name, value)?)));
-            (name.clone(), secret.map_err(|reason| SecretError::Unusable { name: name.clone(), reason }))
+            Ok(StoredSecret::Shared(Arc::new(Secret::new(name, value)?)))
+        };
+        let read = |(name, source): (&String, &SecretSource)| {
+            let unusable = |reason: SecretSourceError| SecretError::Unusable { name: name.clone(), reason };
+            (name.clone(), read_one(name, source).map_err(unusable))
         };
         Self(sources.iter().map(read).collect())
     }
@@ -66,7 +98,60 @@ impl Secrets {
 
     /// Makes a set of exactly these secrets.
     pub fn from_secrets(secrets: impl IntoIterator<Item = Arc<Secret>>) -> Self {
-        Self(secrets.into_iter().map(|secret| (secret.name.clone(), Ok(secret))).collect())
+        Self(secrets.into_iter().map(|secret| (secret.name.clone(), Ok(StoredSecret::Shared(secret)))).collect())
+    }
+
+    /// The directories of those of the secrets `names` that have a file for each principal. Calls read them.
+    pub fn directories<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<PathBuf> {
+        let directory = |name| match self.0.get(name) {
+            Some(Ok(StoredSecret::PerPrincipal(path))) => Some(path.directory().to_owned()),
+            _ => None,
+        };
+        names.into_iter().filter_map(directory).collect()
+    }
+
+    /// True if one of the secrets `names` has a file for each principal.
+    pub fn has_per_principal<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
+        names.into_iter().any(|name| matches!(self.0.get(name), Some(Ok(StoredSecret::PerPrincipal(_)))))
+    }
+
+    /// The secrets `names` for a call of `principal`: reads its own files. Blocks while it reads.
+    ///
+    /// # Errors
+    /// The first secret of which the principal has no file, or no usable one.
+    pub fn for_principal<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a str>,
+        principal: &str,
+    ) -> Result<Self, PrincipalSecretError> {
+        let mut own = BTreeMap::new();
+        for name in names {
+            let Some(stored) = self.0.get(name) else { continue };
+            let secret = match stored {
+                Ok(StoredSecret::PerPrincipal(path)) => {
+                    let fail = |is_absent| PrincipalSecretError {
+                        name: name.to_owned(),
+                        file: path.below(principal),
+                        is_absent,
+                    };
+                    let value = from_file(&path.file(principal)).map_err(|error| {
+                        let is_absent =
+                            matches!(&error, SecretSourceError::File { problem: SecretFileProblem::Absent, .. });
+                        // The principal learns only that it has no usable file. The log has the path and the reason.
+                        tracing::warn!(principal, secret = name, "the secret of a principal cannot be used: {error}");
+                        fail(is_absent)
+                    })?;
+                    let secret = Secret::new(name, value).map_err(|error| {
+                        tracing::warn!(principal, secret = name, "the secret of a principal cannot be used: {error}");
+                        fail(false)
+                    })?;
+                    Ok(StoredSecret::Shared(Arc::new(secret)))
+                }
+                other => other.clone(),
+            };
+            own.insert(name.to_owned(), secret);
+        }
+        Ok(Self(own))
     }
 
     /// A digest of all names, values and errors. It changes when a secret changes.
@@ -74,9 +159,14 @@ impl Secrets {
         let mut all = Zeroizing::new(Vec::new());
         for (name, secret) in &self.0 {
             let why = secret.as_ref().err().map(SecretError::to_string).unwrap_or_default();
+            let pattern;
             let (kind, text) = match secret {
-                Ok(secret) => (0u8, secret.value.as_bytes()),
+                Ok(StoredSecret::Shared(secret)) => (0u8, secret.value.as_bytes()),
                 Err(_) => (1, why.as_bytes()),
+                Ok(StoredSecret::PerPrincipal(path)) => {
+                    pattern = path.pattern();
+                    (2, pattern.as_os_str().as_encoded_bytes())
+                }
             };
             // Each part follows its length, so that two different lists never have the same bytes.
             for part in [name.as_bytes(), &[kind], text] {
@@ -89,8 +179,9 @@ impl Secrets {
 
     /// All secrets as plain data, for another belljar process.
     pub fn to_plain(&self) -> PlainSecrets {
-        let plain = |secret: &Result<Arc<Secret>, SecretError>| match secret {
-            Ok(secret) => Ok(secret.value.as_str().to_owned()),
+        let plain = |secret: &Result<StoredSecret, SecretError>| match secret {
+            Ok(StoredSecret::Shared(secret)) => Ok(PlainSecret::Value(secret.value.as_str().to_owned())),
+            Ok(StoredSecret::PerPrincipal(path)) => Ok(PlainSecret::PerPrincipal(path.pattern())),
             Err(why) => Err(why.clone()),
         };
         self.0.iter().map(|(name, secret)| (name.clone(), plain(secret))).collect()
@@ -98,18 +189,29 @@ impl Secrets {
 
     /// The reverse of [`Secrets::to_plain`].
     pub fn from_plain(plain: PlainSecrets) -> Self {
-        let secret = |name: &str, value: Result<String, SecretError>| {
-            let secret = Secret::new(name, Zeroizing::new(value?));
-            let unusable =
-                |error: SecretValueError| SecretError::Unusable { name: name.to_owned(), reason: error.into() };
-            secret.map(Arc::new).map_err(unusable)
+        let read = |name: &str, plain: PlainSecret| match plain {
+            PlainSecret::Value(value) => Ok(StoredSecret::Shared(Arc::new(Secret::new(name, Zeroizing::new(value))?))),
+            PlainSecret::PerPrincipal(path) => match PrincipalPath::find(&path)? {
+                Some(path) => Ok(StoredSecret::PerPrincipal(path)),
+                None => Err(PrincipalPathError::Placeholder.into()),
+            },
+        };
+        let secret = |name: &str, plain: Result<PlainSecret, SecretError>| {
+            let unusable = |reason: SecretSourceError| SecretError::Unusable { name: name.to_owned(), reason };
+            read(name, plain?).map_err(unusable)
         };
         Self(plain.into_iter().map(|(name, value)| (name.clone(), secret(&name, value))).collect())
     }
 
-    fn get(&self, name: &str) -> Result<&Arc<Secret>, SecretError> {
+    fn get(&self, name: &str) -> Result<Arc<Secret>, SecretError> {
         match self.0.get(name) {
-            Some(Ok(secret)) => Ok(secret),
+            Some(Ok(StoredSecret::Shared(secret))) => Ok(Arc::clone(secret)),
+            Some(Ok(StoredSecret::PerPrincipal(_))) => {
+                let secret = Secret::new(name, Zeroizing::new(STAND_IN.to_owned()));
+                let unusable =
+                    |error: SecretValueError| SecretError::Unusable { name: name.to_owned(), reason: error.into() };
+                secret.map(Arc::new).map_err(unusable)
+            }
             Some(Err(why)) => Err(why.clone()),
             None => Err(SecretError::Undeclared { name: name.to_owned() }),
         }
@@ -127,7 +229,10 @@ fn from_env(variable: &str) -> Result<Zeroizing<String>, SecretSourceError> {
 
 fn from_file(path: &Path) -> Result<Zeroizing<String>, SecretSourceError> {
     let fail = |problem| SecretSourceError::File { path: path.display().to_string(), problem };
-    let unreadable = |error: std::io::Error| fail(SecretFileProblem::Unreadable(error.to_string()));
+    let unreadable = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => fail(SecretFileProblem::Absent),
+        _ => fail(SecretFileProblem::Unreadable(error.to_string())),
+    };
     // Do not block: a FIFO must be an error.
     let nonblock = i32::from_ne_bytes(rustix::fs::OFlags::NONBLOCK.bits().to_ne_bytes());
     #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
@@ -190,6 +295,11 @@ impl TryFrom<String> for SecretTemplate {
 }
 
 impl SecretTemplate {
+    /// The value of the secret of this name, and nothing else.
+    pub fn of(name: &str) -> Self {
+        Self(vec![TemplatePart::Secret(name.to_owned())])
+    }
+
     /// True if the text names a secret.
     pub fn has_secrets(&self) -> bool {
         !self.secret_names().is_empty()
@@ -222,7 +332,7 @@ impl SecretTemplate {
                     longer.push_str(&text);
                     longer.push_str(&secret.value);
                     text = longer;
-                    used.push(Arc::clone(secret));
+                    used.push(secret);
                 }
             }
         }
@@ -251,6 +361,50 @@ mod tests {
         assert_eq!(bearer.fill(&secrets).unwrap().0.as_str(), "Bearer 12345678!");
         let why = template("${secret:other}").unwrap().fill(&secrets).err().unwrap().to_string();
         assert!(why.contains("\"other\"") && why.contains("[secrets]"), "{why}");
+    }
+
+    #[test]
+    fn each_principal_has_its_own_secret() {
+        let temp = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str, mode: u32| {
+            let path = temp.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        };
+        let sources = BTreeMap::from([
+            ("own".to_owned(), SecretSource::File("s/{principal}/own".into())),
+            ("all".to_owned(), SecretSource::File("all".into())),
+        ]);
+        write("all", "shared-secret", 0o600);
+        write("s/local/own", "secret-of-local", 0o600);
+        write("s/key%3aci/own", "secret-of-ci", 0o600);
+        write("s/key%3aopen/own", "secret-of-open", 0o644);
+        write("s/key%3ashort/own", "short", 0o600);
+        let secrets = Secrets::read(&sources, |path| Ok(temp.path().join(path)));
+        assert_eq!(secrets.failures().count(), 0);
+        // The helper process reads the secrets, and sends them as plain data.
+        let secrets = Secrets::from_plain(secrets.to_plain());
+        assert_eq!(secrets.directories(["own", "all", "other"]), [temp.path().join("s")]);
+        assert!(secrets.has_per_principal(["all", "own"]) && !secrets.has_per_principal(["all", "other"]));
+        let template = SecretTemplate::try_from("${secret:own} ${secret:all}".to_owned()).unwrap();
+        assert_eq!(template.fill(&secrets).unwrap().0.as_str(), format!("{STAND_IN} shared-secret"));
+        let of = |principal: &str| {
+            let own = secrets.for_principal(["own", "all"], principal)?;
+            Ok(template.fill(&own).unwrap().0.as_str().to_owned())
+        };
+        assert_eq!(of("local"), Ok("secret-of-local shared-secret".to_owned()));
+        assert_eq!(of("key:ci"), Ok("secret-of-ci shared-secret".to_owned()));
+        let error = |file: &str, is_absent| {
+            Err(PrincipalSecretError { name: "own".to_owned(), file: format!("{file}/own"), is_absent })
+        };
+        assert_eq!(of("anonymous"), error("anonymous", true));
+        assert_eq!(of("../local"), error("%2e%2e%2flocal", true));
+        assert_eq!(of("key:open"), error("key%3aopen", false));
+        assert_eq!(of("key:short"), error("key%3ashort", false));
+        // The digest, which cached answers depend on, changes with the value.
+        let digest = |principal| secrets.for_principal(["own"], principal).unwrap().digest();
+        assert_ne!(digest("local"), digest("key:ci"));
     }
 
     #[test]

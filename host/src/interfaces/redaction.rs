@@ -8,6 +8,7 @@
 //! it. `grants::call_record` masks the records of the grants by the same rule.
 
 use crate::grants::secrets::Redactor;
+use crate::model::busy::BusyReason;
 use crate::model::error::MAX_PROVIDER_TEXT;
 use crate::model::{Annotations, Decision, Icon, Meta, ReadError, text};
 
@@ -31,7 +32,7 @@ pub fn redact_error(error: &mut ReadError, redactor: Option<&Redactor>) {
         }
         ReadError::BadUri(text)
         | ReadError::Invalid(text)
-        | ReadError::Busy(text)
+        | ReadError::Busy(BusyReason { why: text, retry_after: _ })
         | ReadError::Unavailable(text)
         | ReadError::ProviderUnavailable(text)
         | ReadError::ProviderFailed(text)
@@ -43,8 +44,11 @@ pub fn redact_error(error: &mut ReadError, redactor: Option<&Redactor>) {
         ReadError::NotFoundWithHint { .. }
         | ReadError::NotFound
         | ReadError::BadRequestState(_)
+        | ReadError::NoPrincipalSecret { .. }
         | ReadError::Exhausted(_)
         | ReadError::Quarantined(_)
+        | ReadError::InsufficientScope { .. }
+        | ReadError::Unauthenticated(_)
         | ReadError::Cancelled => {}
     }
 }

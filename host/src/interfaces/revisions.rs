@@ -30,7 +30,8 @@ impl Function for CatalogRevision {
     type Reply = String;
     type Checked = String;
     const NAME: &'static str = "catalog-revision";
-    const ACTION: Action = Action::Watch;
+    // A list asks for it, to learn whether its cached entries are current.
+    const ACTION: Action = Action::List;
 
     async fn call<T: Send + 'static>(
         &self,

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::caller_quotas::{CallerQuotas, Rate};
+use super::caller_quotas::{AnswerQuota, CallerLimits, CallerQuotas};
+use super::detached_threads::{DetachedThreads, ThreadSlot};
 use super::gate::{CallOrigin, Gate, GateState};
 use super::memory_budget::{Allowance, MemoryBudget};
 use super::operation::Operation;
 use super::operation_breaker::{self, OperationBreaker};
-use super::turns::{DetachedThreads, Recall, Slot, ThreadSlot, Turn, TurnRequest, TurnScheduler};
+use super::turns::{Recall, Slot, Turn, TurnRequest, TurnScheduler};
 use crate::model::bounds::MAX_WAITING_CALLS;
 use crate::model::error::LimitKind;
 use crate::model::{Limit, Limits, ReadError};
-use crate::policy::Access;
+use crate::policy::{Access, CallerId, Principal, QuotaRule};
 use crate::store::MemoryQuotas;
 
 /// The longest delay of a refusal because of the CPU share. Without a delay, a client that retries at once would get
@@ -121,7 +122,7 @@ impl Permit {
         let Holding::Turn(turn) = &*holding else { return Ok(None) };
         let mount = &self.gate.mount;
         let thread = self.host.threads.enter(mount).ok_or_else(|| {
-            ReadError::Busy(format!(
+            ReadError::busy(format!(
                 "too many calls hang in file operations, among them calls of mount \"{}\"; a drive may be disconnected",
                 mount.name
             ))
@@ -182,13 +183,19 @@ impl Admission {
     /// Admits at most `calls` calls at once, over all mounts, with memory from `budget`.
     pub fn new(calls: usize, budget: Arc<MemoryBudget>) -> Self {
         let host = HostLimits { turns: TurnScheduler::new(calls), threads: DetachedThreads::new(calls), budget };
-        Self { host: Arc::new(host), callers: CallerQuotas::new(Rate::default(), Arc::new(MemoryQuotas::default())) }
+        Self {
+            host: Arc::new(host),
+            callers: CallerQuotas::new(CallerLimits::default().rate, Arc::new(MemoryQuotas::default())),
+        }
     }
 
-    /// Replaces the rate of tool calls and completions for each caller.
+    /// Replaces the limits of each caller.
     #[must_use]
-    pub fn with_rate(self, rate: Rate) -> Self {
-        Self { callers: CallerQuotas::new(rate, Arc::new(MemoryQuotas::default())), ..self }
+    pub fn with_callers(self, limits: CallerLimits) -> Self {
+        if let Some(concurrency) = limits.concurrency {
+            self.host.turns.set_max_per_principal(concurrency);
+        }
+        Self { callers: CallerQuotas::new(limits.rate, Arc::new(MemoryQuotas::default())), ..self }
     }
 
     /// The memory budget of all calls and results.
@@ -199,15 +206,27 @@ impl Admission {
     /// Counts one tool call or completion of `caller`.
     ///
     /// # Errors
-    /// [`ReadError::Busy`] if the caller exceeds its rate; the text says when to retry.
-    pub async fn count_request(&self, caller: u64) -> Result<(), ReadError> {
-        self.callers.count(caller).await.map_err(|pause| {
-            let Rate { rate, burst } = self.callers.rate();
-            ReadError::Busy(format!(
-                "too many tool calls and completions from this client: {rate} a second and bursts of {burst} are allowed; retry in {}",
-                humantime::format_duration(pause)
-            ))
-        })
+    /// [`ReadError::Busy`] if the caller exceeds its rate. It says when the caller may come again.
+    pub async fn count_request(&self, caller: CallerId) -> Result<(), ReadError> {
+        self.callers.count(caller).await
+    }
+
+    /// Counts one request of `principal` against the rates of the rules that allow it: before its first call, and also
+    /// if it needs none. A request counts once, however many calls it makes.
+    ///
+    /// # Errors
+    /// [`ReadError::Busy`] if a rate is used up. It says when the caller may come again. Then nothing is counted.
+    pub async fn count_rules<'a>(
+        &self,
+        principal: &Principal,
+        rules: impl Iterator<Item = &'a Arc<QuotaRule>>,
+    ) -> Result<AnswerQuota, ReadError> {
+        self.callers.count_rules(principal, rules).await
+    }
+
+    /// True if `caller` is a principal that holds as many turns as it may. Its next call waits for one of its own.
+    pub fn is_at_cap(&self, caller: CallerId) -> bool {
+        self.host.turns.is_at_cap(caller)
     }
 
     /// Waits for a slot of the mount and a turn of the host, on behalf of the holder of `access`. The call's deadline
@@ -233,7 +252,7 @@ impl Admission {
         let trial = gate.operations.check(operation, origin.breaker_scope, now, limits.time)?;
         let trial = trial.map(|key| Trial { operations: Arc::clone(&gate.operations), key });
         if self.host.budget.is_exhausted() {
-            return Err(ReadError::Busy(self.host.budget.explain()));
+            return Err(ReadError::busy(self.host.budget.explain()));
         }
         let call_deadline = now + limits.time;
         let (deadline, limit_kind) = match by {
@@ -263,7 +282,7 @@ impl Admission {
             return Ok(permit(turn));
         }
         let full = || {
-            ReadError::Busy(format!(
+            ReadError::busy(format!(
                 "{} calls of mount \"{}\" are waiting already",
                 MAX_WAITING_CALLS.get(),
                 mount.name
@@ -288,10 +307,15 @@ impl Admission {
         };
         match timeout_at(latest, turn).await {
             // During the wait, unread results may have filled the budget.
-            Ok(Some(_)) if self.host.budget.is_exhausted() => Err(ReadError::Busy(self.host.budget.explain())),
+            Ok(Some(_)) if self.host.budget.is_exhausted() => Err(ReadError::busy(self.host.budget.explain())),
             Ok(Some(turn)) => Ok(permit(turn)),
             Ok(None) => Err(full()),
-            Err(_) => Err(ReadError::Busy(format!(
+            Err(_) if self.host.turns.is_at_cap(origin.caller) => Err(ReadError::busy(format!(
+                "this caller has {} calls running, and more of them may not run at once; none ended within {}",
+                self.host.turns.max_per_principal(),
+                humantime::format_duration(limits.queue)
+            ))),
+            Err(_) => Err(ReadError::busy(format!(
                 "no turn came free within {}; mount \"{}\" runs at most {} calls at once",
                 humantime::format_duration(limits.queue),
                 mount.name,

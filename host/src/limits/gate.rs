@@ -9,6 +9,7 @@ use super::mount_state::MountState;
 use super::operation::Operation;
 use super::operation_breaker::{self, OperationBreaker};
 use crate::model::{Limits, MountName, ReadError};
+use crate::policy::CallerId;
 
 /// Admission to one mount, with one version of its limits.
 pub struct Gate {
@@ -57,9 +58,9 @@ impl Gate {
 /// The origin of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallOrigin {
-    /// The connection or session. Callers with the fewest running calls come first.
-    pub caller: u64,
-    /// The scope of the circuit breaker. Equal to `caller` if the permissions of a call depend on the caller, otherwise
-    /// 0 for all callers.
+    /// The connection, the session or the principal. Callers with the fewest running calls come first.
+    pub caller: CallerId,
+    /// The scope of the circuit breaker. The connection or session if the permissions of a call depend on the caller,
+    /// otherwise 0 for all callers.
     pub breaker_scope: u64,
 }

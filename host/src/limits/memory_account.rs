@@ -77,7 +77,7 @@ impl MemoryAccount {
     pub fn refusal(&self) -> Option<ReadError> {
         let state = self.lock();
         let own = state.refused.map(ReadError::Exhausted);
-        own.or_else(|| state.is_short.then(|| ReadError::Busy(state.allowance.explain())))
+        own.or_else(|| state.is_short.then(|| ReadError::busy(state.allowance.explain())))
     }
 }
 
@@ -131,6 +131,6 @@ mod tests {
     fn the_budget_of_all_calls_is_a_separate_limit() {
         let account = account(64 * MIB, 16 * MIB);
         assert!(account.take(8 * MIB) && !account.take(MIB));
-        assert!(matches!(account.refusal(), Some(ReadError::Busy(why)) if why.contains("of 16MiB")));
+        assert!(matches!(account.refusal(), Some(ReadError::Busy(busy)) if busy.why.contains("of 16MiB")));
     }
 }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::cpu_share;
 use super::memory_budget::MountUsage;
+use crate::model::busy::BusyReason;
 use crate::model::{Limits, MountName, ReadError};
 
 /// The average time of a call below which a mount is quick. A quick mount may also take turns that are closed to slow
@@ -106,13 +107,15 @@ impl MountState {
 
     /// The error for a call that must wait for `rest` because of the CPU share.
     pub(super) fn cpu_share_error(&self, cpu: u64, rest: Duration) -> ReadError {
-        ReadError::Busy(format!(
+        let rest = Duration::from_secs(rest.as_secs() + 1);
+        let why = format!(
             "mount \"{0}\" used more than its share of {1}% of a processor over {2}; its next call can run in {3}; to allow more, set cpu = \"{4}%\" under [mounts.{0}.limits]",
             self.name,
             cpu,
             humantime::format_duration(cpu_share::WINDOW),
-            humantime::format_duration(Duration::from_secs(rest.as_secs() + 1)),
+            humantime::format_duration(rest),
             cpu.saturating_mul(2).min(crate::model::limits::MAX_CPU),
-        ))
+        );
+        ReadError::Busy(BusyReason::from(why).retry_after(rest))
     }
 }

@@ -7,12 +7,16 @@
 //! A quarter of all turns is a reserve. Half of the reserve is for mounts without a turn. The other half is also for
 //! quick mounts, judged by their average and by the calls that they run now.
 //!
+//! A principal that a credential proved holds at most half of all turns, or as many as `[callers]` says. A turn goes
+//! first to the principal that holds the fewest, however many connections it has, and then by the rules above.
+//!
 //! If no turn is free, a waiting mount without a turn gets one from the mount that holds most: the oldest call of that
 //! mount is recalled. In the same way, a caller without a call in a mount gets a slot from the caller that has most
-//! there. A call is recalled only after [`RECALL_AFTER`] if its owner has others, and after [`RECALL_AFTER_ALONE`] if
-//! it is the only one.
+//! there, and a principal without a turn gets one from the principal that holds most. A call is recalled only after
+//! [`RECALL_AFTER`] if its owner has others, and after [`RECALL_AFTER_ALONE`] if it is the only one.
 
 use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +27,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::mount_state::{MountState, QUICK};
 use crate::model::ReadError;
-use crate::model::bounds::{RECALL_AFTER, RECALL_AFTER_ALONE, TURN_RESERVE};
+use crate::model::bounds::{self, RECALL_AFTER, RECALL_AFTER_ALONE, TURN_RESERVE};
+use crate::policy::{CallerId, PrincipalId};
 
 /// The only call of a mount is recalled only for mounts whose average call is shorter by this factor.
 const RECALL_RATIO: u32 = 4;
@@ -34,6 +39,8 @@ const RECALL_CHECK: Duration = Duration::from_millis(100);
 /// The scheduler of all turns of the host.
 pub(super) struct TurnScheduler {
     reserve: usize,
+    /// The most turns of one principal.
+    max_per_principal: AtomicUsize,
     recall_signals: Box<[RecallSignal]>,
     state: Mutex<SchedulerState>,
 }
@@ -43,6 +50,8 @@ struct SchedulerState {
     free: Vec<u32>,
     /// The holder of each place.
     held: Box<[Option<HeldTurn>]>,
+    /// The number of turns of each principal that holds one.
+    by_principal: HashMap<PrincipalId, usize>,
     /// Waiting calls, by mount.
     queues: HashMap<usize, MountQueue>,
     /// The next sequence number. Grants, new waiters and returned turns take one each.
@@ -54,7 +63,7 @@ struct SchedulerState {
 /// A turn as recorded at its place.
 struct HeldTurn {
     mount: Arc<MountState>,
-    caller: u64,
+    caller: CallerId,
     number: u64,
     since: Instant,
     is_recalled: bool,
@@ -69,7 +78,7 @@ struct MountQueue {
 
 struct Waiter {
     number: u64,
-    caller: u64,
+    caller: CallerId,
     is_read: bool,
     sender: oneshot::Sender<Turn>,
 }
@@ -126,8 +135,8 @@ impl Recall {
             notified.as_mut().enable();
             if signal.number.load(Ordering::Acquire) == self.number {
                 let held = Duration::from_millis(u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX));
-                return ReadError::Busy(format!(
-                    "stopped to free its turn: all turns were taken, and this call had held one for {} while other mounts had none",
+                return ReadError::busy(format!(
+                    "stopped to free its turn: all turns were taken, and this call had held one for {} while another mount or caller had none",
                     humantime::format_duration(held)
                 ));
             }
@@ -142,15 +151,36 @@ impl TurnScheduler {
         let places = u32::try_from(calls).unwrap_or(u32::MAX);
         Arc::new(Self {
             reserve: calls / TURN_RESERVE.get(),
+            max_per_principal: AtomicUsize::new(bounds::of_principal((calls / 2).max(1))),
             recall_signals: (0..places).map(|_| RecallSignal::default()).collect(),
             state: Mutex::new(SchedulerState {
                 free: (0..places).rev().collect(),
                 held: (0..places).map(|_| None).collect(),
+                by_principal: HashMap::new(),
                 queues: HashMap::new(),
                 next_number: 1,
                 shortest_is_next: false,
             }),
         })
+    }
+
+    /// Lets one principal hold at most `most` turns.
+    pub(super) fn set_max_per_principal(&self, most: usize) {
+        self.max_per_principal.store(bounds::of_principal(most.max(1)), Ordering::Relaxed);
+    }
+
+    /// The most turns of one principal.
+    pub(super) fn max_per_principal(&self) -> usize {
+        get(&self.max_per_principal)
+    }
+
+    /// True if `caller` is a principal that holds as many turns as it may.
+    pub(super) fn is_at_cap(&self, caller: CallerId) -> bool {
+        matches!(caller, CallerId::Principal(_)) && self.has_most(&self.lock(), caller)
+    }
+
+    fn has_most(&self, state: &SchedulerState, caller: CallerId) -> bool {
+        state.of_principal(caller).is_some_and(|held| held >= self.max_per_principal())
     }
 
     fn lock(&self) -> MutexGuard<'_, SchedulerState> {
@@ -161,7 +191,7 @@ impl TurnScheduler {
     pub(super) fn try_enter(self: &Arc<Self>, request: &TurnRequest<'_>, now: Instant) -> Option<Turn> {
         let mut state = self.lock();
         let is_first = state.queues.is_empty() || !state.queues.contains_key(&key(request.mount));
-        (is_first && self.may_take(&state, request.mount, request.is_read, now))
+        (is_first && self.may_take(&state, request, now))
             .then(|| self.give_turn(&mut state, request.mount, request.caller, request.is_read, now))
             .flatten()
     }
@@ -192,10 +222,10 @@ impl TurnScheduler {
 
     /// Makes room in a mount's queue for `caller`. Evicts the newest call of the caller with most waiting calls, if
     /// that caller has more than `caller`. Returns true if there is room now.
-    pub(super) fn evict_waiter(&self, mount: &Arc<MountState>, caller: u64) -> bool {
+    pub(super) fn evict_waiter(&self, mount: &Arc<MountState>, caller: CallerId) -> bool {
         let mut state = self.lock();
         let Some(queue) = state.queues.get_mut(&key(mount)) else { return false };
-        let count = |caller: u64| queue.waiters.iter().filter(|waiter| waiter.caller == caller).count();
+        let count = |caller: CallerId| queue.waiters.iter().filter(|waiter| waiter.caller == caller).count();
         let last_of = |at: usize| queue.waiters.get(at).map_or((0, at), |waiter| (count(waiter.caller), at));
         let most = (0..queue.waiters.len()).map(last_of).max();
         let Some((most, at)) = most.filter(|(most, _)| *most > count(caller) + 1) else { return false };
@@ -204,8 +234,9 @@ impl TurnScheduler {
         queue.waiters.remove(at).is_some()
     }
 
-    fn may_take(&self, state: &SchedulerState, mount: &Arc<MountState>, is_read: bool, now: Instant) -> bool {
-        if get(&mount.counts.slots) >= get(&mount.counts.max_slots) {
+    fn may_take(&self, state: &SchedulerState, request: &TurnRequest<'_>, now: Instant) -> bool {
+        let TurnRequest { mount, caller, is_read } = *request;
+        if self.has_most(state, caller) || get(&mount.counts.slots) >= get(&mount.counts.max_slots) {
             return false;
         }
         let free = state.free.len();
@@ -226,7 +257,7 @@ impl TurnScheduler {
         self: &Arc<Self>,
         state: &mut SchedulerState,
         mount: &Arc<MountState>,
-        caller: u64,
+        caller: CallerId,
         is_read: bool,
         now: Instant,
     ) -> Option<Turn> {
@@ -236,6 +267,9 @@ impl TurnScheduler {
         let mount = Arc::clone(mount);
         change(&mount.counts.turns, 1);
         change(&mount.counts.slots, 1);
+        if let CallerId::Principal(id) = caller {
+            *state.by_principal.entry(id).or_default() += 1;
+        }
         let held = HeldTurn { mount, caller, number, since: now, is_recalled: false, has_slot: true };
         *state.held.get_mut(place as usize)? = Some(held);
         Some(Turn { scheduler: Arc::clone(self), place, number, since: now, is_read, is_released: false })
@@ -245,6 +279,14 @@ impl TurnScheduler {
     fn release(state: &mut SchedulerState, place: u32) -> Option<HeldTurn> {
         let held = state.held.get_mut(place as usize)?.take()?;
         change(&held.mount.counts.turns, -1);
+        if let CallerId::Principal(id) = held.caller
+            && let Entry::Occupied(mut own) = state.by_principal.entry(id)
+        {
+            *own.get_mut() -= 1;
+            if *own.get() == 0 {
+                own.remove();
+            }
+        }
         if held.has_slot {
             change(&held.mount.counts.slots, -1);
         }
@@ -254,19 +296,20 @@ impl TurnScheduler {
         Some(held)
     }
 
-    /// Grants free turns to waiting calls: first to the mount with the fewest turns, and within it to the caller with
-    /// the fewest. A mount that returned its turn does not come first again because its calls have waited long.
+    /// Grants free turns to waiting calls: first to the principal with the fewest turns, then to the mount with the
+    /// fewest, and within it to the caller with the fewest. A mount that returned its turn does not come first again because its calls have waited long.
     fn dispatch(self: &Arc<Self>, state: &mut SchedulerState, now: Instant) {
         while !state.queues.is_empty() {
             let shortest_first = state.shortest_is_next;
             let rank = |(key, queue): (&usize, &MountQueue)| {
                 let at = self.next_waiter(state, queue)?;
-                let is_read = queue.waiters.get(at)?.is_read;
+                let Waiter { caller, is_read, .. } = *queue.waiters.get(at)?;
                 let (mount, first) = (&queue.mount, queue.waiters.front()?.number);
                 let since = first.max(mount.counts.last_returned.load(Ordering::Relaxed));
                 let length = if shortest_first { mount.times(is_read).held.average() } else { Duration::ZERO };
-                let may = self.may_take(state, mount, is_read, now);
-                may.then(|| ((get(&mount.counts.turns), length, since), *key, at))
+                let own = state.of_principal(caller).unwrap_or_default();
+                let may = self.may_take(state, &TurnRequest { mount, caller, is_read }, now);
+                may.then(|| ((own, get(&mount.counts.turns), length, since), *key, at))
             };
             let ready = state.queues.iter().filter_map(rank).min();
             let Some((_, key, at)) = ready else { return };
@@ -286,16 +329,19 @@ impl TurnScheduler {
         }
     }
 
-    /// The index of the next call in a queue: the oldest call of the caller with the fewest running calls in the mount.
+    /// The index of the next call in a queue: the oldest call of the principal with the fewest turns, or of the caller
+    /// with the fewest running calls in the mount. Skips principals that may not hold more.
     fn next_waiter(&self, state: &SchedulerState, queue: &MountQueue) -> Option<usize> {
         let first = queue.waiters.front()?;
         if queue.waiters.iter().all(|waiter| waiter.caller == first.caller) {
-            return Some(0);
+            return (!self.has_most(state, first.caller)).then_some(0);
         }
-        let mut seen: HashMap<u64, usize> = HashMap::new();
-        let ranked = queue.waiters.iter().enumerate().map(|(at, waiter)| {
+        let mut seen: HashMap<CallerId, Option<usize>> = HashMap::new();
+        let count = |caller| state.of_principal(caller).unwrap_or_else(|| state.count(&queue.mount, caller));
+        let ranked = queue.waiters.iter().enumerate().filter_map(|(at, waiter)| {
             let caller = waiter.caller;
-            (*seen.entry(caller).or_insert_with(|| state.count(&queue.mount, caller)), at)
+            let new = || (!self.has_most(state, caller)).then(|| count(caller));
+            Some(((*seen.entry(caller).or_insert_with(new))?, at))
         });
         ranked.min().map(|(_, at)| at)
     }
@@ -305,6 +351,9 @@ impl TurnScheduler {
         let TurnRequest { mount, caller, is_read } = request;
         let next_check = now + RECALL_CHECK;
         let mut state = self.lock();
+        if self.has_most(&state, *caller) {
+            return next_check;
+        }
         let lacks_slot = get(&mount.counts.slots) >= get(&mount.counts.max_slots);
         let age = |held: &HeldTurn| now.saturating_duration_since(held.since);
         let chosen = if lacks_slot {
@@ -313,6 +362,19 @@ impl TurnScheduler {
                 return next_check;
             }
             let ranked = own().map(|held| (state.count(mount, held.caller), age(held), Reverse(held.number)));
+            ranked
+                .filter(|(count, age, _)| *count > 1 && *age >= RECALL_AFTER.get())
+                .max()
+                .map(|(.., Reverse(number))| number)
+        } else if state.of_principal(*caller) == Some(0) && get(&mount.counts.turns) > 0 {
+            if state.held.iter().flatten().any(|held| held.is_recalled) {
+                return next_check;
+            }
+            let ranked = state
+                .held
+                .iter()
+                .flatten()
+                .filter_map(|held| Some((state.of_principal(held.caller)?, age(held), Reverse(held.number))));
             ranked
                 .filter(|(count, age, _)| *count > 1 && *age >= RECALL_AFTER.get())
                 .max()
@@ -346,7 +408,7 @@ impl TurnScheduler {
 /// A request for a turn.
 pub(super) struct TurnRequest<'a> {
     pub(super) mount: &'a Arc<MountState>,
-    pub(super) caller: u64,
+    pub(super) caller: CallerId,
     pub(super) is_read: bool,
 }
 
@@ -355,8 +417,16 @@ fn key(mount: &Arc<MountState>) -> usize {
 }
 
 impl SchedulerState {
+    /// Number of turns of a principal. `None` for a connection, whose turns are not counted together.
+    fn of_principal(&self, caller: CallerId) -> Option<usize> {
+        match caller {
+            CallerId::Principal(id) => Some(self.by_principal.get(&id).copied().unwrap_or_default()),
+            CallerId::Connection(_) => None,
+        }
+    }
+
     /// Number of running calls of `caller` in `mount`.
-    fn count(&self, mount: &Arc<MountState>, caller: u64) -> usize {
+    fn count(&self, mount: &Arc<MountState>, caller: CallerId) -> usize {
         let own = |held: &&HeldTurn| held.caller == caller && Arc::ptr_eq(&held.mount, mount);
         self.held.iter().flatten().filter(own).count()
     }
@@ -414,49 +484,6 @@ impl Drop for QueueEntry<'_> {
         queue.waiters.retain(|waiter| waiter.number != self.number);
         if queue.waiters.is_empty() {
             state.queues.remove(&self.queue);
-        }
-    }
-}
-
-/// Slots for threads that may hang: as many as turns, and separate from them, so that a thread that hangs takes no turn
-/// from others. A quarter is reserved for mounts that hold none.
-pub(super) struct DetachedThreads {
-    most: usize,
-    used: Mutex<HashMap<usize, usize>>,
-}
-
-/// A slot for a thread, released when dropped.
-pub(super) struct ThreadSlot {
-    threads: Arc<DetachedThreads>,
-    mount: usize,
-}
-
-impl DetachedThreads {
-    pub(super) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, used: Mutex::default() })
-    }
-
-    /// Takes a slot, if one is free for this mount.
-    pub(super) fn enter(self: &Arc<Self>, mount: &Arc<MountState>) -> Option<ThreadSlot> {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let (all, mount) = (used.values().sum::<usize>(), key(mount));
-        let most = if used.contains_key(&mount) { self.most - self.most / 4 } else { self.most };
-        if all >= most {
-            return None;
-        }
-        *used.entry(mount).or_default() += 1;
-        Some(ThreadSlot { threads: Arc::clone(self), mount })
-    }
-}
-
-impl Drop for ThreadSlot {
-    fn drop(&mut self) {
-        let mut used = self.threads.used.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = used.get_mut(&self.mount) {
-            *count -= 1;
-            if *count == 0 {
-                used.remove(&self.mount);
-            }
         }
     }
 }

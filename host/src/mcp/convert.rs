@@ -121,12 +121,11 @@ pub(super) fn encoded_len(reading: &Reading) -> usize {
     reading.contents.iter().map(|contents| bodies::encoded_len(&contents.body)).sum()
 }
 
-/// The result of a read. Its cache scope is private, unless the operator configured the mount as public. `text_for`
-/// gives the text for a body: the encoded body or a placeholder.
+/// The result of a read. `text_for` gives the text for a body: the encoded body or a placeholder.
 pub(super) fn reading(
     reading: Reading,
     mount: &Mount,
-    era: Era,
+    (era, scope): (Era, CacheScope),
     text_for: impl Fn(Body) -> String,
 ) -> ReadResourceResult {
     let digest = mount.digest.to_string();
@@ -145,7 +144,6 @@ pub(super) fn reading(
     identity::add_server_info(&mut out.meta, era);
     if era.is_stateless() {
         let fresh = reading.fresh_for.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        let scope = if mount.cache.public { CacheScope::Public } else { CacheScope::Private };
         (out.ttl_ms, out.cache_scope) = (Some(fresh), Some(scope));
     }
     out

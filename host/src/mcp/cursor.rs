@@ -1,7 +1,10 @@
 //! Cursors: sealed positions in a list. A cursor is opaque to clients. It contains its whole state: it survives a
 //! restart and costs no memory. It is authenticated: a forged or altered cursor is refused, and a client reaches only
-//! positions that this server offered. A cursor belongs to one method or tool, and to the arguments that select the
-//! list.
+//! positions that this server offered. A cursor belongs to one method or tool, to the arguments that select the list, and
+//! to the principal that it was given to.
+//!
+//! A cursor carries no right: each page is filtered by what its principal may see at that time. It is therefore not
+//! bound to a class of access, which has another number in each process: a cursor must survive a restart.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -9,9 +12,13 @@ use serde_json::Value;
 use crate::catalog::listing::ListPosition;
 use crate::model::MountName;
 use crate::model::seal::Seal;
+use crate::policy::Principal;
 
 /// Most bytes of a sealed cursor. A mount's name, four numbers and the seal take less in base64.
 const MAX_LENGTH: usize = 1 << 10;
+
+/// The length of a position in a cursor is a multiple of this. Most positions have the same length.
+const STEP: usize = 192;
 
 /// The list that a cursor belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +39,7 @@ pub enum BadCursor {
     /// It has more bytes than any cursor of this server.
     #[error("is longer than any that this server gives")]
     TooLong,
-    /// This server did not make it, or made it for another list.
+    /// This server did not make it, or made it for another list or another principal.
     #[error("was not given by this server for this list")]
     Foreign,
     /// It belongs to the list of another mount.
@@ -95,51 +102,66 @@ type Fields = (String, u32, u64, u32, u32);
 impl Cursors {
     /// Derives the key from the installation's `secret`.
     pub fn new(secret: &[u8; 32]) -> Self {
-        Self { seal: Seal::new("belljar 2026-11 list cursors v3", secret) }
+        Self { seal: Seal::new("belljar 2026-11 list cursors v4", secret) }
     }
 
-    /// The cursor for `position`.
-    pub fn seal(&self, kind: CursorKind, position: &ListPosition) -> String {
-        self.seal_fields(kind, &fields(position))
+    /// The cursor of `holder` for `position`.
+    pub fn seal(&self, kind: CursorKind, holder: &Principal, position: &ListPosition) -> String {
+        self.seal_fields(kind, holder, &fields(position))
     }
 
-    /// The position of a cursor.
+    /// The position of a cursor of `holder`.
     ///
     /// # Errors
     /// The reason to refuse the cursor.
-    pub fn open(&self, kind: CursorKind, cursor: &str) -> Result<ListPosition, BadCursor> {
-        position(self.open_fields(kind, cursor)?)
+    pub fn open(&self, kind: CursorKind, holder: &Principal, cursor: &str) -> Result<ListPosition, BadCursor> {
+        position(self.open_fields(kind, holder, cursor)?)
     }
 
-    /// The cursor for a position in the pages of a tool.
-    pub fn seal_tool_position(&self, kind: CursorKind, tool_position: &ToolPosition) -> String {
+    /// The cursor of `holder` for a position in the pages of a tool.
+    pub fn seal_tool_position(&self, kind: CursorKind, holder: &Principal, tool_position: &ToolPosition) -> String {
         let only = tool_position.only.as_ref().map(MountName::as_str);
         let position = tool_position.position.as_ref().map_or(Value::Null, fields);
         self.seal_fields(
             kind,
+            holder,
             &Value::Array(vec![position, tool_position.skip.into(), only.into(), tool_position.limit.into()]),
         )
     }
 
-    /// The position of a cursor in the pages of a tool.
+    /// The position of a cursor of `holder` in the pages of a tool.
     ///
     /// # Errors
     /// As [`Cursors::open`].
-    pub fn open_tool_position(&self, kind: CursorKind, cursor: &str) -> Result<ToolPosition, BadCursor> {
-        let (at, skip, only, limit): (Option<Fields>, u32, Option<String>, u32) = self.open_fields(kind, cursor)?;
+    pub fn open_tool_position(
+        &self,
+        kind: CursorKind,
+        holder: &Principal,
+        cursor: &str,
+    ) -> Result<ToolPosition, BadCursor> {
+        let (at, skip, only, limit): (Option<Fields>, u32, Option<String>, u32) =
+            self.open_fields(kind, holder, cursor)?;
         let only = only.map(|only| MountName::new(&only).map_err(|_| BadCursor::Foreign)).transpose()?;
         Ok(ToolPosition { position: at.map(position).transpose()?, skip, only, limit })
     }
 
-    fn seal_fields(&self, kind: CursorKind, fields: &Value) -> String {
-        self.seal.seal(kind as u8, fields.to_string().into_bytes())
+    fn seal_fields(&self, kind: CursorKind, holder: &Principal, fields: &Value) -> String {
+        let mut body = fields.to_string().into_bytes();
+        // JSON may end with spaces. The digits of a position count hidden entries, so its length must not show.
+        body.resize(body.len().next_multiple_of(STEP), b' ');
+        self.seal.seal(kind as u8, &holder.identity(), body)
     }
 
-    fn open_fields<T: DeserializeOwned>(&self, kind: CursorKind, cursor: &str) -> Result<T, BadCursor> {
+    fn open_fields<T: DeserializeOwned>(
+        &self,
+        kind: CursorKind,
+        holder: &Principal,
+        cursor: &str,
+    ) -> Result<T, BadCursor> {
         if cursor.len() > MAX_LENGTH {
             return Err(BadCursor::TooLong);
         }
-        let body = self.seal.open(kind as u8, cursor).map_err(|_| BadCursor::Foreign)?;
+        let body = self.seal.open(kind as u8, &holder.identity(), cursor).map_err(|_| BadCursor::Foreign)?;
         serde_json::from_slice(&body).map_err(|_| BadCursor::Foreign)
     }
 }
@@ -158,15 +180,35 @@ mod tests {
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     use super::*;
+    use crate::policy::{Evidence, KeyIdentity, authenticate};
+
+    fn own() -> Principal {
+        authenticate(Evidence::OwnUser)
+    }
 
     fn position() -> ListPosition {
         ListPosition { mount: MountName::new("notes").unwrap(), list: 3, offset: u64::MAX, slow: 7, pages: 6 }
     }
 
     #[test]
+    fn the_length_of_a_cursor_does_not_tell_its_position() {
+        let cursors = Cursors::new(&[1; 32]);
+        let length = |name: &str, offset: u64| {
+            let position = ListPosition { mount: MountName::new(name).unwrap(), offset, ..position() };
+            let tool = ToolPosition { position: Some(position.clone()), ..ToolPosition::default() };
+            let tool = cursors.seal_tool_position(CursorKind::ToolResources, &own(), &tool);
+            [cursors.seal(CursorKind::Resources, &own(), &position).len(), tool.len()]
+        };
+        let longest = "m".repeat(64);
+        for (name, offset) in [("m", u64::MAX), (longest.as_str(), 0), (longest.as_str(), u64::MAX)] {
+            assert_eq!(length(name, offset), length("m", 0), "{name} {offset}");
+        }
+    }
+
+    #[test]
     fn a_cursor_survives_a_restart() {
-        let sealed = Cursors::new(&[1; 32]).seal(CursorKind::Resources, &position());
-        assert_eq!(Cursors::new(&[1; 32]).open(CursorKind::Resources, &sealed), Ok(position()));
+        let sealed = Cursors::new(&[1; 32]).seal(CursorKind::Resources, &own(), &position());
+        assert_eq!(Cursors::new(&[1; 32]).open(CursorKind::Resources, &own(), &sealed), Ok(position()));
     }
 
     #[test]
@@ -175,10 +217,10 @@ mod tests {
         let only = MountName::new("notes").unwrap();
         let whole = ToolPosition { position: Some(position()), skip: 50, only: Some(only), limit: 20 };
         for position in [ToolPosition::default(), whole] {
-            let sealed = cursors.seal_tool_position(CursorKind::ToolResources, &position);
-            assert_eq!(cursors.open_tool_position(CursorKind::ToolResources, &sealed), Ok(position));
-            assert!(cursors.open_tool_position(CursorKind::ToolTemplates, &sealed).is_err());
-            assert!(cursors.open(CursorKind::Resources, &sealed).is_err());
+            let sealed = cursors.seal_tool_position(CursorKind::ToolResources, &own(), &position);
+            assert_eq!(cursors.open_tool_position(CursorKind::ToolResources, &own(), &sealed), Ok(position));
+            assert!(cursors.open_tool_position(CursorKind::ToolTemplates, &own(), &sealed).is_err());
+            assert!(cursors.open(CursorKind::Resources, &own(), &sealed).is_err());
         }
     }
 
@@ -201,25 +243,50 @@ mod tests {
     }
 
     #[test]
+    fn a_cursor_of_another_principal_is_refused_like_a_forged_one() {
+        let key = |name: &str| authenticate(Evidence::Key(KeyIdentity { name: name.into(), ..KeyIdentity::default() }));
+        let cursors = Cursors::new(&[1; 32]);
+        let (list, tool) = (CursorKind::Resources, CursorKind::ToolResources);
+        let sealed = cursors.seal(list, &key("a"), &position());
+        let of_tool = cursors.seal_tool_position(tool, &key("a"), &ToolPosition::default());
+        assert_eq!(cursors.open(list, &key("a"), &sealed), Ok(position()));
+        let forged = cursors.open(list, &key("a"), "AAAA").unwrap_err();
+        for other in [key("b"), key(""), own(), authenticate(Evidence::Loopback)] {
+            assert_eq!(cursors.open(list, &other, &sealed), Err(BadCursor::Foreign), "{other}");
+            assert_eq!(cursors.open_tool_position(tool, &other, &of_tool), Err(BadCursor::Foreign), "{other}");
+        }
+        assert_eq!(forged, BadCursor::Foreign);
+        let wider = KeyIdentity { name: "a".into(), scopes: vec!["x".into()], groups: Vec::new() };
+        let wider = authenticate(Evidence::Key(wider));
+        assert!(cursors.open(list, &wider, &sealed).is_ok(), "a new token of the same principal continues its list");
+    }
+
+    #[test]
     fn forged_cursors_are_refused() {
         let cursors = Cursors::new(&[1; 32]);
-        let sealed = cursors.seal(CursorKind::Resources, &position());
-        assert!(cursors.open(CursorKind::Templates, &sealed).is_err(), "of another list");
-        assert!(Cursors::new(&[2; 32]).open(CursorKind::Resources, &sealed).is_err(), "of another installation");
+        let sealed = cursors.seal(CursorKind::Resources, &own(), &position());
+        assert!(cursors.open(CursorKind::Templates, &own(), &sealed).is_err(), "of another list");
+        assert!(
+            Cursors::new(&[2; 32]).open(CursorKind::Resources, &own(), &sealed).is_err(),
+            "of another installation"
+        );
         let bytes = URL_SAFE_NO_PAD.decode(&sealed).unwrap();
         for at in 0..bytes.len() {
             for bit in 0..8 {
                 let mut bad = bytes.clone();
                 bad[at] ^= 1 << bit;
                 assert!(
-                    cursors.open(CursorKind::Resources, &URL_SAFE_NO_PAD.encode(&bad)).is_err(),
+                    cursors.open(CursorKind::Resources, &own(), &URL_SAFE_NO_PAD.encode(&bad)).is_err(),
                     "bit {bit} of byte {at}"
                 );
             }
-            assert!(cursors.open(CursorKind::Resources, &URL_SAFE_NO_PAD.encode(&bytes[..at])).is_err(), "cut at {at}");
+            assert!(
+                cursors.open(CursorKind::Resources, &own(), &URL_SAFE_NO_PAD.encode(&bytes[..at])).is_err(),
+                "cut at {at}"
+            );
         }
         for bad in ["", "x", "AAAA", "not base64!", "\u{0}", &"A".repeat(100_000), &URL_SAFE_NO_PAD.encode([0; 16])] {
-            assert!(cursors.open(CursorKind::Resources, bad).is_err());
+            assert!(cursors.open(CursorKind::Resources, &own(), bad).is_err());
         }
     }
 }

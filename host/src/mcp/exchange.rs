@@ -1,23 +1,29 @@
 //! The state of one request that the transport and the handler share: its connection, its phase and the cost of its
 //! answer. The cost outlives the handler, because the answer is encoded after the handler is done.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use http::request::Parts;
 use rmcp::RoleServer;
+use rmcp::model::{ErrorData, Extensions};
 use rmcp::service::RequestContext as RmcpContext;
 
+use super::fault;
 use super::request_phase::RequestPhase;
 use crate::gateway::response_cost::ResponseCost;
 use crate::policy::Principal;
 
 /// The connection and the principal of a request, as the transport knows them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RequestSource {
     /// The number of the connection.
     pub peer: u64,
     /// The principal that this request was authenticated as.
     pub principal: Principal,
+    /// The address of the client, for the record. `None` unless the endpoint authenticates its clients.
+    pub address: Option<IpAddr>,
 }
 
 /// The state of one request that the transport and the handler share. For a request that rmcp dispatches, the transport
@@ -28,6 +34,10 @@ pub struct Exchange {
     phase: RequestPhase,
     /// The cost of the answer and the bytes of its contents. `None` until the handler is done.
     cost: Mutex<Option<(ResponseCost, usize)>>,
+    /// The scopes that the request needs and its credential lacks.
+    missing_scopes: OnceLock<Vec<String>>,
+    /// The time after which a busy request can succeed. `None` until the handler is done, or if it is not known.
+    retry_after: OnceLock<Duration>,
 }
 
 impl Exchange {
@@ -38,13 +48,18 @@ impl Exchange {
 
     /// The shared state of a request that rmcp dispatched, if its transport keeps any.
     pub(super) fn of(context: &RmcpContext<RoleServer>) -> Option<&Self> {
-        let parts = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Arc<Self>>());
-        parts.or_else(|| context.extensions.get()).map(Arc::as_ref)
+        Self::of_extensions(&context.extensions)
+    }
+
+    /// The shared state in the extensions of a request or notification.
+    pub(super) fn of_extensions(extensions: &Extensions) -> Option<&Self> {
+        let parts = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Arc<Self>>());
+        parts.or_else(|| extensions.get()).map(Arc::as_ref)
     }
 
     /// The connection and principal of the request. `None` if the handler's own ones apply.
-    pub(super) fn source(&self) -> Option<RequestSource> {
-        self.source
+    pub(super) fn source(&self) -> Option<&RequestSource> {
+        self.source.as_ref()
     }
 
     /// The phase of the request.
@@ -56,9 +71,31 @@ impl Exchange {
         self.cost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Stores the scopes that the request needs and its credential lacks.
+    pub(super) fn set_missing_scopes(&self, scopes: Vec<String>) {
+        let _ = self.missing_scopes.set(scopes);
+    }
+
+    /// The scopes that the request needs and its credential lacks. `None` unless the request was refused for that.
+    pub fn missing_scopes(&self) -> Option<&[String]> {
+        self.missing_scopes.get().map(Vec::as_slice)
+    }
+
     /// Stores the cost of an answer with `bytes` bytes of contents for the code that encodes it.
     pub(super) fn set_cost(&self, cost: ResponseCost, bytes: usize) {
         *self.lock() = Some((cost, bytes));
+    }
+
+    /// Stores the time after which the request that got `error` can succeed, if `error` says so.
+    pub(super) fn set_error(&self, error: &ErrorData) {
+        if let Some(pause) = fault::retry_after(error) {
+            let _ = self.retry_after.set(pause);
+        }
+    }
+
+    /// The time after which the request can succeed, if it was refused and the refusal says so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after.get().copied()
     }
 
     /// Takes the cost, and the bytes of the contents.

@@ -5,17 +5,30 @@
 //! | `not-found` | -32602 to 2026-07-28 peers, -32002 to older ones (rmcp selects the code by the peer's revision) |
 //! | `bad-uri`, `invalid`, `bad-cursor`, `bad-state`, `bad-answer`, `bad-completion`, `bad-argument`, `no-tool` | -32602 |
 //! | `denied`, if consent is possible but the client cannot ask its user | -32021 |
+//! | `unauthenticated`, `insufficient-scope` | -32600; over HTTP with the statuses of RFC 6750 |
 //! | `busy`, `limit`, `denied`, `unavailable`, `failed`, `trap`, `bad-output`, `internal` | -32603 |
 //!
-//! `data` contains `kind`, and, where they are known, `uri`, `mount`, `limit`, `used`, `cap`, `hint` and `said`. `said`
-//! is the provider's own text; the message ends with it in quotes. No error contains a host path, a secret or
-//! unsanitised text of a guest.
+//! `data` contains `kind`, and, where they are known, `uri`, `mount`, `limit`, `used`, `cap`, `scopes`, `retryAfterMs`,
+//! `hint` and `said`. `said` is the provider's own text; the message ends with it in quotes. No error contains a host
+//! path, a secret or unsanitised text of a guest.
+
+use std::time::Duration;
 
 use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::{Map, Value};
 
 use super::cursor::BadCursor;
 use crate::model::{Fault, MountName, ReadError, text};
+
+/// The key of `data` that names the scopes which a request needs.
+const SCOPES: &str = "scopes";
+/// The key of `data` with the milliseconds after which the same request can succeed.
+const RETRY_AFTER: &str = "retryAfterMs";
+
+/// The time after which the request that got `error` can succeed, if `error` says so.
+pub(super) fn retry_after(error: &ErrorData) -> Option<Duration> {
+    error.data.as_ref()?.get(RETRY_AFTER)?.as_u64().map(Duration::from_millis)
+}
 
 /// The error of a failed request.
 pub(super) fn to_error(fault: Fault) -> ErrorData {
@@ -34,8 +47,15 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
         data.insert("used".to_owned(), limit.used.into());
         data.insert("cap".to_owned(), limit.cap.into());
     }
+    if let ReadError::InsufficientScope { scopes } = &error {
+        data.insert(SCOPES.to_owned(), scopes.as_slice().into());
+    }
     if let Some(hint) = error.hint(mount.as_ref()) {
         data.insert("hint".to_owned(), hint.into());
+    }
+    if let Some(pause) = error.retry_after() {
+        let ms = u64::try_from(pause.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        data.insert(RETRY_AFTER.to_owned(), ms.into());
     }
     if let Some(said) = error.provider_text() {
         data.insert("said".to_owned(), said.into());
@@ -49,8 +69,12 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
         ReadError::BadUri(_) | ReadError::Invalid(_) | ReadError::BadRequestState(_) => {
             ErrorData::invalid_params(message, data)
         }
+        ReadError::Unauthenticated(_) | ReadError::InsufficientScope { .. } => {
+            ErrorData::invalid_request(message, data)
+        }
         ReadError::Busy(_)
         | ReadError::Denied { .. }
+        | ReadError::NoPrincipalSecret { .. }
         | ReadError::Exhausted(_)
         | ReadError::Unavailable(_)
         | ReadError::ProviderUnavailable(_)
@@ -129,9 +153,25 @@ pub(super) fn method_not_found(method: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {}", text::quoted(method, 100)), None)
 }
 
+/// The scopes that an error names as missing. `None` for any other error.
+pub(super) fn missing_scopes(error: &ErrorData) -> Option<Vec<String>> {
+    let scopes = error.data.as_ref()?.get(SCOPES)?.as_array()?;
+    Some(scopes.iter().filter_map(|scope| scope.as_str().map(str::to_owned)).collect())
+}
+
+/// The error of a request whose credential is missing or not valid.
+pub(crate) fn unauthenticated(why: String) -> ErrorData {
+    to_error(Fault { error: ReadError::Unauthenticated(why), mount: None, uri: None })
+}
+
+/// The error of a request that cannot be served now, and may be served later.
+pub(crate) fn unavailable(why: String) -> ErrorData {
+    to_error(Fault { error: ReadError::Unavailable(why), mount: None, uri: None })
+}
+
 /// The error of a request that belljar has no capacity for.
 pub(crate) fn busy(why: &str) -> ErrorData {
-    to_error(Fault { error: ReadError::Busy(why.to_owned()), mount: None, uri: None })
+    to_error(Fault { error: ReadError::busy(why), mount: None, uri: None })
 }
 
 /// The error of a request that was evicted for another one of its connection.
@@ -174,6 +214,16 @@ mod tests {
             "hint": "to allow more, set fuel = 24 under [mounts.m.limits], or run: belljar set 'mounts.m.limits.fuel = 24'"
         });
         assert_eq!(error.data.unwrap(), expected);
+    }
+
+    #[test]
+    fn an_error_for_missing_scopes_names_all_of_them() {
+        let scopes = vec!["notes:read".to_owned(), "logs:read".to_owned()];
+        let error = ReadError::InsufficientScope { scopes: scopes.clone() };
+        let error = to_error(Fault { error, mount: None, uri: Some("belljar://notes/a".to_owned()) });
+        assert_eq!((error.code, missing_scopes(&error)), (ErrorCode::INVALID_REQUEST, Some(scopes)));
+        assert!(error.message.ends_with("the request needs \"notes:read\" and \"logs:read\""), "{}", error.message);
+        assert_eq!(missing_scopes(&busy("x")), None);
     }
 
     #[test]

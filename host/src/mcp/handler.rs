@@ -1,5 +1,6 @@
 //! The handler: the state that the requests of one connection or session share, and the code that runs a request.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use super::shutdown::Shutdown;
 use crate::gateway::Gateway;
 use crate::limits::memory_budget::MemoryBudget;
 use crate::model::text;
-use crate::policy::{Caller, Principal};
+use crate::policy::{Caller, Evidence, Principal, authenticate};
 
 /// Serves MCP for one connection or session; cheap to clone.
 #[derive(Clone)]
@@ -49,6 +50,11 @@ impl Handler {
     #[must_use]
     pub fn with_tools(self, has_tools: bool) -> Self {
         Self { has_tools, ..self }
+    }
+
+    /// The principal of requests for which the transport names no principal of their own.
+    pub(super) fn principal(&self) -> &Principal {
+        &self.principal
     }
 
     /// The answers that wait to be written, if the transport counts them.
@@ -87,6 +93,19 @@ impl Handler {
         Self { session: Session::default(), ..self.clone() }
     }
 
+    /// A handler for one `subscriptions/listen` of this principal.
+    pub fn for_listen(&self, principal: Principal) -> Self {
+        Self { principal, ..self.for_session() }
+    }
+
+    /// Records a request that the transport refused because its credential is missing or not valid. `credential`: the
+    /// first digits of the SHA-256 of the credential, if there is one.
+    pub fn record_refusal(&self, address: IpAddr, why: String, credential: Option<String>) {
+        let principal = authenticate(Evidence::Loopback);
+        let caller = Caller { address: Some(address), ..Caller::new(principal, self.transport) };
+        self.gateway.record_unauthenticated(caller, why, credential);
+    }
+
     /// Waits until the mounts that were present at start-up are loaded.
     pub async fn wait_until_loaded(&self) {
         self.gateway.loaded_snapshot().await;
@@ -105,10 +124,11 @@ impl Handler {
         let era = Era::of(version.as_ref());
         let supports_links = is_since(version.as_ref(), &ProtocolVersion::V_2025_06_18);
         let source = exchange.and_then(Exchange::source);
-        let principal = source.map_or(self.principal, |source| source.principal);
+        let principal = source.map_or(&self.principal, |source| &source.principal).clone();
         // All connections of a session are one caller. A request without a session belongs to its connection.
         let peer = source.filter(|_| era.is_stateless()).map_or(self.session.id(), |source| source.peer);
-        let caller = Caller { principal, transport: self.transport, client, peer };
+        let address = source.and_then(|source| source.address);
+        let caller = Caller { principal, transport: self.transport, client, peer, address };
         RequestContext { rmcp, exchange, deferred_bodies: None, caller, era, supports_links }
     }
 
@@ -128,6 +148,11 @@ impl Handler {
         work: Pin<Box<impl Future<Output = Result<T, ErrorData>>>>,
     ) -> Result<T, ErrorData> {
         let Some(_running) = self.shutdown.begin_request() else { return Err(fault::shutting_down()) };
+        let note_scopes = |error: &ErrorData| {
+            if let Some((exchange, scopes)) = context.exchange.zip(fault::missing_scopes(error)) {
+                exchange.set_missing_scopes(scopes);
+            }
+        };
         let work = async {
             self.outbox.wait_for_room().await;
             work.await
@@ -138,16 +163,22 @@ impl Handler {
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
+        let done = tokio::select! {
             biased;
             // Dropping the work drops the guest. rmcp sends no answer to a cancelled request, so this error is not
             // sent.
             () = context.rmcp.ct.cancelled() => Err(fault::cancelled()),
-            done = AssertUnwindSafe(work).catch_unwind() => done.unwrap_or_else(|_| Err(fault::panicked())),
+            done = AssertUnwindSafe(work).catch_unwind() => {
+                done.unwrap_or_else(|_| Err(fault::panicked())).inspect_err(note_scopes)
+            }
             // Polled after the work: a request that is done at once never waits for these.
             () = eviction => Err(fault::evicted()),
             () = self.shutdown.wait_for_stop() => Err(fault::shutting_down()),
+        };
+        if let (Err(error), Some(exchange)) = (&done, context.exchange) {
+            exchange.set_error(error);
         }
+        done
     }
 
     /// Waits for room in the outbox. A call that was admitted waits for nothing else, so this marks the request of

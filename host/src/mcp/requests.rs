@@ -2,8 +2,8 @@
 
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, DiscoverResult, ErrorData,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, DiscoverResult,
+    ErrorData, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ReadResourceRequestParams, ReadResourceResponse,
 };
 
@@ -15,7 +15,7 @@ use super::{completion, consent, convert, cursor, fault, tools};
 use crate::catalog::listing::{ListPosition, Listed};
 use crate::gateway::{ListPage, ReadOutcome};
 use crate::model::{Resource, Template};
-use crate::policy::Caller;
+use crate::policy::{Action, Caller, Principal};
 
 impl Handler {
     async fn list<T: Listed>(
@@ -25,19 +25,25 @@ impl Handler {
         kind: cursor::CursorKind,
     ) -> Result<(ListPage<T>, Option<String>), ErrorData> {
         let start: Option<ListPosition> = match request.and_then(|request| request.cursor) {
-            Some(cursor) => Some(self.cursors.open(kind, &cursor).map_err(|why| fault::bad_cursor(&why))?),
+            Some(cursor) => {
+                Some(self.cursors.open(kind, &caller.principal, &cursor).map_err(|why| fault::bad_cursor(&why))?)
+            }
             None => None,
         };
+        let quota = self.gateway.count_action(caller, Action::List, None).await.map_err(fault::to_error)?;
         let mut listing = self.gateway.list(caller, start, None).await;
-        let next = listing.next.take().map(|position| self.cursors.seal(kind, &position));
+        quota.charge(listing.bytes()).await;
+        let next = listing.next.take().map(|position| self.cursors.seal(kind, &caller.principal, &position));
         Ok((listing, next))
     }
 
     /// `server/discover`.
-    pub(super) async fn discovery(&self) -> Result<DiscoverResult, ErrorData> {
+    pub(super) async fn discovery(&self, principal: &Principal) -> Result<DiscoverResult, ErrorData> {
         self.gateway.wait_for_scan().await;
         let versions = ServerHandler::supported_protocol_versions(self).into_owned();
-        Ok(DiscoverResult::from_server_info(versions, ServerHandler::get_info(self)))
+        let mut info = ServerHandler::get_info(self);
+        info.instructions = Some(self.instructions(principal));
+        Ok(DiscoverResult::from_server_info(versions, info))
     }
 
     /// `resources/list`.
@@ -88,8 +94,10 @@ impl Handler {
         Ok(match self.run(context, Box::pin(work)).await? {
             ReadOutcome::Contents(reading, mount, mut cost) => {
                 let bytes = convert::encoded_len(&reading);
+                let is_public = mount.cache.public && !self.gateway.has_rules() && !mount.is_per_principal();
+                let scope = if is_public { CacheScope::Public } else { CacheScope::Private };
                 let body = |body| DeferredBodies::text_for(context.deferred_bodies, body);
-                let result = cost.charge(bytes, || convert::reading(reading, &mount, context.era, body));
+                let result = cost.charge(bytes, || convert::reading(reading, &mount, (context.era, scope), body));
                 if let Some(exchange) = context.exchange {
                     exchange.set_cost(cost, bytes);
                 }
@@ -106,8 +114,11 @@ impl Handler {
         request: CompleteRequestParams,
         context: &RequestContext<'_>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.gateway.count_request(&context.caller, "complete").await.map_err(fault::to_error)?;
-        self.run(context, Box::pin(completion::complete(&self.gateway, context, request))).await
+        let work = async {
+            self.gateway.count_request(&context.caller, "complete").await.map_err(fault::to_error)?;
+            completion::complete(&self.gateway, context, request).await
+        };
+        self.run(context, Box::pin(work)).await
     }
 
     /// `tools/list`.

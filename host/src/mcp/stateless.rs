@@ -161,7 +161,9 @@ impl Handler {
                 self.tools(list.params, context.era).map(ServerResult::ListToolsResult)
             }
             ClientRequest::CallToolRequest(call) => self.tool_result(call.params, context).await.map(Into::into),
-            ClientRequest::DiscoverRequest(_) => self.discovery().await.map(ServerResult::DiscoverResult),
+            ClientRequest::DiscoverRequest(_) => {
+                self.discovery(&context.caller.principal).await.map(ServerResult::DiscoverResult)
+            }
             other => Err(fault::method_not_found(other.method())),
         };
         // From 2026-07-28 on, a resource that does not exist has the code of invalid parameters.

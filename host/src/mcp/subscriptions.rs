@@ -28,9 +28,12 @@ use super::session::NotificationTask;
 use crate::gateway::subscriptions::{ChangeNotification, SubscribeError, Subscriber};
 use crate::model::bounds::MAX_WATCHED_URIS;
 use crate::model::{Fault, ReadError};
+use crate::policy::Principal;
 
-/// The service that receives the requests of stdio. It prepares a `subscriptions/listen` before rmcp acknowledges it.
-pub struct SubscribeGate(Handler);
+/// The service in front of rmcp's dispatch on stdio. It prepares a `listen` before rmcp acknowledges it.
+pub struct SubscribeGate {
+    handler: Handler,
+}
 
 /// Signals that the first poll for a `listen` is done. The transport puts it into the extensions of an HTTP request.
 #[derive(Clone, Default)]
@@ -53,7 +56,7 @@ struct PreparedListen(Arc<Subscriber>);
 impl SubscribeGate {
     /// A gate in front of `handler`.
     pub fn new(handler: Handler) -> Self {
-        Self(handler)
+        Self { handler }
     }
 }
 
@@ -63,14 +66,17 @@ impl Service<RoleServer> for SubscribeGate {
         request: ClientRequest,
         mut context: RmcpContext<RoleServer>,
     ) -> Result<ServerResult, ErrorData> {
+        let handler = &self.handler;
         if let ClientRequest::SubscriptionsListenRequest(listen) = &request
             && Era::of_request(&context).is_stateless()
         {
-            let prepared = Box::pin(self.0.prepare(&listen.params.notifications));
-            let listening = self.0.run(&self.0.context_of(&context), prepared).await?;
+            let request_context = handler.context_of(&context);
+            let principal = &request_context.caller.principal;
+            let prepared = Box::pin(handler.prepare(principal, &listen.params.notifications));
+            let listening = handler.run(&request_context, prepared).await?;
             context.extensions.insert(listening);
         }
-        self.0.handle_request(request, context).await
+        handler.handle_request(request, context).await
     }
 
     async fn handle_notification(
@@ -78,22 +84,23 @@ impl Service<RoleServer> for SubscribeGate {
         notification: ClientNotification,
         context: NotificationContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.0.handle_notification(notification, context).await
+        self.handler.handle_notification(notification, context).await
     }
 
     fn get_info(&self) -> ServerConfig {
-        ServerHandler::get_info(&self.0)
+        ServerHandler::get_info(&self.handler)
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        ServerHandler::supported_protocol_versions(&self.0)
+        ServerHandler::supported_protocol_versions(&self.handler)
     }
 }
 
 fn refusal(why: SubscribeError, uri: Option<String>) -> ErrorData {
     let error = match why {
         SubscribeError::UnknownUri => ReadError::NotFound,
-        SubscribeError::TooMany(most) => ReadError::Busy(format!(
+        SubscribeError::InsufficientScope(scopes) => ReadError::InsufficientScope { scopes },
+        SubscribeError::TooMany(most) => ReadError::busy(format!(
             "too many resources are watched; at most {most} at once: end another subscription first, or watch fewer resources"
         )),
     };
@@ -102,26 +109,28 @@ fn refusal(why: SubscribeError, uri: Option<String>) -> ErrorData {
 
 impl Handler {
     /// Subscribes a `listen`, and polls the resources that it watches for the first time.
-    async fn prepare(&self, wanted: &SubscriptionFilter) -> Result<PreparedListen, ErrorData> {
+    async fn prepare(&self, principal: &Principal, wanted: &SubscriptionFilter) -> Result<PreparedListen, ErrorData> {
         let uris = wanted.resource_subscriptions.as_deref().unwrap_or_default();
         if uris.len() > MAX_WATCHED_URIS.get() {
             return Err(refusal(SubscribeError::TooMany(MAX_WATCHED_URIS.get()), None));
         }
         let wants_lists = wanted.resources_list_changed == Some(true);
-        let subscriber = self.gateway.subscriber(wants_lists).map_err(|why| refusal(why, None))?;
+        let subscriber = self.gateway.subscriber(principal, wants_lists).map_err(|why| refusal(why, None))?;
         self.wait_until_loaded().await;
-        let uris = uris.iter().filter(|uri| self.gateway.can_watch(uri)).cloned().collect();
+        let uris = uris.iter().filter(|uri| self.gateway.can_watch(principal, uri)).cloned().collect();
         self.gateway.watch(&subscriber, uris).await.map_err(|why| refusal(why, None))?;
         Ok(PreparedListen(Arc::new(subscriber)))
     }
 
-    /// The part of `requested` that belljar grants: changes of the list, and resources that belong to a mount.
+    /// The part of `requested` that belljar grants: changes of the list, and resources that belong to a mount and that
+    /// the handler's principal may watch.
     pub(super) fn accepted_filter(&self, requested: &SubscriptionFilter) -> SubscriptionFilter {
         let mut accepted = SubscriptionFilter::new();
         accepted.resources_list_changed = requested.resources_list_changed;
         // rmcp compares each accepted URI with each requested one, which is quadratic. Too many URIs are refused later.
         let few = requested.resource_subscriptions.as_ref().filter(|uris| uris.len() <= MAX_WATCHED_URIS.get());
-        let can_watch = |uris: &Vec<String>| uris.iter().filter(|uri| self.gateway.can_watch(uri)).cloned().collect();
+        let can_watch = |uri: &&String| self.gateway.can_watch(self.principal(), uri);
+        let can_watch = |uris: &Vec<String>| uris.iter().filter(can_watch).cloned().collect();
         accepted.resource_subscriptions = few.map(can_watch);
         accepted
     }
@@ -137,7 +146,8 @@ impl Handler {
                 // The guard signals on each way out, and also when this future is dropped.
                 let _signal = signal.map(|SubscribedSignal(token)| token.drop_guard());
                 let request_context = self.context_of(context.request_context());
-                self.run(&request_context, Box::pin(self.prepare(context.requested()))).await?
+                let prepared = self.prepare(&request_context.caller.principal, context.requested());
+                self.run(&request_context, Box::pin(prepared)).await?
             }
         };
         let sink = context.sink();
@@ -146,7 +156,7 @@ impl Handler {
                 biased;
                 () = context.cancelled() => return Ok(()),
                 () = subscriber.subscriptions().closed() => return Ok(()),
-                changes = subscriber.next() => changes,
+                changes = self.gateway.next_changes(&subscriber) => changes,
             };
             for change in changes {
                 let sent = match change {
@@ -165,16 +175,21 @@ impl Handler {
     ///
     /// # Errors
     /// [`SubscribeError::TooMany`] when there are too many subscribers.
-    pub(super) fn start_notifications(&self, peer: &Peer<RoleServer>) -> Result<Arc<Subscriber>, SubscribeError> {
+    pub(super) fn start_notifications(
+        &self,
+        principal: &Principal,
+        peer: &Peer<RoleServer>,
+    ) -> Result<Arc<Subscriber>, SubscribeError> {
         let mut session = self.session.notification_task();
         if let Some(running) = session.as_ref() {
+            running.subscriber().set_principal(principal);
             return Ok(Arc::clone(running.subscriber()));
         }
-        let subscriber = Arc::new(self.gateway.subscriber(true)?);
-        let (changed, peer) = (Arc::clone(&subscriber), peer.clone());
+        let subscriber = Arc::new(self.gateway.subscriber(principal, true)?);
+        let (gateway, changed, peer) = (Arc::clone(&self.gateway), Arc::clone(&subscriber), peer.clone());
         let task = tokio::spawn(async move {
             loop {
-                for change in changed.next().await {
+                for change in gateway.next_changes(&changed).await {
                     let sent = match change {
                         ChangeNotification::Updated(uri) => {
                             peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri.as_ref())).await
@@ -193,9 +208,14 @@ impl Handler {
     }
 
     /// `resources/subscribe`, which revisions up to 2025-11-25 have.
-    pub(super) async fn subscribe_to(&self, uri: String, peer: &Peer<RoleServer>) -> Result<(), ErrorData> {
+    pub(super) async fn subscribe_to(
+        &self,
+        uri: String,
+        principal: &Principal,
+        peer: &Peer<RoleServer>,
+    ) -> Result<(), ErrorData> {
         let to_error = |why| refusal(why, Some(uri.clone()));
-        let subscriber = self.start_notifications(peer).map_err(to_error)?;
+        let subscriber = self.start_notifications(principal, peer).map_err(to_error)?;
         self.gateway.watch(&subscriber, vec![uri.clone()]).await.map_err(to_error)
     }
 

@@ -227,6 +227,23 @@ pub const EVICT_WAITING_AFTER: Bound<Duration> = Guard::Connections.maximum(Dura
 /// sooner.
 pub const EVICT_WRITING_AFTER: Bound<Duration> = Guard::Connections.maximum(Duration::from_secs(5));
 
+// Credentials of clients.
+
+/// Bytes of an access token. Real ones have 1 to 4 KiB.
+pub const MAX_TOKEN: Bound<usize> = Guard::Token.maximum(16 << 10);
+
+/// Bytes of a response to belljar itself: a key set, metadata of an issuer, an introspection.
+pub const MAX_SERVICE_RESPONSE: Bound<usize> = Guard::Token.maximum(256 << 10);
+
+/// The least time between two fetches of an issuer's keys. Anyone can send tokens with unknown keys.
+pub const KEY_FETCH_INTERVAL: Bound<Duration> = Guard::Token.minimum(Duration::from_secs(60));
+/// Failed authentications of one address within a minute. Then further ones are refused for a while, without a look at
+/// their credentials.
+pub const MAX_FAILED_AUTHENTICATIONS: Bound<u32> = Guard::Authentication.maximum(10);
+
+/// How long a client may take for the TLS handshake.
+pub const HANDSHAKE_TIME: Bound<Duration> = Guard::Slow.maximum(Duration::from_secs(10));
+
 // Configured bounds.
 
 /// The effective limits of the calls of a mount, from the configured ones.
@@ -297,6 +314,16 @@ pub fn of_budget(configured: u64) -> u64 {
 /// The effective number of requests of one caller, per second or per burst, from the configured one.
 pub fn of_caller(configured: u32) -> u32 {
     Guard::Callers.maximum(configured).get()
+}
+
+/// The effective amount of a rule's rate, from the configured one.
+pub fn of_rule(configured: u64) -> u64 {
+    Guard::Callers.maximum(configured).get()
+}
+
+/// The effective number of calls of one principal that run at once, from the configured one.
+pub fn of_principal(configured: usize) -> usize {
+    Guard::Turns.maximum(configured).get()
 }
 
 #[cfg(test)]

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::busy::{BusyReason, show_pause};
 use super::decision_log::{Decision, DecisionKind};
 use super::name::MountName;
-use super::{command, limits, reference, text};
+pub use super::quarantine::Quarantine;
+pub use super::reached_limit::{Limit, LimitKind, OPEN_FILES_CURE, show_bytes};
+use super::{command, reference, text};
 
 /// The party that caused a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,157 +33,6 @@ impl Blame {
             Self::Provider => "provider",
             Self::Operator => "operator",
             Self::Host => "host",
-        }
-    }
-}
-
-/// The limits that can stop a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum LimitKind {
-    /// Fuel: about one unit an instruction.
-    Fuel,
-    /// Wall time, in milliseconds.
-    Time,
-    /// Wall time of a listing over all mounts, in milliseconds.
-    ListTime,
-    /// Bytes over all linear memories and tables.
-    Memory,
-    /// Bytes of the result.
-    Result,
-    /// Open handles: files, streams, timers.
-    Handles,
-    /// Open handles, if the process may open fewer files than the handle limit says.
-    OpenFiles,
-    /// Bytes of one request for random numbers.
-    Random,
-    /// Bytes of native stack.
-    Stack,
-    /// Core instances, memories or tables of one component.
-    Instances,
-    /// HTTP requests.
-    Requests,
-    /// Bytes sent in request bodies.
-    Upload,
-    /// Bytes received in response bodies.
-    Download,
-}
-
-impl LimitKind {
-    /// The name of the limit in `[limits]`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fuel => "fuel",
-            Self::Time => "time",
-            Self::ListTime => "list-time",
-            Self::Memory => "memory",
-            Self::Result => "result",
-            Self::Handles => "handles",
-            Self::OpenFiles => "open-files",
-            Self::Random => "random",
-            Self::Stack => "stack",
-            Self::Instances => "instances",
-            Self::Requests => "requests",
-            Self::Upload => "upload",
-            Self::Download => "download",
-        }
-    }
-
-    /// `amount` with its unit, in the spelling that `[limits]` accepts.
-    pub fn show(self, amount: u64) -> String {
-        match self {
-            Self::Time | Self::ListTime => {
-                humantime::format_duration(std::time::Duration::from_millis(amount)).to_string()
-            }
-            Self::Memory | Self::Result | Self::Random | Self::Stack | Self::Upload | Self::Download => {
-                show_bytes(amount)
-            }
-            Self::Fuel | Self::Handles | Self::OpenFiles | Self::Instances | Self::Requests => amount.to_string(),
-        }
-    }
-
-    /// The largest value that `[limits]` accepts, in the unit of the limit. `None` if the limit cannot be configured.
-    pub fn max(self) -> Option<u64> {
-        match self {
-            Self::Time | Self::ListTime => u64::try_from(limits::MAX_TIME.as_millis()).ok(),
-            Self::Fuel => Some(limits::MAX_FUEL),
-            Self::Memory => Some(limits::MAX_MEMORY),
-            Self::Result => Some(limits::MAX_RESULT),
-            Self::Handles => Some(limits::MAX_HANDLES),
-            Self::Random => Some(limits::MAX_RANDOM),
-            Self::Requests => Some(limits::MAX_REQUESTS),
-            Self::Upload | Self::Download => Some(limits::MAX_TRAFFIC),
-            Self::Stack | Self::Instances | Self::OpenFiles => None,
-        }
-    }
-}
-
-/// The cure for too few open files.
-pub const OPEN_FILES_CURE: &str = "raise the limit on open files of the process (\"ulimit -Hn\", or LimitNOFILE= of a service), or set a smaller  calls  at the top of the configuration";
-
-/// `amount` bytes in the largest binary unit that divides it, otherwise with one decimal.
-pub fn show_bytes(amount: u64) -> String {
-    for (unit, name) in [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
-        if amount >= unit {
-            return if amount.is_multiple_of(unit) {
-                format!("{}{name}", amount / unit)
-            } else {
-                #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
-                let value = amount as f64 / unit as f64;
-                format!("{value:.1}{name}")
-            };
-        }
-    }
-    format!("{amount}B")
-}
-
-/// A limit that a call reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limit {
-    /// The limit.
-    pub kind: LimitKind,
-    /// The amount that the call used or requested, in the unit of the limit. At least `cap`, unless the call was
-    /// stopped while it waited.
-    pub used: u64,
-    /// The largest allowed amount.
-    pub cap: u64,
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the {} limit was reached: used {} of {}",
-            self.kind.as_str(),
-            self.kind.show(self.used),
-            self.kind.show(self.cap)
-        )
-    }
-}
-
-/// Why a mount with grants is not loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Quarantine {
-    /// The component is not the one that the grants were given to.
-    Changed,
-    /// The lock does not say to which component the grants were given.
-    Unknown,
-}
-
-impl fmt::Display for Quarantine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Changed => "in quarantine: its component is not the one that its grants were given to",
-            Self::Unknown => "in quarantine: its component could not be bound to its grants",
-        })
-    }
-}
-
-impl Quarantine {
-    /// The command that the operator runs next.
-    pub fn cure(self, mount: &str) -> String {
-        match self {
-            Self::Changed => format!("to see what changed and accept it, run: {}", command::line(["trust", mount])),
-            Self::Unknown => format!("to see why, run: {}", command::line(["check"])),
         }
     }
 }
@@ -211,10 +63,19 @@ pub enum ReadError {
         /// need another of the same kind.
         denial: Option<Decision>,
     },
+    /// The mount needs a secret of the principal, and there is no usable one.
+    NoPrincipalSecret {
+        /// The name of the secret.
+        secret: String,
+        /// Where the file of the principal would be, below the directory of the secret.
+        file: String,
+        /// True if there is no file. False if it cannot be used; the log has the reason.
+        is_absent: bool,
+    },
     /// The request state that the client sent back is not valid. The text continues "the request state ...".
     BadRequestState(String),
-    /// Too many calls at once. The text says where.
-    Busy(String),
+    /// Too many calls at once, or a quota is used up.
+    Busy(BusyReason),
     /// A limit was reached.
     Exhausted(Limit),
     /// The mount or its backend is not available now; the same call may succeed later. The text is belljar's own.
@@ -238,6 +99,13 @@ pub enum ReadError {
         /// Time until the next attempt.
         retry_after: Duration,
     },
+    /// No rule allows the request to this principal, but one would allow it to a holder of these scopes.
+    InsufficientScope {
+        /// All scopes that the request needs.
+        scopes: Vec<String>,
+    },
+    /// The request was refused before anything was read: its credential is missing or not valid. The text says why.
+    Unauthenticated(String),
     /// The caller cancelled the request or disconnected.
     Cancelled,
     /// An error of belljar itself. The text is for the log and never sent to a client.
@@ -245,6 +113,11 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// The refusal of a request as busy, if it is not known when the next one can succeed.
+    pub fn busy(why: impl Into<BusyReason>) -> Self {
+        Self::Busy(why.into())
+    }
+
     /// The party that caused the failure.
     pub fn blame(&self) -> Blame {
         match self {
@@ -254,8 +127,10 @@ impl ReadError {
             | Self::Invalid(_)
             | Self::BadRequestState(_)
             | Self::Busy(_)
+            | Self::InsufficientScope { .. }
+            | Self::Unauthenticated(_)
             | Self::Cancelled => Blame::Caller,
-            Self::Denied { .. } | Self::Quarantined(_) => Blame::Operator,
+            Self::Denied { .. } | Self::NoPrincipalSecret { .. } | Self::Quarantined(_) => Blame::Operator,
             Self::Exhausted(_)
             | Self::Unavailable(_)
             | Self::ProviderUnavailable(_)
@@ -273,7 +148,7 @@ impl ReadError {
             Self::NotFound | Self::NotFoundWithHint { .. } => "not-found",
             Self::BadUri(_) => "bad-uri",
             Self::Invalid(_) => "invalid",
-            Self::Denied { .. } => "denied",
+            Self::Denied { .. } | Self::NoPrincipalSecret { .. } => "denied",
             Self::BadRequestState(_) => "bad-state",
             Self::Busy(_) => "busy",
             Self::Exhausted(_) => "limit",
@@ -281,6 +156,8 @@ impl ReadError {
             Self::ProviderFailed(_) => "failed",
             Self::Trapped(_) => "trap",
             Self::BadOutput(_) => "bad-output",
+            Self::InsufficientScope { .. } => "insufficient-scope",
+            Self::Unauthenticated(_) => "unauthenticated",
             Self::Cancelled => "cancelled",
             Self::Internal(_) => "internal",
             Self::CircuitOpen { last, .. } => last.kind(),
@@ -292,6 +169,15 @@ impl ReadError {
         match self {
             Self::Exhausted(limit) => Some(limit),
             Self::CircuitOpen { last, .. } => last.limit(),
+            _ => None,
+        }
+    }
+
+    /// The time after which the same request can succeed, if it is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy(busy) => busy.retry_after,
+            Self::CircuitOpen { retry_after, .. } => Some(*retry_after),
             _ => None,
         }
     }
@@ -322,8 +208,20 @@ impl ReadError {
             }
             Self::NotFoundWithHint { suggestion, .. } => suggestion.as_ref().map(|uri| format!("read \"{uri}\"")),
             Self::Denied { denial, .. } => denial.as_ref().and_then(|d| d.cure.clone()),
+            Self::NoPrincipalSecret { secret, file, is_absent: true } => Some(format!(
+                "put your secret into the file \"{file}\", below the directory of secrets.{secret} in the configuration; only belljar's user may have access to it"
+            )),
+            Self::NoPrincipalSecret { secret, file, is_absent: false } => Some(format!(
+                "correct the file \"{file}\", below the directory of secrets.{secret} in the configuration; the operator's log has the reason"
+            )),
             Self::BadRequestState(_) => Some("read again, without a request state".to_owned()),
+            Self::Busy(BusyReason { retry_after: Some(pause), .. }) => {
+                Some(format!("try again in {}", show_pause(*pause)))
+            }
             Self::Busy(_) => Some("try again shortly".to_owned()),
+            Self::InsufficientScope { .. } => {
+                Some("get a token with these scopes, or ask the operator for a key that has them".to_owned())
+            }
             Self::Quarantined(why) => Some(why.cure(mount)),
             _ => None,
         }
@@ -380,8 +278,12 @@ impl ReadError {
                     )
                 }
             },
+            Self::NoPrincipalSecret { secret, is_absent, .. } => {
+                let why = if *is_absent { "has none" } else { "cannot use it" };
+                format!("denied; the mount needs a secret \"{secret}\" of your own, and belljar {why}")
+            }
             Self::BadRequestState(why) => format!("the request state {why}"),
-            Self::Busy(what) => format!("busy: {what}"),
+            Self::Busy(busy) => format!("busy: {}", busy.why),
             Self::Exhausted(limit) => limit.to_string(),
             Self::Unavailable(why) => format!("unavailable: {why}"),
             Self::ProviderUnavailable(_) => "unavailable".to_owned(),
@@ -393,6 +295,11 @@ impl ReadError {
                 let pause = humantime::format_duration(*pause);
                 format!("{}; failed {times} times in a row; next attempt in {pause}", last.summary())
             }
+            Self::InsufficientScope { scopes } => {
+                let scopes: Vec<_> = scopes.iter().map(|scope| text::quoted(scope, MAX_SCOPE_TEXT)).collect();
+                format!("the credential lacks a scope; the request needs {}", scopes.join(" and "))
+            }
+            Self::Unauthenticated(why) => format!("not authenticated: {why}"),
             Self::Cancelled => "the caller withdrew the request".to_owned(),
             Self::Internal(_) => "internal error; the operator's log has the details".to_owned(),
         }
@@ -417,6 +324,9 @@ impl ReadError {
         with_provider_text(format!("{}{cure}", self.summary()), self.provider_text())
     }
 }
+
+/// Characters of a scope that are shown.
+const MAX_SCOPE_TEXT: usize = 200;
 
 /// The label in front of a provider's words, wherever they are shown.
 pub const PROVIDER_SAYS: &str = "the provider says: ";

@@ -118,6 +118,10 @@ guards! {
     Origin = "origin",
     /// The addresses on which belljar may listen.
     Loopback = "loopback",
+    /// A request with `[auth]` must have a valid credential, and repeated failures are refused for a while.
+    Authentication = "authentication",
+    /// The rules that say what each principal may do.
+    Policy = "policy",
     /// Contents are for the requested reference, or below it.
     ContentsName = "contents-name",
     /// Number of parts in the result of a read, at least one.
@@ -160,6 +164,8 @@ guards! {
     Pace = "pace",
     /// The circuit breaker of an upstream.
     Upstream = "upstream",
+    /// The checks of access tokens: their form, algorithm, signature and claims, and the fetches of keys.
+    Token = "token",
 }
 
 #[cfg(not(feature = "unguarded"))]

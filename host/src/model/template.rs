@@ -142,6 +142,30 @@ const KEPT: &AsciiSet = &UNRESERVED
     .remove(b'=')
     .remove(b'%');
 
+/// The text of a template before its first expression.
+pub fn literal_start(template: &str) -> &str {
+    template.split('{').next().unwrap_or_default()
+}
+
+/// The beginning of every expansion of `template` with the values that `value_of` returns, and true if this is the whole
+/// expansion: then every variable has a value.
+pub fn known_start<'v>(template: &str, value_of: impl Fn(&str) -> Option<&'v str>) -> (String, bool) {
+    let mut rest = template;
+    let mut known = 0;
+    while let Some((literal, (inside, behind))) =
+        rest.split_once('{').and_then(|(literal, rest)| Some((literal, rest.split_once('}')?)))
+    {
+        let is_known = TemplateExpression::read(inside).variables.iter().all(|one| value_of(one.name).is_some());
+        if !is_known {
+            let end = known + literal.len();
+            return (expand(template.get(..end).unwrap_or_default(), value_of), false);
+        }
+        known += literal.len() + inside.len() + 2;
+        rest = behind;
+    }
+    (expand(template, value_of), true)
+}
+
 /// The names of a template's variables in their order, without repetitions.
 pub fn variables(template: &str) -> Vec<&str> {
     let mut names = Vec::new();
@@ -298,6 +322,25 @@ fn decoded(raw: &str, reserved: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_start_of_an_expansion_ends_at_the_first_unknown_variable() {
+        let start = |template: &str| {
+            known_start(template, |name| match name {
+                "a" => Some("x y"),
+                "b" => Some("p/q"),
+                _ => None,
+            })
+        };
+        let is = |text: &str, is_whole: bool| (text.to_owned(), is_whole);
+        assert_eq!(start("logs/{a}/{+b}.txt"), is("logs/x%20y/p/q.txt", true));
+        assert_eq!(start("logs/{a}/{c}/{b}"), is("logs/x%20y/", false));
+        assert_eq!(start("{c}"), is("", false));
+        assert_eq!(start("logs{?a,c}"), is("logs", false));
+        assert_eq!(start("plain"), is("plain", true));
+        assert_eq!(literal_start("logs/{a}/x"), "logs/");
+        assert_eq!(literal_start("logs"), "logs");
+    }
+
     use super::*;
 
     fn value(template: &str, wanted: &str, fixed: &[(&str, &str)], uri: &str) -> Option<String> {

@@ -1,36 +1,81 @@
-//! Permissions of principals.
+//! Permissions of principals, and refusals.
 
+use std::sync::Arc;
+
+use super::class::AccessClass;
 use super::principal::Principal;
-use crate::model::{MountName, ReadError};
+use super::rate::QuotaRule;
+use crate::model::MountName;
 
 /// An action on a mount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
     /// Read one resource.
     Read,
     /// List resources or templates.
     List,
+    /// Search the contents of resources.
+    Search,
     /// Complete a variable of a template.
     Complete,
-    /// Ask for the provider's description.
+    /// Ask for the provider's description. Whoever may do anything else with the mount may do this.
     Describe,
     /// Ask for changes.
     Watch,
 }
 
-/// The permission of a principal for one action on one mount. Only [`Policy::authorize`] creates one; admission
+/// The target of a request: a mount, and one resource of it if the action is about one.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The name of the mount.
+    pub mount: &'a MountName,
+    /// The base URI of the mount.
+    pub base: &'a str,
+    /// The resource, as a reference below the base. `None`: the mount as a whole. An action on the whole is allowed if it
+    /// may be allowed on a part of it.
+    pub reference: Option<&'a str>,
+}
+
+/// The permission of a principal for one action on one mount. Only [`super::Policy::authorize`] creates one; admission
 /// requires it for a permit.
 #[derive(Clone, Debug)]
 pub struct Access {
     principal: Principal,
     action: Action,
     mount: MountName,
+    class: AccessClass,
+    rates: Vec<Arc<QuotaRule>>,
+}
+
+/// Why policy does not allow a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The target must look as if it were not there.
+    Hidden,
+    /// A key or token with these scopes would be allowed. Names all scopes that the request needs, each once.
+    Scope(Vec<String>),
 }
 
 impl Access {
+    /// The permission of `principal` for `action` on the mount of `target`.
+    pub(super) fn new(
+        principal: &Principal,
+        action: Action,
+        target: Target<'_>,
+        class: AccessClass,
+        rates: Vec<Arc<QuotaRule>>,
+    ) -> Self {
+        Self { principal: principal.clone(), action, mount: target.mount.clone(), class, rates }
+    }
+
+    /// The same permission of another class.
+    pub(super) fn with_class(self, class: AccessClass) -> Self {
+        Self { class, ..self }
+    }
+
     /// The principal.
-    pub fn principal(&self) -> Principal {
-        self.principal
+    pub fn principal(&self) -> &Principal {
+        &self.principal
     }
 
     /// The permitted action.
@@ -42,37 +87,15 @@ impl Access {
     pub fn mount(&self) -> &MountName {
         &self.mount
     }
-}
 
-/// The policy: which principals may do which actions. At present every principal may do everything.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Policy;
-
-impl Policy {
-    /// Authorizes `principal` for `action` on `mount`, and on `reference` if the action is about one resource.
-    ///
-    /// # Errors
-    /// None at present: every principal may do everything.
-    pub fn authorize(
-        &self,
-        principal: Principal,
-        action: Action,
-        mount: &MountName,
-        _reference: Option<&str>,
-    ) -> Result<Access, ReadError> {
-        Ok(Access { principal, action, mount: mount.clone() })
+    /// The class of principals who may share an answer with this one.
+    pub fn class(&self) -> AccessClass {
+        self.class
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::policy::{Evidence, authenticate};
-
-    #[test]
-    fn an_access_names_principal_action_and_mount() {
-        let mount = MountName::new("notes").unwrap();
-        let access = Policy.authorize(authenticate(Evidence::OwnUser), Action::Read, &mount, Some("a.md")).unwrap();
-        assert_eq!((access.principal().as_str(), access.action(), access.mount()), ("local", Action::Read, &mount));
+    /// The rates of the rules that allowed the request, each once. All of them hold. Empty if a rule without a rate
+    /// allowed it too: that rule would have been enough.
+    pub fn rates(&self) -> &[Arc<QuotaRule>] {
+        &self.rates
     }
 }

@@ -76,7 +76,7 @@ pub(super) async fn run(
     record: &CallRecord,
 ) -> Outcome {
     let started = Instant::now();
-    let CallSpec { mount: _, request, limits, consent } = spec;
+    let CallSpec { mount: _, principal: _, request, limits, consent } = spec;
     // File descriptors belong to the process, and other calls need some too.
     let files = mount.descriptors.as_ref().map(|descriptors| descriptors.reserve(limits.handles));
     let handles = files.as_ref().map_or(limits.handles, ReservedDescriptors::count);
@@ -241,7 +241,7 @@ fn classify(
         return exhausted(LimitKind::Instances, u64::from(CORE_INSTANCES) + 1, CORE_INSTANCES.into());
     }
     if says("maximum concurrent limit") {
-        return ReadError::Busy("all instance slots are in use".to_owned());
+        return ReadError::busy("all instance slots are in use".to_owned());
     }
     if error.downcast_ref::<wasmtime_wasi::I32Exit>().is_some() {
         return ReadError::Trapped("it called exit instead of returning a result".to_owned());

@@ -17,7 +17,15 @@ pub enum Executor {
     /// to run in another process.
     #[cfg(feature = "unguarded")]
     Serialized(Arc<Sandbox>),
+    /// A function of a test, in place of components.
+    #[cfg(test)]
+    Scripted(Script),
 }
+
+/// Answers calls in a test.
+#[cfg(test)]
+pub(crate) type Script =
+    Arc<dyn Fn(CallSpec, Permit) -> futures_util::future::BoxFuture<'static, Outcome> + Send + Sync>;
 
 impl Executor {
     /// Runs one call in a fresh instance. Dropping the future stops the guest and frees its resources. Decisions and
@@ -33,6 +41,8 @@ impl Executor {
                 }
                 Err(error) => Outcome::failed(error),
             },
+            #[cfg(test)]
+            Self::Scripted(script) => script(spec, permit).await,
         }
     }
 }
@@ -45,6 +55,8 @@ impl Executor {
             Self::Local(sandbox) => sandbox.end_calls(within),
             #[cfg(feature = "unguarded")]
             Self::Serialized(sandbox) => sandbox.end_calls(within),
+            #[cfg(test)]
+            Self::Scripted(_) => {}
         }
     }
 }

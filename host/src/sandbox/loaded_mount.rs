@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use serde::{Deserialize, Serialize};
 
+use super::principal_cache::PrincipalCache;
 use super::store_data::StoreData;
 use super::{descriptors, output};
 use crate::grants::MountGrants;
@@ -40,6 +41,12 @@ impl LoadedMount {
         Self { id: MountId::none(), mounts: Weak::new() }
     }
 
+    /// A handle for the calls of a scripted executor, for tests.
+    #[cfg(test)]
+    pub(crate) fn numbered(number: u64) -> Self {
+        Self { id: MountId(number), mounts: Weak::new() }
+    }
+
     /// The identifier for calls.
     pub fn id(&self) -> MountId {
         self.id
@@ -67,5 +74,7 @@ pub(super) struct MountRecord {
     /// The pool of file descriptors, if the grants of the mount open files.
     pub(super) descriptors: Option<Arc<descriptors::DescriptorPool>>,
     /// The rate limit of its log lines.
-    pub(super) log_rate: output::LogRate,
+    pub(super) log_rate: Arc<output::LogRate>,
+    /// Its variants for principals that have secrets of their own.
+    pub(super) principals: PrincipalCache<MountRecord>,
 }

@@ -10,8 +10,9 @@ use wasmtime::component::{Component, Linker};
 use super::compile::{self, CodeCacheConfig, Compiler, NotCompiled};
 use super::error::{LoadError, SandboxError};
 use super::loaded_mount::{LoadedMount, MountId, MountRecord, MountRecords};
+use super::principal_cache::PrincipalCache;
 use super::spec::{CallSpec, Outcome};
-use super::{call, call_runner, compile_progress, descriptors, engine, link, output, store_data};
+use super::{call, call_runner, compile_progress, descriptors, engine, link, principal_mounts, store_data};
 use crate::grants::{CallRecord, MountGrants};
 use crate::interfaces::{self, Exports};
 use crate::limits::Permit;
@@ -132,7 +133,8 @@ impl Sandbox {
             exports,
             grants,
             descriptors,
-            log_rate: output::LogRate::default(),
+            log_rate: Arc::default(),
+            principals: PrincipalCache::default(),
         });
         self.mounts.write().unwrap_or_else(PoisonError::into_inner).insert(id, mounted);
         LoadedMount { id, mounts: Arc::downgrade(&self.mounts) }
@@ -203,6 +205,12 @@ impl Sandbox {
     pub async fn call(&self, mut spec: CallSpec, permit: Permit, record: &CallRecord) -> Outcome {
         let Some(mount) = self.record_of(spec.mount) else {
             return Outcome::failed(ReadError::Unavailable("the mount is not loaded".to_owned()));
+        };
+        let own = principal_mounts::for_principal(mount, &spec.principal);
+        let mount = match tokio::time::timeout_at(permit.deadline(), own).await {
+            Ok(Ok(mount)) => mount,
+            Ok(Err(error)) => return Outcome::failed(error),
+            Err(_) => return Outcome::failed(ReadError::Exhausted(permit.time_limit())),
         };
         let running = self.ticker.start_call();
         let engine = self.engine.clone();

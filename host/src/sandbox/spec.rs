@@ -12,6 +12,8 @@ use crate::model::{Consent, DecisionLog, Limits, ReadError, Usage};
 pub struct CallSpec {
     /// The loaded mount.
     pub mount: MountId,
+    /// The principal, in its display form. Grants may have secrets of its own.
+    pub principal: String,
     /// The function and its arguments.
     pub request: Request,
     /// The limits of the call.
@@ -23,7 +25,8 @@ pub struct CallSpec {
 impl CallSpec {
     /// A call with the limits of `permit` and without consents.
     pub fn new(permit: &Permit, mount: MountId, function: impl Into<Request>) -> Self {
-        Self { mount, request: function.into(), limits: permit.limits().clone(), consent: Vec::new() }
+        let principal = permit.access().principal().to_string();
+        Self { mount, principal, request: function.into(), limits: permit.limits().clone(), consent: Vec::new() }
     }
 
     /// Adds consents that a person gave for this call.
@@ -90,7 +93,13 @@ mod tests {
         ];
         for request in requests {
             let consent = vec![Consent { grant: "http".into(), target: "https://a.example".to_owned() }];
-            read_back(&CallSpec { mount: MountId::none(), request, limits: Limits::default(), consent });
+            read_back(&CallSpec {
+                mount: MountId::none(),
+                principal: "key:ci".to_owned(),
+                request,
+                limits: Limits::default(),
+                consent,
+            });
         }
     }
 

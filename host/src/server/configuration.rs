@@ -1,15 +1,16 @@
 //! Reads the configuration and everything that belongs to it: secrets, certificates, network settings and pins.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::location::{LocationArgs, ReadConfigError, read_config_input};
 use super::pins::{self, Pinning};
-use crate::config::{self, Config};
+use crate::config::{self, AuthConfig, Config, KeySetFiles};
 use crate::grants::network::{Network, NetworkSettings, RootsError};
 use crate::grants::secrets::Secrets;
+use crate::policy::cedar::{self, CedarError, CedarPolicies};
 
 /// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,12 @@ pub(crate) enum ConfigurationError {
     /// The certificates that it names cannot be used.
     #[error(transparent)]
     Certificates(#[from] CertificatesError),
+    /// A key set that it names cannot be read.
+    #[error(transparent)]
+    KeySet(#[from] KeySetFileError),
+    /// The file of policies cannot be used.
+    #[error(transparent)]
+    Policies(#[from] PolicyFileError),
 }
 
 /// Reads the configuration that the command line names, or the one of the working directory; without either, takes the
@@ -35,14 +42,124 @@ pub(crate) enum ConfigurationError {
 /// # Errors
 /// If the named file does not exist, or the configuration cannot be read or is invalid.
 pub(crate) fn config(at: &LocationArgs, own: &[SocketAddr], pinning: Pinning) -> Result<Config, ConfigurationError> {
+    complete(file(at)?, own, pinning)
+}
+
+/// The first half of [`config`]: reads and checks the configuration alone, without the files that it names.
+///
+/// # Errors
+/// If the named file does not exist, or the configuration cannot be read or is invalid.
+pub(crate) fn file(at: &LocationArgs) -> Result<Config, ConfigurationError> {
     let (path, input) = read_config_input(at)?;
     if input.file.is_none() && at.config.is_some() && !at.is_config_optional {
         return Err(ConfigurationError::Absent(path));
     }
-    let mut config = Config::read(input)?;
+    Ok(Config::read(input)?)
+}
+
+/// The second half of [`config`]: reads the files that the second wall will hide.
+///
+/// # Errors
+/// If the operator's certificates cannot be used, or a key set cannot be read.
+pub(crate) fn complete(mut config: Config, own: &[SocketAddr], pinning: Pinning) -> Result<Config, ConfigurationError> {
     read_ambient(&mut config, own)?;
+    config.key_sets = read_key_sets(config.auth.as_ref())?;
+    read_policies(&mut config)?;
     pins::apply(&mut config, pinning);
     Ok(config)
+}
+
+/// Why the file of policies cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the policies in \"{}\" cannot be used: {problem}", path.display())]
+pub(crate) struct PolicyFileError {
+    /// The file.
+    path: PathBuf,
+    /// The reason.
+    problem: PolicyFileProblem,
+}
+
+/// The problem of a file of policies.
+#[derive(Debug, thiserror::Error)]
+enum PolicyFileProblem {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Unreadable(io::Error),
+    /// Its text is refused.
+    #[error(transparent)]
+    Invalid(CedarError),
+}
+
+/// Reads the file of policies, if there is one, into `config`.
+///
+/// # Errors
+/// If the configuration names the file and it does not exist, or the file cannot be read, or is not valid.
+pub(crate) fn read_policies(config: &mut Config) -> Result<(), PolicyFileError> {
+    let text = policy_text(config)?;
+    set_policies(config, text.as_deref())
+}
+
+/// The text of the file of policies. `None` if the configuration does not name it and it does not exist.
+///
+/// # Errors
+/// See [`read_policies`].
+pub(crate) fn policy_text(config: &Config) -> Result<Option<String>, PolicyFileError> {
+    let mut text = String::new();
+    #[expect(clippy::disallowed_methods, reason = "the operator's own file")]
+    let file = std::fs::File::open(&config.policy_file);
+    // A longer file is cut after the first byte too many, and then refused.
+    let most = u64::try_from(cedar::MAX_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    match file.and_then(|file| file.take(most).read_to_string(&mut text)) {
+        Ok(_) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !config.needs_policy_file => Ok(None),
+        Err(error) => {
+            Err(PolicyFileError { path: config.policy_file.clone(), problem: PolicyFileProblem::Unreadable(error) })
+        }
+    }
+}
+
+/// Parses the text of the file of policies into `config`.
+///
+/// # Errors
+/// If it is not valid.
+pub(crate) fn set_policies(config: &mut Config, text: Option<&str>) -> Result<(), PolicyFileError> {
+    let policies = text.map(CedarPolicies::parse).transpose().map_err(|error| PolicyFileError {
+        path: config.policy_file.clone(),
+        problem: PolicyFileProblem::Invalid(error),
+    })?;
+    config.policies = policies.map(Arc::new);
+    Ok(())
+}
+
+/// The longest file of a key set, in bytes.
+const MAX_KEY_SET: u64 = 256 << 10;
+
+/// Why the key set of an issuer cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("auth.issuers: the key set \"{}\" cannot be read: {problem}", path.display())]
+pub(crate) struct KeySetFileError {
+    /// The file.
+    path: PathBuf,
+    /// The reason.
+    problem: io::Error,
+}
+
+/// Reads the key sets that the configuration names.
+///
+/// # Errors
+/// The first file that cannot be read.
+pub(crate) fn read_key_sets(auth: Option<&AuthConfig>) -> Result<KeySetFiles, KeySetFileError> {
+    let mut all = KeySetFiles::new();
+    for path in auth.into_iter().flat_map(AuthConfig::key_set_files) {
+        let mut text = String::new();
+        #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
+        let file = std::fs::File::open(path);
+        // A larger file is cut, and then refused as malformed.
+        let read = file.and_then(|file| file.take(MAX_KEY_SET).read_to_string(&mut text));
+        read.map_err(|problem| KeySetFileError { path: path.clone(), problem })?;
+        all.insert(path.clone(), text);
+    }
+    Ok(all)
 }
 
 /// Fills in `config.ambient`: reads the secrets, and prepares the network if any mount may connect.

@@ -10,7 +10,7 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 use super::files::{self, FileError};
 use super::location::{self, LocationArgs, ReadConfigError};
 use super::server_status::{self, Changed};
-use crate::config::{self, Config, ConfigInput};
+use crate::config::{self, Config, ConfigInput, EditableToml};
 use crate::grants::edit::EditDirectories;
 use crate::model::{MountName, text};
 
@@ -69,19 +69,14 @@ impl ConfigChange {
         let before = input.file.as_ref().map(|(_, text)| text.clone());
         let old = Config::read(input.clone()).map_err(ChangeError::from)?;
         let source = before.as_deref().unwrap_or_default();
-        // The editing library keeps neither a byte order mark nor CRLF line ends, so both are restored below.
-        let (mark, plain) = source.strip_prefix('\u{feff}').map_or(("", source), |plain| ("\u{feff}", plain));
         let unread = |error: toml_edit::TomlError| ChangeError::NotToml {
             file: path.clone(),
             message: error.message().to_owned(),
         };
-        let mut document: DocumentMut = plain.parse().map_err(unread)?;
+        let mut text = EditableToml::parse(source).map_err(unread)?;
         let base = path.parent().map(PathBuf::from).unwrap_or_default();
-        edit(&mut document, &EditDirectories { working: input.directory.clone(), config: base })?;
-        let mut after = format!("{mark}{document}");
-        if source.contains("\r\n") {
-            after = after.replace("\r\n", "\n").replace('\n', "\r\n");
-        }
+        edit(&mut text.document, &EditDirectories { working: input.directory.clone(), config: base })?;
+        let after = text.to_text();
         let new = Config::read(ConfigInput { file: Some((path.clone(), after.clone())), ..input })
             .map_err(ChangeError::After)?;
         Ok(Self { path, before, after, old, new })

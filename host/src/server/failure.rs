@@ -1,5 +1,6 @@
 //! The failure of a command, with its message and its exit code.
 
+use super::api_keys::ApiKeysError;
 use super::candidate::CandidateError;
 use super::configuration::{CertificatesError, ConfigurationError};
 use super::directories::PluginsError;
@@ -13,6 +14,8 @@ use super::location::{NoWorkingDirectory, ReadConfigError};
 use super::pins::LockFileError;
 use super::privileged_helper::HelperStartError;
 use super::record::AuditError;
+use super::tls_files::TlsFilesError;
+use crate::auth::TokenVerifierError;
 use crate::config;
 use crate::grants::edit::EditError;
 use crate::model::{DigestError, Fault, NameError};
@@ -59,6 +62,7 @@ macro_rules! fails {
 }
 
 fails!(
+    ApiKeysError,
     AuditError,
     CandidateError,
     CertificatesError,
@@ -77,6 +81,8 @@ fails!(
     PluginsError,
     SandboxError,
     ServeError,
+    TlsFilesError,
+    TokenVerifierError,
     HelperStartError,
     WallError,
     config::Error,

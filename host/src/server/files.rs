@@ -2,13 +2,16 @@
 //! after a crash of the process or the machine, either the old file or the new one exists. A lock admits one writer at
 //! a time.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+
+use crate::catalog::loader::is_trusted_owner;
+use crate::model::command;
 
 /// How long to wait for another writer. A writer needs only the time of a few writes.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -55,6 +58,12 @@ pub(crate) enum FileError {
         /// The error of the operating system.
         error: io::Error,
     },
+    /// Other users can change the file.
+    #[error("other users can change \"{}\"; run: chmod go-w {}", .0.display(), command::shell_quoted(&.0.to_string_lossy()))]
+    Writable(PathBuf),
+    /// The file belongs to another user, who can change it.
+    #[error("\"{}\" belongs to another user, who can change it; make it your own", .0.display())]
+    Foreign(PathBuf),
     /// The file is larger than [`MAX_BYTES`].
     #[error("cannot read \"{}\": it is larger than {} MiB", .0.display(), MAX_BYTES >> 20)]
     TooLarge(PathBuf),
@@ -113,11 +122,29 @@ fn lock_directory(directory: &Path, deadline: Instant) -> Result<File, FileError
 /// # Errors
 /// If the file cannot be read, is not UTF-8, or is larger than [`MAX_BYTES`].
 pub(crate) fn read(path: &Path) -> Result<Option<String>, FileError> {
+    read_if(path, |_| Ok(()))
+}
+
+/// The same for a file that decides who may do what: refuses it if other users can change it.
+///
+/// # Errors
+/// As [`read`], and if another user than root and this one can change the file.
+pub(crate) fn read_protected(path: &Path) -> Result<Option<String>, FileError> {
+    read_if(path, |meta| match meta.mode() & 0o022 {
+        _ if !is_trusted_owner(meta.uid()) => Err(FileError::Foreign(path.to_owned())),
+        0 => Ok(()),
+        _ => Err(FileError::Writable(path.to_owned())),
+    })
+}
+
+/// Reads a file whose metadata passes `check`.
+fn read_if(path: &Path, check: impl FnOnce(&Metadata) -> Result<(), FileError>) -> Result<Option<String>, FileError> {
     let fail = |error| FileError::Unreadable { path: path.to_owned(), error };
     let file = match open(path, OpenOptions::new().read(true)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(fail)?,
     };
+    check(&file.metadata().map_err(fail)?)?;
     let mut text = String::new();
     file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(fail)?;
     if text.len() as u64 > MAX_BYTES {
@@ -229,6 +256,21 @@ mod tests {
         names.sort();
         assert_eq!(names, [".a.toml.mine.tmp", "a.toml"]);
         assert_eq!(read(&temp.path().join("absent")).unwrap(), None);
+    }
+
+    #[test]
+    fn a_protected_file_cannot_be_changed_by_others() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("keys.toml");
+        assert_eq!(read_protected(&file).unwrap(), None);
+        std::fs::write(&file, "text").unwrap();
+        for (mode, is_refused) in [(0o600, false), (0o644, false), (0o400, false), (0o620, true), (0o602, true)] {
+            std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+            match read_protected(&file) {
+                Err(error) => assert!(is_refused && error.to_string().contains("run: chmod go-w"), "{mode:o}: {error}"),
+                Ok(text) => assert!(!is_refused && text.as_deref() == Some("text"), "{mode:o}"),
+            }
+        }
     }
 
     #[test]

@@ -201,7 +201,8 @@ pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Resu
         return Err(WallError::Incomplete(status));
     }
     // Directories that do not exist have no rule, and `directories` leaves them out.
-    let scope = status.is_enforced().then(|| LandlockScope { directories: granted(config), ports: ports(config) });
+    let directories = || [granted(config), principal_secrets(config)].concat();
+    let scope = status.is_enforced().then(|| LandlockScope { directories: directories(), ports: ports(config) });
     log::start_writer();
     Ok(RaisedWall { status, scope, threads, _pinned: pinned })
 }
@@ -299,7 +300,7 @@ fn root_cause(error: &RulesetError) -> String {
     inner.to_string()
 }
 
-/// The TCP ports to which belljar connects: those of the HTTP grants, and those of the name servers.
+/// The TCP ports to which belljar connects: those of the HTTP grants, of the token issuers, and of the name servers.
 fn ports(config: &Config) -> Vec<u16> {
     let servers = config.ambient.network.iter().flat_map(|network| network.dns_ports());
     config.ports().into_iter().chain(servers).collect()
@@ -310,12 +311,20 @@ fn granted(config: &Config) -> Vec<PathBuf> {
     config.mounts.values().flat_map(|mount| mount.grants.directories(&config.ambient)).collect()
 }
 
+/// The directories of secrets that each principal has for itself, of the mounts that use them.
+fn principal_secrets(config: &Config) -> Vec<PathBuf> {
+    let secrets = &config.ambient.secrets;
+    config.mounts.values().flat_map(|mount| secrets.directories(mount.grants.secret_names())).collect()
+}
+
 /// All paths that a serving process opens by name behind the wall.
 fn allowed_paths(config: &Config, keys: &Keys, output: Option<&Path>) -> AllowedPaths {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let own = read | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg | AccessFs::RemoveFile;
     let mut open: AllowedPaths = vec![(config.plugins.clone(), read)];
     open.extend(granted(config).into_iter().map(|granted| (granted, read)));
+    // The secret of a principal is read for each call. The other secrets were read before the wall.
+    open.extend(principal_secrets(config).into_iter().map(|directory| (directory, AccessFs::ReadFile.into())));
     // Errors are reported where the directories are opened. Only a process that runs no component may write the code
     // that all configurations share. The installation's secret is not allowed.
     let shared = if keys.may_share() { own } else { read };

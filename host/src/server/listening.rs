@@ -1,26 +1,33 @@
-//! The address on which belljar listens: loopback addresses only.
+//! The address on which belljar listens. Any but a loopback address needs authentication, encryption and a name.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener};
+use std::net::{SocketAddr, TcpListener as StdListener};
 
 use tokio::net::TcpListener;
 
+use crate::config::Config;
 use crate::model::Guard;
-
-/// The text is not an address to listen on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected an address of this machine with a port, such as 127.0.0.1:8600, localhost:8600, [::1]:8600 or 8600")]
-pub(crate) struct AddressError;
 
 /// Why belljar cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ListenError {
-    /// Other machines could reach the address.
+    /// Other machines could read everything.
     #[error(
-        "\"{0}\" is not a loopback address, and this version of belljar has no authentication: anyone who reaches it could read everything; listen on 127.0.0.1:{port} and put an authenticating proxy in front",
+        "\"{0}\" is not a loopback address, and there is no authentication: anyone who reaches it could read everything; add [auth] to the configuration, or listen on 127.0.0.1:{port}",
         port = .0.port()
     )]
     NotLoopback(SocketAddr),
+    /// Keys and tokens would be readable on the way.
+    #[error(
+        "\"{0}\" is not a loopback address, and there is no TLS: keys and tokens would cross the network unencrypted; add  tls = {{ cert = \"cert.pem\", key = \"key.pem\" }}  or, if a proxy ends TLS,  behind = \"proxy\"  to [serve], or listen on 127.0.0.1:{port}",
+        port = .0.port()
+    )]
+    Unencrypted(SocketAddr),
+    /// No request could have a valid `Host` header.
+    #[error(
+        "\"{0}\" is not a loopback address, and the server has no name: every request would be refused for its Host header; add  url = \"https://NAME/mcp\"  or  hosts = [\"NAME\"]  to [serve]"
+    )]
+    Nameless(SocketAddr),
     /// The async runtime cannot be created.
     #[error(transparent)]
     Runtime(io::Error),
@@ -40,81 +47,77 @@ pub(crate) enum ListenError {
 /// If the operating system refuses.
 pub(crate) fn listen(address: SocketAddr) -> Result<StdListener, ListenError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(ListenError::Runtime)?;
-    #[expect(clippy::disallowed_methods, reason = "the operator's address, checked to be loopback")]
+    #[expect(clippy::disallowed_methods, reason = "the operator's address, which was checked")]
     let bound = runtime.block_on(TcpListener::bind(address));
     bound.and_then(TcpListener::into_std).map_err(|error| ListenError::Bind { address, error })
 }
 
-/// Parses an address: an IP address with a port, `localhost` with a port, or a port alone. Host names are never looked
-/// up.
+/// Checks that belljar may listen on `address` with this configuration. `None`: without a configuration, as
+/// `belljar dev` does.
 ///
 /// # Errors
-/// [`AddressError`] for any other text.
-pub(crate) fn address(written: &str) -> Result<SocketAddr, AddressError> {
-    if let Ok(address) = written.parse() {
-        return Ok(address);
-    }
-    let port = match written.rsplit_once(':') {
-        None => written,
-        Some((host, port)) if host.is_empty() || host.eq_ignore_ascii_case("localhost") => port,
-        Some(_) => "",
-    };
-    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    let port = is_port.then(|| port.parse().ok()).flatten();
-    port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok_or(AddressError)
-}
-
-/// Checks that belljar may listen on `address`.
-///
-/// # Errors
-/// If `address` is not a loopback address.
-pub(crate) fn check_address(address: &SocketAddr) -> Result<(), ListenError> {
+/// If `address` is not a loopback address, and requests would be unauthenticated, unencrypted, or all refused.
+pub(crate) fn check_address(address: &SocketAddr, config: Option<&Config>) -> Result<(), ListenError> {
     if address.ip().is_loopback() || !Guard::Loopback.is_on() {
         return Ok(());
     }
-    Err(ListenError::NotLoopback(*address))
+    let Some(config) = config.filter(|config| config.auth.is_some()) else {
+        return Err(ListenError::NotLoopback(*address));
+    };
+    let serve = &config.serve;
+    if serve.tls.is_none() && serve.trusted.is_none() {
+        return Err(ListenError::Unencrypted(*address));
+    }
+    if serve.url.is_none() && serve.hosts.is_empty() {
+        return Err(ListenError::Nameless(*address));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{address, check_address};
+    use super::check_address;
+    use crate::config::{Config, ConfigInput};
+
+    /// The error for this address and configuration, or nothing.
+    fn refused(address: &str, text: Option<&str>) -> String {
+        let config = text.map(|text| {
+            let file = Some(("/etc/belljar.toml".into(), text.to_owned()));
+            Config::read(ConfigInput { file, directory: "/".into(), ..ConfigInput::default() }).unwrap()
+        });
+        let checked = check_address(&address.parse().unwrap(), config.as_ref());
+        checked.err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    const OPEN: [&str; 5] = ["0.0.0.0:80", "[::]:80", "192.168.1.1:80", "[::ffff:127.0.0.1]:80", "8.8.8.8:80"];
 
     #[test]
-    fn usual_spellings_of_addresses_are_parsed() {
-        for local in ["8808", ":8808", "localhost:8808", "LOCALHOST:8808", "127.0.0.1:8808"] {
-            assert_eq!(address(local), Ok("127.0.0.1:8808".parse().unwrap()), "{local}");
+    fn without_authentication_only_loopback_addresses_are_allowed() {
+        for fine in ["127.0.0.1:1", "127.9.9.9:0", "[::1]:80"] {
+            assert_eq!(refused(fine, None), "", "{fine}");
+            assert_eq!(refused(fine, Some("")), "", "{fine}");
         }
-        assert_eq!(address("[::1]:8808"), Ok("[::1]:8808".parse().unwrap()));
-        assert_eq!(address("0"), Ok("127.0.0.1:0".parse().unwrap()));
-        // `address` parses other addresses too; `check_address` refuses them.
-        assert!(check_address(&address("0.0.0.0:80").unwrap()).is_err());
-        for bad in [
-            "",
-            ":",
-            "localhost",
-            "localhost:",
-            "localhost:x",
-            "65536",
-            "+80",
-            "-1",
-            "evil.example:80",
-            "::1:80",
-            "a.localhost:80",
-        ] {
-            assert!(address(bad).unwrap_err().to_string().contains("expected an address"), "{bad}");
+        let tls = "[serve]\nurl = \"https://a.example/mcp\"\ntls = { cert = \"c\", key = \"k\" }";
+        for open in OPEN {
+            for config in [None, Some(""), Some(tls)] {
+                assert!(refused(open, config).contains("no authentication"), "{open}");
+            }
         }
     }
 
     #[test]
-    fn only_loopback_addresses_are_allowed() {
-        for fine in ["127.0.0.1:1", "127.9.9.9:0", "[::1]:80"] {
-            assert!(check_address(&fine.parse().unwrap()).is_ok(), "{fine}");
-        }
-        for open in ["0.0.0.0:80", "[::]:80", "192.168.1.1:80", "[::ffff:127.0.0.1]:80", "8.8.8.8:80"] {
-            assert!(
-                check_address(&open.parse().unwrap()).unwrap_err().to_string().contains("no authentication"),
-                "{open}"
-            );
+    fn an_open_address_needs_authentication_encryption_and_a_name() {
+        let [tls, proxy] = ["tls = { cert = \"c\", key = \"k\" }", "behind = \"proxy\"\ntrusted = [\"10.0.0.0/8\"]"];
+        let (url, hosts) = ("url = \"https://a.example/mcp\"", "hosts = [\"a.example\"]");
+        for open in OPEN {
+            assert!(refused(open, Some("[auth]\n[serve]\n")).contains("behind = \"proxy\""), "{open}");
+            for protection in [tls, proxy] {
+                let config = format!("[auth]\n[serve]\n{protection}\n");
+                assert!(refused(open, Some(&config)).contains("hosts = "), "{open}");
+                for name in [url, hosts] {
+                    assert_eq!(refused(open, Some(&format!("{config}{name}\n"))), "", "{open}");
+                }
+            }
         }
     }
 }

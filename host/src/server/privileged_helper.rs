@@ -1,14 +1,16 @@
-//! The helper process outside the second wall. Every `serve` starts it before the wall is raised. It takes two
+//! The helper process outside the second wall. Every `serve` starts it before the wall is raised. It takes three
 //! requests:
 //!
 //! - save a lasting consent in the configuration, as `belljar grant` would;
-//! - read the configuration, the lock and the secrets again, and return them as plain data.
+//! - read the configuration, the lock, the secrets, the key sets and the files of TLS again, and return them as plain
+//!   data;
+//! - read the file of API keys again. It contains no key, only hashes.
 //!
-//! The helper has a wall of its own. It can read the directories of the configuration, the lock, the components and the
-//! secrets, and write into the first two. It cannot start a program or open a connection, and other processes cannot
-//! read its memory.
+//! The helper has a wall of its own. It can read the directories of the configuration, the lock, the components, the
+//! secrets, the API keys and the files of TLS, and write into the first two. It cannot start a program or open a
+//! connection, and other processes cannot read its memory.
 //!
-//! Code that breaks out of a sandbox can send only these two requests. They return only data that the host already has.
+//! Code that breaks out of a sandbox can send only these requests. They return only data that the host already has.
 
 mod error;
 
@@ -22,13 +24,16 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use super::api_keys;
 use super::candidate::Candidate;
+use super::configuration::{policy_text, read_key_sets, set_policies};
 use super::edit::{self, ConfigChange};
 use super::location::{LocationArgs, read_config_input};
 use super::pins::{self, Pinning};
+use super::tls_files::{self, TlsTexts, UnreadableTls};
 use super::{directories, landlock, log, open_files};
 use crate::config::lock::{Lock, Pins};
-use crate::config::{Ask, Config, ConfigInput, Wall};
+use crate::config::{Ask, AuthConfig, Config, ConfigInput, KeySetFiles, Wall};
 use crate::gateway::consent::{ConsentWriter, PersistError};
 use crate::grants::GrantKind;
 use crate::grants::secrets::{PlainSecrets, SecretSource, Secrets};
@@ -49,6 +54,8 @@ enum HelperRequest {
     PersistConsent(String, String, String, String),
     /// Reads the operator's files. The response is [`OperatorFiles`] or an error message.
     ReadFiles { dev: bool },
+    /// Reads the file of API keys. The response is its text, null if there is no file, or an error message.
+    ReadApiKeys,
 }
 
 /// The current contents of the operator's files.
@@ -58,6 +65,11 @@ pub(crate) struct OperatorFiles {
     text: Option<String>,
     pins: PlainPins,
     secrets: PlainSecrets,
+    key_sets: KeySetFiles,
+    /// The text of the file of policies, if there is one.
+    policies: Option<String>,
+    /// The files of TLS, or why they cannot be read. `None` if the configuration names none.
+    tls: Option<Result<TlsTexts, UnreadableTls>>,
 }
 
 /// [`Pins`] as plain data.
@@ -74,6 +86,11 @@ impl OperatorFiles {
         self.text.as_deref()
     }
 
+    /// Takes the files of TLS, or why they cannot be read. `None` if the configuration names none.
+    pub(crate) fn take_tls(&mut self) -> Option<Result<TlsTexts, UnreadableTls>> {
+        self.tls.take()
+    }
+
     /// The checked configuration. `input` is the input of [`Config::read`] without the text.
     ///
     /// # Errors
@@ -87,6 +104,8 @@ impl OperatorFiles {
             PlainPins::Off => Pins::Off,
         };
         config.ambient.secrets = Secrets::from_plain(self.secrets);
+        config.key_sets = self.key_sets;
+        set_policies(&mut config, self.policies.as_deref())?;
         Ok(config)
     }
 }
@@ -153,6 +172,14 @@ impl PrivilegedHelper {
     pub(crate) fn read_files(&self, dev: bool) -> Result<OperatorFiles, HelperError> {
         self.request::<Result<OperatorFiles, String>>(&HelperRequest::ReadFiles { dev })?.map_err(HelperError::Refused)
     }
+
+    /// Reads the file of API keys that the configuration named at the start. `None` if there is no file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or other users can change it.
+    pub(crate) fn read_api_keys(&self) -> Result<Option<String>, HelperError> {
+        self.request::<Result<Option<String>, String>>(&HelperRequest::ReadApiKeys)?.map_err(HelperError::Refused)
+    }
 }
 
 impl ConsentWriter for PrivilegedHelper {
@@ -168,7 +195,7 @@ impl ConsentWriter for PrivilegedHelper {
 pub(crate) fn child(at: &LocationArgs) -> ExitCode {
     log::start("warn");
     log::start_writer();
-    restrict(at);
+    let api_keys = restrict(at);
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
@@ -178,6 +205,10 @@ pub(crate) fn child(at: &LocationArgs) -> ExitCode {
             ),
             Ok(HelperRequest::ReadFiles { dev }) => {
                 serde_json::to_string(&read_files(at, dev).map_err(|error| error.to_string()))
+            }
+            Ok(HelperRequest::ReadApiKeys) => {
+                let text = api_keys.as_deref().map_or(Ok(None), api_keys::read_text);
+                serde_json::to_string(&text.map_err(|error| error.to_string()))
             }
             Err(error) => serde_json::to_string(&Some(error.to_string())),
         };
@@ -190,11 +221,13 @@ pub(crate) fn child(at: &LocationArgs) -> ExitCode {
 }
 
 /// Restricts this process to the files that the requests need. If a later configuration names files in other
-/// directories, the server must be restarted.
-fn restrict(at: &LocationArgs) {
+/// directories, the server must be restarted. Returns the path of the API keys; `None` if there is no configuration.
+fn restrict(at: &LocationArgs) -> Option<PathBuf> {
     let config = read_config_input(at).ok().and_then(|(path, input)| Some((path, Config::read(input).ok()?)));
+    let api_keys = config.as_ref().map(|(_, config)| config.api_keys.clone());
     let Some((path, config)) = config.filter(|(_, config)| config.wall != Wall::Off) else {
-        return landlock::drop_privileges_and_hide_memory();
+        landlock::drop_privileges_and_hide_memory();
+        return api_keys;
     };
     let directory = |path: &Path| path.parent().map(Path::to_owned);
     // If a path is a link, the helper needs the directory of the link and that of the target.
@@ -209,13 +242,24 @@ fn restrict(at: &LocationArgs) {
             read.extend(both(&path).into_iter().flatten());
         }
     }
+    if config.auth.is_some() {
+        read.extend(both(&config.api_keys).into_iter().flatten());
+    }
+    for path in config.auth.iter().flat_map(AuthConfig::key_set_files) {
+        read.extend(both(path).into_iter().flatten());
+    }
+    read.extend(both(&config.policy_file).into_iter().flatten());
+    let tls = config.serve.tls.iter().flat_map(|files| [&files.cert, &files.key]);
+    read.extend(tls.flat_map(|path| both(path)).flatten());
     landlock::raise_for_helper(&read, &write);
+    api_keys
 }
 
 fn read_files(at: &LocationArgs, dev: bool) -> Result<OperatorFiles, ReadFilesError> {
     let (_, input) = read_config_input(at)?;
     let text = input.file.as_ref().map(|(_, text)| text.clone());
     let mut config = Config::read(input)?;
+    let policies = policy_text(&config)?;
     let pins = if dev {
         PlainPins::Off
     } else {
@@ -227,7 +271,9 @@ fn read_files(at: &LocationArgs, dev: bool) -> Result<OperatorFiles, ReadFilesEr
         }
     };
     let secrets = Secrets::read(&config.secrets, |path| config.ambient.absolute(path)).to_plain();
-    Ok(OperatorFiles { text, pins, secrets })
+    let key_sets = read_key_sets(config.auth.as_ref())?;
+    let tls = config.serve.tls.as_ref().map(|files| tls_files::read(files).map_err(UnreadableTls::from));
+    Ok(OperatorFiles { text, pins, secrets, key_sets, policies, tls })
 }
 
 fn persist_consent(

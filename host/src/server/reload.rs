@@ -1,7 +1,6 @@
 //! Applies the operator's changes while belljar serves: of the plugin directory, the configuration and the lock.
 //! Notices a change, lets the helper process read the files again, and lets the loader update the catalog.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,13 +11,18 @@ use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
 use super::configuration::{self, CertificatesError};
+use super::file_changes::{self, FollowedFile, hangup, stamp, watch};
+use super::front_door::LiveAuthentication;
 use super::location::{self, LocationArgs, NoWorkingDirectory, ReadConfigError};
 use super::privileged_helper::{HelperError, OperatorFiles, OperatorFilesError, PrivilegedHelper};
 use super::server_status::{self, ServerStatus, StatusFile};
+use super::tls_files::{self, TlsTexts, UnreadableTls};
 use crate::catalog::loader::{Debounce, LandlockScope, Loader, NextAction};
-use crate::catalog::watch::{DirectoryWatch, WatchDepth, Watcher, any_changed};
+use crate::catalog::watch::{DirectoryWatch, Watcher, any_changed};
 use crate::config::{Config, ConfigInput};
+use crate::gateway::Gateway;
 use crate::model::{Digest, MountName};
+use crate::transport::http::TlsIdentity;
 
 /// The data that reloading needs and that must be collected before the second wall is raised.
 pub(crate) struct ReloadContext {
@@ -36,56 +40,51 @@ pub(crate) struct ReloadContext {
     own_addresses: Vec<std::net::SocketAddr>,
     dev: bool,
     /// The status of this server, for commands that change the configuration.
-    pub(crate) status: Option<StatusFile>,
-    /// The stamps of the configuration and the lock when they were last read.
-    stamps: [(FileStamp, PathBuf); 2],
+    pub(crate) status: Option<Arc<StatusFile>>,
+    /// The followed files.
+    followed: Vec<FollowedFile>,
+    /// The certificate in use. Set by the caller.
+    pub(crate) tls: Option<Arc<TlsIdentity>>,
+    /// The authentication in force. Set by the caller.
+    pub(crate) authentication: Option<LiveAuthentication>,
 }
 
-/// The metadata that shows a change of a file: device, inode, size, and change time in seconds and nanoseconds. `None`
-/// if there is no file.
-pub(crate) type FileStamp = Option<(u64, u64, u64, i64, i64)>;
-
-/// The stamp of the configuration, for [`ReloadContext::new`]. It is taken before the file is read, so that no change
-/// is missed.
+/// The files for [`ReloadContext::new`]: the configuration, or the files that it names and belljar follows. Called before
+/// the files are read, so that no change is missed.
 ///
 /// # Errors
 /// If the path of the configuration is unknown.
-pub(crate) fn stamp_of_configuration(at: &LocationArgs) -> Result<FileStamp, NoWorkingDirectory> {
-    Ok(stamp(&location::config_path(at)?.0))
-}
-
-fn stamp(path: &Path) -> FileStamp {
-    #[expect(clippy::disallowed_methods, reason = "only metadata of the operator's own files")]
-    let meta = std::fs::metadata(path).ok()?;
-    Some((meta.dev(), meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec()))
+pub(crate) fn followed_files(
+    at: &LocationArgs,
+    config: Option<&Config>,
+) -> Result<Vec<FollowedFile>, NoWorkingDirectory> {
+    let paths = match config {
+        None => vec![location::config_path(at)?.0],
+        Some(config) => {
+            let tls = config.serve.tls.iter().flat_map(|files| [files.cert.clone(), files.key.clone()]);
+            [config.lock.clone(), config.policy_file.clone()].into_iter().chain(tls).collect()
+        }
+    };
+    Ok(paths.into_iter().map(FollowedFile::new).collect())
 }
 
 impl ReloadContext {
-    /// Collects the data. Called before the second wall is raised. `config_stamp`: see [`stamp_of_configuration`].
-    /// `own_addresses`: the addresses on which belljar itself listens.
+    /// Collects the data. Called before the second wall is raised. `followed`: see [`followed_files`]. `own_addresses`: the
+    /// addresses on which belljar itself listens.
     ///
     /// # Errors
     /// If the configuration can no longer be read.
     pub(crate) fn new(
         at: &LocationArgs,
         config: &Config,
-        config_stamp: FileStamp,
+        followed: Vec<FollowedFile>,
         own_addresses: Vec<std::net::SocketAddr>,
         dev: bool,
         helper: Arc<PrivilegedHelper>,
     ) -> Result<Self, ReadConfigError> {
         let (path, input) = location::read_config_input(at)?;
-        let mut config_dirs = Vec::new();
-        for file in [&path, &config.lock] {
-            #[expect(clippy::disallowed_methods, reason = "the operator's own files, behind links of the operator's")]
-            let real = std::fs::canonicalize(file).ok();
-            for file in real.iter().chain([file]) {
-                config_dirs.extend(file.parent().map(Path::to_owned));
-            }
-        }
-        config_dirs.sort_unstable();
-        config_dirs.dedup();
-        let stamps = [(config_stamp, path.clone()), (stamp(&config.lock), config.lock.clone())];
+        let paths: Vec<&Path> = followed.iter().map(|file| file.path.as_path()).collect();
+        let config_dirs = file_changes::directories(&paths);
         let status = ServerStatus {
             configuration: path.clone(),
             text: server_status::digest(input.file.as_ref().map(|(_, text)| text.as_str())),
@@ -93,13 +92,14 @@ impl ReloadContext {
             follows: config.watch.reload,
             ..ServerStatus::default()
         };
-        let status = StatusFile::create(&config.state, status);
+        let status = StatusFile::create(&config.state, status).map(Arc::new);
         let input = ConfigInput { file: None, ..input };
-        Ok(Self { helper, scope: None, path, input, config_dirs, own_addresses, dev, status, stamps })
+        let (scope, tls, authentication) = (None, None, None);
+        Ok(Self { helper, scope, path, input, config_dirs, own_addresses, dev, status, followed, tls, authentication })
     }
 
     /// Loads all components, and then applies changes until the task is dropped.
-    pub(crate) async fn run(self, loader: Loader, watcher: Option<Watcher>) {
+    pub(crate) async fn run(self, loader: Loader, watcher: Option<Watcher>, gateway: Arc<Gateway>) {
         let config = Arc::clone(loader.config());
         let watcher = watcher.filter(|_| config.watch.reload);
         let mut reloader = Reloader {
@@ -110,6 +110,7 @@ impl ReloadContext {
             plugins_id: stamp(&config.plugins).map(|(device, inode, ..)| (device, inode)),
             start_config: config,
             loader,
+            gateway,
             context: self,
             plugins_debounce: Debounce::default(),
             config_debounce: Debounce::default(),
@@ -127,20 +128,12 @@ impl ReloadContext {
     }
 }
 
-async fn watch(watcher: Option<&Watcher>, directories: &[PathBuf]) -> Vec<DirectoryWatch> {
-    let Some(watcher) = watcher.cloned() else { return Vec::new() };
-    let directories = directories.to_vec();
-    let watched = spawn_blocking(move || {
-        let one = |dir: &PathBuf| watcher.watch(dir, WatchDepth::Flat).map_err(|why| tracing::warn!("{why}")).ok();
-        directories.iter().filter_map(one).collect()
-    });
-    watched.await.unwrap_or_default()
-}
-
 /// Applies changes of the operator's files to the running host.
 struct Reloader {
     context: ReloadContext,
     loader: Loader,
+    /// The gateway that serves, for the rules of its policy.
+    gateway: Arc<Gateway>,
     /// The configuration at the start. Some of its keys apply until a restart.
     start_config: Arc<Config>,
     plugins: Vec<DirectoryWatch>,
@@ -190,18 +183,6 @@ enum ReloadEvent {
     Loaded(NextAction),
 }
 
-async fn hangup(signal: Option<&mut Signal>) {
-    match signal {
-        None => pending().await,
-        // The stream of signals may end; then there is nothing to wait for.
-        Some(signal) => {
-            if signal.recv().await.is_none() {
-                pending().await
-            }
-        }
-    }
-}
-
 async fn read(
     reading: Option<&mut JoinHandle<Result<OperatorFiles, HelperError>>>,
 ) -> Result<OperatorFiles, ReloadError> {
@@ -246,10 +227,8 @@ impl Reloader {
                     self.config_debounce.begin();
                     // Changes of other files in the same directories, such as the audit record, do not count.
                     let mut is_changed = false;
-                    for (old, path) in &mut self.context.stamps {
-                        let new = stamp(path);
-                        is_changed |= *old != new;
-                        *old = new;
+                    for followed in &mut self.context.followed {
+                        is_changed |= followed.has_changed();
                     }
                     if is_changed {
                         self.read_files();
@@ -280,15 +259,19 @@ impl Reloader {
             self.read_files();
         }
         let text = result.as_ref().map(|files| server_status::digest(files.text())).unwrap_or_default();
-        let config = result.and_then(|files| self.config(files));
+        let config = result.and_then(|mut files| {
+            let tls = files.take_tls();
+            let config = self.config(files)?;
+            self.replace_certificate(&config, tls);
+            Ok(config)
+        });
         match config {
             Err(error) => {
                 let why = error.to_string();
                 tracing::error!("the new configuration is refused, the old one stays in force: {why}");
-                self.context
-                    .status
-                    .iter_mut()
-                    .for_each(|file| file.update(|status| status.refused = Some((text.clone(), why.clone()))));
+                if let Some(file) = &self.context.status {
+                    file.update(|status| status.refused = Some((text, why)));
+                }
             }
             Ok(config) => {
                 let keys = needing_restart(&self.start_config, &config);
@@ -299,6 +282,9 @@ impl Reloader {
                     );
                 }
                 let lock = config.pins.lock().map(|lock| server_status::digest(Some(&lock.to_text())));
+                // Before the mounts change: no new mount is served by the old rules.
+                self.gateway.set_policy(config.decider());
+                self.replace_authentication(&config);
                 self.loader.set_config(Arc::new(config));
                 self.scan().await;
                 self.update_status(|status| (status.text, status.lock, status.refused) = (text, lock, None));
@@ -306,9 +292,30 @@ impl Reloader {
         }
     }
 
+    /// Uses the certificate and the key that the helper has read, unless other files take effect after a restart only.
+    fn replace_certificate(&self, config: &Config, texts: Option<Result<TlsTexts, UnreadableTls>>) {
+        let files = config.serve.tls.as_ref().filter(|files| Some(*files) == self.start_config.serve.tls.as_ref());
+        let (Some(identity), Some(files), Some(texts)) = (&self.context.tls, files, texts) else { return };
+        match texts.and_then(|texts| Ok(tls_files::replace(identity, files, texts)?)) {
+            Ok(true) => tracing::info!("the certificate of TLS was read again"),
+            Ok(false) => {}
+            Err(why) => tracing::error!("the new certificate is refused, the old one stays in use: {why}"),
+        }
+    }
+
+    /// Tells clients the scopes of the new rules, and uses the key sets that the helper has read.
+    fn replace_authentication(&self, config: &Config) {
+        let Some((live, auth)) = self.context.authentication.as_ref().zip(self.start_config.auth.as_ref()) else {
+            return;
+        };
+        if let Err(why) = live.apply(auth, config) {
+            tracing::error!("the new key sets are refused, the old ones stay in use: {why}");
+        }
+    }
+
     /// Updates the status file, for commands that change the configuration.
     fn update_status(&mut self, change: impl FnOnce(&mut ServerStatus)) {
-        let Some(file) = &mut self.context.status else { return };
+        let Some(file) = &self.context.status else { return };
         let mounts = self.loader.refused().iter().map(|one| (one.name.clone(), one.reason.clone())).collect();
         file.update(|status| {
             change(status);
@@ -409,6 +416,8 @@ fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("[watch]", old.watch != new.watch),
         ("tools", old.tools != new.tools),
         ("[callers]", old.callers != new.callers),
+        ("[auth]", old.auth != new.auth),
+        ("[serve]", old.serve != new.serve),
     ]
     .into_iter()
     .filter_map(|(key, is_changed)| is_changed.then_some(key))

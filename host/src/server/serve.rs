@@ -10,6 +10,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::failure::Failure;
+use super::front_door::{LiveAuthentication, front_door};
+use super::key_follower::KeyFollower;
 use super::keys::{Keys, SharedCode};
 use super::listening::{check_address, listen};
 use super::location::LocationArgs;
@@ -17,7 +19,7 @@ use super::pins::Pinning;
 use super::privileged_helper::PrivilegedHelper;
 use super::reload::{self, ReloadContext};
 use super::startup::{self, StartedHost};
-use super::{configuration, invocation, landlock, log, record};
+use super::{configuration, invocation, landlock, log, record, tls_files};
 use crate::config::Config;
 use crate::gateway::Gateway;
 use crate::gateway::consent::ConsentWriter;
@@ -26,6 +28,7 @@ use crate::mcp::cursor::Cursors;
 use crate::policy::{Evidence, authenticate};
 use crate::telemetry::Sink;
 use crate::transport;
+use crate::transport::http::FrontDoor;
 
 /// How long the threads of the runtime may take to end at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(300);
@@ -35,25 +38,40 @@ const RECORD_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(at: &LocationArgs, dev: bool, http: Option<SocketAddr>) -> Result<ExitCode, Failure> {
     log::start("info,rmcp=error");
+    let followed = reload::followed_files(at, None)?;
+    let config = configuration::file(at)?;
+    let followed = [followed, reload::followed_files(at, Some(&config))?].concat();
+    let http = http.or(config.serve.http);
     if let Some(address) = &http {
-        check_address(address)?;
+        check_address(address, Some(&config))?;
     }
+    let tls = config.serve.tls.as_ref().filter(|_| http.is_some()).map(tls_files::identity).transpose()?.map(Arc::new);
     // Listens before anything is loaded, so that an address in use is reported at once. The second wall forbids
     // listening.
     let listener = http.map(listen).transpose()?;
     let own = listener.as_ref().map(StdListener::local_addr).transpose()?;
     invocation::from_anywhere(at, http.is_none());
-    let stamp = reload::stamp_of_configuration(at)?;
-    let config = configuration::config(at, own.as_slice(), Pinning::unless_dev(dev, Pinning::WriteMissing))?;
+    let pinning = Pinning::unless_dev(dev, Pinning::WriteMissing);
+    let config = configuration::complete(config, own.as_slice(), pinning)?;
     let helper = Arc::new(PrivilegedHelper::start(at)?);
-    let mut reload = ReloadContext::new(at, &config, stamp, own.into_iter().collect(), dev, helper)?;
+    let mut reload = ReloadContext::new(at, &config, followed, own.into_iter().collect(), dev, helper)?;
+    reload.tls.clone_from(&tls);
+    let helper = Arc::clone(&reload.helper);
+    // Only HTTP requests carry credentials. For another transport, the file is checked and no more.
+    let status = reload.status.clone().filter(|_| listener.is_some());
+    let key_follower =
+        KeyFollower::load(&config, status, move || helper.read_api_keys())?.filter(|_| listener.is_some());
+    let authentication = LiveAuthentication::new(&config, key_follower.as_ref().map(KeyFollower::keys))?;
+    reload.authentication.clone_from(&authentication);
+    let front = front_door(&config, tls, authentication);
     let keys = Keys::read(at, &config, SharedCode::Use)?;
     let wall = landlock::raise(&config, &keys, None)?;
     reload.scope.clone_from(&wall.scope);
     let audit = record::audit(&config, false)?;
     let runtime = wall.runtime()?;
     let gateway = OnceLock::new();
-    let served = runtime.block_on(serve(config, keys, listener, reload, audit.clone(), &gateway));
+    let listener = listener.map(|listener| (listener, front));
+    let served = runtime.block_on(serve(config, keys, listener, reload, key_follower, audit.clone(), &gateway));
     gateway.get().into_iter().for_each(|gateway: &Arc<Gateway>| gateway.end_calls(SHUTDOWN_TIMEOUT));
     // Ends the running calls, so that their records are written.
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
@@ -75,8 +93,9 @@ async fn keep_timers_cheap() {
 async fn serve(
     config: Config,
     keys: Keys,
-    listener: Option<StdListener>,
+    listener: Option<(StdListener, FrontDoor)>,
     reload: ReloadContext,
+    key_follower: Option<KeyFollower>,
     audit: Sink,
     gateway: &OnceLock<Arc<Gateway>>,
 ) -> Result<(), Failure> {
@@ -89,10 +108,9 @@ async fn serve(
         tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
         tracing::info!("stopping");
     };
-    let listener = listener.map(TcpListener::from_std).transpose()?;
     let has_tools = config.tools;
     let consents: Arc<dyn ConsentWriter> = reload.helper.clone();
-    let host = start(config, keys, audit, consents, reload)?;
+    let host = start(config, keys, audit, consents, reload, key_follower)?;
     let _ = gateway.set(Arc::clone(&host.gateway));
     let cursors = Arc::new(Cursors::new(&host.cursor_key));
     match listener {
@@ -106,12 +124,14 @@ async fn serve(
             )
             .await?)
         }
-        Some(listener) => {
-            tracing::info!("listening on http://{}{}", listener.local_addr()?, transport::http::PATH);
+        Some((listener, front)) => {
+            let listener = TcpListener::from_std(listener)?;
+            let scheme = if front.tls.is_some() { "https" } else { "http" };
+            tracing::info!("listening on {scheme}://{}{}", listener.local_addr()?, transport::http::PATH);
             Ok(transport::http::serve(
                 Handler::new(host.gateway, cursors, "http", authenticate(Evidence::Loopback)).with_tools(has_tools),
                 listener,
-                transport::http::Bounds::default(),
+                front,
                 stop,
             )
             .await?)
@@ -119,17 +139,21 @@ async fn serve(
     }
 }
 
-/// Starts the host, and the task that applies changes while belljar serves.
+/// Starts the host, and the tasks that apply changes while belljar serves.
 fn start(
     config: Config,
     keys: Keys,
     audit: Sink,
     consents: Arc<dyn ConsentWriter>,
     reload: ReloadContext,
+    key_follower: Option<KeyFollower>,
 ) -> Result<StartedHost, Failure> {
     let (watcher, scope) = (startup::watcher(), reload.scope.clone());
     let config = Arc::new(config);
     let (host, loader) = startup::assemble(config, keys, |_| Ok(audit), Some(consents), scope, watcher.clone())?;
-    tokio::spawn(reload.run(loader, watcher));
+    if let Some(keys) = key_follower {
+        tokio::spawn(keys.run(watcher.clone()));
+    }
+    tokio::spawn(reload.run(loader, watcher, Arc::clone(&host.gateway)));
     Ok(host)
 }

@@ -7,6 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
@@ -41,6 +42,10 @@ pub(crate) struct ServerStatus {
     pub(crate) lock: Option<String>,
     /// The [`digest`] of the last refused configuration text, and the reason.
     pub(crate) refused: Option<(String, String)>,
+    /// The [`digest`] of the text of the API keys in use. `None` if the server takes no API keys.
+    pub(crate) api_keys: Option<String>,
+    /// The [`digest`] of the last refused text of the API keys, and the reason.
+    pub(crate) refused_api_keys: Option<(String, String)>,
     /// The mounts that are not served as the configuration says, each with the reason.
     pub(crate) mounts: Vec<(String, String)>,
     /// True if the server reads its files again when they change.
@@ -55,7 +60,10 @@ pub(crate) fn digest(text: Option<&str>) -> String {
 }
 
 /// The status file of this process, locked while the process serves.
-pub(crate) struct StatusFile {
+pub(crate) struct StatusFile(Mutex<LockedStatus>);
+
+/// The open file, and its contents.
+struct LockedStatus {
     file: File,
     status: ServerStatus,
 }
@@ -72,17 +80,20 @@ impl StatusFile {
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-        let mut file = Self { file, status };
-        file.write();
-        Some(file)
+        let mut locked = LockedStatus { file, status };
+        locked.write();
+        Some(Self(Mutex::new(locked)))
     }
 
     /// Changes the status and writes it.
-    pub(crate) fn update(&mut self, change: impl FnOnce(&mut ServerStatus)) {
-        change(&mut self.status);
-        self.write();
+    pub(crate) fn update(&self, change: impl FnOnce(&mut ServerStatus)) {
+        let mut locked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut locked.status);
+        locked.write();
     }
+}
 
+impl LockedStatus {
     /// Writes the status. Not atomic: a reader that finds an incomplete status reads again.
     fn write(&mut self) {
         let text = serde_json::to_vec(&self.status).unwrap_or_default();
@@ -192,6 +203,40 @@ pub(crate) fn await_reload(
     out
 }
 
+/// Waits up to [`RELOAD_TIMEOUT`] until every server of `configuration` that takes API keys uses those of `text`. Returns
+/// a message with the state of each server.
+pub(crate) fn await_api_keys(state: &Path, configuration: &Path, text: &str) -> String {
+    let wanted = digest(Some(text));
+    let uses = |status: &ServerStatus| status.api_keys.as_ref().is_none_or(|keys| *keys == wanted);
+    let refuses = |status: &ServerStatus| status.refused_api_keys.as_ref().is_some_and(|(text, _)| *text == wanted);
+    let deadline = Instant::now() + RELOAD_TIMEOUT;
+    let mut all = servers(state, configuration);
+    while all.iter().any(|one| !uses(one) && !refuses(one)) && Instant::now() < deadline {
+        std::thread::sleep(POLL_INTERVAL);
+        all = servers(state, configuration);
+    }
+    let mut out = String::new();
+    for status in &all {
+        let pid = status.pid;
+        let _ = match &status.refused_api_keys {
+            _ if status.api_keys.is_none() => {
+                write!(out, "The running server (pid {pid}) takes no API keys: it does not serve HTTP with [auth].")
+            }
+            Some((_, why)) if refuses(status) => {
+                write!(out, "The running server (pid {pid}) refuses the keys: {}.", text::excerpt(why, 500))
+            }
+            _ if uses(status) => write!(out, "The running server (pid {pid}) uses it from the next request on."),
+            _ => write!(
+                out,
+                "The running server (pid {pid}) has not read it within {} s; its log has the reason.",
+                RELOAD_TIMEOUT.as_secs()
+            ),
+        };
+        out.push('\n');
+    }
+    out
+}
+
 /// The notice after a revocation, if a server of `configuration` has a second wall: the wall stays open until a
 /// restart.
 pub(crate) fn wall_notice(state: &Path, configuration: &Path) -> &'static str {
@@ -220,7 +265,7 @@ mod tests {
             follows: true,
             ..ServerStatus::default()
         };
-        let mut status_file = StatusFile::create(&state, status).unwrap();
+        let status_file = StatusFile::create(&state, status).unwrap();
         let pid = std::process::id();
         assert_eq!(message("a"), format!("Saved. The running server (pid {pid}) uses it from the next call on.\n"));
         status_file.update(|status| status.mounts.push(("m".to_owned(), "it needs a restart".to_owned())));
@@ -230,7 +275,14 @@ mod tests {
         status_file.update(|status| status.follows = false);
         assert!(message("c").contains(&format!("kill -HUP {pid}")));
         assert!(servers(&state, &temp.path().join("other.toml")).is_empty(), "another configuration");
+        let keys = |text: &str| await_api_keys(&state, &file, text);
+        assert!(keys("k").contains("takes no API keys"));
+        status_file.update(|status| status.api_keys = Some(digest(Some("k"))));
+        assert_eq!(keys("k"), format!("The running server (pid {pid}) uses it from the next request on.\n"));
+        status_file.update(|status| status.refused_api_keys = Some((digest(Some("l")), "bad".to_owned())));
+        assert_eq!(keys("l"), format!("The running server (pid {pid}) refuses the keys: bad.\n"));
         drop(status_file);
+        assert_eq!(keys("k"), "");
         assert_eq!(message("a"), "Saved.\n");
         assert_eq!(std::fs::read_dir(&state).unwrap().count(), 0, "it is removed");
     }

@@ -18,7 +18,7 @@ use crate::gateway::consent::{ConsentManager, ConsentWriter};
 use crate::gateway::subscriptions::Subscriptions;
 use crate::limits::memory_budget::MemoryBudget;
 use crate::limits::{self, Admission};
-use crate::policy::{Caller, Evidence, authenticate};
+use crate::policy::{Caller, Decider, Evidence, authenticate};
 use crate::sandbox::{CodeCacheConfig, Executor, Sandbox, SandboxOptions};
 use crate::telemetry::Sink;
 
@@ -67,6 +67,8 @@ pub(crate) fn start(
 /// Starts the host and loads only the mounts of one component file. Writes no audit records.
 pub(crate) fn start_for_file(config: Config, keys: Keys, file: &str) -> Result<StartedHost, Failure> {
     let (host, loader) = assemble(Arc::new(config), keys, |_| Ok(Sink::off()), None, None, None)?;
+    // The rules of the configuration are about what is served. Nothing is served here.
+    host.gateway.set_policy(Decider::default());
     let mut loader = loader.only(file.to_owned());
     tokio::spawn(async move { loader.load().await });
     Ok(host)
@@ -94,13 +96,14 @@ pub(crate) fn assemble(
     let gateway = Arc::new(Gateway::new(
         Arc::clone(&catalog),
         executor(&sandbox),
-        Admission::new(calls, budget).with_rate(config.callers),
+        Admission::new(calls, budget).with_callers(config.callers),
         audit(&catalog)?,
         // Consents are held only in the memory of this process, so a fresh key is enough.
         ConsentManager::new(&keys::fresh_key(), consents),
         Subscriptions::new(config.watch.clone(), watcher),
         config.list_time,
     ));
+    gateway.set_policy(config.decider());
     gateway.follow_catalog();
     let loader = Loader::new(dir, Arc::clone(&config), scope, sandbox, catalog);
     Ok((StartedHost { gateway, config, cursor_key }, loader))

@@ -1,5 +1,6 @@
 //! Shared state in the memory of one process.
 
+mod leaky_bucket;
 mod quotas;
 mod read_cache;
 

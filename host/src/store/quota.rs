@@ -1,10 +1,12 @@
-//! Quotas: how often a caller may send requests.
+//! Quotas: how much a caller may take in a period.
 
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-/// The rate at which one caller may send requests.
+use crate::policy::CallerId;
+
+/// The rate of tool calls and completions of one caller, from `[callers]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// Requests per second on average.
@@ -20,18 +22,64 @@ impl Default for Rate {
     }
 }
 
-/// The decision about one more request.
+/// `amount` units in each `period` on average, and at most `burst` at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct QuotaRate {
+    /// Units that come back in a period.
+    pub amount: u64,
+    /// The period.
+    pub period: Duration,
+    /// Units that may be taken at once, after a pause.
+    pub burst: u64,
+}
+
+impl From<Rate> for QuotaRate {
+    fn from(Rate { rate, burst }: Rate) -> Self {
+        Self { amount: rate.into(), period: Duration::from_secs(1), burst: burst.into() }
+    }
+}
+
+/// Distinguishes the quotas of one caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum QuotaId {
+    /// The rate of `[callers]`.
+    Callers,
+    /// The rate of a rule, by its id.
+    Rule(u64),
+}
+
+/// One draw from one quota of one caller. Quotas of different rates are counted apart: a changed rate starts anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct QuotaDraw {
+    /// The quota.
+    pub quota: QuotaId,
+    /// The caller.
+    pub caller: CallerId,
+    /// The rate of the quota.
+    pub rate: QuotaRate,
+    /// The units that are taken. 0 takes nothing, and is granted if one unit is left.
+    pub cost: u64,
+}
+
+/// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotaDecision {
     /// The request is admitted and counted.
     Granted,
-    /// The request is refused. The next one is admitted after this time.
-    Wait(Duration),
+    /// The request is refused, and counted nowhere.
+    Wait {
+        /// The time after which the same request is admitted, if no other one comes before it.
+        time: Duration,
+        /// The index of the draw that has to wait for longest.
+        draw: usize,
+    },
 }
 
-/// Counts the requests of callers.
+/// Counts what callers take. The store uses its own clock, so that replicas with different clocks count alike.
 pub trait QuotaStore: Send + Sync {
-    /// Counts one request of `caller`, to whom `rate` applies. Called for tool calls and completions; reads have no
-    /// rate. The store uses its own clock, so that replicas with different clocks count alike.
-    fn take(&self, caller: u64, rate: Rate) -> BoxFuture<'_, QuotaDecision>;
+    /// Takes all of `draws`, or none of them.
+    fn take<'a>(&'a self, draws: &'a [QuotaDraw]) -> BoxFuture<'a, QuotaDecision>;
+
+    /// Takes all of `draws`, also beyond their quotas. Nothing more is granted from a quota until such a debt is paid.
+    fn charge<'a>(&'a self, draws: &'a [QuotaDraw]) -> BoxFuture<'a, ()>;
 }

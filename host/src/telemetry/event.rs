@@ -1,11 +1,15 @@
 //! The event of one call, and its line in the audit record.
 
+use std::net::IpAddr;
 use std::time::SystemTime;
 
 use serde::Serialize;
 
-use crate::model::{Consent, Decision, DecisionKind, DecisionLog, Digest, MountName, ReadError, Usage};
+use crate::model::{Consent, Decision, DecisionKind, DecisionLog, Digest, MountName, ReadError, Usage, text};
 use crate::policy::Caller;
+
+/// Characters of a principal that a line shows.
+const MAX_IDENTITY: usize = 500;
 
 /// The event of one call, or of several calls that were made for one list.
 #[derive(Clone, Debug)]
@@ -34,6 +38,8 @@ pub struct Event {
     pub decision_log: DecisionLog,
     /// The consent question that belongs to the call.
     pub consent: ConsentRecord,
+    /// The first digits of the SHA-256 of a refused credential. Nothing else of it is kept.
+    pub credential: Option<String>,
 }
 
 /// A consent question to the caller, and the answer.
@@ -54,6 +60,8 @@ struct EventLine<'a> {
     mount: Option<&'a str>,
     digest: Option<String>,
     operation: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credential: Option<&'a str>,
     reference: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     served_from: Option<&'a str>,
@@ -82,7 +90,29 @@ struct EventLine<'a> {
 #[derive(Serialize)]
 struct CallerField<'a> {
     transport: &'a str,
+    principal: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issuer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<IpAddr>,
     client: Option<&'a str>,
+}
+
+impl<'a> CallerField<'a> {
+    fn of(caller: &'a Caller) -> Self {
+        let Caller { principal, transport, client, address, peer: _ } = caller;
+        Self {
+            transport,
+            // The subject and the issuer of a token come from outside.
+            principal: text::excerpt(&principal.to_string(), MAX_IDENTITY),
+            issuer: principal.issuer(),
+            client_id: principal.client(),
+            address: *address,
+            client: client.as_deref(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -155,6 +185,7 @@ impl Event {
             usage: Usage::default(),
             decision_log: DecisionLog::default(),
             consent: ConsentRecord::default(),
+            credential: None,
         }
     }
 
@@ -193,10 +224,11 @@ impl Event {
         }
         let line = EventLine {
             time: humantime::format_rfc3339_millis(self.ended_at).to_string(),
-            caller: CallerField { transport: self.caller.transport, client: self.caller.client.as_deref() },
+            caller: CallerField::of(&self.caller),
             mount: self.mount.as_ref().map(MountName::as_str),
             digest: self.digest.map(|digest| digest.to_string()),
             operation: self.operation,
+            credential: self.credential.as_deref(),
             reference: self.reference.as_deref(),
             served_from: self.served_from,
             calls: self.calls,

@@ -1,4 +1,5 @@
-//! MCP over Streamable HTTP at `/mcp`, on loopback. Checks Host and Origin, and caps and times each step.
+//! MCP over Streamable HTTP at `/mcp`, with or without TLS. Checks Host, Origin and credentials (`head.rs`), and caps and
+//! times each step.
 //!
 //! belljar answers stateless requests itself; rmcp serves sessions. This module adds what rmcp leaves to a server:
 //!
@@ -7,13 +8,21 @@
 //! * requests that are cancelled when their connection ends;
 //! * a shutdown that lets running answers finish.
 
+mod accepted_credential;
+mod bearer;
 mod body;
 mod bounds;
 mod charge_encoding;
+mod client_address;
 mod connections;
+mod cors;
 mod endpoint;
+mod failure_limit;
+mod front_door;
 mod head;
+mod host_names;
 mod listener;
+mod metadata;
 mod names;
 mod poll_again;
 mod reply;
@@ -21,10 +30,14 @@ mod response;
 mod session;
 mod socket;
 mod stateless;
+mod stream;
+mod tls;
 
 pub use bounds::Bounds;
+pub use front_door::{Advertised, Authentication, FrontDoor};
 pub use listener::serve;
 pub use names::PATH;
+pub use tls::{TlsIdentity, TlsIdentityError, TlsPem};
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,9 @@ const FOREIGN: [&str; 7] = [".git", ".mypy_cache", ".venv", "__pycache__", "buil
 /// The page with the claims of the README.
 const CLAIMS: &str = "docs/reference/claims.md";
 
+/// The page with the ways to be known, and the header of its table of tests.
+const COMBINATIONS: (&str, &str) = ("docs/reference/authentication.md", "| combination | shown by |");
+
 /// The header of a table of claims.
 const HEADER: &str = "| claim | shown by |";
 
@@ -95,14 +98,14 @@ fn plain(text: &str) -> String {
     marks.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The claims of a page, each with the cell that names its tests.
-fn claims(text: &str) -> Vec<(&str, &str)> {
+/// The claims of the tables with this header, each with the cell that names its tests.
+fn claims<'a>(text: &'a str, header: &str) -> Vec<(&'a str, &'a str)> {
     let mut is_table = false;
     let mut found = Vec::new();
     for line in text.lines() {
-        is_table = line == HEADER || (is_table && line.starts_with('|'));
+        is_table = line == header || (is_table && line.starts_with('|'));
         let cells = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |")?.split_once(" | "));
-        if is_table && line != HEADER {
+        if is_table && line != header {
             found.extend(cells);
         }
     }
@@ -258,9 +261,14 @@ fn each_claim_has_a_test() {
     let sources: String =
         ["tests", "host/src"].iter().flat_map(|folder| files(folder, ".rs")).map(|(_, text)| text).collect();
     let text = read(CLAIMS);
-    let claims = claims(&text);
+    let claims = claims(&text, HEADER);
     assert!(claims.len() > 30, "{CLAIMS} has {} claims", claims.len());
     assert_none(unproven(&claims, &read("README.md"), &sources));
+    let (page, header) = COMBINATIONS;
+    let text = read(page);
+    let combinations = self::claims(&text, header);
+    assert!(combinations.len() > 6, "{page} has {} combinations with a test", combinations.len());
+    assert_none(unproven(&combinations, &text, &sources));
 }
 
 #[test]
@@ -377,7 +385,7 @@ fn planted_mistakes_are_found() {
     let page = format!(
         "{HEADER}\n|---|---|\n| It **runs** | `a_test`, `CPU-01`, `cargo xtask demo` |\n\n| claim | fact |\n| x | y |\n"
     );
-    let claims = claims(&page);
+    let claims = claims(&page, HEADER);
     assert_eq!(claims, [("It **runs**", "`a_test`, `CPU-01`, `cargo xtask demo`")]);
     let sources = "fn a_test() {} row(\"CPU-01\")";
     assert_eq!(unproven(&claims, "[It](a.md)\n`runs`.", sources), Vec::<String>::new());

@@ -72,7 +72,7 @@ fn stock(record: &Record) -> Option<Spread> {
     Some(spread(&rounds))
 }
 
-const AIMS: [Aim; 21] = {
+const AIMS: [Aim; 26] = {
     use Bound::{AtLeast, AtMost};
     use names::{BELLJAR, EVERYTHING, FASTMCP, FILESYSTEM, NATIVE};
     const fn aim(what: &'static str, unit: &'static str, bound: Bound, measured: fn(&Record) -> Option<Spread>) -> Aim {
@@ -144,6 +144,22 @@ const AIMS: [Aim; 21] = {
         aim("RSS of an idle host", "MiB", AtMost(40.0), |r| value(r, "memory, idle", "a host without mounts")),
         aim("read cost at 1,000 mounts and 1,000,000 listed resources over 1 mount", "x", AtMost(1.1), |r| {
             ratio(r, "reading at scale", "1,000 mounts, 1,000,000 resources", "1 mount")
+        }),
+        aim("a remembered access token and a decision by 20 rules", "us", AtMost(3.0), |r| {
+            value(r, "authorization", "a remembered token and a decision")
+        }),
+        aim("an ES256 access token for the first time", "us", AtMost(150.0), |r| {
+            value(r, "authorization", "an ES256 token for the first time")
+        }),
+        aim("HTTP read 1 KiB with a key and 20 rules, over one without both", "x", AtMost(1.05), |r| {
+            let group = "a read of 1 KiB over HTTP";
+            ratio(r, group, "a key and 20 rules", "anonymous, without rules")
+        }),
+        aim("a list of 1,000,000 entries filtered by 20 rules, over an unfiltered one", "x", AtMost(1.1), |r| {
+            ratio(r, "a list of 1,000,000 entries", "filtered by 20 rules", "for everybody")
+        }),
+        aim("p99 of a read beside 50 principals at their quota, over alone", "x", AtMost(1.5), |r| {
+            ratio(r, "p99 of a read over HTTP, with a key", "beside 50 principals at their quota", "alone")
         }),
         aim("(beside the aims) stdio read 1 KiB, FastMCP over belljar", "x", AtLeast(1.0), |r| {
             ratio(r, "stdio, 1 KiB text", FASTMCP, BELLJAR)

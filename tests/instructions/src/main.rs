@@ -26,7 +26,7 @@ use belljar::interfaces::Request;
 use belljar::interfaces::resources::Read;
 use belljar::limits::CallOrigin;
 use belljar::model::{MountName, Resource};
-use belljar::policy::{Action, Caller, Evidence, Policy, authenticate};
+use belljar::policy::{Action, Caller, Evidence, Policy, Target, authenticate};
 use belljar::sandbox::CallSpec;
 use count::Allocated;
 use parts::Parts;
@@ -98,7 +98,9 @@ fn yardstick() {
 async fn sandbox(parts: &Parts, name: &MountName) {
     let request = Request::from(Read { reference: "text/1024".to_owned() });
     let principal = authenticate(Evidence::OwnUser);
-    let access = Policy.authorize(principal, Action::Read, name, request.reference()).expect("an access");
+    let target = Target { mount: name, base: "belljar://sized/", reference: request.reference() };
+    let now = std::time::SystemTime::now();
+    let access = Policy::default().authorize(&principal, Action::Read, target, now).expect("an access");
     let permit =
         parts.admission.admit(access, &parts.gate, CallOrigin::default(), &request, None).await.expect("a permit");
     let spec = CallSpec::new(&permit, parts.sized, request);

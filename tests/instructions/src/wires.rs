@@ -1,7 +1,7 @@
 //! A minimal client for each transport. It sends the same bytes each time, and reads the bytes of the answer.
 
 use belljar::mcp::Handler;
-use belljar::transport::http::{self, Bounds, PATH};
+use belljar::transport::http::{self, FrontDoor, PATH};
 use belljar::transport::stdio;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
@@ -93,7 +93,7 @@ impl Http {
     pub(crate) async fn reading(handler: &Handler, uri: &str, bytes: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        tokio::spawn(http::serve(handler.clone(), listener, Bounds::default(), std::future::pending()));
+        tokio::spawn(http::serve(handler.clone(), listener, FrontDoor::default(), std::future::pending()));
         let mut stream = TcpStream::connect(address).await.expect("it listens");
         stream.set_nodelay(true).expect("a socket");
         let body = read(uri);

@@ -169,7 +169,7 @@ fn content(uri: &str) -> Option<Value> {
         "test://static-text" => ("text/plain", "text", "This is the content of the static text resource.".to_owned()),
         "test://static-binary" => ("image/png", "blob", blob(PIXEL)),
         "test://template/123/data" => {
-            let data = json!({ "id": "123", "templateTest": true, "data": "Data for ID: 123" });
+            let data = json!({ "data": "Data for ID: 123", "id": "123", "templateTest": true });
             ("application/json", "text", data.to_string())
         }
         "belljar://clock/utc" => ("text/plain", "text", String::new()),

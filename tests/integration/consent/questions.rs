@@ -78,7 +78,10 @@ pub(crate) struct Question {
 /// Parses a question. Panics if the result has any other or further part.
 pub(crate) fn question(result: &Value) -> Question {
     let keys = |value: &Value| -> Vec<String> {
-        value.as_object().unwrap_or_else(|| panic!("no object: {value} in {result}")).keys().cloned().collect()
+        let object = value.as_object().unwrap_or_else(|| panic!("no object: {value} in {result}"));
+        let mut keys: Vec<String> = object.keys().cloned().collect();
+        keys.sort();
+        keys
     };
     assert_eq!(result["resultType"], "input_required", "{result}");
     let known = ["_meta", "inputRequests", "requestState", "resultType"];

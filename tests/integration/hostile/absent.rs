@@ -21,12 +21,8 @@ const CLASSES: &[(&str, usize)] = &[
     ("AUD", 1),
 ];
 
-const NEEDS_AUTH: &str = "needs authentication, which belljar does not have: it serves this machine only";
-
 /// The attacks without a row: the id, and the reason.
 pub(crate) const ABSENT: &[(&str, &str)] = &[
-    ("MCP-12", NEEDS_AUTH),
-    ("MCP-13", NEEDS_AUTH),
     (
         "XPL-07",
         "not promised: a guest has an exact clock, so it can measure how busy other mounts keep the host; this limit is documented",

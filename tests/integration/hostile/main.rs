@@ -28,6 +28,8 @@ mod advisories;
 mod blocking;
 #[path = "../reads/hostile_cancellation.rs"]
 mod cancellation;
+#[path = "../auth/cases.rs"]
+mod cases;
 #[path = "../support/component.rs"]
 #[expect(dead_code, reason = "only the test program `integration` uses all of its items")]
 mod component;
@@ -35,6 +37,8 @@ mod component;
 mod connections;
 #[path = "../consent/hostile_consent.rs"]
 mod consent;
+#[path = "../auth/hostile_credentials.rs"]
+mod credentials;
 #[path = "../sandbox/hostile_cross_mount.rs"]
 mod cross_mount;
 mod expect;
@@ -53,9 +57,17 @@ mod machine_failures;
 mod memory;
 #[path = "../transport/hostile_messages.rs"]
 mod messages;
+#[path = "../auth/mint.rs"]
+mod mint;
 #[path = "../grants/hostile_no_network.rs"]
 mod no_network;
+#[path = "../auth/hostile_open_streams.rs"]
+mod open_streams;
 mod oracle;
+#[path = "../auth/people.rs"]
+mod people;
+#[path = "../auth/hostile_principals.rs"]
+mod principals;
 #[path = "../limits/hostile_processor_time.rs"]
 mod processor_time;
 mod prove;
@@ -75,6 +87,8 @@ mod stalled_readers;
 #[path = "../subscriptions/hostile_subscriptions.rs"]
 mod subscriptions;
 mod table;
+#[path = "../auth/hostile_tokens.rs"]
+mod tokens;
 mod tools;
 #[path = "../grants/hostile_upstreams.rs"]
 mod upstreams;
@@ -112,6 +126,10 @@ fn rows() -> Vec<Row> {
         stalled_readers::rows(),
         consent::rows(),
         record::rows(),
+        credentials::rows(),
+        tokens::rows(),
+        principals::rows(),
+        open_streams::rows(),
     ];
     all.into_iter().flatten().collect()
 }

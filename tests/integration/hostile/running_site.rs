@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use belljar_tests::{Era, Process, Server, SharedStdio, Site, places};
+use belljar_tests::http::Http;
+use belljar_tests::{Client, Era, Process, Server, SharedStdio, Site, places};
 use serde_json::{Value, json};
 
 use crate::expect::{Answer, is_busy, kind};
@@ -24,6 +25,9 @@ const WITNESS: (&str, &str) = ("belljar://witness/static-text", "This is the con
 
 /// The URI of the second witness, which reads a file, and the text that a read of this URI must give.
 const FILE_WITNESS: (&str, &str) = ("belljar://witness-files/known.txt", "known to the byte");
+
+/// The file with the `Authorization` of the clients that read the witnesses, in a site whose configuration has `[auth]`.
+pub(crate) const WITNESS_KEY: &str = "witness.key";
 
 /// How long to wait for a witness when guards are off. Longer than the longest time that a read may take.
 const WITNESS_PATIENCE: Duration = Duration::from_secs(8);
@@ -176,6 +180,13 @@ impl RunningSite {
         witness_times
     }
 
+    /// A client of the witnesses. If the site has keys, it has the one of [`WITNESS_KEY`].
+    pub(crate) fn client(&self, server: &Server) -> Client<Http> {
+        let mut wire = server.wire(Era::Stateless);
+        wire.authorization = std::fs::read_to_string(self.site.path(WITNESS_KEY)).ok();
+        Client::connect(wire, Era::Stateless)
+    }
+
     /// A function that reads URIs, on a connection of its own if belljar runs on HTTP.
     fn reader(&self) -> Reader<'_> {
         match &self.connection {
@@ -184,7 +195,7 @@ impl RunningSite {
                 line.wait(id, deadline(WITNESS_PATIENCE))
             }),
             Connection::Http(server) => {
-                let mut client = server.client(Era::Stateless);
+                let mut client = self.client(server);
                 Box::new(move |uri| {
                     let began = Instant::now();
                     Some((client.read(uri), began.elapsed()))
@@ -290,7 +301,7 @@ impl<'a> RowContext<'a> {
                 self.wait(id)
             }
             Connection::Http(server) => {
-                let mut client = server.client(Era::Stateless);
+                let mut client = self.running.client(server);
                 let began = Instant::now();
                 let answer = client.request(method, params);
                 self.note(began.elapsed());

@@ -51,7 +51,11 @@ fn changed_cursors_are_refused_in_both_eras_over_both_transports() {
         let mut stdio = site.stdio(era);
         let cursor = page(&mut stdio, None).1.expect("more than one page");
         assert_changes_are_refused(&mut stdio, &cursor);
-        assert_changes_are_refused(&mut server.client(era), &cursor);
+        // A client over HTTP is another principal.
+        let mut http = server.client(era);
+        let own = page(&mut http, None).1.expect("more than one page");
+        assert_refused(&mut http, "resources/list", &json!(cursor));
+        assert_changes_are_refused(&mut http, &own);
         // The server accepts the unaltered cursor. So it refused the others because of the alterations.
         assert!(!page(&mut stdio, Some(&cursor)).0.is_empty());
         assert!(stdio.close().status.success());
@@ -96,7 +100,8 @@ fn assert_changes_are_refused<W: Wire>(client: &mut Client<W>, cursor: &str) {
     }
 }
 
-/// A client can continue a list with its cursor in another process, over the other transport.
+/// A client can continue a list with its cursor in another process and in the other era. A client over HTTP is another
+/// principal, and its cursor is another one.
 #[test]
 fn a_cursor_survives_a_restart() {
     let site = compiled_site();
@@ -106,7 +111,9 @@ fn a_cursor_survives_a_restart() {
     assert!(client.close().status.success());
 
     let server = site.http();
-    let mut client = server.client(Era::Session);
+    assert_refused(&mut server.client(Era::Session), "resources/list", &json!(cursor));
+    drop(server);
+    let mut client = site.stdio(Era::Session);
     let mut seen = first;
     let mut next = cursor;
     while let Some(cursor) = next {

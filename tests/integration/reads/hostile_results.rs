@@ -97,8 +97,10 @@ fn has_only_valid_fields(answer: &Answer) -> Result<String, String> {
     if contents.get("mimeType").is_some() {
         return Err(format!("the invalid MIME type is passed on: {contents}"));
     }
-    let keys = contents["_meta"].as_object().map(|meta| meta.keys().map(String::as_str).collect::<Vec<_>>());
-    if keys.as_deref() != Some(&["com.example/fine", "dev.belljar/digest", "dev.belljar/mount"]) {
+    let mut keys: Vec<&str> =
+        contents["_meta"].as_object().into_iter().flat_map(|meta| meta.keys()).map(String::as_str).collect();
+    keys.sort_unstable();
+    if keys != ["com.example/fine", "dev.belljar/digest", "dev.belljar/mount"] {
         return Err(format!("the metadata has other keys than expected: {contents}"));
     }
     Ok("the text, without the MIME type and the reserved metadata".to_owned())

@@ -2,6 +2,9 @@
 //! counts connections and records requests. The DNS server gives the answers that the test sets.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test reports a failure by a panic")]
 
+pub mod client;
+mod token_key;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,6 +15,8 @@ use std::time::{Duration, Instant};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+pub use token_key::TokenKey;
 
 /// The longest wait of a connection for its client. A test waits for less time until the client closes the connection.
 /// Otherwise, the end of this wait would look as if the client had closed.

@@ -52,7 +52,13 @@ fn entries_from(listing: &CachedListing<Resource>, mount: &Mount, from: usize, m
         }
         has_room
     };
-    let to = listing.visit(ServedMount { mount, snapshot: &snapshot }, from, take, |why| panic!("{why}"));
+    let to = listing.visit(
+        ServedMount { mount, snapshot: &snapshot },
+        from,
+        |_| EntryVerdict::Take,
+        take,
+        |why| panic!("{why}"),
+    );
     (taken, to)
 }
 

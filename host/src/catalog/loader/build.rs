@@ -30,7 +30,8 @@ pub struct LandlockScope {
 impl LandlockScope {
     /// Checks that this process can open everything that these grants need.
     fn check(&self, grants: &GrantConfig, plan: &LoadPlan, config: &Config) -> Result<(), BuildError> {
-        for wanted in grants.directories(&config.ambient) {
+        let secrets = config.ambient.secrets.directories(grants.secret_names());
+        for wanted in grants.directories(&config.ambient).into_iter().chain(secrets) {
             if !self.directories.iter().any(|open| wanted.starts_with(open)) {
                 let shown = text::excerpt(&wanted.to_string_lossy(), 200);
                 return Err(BuildError::Landlock(format!("\"{shown}\"")));
@@ -135,6 +136,7 @@ impl Builder<'_> {
             }
         };
         let holds = grants.kinds();
+        let has_principal_secrets = grants.per_principal().is_some();
         for unusable in holds.iter().filter(|kind| !facts.usable_kinds.contains(kind)) {
             tracing::warn!(mount = %plan.name, "holds a grant that its component cannot use: {unusable}");
         }
@@ -164,6 +166,7 @@ impl Builder<'_> {
             missing_needs: self.grants(plan).unwrap_or(&GrantConfig::default()).missing(facts.needs.all()),
             interfaces: facts.interfaces,
             warning: facts.warning,
+            has_principal_secrets,
             directories,
             cached: self.catalog.caches().find_or_create(&plan.name, key),
             ..base_mount

@@ -130,6 +130,7 @@ mod tests {
             usage,
             decision_log: log,
             consent: ConsentRecord::default(),
+            credential: None,
         };
         report(&one, &Catalog::new(MemoryBudget::new(1 << 30)))
     }

@@ -24,6 +24,8 @@ pub struct QuestionState {
     pub uri: String,
     /// The caller that was asked: its transport, and the client's name.
     pub caller: (String, Option<String>),
+    /// The identity of the principal that was asked.
+    pub principal: String,
     /// The grant that is needed.
     pub wanted: Consent,
     /// The grants that were allowed earlier in the same request.
@@ -51,7 +53,7 @@ pub enum QuestionStateError {
     /// The state was issued for another URI.
     #[error("was given for another read")]
     OtherRead,
-    /// The state was issued to another client.
+    /// The state was issued to another client or another principal.
     #[error("was given to another client")]
     OtherClient,
     /// The state was issued for another mount.
@@ -78,19 +80,28 @@ impl From<QuestionStateError> for ReadError {
 }
 
 /// The fields of a sealed state, in order.
-type SealedFields =
-    (u64, u64, String, ([u8; 32], u64), String, (String, Option<String>), (String, String), Vec<(String, String)>);
+type SealedFields = (
+    u64,
+    u64,
+    String,
+    ([u8; 32], u64),
+    String,
+    (String, Option<String>, String),
+    (String, String),
+    Vec<(String, String)>,
+);
 
 impl QuestionState {
     /// Seals the state with `seal`.
     pub(super) fn sealed(&self, seal: &Seal) -> String {
         let pair = |consent: &Consent| (consent.grant.clone().into_owned(), consent.target.clone());
-        let QuestionState { number, at, mount, digest, loaded, uri, caller, wanted, given } = self;
+        let QuestionState { number, at, mount, digest, loaded, uri, caller, principal, wanted, given } = self;
         let given: Vec<_> = given.iter().map(pair).collect();
+        let caller = (caller.0.clone(), caller.1.clone(), principal.clone());
         let fields: SealedFields =
-            (*number, *at, mount.to_string(), (digest.0, *loaded), uri.clone(), caller.clone(), pair(wanted), given);
+            (*number, *at, mount.to_string(), (digest.0, *loaded), uri.clone(), caller, pair(wanted), given);
         // Strings and numbers always serialise.
-        seal.seal(0, serde_json::to_vec(&fields).unwrap_or_default())
+        seal.seal(0, "", serde_json::to_vec(&fields).unwrap_or_default())
     }
 
     /// Opens a state that `seal` sealed. Does not check whether it is still valid.
@@ -101,8 +112,8 @@ impl QuestionState {
         if state.len() > MAX_STATE {
             return Err(QuestionStateError::TooLong);
         }
-        let body = seal.open(0, state).map_err(|_| QuestionStateError::Foreign)?;
-        let (number, at, mount, (digest, loaded), uri, caller, wanted, given): SealedFields =
+        let body = seal.open(0, "", state).map_err(|_| QuestionStateError::Foreign)?;
+        let (number, at, mount, (digest, loaded), uri, (transport, client, principal), wanted, given): SealedFields =
             serde_json::from_slice(&body).map_err(|_| QuestionStateError::Foreign)?;
         let consent = |(grant, target): (String, String)| {
             let kind = KINDS.iter().find(|kind| kind.name == grant).ok_or(QuestionStateError::Foreign)?;
@@ -115,7 +126,8 @@ impl QuestionState {
             digest: Digest(digest),
             loaded,
             uri,
-            caller,
+            caller: (transport, client),
+            principal,
             wanted: consent(wanted)?,
             given: given.into_iter().map(consent).collect::<Result<_, _>>()?,
         })

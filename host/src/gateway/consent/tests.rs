@@ -103,7 +103,7 @@ fn only_a_call_that_may_have_failed_for_lack_of_a_grant_leads_to_a_question() {
     for error in [ReadError::ProviderFailed("fetch failed".into()), ReadError::Unavailable("upstream".into())] {
         assert!(!ask(&error, directory()) && ask(&error, origin(1)), "{error}");
     }
-    for error in [ReadError::Busy(String::new()), ReadError::Trapped(String::new()), ReadError::Cancelled] {
+    for error in [ReadError::busy(""), ReadError::Trapped(String::new()), ReadError::Cancelled] {
         assert!(!ask(&error, directory()) && !ask(&error, origin(1)), "{error}");
     }
     assert_eq!(asked(&consents(), now, &[], &[], &denied()), None, "nothing that could be allowed");
@@ -194,17 +194,24 @@ async fn permanent_consent_applies_to_every_later_call() {
         consents.set_question(&mut consent, &caller("c"), URI, &m, &denied(), &decisions(&[origin(1)]));
         let question = consent.question.unwrap();
         assert!(question.can_be_permanent);
-        assert!(consents.for_call(&m, &ConsentState::default(), 0).is_empty());
+        assert!(consents.for_call(&caller("c").principal, &m, &ConsentState::default(), 0).is_empty());
         let input = ConsentInput { can_answer: true, answered: Some((&question.state, Some(ConsentAnswer::Always))) };
         let consent = consents.begin(input, &caller("c"), URI, &m, 0).await.unwrap();
-        assert_eq!(consents.for_call(&m, &consent, 0), [origin(1)], "this call has it either way");
+        assert_eq!(
+            consents.for_call(&caller("c").principal, &m, &consent, 0),
+            [origin(1)],
+            "this call has it either way"
+        );
         assert_eq!(*writer.0.lock().unwrap(), [("m".to_owned(), origin(1))]);
-        let later = consents.for_call(&m, &ConsentState::default(), 0);
+        let later = consents.for_call(&caller("c").principal, &m, &ConsentState::default(), 0);
         assert_eq!(later, if works { vec![origin(1)] } else { Vec::new() });
-        assert!(consents.for_call(&m, &ConsentState::default(), 1).is_empty(), "the configuration was read since");
+        assert!(
+            consents.for_call(&caller("c").principal, &m, &ConsentState::default(), 1).is_empty(),
+            "the configuration was read since"
+        );
         let other_bytes = Mount { digest: Digest::of(b"other"), ..mount(Ask::Persist) };
         assert!(
-            consents.for_call(&other_bytes, &ConsentState::default(), 0).is_empty(),
+            consents.for_call(&caller("c").principal, &other_bytes, &ConsentState::default(), 0).is_empty(),
             "consent was given to other bytes"
         );
     }
@@ -222,7 +229,11 @@ async fn after_a_refusal_the_same_request_asks_no_further_question() {
         let question = asked(&consents, Instant::now(), &[], &[origin(1)], &denied()).unwrap();
         let input = ConsentInput { can_answer: true, answered: Some((&question.state, Some(choice))) };
         let mut consent = consents.begin(input, &caller("c"), URI, &m, 0).await.unwrap();
-        assert_eq!(consents.for_call(&m, &consent, 0).len(), usize::from(goes_on), "{choice:?}");
+        assert_eq!(
+            consents.for_call(&caller("c").principal, &m, &consent, 0).len(),
+            usize::from(goes_on),
+            "{choice:?}"
+        );
         assert_eq!(consent.consented().answered, Some((origin(1), choice.as_str())));
         consents.set_question(&mut consent, &caller("c"), URI, &m, &denied(), &decisions(&[origin(2)]));
         assert_eq!(consent.question.is_some(), goes_on, "{choice:?}");

@@ -1,6 +1,11 @@
 //! Tests of the registry, without any mount.
 
+use std::time::Duration;
+
+use super::queue::COLLECT_TIME;
 use super::*;
+use crate::model::bounds::LIST_NOTICE_INTERVAL;
+use crate::policy::{Evidence, authenticate};
 
 fn name(name: &str) -> MountName {
     MountName::new(name).unwrap()
@@ -11,7 +16,21 @@ fn subscriptions() -> Arc<Subscriptions> {
 }
 
 fn subscribe(subscriber: &Subscriber, uri: &str) -> Result<bool, SubscribeError> {
-    subscriber.subscriptions().registry().subscribe(subscriber.id(), &uri.into(), &name("m"))
+    subscriber.subscriptions().registry().subscribe(subscriber.id(), &uri.into(), (&name("m"), "m://"))
+}
+
+fn own() -> Principal {
+    authenticate(Evidence::OwnUser)
+}
+
+/// The changed resources of the next notifications, and the number of changed lists.
+async fn next(subscriber: &Subscriber) -> (Vec<String>, usize) {
+    let CollectedChanges { updated, lists, .. } = subscriber.next().await;
+    (updated.iter().map(|uri| uri.to_string()).collect(), lists.len())
+}
+
+fn notify_list_changed(subscriptions: &Subscriptions) {
+    subscriptions.registry().notify_list_changed(&name("m"), "m://", |_| true);
 }
 
 fn present(n: u8) -> ResourceState {
@@ -21,7 +40,7 @@ fn present(n: u8) -> ResourceState {
 #[tokio::test(start_paused = true)]
 async fn subscribers_are_notified_once_of_changes() {
     let subscriptions = subscriptions();
-    let [one, two] = [(); 2].map(|()| subscriptions.subscriber(false).unwrap());
+    let [one, two] = [(); 2].map(|()| subscriptions.subscriber(&own(), false).unwrap());
     assert_eq!(subscribe(&one, "m://a"), Ok(true));
     let uri: Arc<str> = "m://a".into();
     subscriptions.registry().set_first_state(&uri, present(1));
@@ -30,11 +49,11 @@ async fn subscribers_are_notified_once_of_changes() {
     for n in 2..9 {
         assert!(subscriptions.registry().set_state(&uri, present(n)));
     }
-    assert_eq!(one.next().await, [ChangeNotification::Updated(Arc::clone(&uri))]);
-    assert_eq!(two.next().await, [ChangeNotification::Updated(Arc::clone(&uri))]);
+    assert_eq!(next(&one).await, (vec![uri.to_string()], 0));
+    assert_eq!(next(&two).await, (vec![uri.to_string()], 0));
     two.unwatch(&uri);
     assert!(subscriptions.registry().set_state(&uri, ResourceState::Absent));
-    assert_eq!(one.next().await.len(), 1);
+    assert_eq!(next(&one).await.0.len(), 1);
     assert!(tokio::time::timeout(Duration::from_millis(200), two.next()).await.is_err());
     drop((one, two));
     assert_eq!(subscriptions.counts(), (0, 0));
@@ -44,14 +63,14 @@ async fn subscribers_are_notified_once_of_changes() {
 #[tokio::test(start_paused = true)]
 async fn pending_notifications_survive_a_dropped_future() {
     let subscriptions = subscriptions();
-    let one = subscriptions.subscriber(true).unwrap();
-    subscriptions.registry().notify_list_changed();
+    let one = subscriptions.subscriber(&own(), true).unwrap();
+    notify_list_changed(&subscriptions);
     // The future is dropped while changes are collected.
     assert!(tokio::time::timeout(COLLECT_TIME / 2, one.next()).await.is_err());
-    assert_eq!(one.next().await, [ChangeNotification::List]);
+    assert_eq!(next(&one).await, (Vec::new(), 1));
     let began = Instant::now();
-    subscriptions.registry().notify_list_changed();
-    assert_eq!(one.next().await, [ChangeNotification::List]);
+    notify_list_changed(&subscriptions);
+    assert_eq!(next(&one).await, (Vec::new(), 1));
     assert!(began.elapsed() >= LIST_NOTICE_INTERVAL.get());
     assert!(began.elapsed() < LIST_NOTICE_INTERVAL.get() + COLLECT_TIME, "it was not notified as soon as allowed");
 }
@@ -59,7 +78,7 @@ async fn pending_notifications_survive_a_dropped_future() {
 #[test]
 fn subscribers_and_uris_are_bounded() {
     let subscriptions = subscriptions();
-    let all: Vec<Subscriber> = std::iter::from_fn(|| subscriptions.subscriber(false).ok()).collect();
+    let all: Vec<Subscriber> = std::iter::from_fn(|| subscriptions.subscriber(&own(), false).ok()).collect();
     assert_eq!(all.len(), MAX_WATCHERS.get());
     let watched = |subscriber: &Subscriber, of: usize| {
         let subscribed = (0..2 * MAX_WATCHED_URIS.get()).map(|n| subscribe(subscriber, &format!("m://{of}/{n}")));
@@ -76,10 +95,10 @@ fn subscribers_and_uris_are_bounded() {
 #[test]
 fn watched_resources_move_to_the_mount_that_serves_them() {
     let subscriptions = subscriptions();
-    let one = subscriptions.subscriber(false).unwrap();
+    let one = subscriptions.subscriber(&own(), false).unwrap();
     subscribe(&one, "m://a").unwrap();
     subscriptions.registry().set_first_state("m://a", present(1));
-    subscriptions.registry().reassign_mounts(|_| Some(name("other")));
+    subscriptions.registry().reassign_mounts(|_| Some((name("other"), "m://".to_owned())));
     {
         let registry = subscriptions.registry();
         assert!(
@@ -88,12 +107,12 @@ fn watched_resources_move_to_the_mount_that_serves_them() {
         );
     }
     assert!(
-        one.queue.pending().updated.is_empty(),
+        one.queue.pending_updates() == 0,
         "a resource that moved to another mount is polled, and no notification is sent"
     );
     subscriptions.registry().reassign_mounts(|_| None);
-    assert_eq!(one.queue.pending().updated.len(), 1, "a resource without a mount counts as changed");
-    subscriptions.registry().reassign_mounts(|_| Some(name("m")));
+    assert_eq!(one.queue.pending_updates(), 1, "a resource without a mount counts as changed");
+    subscriptions.registry().reassign_mounts(|_| Some((name("m"), "m://".to_owned())));
     assert!(
         subscriptions.registry().mount_watches[&name("m")].uris.contains("m://a"),
         "a resource is polled again when a mount serves it"

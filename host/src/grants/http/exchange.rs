@@ -204,11 +204,15 @@ fn outgoing_request(
 }
 
 /// Sends the request, and drives the connection until the head of the response has arrived.
-async fn exchange(
+pub(super) async fn exchange<B>(
     (stream, is_h2): UpstreamConnection,
-    request: Request<Upload>,
+    request: Request<B>,
     deadline: Instant,
-) -> Result<(Response<Incoming>, ConnectionDriver), Error> {
+) -> Result<(Response<Incoming>, ConnectionDriver), Error>
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     let stream = TokioIo::new(stream);
     if is_h2 {
         let tasks = Arc::new(Mutex::new(JoinSet::new()));

@@ -49,10 +49,16 @@ impl Grant for Http {
             grants,
             network,
             resolver,
-            connection_slots: OnceLock::new(),
+            connection_slots: Arc::new(OnceLock::new()),
             upstreams: UpstreamBreaker::default(),
             hidden_headers,
         }))
+    }
+
+    fn share(own: &mut Arc<HttpMountState>, base: &Arc<HttpMountState>) {
+        if let Some(own) = Arc::get_mut(own) {
+            own.connection_slots = Arc::clone(&base.connection_slots);
+        }
     }
 
     fn ports(config: &Vec<OriginGrantConfig>) -> Vec<u16> {

@@ -14,8 +14,8 @@ pub struct HttpMountState {
     pub(super) grants: Vec<Arc<OriginGrant>>,
     pub(super) network: Option<Arc<Network>>,
     pub(super) resolver: Option<Resolver>,
-    /// Limits the simultaneous requests of the mount.
-    pub(super) connection_slots: OnceLock<Arc<Semaphore>>,
+    /// Limits the simultaneous requests of the mount, over all principals.
+    pub(super) connection_slots: Arc<OnceLock<Arc<Semaphore>>>,
     pub(super) upstreams: UpstreamBreaker,
     /// The headers that a guest can neither set nor read.
     pub(super) hidden_headers: Arc<[HeaderName]>,

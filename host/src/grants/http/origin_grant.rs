@@ -144,7 +144,10 @@ pub enum GrantMismatch {
 }
 
 /// Reads a list of networks. An address stands for a network of one address.
-fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+///
+/// # Errors
+/// The first text that is neither a network nor an address.
+pub fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let read = |text: String| {
         let address = text.parse::<IpAddr>().map(IpNet::from);
         text.parse::<IpNet>().or(address).map_err(|_| {
@@ -228,12 +231,22 @@ impl OriginGrant {
 
     /// The grant of a consent for one call: reading, with no headers or parameters added.
     pub fn consented(pattern: OriginPattern, network: Option<&Network>) -> Self {
+        Self::bare(pattern, Vec::new(), network)
+    }
+
+    /// The grant of a request of belljar itself to `origin`, which may have an address in `networks`.
+    pub(super) fn own(origin: Origin, networks: &[IpNet], network: &Network) -> Self {
+        Self::bare(origin.into(), networks.to_vec(), Some(network))
+    }
+
+    /// A grant for reading, with no headers or parameters added.
+    fn bare(pattern: OriginPattern, networks: Vec<IpNet>, network: Option<&Network>) -> Self {
         Self {
             methods: vec![Method::GET, Method::HEAD],
             paths: Globs::default(),
             headers: Vec::new(),
             query: Vec::new(),
-            networks: Vec::new(),
+            networks,
             own_ports: false,
             allowed_headers: Vec::new(),
             secrets: Vec::new(),
@@ -406,7 +419,7 @@ impl OriginGrantConfig {
 }
 
 /// True if the host can only be this machine.
-fn is_this_machine(host: &Host) -> bool {
+pub(super) fn is_this_machine(host: &Host) -> bool {
     host.is_localhost() || matches!(host, Host::Ip(address) if address::canonical(*address).is_loopback())
 }
 

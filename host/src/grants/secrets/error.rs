@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::principal_path::PrincipalPathError;
 use super::secret::SecretValueError;
 use crate::grants::home::NoHome;
 use crate::model::command;
@@ -38,6 +39,9 @@ pub enum SecretSourceError {
     /// The value of the environment variable is not UTF-8. Holds its name.
     #[error("the environment variable \"{}\" is not UTF-8", .0.escape_debug())]
     NotText(String),
+    /// The path of the file uses the placeholder for principals wrongly.
+    #[error(transparent)]
+    Path(#[from] PrincipalPathError),
     /// The path of the file needs a home directory.
     #[error(transparent)]
     Home(#[from] NoHome),
@@ -57,6 +61,9 @@ pub enum SecretSourceError {
 /// The problem of a secret's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum SecretFileProblem {
+    /// There is no file.
+    #[error("it does not exist")]
+    Absent,
     /// The file cannot be opened or read. Holds the message of the system.
     #[error("{0}")]
     Unreadable(String),
@@ -72,6 +79,17 @@ pub enum SecretFileProblem {
     /// The content is not UTF-8.
     #[error("it is not UTF-8")]
     NotText,
+}
+
+/// A principal has no usable secret of its own. Names no directory of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrincipalSecretError {
+    /// The name of the secret.
+    pub name: String,
+    /// The file of the principal, below the directory of the secret.
+    pub file: String,
+    /// True if there is no file. False if it cannot be used; the log has the reason.
+    pub is_absent: bool,
 }
 
 /// A text has a malformed reference to a secret. The right form is `${secret:NAME}`.

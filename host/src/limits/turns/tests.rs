@@ -4,7 +4,9 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use super::*;
+use crate::model::busy::BusyReason;
 use crate::model::{Limits, MountName};
+use crate::policy::{Evidence, KeyIdentity, authenticate};
 
 fn mount(concurrency: usize) -> Arc<MountState> {
     let limits = Limits { concurrency, ..Limits::default() };
@@ -12,7 +14,7 @@ fn mount(concurrency: usize) -> Arc<MountState> {
 }
 
 fn request(mount: &Arc<MountState>, caller: u64) -> TurnRequest<'_> {
-    TurnRequest { mount, caller, is_read: true }
+    TurnRequest { mount, caller: CallerId::Connection(caller), is_read: true }
 }
 
 fn poll<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Poll<T> {
@@ -152,8 +154,8 @@ async fn a_recall_reaches_only_the_call_that_holds_the_turn() {
     let mut wanted = pin!(recall.recalled());
     assert!(poll(wanted.as_mut()).is_pending());
     turns.recall_for(&waiting, now + RECALL_AFTER_ALONE.get());
-    let Poll::Ready(ReadError::Busy(why)) = poll(wanted.as_mut()) else { panic!("not recalled") };
-    assert!(why.contains("while other mounts had none"), "{why}");
+    let Poll::Ready(ReadError::Busy(BusyReason { why, .. })) = poll(wanted.as_mut()) else { panic!("not recalled") };
+    assert!(why.contains("while another mount or caller had none"), "{why}");
     drop(held);
     let Poll::Ready(Some(turn)) = poll(waits.as_mut()) else { panic!("no turn") };
     assert!(poll(pin!(turn.recall().recalled())).is_pending());
@@ -189,12 +191,12 @@ async fn a_full_queue_accepts_a_caller_with_few_calls() {
     let (first, second, other) = (request(&busy, 1), request(&busy, 1), request(&busy, 2));
     let (mut one, mut two) = (Box::pin(turns.enter(&first)), Box::pin(turns.enter(&second)));
     assert!(poll(one.as_mut()).is_pending() && poll(two.as_mut()).is_pending());
-    assert!(!turns.evict_waiter(&busy, 1), "a caller does not evict its own calls");
-    assert!(turns.evict_waiter(&busy, 2));
+    assert!(!turns.evict_waiter(&busy, CallerId::Connection(1)), "a caller does not evict its own calls");
+    assert!(turns.evict_waiter(&busy, CallerId::Connection(2)));
     assert!(matches!(poll(two.as_mut()), Poll::Ready(None)), "the newest call of the caller with most");
     let mut three = Box::pin(turns.enter(&other));
     assert!(poll(three.as_mut()).is_pending() && poll(one.as_mut()).is_pending());
-    assert!(!turns.evict_waiter(&busy, 3), "one call each: no caller has more than the newcomer");
+    assert!(!turns.evict_waiter(&busy, CallerId::Connection(3)), "one call each: no caller has more than the newcomer");
     drop((one, two, three));
     assert!(turns.lock().queues.is_empty(), "a dropped call leaves no queue");
 }
@@ -215,13 +217,102 @@ async fn a_hanging_thread_keeps_a_slot_but_no_turn() {
     assert_eq!((get(&stuck.counts.turns), get(&stuck.counts.slots)), (0, 0));
 }
 
-#[test]
-fn hanging_threads_leave_slots_for_mounts_without_any() {
-    let threads = DetachedThreads::new(8);
-    let (bad, good) = (mount(8), mount(8));
-    let held: Vec<_> = std::iter::from_fn(|| threads.enter(&bad)).collect();
-    assert_eq!(held.len(), 6);
-    assert!(threads.enter(&good).is_some());
+fn principal(number: usize) -> CallerId {
+    let key = KeyIdentity { name: number.to_string(), ..KeyIdentity::default() };
+    CallerId::Principal(authenticate(Evidence::Key(key)).id())
+}
+
+fn of_principal(mount: &Arc<MountState>, number: usize) -> TurnRequest<'_> {
+    TurnRequest { mount, caller: principal(number), is_read: true }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_principal_gets_at_most_half_of_all_turns_however_many_mounts_it_calls() {
+    let (turns, now) = (TurnScheduler::new(16), Instant::now());
+    let mounts: Vec<_> = (0..16).map(|_| mount(8)).collect();
+    let held: Vec<_> = mounts.iter().filter_map(|mount| turns.try_enter(&of_principal(mount, 1), now)).collect();
+    assert_eq!(held.len(), 8);
+    let connection = turns.try_enter(&request(&mounts[0], 1), now);
+    assert!(connection.is_some(), "a connection has no cap");
+    assert!(turns.try_enter(&of_principal(&mounts[15], 2), now).is_some(), "nor has another principal used any");
     drop(held);
-    assert!(threads.used.lock().unwrap().is_empty());
+    assert!(turns.lock().by_principal.is_empty(), "returned turns are not counted");
+    turns.set_max_per_principal(3);
+    let held = mounts.iter().filter_map(|mount| turns.try_enter(&of_principal(mount, 1), now));
+    assert_eq!(held.collect::<Vec<_>>().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_principal_at_its_cap_waits_for_its_own_turns_only() {
+    let (turns, now) = (TurnScheduler::new(4), Instant::now());
+    let (busy, other, idle) = (mount(8), mount(8), mount(8));
+    let mut held: Vec<_> = (0..2).map(|_| turns.try_enter(&of_principal(&busy, 1), now).unwrap()).collect();
+    let (greedy, honest) = (of_principal(&busy, 1), of_principal(&busy, 2));
+    let (mut waits, mut passes) = (pin!(turns.enter(&greedy)), pin!(turns.enter(&honest)));
+    assert!(poll(waits.as_mut()).is_pending());
+    let Poll::Ready(Some(_second)) = poll(passes.as_mut()) else { panic!("a later caller waits behind it") };
+    let _third = turns.try_enter(&request(&other, 1), now).unwrap();
+    let elsewhere = of_principal(&idle, 1);
+    let mut waits_elsewhere = pin!(turns.enter(&elsewhere));
+    assert!(poll(waits_elsewhere.as_mut()).is_pending());
+    turns.recall_for(&elsewhere, now + RECALL_AFTER_ALONE.get() * 10);
+    assert!(!held.iter().any(|turn| poll(pin!(turn.recall().recalled())).is_ready()), "no call is stopped for it");
+    held.pop();
+    assert!(poll(waits_elsewhere.as_mut()).is_ready());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_free_turn_goes_to_the_principal_with_the_fewest() {
+    let (turns, now) = (TurnScheduler::new(8), Instant::now());
+    turns.set_max_per_principal(8);
+    let mounts: Vec<_> = (0..8).map(|_| mount(8)).collect();
+    let mut held: Vec<_> = mounts.iter().map(|mount| turns.try_enter(&of_principal(mount, 1), now).unwrap()).collect();
+    let (greedy, honest) = (of_principal(&mounts[0], 1), of_principal(&mounts[1], 2));
+    let (mut first, mut second) = (pin!(turns.enter(&greedy)), pin!(turns.enter(&honest)));
+    assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
+    // Two: the lower half of the reserve is for mounts without a turn.
+    held.truncate(6);
+    let Poll::Ready(Some(_turn)) = poll(second.as_mut()) else { panic!("the principal without a turn waits") };
+    assert!(poll(first.as_mut()).is_pending(), "it came first, and holds six");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_principal_without_a_turn_gets_one_from_the_principal_with_most() {
+    let (turns, now) = (TurnScheduler::new(8), Instant::now());
+    turns.set_max_per_principal(8);
+    let (busy, other) = (mount(8), mount(8));
+    busy.times(true).held.add(Duration::from_secs(60));
+    let mut held: Vec<_> = (0..4).map(|_| turns.try_enter(&of_principal(&busy, 1), now).unwrap()).collect();
+    held.push(turns.try_enter(&of_principal(&busy, 2), now).unwrap());
+    held.push(turns.try_enter(&of_principal(&other, 1), now).unwrap());
+    let (honest, modest) = (of_principal(&busy, 3), of_principal(&busy, 2));
+    let mut waits = pin!(turns.enter(&honest));
+    assert!(poll(waits.as_mut()).is_pending(), "the two free turns are reserved for other mounts");
+    let recalled =
+        |held: &[Turn]| held.iter().map(|turn| poll(pin!(turn.recall().recalled())).is_ready()).collect::<Vec<_>>();
+    turns.recall_for(&modest, now + RECALL_AFTER.get() * 4);
+    turns.recall_for(&honest, now + RECALL_AFTER.get() - Duration::from_millis(1));
+    assert_eq!(recalled(&held), [false; 6], "this principal has a turn, and it is too early");
+    turns.recall_for(&honest, now + RECALL_AFTER.get());
+    turns.recall_for(&honest, now + RECALL_AFTER.get() * 2);
+    assert_eq!(recalled(&held), [true, false, false, false, false, false], "the oldest call, and one only");
+    held.remove(0);
+    assert!(poll(waits.as_mut()).is_ready());
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_connections_of_one_principal_are_one_caller() {
+    let (turns, now) = (TurnScheduler::new(32), Instant::now());
+    let busy = mount(4);
+    let mut held: Vec<_> = (0..4).map(|_| turns.try_enter(&of_principal(&busy, 1), now).unwrap()).collect();
+    let greedy = of_principal(&busy, 1);
+    let mut waiting: Vec<_> = (0..50).map(|_| Box::pin(turns.enter(&greedy))).collect();
+    assert!(waiting.iter_mut().all(|wait| poll(wait.as_mut()).is_pending()));
+    let honest = of_principal(&busy, 2);
+    let mut waits = pin!(turns.enter(&honest));
+    assert!(poll(waits.as_mut()).is_pending());
+    held.pop();
+    // The first turn that came free goes to the other principal, before 50 calls that came earlier.
+    let Poll::Ready(Some(_turn)) = poll(waits.as_mut()) else { panic!("it waits behind them") };
+    assert!(waiting.iter_mut().all(|wait| poll(wait.as_mut()).is_pending()));
 }

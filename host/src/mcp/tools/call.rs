@@ -37,8 +37,8 @@ pub(in crate::mcp) fn definitions(era: Era) -> ListToolsResult {
 /// Calls a tool.
 ///
 /// # Errors
-/// The tool is unknown, the answer to a consent question is malformed, or the client cannot be asked for consent. Other
-/// failures are results.
+/// The tool is unknown, the answer to a consent question is malformed, the client cannot be asked for consent, or the
+/// credential lacks a scope. Other failures are results.
 pub(in crate::mcp) async fn call(
     handler: &Handler,
     context: &RequestContext<'_>,
@@ -46,7 +46,7 @@ pub(in crate::mcp) async fn call(
 ) -> Result<CallToolResponse, ErrorData> {
     let given = request.arguments;
     if let Err(fault) = handler.gateway.count_request(&context.caller, "tools/call").await {
-        return Ok(failed(fault::to_error(fault)).into());
+        return Ok(failed(fault::to_error(fault), context).into());
     }
     let answered = match &*request.name {
         list::NAME => list::run(handler, context, Arguments::new(list::NAME, given)).await,
@@ -66,17 +66,26 @@ pub(in crate::mcp) async fn call(
         }
         other => return Err(fault::no_tool(other, &NAMES)),
     };
-    let mut result = answered.map_or_else(failed, |mut content| {
-        // A client whose revision has no `resource_link` cannot parse a result that contains one.
-        content.retain(|block| context.supports_links || block.as_resource_link().is_none());
-        CallToolResult::success(content)
-    });
+    // A missing scope is an error of the request, so that HTTP clients get status 403 and ask for the scope.
+    let answered = match answered {
+        Err(error) if fault::missing_scopes(&error).is_some() => return Err(error),
+        answered => answered,
+    };
+    let mut result = answered.map_or_else(
+        |error| failed(error, context),
+        |mut content| {
+            // A client whose revision has no `resource_link` cannot parse a result that contains one.
+            content.retain(|block| context.supports_links || block.as_resource_link().is_none());
+            CallToolResult::success(content)
+        },
+    );
     identity::add_server_info(&mut result.meta, context.era);
     Ok(result.into())
 }
 
 /// A failure as a tool result, so that the model reads the error and its cure.
-fn failed(error: ErrorData) -> CallToolResult {
+fn failed(error: ErrorData, context: &RequestContext<'_>) -> CallToolResult {
+    context.exchange.into_iter().for_each(|exchange| exchange.set_error(&error));
     let is_absent = error.code == ErrorCode::RESOURCE_NOT_FOUND;
     let mut details = match error.data {
         Some(Value::Object(details)) => details,

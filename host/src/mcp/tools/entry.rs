@@ -15,6 +15,11 @@ pub(super) const NOTICE_LENGTH: usize = 300;
 /// The content blocks of a tool's result.
 pub(super) type ToolContent = Vec<ContentBlock>;
 
+/// The bytes of the texts of a result.
+pub(super) fn text_bytes(content: &[ContentBlock]) -> usize {
+    content.iter().filter_map(ContentBlock::as_text).map(|text| text.text.len()).sum()
+}
+
 /// A resource or template as tools show it.
 pub(super) struct ToolEntry {
     pub(super) uri: String,

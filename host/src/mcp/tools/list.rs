@@ -9,11 +9,12 @@ use super::super::handler::Handler;
 use super::super::{cursor, fault};
 use super::arguments::Arguments;
 use super::definition::tool;
-use super::entry::{NOTICE_LENGTH, ToolContent, ToolEntry};
+use super::entry::{NOTICE_LENGTH, ToolContent, ToolEntry, text_bytes};
 use super::mount;
 use crate::catalog::Notice;
 use crate::catalog::listing::Listed;
 use crate::model::{MountName, Resource, Template, text};
+use crate::policy::Action;
 
 /// The name of the tool.
 pub(super) const NAME: &str = "list_resources";
@@ -60,22 +61,26 @@ pub(super) async fn run(
     let templates = given.flag("templates")?;
     given.refuse_unknown()?;
     if let Some(name) = &only {
-        mount::check(handler, NAME, name).await?;
+        mount::check(handler, &context.caller.principal, NAME, name).await?;
     }
     let kind = if templates { CursorKind::ToolTemplates } else { CursorKind::ToolResources };
     let start = match cursor {
         Some(cursor) => {
-            let position = handler.cursors.open_tool_position(kind, &cursor);
+            let position = handler.cursors.open_tool_position(kind, &context.caller.principal, &cursor);
             let fits = |position: cursor::ToolPosition| position.check_list(only.as_ref(), limit).map(|()| position);
             position.and_then(fits).map_err(|why| fault::bad_cursor(&why))?
         }
         None => cursor::ToolPosition { only, limit: limit.unwrap_or(LIMITS.0), ..cursor::ToolPosition::default() },
     };
+    let counted = handler.gateway.count_action(&context.caller, Action::List, start.only.as_ref()).await;
+    let quota = counted.map_err(fault::to_error)?;
     let page = match templates {
         true => page::<Template>(handler, context, kind, start, ToolEntry::of_template).await,
         false => page::<Resource>(handler, context, kind, start, ToolEntry::of).await,
     };
-    Ok(content(page, templates))
+    let content = content(page, templates);
+    quota.charge(text_bytes(&content)).await;
+    Ok(content)
 }
 
 /// One page of the tool.
@@ -120,7 +125,7 @@ async fn page<T: Listed>(
             Some(_) => Some(cursor::ToolPosition { skip: start.skip.saturating_add(taken), ..start.clone() }),
             None => listing.next.map(|next| cursor::ToolPosition { position: Some(next), skip: 0, ..start.clone() }),
         };
-        page.next = next.as_ref().map(|next| handler.cursors.seal_tool_position(kind, next));
+        page.next = next.as_ref().map(|next| handler.cursors.seal_tool_position(kind, &context.caller.principal, next));
         match next {
             Some(next) if page.entries.is_empty() => start = next,
             _ => break,

@@ -5,6 +5,7 @@ use rmcp::model::ErrorData;
 use super::super::fault;
 use super::super::handler::Handler;
 use crate::model::MountName;
+use crate::policy::Principal;
 
 /// The expected value, as errors name it.
 pub(super) const EXPECTED: &str = "the name of a mount";
@@ -12,9 +13,14 @@ pub(super) const EXPECTED: &str = "the name of a mount";
 /// The error of an unknown mount names at most this many known ones.
 const MOUNTS_NAMED: usize = 20;
 
-/// Refuses the name of an unknown mount.
-pub(super) async fn check(handler: &Handler, tool: &str, name: &MountName) -> Result<(), ErrorData> {
-    let mut names = handler.gateway.all_mount_names().await;
+/// Refuses the name of a mount that `principal` does not know.
+pub(super) async fn check(
+    handler: &Handler,
+    principal: &Principal,
+    tool: &str,
+    name: &MountName,
+) -> Result<(), ErrorData> {
+    let mut names = handler.gateway.all_mount_names(principal).await;
     if names.contains(name) {
         return Ok(());
     }

@@ -5,13 +5,15 @@ use rmcp::model::{ContentBlock, ErrorData, Tool};
 use serde_json::json;
 
 use super::super::context::RequestContext;
+use super::super::fault;
 use super::super::handler::Handler;
 use super::arguments::Arguments;
 use super::definition::tool;
-use super::entry::{NOTICE_LENGTH, ToolContent, ToolEntry};
+use super::entry::{NOTICE_LENGTH, ToolContent, ToolEntry, text_bytes};
 use super::mount;
 use crate::gateway::search::{SearchMatch, SearchRequest, SearchResults, folded};
 use crate::model::{MountName, text};
+use crate::policy::Action;
 
 /// The name of the tool.
 pub(super) const NAME: &str = "search_resources";
@@ -62,11 +64,15 @@ pub(super) async fn run(
     }
     given.refuse_unknown()?;
     if let Some(name) = &only {
-        mount::check(handler, NAME, name).await?;
+        mount::check(handler, &context.caller.principal, NAME, name).await?;
     }
+    let counted = handler.gateway.count_action(&context.caller, Action::Search, only.as_ref()).await;
+    let quota = counted.map_err(fault::to_error)?;
     let found =
         handler.gateway.search(&context.caller, &SearchRequest { words, only, contents, max_matches: most }).await;
-    Ok(content(found))
+    let content = content(found);
+    quota.charge(text_bytes(&content)).await;
+    Ok(content)
 }
 
 fn content(found: SearchResults) -> ToolContent {

@@ -7,6 +7,7 @@ use crate::config::lock::LockError;
 use crate::grants::edit::EditError;
 use crate::model::{DigestError, MountName, NameError, command};
 use crate::server::candidate::CandidateError;
+use crate::server::configuration::{KeySetFileError, PolicyFileError};
 use crate::server::edit::{ChangeError, NotEditable};
 use crate::server::files::FileError;
 use crate::server::location::ReadConfigError;
@@ -43,6 +44,9 @@ pub(crate) enum OperatorFilesError {
     /// The lock is damaged.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// The policies are not valid.
+    #[error(transparent)]
+    Policies(#[from] PolicyFileError),
 }
 
 /// Why the operator's files cannot be read again.
@@ -54,6 +58,12 @@ pub(super) enum ReadFilesError {
     /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] config::Error),
+    /// A key set cannot be read.
+    #[error(transparent)]
+    KeySet(#[from] KeySetFileError),
+    /// The policies cannot be read.
+    #[error(transparent)]
+    Policies(#[from] PolicyFileError),
     /// The pins have a state that reading them never gives: a bug of belljar.
     #[error("the pins of belljar.lock have an unexpected state")]
     Pins,

@@ -1,128 +1,169 @@
-//! Request quotas in memory: a token bucket for each caller.
+//! Quotas in memory: a leaky bucket for each quota of each caller.
 //!
-//! The table is bounded. A caller that opens a new connection for each request gains nothing: new callers draw their
-//! first tokens from one common bucket.
+//! The tables are bounded. A caller that opens a new connection for each request gains nothing: new connections draw
+//! their first units from one common bucket. Principals cannot be made at will, so each has its own quota from the
+//! start.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use tokio::time::Instant;
 
-use crate::store::quota::{QuotaDecision, QuotaStore, Rate};
+use super::leaky_bucket::{LeakyBucket, capacity};
+use crate::policy::CallerId;
+use crate::store::quota::{QuotaDecision, QuotaDraw, QuotaId, QuotaRate, QuotaStore};
 
-/// The most callers that are remembered. Callers that were idle for long are forgotten first, because their buckets are
-/// full anyway.
-const MAX_CALLERS: usize = 1024;
+/// The most quotas of connections that are remembered. Connections that were idle for long are forgotten first, because
+/// their buckets are empty anyway.
+const MAX_CONNECTIONS: usize = 1024;
 
-/// The number of new callers that may arrive together and still get a full burst.
-const NEW_CALLERS: u32 = 16;
+/// The most quotas of principals that are remembered. Each takes about 120 bytes. Only quotas of which something is used
+/// need to be remembered, so this is the number of principals that are active within one period.
+const MAX_PRINCIPALS: usize = 32_768;
 
-/// The tokens of a caller, in thousandths of a request.
-struct Bucket {
-    tokens: u64,
-    at: Instant,
+/// When the table is full of quotas in use, one part in this many is forgotten at once: those that are least used.
+/// Forgetting them one by one would search the whole table for each.
+const FORGOTTEN_PART: usize = 8;
+
+/// The number of new connections that may arrive together and still get a full burst.
+const NEW_CONNECTIONS: u32 = 16;
+
+/// Quotas in memory. See the module.
+pub struct MemoryQuotas {
+    /// Times count from here.
+    start: Instant,
+    tables: Mutex<QuotaTables>,
 }
 
-impl Bucket {
-    fn fill(&mut self, now: Instant, rate: u32, most: u32) {
-        let elapsed = now.saturating_duration_since(self.at).as_micros();
-        let earned = u64::try_from(elapsed.saturating_mul(rate.into()) / 1000).unwrap_or(u64::MAX);
-        if earned > 0 {
-            self.tokens = self.tokens.saturating_add(earned).min(u64::from(most) * 1000);
-            self.at = now;
+/// The key of a bucket. The rate is a part of it, because the bucket's number means something else at another rate.
+type QuotaKey = (QuotaId, CallerId, QuotaRate);
+
+#[derive(Default)]
+struct QuotaTables {
+    principals: HashMap<QuotaKey, LeakyBucket>,
+    connections: HashMap<QuotaKey, LeakyBucket>,
+    /// The common bucket of new connections, for each quota.
+    new_connections: HashMap<(QuotaId, QuotaRate), LeakyBucket>,
+}
+
+impl Default for MemoryQuotas {
+    fn default() -> Self {
+        Self { start: Instant::now(), tables: Mutex::default() }
+    }
+}
+
+fn key(draw: &QuotaDraw) -> QuotaKey {
+    (draw.quota, draw.caller, draw.rate)
+}
+
+impl QuotaTables {
+    /// The bucket of a quota.
+    fn bucket(&mut self, draw: &QuotaDraw, now: u128) -> LeakyBucket {
+        let key = key(draw);
+        let rate = draw.rate;
+        match draw.caller {
+            CallerId::Principal(_) => self.principals.get(&key).copied().unwrap_or_default(),
+            CallerId::Connection(_) => match self.connections.get(&key) {
+                Some(known) => *known,
+                None => {
+                    self.make_room_for_connection(now);
+                    let times = |number: u64| number.saturating_mul(NEW_CONNECTIONS.into());
+                    let common = QuotaRate { amount: times(rate.amount), burst: times(rate.burst), ..rate };
+                    let all = self.new_connections.entry((draw.quota, rate)).or_default();
+                    let free = capacity(common).saturating_sub(all.used(common, now)).min(capacity(rate));
+                    all.take_parts(common, free, now);
+                    let bucket = LeakyBucket::with_used(rate, capacity(rate) - free, now);
+                    self.connections.insert(key, bucket);
+                    bucket
+                }
+            },
+        }
+    }
+
+    fn take(&mut self, draw: &QuotaDraw, now: u128) {
+        let mut bucket = self.bucket(draw, now);
+        bucket.take(draw.rate, draw.cost, now);
+        if let CallerId::Connection(_) = draw.caller {
+            self.connections.insert(key(draw), bucket);
+        } else if draw.cost > 0 {
+            if !self.principals.contains_key(&key(draw)) {
+                self.make_room_for_principal(now);
+            }
+            self.principals.insert(key(draw), bucket);
+        }
+    }
+
+    fn make_room_for_connection(&mut self, now: u128) {
+        let connections = &mut self.connections;
+        if connections.len() < MAX_CONNECTIONS {
+            return;
+        }
+        connections.retain(|(_, _, rate), bucket| bucket.used(*rate, now) > 0);
+        if connections.len() >= MAX_CONNECTIONS
+            && let Some(least) = least_used(connections, 1, now).first()
+        {
+            connections.remove(least);
+        }
+    }
+
+    fn make_room_for_principal(&mut self, now: u128) {
+        let principals = &mut self.principals;
+        if principals.len() < MAX_PRINCIPALS {
+            return;
+        }
+        principals.retain(|(_, _, rate), bucket| bucket.used(*rate, now) > 0);
+        if principals.len() > MAX_PRINCIPALS - MAX_PRINCIPALS / FORGOTTEN_PART {
+            for least in least_used(principals, MAX_PRINCIPALS / FORGOTTEN_PART, now) {
+                principals.remove(&least);
+            }
         }
     }
 }
 
-/// Request quotas in memory. See the module.
-#[derive(Default)]
-pub struct MemoryQuotas(Mutex<Buckets>);
-
-#[derive(Default)]
-struct Buckets {
-    callers: HashMap<u64, Bucket>,
-    /// Starts full at the first request.
-    new_callers: Option<Bucket>,
+/// The keys of the `count` quotas that are available again soonest. Their callers gain least when they are forgotten.
+fn least_used(buckets: &HashMap<QuotaKey, LeakyBucket>, count: usize, now: u128) -> Vec<QuotaKey> {
+    let mut all: Vec<_> = buckets.iter().map(|(key, bucket)| (bucket.time_until_empty(key.2, now), *key)).collect();
+    if count < all.len() {
+        all.select_nth_unstable_by_key(count, |(time, _)| *time);
+        all.truncate(count);
+    }
+    all.into_iter().map(|(_, key)| key).collect()
 }
 
 impl MemoryQuotas {
-    fn take_at(&self, caller: u64, rate: Rate, now: Instant) -> QuotaDecision {
-        let Rate { rate, burst } = rate;
-        let full = u64::from(burst) * 1000;
-        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Buckets { callers, new_callers } = &mut *buckets;
-        if !callers.contains_key(&caller) && callers.len() >= MAX_CALLERS {
-            callers.retain(|_, bucket| {
-                bucket.fill(now, rate, burst);
-                bucket.tokens < full
-            });
-            if callers.len() >= MAX_CALLERS
-                && let Some(fullest) = callers.iter().max_by_key(|(_, bucket)| bucket.tokens).map(|(caller, _)| *caller)
-            {
-                callers.remove(&fullest);
-            }
+    fn now(&self) -> u128 {
+        Instant::now().saturating_duration_since(self.start).as_nanos()
+    }
+
+    fn take_at(&self, draws: &[QuotaDraw], now: u128) -> QuotaDecision {
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait =
+            |(at, draw): (usize, &QuotaDraw)| Some((tables.bucket(draw, now).wait(draw.rate, draw.cost, now)?, at));
+        if let Some((time, draw)) = draws.iter().enumerate().filter_map(wait).max() {
+            return QuotaDecision::Wait { time, draw };
         }
-        let bucket = callers.entry(caller).or_insert_with(|| {
-            let new_callers = new_callers.get_or_insert(Bucket { tokens: full * u64::from(NEW_CALLERS), at: now });
-            new_callers.fill(now, rate.saturating_mul(NEW_CALLERS), burst.saturating_mul(NEW_CALLERS));
-            let tokens = new_callers.tokens.min(full);
-            new_callers.tokens -= tokens;
-            Bucket { tokens, at: now }
-        });
-        bucket.fill(now, rate, burst);
-        if let Some(tokens) = bucket.tokens.checked_sub(1000) {
-            bucket.tokens = tokens;
-            return QuotaDecision::Granted;
-        }
-        let missing = 1000 - bucket.tokens;
-        QuotaDecision::Wait(Duration::from_millis(missing.div_ceil(u64::from(rate.max(1))).max(1)))
+        draws.iter().for_each(|draw| tables.take(draw, now));
+        QuotaDecision::Granted
+    }
+
+    fn charge_at(&self, draws: &[QuotaDraw], now: u128) {
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        draws.iter().for_each(|draw| tables.take(draw, now));
     }
 }
 
 impl QuotaStore for MemoryQuotas {
-    fn take(&self, caller: u64, rate: Rate) -> BoxFuture<'_, QuotaDecision> {
-        ready(self.take_at(caller, rate, Instant::now())).boxed()
+    fn take<'a>(&'a self, draws: &'a [QuotaDraw]) -> BoxFuture<'a, QuotaDecision> {
+        ready(self.take_at(draws, self.now())).boxed()
+    }
+
+    fn charge<'a>(&'a self, draws: &'a [QuotaDraw]) -> BoxFuture<'a, ()> {
+        self.charge_at(draws, self.now());
+        ready(()).boxed()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const RATE: Rate = Rate { rate: 10, burst: 20 };
-
-    #[test]
-    fn a_burst_is_admitted_and_then_the_rate_applies() {
-        let (quotas, now) = (MemoryQuotas::default(), Instant::now());
-        let is_granted = |caller, now| quotas.take_at(caller, RATE, now) == QuotaDecision::Granted;
-        let granted = |caller, now| (0..1000).take_while(|_| is_granted(caller, now)).count();
-        assert_eq!(granted(1, now), 20);
-        let soon = QuotaDecision::Wait(Duration::from_millis(100));
-        assert_eq!(quotas.take_at(1, RATE, now), soon, "the wait is reported");
-        assert_eq!(granted(1, now + Duration::from_millis(100)), 1);
-        assert_eq!(granted(2, now), 20, "another caller has its own bucket");
-        assert_eq!(granted(1, now + Duration::from_secs(1000)), 20, "tokens are bounded by the burst");
-        let mut soon = now + Duration::from_secs(2000);
-        granted(1, soon);
-        let late = (0..3000).filter(|_| {
-            soon += Duration::from_millis(1);
-            is_granted(1, soon)
-        });
-        assert_eq!(late.count(), 30, "refused requests cost no tokens");
-    }
-
-    #[test]
-    fn new_callers_share_one_bucket() {
-        let (quotas, now) = (MemoryQuotas::default(), Instant::now());
-        let is_granted = |caller, now| quotas.take_at(caller, RATE, now) == QuotaDecision::Granted;
-        assert!(is_granted(0, now));
-        let granted = (1..100_000u64).filter(|caller| is_granted(*caller, now)).count();
-        assert!(granted <= 20 * NEW_CALLERS as usize, "{granted}");
-        assert!(quotas.0.lock().unwrap().callers.len() <= MAX_CALLERS);
-        assert!(!is_granted(1_000_000, now));
-        assert!(is_granted(1_000_000, now + Duration::from_millis(100)), "nobody waits for long");
-    }
-}
+mod tests;

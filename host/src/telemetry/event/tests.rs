@@ -1,13 +1,14 @@
 //! Tests that `docs/reference/record.md` lists exactly the fields of a line.
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
 use super::*;
 use crate::model::error::{Limit, LimitKind};
-use crate::policy::{Evidence, authenticate};
+use crate::policy::{Evidence, TokenIdentity, authenticate};
 
 const PAGE: &str = include_str!("../../../../docs/reference/record.md");
 
@@ -21,9 +22,19 @@ fn full(error: ReadError) -> Event {
     decision_log.add("fs", "/a", DecisionKind::Allowed, || None);
     decision_log.add("fs", "/b", DecisionKind::Denied, || None);
     decision_log.dropped = 1;
+    let token = TokenIdentity {
+        issuer: "https://login.example".to_owned(),
+        subject: "ada".to_owned(),
+        client: Some("editor".to_owned()),
+        ..TokenIdentity::default()
+    };
     Event {
         ended_at: SystemTime::UNIX_EPOCH,
-        caller: Caller { client: Some("c 1".into()), ..Caller::new(authenticate(Evidence::OwnUser), "stdio") },
+        caller: Caller {
+            client: Some("c 1".into()),
+            address: Some(Ipv4Addr::LOCALHOST.into()),
+            ..Caller::new(authenticate(Evidence::Token(token)), "http")
+        },
         mount: MountName::new("m").ok(),
         digest: Some(Digest::of(b"x")),
         operation: "read",
@@ -34,6 +45,7 @@ fn full(error: ReadError) -> Event {
         usage: Usage { fuel: 1, time: Duration::from_micros(2), cpu: Duration::from_micros(3), memory: 4, bytes: 5 },
         decision_log,
         consent: ConsentRecord { asked: Some(consent()), answered: Some((consent(), "once")) },
+        credential: Some("01234567".to_owned()),
     }
 }
 

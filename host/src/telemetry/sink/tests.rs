@@ -62,6 +62,7 @@ fn record() -> Event {
         usage: Usage { fuel: 1, time: Duration::from_micros(2), cpu: Duration::from_micros(1), memory: 3, bytes: 4 },
         decision_log,
         consent: ConsentRecord::default(),
+        credential: None,
     }
 }
 

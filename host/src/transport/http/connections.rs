@@ -238,6 +238,11 @@ impl Connection {
         }
     }
 
+    /// The address of the other end.
+    pub(super) fn peer(&self) -> IpAddr {
+        self.peer
+    }
+
     /// Sets its stage.
     pub(super) fn set_stage(&self, stage: Stage) {
         let mut current = self.lock();

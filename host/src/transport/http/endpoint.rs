@@ -19,28 +19,31 @@ use tokio_util::sync::CancellationToken;
 use super::bounds::Bounds;
 use super::charge_encoding::ChargeEncoding;
 use super::connections::{Connection, Stage};
-use super::head::{CheckedHead, HostNames};
-use super::reply::{json, refuse, refuse_unparsable, refuse_with};
+use super::front_door::FrontDoor;
+use super::head::{CheckedHead, Door, DoorAnswer};
+use super::reply::{add_retry_after, json, refuse, refuse_unparsable, refuse_with};
 use super::response::{EVICTED, ResponseBody, ResponseBudget};
 use super::session::{CancelOnDrop, IdHold, InFlightIds, RmcpService, SessionUsage, SessionUse};
-use super::{body, names, stateless};
+use super::{body, names, session, stateless};
 use crate::mcp::exchange::{Exchange, RequestSource};
 use crate::mcp::stateless::StatelessRequest;
 use crate::mcp::subscriptions::SubscribedSignal;
 use crate::mcp::{DetachedPeer, Handler, fault};
 use crate::model::bounds::MAX_MESSAGE;
+use crate::policy::Principal;
 use crate::transport::message;
 
 /// The state that all connections share.
 pub(super) struct Endpoint {
     rmcp: Arc<RmcpService>,
+    config: StreamableHttpServerConfig,
     handler: Handler,
     bounds: Bounds,
     sessions: Arc<LocalSessionManager>,
     session_usage: SessionUsage,
     responses: Arc<ResponseBudget>,
     in_flight: InFlightIds,
-    host_names: HostNames,
+    door: Door,
     detached: DetachedPeer,
     cancel: CancellationToken,
 }
@@ -59,12 +62,13 @@ struct ReceivedRequest {
 
 impl Endpoint {
     /// An endpoint on `address`. Cancelling `cancel` ends its requests.
-    pub(super) fn new(handler: Handler, address: SocketAddr, bounds: Bounds, cancel: CancellationToken) -> Self {
+    pub(super) fn new(handler: Handler, address: SocketAddr, front: FrontDoor, cancel: CancellationToken) -> Self {
+        let bounds = front.bounds;
         let config = StreamableHttpServerConfig::default()
             .with_json_response(true)
             .with_max_request_body_bytes(MAX_MESSAGE.get())
             .with_cancellation_token(cancel.clone())
-            // `HostNames` has checked both headers: one rule for the fast path and for rmcp.
+            // the door has checked both headers: one rule for the fast path and for rmcp.
             .disable_allowed_hosts()
             .disable_allowed_origins();
         let mut sessions = LocalSessionManager::default();
@@ -73,15 +77,16 @@ impl Endpoint {
         sessions.session_config.completed_cache_ttl = Duration::ZERO;
         let sessions = Arc::new(sessions);
         let each = handler.clone();
-        let rmcp = StreamableHttpService::new(move || Ok(each.for_session()), Arc::clone(&sessions), config);
+        let rmcp = StreamableHttpService::new(move || Ok(each.for_session()), Arc::clone(&sessions), config.clone());
         Self {
             rmcp: Arc::new(rmcp),
+            config,
             bounds,
             sessions,
             session_usage: SessionUsage::default(),
             responses: Arc::new(ResponseBudget::new(bounds.response_bytes, Arc::clone(handler.budget()), bounds.write)),
             in_flight: InFlightIds::default(),
-            host_names: HostNames::new(address),
+            door: Door::new(address, front),
             detached: DetachedPeer::new(handler.clone()),
             handler,
             cancel,
@@ -96,6 +101,7 @@ impl Endpoint {
         request: Request<Incoming>,
     ) -> Response<Body> {
         connection.set_stage(Stage::Receiving);
+        let page = self.door.pages().origin(request.headers()).cloned();
         let read_message = OnceLock::new();
         let mut work = pin!(self.serve(&connection, peer, request, &read_message));
         let answered = poll_fn(|context| match connection.is_evicted() {
@@ -112,6 +118,7 @@ impl Endpoint {
                 response
             }
         };
+        self.door.pages().add_to(&mut response, page);
         if connection.closes_after_answer() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
@@ -127,14 +134,24 @@ impl Endpoint {
         read_message: &OnceLock<Bytes>,
     ) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let head = match self.host_names.check(parts) {
+        let mut head = match self.door.check(parts, connection.peer()).await {
             Ok(head) => head,
-            Err(refusal) => return self.collect(connection, refusal, || None).await,
+            Err(answer) => {
+                let DoorAnswer { response, refusal } = *answer;
+                if let Some(refusal) = refusal {
+                    self.handler.record_refusal(refusal.address, refusal.why, refusal.credential);
+                }
+                return self.collect(connection, response, || None).await;
+            }
         };
-        let session_use =
-            head.parts().headers.get(&names::SESSION).and_then(|session| self.session_usage.begin_use(session));
+        let session = head.parts().headers.get(&names::SESSION);
+        let session_use = session.and_then(|session| self.session_usage.begin_use(session, head.principal()));
+        if session.is_some() && session_use.is_none() {
+            // Also the session of another principal. Its own client and a stranger get the same answer.
+            head.forget_session();
+        }
         let (message, id_hold) = if head.parts().method == Method::POST {
-            match self.read_message(&head, body).await {
+            match self.read_message(&head, body, session_use.is_some()).await {
                 Ok(read) => read,
                 Err(refusal) => return self.collect(connection, refusal, || None).await,
             }
@@ -142,7 +159,7 @@ impl Endpoint {
             (Bytes::new(), None)
         };
         let _ = read_message.set(message.clone());
-        let source = RequestSource { peer, principal: head.principal() };
+        let source = RequestSource { peer, principal: head.principal().clone(), address: head.address() };
         let exchange = Exchange::new(source, connection.begin_serving());
         if self.bounds.fast_path
             && let Some(request) = stateless::request(&head, &message)
@@ -164,12 +181,26 @@ impl Endpoint {
         let answer = self.handler.answer(request, self.detached.peer(), exchange, self.cancel.child_token()).await;
         let (responses, connection) = (Arc::clone(&self.responses), Arc::clone(connection));
         let body = ResponseBody::complete(answer.message.into(), responses, connection, || Some(id));
-        json(stateless::status(answer.error), body)
+        let mut response = json(stateless::status(answer.error), body);
+        if let Some(scopes) = exchange.missing_scopes() {
+            self.door.demand_scopes(&mut response, scopes);
+        }
+        add_retry_after(&mut response, exchange.retry_after());
+        response
+    }
+
+    /// rmcp's side for one `subscriptions/listen`. rmcp asks the handler which part of the filter is accepted, and does
+    /// not say for whom: so each `listen` gets a handler that knows its principal.
+    fn rmcp_for_listen(&self, principal: &Principal) -> RmcpService {
+        let handler = self.handler.for_listen(principal.clone());
+        let each = move || Ok(handler.clone());
+        StreamableHttpService::new(each, Arc::clone(&self.sessions), self.config.clone())
     }
 
     /// Answers a request through rmcp.
     async fn serve_by_rmcp(&self, received: ReceivedRequest) -> Response<Body> {
         let ReceivedRequest { connection, head, message, id_hold, session_use, exchange } = received;
+        let (principal, credential) = (head.principal().clone(), self.door.credential(&head));
         let parts = head.into_parts();
         let is_json = parts
             .headers
@@ -190,22 +221,36 @@ impl Endpoint {
         // A client that disconnects before the response drops this future, and `id_hold` with it.
         let mut cancel_on_drop = CancelOnDrop::new(&self.rmcp, id_hold);
         // Boxed, as the work of a handler is: the connection moves the future that it waits for.
-        let response = ChargeEncoding::new(Box::pin(self.rmcp.handle(request)), Arc::clone(&exchange)).await;
+        let response = match &subscribed {
+            None => ChargeEncoding::new(Box::pin(self.rmcp.handle(request)), Arc::clone(&exchange)).await,
+            Some(_) => {
+                let rmcp = self.rmcp_for_listen(&principal);
+                ChargeEncoding::new(Box::pin(async move { rmcp.handle(request).await }), Arc::clone(&exchange)).await
+            }
+        };
         // rmcp answers JSON that it cannot parse with status 415 and plain text.
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json {
             cancel_on_drop.disarm();
             return self.collect(&connection, refuse_unparsable(&message), || None).await;
         }
         if let Some(session) = response.headers().get(&names::SESSION) {
-            self.session_usage.add(session);
+            self.session_usage.add(session, principal);
+            if let Some(credential) = &credential {
+                session::end_with_key(session, credential, &self.sessions);
+            }
         }
         let is_stream = response
             .headers()
             .get(header::CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
-        let response = response.map(Body::new);
+        let mut response = response.map(Body::new);
         if !is_stream {
             cancel_on_drop.disarm();
+            // In a session, the answer belongs to the session and not to this HTTP request.
+            if let Some(scopes) = exchange.missing_scopes().filter(|_| session_use.is_none()) {
+                self.door.demand_scopes(&mut response, scopes);
+            }
+            add_retry_after(&mut response, exchange.retry_after());
             return self.collect(&connection, response, || message::request_id(&message)).await;
         }
         // The stream begins with the acknowledgement of the subscription.
@@ -217,7 +262,15 @@ impl Endpoint {
         }
         let id = cancel_on_drop.id().or_else(|| message::request_id(&message));
         let responses = Arc::clone(&self.responses);
-        let encoded = |body| Body::new(ChargeEncoding::new(body, exchange));
+        // An answer without a session names its request. The stream of a session answers none.
+        let answered = id.clone().filter(|_| listens);
+        let encoded = |body| {
+            let body = Body::new(ChargeEncoding::new(body, exchange));
+            match credential.filter(|_| stays_open) {
+                Some(credential) => credential.limit(body, answered),
+                None => body,
+            }
+        };
         response
             .map(encoded)
             .map(|body| ResponseBody::stream(body, responses, connection, id, (cancel_on_drop, session_use)))
@@ -236,11 +289,12 @@ impl Endpoint {
     }
 
     /// Reads and checks the message of a request. Returns the message and the hold on its id; or the response that
-    /// refuses it.
+    /// refuses it. `has_session`: it belongs to a session of its principal.
     async fn read_message(
         &self,
         head: &CheckedHead,
         body: Incoming,
+        has_session: bool,
     ) -> Result<(Bytes, Option<IdHold>), Response<Body>> {
         let body = body::read(body, self.bounds.body).await?;
         let session = head.parts().headers.get(&names::SESSION);
@@ -253,17 +307,18 @@ impl Endpoint {
         if let Err((code, why, id)) = message::check_cursor(&body) {
             return Err(refuse(StatusCode::OK, code, why, id));
         }
-        let id_hold = match session.and_then(|session| Some((session, message::request_id(&body)?))) {
-            None => None,
-            Some((session, id)) => match self.in_flight.hold(session, id) {
-                Ok(id_hold) => Some(id_hold),
-                // Without the id: the client would take it for the answer to the first request.
-                Err(error) => {
-                    let why = error.to_string();
-                    return Err(refuse(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, why, None));
-                }
-            },
-        };
+        let id_hold =
+            match session.filter(|_| has_session).and_then(|session| Some((session, message::request_id(&body)?))) {
+                None => None,
+                Some((session, id)) => match self.in_flight.hold(session, id) {
+                    Ok(id_hold) => Some(id_hold),
+                    // Without the id: the client would take it for the answer to the first request.
+                    Err(error) => {
+                        let why = error.to_string();
+                        return Err(refuse(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, why, None));
+                    }
+                },
+            };
         Ok((body, id_hold))
     }
 }

@@ -1,37 +1,92 @@
-//! Checks the head of each HTTP request: Host, Origin, path and revision. Derives the principal. Both the fast path and
-//! rmcp take a [`CheckedHead`], so no request reaches them [unchecked](HostNames::check). New rules about heads belong
-//! here.
+//! The door: checks the head of each HTTP request before anything of its body is parsed for its meaning. Both the fast
+//! path and rmcp take a [`CheckedHead`], so no request reaches them [unchecked](Door::check). New rules about heads
+//! belong here.
 //!
-//! These checks stop DNS rebinding. A web page can send requests to this machine; through a DNS name that points here,
-//! it could also read the answers. So the Host must be a name of this server with its port, and an Origin must be this
-//! server's. Both are compared exactly. Headers of proxies (`X-Forwarded-Host`, `Forwarded`) are ignored.
+//! | step | refused with |
+//! |---|---|
+//! | the connection comes from the proxy, if there is one | 403 |
+//! | Host and Origin | 400, 403 |
+//! | preflights of the operator's pages, and the metadata for tokens, are answered here | |
+//! | the path | 404 |
+//! | the credential, if the configuration has `[auth]` | 400, 401, 429, 503 |
+//! | the revision | 400 |
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
+use data_encoding::HEXLOWER;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use rmcp::model::{ErrorData, ProtocolVersion};
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
 
+use super::accepted_credential::AcceptedCredential;
+use super::bearer::{self, ChallengeError};
+use super::client_address::ProxyNetworks;
+use super::cors::Pages;
+use super::failure_limit::FailureLimit;
+use super::front_door::{Authentication, FrontDoor};
+use super::host_names::HostNames;
+use super::metadata;
 use super::names::{PATH, REVISION, SESSION};
 use super::reply::{refuse_with, text as plain_text};
-use crate::mcp::identity;
-use crate::model::{Guard, text};
-use crate::policy::{Evidence, Principal, authenticate};
+use crate::auth::AuthError;
+use crate::config::serve::PublicUrl;
+use crate::mcp::{fault, identity};
+use crate::model::Guard;
+use crate::policy::{Evidence, Principal, PrincipalKind, authenticate};
 
 /// The revision of a request without the revision header.
 const DEFAULT_REVISION: &str = "2025-03-26";
 
-/// Most characters of a header that an error shows.
-const SHOWN_LENGTH: usize = 100;
+/// Seconds after which a client may try again if its credential cannot be checked now.
+const UNAVAILABLE_FOR: HeaderValue = HeaderValue::from_static("5");
 
-/// The values of `Host` that name this server.
-pub(super) struct HostNames(Vec<String>);
+/// Bytes of the SHA-256 of a refused credential that are recorded.
+const SHOWN_DIGEST: usize = 4;
 
-/// The head of a request that passed all checks. Only [`HostNames::check`] makes one.
+/// Checks the heads of all requests of an endpoint.
+pub(super) struct Door {
+    host_names: HostNames,
+    pages: Pages,
+    proxies: ProxyNetworks,
+    url: Option<PublicUrl>,
+    authentication: Option<Authentication>,
+    failures: FailureLimit,
+}
+
+/// The head of a request that passed all checks. Only [`Door::check`] makes one.
 pub(super) struct CheckedHead {
     parts: Parts,
     principal: Principal,
+    address: Option<IpAddr>,
+}
+
+/// The answer to a request that does not get past the door.
+pub(super) struct DoorAnswer {
+    /// The response.
+    pub(super) response: Response<Body>,
+    /// The failed authentication to record, if the answer is a refusal of one.
+    pub(super) refusal: Option<RefusedAuthentication>,
+}
+
+/// A failed authentication.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct RefusedAuthentication {
+    /// The address of the client.
+    pub(super) address: IpAddr,
+    /// The reason.
+    pub(super) why: String,
+    /// The first digits of the SHA-256 of the credential, if there is one.
+    pub(super) credential: Option<String>,
+}
+
+impl From<Response<Body>> for DoorAnswer {
+    fn from(response: Response<Body>) -> Self {
+        Self { response, refusal: None }
+    }
 }
 
 impl CheckedHead {
@@ -41,8 +96,19 @@ impl CheckedHead {
     }
 
     /// The principal of the request.
-    pub(super) fn principal(&self) -> Principal {
-        self.principal
+    pub(super) fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// The address of the client, if it belongs into the record.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        self.address
+    }
+
+    /// Makes the request one of a session that does not exist.
+    pub(super) fn forget_session(&mut self) {
+        // No session has this id: rmcp's ids are UUIDs.
+        self.parts.headers.insert(&SESSION, HeaderValue::from_static("unknown"));
     }
 
     /// The head, by value.
@@ -51,93 +117,161 @@ impl CheckedHead {
     }
 }
 
-impl HostNames {
-    /// The names of a server that listens on `address`.
-    pub(super) fn new(address: SocketAddr) -> Self {
-        let mut names = vec![address.to_string(), format!("localhost:{}", address.port())];
-        if address.port() == 80 {
-            // RFC 9110, section 4.2.1: clients may omit port 80.
-            names.extend([address.to_string().trim_end_matches(":80").to_owned(), "localhost".to_owned()]);
+impl Door {
+    /// The door of an endpoint on `address`.
+    pub(super) fn new(address: SocketAddr, front: FrontDoor) -> Self {
+        let FrontDoor { bounds: _, tls: _, serve, authentication } = front;
+        Self {
+            host_names: HostNames::new(address, &serve),
+            pages: Pages::new(&serve.origins),
+            proxies: ProxyNetworks::new(serve.trusted),
+            url: serve.url,
+            authentication,
+            failures: FailureLimit::default(),
         }
-        Self(names)
     }
 
-    /// Checks a head.
+    /// The pages that may use the endpoint.
+    pub(super) fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
+    /// Checks the head of a request that came over a connection from `peer`.
     ///
     /// # Errors
-    /// The response that refuses the request.
-    #[expect(clippy::result_large_err, reason = "a refusal is a whole response; it is rare")]
-    pub(super) fn check(&self, parts: Parts) -> Result<CheckedHead, Response<Body>> {
-        if Guard::Origin.is_on() {
-            self.check_host(&parts)
-                .and_then(|()| self.check_origin(&parts.headers))
-                .map_err(|(status, why)| plain_text(status, &why))?;
+    /// The answer to a request that is refused, or that concerns the door itself.
+    pub(super) async fn check(&self, parts: Parts, peer: IpAddr) -> Result<CheckedHead, Box<DoorAnswer>> {
+        let refuse = |(status, why): (StatusCode, String)| Box::new(DoorAnswer::from(plain_text(status, &why)));
+        let address = self.proxies.client(peer, &parts.headers);
+        let address = address.map_err(|why| {
+            let mut answer = refuse((StatusCode::FORBIDDEN, format!("{why}\n")));
+            answer.response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            answer
+        })?;
+        let is_metadata = metadata::is_metadata(parts.uri.path(), self.url.as_ref());
+        let has_any_origin = is_metadata || self.pages.origin(&parts.headers).is_some();
+        self.host_names.check(&parts, has_any_origin).map_err(refuse)?;
+        if is_metadata {
+            let answer = metadata::answer(&parts, self.url.as_ref(), self.authentication.as_ref());
+            return Err(Box::new(answer.into()));
         }
         if parts.uri.path() != PATH {
-            return Err(plain_text(StatusCode::NOT_FOUND, &format!("there is nothing here; MCP is at {PATH}\n")));
+            return Err(refuse((StatusCode::NOT_FOUND, format!("there is nothing here; MCP is at {PATH}\n"))));
         }
-        check_revision(&parts.headers)?;
-        Ok(CheckedHead { parts, principal: authenticate(Evidence::Loopback) })
-    }
-
-    /// Checks that the Host header, and the target if it has a host, name this server.
-    fn check_host(&self, parts: &Parts) -> Result<(), (StatusCode, String)> {
-        let Some(host) = single_value(&parts.headers, &header::HOST) else {
-            let count = parts.headers.get_all(header::HOST).iter().count();
-            let why = format!("expected exactly one Host header, {}, but the request has {count}\n", self.expected(""));
-            return Err((StatusCode::BAD_REQUEST, why));
+        if let Some(preflight) = self.pages.preflight(&parts) {
+            return Err(Box::new(preflight.into()));
+        }
+        let principal = match &self.authentication {
+            Some(authentication) if Guard::Authentication.is_on() => {
+                self.authenticate(authentication, &parts, address).await.map_err(Box::new)?
+            }
+            _ => authenticate(Evidence::Loopback),
         };
-        if !self.contains(host) {
-            let why = format!(
-                "the Host \"{}\" is no name of this server; expected {}\n",
-                text::excerpt(&String::from_utf8_lossy(host), SHOWN_LENGTH),
-                self.expected("")
-            );
-            return Err((StatusCode::FORBIDDEN, why));
-        }
-        // RFC 9112, section 3.2.2: an absolute-form target, which clients send to proxies. Its host must equal the Host
-        // header.
-        let Some(target) = parts.uri.authority() else { return Ok(()) };
-        if parts.uri.scheme_str() != Some("http") || !target.as_str().as_bytes().eq_ignore_ascii_case(host) {
-            let why = format!(
-                "the target \"{}\" does not match the Host header; expected the target {PATH}\n",
-                text::excerpt(&parts.uri.to_string(), SHOWN_LENGTH)
-            );
-            return Err((StatusCode::BAD_REQUEST, why));
-        }
-        Ok(())
+        check_revision(&parts.headers).map_err(|response| Box::new(DoorAnswer::from(*response)))?;
+        let is_recorded = self.authentication.is_some() || self.proxies.has_proxy();
+        Ok(CheckedHead { parts, principal, address: is_recorded.then_some(address) })
     }
 
-    /// Checks that the request has no Origin, or the origin of this server.
-    fn check_origin(&self, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
-        if !headers.contains_key(header::ORIGIN) {
-            return Ok(());
-        }
-        let own = |origin: &[u8]| {
-            origin.strip_prefix(b"http://").is_some_and(|name| self.0.iter().any(|own| own.as_bytes() == name))
+    /// The credential of a request that passed the checks. `None` if it needed none.
+    pub(super) fn credential(&self, head: &CheckedHead) -> Option<AcceptedCredential> {
+        let has_credential = matches!(head.principal.kind(), PrincipalKind::Key | PrincipalKind::Token);
+        let by = self.authentication.as_ref().filter(|_| has_credential)?;
+        let credential = bearer::credential(&head.parts).ok()??;
+        Some(AcceptedCredential::new(&by.credentials, credential, &head.principal))
+    }
+
+    /// The principal whose credential the request has.
+    async fn authenticate(&self, by: &Authentication, head: &Parts, address: IpAddr) -> Result<Principal, DoorAnswer> {
+        let now = Instant::now();
+        let credential = match bearer::credential(head) {
+            Ok(Some(credential)) => credential,
+            Ok(None) => {
+                let why = "expected a key or token in the header \"Authorization: Bearer\"".to_owned();
+                let is_recorded = self.failures.count_challenge(address, now);
+                let refusal = RefusedAuthentication { address, why: why.clone(), credential: None };
+                let response = self.refusal(StatusCode::UNAUTHORIZED, by, None, why);
+                return Err(DoorAnswer { response, refusal: is_recorded.then_some(refusal) });
+            }
+            Err(malformed) => {
+                self.failures.count_failure(address, now);
+                let why = malformed.to_string();
+                let error = ChallengeError { code: "invalid_request", description: why.clone() };
+                let refusal = RefusedAuthentication { address, why: why.clone(), credential: None };
+                let response = self.refusal(StatusCode::BAD_REQUEST, by, Some(&error), why);
+                return Err(DoorAnswer { response, refusal: Some(refusal) });
+            }
         };
-        if single_value(headers, &header::ORIGIN).is_some_and(own) {
-            return Ok(());
+        if let Some(wait) = self.failures.refused_for(address, credential, now) {
+            return Err(too_many(wait).into());
         }
-        let all = headers.get_all(header::ORIGIN).iter();
-        let all = all
-            .map(|origin| format!("\"{}\"", text::excerpt(&String::from_utf8_lossy(origin.as_bytes()), SHOWN_LENGTH)));
-        let why = format!(
-            "the Origin {} is no page of this server; expected none, or {}\n",
-            all.take(4).collect::<Vec<_>>().join(", "),
-            self.expected("http://")
-        );
-        Err((StatusCode::FORBIDDEN, why))
+        match by.credentials.check(credential, SystemTime::now()).await {
+            Ok(principal) => {
+                self.failures.accept(credential);
+                Ok(principal)
+            }
+            Err(AuthError::Unavailable) => {
+                let error = fault::unavailable(AuthError::Unavailable.to_string());
+                let mut response = refuse_with(StatusCode::SERVICE_UNAVAILABLE, error, None);
+                response.headers_mut().insert(header::RETRY_AFTER, UNAVAILABLE_FOR);
+                Err(response.into())
+            }
+            Err(AuthError::Invalid(why)) => {
+                self.failures.count_failure(address, now);
+                let error = ChallengeError { code: "invalid_token", description: why.to_owned() };
+                let refusal =
+                    RefusedAuthentication { address, why: why.to_owned(), credential: Some(digest(credential)) };
+                let response = self.refusal(StatusCode::UNAUTHORIZED, by, Some(&error), why.to_owned());
+                Err(DoorAnswer { response, refusal: Some(refusal) })
+            }
+        }
     }
 
-    /// True if `host` names this server. Host names ignore case.
-    fn contains(&self, host: &[u8]) -> bool {
-        self.0.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(host))
+    /// The response to a request without a valid credential.
+    fn refusal(
+        &self,
+        status: StatusCode,
+        by: &Authentication,
+        error: Option<&ChallengeError>,
+        why: String,
+    ) -> Response<Body> {
+        let advertised = by.advertised.load();
+        let metadata = self.metadata_url(by);
+        let challenge = bearer::challenge(error, metadata.as_deref(), &advertised.scopes());
+        bearer::refusal(status, fault::unauthenticated(why), challenge)
     }
 
-    fn expected(&self, scheme: &str) -> String {
-        self.0.iter().map(|own| format!("\"{scheme}{own}\"")).collect::<Vec<_>>().join(" or ")
+    /// The URL of the metadata for tokens, if any is served.
+    fn metadata_url(&self, by: &Authentication) -> Option<String> {
+        let url = self.url.as_ref().filter(|_| !by.advertised.load().issuers.is_empty())?;
+        Some(url.metadata_url())
     }
+
+    /// Makes `response` that of a request whose credential lacks these scopes (RFC 6750, section 3.1).
+    pub(super) fn demand_scopes(&self, response: &mut Response<Body>, scopes: &[String]) {
+        let Some(by) = &self.authentication else { return };
+        let description = "the credential lacks a scope that this request needs".to_owned();
+        let error = ChallengeError { code: "insufficient_scope", description };
+        let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let challenge = bearer::challenge(Some(&error), self.metadata_url(by).as_deref(), &scopes);
+        *response.status_mut() = StatusCode::FORBIDDEN;
+        bearer::add_challenge(response, challenge);
+    }
+}
+
+/// The first digits of the SHA-256 of a credential.
+fn digest(credential: &str) -> String {
+    let digest = Sha256::digest(credential.as_bytes());
+    HEXLOWER.encode(digest.get(..SHOWN_DIGEST).unwrap_or_default())
+}
+
+/// The response to a client whose address failed too often.
+fn too_many(wait: Duration) -> Response<Body> {
+    // Rounded up: a client that comes earlier is refused again.
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    let why = format!("too many requests of this address had no valid credential; try again in {seconds} s");
+    let mut response = refuse_with(StatusCode::TOO_MANY_REQUESTS, fault::busy(&why), None);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    response
 }
 
 /// Refuses a revision that rmcp supports and belljar does not. rmcp refuses unknown revisions, with the id of the
@@ -145,8 +279,7 @@ impl HostNames {
 ///
 /// In a session, the value 2025-03-26 is accepted. The session has a negotiated revision, and some clients send the
 /// value that an absent header means (2025-11-25, "Protocol Version Header").
-#[expect(clippy::result_large_err, reason = "a refusal is a whole response; it is rare")]
-fn check_revision(headers: &HeaderMap) -> Result<(), Response<Body>> {
+fn check_revision(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
     let Some(given) =
         headers.get(&REVISION).filter(|given| *given != DEFAULT_REVISION || !headers.contains_key(&SESSION))
     else {
@@ -155,147 +288,14 @@ fn check_revision(headers: &HeaderMap) -> Result<(), Response<Body>> {
     let own = identity::revisions();
     let is = |revision: &&ProtocolVersion| revision.as_str().as_bytes() == given.as_bytes();
     match ProtocolVersion::KNOWN_VERSIONS.iter().find(is) {
-        Some(known) if !own.contains(known) => Err(refuse_with(
+        Some(known) if !own.contains(known) => Err(Box::new(refuse_with(
             StatusCode::BAD_REQUEST,
             ErrorData::unsupported_protocol_version(known.clone(), &own),
             None,
-        )),
+        ))),
         _ => Ok(()),
     }
 }
 
-/// The value of a header that occurs exactly once.
-pub(super) fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
-    let mut all = headers.get_all(name).into_iter();
-    all.next().filter(|_| all.next().is_none()).map(|value| value.as_bytes())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The status that refuses a request with these headers, or 200 if it passes.
-    fn judged(port: u16, target: &str, headers: &[(&str, &str)]) -> u16 {
-        let mut head = http::Request::post(target);
-        for (name, value) in headers {
-            head = head.header(*name, *value);
-        }
-        let (parts, ()) = head.body(()).unwrap().into_parts();
-        let own = HostNames::new(SocketAddr::from(([127, 0, 0, 1], port)));
-        own.check(parts).map_or_else(|refused| refused.status().as_u16(), |_| 200)
-    }
-
-    #[test]
-    fn a_host_is_a_name_of_this_server_with_its_port() {
-        for own in ["127.0.0.1:8877", "localhost:8877", "LocalHost:8877"] {
-            assert_eq!(judged(8877, PATH, &[("Host", own)]), 200, "{own}");
-            assert_eq!(judged(8877, &format!("http://{own}{PATH}"), &[("Host", own)]), 200, "{own}");
-            assert_eq!(judged(8877, PATH, &[("Host", own), ("X-Forwarded-Host", "evil.example")]), 200);
-        }
-        for foreign in [
-            "",
-            "localhost",
-            "127.0.0.1",
-            "localhost:",
-            "localhost:1",
-            "localhost:80",
-            "127.0.0.1:9999",
-            "127.0.0.1:8877.evil.com",
-            "127.0.0.1:88770",
-            "127.0.0.1:08877",
-            "127.0.0.1:+8877",
-            "127.0.0.1.:8877",
-            "localhost.:8877",
-            "evil@127.0.0.1:8877",
-            "127.0.0.1:8877@evil",
-            "127.0.0.1:8877, evil.example",
-            "127.0.0.1:8877/",
-            "127.0.0.1:8877#",
-            "127.0.0.1:8877 ",
-            "127.1:8877",
-            "2130706433:8877",
-            "0x7f.0.0.1:8877",
-            "0.0.0.0:8877",
-            "127.0.0.2:8877",
-            "[::1]:8877",
-            "[::ffff:127.0.0.1]:8877",
-            "a.localhost:8877",
-            "localhost.evil.example:8877",
-            "evil.example:8877",
-        ] {
-            assert_eq!(judged(8877, PATH, &[("Host", foreign)]), 403, "{foreign}");
-            let forwarded = [("Host", foreign), ("X-Forwarded-Host", "127.0.0.1:8877")];
-            assert_eq!(judged(8877, PATH, &forwarded), 403, "{foreign}");
-        }
-        let own = ("Host", "127.0.0.1:8877");
-        assert_eq!(judged(8877, PATH, &[]), 400);
-        assert_eq!(judged(8877, PATH, &[own, own]), 400);
-        assert_eq!(judged(8877, PATH, &[own, ("Host", "evil.example")]), 400);
-        for target in [
-            "http://evil.example/mcp",
-            "http://localhost:8877/mcp",
-            "https://127.0.0.1:8877/mcp",
-            "http://evil@127.0.0.1:8877/mcp",
-            "http://127.0.0.1/mcp",
-        ] {
-            assert_eq!(judged(8877, target, &[own]), 400, "{target}");
-        }
-        assert_eq!(judged(8877, "http://evil.example/mcp", &[("Host", "evil.example")]), 403);
-        assert_eq!(judged(8877, "/other", &[own]), 404);
-        assert_eq!(judged(8877, "/mcp?x=1", &[own]), 200);
-    }
-
-    #[test]
-    fn port_80_may_be_omitted() {
-        for own in ["localhost", "127.0.0.1", "localhost:80", "127.0.0.1:80"] {
-            assert_eq!(judged(80, PATH, &[("Host", own)]), 200, "{own}");
-            assert_eq!(judged(80, PATH, &[("Host", own), ("Origin", &format!("http://{own}"))]), 200, "{own}");
-        }
-        let names = HostNames::new("[::1]:80".parse().unwrap()).0;
-        assert_eq!(names, ["[::1]:80", "localhost:80", "[::1]", "localhost"]);
-    }
-
-    #[test]
-    fn an_origin_is_that_of_this_server() {
-        let host = ("Host", "127.0.0.1:8877");
-        for own in ["http://127.0.0.1:8877", "http://localhost:8877"] {
-            assert_eq!(judged(8877, PATH, &[host, ("Origin", own)]), 200, "{own}");
-            for second in ["http://evil.example", "null", own] {
-                assert_eq!(judged(8877, PATH, &[host, ("Origin", own), ("Origin", second)]), 403, "{second}");
-                assert_eq!(judged(8877, PATH, &[host, ("Origin", second), ("Origin", own)]), 403, "{second}");
-            }
-        }
-        for foreign in [
-            "",
-            "null",
-            "NULL",
-            "http://127.0.0.1",
-            "http://127.0.0.1:1",
-            "http://127.0.0.1:8877/",
-            "http://127.0.0.1:8877.evil.com",
-            "http://evil@127.0.0.1:8877",
-            "https://127.0.0.1:8877",
-            "HTTP://127.0.0.1:8877",
-            "http://LOCALHOST:8877",
-            "http://localhost.:8877",
-            "http://localhost:8877 http://evil.example",
-            "http://localhost:8877, http://evil.example",
-            "127.0.0.1:8877",
-            "file://",
-            "http://evil.example",
-        ] {
-            assert_eq!(judged(8877, PATH, &[host, ("Origin", foreign)]), 403, "{foreign}");
-        }
-    }
-
-    #[test]
-    fn the_revision_with_batches_is_refused() {
-        let host = ("Host", "127.0.0.1:8877");
-        let older = ("MCP-Protocol-Version", "2025-03-26");
-        assert_eq!(judged(8877, PATH, &[host, older]), 400);
-        assert_eq!(judged(8877, PATH, &[host, older, ("Mcp-Session-Id", "x")]), 200, "the session has its revision");
-        for spoken in ["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28", "nonsense"] {
-            assert_eq!(judged(8877, PATH, &[host, ("MCP-Protocol-Version", spoken)]), 200, "{spoken}");
-        }
-    }
-}
+mod tests;

@@ -12,13 +12,14 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::bounds::Bounds;
 use super::connections::ConnectionTable;
 use super::endpoint::Endpoint;
+use super::front_door::FrontDoor;
 use super::poll_again::PollAgain;
 use super::socket::Socket;
+use super::stream::ServedStream;
 use crate::mcp::{Handler, next_peer_id};
-use crate::model::bounds::EVICT_WRITING_AFTER;
+use crate::model::bounds::{EVICT_WRITING_AFTER, HANDSHAKE_TIME};
 use crate::transport::error::ServeError;
 use crate::transport::limits::LAST_ANSWERS_TIME;
 
@@ -28,7 +29,7 @@ const LAST_READ_TIME: Duration = Duration::from_millis(150);
 /// Streams may take this time to end at the shutdown.
 const STREAM_END_TIME: Duration = Duration::from_millis(300);
 
-/// Serves on `listener` until `stop` completes. Running requests may continue for [`Bounds::drain`]; then they are
+/// Serves on `listener` until `stop` completes. Running requests may continue for the time of the drain; then they are
 /// stopped. Each is answered.
 ///
 /// # Errors
@@ -36,12 +37,15 @@ const STREAM_END_TIME: Duration = Duration::from_millis(300);
 pub async fn serve(
     handler: Handler,
     listener: TcpListener,
-    bounds: Bounds,
+    front: FrontDoor,
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let cancel = CancellationToken::new();
     let own = listener.local_addr().map_err(ServeError::NoAddress)?;
-    let endpoint = Arc::new(Endpoint::new(handler.clone(), own, bounds, cancel.clone()));
+    let (bounds, tls) = (front.bounds, front.tls.clone());
+    let endpoint = Arc::new(Endpoint::new(handler.clone(), own, front, cancel.clone()));
+    // Cancelled when belljar stops: unfinished handshakes are not waited for.
+    let stopping = CancellationToken::new();
     let connections = ConnectionTable::new(bounds.connections, EVICT_WRITING_AFTER.get());
     let graceful = GracefulShutdown::new();
     let mut builder = hyper::server::conn::http1::Builder::new();
@@ -81,9 +85,22 @@ pub async fn serve(
             async move { Ok::<_, Infallible>(endpoint.answer(served, peer, request).await) }
         });
         let socket = Socket::new(stream, bounds.write, Arc::clone(&slot.connection));
-        let connection = graceful.watch(builder.serve_connection(TokioIo::new(socket), service));
+        let (tls, builder, watcher) = (tls.clone(), builder.clone(), graceful.watcher());
+        let stopping = stopping.clone();
         tokio::spawn(PollAgain::new(async move {
-            let mut connection = pin!(connection);
+            let stream = match tls {
+                None => ServedStream::Plain(socket),
+                Some(identity) => tokio::select! {
+                    biased;
+                    stream = identity.accept(socket, HANDSHAKE_TIME.get()) => match stream {
+                        Some(stream) => ServedStream::Tls(Box::new(stream)),
+                        None => return,
+                    },
+                    () = slot.connection.wait_for_close() => return,
+                    () = stopping.cancelled() => return,
+                },
+            };
+            let mut connection = pin!(watcher.watch(builder.serve_connection(TokioIo::new(stream), service)));
             tokio::select! {
                 biased;
                 ended = connection.as_mut() => {
@@ -100,6 +117,7 @@ pub async fn serve(
         }));
     }
     drop(listener);
+    stopping.cancel();
     handler.begin_shutdown();
     let mut shut = std::pin::pin!(graceful.shutdown());
     let mut shut_by = async |by| tokio::time::timeout_at(by, shut.as_mut()).await.is_ok();

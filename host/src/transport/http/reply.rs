@@ -1,5 +1,7 @@
 //! Responses that belljar makes itself: JSON-RPC messages, and plain text if there is no message to answer.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use http::{HeaderValue, Response, StatusCode, header};
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId};
@@ -36,6 +38,17 @@ pub(super) fn json(status: StatusCode, body: Body) -> Response<Body> {
     response
 }
 
+/// Adds `Retry-After` to the response of a request that can succeed after `pause`.
+pub(super) fn add_retry_after(response: &mut Response<Body>, pause: Option<Duration>) {
+    if let Some(pause) = pause {
+        // Whole seconds (RFC 9110, section 10.2.3), rounded up: the client must not come too early.
+        let seconds = pause.as_millis().div_ceil(1000).max(1);
+        if let Ok(value) = HeaderValue::try_from(seconds.to_string()) {
+            response.headers_mut().insert(header::RETRY_AFTER, value);
+        }
+    }
+}
+
 /// A response with a line of plain text.
 pub(super) fn text(status: StatusCode, line: &str) -> Response<Body> {
     let mut response = with_status(status, Body::from(line.to_owned()));
@@ -47,4 +60,21 @@ fn with_status(status: StatusCode, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_rounded_up_to_seconds() {
+        for (ms, seconds) in [(1, "1"), (1000, "1"), (1001, "2"), (86_400_000, "86400")] {
+            let mut response = text(StatusCode::OK, "");
+            add_retry_after(&mut response, Some(Duration::from_millis(ms)));
+            assert_eq!(response.headers()[header::RETRY_AFTER], seconds);
+        }
+        let mut response = text(StatusCode::OK, "");
+        add_retry_after(&mut response, None);
+        assert!(response.headers().get(header::RETRY_AFTER).is_none());
+    }
 }

@@ -28,8 +28,7 @@ const CHUNK: usize = 64 << 10;
 /// Bytes of one permit of the budget.
 const PERMIT_BYTES: usize = 1 << 10;
 
-/// Least speed in bytes per second at which a client must read an answer. Each network is faster, and belljar serves
-/// loopback only.
+/// Least speed in bytes per second at which a client must read an answer. Each network is faster.
 const MIN_BYTES_PER_SECOND: usize = 64 << 10;
 
 /// Caps the bytes of large answers that wait for their clients, over all connections.

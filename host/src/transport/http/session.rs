@@ -14,10 +14,12 @@ use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
+use super::accepted_credential::{AcceptedCredential, CHECK_INTERVAL};
 use super::names::{PATH, SESSION};
 use crate::mcp::Handler;
+use crate::policy::{Principal, PrincipalKind};
 use crate::transport::message::{self, IdInFlight};
 
 /// rmcp's side of the endpoint.
@@ -29,7 +31,15 @@ const END_TIME: Duration = Duration::from_secs(1);
 /// The activity of all sessions. At the maximum, a new session evicts the least active one, so no client can keep
 /// others out. The client of an evicted session gets status 404, and opens another session.
 #[derive(Default)]
-pub(super) struct SessionUsage(Arc<Mutex<HashMap<SessionId, SessionActivity>>>);
+pub(super) struct SessionUsage(Sessions);
+
+type Sessions = Arc<Mutex<HashMap<SessionId, OwnedSession>>>;
+
+/// A session, and the principal that opened it.
+struct OwnedSession {
+    owner: Principal,
+    activity: SessionActivity,
+}
 
 /// The use of one session. The least value is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,27 +54,31 @@ struct SessionActivity {
 
 /// Counts one open request or stream of a session, until it is dropped.
 pub(super) struct SessionUse {
-    all: Arc<Mutex<HashMap<SessionId, SessionActivity>>>,
+    all: Sessions,
     session: SessionId,
 }
 
-fn lock(all: &Mutex<HashMap<SessionId, SessionActivity>>) -> MutexGuard<'_, HashMap<SessionId, SessionActivity>> {
+fn lock(all: &Mutex<HashMap<SessionId, OwnedSession>>) -> MutexGuard<'_, HashMap<SessionId, OwnedSession>> {
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SessionUsage {
-    /// Adds a new session.
-    pub(super) fn add(&self, session: &HeaderValue) {
+    /// Adds a new session, which `owner` opened.
+    pub(super) fn add(&self, session: &HeaderValue, owner: Principal) {
         if let Ok(session) = session.to_str() {
-            lock(&self.0).insert(session.into(), SessionActivity { open: 0, is_used: false, last: Instant::now() });
+            let activity = SessionActivity { open: 0, is_used: false, last: Instant::now() };
+            lock(&self.0).insert(session.into(), OwnedSession { owner, activity });
         }
     }
 
-    /// Counts a request or stream of a session. `None` if the session is unknown.
-    pub(super) fn begin_use(&self, session: &HeaderValue) -> Option<SessionUse> {
+    /// Counts a request or stream of a session. `None` if the session is unknown, or belongs to another principal.
+    pub(super) fn begin_use(&self, session: &HeaderValue, principal: &Principal) -> Option<SessionUse> {
         let session: SessionId = session.to_str().ok()?.into();
         let mut all = lock(&self.0);
-        let activity = all.get_mut(&session)?;
+        let OwnedSession { owner, activity } = all.get_mut(&session)?;
+        if !owner.is_same_subject(principal) {
+            return None;
+        }
         (activity.open, activity.is_used) = (activity.open + 1, true);
         Some(SessionUse { all: Arc::clone(&self.0), session })
     }
@@ -76,24 +90,52 @@ impl SessionUsage {
         let mut least: Vec<(Option<SessionActivity>, SessionId)> = {
             let mut known = lock(&self.0);
             known.retain(|session, _| open.contains(session));
-            open.into_iter().map(|session| (known.get(&session).copied(), session)).collect()
+            open.into_iter().map(|session| (known.get(&session).map(|known| known.activity), session)).collect()
         };
         least.sort();
         for (_, session) in least.into_iter().take(surplus) {
             lock(&self.0).remove(&session);
             // The worker ends in a task of its own, and the new session does not wait for it.
-            let Some(worker) = manager.sessions.write().await.remove(&session) else { continue };
-            tokio::spawn(async move {
-                let closed = timeout(END_TIME, worker.close()).await;
-                tracing::debug!("evicted a session for a new one: {closed:?}");
-            });
+            close(&session, manager, "evicted a session for a new one").await;
         }
     }
 }
 
+/// Ends a session in a task of its own. `why` is for the log.
+async fn close(session: &SessionId, manager: &LocalSessionManager, why: &'static str) {
+    let Some(worker) = manager.sessions.write().await.remove(session) else { return };
+    tokio::spawn(async move {
+        let closed = timeout(END_TIME, worker.close()).await;
+        tracing::debug!("{why}: {closed:?}");
+    });
+}
+
+/// Ends a session soon after its API key is revoked or expires, or gets other groups or scopes. Its subscriptions end with
+/// it. A session that was opened with a token stays: clients renew their tokens, and each request of a session has its
+/// own.
+pub(super) fn end_with_key(session: &HeaderValue, key: &AcceptedCredential, manager: &Arc<LocalSessionManager>) {
+    if key.principal().kind() != PrincipalKind::Key {
+        return;
+    }
+    let Ok(session) = session.to_str().map(SessionId::from) else { return };
+    let (key, manager) = (key.clone(), Arc::downgrade(manager));
+    tokio::spawn(async move {
+        loop {
+            sleep(CHECK_INTERVAL).await;
+            let Some(manager) = manager.upgrade() else { return };
+            if !manager.sessions.read().await.contains_key(&session) {
+                return;
+            }
+            if key.is_valid().await == Some(false) {
+                return close(&session, &manager, "the key of a session is no longer valid").await;
+            }
+        }
+    });
+}
+
 impl Drop for SessionUse {
     fn drop(&mut self) {
-        if let Some(activity) = lock(&self.all).get_mut(&self.session) {
+        if let Some(OwnedSession { activity, .. }) = lock(&self.all).get_mut(&self.session) {
             (activity.open, activity.last) = (activity.open.saturating_sub(1), Instant::now());
         }
     }

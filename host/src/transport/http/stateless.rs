@@ -14,8 +14,8 @@
 use http::{HeaderMap, StatusCode, header};
 use rmcp::model::{ErrorCode, ProtocolVersion};
 
-use super::head::{CheckedHead, single_value};
-use super::names;
+use super::head::CheckedHead;
+use super::names::{self, single_value};
 use crate::mcp::stateless::StatelessRequest;
 
 /// The values of `Accept` that the fast path takes.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use super::{Bounds, serve};
+use super::{Bounds, FrontDoor, serve};
 use crate::mcp::tests::handler;
 use crate::model::bounds::MAX_MESSAGE;
 
@@ -30,6 +30,11 @@ pub(super) struct Served {
 
 impl Served {
     pub(super) fn start(bounds: Bounds) -> Self {
+        Self::with(FrontDoor { bounds, ..FrontDoor::default() })
+    }
+
+    /// A server with these settings.
+    pub(super) fn with(front: FrontDoor) -> Self {
         let (tell, address) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -41,7 +46,7 @@ impl Served {
                 let stop = async {
                     let _ = stopped.await;
                 };
-                serve(handler, listener, bounds, stop).await.unwrap();
+                serve(handler, listener, front, stop).await.unwrap();
             });
         });
         Self { address: address.recv().unwrap(), stop: Some(stop), thread: Some(thread) }

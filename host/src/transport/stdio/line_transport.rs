@@ -43,6 +43,9 @@ enum LineRead {
     End,
 }
 
+/// The answer to a refused message: the id of its request, if it may be named, and the error.
+type RefusedMessage = (Option<RequestId>, ErrorData);
+
 /// The next input of a connection.
 pub(super) enum NextInput {
     /// A message for rmcp.
@@ -98,7 +101,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
     ///
     /// # Errors
     /// The answer to a refused request, and its id.
-    fn track(&self, message: &mut RxJsonRpcMessage<RoleServer>) -> Result<(), (Option<RequestId>, ErrorData)> {
+    fn track(&self, message: &mut RxJsonRpcMessage<RoleServer>) -> Result<(), Box<RefusedMessage>> {
         match message {
             RxJsonRpcMessage::<RoleServer>::Request(request) => {
                 let handle = self.track_request(&request.id, &request.request)?;
@@ -120,19 +123,16 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
     ///
     /// # Errors
     /// As [`LineTransport::track`].
-    fn track_request(
-        &self,
-        id: &RequestId,
-        request: &ClientRequest,
-    ) -> Result<RequestHandle, (Option<RequestId>, ErrorData)> {
-        self.pending.add(id, RequestClass::of(request)).map_err(|error| match error {
+    fn track_request(&self, id: &RequestId, request: &ClientRequest) -> Result<RequestHandle, Box<RefusedMessage>> {
+        let refused = self.pending.add(id, RequestClass::of(request)).map_err(|error| match error {
             AddError::TooMany => {
                 let why = format!("{} requests are pending already", MAX_PENDING.get());
                 (Some(id.clone()), fault::busy(&why))
             }
             // Without the id: the client would take it for the answer to the first request.
             AddError::IdInFlight(error) => (None, ErrorData::new(ErrorCode::INVALID_REQUEST, error.to_string(), None)),
-        })
+        });
+        refused.map_err(Box::new)
     }
 
     /// Answers a message with an error of this transport.
@@ -193,7 +193,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
                                 self.track(&mut message).map(|()| NextInput::Message(Box::new(message)))
                             }
                             Ok(None) => continue,
-                            Err((code, why, id)) => Err((id, ErrorData::new(code, why, None))),
+                            Err((code, why, id)) => Err(Box::new((id, ErrorData::new(code, why, None)))),
                         },
                     };
                     match next {
@@ -203,7 +203,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
                 }
                 Ok(LineRead::TooLong) => {
                     let why = format!("the message is too long; at most {} bytes are allowed", MAX_MESSAGE.get());
-                    (None, ErrorData::new(ErrorCode::INVALID_REQUEST, why, None))
+                    Box::new((None, ErrorData::new(ErrorCode::INVALID_REQUEST, why, None)))
                 }
                 Ok(LineRead::End) => {
                     self.ended.notify_one();
@@ -215,7 +215,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineTransport<R, W> {
                     return NextInput::End;
                 }
             };
-            let (id, error) = refused;
+            let (id, error) = *refused;
             self.answer(id, error);
         }
     }

@@ -22,7 +22,7 @@ use belljar::limits::CallOrigin;
 use belljar::limits::memory_budget::MemoryBudget;
 use belljar::limits::{Admission, Gate};
 use belljar::model::{Digest, Limits, MountName};
-use belljar::policy::{Action, Caller, Evidence, Policy, authenticate};
+use belljar::policy::{Action, Caller, Evidence, Policy, Target, authenticate};
 use belljar::sandbox::{CallSpec, Executor, MountId, Sandbox, SandboxOptions};
 use belljar::telemetry::Sink;
 use belljar_benches::{InProcessCompiler, Record, Samples, process_cpu, thread_cpu};
@@ -174,7 +174,9 @@ impl BelljarLayers {
     async fn admit(&self, request: &Request) -> belljar::limits::Permit {
         let name = MountName::new("sized").expect("a name");
         let principal = authenticate(Evidence::OwnUser);
-        let access = Policy.authorize(principal, Action::Read, &name, request.reference()).expect("an access");
+        let target = Target { mount: &name, base: "belljar://sized/", reference: request.reference() };
+        let now = std::time::SystemTime::now();
+        let access = Policy::default().authorize(&principal, Action::Read, target, now).expect("an access");
         self.admission.admit(access, &self.gate, CallOrigin::default(), request, None).await.expect("a permit")
     }
 }

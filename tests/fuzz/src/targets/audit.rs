@@ -18,6 +18,7 @@ pub(super) fn audit(bytes: &[u8]) {
     log.add("fs", &asked, DecisionKind::Denied, || None);
     log.add("fs", &asked, DecisionKind::Denied, || None);
     let record = Event {
+        credential: None,
         ended_at: UNIX_EPOCH + Duration::from_secs(number % (1 << 33)),
         caller: Caller {
             client: Some(client.as_str().into()),

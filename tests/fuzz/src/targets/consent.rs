@@ -26,6 +26,7 @@ pub(super) fn consent(bytes: &[u8]) {
         digest: Digest::of(mount.as_bytes()),
         uri,
         caller: ("stdio".to_owned(), client),
+        principal: mount.clone(),
         wanted: Consent { grant: kind(number).into(), target: wanted },
         given: given.into_iter().map(|what| Consent { grant: kind(number / 2).into(), target: what }).collect(),
     };

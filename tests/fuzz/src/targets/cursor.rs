@@ -4,6 +4,7 @@
 use belljar::catalog::listing::ListPosition;
 use belljar::mcp::cursor::{CursorKind, Cursors};
 use belljar::model::MountName;
+use belljar::policy::{Evidence, Principal, authenticate};
 
 use crate::input::{self, Fields};
 
@@ -13,7 +14,7 @@ pub(super) fn cursor(bytes: &[u8]) {
     let cursors = Cursors::new(&[7; 32]);
     let made_up = input::text(bytes);
     for kind in [CursorKind::Resources, CursorKind::Templates] {
-        assert!(cursors.open(kind, &made_up).is_err(), "{made_up:?} was opened");
+        assert!(cursors.open(kind, &own(), &made_up).is_err(), "{made_up:?} was opened");
     }
     let mut fields = Fields::of(bytes);
     let mut position = ListPosition::start_of(&MountName::new(&fields.text()).unwrap_or_else(|_| name()), 0);
@@ -23,12 +24,20 @@ pub(super) fn cursor(bytes: &[u8]) {
     position.slow = part(2);
     position.pages = part(4);
     position.offset = two;
-    let sealed = cursors.seal(CursorKind::Resources, &position);
-    assert_eq!(cursors.open(CursorKind::Resources, &sealed), Ok(position), "an installation opens its own cursor");
-    assert!(cursors.open(CursorKind::Templates, &sealed).is_err(), "a cursor of another list was opened");
+    let sealed = cursors.seal(CursorKind::Resources, &own(), &position);
+    assert_eq!(
+        cursors.open(CursorKind::Resources, &own(), &sealed),
+        Ok(position),
+        "an installation opens its own cursor"
+    );
+    assert!(cursors.open(CursorKind::Templates, &own(), &sealed).is_err(), "a cursor of another list was opened");
     assert!(
-        Cursors::new(&[8; 32]).open(CursorKind::Resources, &sealed).is_err(),
+        Cursors::new(&[8; 32]).open(CursorKind::Resources, &own(), &sealed).is_err(),
         "a cursor of another installation was opened"
+    );
+    assert!(
+        cursors.open(CursorKind::Resources, &authenticate(Evidence::Loopback), &sealed).is_err(),
+        "a cursor of another principal was opened"
     );
 
     let at = usize::try_from(fields.number()).unwrap_or_default() % sealed.len();
@@ -41,10 +50,17 @@ pub(super) fn cursor(bytes: &[u8]) {
         format!("{sealed}="),
         format!("{sealed}{sealed}"),
     ] {
-        assert!(altered == sealed || cursors.open(CursorKind::Resources, &altered).is_err(), "{altered:?} was opened");
+        assert!(
+            altered == sealed || cursors.open(CursorKind::Resources, &own(), &altered).is_err(),
+            "{altered:?} was opened"
+        );
     }
 }
 
 fn name() -> MountName {
     MountName::new("notes").unwrap()
+}
+
+fn own() -> Principal {
+    authenticate(Evidence::OwnUser)
 }

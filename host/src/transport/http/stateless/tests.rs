@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 
-use super::super::head::HostNames;
+use super::super::head::Door;
 use super::super::tests::Served;
-use super::super::{Bounds, PATH};
+use super::super::{Bounds, FrontDoor, PATH};
 use super::*;
 
 /// A request. `written` adds the request line, `Connection` and `Content-Length`. In values, `OWN` stands for the
@@ -62,7 +63,9 @@ impl Sent {
             head = head.header(name, value);
         }
         let (head, ()) = head.body(()).unwrap().into_parts();
-        HostNames::new(address).check(head).is_ok_and(|head| request(&head, self.body.as_bytes()).is_some())
+        let door = Door::new(address, FrontDoor::default());
+        let checked = door.check(head, address.ip()).now_or_never().unwrap();
+        checked.is_ok_and(|head| request(&head, self.body.as_bytes()).is_some())
     }
 }
 

@@ -1,0 +1,259 @@
+//! What one principal learns of what another may see: nothing. Each test has at least two principals.
+//!
+//! The gateway is the real one. The providers are scripted, so that a test counts their calls. Only the rules and the
+//! front are missing: a test makes the principals itself.
+
+mod completion;
+mod lists;
+mod reads;
+mod search;
+mod subscriptions;
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use crate::catalog::{Catalog, Mount, Snapshot};
+use crate::config::Watch;
+use crate::gateway::Gateway;
+use crate::gateway::consent::ConsentManager;
+use crate::gateway::subscriptions::Subscriptions;
+use crate::interfaces::{Interfaces, Reply, Request};
+use crate::limits::memory_budget::MemoryBudget;
+use crate::limits::{Admission, Permit};
+use crate::model::{
+    Body, Contents, DecisionLog, Limits, MountName, Page, ReadError, Reading, Resource, Suggestions, Template, Usage,
+};
+use crate::policy::test_rules::{TestRule, rule_set};
+use crate::policy::{Caller, Evidence, KeyIdentity, Policy, Principal, authenticate};
+use crate::sandbox::{CallSpec, Executor, LoadedMount, Outcome};
+use crate::telemetry::Sink;
+
+/// The entries of one page of a scripted provider.
+const PAGE: usize = 1000;
+
+/// A mount and its scripted provider.
+pub(crate) struct TestMount {
+    pub(crate) name: &'static str,
+    pub(crate) base: &'static str,
+    /// The references that it lists and serves.
+    pub(crate) references: Vec<String>,
+    pub(crate) templates: Vec<&'static str>,
+    /// The values that it suggests, and their claimed total.
+    pub(crate) suggestions: (Vec<&'static str>, Option<u32>),
+    pub(crate) fresh_for: Option<Duration>,
+    pub(crate) revisions: bool,
+}
+
+impl TestMount {
+    /// A mount with the default base.
+    pub(crate) fn new(name: &'static str, base: &'static str, references: &[&str]) -> Self {
+        let references = references.iter().map(|reference| (*reference).to_owned()).collect();
+        Self {
+            name,
+            base,
+            references,
+            templates: Vec::new(),
+            suggestions: (Vec::new(), None),
+            fresh_for: None,
+            revisions: false,
+        }
+    }
+}
+
+/// A call that a provider got: the mount, the name of the function, and its argument.
+pub(crate) type SeenCall = (&'static str, &'static str, String);
+
+/// The scripted providers.
+pub(crate) struct Providers {
+    mounts: Vec<TestMount>,
+    calls: Mutex<Vec<SeenCall>>,
+    /// The text of every resource. It changes when a test says so.
+    text: Mutex<String>,
+    /// One permit for each read that may go on.
+    reads: Semaphore,
+}
+
+impl Providers {
+    fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+        value.lock().unwrap()
+    }
+
+    async fn answer(&self, spec: CallSpec, permit: Permit) -> Outcome {
+        let mount = &self.mounts[usize::try_from(spec.mount.number()).unwrap() - 1];
+        let principal = permit.access().principal().to_string();
+        let see = |function, argument: &str| Self::lock(&self.calls).push((mount.name, function, argument.to_owned()));
+        let result = match spec.request {
+            Request::ListResources(list) => {
+                see("list-resources", &list.cursor.clone().unwrap_or_default());
+                let from = list.cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
+                let to = mount.references.len().min(from + PAGE);
+                let resource = |reference: &String| Resource {
+                    reference: reference.clone(),
+                    name: reference.clone(),
+                    title: None,
+                    description: None,
+                    mime_type: None,
+                    size: None,
+                    annotations: None,
+                    icons: Vec::new(),
+                    meta: Vec::new(),
+                };
+                let resources = mount.references[from..to].iter().map(resource).collect();
+                Ok(Reply::ListResources(Page {
+                    resources,
+                    next: (to < mount.references.len()).then(|| to.to_string()),
+                }))
+            }
+            Request::ListTemplates(_) => {
+                see("list-templates", "");
+                let template = |template: &&str| Template {
+                    template: (*template).to_owned(),
+                    name: "t".to_owned(),
+                    title: None,
+                    description: None,
+                    mime_type: None,
+                    annotations: None,
+                    icons: Vec::new(),
+                    meta: Vec::new(),
+                };
+                Ok(Reply::ListTemplates(mount.templates.iter().map(template).collect()))
+            }
+            Request::Read(read) => {
+                see("read", &read.reference);
+                self.reads.acquire().await.unwrap().forget();
+                self.reads.add_permits(1);
+                match mount.references.contains(&read.reference) {
+                    true => {
+                        let body = Body::Text(format!("{} for {principal}", Self::lock(&self.text)));
+                        let (mime_type, meta) = (Some("text/plain".to_owned()), Vec::new());
+                        let contents = vec![Contents { reference: read.reference, mime_type, body, meta }];
+                        Ok(Reply::Read(Reading { contents, fresh_for: mount.fresh_for }))
+                    }
+                    false => Err(ReadError::NotFound),
+                }
+            }
+            Request::Complete(complete) => {
+                see("complete", &complete.0.template);
+                let values = mount.suggestions.0.iter().map(|value| (*value).to_owned()).collect();
+                Ok(Reply::Complete(Suggestions { values, total: mount.suggestions.1 }))
+            }
+            Request::CatalogRevision(_) => {
+                see("catalog-revision", "");
+                Ok(Reply::CatalogRevision("1".to_owned()))
+            }
+            Request::ResourceRevisions(all) => {
+                see("resource-revisions", &all.references.join(" "));
+                let revision = Self::lock(&self.text).clone();
+                Ok(Reply::ResourceRevisions(all.references.iter().map(|_| Ok(revision.clone())).collect()))
+            }
+            Request::Describe(_) => Err(ReadError::NotFound),
+        };
+        Outcome { result, usage: Usage::default(), decisions: DecisionLog::default() }
+    }
+}
+
+/// A gateway with scripted providers.
+pub(crate) struct Site {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) providers: Arc<Providers>,
+    pub(crate) catalog: Arc<Catalog>,
+}
+
+impl Site {
+    /// A site whose mounts are loaded.
+    pub(crate) fn new(mounts: Vec<TestMount>, rules: Vec<TestRule>) -> Self {
+        let site = Self::loading(mounts, rules);
+        site.catalog.mark_loaded();
+        site
+    }
+
+    /// A site that still loads other mounts.
+    pub(crate) fn loading(mounts: Vec<TestMount>, rules: Vec<TestRule>) -> Self {
+        Self::with_snapshot(mounts, rules, |snapshot| snapshot)
+    }
+
+    /// The same with a changed snapshot.
+    pub(crate) fn with_snapshot(
+        mounts: Vec<TestMount>,
+        rules: Vec<TestRule>,
+        change: impl Fn(Snapshot) -> Snapshot,
+    ) -> Self {
+        let catalog = Arc::new(Catalog::new(MemoryBudget::new(1 << 30)));
+        let served = mounts.iter().enumerate().map(|(at, mount)| {
+            let interfaces =
+                Interfaces { resources: true, completion: !mount.suggestions.0.is_empty(), revisions: mount.revisions };
+            let loaded = LoadedMount::numbered(at as u64 + 1);
+            let plain = Mount::plain(name(mount.name), mount.base, Limits::default());
+            Arc::new(Mount { loaded, interfaces, search: true, ..plain })
+        });
+        catalog.publish(change(Snapshot::new(served.collect(), Vec::new())));
+        let providers = Arc::new(Providers {
+            mounts,
+            calls: Mutex::default(),
+            text: Mutex::new("one".to_owned()),
+            reads: Semaphore::new(1),
+        });
+        let own = Arc::clone(&providers);
+        let script = move |spec, permit| -> futures_util::future::BoxFuture<'static, Outcome> {
+            let own = Arc::clone(&own);
+            Box::pin(async move { own.answer(spec, permit).await })
+        };
+        let gateway = Gateway::new(
+            Arc::clone(&catalog),
+            Executor::Scripted(Arc::new(script)),
+            Admission::new(8, MemoryBudget::new(1 << 30)),
+            Sink::off(),
+            ConsentManager::new(&[0; 32], None),
+            Subscriptions::new(Watch::default(), None),
+            Duration::from_secs(10),
+        );
+        let gateway = Arc::new(gateway.with_policy(Policy::new(rule_set(&rules))));
+        Self { gateway, providers, catalog }
+    }
+
+    /// Replaces the rules.
+    pub(crate) fn set_rules(&self, rules: &[TestRule]) {
+        self.gateway.set_policy(rule_set(rules));
+    }
+
+    /// The calls since the last time.
+    pub(crate) fn calls(&self) -> Vec<SeenCall> {
+        std::mem::take(&mut *Providers::lock(&self.providers.calls))
+    }
+
+    /// The calls of one function since the last time.
+    pub(crate) fn calls_of(&self, function: &str) -> usize {
+        self.calls().iter().filter(|(_, called, _)| *called == function).count()
+    }
+
+    /// Holds all reads until the permit is given back.
+    pub(crate) fn hold_reads(&self) {
+        assert_eq!(self.providers.reads.forget_permits(1), 1);
+    }
+
+    /// Lets the reads go on.
+    pub(crate) fn release_reads(&self) {
+        self.providers.reads.add_permits(1);
+    }
+
+    /// Changes every resource.
+    pub(crate) fn change(&self, text: &str) {
+        *Providers::lock(&self.providers.text) = text.to_owned();
+    }
+}
+
+pub(crate) fn name(name: &str) -> MountName {
+    MountName::new(name).unwrap()
+}
+
+/// The holder of a key, in one group.
+pub(crate) fn principal(name: &str, group: &str) -> Principal {
+    authenticate(Evidence::Key(KeyIdentity { name: name.into(), groups: vec![group.into()], scopes: Vec::new() }))
+}
+
+/// The holder of the key `name`.
+pub(crate) fn caller(name: &str) -> Caller {
+    Caller::new(principal(name, "team"), "http")
+}

@@ -1,0 +1,89 @@
+//! The spellings of one resource that policy judges. Knows no rules.
+//!
+//! Nothing rewrites a reference on its way to the guest, so `a%2Fb`, `a/b` and `a//b` are three names. A guest that
+//! decodes escapes, or that opens files by name, may give the same resource for all three. Policy therefore judges two
+//! spellings: the written one, and the plain one, with escapes decoded once and repeated slashes reduced to one. An
+//! allowed resource is allowed in both spellings. A denied one is denied in either of them, and with any query or with
+//! a slash at its end too.
+
+use std::borrow::Cow;
+
+/// The spellings of a reference.
+pub(super) struct Spellings<'a> {
+    /// As the client wrote it.
+    pub(super) written: &'a [u8],
+    /// With escapes decoded and repeated slashes reduced to one.
+    pub(super) plain: Cow<'a, [u8]>,
+    /// The plain spelling without the query and without the slash at the end, if it has one of them.
+    pub(super) bare: Option<Cow<'a, [u8]>>,
+}
+
+impl<'a> Spellings<'a> {
+    /// The spellings of a reference below a base. `is_after_slash`: the base ends in a slash.
+    pub(super) fn new(reference: &'a str, is_after_slash: bool) -> Self {
+        let written = reference.as_bytes();
+        let plain = plain_reference(written, is_after_slash);
+        let path = match written.iter().position(|byte| *byte == b'?') {
+            Some(at) => written.get(..at).map(|path| plain_reference(path, is_after_slash)),
+            None => Some(plain.clone()).filter(|plain| plain.ends_with(b"/")),
+        };
+        let bare = path.map(|path| match path {
+            Cow::Borrowed(path) => Cow::Borrowed(path.strip_suffix(b"/").unwrap_or(path)),
+            Cow::Owned(path) => Cow::Owned(path.strip_suffix(b"/").unwrap_or(&path).to_vec()),
+        });
+        Self { written, plain, bare }
+    }
+}
+
+/// The plain spelling of a text that follows a base.
+pub(super) fn plain_reference(text: &[u8], is_after_slash: bool) -> Cow<'_, [u8]> {
+    let mut last = if is_after_slash { b'/' } else { 0 };
+    let is_plain = text.iter().all(|byte| {
+        let is_repeated = *byte == b'/' && last == b'/';
+        last = *byte;
+        *byte != b'%' && !is_repeated
+    });
+    if is_plain {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = Vec::with_capacity(text.len());
+    let mut last = if is_after_slash { b'/' } else { 0 };
+    for byte in percent_encoding::percent_decode(text) {
+        if byte != b'/' || last != b'/' {
+            plain.push(byte);
+        }
+        last = byte;
+    }
+    Cow::Owned(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_of_references() {
+        for (reference, plain, bare) in [
+            ("a/b", "a/b", None),
+            ("a%2Fb", "a/b", None),
+            ("a//b", "a/b", None),
+            ("%2fa", "a", None),
+            ("a%2F/%2fb", "a/b", None),
+            ("%61%20b", "a b", None),
+            ("%2561", "%61", None),
+            ("a/", "a/", Some("a")),
+            ("a//", "a/", Some("a")),
+            ("a?x=1", "a?x=1", Some("a")),
+            ("%61/?x=%31", "a/?x=1", Some("a")),
+            ("a%3Fx", "a?x", None),
+            ("", "", None),
+            ("?x", "?x", Some("")),
+        ] {
+            let spellings = Spellings::new(reference, true);
+            assert_eq!(*spellings.plain, *plain.as_bytes(), "{reference}");
+            assert_eq!(spellings.bare.as_deref(), bare.map(str::as_bytes), "{reference}");
+        }
+        assert_eq!(*plain_reference(b"belljar://a/", false), *b"belljar:/a/");
+        assert_eq!(*plain_reference(b"/a", false), *b"/a");
+    }
+}

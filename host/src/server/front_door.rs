@@ -1,0 +1,82 @@
+//! Makes the settings of the HTTP endpoint from the configuration, and changes those that a running server can change.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::auth::key_store::CurrentKeys;
+use crate::auth::{AllCredentials, TokenVerifier, TokenVerifierError, TokenVerifierInput};
+use crate::config::{AuthConfig, Config};
+use crate::policy::RuleOrigin;
+use crate::transport::http::{Advertised, Authentication, FrontDoor, TlsIdentity};
+
+/// How requests are authenticated while belljar serves. Clones share it.
+#[derive(Clone)]
+pub(crate) struct LiveAuthentication {
+    credentials: Arc<AllCredentials>,
+    advertised: Arc<ArcSwap<Advertised>>,
+}
+
+impl LiveAuthentication {
+    /// The authentication of the configuration, with these API keys. `None` without `[auth]`.
+    ///
+    /// # Errors
+    /// The first issuer that cannot be used.
+    pub(crate) fn new(config: &Config, keys: Option<CurrentKeys>) -> Result<Option<Self>, TokenVerifierError> {
+        let (Some(auth), Some(keys)) = (&config.auth, keys) else { return Ok(None) };
+        let tokens = verifier(auth, config, None)?;
+        let credentials = Arc::new(AllCredentials::new(keys, tokens));
+        let advertised = Arc::new(ArcSwap::from_pointee(advertised(auth, config)));
+        Ok(Some(Self { credentials, advertised }))
+    }
+
+    /// Applies a changed configuration: the scopes that its rules name, and the key sets that were read again. The issuers
+    /// are those of the start, `auth`.
+    ///
+    /// # Errors
+    /// The first issuer that cannot be used. Then the old key sets stay in force.
+    pub(crate) fn apply(&self, auth: &AuthConfig, config: &Config) -> Result<(), TokenVerifierError> {
+        self.advertised.store(Arc::new(advertised(auth, config)));
+        let tokens = verifier(auth, config, Some(&self.credentials.tokens()))?;
+        self.credentials.set_tokens(tokens);
+        Ok(())
+    }
+}
+
+/// The settings of the endpoint.
+pub(crate) fn front_door(
+    config: &Config,
+    tls: Option<Arc<TlsIdentity>>,
+    authentication: Option<LiveAuthentication>,
+) -> FrontDoor {
+    let authentication =
+        authentication.map(|LiveAuthentication { credentials, advertised }| Authentication { credentials, advertised });
+    FrontDoor { serve: config.serve.clone(), tls, authentication, ..FrontDoor::default() }
+}
+
+/// The verifier of the issuers of `auth`, with the files and secrets of `config`.
+fn verifier(
+    auth: &AuthConfig,
+    config: &Config,
+    previous: Option<&TokenVerifier>,
+) -> Result<TokenVerifier, TokenVerifierError> {
+    let url = config.serve.url.as_ref().map(ToString::to_string);
+    let input = TokenVerifierInput {
+        url: url.as_deref(),
+        key_sets: &config.key_sets,
+        secrets: &config.ambient.secrets,
+        network: config.ambient.network.as_ref(),
+    };
+    TokenVerifier::new(auth, &input, previous)
+}
+
+/// What clients are told about access tokens: the issuers, and the scopes of `[auth.scopes]`. Clients ask for all of these
+/// when they log in. A scope that only a rule names is asked for when a request needs it (status 403).
+fn advertised(auth: &AuthConfig, config: &Config) -> Advertised {
+    let issuers = auth.issuers.iter().map(|issuer| issuer.issuer.as_str().to_owned()).collect();
+    let scopes = config.rules.iter().filter_map(|rule| match &rule.origin {
+        RuleOrigin::Scope(scope) => Some(scope.clone()),
+        RuleOrigin::Allow(_) | RuleOrigin::Deny(_) => None,
+    });
+    Advertised { issuers, scopes: scopes.collect() }
+}
