@@ -22,6 +22,7 @@ pub mod response_cost;
 mod route;
 pub mod search;
 pub mod subscriptions;
+mod visible_lists;
 mod watch;
 
 pub use listing::ListPage;

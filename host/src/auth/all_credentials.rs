@@ -36,6 +36,13 @@ impl AllCredentials {
 }
 
 impl Credentials for AllCredentials {
+    fn find_known(&self, credential: &str, at: SystemTime) -> Option<Principal> {
+        match credential.starts_with(api_key::PREFIX) {
+            true => self.keys.find_known(credential, at),
+            false => self.tokens.load().find_known(credential, at),
+        }
+    }
+
     /// A credential with the prefix of API keys is a key and nothing else. Others are tokens, if tokens are accepted.
     fn check<'a>(&'a self, credential: &'a str, at: SystemTime) -> BoxFuture<'a, Result<Principal, AuthError>> {
         let tokens = self.tokens.load_full();

@@ -60,12 +60,14 @@ fn places(issuer: &ServiceUrl) -> Vec<ServiceUrl> {
 /// Finds the URL of an issuer's key set.
 ///
 /// # Errors
-/// If the issuer has no metadata, or they cannot be used.
+/// If the issuer has no metadata, or they cannot be used. If no place has metadata, names the first place whose answer
+/// was neither metadata nor "not found": some servers answer every path with a page.
 pub(super) async fn key_set_url(
     client: &ServiceClient,
     issuer: &IssuerConfig,
     deadline: Instant,
 ) -> Result<ServiceUrl, DiscoveryError> {
+    let mut first = None;
     for place in places(issuer.issuer.url()) {
         let request =
             ServiceRequest { url: &place, networks: &issuer.networks, form: None, authorization: None, deadline };
@@ -73,13 +75,17 @@ pub(super) async fn key_set_url(
             Ok(response) => response,
             Err(error) => return Err(DiscoveryError::Unreachable(place, Box::new(error))),
         };
-        match response.status.as_u16() {
-            200 => return read(issuer, place, &response.body),
-            400..=499 => {}
-            other => return Err(DiscoveryError::Status(place, other)),
-        }
+        let failed = match response.status.as_u16() {
+            200 => match read(issuer, place, &response.body) {
+                Err(malformed @ DiscoveryError::Malformed(_)) => malformed,
+                decided => return decided,
+            },
+            400..=499 => continue,
+            other => DiscoveryError::Status(place, other),
+        };
+        first.get_or_insert(failed);
     }
-    Err(DiscoveryError::Absent)
+    Err(first.unwrap_or(DiscoveryError::Absent))
 }
 
 /// The URL of the key set in metadata from `place`.

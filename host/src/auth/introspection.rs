@@ -11,7 +11,7 @@ use http::{HeaderValue, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout};
 use zeroize::Zeroizing;
 
 use super::checks::is_met;
@@ -21,11 +21,11 @@ use super::token_error::TokenError;
 use crate::config::{IntrospectionConfig, IssuerConfig};
 use crate::grants::http::service_client::{ServiceClient, ServiceError, ServiceRequest};
 
-/// The time for one question.
+/// The time for one question. A request waits for its turn for as long.
 const ASK_TIME: Duration = Duration::from_secs(10);
 
-/// The most questions at once. Anyone can send unknown tokens.
-const MAX_QUESTIONS: usize = 8;
+/// The most questions at once. Anyone can send unknown tokens; the transport bounds how many of these are of one address.
+const MAX_QUESTIONS: usize = 16;
 
 /// How long a positive answer is remembered. A revoked token is accepted for that long.
 pub(super) const ANSWER_AGE: Duration = Duration::from_secs(60);
@@ -87,10 +87,9 @@ impl Introspection {
         if token.is_empty() || !token.bytes().all(is_of_token) {
             return Err(TokenError::Malformed);
         }
-        let deadline = Instant::now() + ASK_TIME;
-        let slot = timeout_at(deadline, self.questions.acquire()).await;
+        let slot = timeout(ASK_TIME, self.questions.acquire()).await;
         let _slot = slot.ok().and_then(Result::ok).ok_or(TokenError::Unavailable)?;
-        let answer = self.send(token, deadline).await;
+        let answer = self.send(token, Instant::now() + ASK_TIME).await;
         let was_failing = self.is_failing.swap(answer.is_err(), Ordering::Relaxed);
         let answer = answer.map_err(|error| {
             // Logged once, not at every try.

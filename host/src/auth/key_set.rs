@@ -52,18 +52,19 @@ pub enum KeySetError {
 }
 
 impl KeySet {
-    /// Parses a set. Leaves out keys that are symmetric, weak, malformed, or not for signatures.
+    /// Parses a set. Leaves out keys that are symmetric, weak, malformed, or not for signatures. A set without any key is
+    /// valid: the issuer has withdrawn all.
     ///
     /// # Errors
-    /// If the text is not a key set, or no key remains.
+    /// If the text is not a key set, or has keys of which none remains.
     pub(super) fn parse(text: &[u8]) -> Result<Self, KeySetError> {
         let set = strict_json::parse_object(text).map_err(|_| KeySetError::Malformed)?;
         let keys = set.get("keys").and_then(Value::as_array).ok_or(KeySetError::Malformed)?;
         if keys.len() > MAX_KEYS {
             return Err(KeySetError::TooManyKeys);
         }
-        let keys: Vec<_> = keys.iter().filter_map(Value::as_object).filter_map(IssuerKey::read).collect();
-        if keys.is_empty() { Err(KeySetError::NoKey) } else { Ok(Self { keys }) }
+        let usable: Vec<_> = keys.iter().filter_map(Value::as_object).filter_map(IssuerKey::read).collect();
+        if usable.is_empty() && !keys.is_empty() { Err(KeySetError::NoKey) } else { Ok(Self { keys: usable }) }
     }
 
     /// The keys that may have signed a token with this header. Without `kid`, only a key that is the only possible one.

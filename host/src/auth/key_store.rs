@@ -44,11 +44,11 @@ pub enum ApiKeyError {
 
 impl From<ApiKeyError> for AuthError {
     fn from(error: ApiKeyError) -> Self {
-        Self::Invalid(match error {
-            ApiKeyError::Malformed => "the API key is malformed",
-            ApiKeyError::Unknown => "the API key is unknown or was revoked",
-            ApiKeyError::Expired => "the API key has expired",
-        })
+        match error {
+            ApiKeyError::Malformed => Self::Invalid("the API key is malformed"),
+            ApiKeyError::Unknown => Self::Invalid("the API key is unknown or was revoked"),
+            ApiKeyError::Expired => Self::OutOfTime("the API key has expired"),
+        }
     }
 }
 
@@ -162,6 +162,10 @@ impl CurrentKeys {
 }
 
 impl Credentials for CurrentKeys {
+    fn find_known(&self, credential: &str, at: SystemTime) -> Option<Principal> {
+        self.find(credential, at).ok()
+    }
+
     fn check<'a>(&'a self, credential: &'a str, at: SystemTime) -> BoxFuture<'a, Result<Principal, AuthError>> {
         Box::pin(ready(self.find(credential, at).map_err(AuthError::from)))
     }

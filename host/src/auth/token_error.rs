@@ -60,6 +60,8 @@ impl From<TokenError> for AuthError {
     fn from(error: TokenError) -> Self {
         match error {
             TokenError::Unavailable => Self::Unavailable,
+            // The signature was right.
+            TokenError::Expired | TokenError::NotYetValid => Self::OutOfTime(error.description()),
             other => Self::Invalid(other.description()),
         }
     }

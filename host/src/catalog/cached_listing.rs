@@ -273,6 +273,30 @@ impl<T> CachedListing<T> {
         blake3::hash(entries.bytes.get(..bytes).unwrap_or_default())
     }
 
+    /// The hashes of the first `most` entries that are visible, in their order. `is_visible` gets the name of an entry.
+    /// True: there are no more in the whole list.
+    pub fn visible_hashes(
+        &self,
+        most: usize,
+        hasher: &impl BuildHasher,
+        is_visible: impl Fn(&str) -> bool,
+    ) -> (Vec<u64>, bool) {
+        let entries = self.read();
+        let (mut start, mut hashes) = (0, Vec::new());
+        for end in &entries.ends {
+            let packed = entries.bytes.get(start as usize..*end as usize).unwrap_or_default();
+            start = *end;
+            // The name is the first field of an entry.
+            if postcard::take_from_bytes::<&str>(packed).is_ok_and(|(name, _)| is_visible(name)) {
+                if hashes.len() == most {
+                    return (hashes, false);
+                }
+                hashes.push(hasher.hash_one(packed));
+            }
+        }
+        (hashes, entries.end.is_some())
+    }
+
     /// Ends the list because the provider failed with `why`.
     pub fn fail(&self, why: String) {
         self.write().end_with(ListEnd::Failed, Notice::LeftOut(why));

@@ -178,10 +178,11 @@ impl Gateway {
         self.executor.end_calls(within);
     }
 
-    /// Records a request that was refused because its credential is missing or not valid.
-    pub fn record_unauthenticated(&self, caller: Caller, why: String, credential: Option<String>) {
+    /// Records a request that was refused because its credential is missing or not valid. `count`: how many such requests
+    /// the record stands for.
+    pub fn record_unauthenticated(&self, caller: Caller, why: String, credential: Option<String>, count: u32) {
         let refused = Event::new(caller, "authenticate", Err(ReadError::Unauthenticated(why)));
-        self.audit.record(Event { credential, ..refused });
+        self.audit.record(Event { credential, calls: count, ..refused });
     }
 
     /// Makes a call and checks the reply.

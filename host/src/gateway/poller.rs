@@ -20,10 +20,12 @@ use super::pipeline::{FIRST_LOAD_WAIT, Gateway};
 use super::poll::POLL_CALLER;
 use super::poll_target::PollResult;
 use super::subscriptions::ListFingerprint;
+use super::visible_lists::{Listings, VisibleLists};
 use crate::catalog::listing::Listed;
 use crate::catalog::watch::{DirectoryWatch, WatchError, any_changed};
 use crate::catalog::{CachedListing, Mount, Snapshot};
 use crate::model::{MountName, Resource, Template};
+use crate::policy::Action;
 use crate::sandbox::MountId;
 
 /// Entries of a mount's list that are compared to detect a change.
@@ -137,6 +139,7 @@ impl Gateway {
             let mut unlisted = Vec::new();
             for (name, mount_watch) in registry.mount_watches.iter_mut().filter(|(name, _)| is_gone(name)) {
                 let before = mount_watch.fingerprint.replace(ListFingerprint::empty());
+                mount_watch.visible = VisibleLists::default();
                 if before.is_some_and(|before| before.digest.is_some()) {
                     unlisted.push((name.clone(), mount_watch.base.clone()));
                 }
@@ -192,30 +195,34 @@ impl Gateway {
             .mount_watches
             .get(&mount.name)
             .and_then(|mount_watch| mount_watch.fingerprint.clone());
-        let fingerprint = self.list_fingerprint(group, mount, before.as_ref()).await;
+        let polled = self.poll_list(group, mount, before.as_ref()).await;
+        let changed = match &polled {
+            Some((_, listings)) if self.has_rules() => self.changed_classes(mount, listings).await,
+            _ => HashSet::new(),
+        };
         let mut registry = self.subscriptions.registry();
         let Some(mount_watch) = registry.mount_watches.get_mut(&mount.name) else { return is_change };
         mount_watch.polled = None;
-        let Some(fingerprint) = fingerprint else { return is_change };
-        if mount_watch
-            .fingerprint
-            .replace(fingerprint.clone())
-            .is_some_and(|before| before.digest != fingerprint.digest)
-        {
-            let (name, base) = (&mount.name, &mount.base);
-            registry.notify_list_changed(name, base, |principal| self.lists_any(principal, name, base));
+        let Some((fingerprint, _)) = polled else { return is_change };
+        let digest = fingerprint.digest;
+        if mount_watch.fingerprint.replace(fingerprint).is_some_and(|before| before.digest != digest) {
+            // Who sees a part of the mount is told of changes of this part only.
+            registry.notify_list_changed(&mount.name, &mount.base, |principal| {
+                let visible = self.visibility(principal, Action::List, mount);
+                visible.is_all() || changed.contains(&visible.class())
+            });
             is_change = true;
         }
         is_change
     }
 
-    /// The fingerprint of the list that `mount` serves now. `None` if the list could not be fetched.
-    async fn list_fingerprint(
+    /// The list that `mount` serves now, with its fingerprint. `None` if the list could not be fetched.
+    async fn poll_list(
         &self,
         group: &CallGroup,
         mount: &Arc<Mount>,
         before: Option<&ListFingerprint>,
-    ) -> Option<ListFingerprint> {
+    ) -> Option<(ListFingerprint, Listings)> {
         let by = Instant::now() + self.list_time.min(MAX_LIST_TIME);
         // The first fingerprint is that of the list that clients already received.
         if before.is_some_and(|before| before.id == mount.loaded.id()) {
@@ -225,7 +232,7 @@ impl Gateway {
         let templates = self.current_listing::<Template>(group, mount, by).await?;
         let lists = (resources.id(), templates.id());
         if let Some(before) = before.filter(|before| before.id == mount.loaded.id() && before.lists == lists) {
-            return Some(before.clone());
+            return Some((before.clone(), (resources, templates)));
         }
         let digest = match resources.is_empty() && templates.is_empty() {
             true => None,
@@ -237,7 +244,7 @@ impl Gateway {
                 Some(hasher.finalize())
             }
         };
-        Some(ListFingerprint { id: mount.loaded.id(), lists, digest })
+        Some((ListFingerprint { id: mount.loaded.id(), lists, digest }, (resources, templates)))
     }
 
     async fn current_listing<T: Listed>(

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::poll_target::{CrashBackoff, PollResult, PollTarget, ResourceState};
+use super::visible_lists::VisibleLists;
 use crate::catalog::watch::Watcher;
 use crate::config;
 use crate::model::bounds::{MAX_WATCHED_URIS, MAX_WATCHED_URIS_TOTAL, MAX_WATCHERS};
@@ -66,6 +67,8 @@ pub(super) struct MountWatch {
     pub(super) base: String,
     pub(super) uris: HashSet<Arc<str>>,
     pub(super) fingerprint: Option<ListFingerprint>,
+    /// What principals that see a part of the mount saw of its list.
+    pub(super) visible: VisibleLists,
     /// The mount whose list is being polled now.
     pub(super) polled: Option<MountId>,
     /// The number of resources that one call asks for.
@@ -230,6 +233,7 @@ impl SubscriptionRegistry {
             base: String::new(),
             uris: HashSet::new(),
             fingerprint: None,
+            visible: VisibleLists::default(),
             polled: None,
             chunk: MAX_WATCHED_URIS_TOTAL.get(),
             wake: Arc::default(),
@@ -280,7 +284,7 @@ impl SubscriptionRegistry {
         let Some(mount_watch) = self.mount_watches.get(mount) else { return Vec::new() };
         let of_uri = |uri: &Arc<str>| {
             let subscribers = self.uris.get(uri).map(|watched| watched.subscribers.as_slice()).unwrap_or_default();
-            let one = |id: &u64| Some((*id, self.subscribers.get(id)?.queue.principal(), Arc::clone(uri)));
+            let one = |id: &u64| Some((*id, self.subscribers.get(id)?.queue.principal().clone(), Arc::clone(uri)));
             subscribers.iter().filter_map(one).collect::<Vec<_>>()
         };
         mount_watch.uris.iter().flat_map(of_uri).collect()
@@ -420,16 +424,22 @@ impl SubscriptionRegistry {
     /// changed.
     pub(super) fn notify_list_changed(&self, mount: &MountName, base: &str, sees: impl Fn(&Principal) -> bool) {
         for queue in self.subscribers.values().map(|entry| &entry.queue).filter(|queue| queue.wants_lists()) {
-            if sees(&queue.principal()) {
+            if sees(queue.principal()) {
                 queue.add_list(mount, base);
             }
         }
     }
 
+    /// The principals of the subscribers that want lists, each once.
+    pub(super) fn list_principals(&self) -> HashSet<Principal> {
+        let wanting = self.subscribers.values().filter(|entry| entry.queue.wants_lists());
+        wanting.map(|entry| entry.queue.principal().clone()).collect()
+    }
+
     /// The ids of the subscribers that want lists, and for whose principal `sees` is true.
     pub(super) fn list_subscribers(&self, sees: impl Fn(&Principal) -> bool) -> HashSet<u64> {
         let wanting = self.subscribers.iter().filter(|(_, entry)| entry.queue.wants_lists());
-        wanting.filter(|(_, entry)| sees(&entry.queue.principal())).map(|(id, _)| *id).collect()
+        wanting.filter(|(_, entry)| sees(entry.queue.principal())).map(|(id, _)| *id).collect()
     }
 
     /// Notifies these subscribers that the policy changed what they may list.
@@ -450,13 +460,8 @@ impl Subscriber {
     }
 
     /// The principal for whom policy is asked.
-    pub(super) fn principal(&self) -> Principal {
+    pub(super) fn principal(&self) -> &Principal {
         self.queue.principal()
-    }
-
-    /// Replaces the principal by the same one with the groups and scopes of a newer credential.
-    pub fn set_principal(&self, principal: &Principal) {
-        self.queue.set_principal(principal);
     }
 
     /// Ends the subscription to `uri`.

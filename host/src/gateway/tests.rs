@@ -69,6 +69,8 @@ pub(crate) type SeenCall = (&'static str, &'static str, String);
 pub(crate) struct Providers {
     mounts: Vec<TestMount>,
     calls: Mutex<Vec<SeenCall>>,
+    /// References that a test added to every mount later.
+    added: Mutex<Vec<String>>,
     /// The text of every resource. It changes when a test says so.
     text: Mutex<String>,
     /// One permit for each read that may go on.
@@ -88,7 +90,8 @@ impl Providers {
             Request::ListResources(list) => {
                 see("list-resources", &list.cursor.clone().unwrap_or_default());
                 let from = list.cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
-                let to = mount.references.len().min(from + PAGE);
+                let references = [mount.references.clone(), Self::lock(&self.added).clone()].concat();
+                let to = references.len().min(from + PAGE);
                 let resource = |reference: &String| Resource {
                     reference: reference.clone(),
                     name: reference.clone(),
@@ -100,10 +103,10 @@ impl Providers {
                     icons: Vec::new(),
                     meta: Vec::new(),
                 };
-                let resources = mount.references[from..to].iter().map(resource).collect();
+                let resources = references[from..to].iter().map(resource).collect();
                 Ok(Reply::ListResources(Page {
                     resources,
-                    next: (to < mount.references.len()).then(|| to.to_string()),
+                    next: (to < references.len()).then(|| to.to_string()),
                 }))
             }
             Request::ListTemplates(_) => {
@@ -192,6 +195,7 @@ impl Site {
         let providers = Arc::new(Providers {
             mounts,
             calls: Mutex::default(),
+            added: Mutex::default(),
             text: Mutex::new("one".to_owned()),
             reads: Semaphore::new(1),
         });
@@ -236,6 +240,11 @@ impl Site {
     /// Lets the reads go on.
     pub(crate) fn release_reads(&self) {
         self.providers.reads.add_permits(1);
+    }
+
+    /// Adds a resource to the list of every mount.
+    pub(crate) fn add(&self, reference: &str) {
+        Providers::lock(&self.providers.added).push(reference.to_owned());
     }
 
     /// Changes every resource.

@@ -42,8 +42,17 @@ impl Gateway {
         let subscriber = self.subscriptions.subscriber(principal, wants_lists)?;
         if wants_lists && self.catalog.is_loaded() {
             self.wake_list_pollers(&self.catalog.snapshot(), false);
+            self.remember_visible_lists_soon();
         }
         Ok(subscriber)
+    }
+
+    /// See [`Gateway::remember_visible_lists`].
+    fn remember_visible_lists_soon(self: &Arc<Self>) {
+        if self.has_rules() {
+            let gateway = Arc::clone(self);
+            tokio::spawn(async move { gateway.remember_visible_lists().await });
+        }
     }
 
     /// True if `principal` can watch `uri`.
@@ -65,7 +74,7 @@ impl Gateway {
             let mut registry = self.subscriptions.registry();
             for uri in uris {
                 let (mount, reference) = watchable(&snapshot, &uri).ok_or(SubscribeError::UnknownUri)?;
-                self.decide(&principal, Action::Watch, mount, Some(reference)).map_err(|refusal| match refusal {
+                self.decide(principal, Action::Watch, mount, Some(reference)).map_err(|refusal| match refusal {
                     Refusal::Hidden => SubscribeError::UnknownUri,
                     Refusal::Scope(scopes) => SubscribeError::InsufficientScope(scopes),
                 })?;
@@ -99,12 +108,12 @@ impl Gateway {
             let principal = subscriber.principal();
             let mut changes = Vec::new();
             for uri in updated {
-                match self.may_watch(&principal, &uri) {
+                match self.may_watch(principal, &uri) {
                     true => changes.push(ChangeNotification::Updated(uri)),
                     false => subscriber.unwatch(&uri),
                 }
             }
-            if is_policy_changed || self.lists_any_of(&principal, &lists) {
+            if is_policy_changed || self.lists_any_of(principal, &lists) {
                 changes.push(ChangeNotification::List);
             }
             if !changes.is_empty() {
@@ -142,7 +151,7 @@ impl Gateway {
     /// Puts other rules in force: see [`Policy::replace`](crate::policy::Policy::replace). Judges what is open anew: ends
     /// the subscriptions whose principals may not watch their resources any more, and tells subscribers that their list
     /// changed. Who could list nothing and still cannot is told nothing.
-    pub fn set_policy(&self, decider: impl Into<Decider>) {
+    pub fn set_policy(self: &Arc<Self>, decider: impl Into<Decider>) {
         let snapshot = self.catalog.snapshot();
         let sees = |principal: &Principal| {
             snapshot.mounts().iter().any(|mount| self.lists_any(principal, &mount.name, &mount.base))
@@ -152,9 +161,13 @@ impl Gateway {
             return;
         }
         snapshot.mounts().iter().for_each(|mount| self.end_refused_subscriptions(mount));
-        let registry = self.subscriptions.registry();
-        concerned.extend(registry.list_subscribers(sees));
-        registry.notify_policy_changed(&concerned);
+        {
+            let registry = self.subscriptions.registry();
+            concerned.extend(registry.list_subscribers(sees));
+            registry.notify_policy_changed(&concerned);
+        }
+        // Other rules make other classes.
+        self.remember_visible_lists_soon();
     }
 
     /// True if `principal` may list any part of the mount.

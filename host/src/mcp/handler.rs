@@ -100,10 +100,10 @@ impl Handler {
 
     /// Records a request that the transport refused because its credential is missing or not valid. `credential`: the
     /// first digits of the SHA-256 of the credential, if there is one.
-    pub fn record_refusal(&self, address: IpAddr, why: String, credential: Option<String>) {
+    pub fn record_refusal(&self, address: IpAddr, why: String, credential: Option<String>, count: u32) {
         let principal = authenticate(Evidence::Loopback);
         let caller = Caller { address: Some(address), ..Caller::new(principal, self.transport) };
-        self.gateway.record_unauthenticated(caller, why, credential);
+        self.gateway.record_unauthenticated(caller, why, credential, count);
     }
 
     /// Waits until the mounts that were present at start-up are loaded.

@@ -182,7 +182,6 @@ impl Handler {
     ) -> Result<Arc<Subscriber>, SubscribeError> {
         let mut session = self.session.notification_task();
         if let Some(running) = session.as_ref() {
-            running.subscriber().set_principal(principal);
             return Ok(Arc::clone(running.subscriber()));
         }
         let subscriber = Arc::new(self.gateway.subscriber(principal, true)?);

@@ -240,6 +240,8 @@ pub const KEY_FETCH_INTERVAL: Bound<Duration> = Guard::Token.minimum(Duration::f
 /// Failed authentications of one address within a minute. Then further ones are refused for a while, without a look at
 /// their credentials.
 pub const MAX_FAILED_AUTHENTICATIONS: Bound<u32> = Guard::Authentication.maximum(10);
+/// Unknown credentials of one address that are checked at once.
+pub const MAX_CHECKS_OF_ADDRESS: Bound<usize> = Guard::Authentication.maximum(4);
 
 /// How long a client may take for the TLS handshake.
 pub const HANDSHAKE_TIME: Bound<Duration> = Guard::Slow.maximum(Duration::from_secs(10));

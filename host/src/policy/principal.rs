@@ -137,15 +137,6 @@ impl Principal {
     }
 }
 
-impl Principal {
-    /// True if both were issued to the same subject and client. Their groups and scopes may differ: a client refreshes its
-    /// token.
-    pub fn is_same_subject(&self, other: &Self) -> bool {
-        let own = (self.kind(), self.issuer(), self.subject(), self.client());
-        own == (other.kind(), other.issuer(), other.subject(), other.client())
-    }
-}
-
 impl fmt::Display for Principal {
     /// `local`, `anonymous`, `belljar`, `key:NAME`, or `SUBJECT@ISSUER`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,6 +6,7 @@ use arc_swap::ArcSwap;
 
 use crate::auth::key_store::CurrentKeys;
 use crate::auth::{AllCredentials, TokenVerifier, TokenVerifierError, TokenVerifierInput};
+use crate::config::serve::PublicUrl;
 use crate::config::{AuthConfig, Config};
 use crate::policy::RuleOrigin;
 use crate::transport::http::{Advertised, Authentication, FrontDoor, TlsIdentity};
@@ -15,6 +16,8 @@ use crate::transport::http::{Advertised, Authentication, FrontDoor, TlsIdentity}
 pub(crate) struct LiveAuthentication {
     credentials: Arc<AllCredentials>,
     advertised: Arc<ArcSwap<Advertised>>,
+    /// The public URL at the start. It is the audience of tokens, and another one takes effect after a restart only.
+    url: Option<PublicUrl>,
 }
 
 impl LiveAuthentication {
@@ -24,10 +27,11 @@ impl LiveAuthentication {
     /// The first issuer that cannot be used.
     pub(crate) fn new(config: &Config, keys: Option<CurrentKeys>) -> Result<Option<Self>, TokenVerifierError> {
         let (Some(auth), Some(keys)) = (&config.auth, keys) else { return Ok(None) };
-        let tokens = verifier(auth, config, None)?;
+        let url = config.serve.url.clone();
+        let tokens = verifier((auth, url.as_ref()), config, None)?;
         let credentials = Arc::new(AllCredentials::new(keys, tokens));
         let advertised = Arc::new(ArcSwap::from_pointee(advertised(auth, config)));
-        Ok(Some(Self { credentials, advertised }))
+        Ok(Some(Self { credentials, advertised, url }))
     }
 
     /// Applies a changed configuration: the scopes that its rules name, and the key sets that were read again. The issuers
@@ -37,7 +41,7 @@ impl LiveAuthentication {
     /// The first issuer that cannot be used. Then the old key sets stay in force.
     pub(crate) fn apply(&self, auth: &AuthConfig, config: &Config) -> Result<(), TokenVerifierError> {
         self.advertised.store(Arc::new(advertised(auth, config)));
-        let tokens = verifier(auth, config, Some(&self.credentials.tokens()))?;
+        let tokens = verifier((auth, self.url.as_ref()), config, Some(&self.credentials.tokens()))?;
         self.credentials.set_tokens(tokens);
         Ok(())
     }
@@ -50,17 +54,17 @@ pub(crate) fn front_door(
     authentication: Option<LiveAuthentication>,
 ) -> FrontDoor {
     let authentication =
-        authentication.map(|LiveAuthentication { credentials, advertised }| Authentication { credentials, advertised });
+        authentication.map(|LiveAuthentication { credentials, advertised, .. }| Authentication { credentials, advertised });
     FrontDoor { serve: config.serve.clone(), tls, authentication, ..FrontDoor::default() }
 }
 
-/// The verifier of the issuers of `auth`, with the files and secrets of `config`.
+/// The verifier of the issuers of `auth` for the public URL, with the files and secrets of `config`.
 fn verifier(
-    auth: &AuthConfig,
+    (auth, url): (&AuthConfig, Option<&PublicUrl>),
     config: &Config,
     previous: Option<&TokenVerifier>,
 ) -> Result<TokenVerifier, TokenVerifierError> {
-    let url = config.serve.url.as_ref().map(ToString::to_string);
+    let url = url.map(ToString::to_string);
     let input = TokenVerifierInput {
         url: url.as_deref(),
         key_sets: &config.key_sets,

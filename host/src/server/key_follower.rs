@@ -1,40 +1,38 @@
 //! Follows the file of API keys while belljar serves, so that a new or revoked key takes effect at once.
-//!
-//! A task of its own does this, apart from the reload of the configuration: a wrong configuration, or a component that
-//! loads slowly, must not delay a revocation. For the same reason it runs although `[watch]` has `reload = false`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use futures_util::future::pending;
-use tokio::signal::unix::{SignalKind, signal};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::task::{JoinError, spawn_blocking};
-use tokio::time::{Instant, sleep, sleep_until};
 
 use super::api_keys::{self, ApiKeysError};
-use super::file_changes::{self, FollowedFile, hangup, watch};
+use super::file_follower::{FileFollower, FileReader, ReadOutcome};
 use super::privileged_helper::HelperError;
 use super::server_status::{self, StatusFile};
-use crate::auth::key_store::CurrentKeys;
-use crate::catalog::loader::Debounce;
-use crate::catalog::watch::{Watcher, any_changed};
+use crate::auth::key_store::{CurrentKeys, KeyStore};
+use crate::catalog::watch::Watcher;
 use crate::config::Config;
-
-/// How often the file is looked at if its directories cannot be watched.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads the text of the file, in the helper process: the second wall hides the file from this one.
 type ReadText = dyn Fn() -> Result<Option<String>, HelperError> + Send + Sync;
 
 /// Follows the file of API keys.
 pub(crate) struct KeyFollower {
+    follower: FileFollower,
+    reader: KeyReader,
+}
+
+/// Reads the file, and puts its keys in force.
+struct KeyReader {
+    path: PathBuf,
     keys: CurrentKeys,
-    file: FollowedFile,
-    /// The directories of the file, and of its target if it is a link.
-    directories: Vec<PathBuf>,
     read_text: Arc<ReadText>,
     status: Option<Arc<StatusFile>>,
+    /// The last reported problem. It is not reported again while it lasts.
+    problem: Option<String>,
 }
 
 /// Why the new keys are not applied.
@@ -61,81 +59,43 @@ impl KeyFollower {
         status: Option<Arc<StatusFile>>,
         read_text: impl Fn() -> Result<Option<String>, HelperError> + Send + Sync + 'static,
     ) -> Result<Option<Self>, ApiKeysError> {
+        let path = config.api_keys.clone();
         // Followed before it is read, so that no change is missed.
-        let file = FollowedFile::new(config.api_keys.clone());
+        let follower = FileFollower::new(&[&path]);
         let Some((keys, text)) = api_keys::load(config)? else { return Ok(None) };
-        tracing::info!("\"{}\" has {}", file.path.display(), keys.count(SystemTime::now()));
+        tracing::info!("\"{}\" has {}", path.display(), keys.count(SystemTime::now()));
         if let Some(status) = &status {
             status.update(|status| status.api_keys = Some(server_status::digest(text.as_deref())));
         }
-        let directories = file_changes::directories(&[&file.path]);
         let (keys, read_text) = (CurrentKeys::new(keys), Arc::new(read_text));
-        Ok(Some(Self { keys, file, directories, read_text, status }))
+        Ok(Some(Self { follower, reader: KeyReader { path, keys, read_text, status, problem: None } }))
     }
 
     /// The keys in force. They change while [`KeyFollower::run`] runs.
     pub(crate) fn keys(&self) -> CurrentKeys {
-        self.keys.clone()
+        self.reader.keys.clone()
     }
 
     /// Applies changes of the file until the task is dropped.
-    pub(crate) async fn run(mut self, watcher: Option<Watcher>) {
-        let watched = watch(watcher.as_ref(), &self.directories).await;
-        let is_watched = !watched.is_empty() && watched.len() == self.directories.len();
-        let mut hangups = signal(SignalKind::hangup()).ok();
-        let mut debounce = Debounce::default();
-        // Looks once more: the file may have changed after it was read and before it was watched.
-        debounce.changed(Instant::now());
-        loop {
-            let due = debounce.due();
-            let wait = async {
-                match due {
-                    None if is_watched => pending().await,
-                    None => sleep(POLL_INTERVAL).await,
-                    Some(due) => sleep_until(due).await,
-                }
-            };
-            tokio::select! {
-                () = any_changed(&watched) => debounce.changed(Instant::now()),
-                () = hangup(hangups.as_mut()) => self.read().await,
-                () = wait => {
-                    let began = Instant::now();
-                    debounce.begin();
-                    // Changes of other files in the same directory do not count.
-                    if self.file.has_changed() {
-                        self.read().await;
-                    }
-                    debounce.end(began, Instant::now());
-                }
-            }
-        }
+    pub(crate) async fn run(self, watcher: Option<Watcher>) {
+        self.follower.run(self.reader, watcher).await;
     }
+}
 
-    /// Reads the file, and applies the keys in it. If they are wrong, the old ones stay in force.
-    async fn read(&mut self) {
+impl KeyReader {
+    /// The keys in the file, and the digest of its text, if it could be read.
+    async fn load(&self) -> (Result<KeyStore, FollowError>, String) {
         let read_text = Arc::clone(&self.read_text);
         let text = spawn_blocking(move || read_text()).await.map_err(FollowError::from);
         let text = text.and_then(|text| Ok(text?));
         let digest = server_status::digest(text.as_ref().ok().and_then(|text| text.as_deref()));
         let keys = text.and_then(|text| {
             if text.is_none() {
-                tracing::warn!("\"{}\" is gone, and with it every API key; put it back", self.file.path.display());
+                tracing::warn!("\"{}\" is gone, and with it every API key; put it back", self.path.display());
             }
-            Ok(api_keys::parse(&self.file.path, text.as_deref())?)
+            Ok(api_keys::parse(&self.path, text.as_deref())?)
         });
-        match keys {
-            Ok(keys) => {
-                tracing::info!("\"{}\" has {}", self.file.path.display(), keys.count(SystemTime::now()));
-                self.keys.replace(keys);
-                self.update_status(|status| {
-                    (status.api_keys, status.refused_api_keys) = (Some(digest), None);
-                });
-            }
-            Err(error) => {
-                tracing::error!("the new API keys are refused, the old ones stay in force: {error}");
-                self.update_status(|status| status.refused_api_keys = Some((digest, error.to_string())));
-            }
-        }
+        (keys, digest)
     }
 
     /// Updates the status file, for the commands that change keys.
@@ -146,9 +106,52 @@ impl KeyFollower {
     }
 }
 
+impl FileReader for KeyReader {
+    /// Reads the file, and applies the keys in it. If they are wrong, the old ones stay in force. If nobody can read the
+    /// file any more, a revocation could go unnoticed: then no key is in force.
+    fn read(&mut self) -> BoxFuture<'_, ReadOutcome> {
+        async {
+            let (keys, digest) = self.load().await;
+            let error = match keys {
+                Ok(keys) => {
+                    tracing::info!("\"{}\" has {}", self.path.display(), keys.count(SystemTime::now()));
+                    self.keys.replace(keys);
+                    self.problem = None;
+                    self.update_status(|status| {
+                        (status.api_keys, status.refused_api_keys) = (Some(digest), None);
+                    });
+                    return ReadOutcome::Read;
+                }
+                Err(error) => error,
+            };
+            let text = error.to_string();
+            let is_gone = matches!(error, FollowError::Helper(HelperError::Gone(_)));
+            if self.problem.as_ref() != Some(&text) {
+                match is_gone {
+                    true => tracing::error!("the API keys cannot be read, so every one is refused from now on: {text}"),
+                    false => tracing::error!("the new API keys are refused, the old ones stay in force: {text}"),
+                }
+                self.problem = Some(text.clone());
+            }
+            if is_gone {
+                self.keys.replace(KeyStore::default());
+            }
+            self.update_status(|status| status.refused_api_keys = Some((digest, text)));
+            match error {
+                FollowError::Wrong(_) => ReadOutcome::Read,
+                FollowError::Helper(_) | FollowError::Stopped(_) => ReadOutcome::Unread,
+            }
+        }
+        .boxed()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::time::Duration;
+
+    use tokio::time::sleep;
 
     use super::*;
     use crate::auth::api_key::ApiKey;

@@ -1,4 +1,5 @@
-//! The address on which belljar listens. Any but a loopback address needs authentication, encryption and a name.
+//! The address on which belljar listens. Any but a loopback address needs authentication, encryption and a name. A proxy
+//! in front needs authentication.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -17,6 +18,11 @@ pub(crate) enum ListenError {
         port = .0.port()
     )]
     NotLoopback(SocketAddr),
+    /// The clients of the proxy could read everything.
+    #[error(
+        "[serve] has  behind = \"proxy\", and there is no authentication: anyone who reaches the proxy could read everything; add [auth] to the configuration, or remove  behind  and  trusted"
+    )]
+    OpenProxy,
     /// Keys and tokens would be readable on the way.
     #[error(
         "\"{0}\" is not a loopback address, and there is no TLS: keys and tokens would cross the network unencrypted; add  tls = {{ cert = \"cert.pem\", key = \"key.pem\" }}  or, if a proxy ends TLS,  behind = \"proxy\"  to [serve], or listen on 127.0.0.1:{port}",
@@ -56,9 +62,16 @@ pub(crate) fn listen(address: SocketAddr) -> Result<StdListener, ListenError> {
 /// `belljar dev` does.
 ///
 /// # Errors
-/// If `address` is not a loopback address, and requests would be unauthenticated, unencrypted, or all refused.
+/// If requests of other machines would be unauthenticated, unencrypted, or all refused.
 pub(crate) fn check_address(address: &SocketAddr, config: Option<&Config>) -> Result<(), ListenError> {
-    if address.ip().is_loopback() || !Guard::Loopback.is_on() {
+    if !Guard::Loopback.is_on() {
+        return Ok(());
+    }
+    // Behind a proxy, the clients are on other machines, whatever the address.
+    if config.is_some_and(|config| config.serve.trusted.is_some() && config.auth.is_none()) {
+        return Err(ListenError::OpenProxy);
+    }
+    if address.ip().is_loopback() {
         return Ok(());
     }
     let Some(config) = config.filter(|config| config.auth.is_some()) else {
@@ -102,6 +115,16 @@ mod tests {
             for config in [None, Some(""), Some(tls)] {
                 assert!(refused(open, config).contains("no authentication"), "{open}");
             }
+        }
+    }
+
+    #[test]
+    fn a_proxy_needs_authentication_on_every_address() {
+        let proxy = "[serve]\nbehind = \"proxy\"\ntrusted = [\"127.0.0.1\"]\nurl = \"https://a.example/mcp\"\n";
+        for address in ["127.0.0.1:80", "[::1]:80", "192.168.1.1:80"] {
+            let why = refused(address, Some(proxy));
+            assert!(why.contains("no authentication") && why.contains("add [auth]"), "{address}: {why}");
+            assert_eq!(refused(address, Some(&format!("[auth]\n{proxy}"))), "", "{address}");
         }
     }
 

@@ -1,10 +1,10 @@
-//! The helper process outside the second wall. Every `serve` starts it before the wall is raised. It takes three
+//! The helper process outside the second wall. Every `serve` starts it before the wall is raised. It takes four
 //! requests:
 //!
 //! - save a lasting consent in the configuration, as `belljar grant` would;
-//! - read the configuration, the lock, the secrets, the key sets and the files of TLS again, and return them as plain
-//!   data;
-//! - read the file of API keys again. It contains no key, only hashes.
+//! - read the configuration, the lock, the secrets and the key sets again, and return them as plain data;
+//! - read the file of API keys again. It contains no key, only hashes;
+//! - read the files of TLS again.
 //!
 //! The helper has a wall of its own. It can read the directories of the configuration, the lock, the components, the
 //! secrets, the API keys and the files of TLS, and write into the first two. It cannot start a program or open a
@@ -30,9 +30,10 @@ use super::configuration::{policy_text, read_key_sets, set_policies};
 use super::edit::{self, ConfigChange};
 use super::location::{LocationArgs, read_config_input};
 use super::pins::{self, Pinning};
-use super::tls_files::{self, TlsTexts, UnreadableTls};
+use super::tls_files::{self, TlsTexts};
 use super::{directories, landlock, log, open_files};
 use crate::config::lock::{Lock, Pins};
+use crate::config::serve::TlsFiles;
 use crate::config::{Ask, AuthConfig, Config, ConfigInput, KeySetFiles, Wall};
 use crate::gateway::consent::{ConsentWriter, PersistError};
 use crate::grants::GrantKind;
@@ -56,6 +57,8 @@ enum HelperRequest {
     ReadFiles { dev: bool },
     /// Reads the file of API keys. The response is its text, null if there is no file, or an error message.
     ReadApiKeys,
+    /// Reads the files of TLS. The response is their texts, or an error message.
+    ReadTls,
 }
 
 /// The current contents of the operator's files.
@@ -68,8 +71,6 @@ pub(crate) struct OperatorFiles {
     key_sets: KeySetFiles,
     /// The text of the file of policies, if there is one.
     policies: Option<String>,
-    /// The files of TLS, or why they cannot be read. `None` if the configuration names none.
-    tls: Option<Result<TlsTexts, UnreadableTls>>,
 }
 
 /// [`Pins`] as plain data.
@@ -84,11 +85,6 @@ impl OperatorFiles {
     /// The text of the configuration; `None` if there is no file.
     pub(crate) fn text(&self) -> Option<&str> {
         self.text.as_deref()
-    }
-
-    /// Takes the files of TLS, or why they cannot be read. `None` if the configuration names none.
-    pub(crate) fn take_tls(&mut self) -> Option<Result<TlsTexts, UnreadableTls>> {
-        self.tls.take()
     }
 
     /// The checked configuration. `input` is the input of [`Config::read`] without the text.
@@ -180,6 +176,14 @@ impl PrivilegedHelper {
     pub(crate) fn read_api_keys(&self) -> Result<Option<String>, HelperError> {
         self.request::<Result<Option<String>, String>>(&HelperRequest::ReadApiKeys)?.map_err(HelperError::Refused)
     }
+
+    /// Reads the files of TLS that the configuration named at the start.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read.
+    pub(crate) fn read_tls(&self) -> Result<TlsTexts, HelperError> {
+        self.request::<Result<TlsTexts, String>>(&HelperRequest::ReadTls)?.map_err(HelperError::Refused)
+    }
 }
 
 impl ConsentWriter for PrivilegedHelper {
@@ -195,7 +199,7 @@ impl ConsentWriter for PrivilegedHelper {
 pub(crate) fn child(at: &LocationArgs) -> ExitCode {
     log::start("warn");
     log::start_writer();
-    let api_keys = restrict(at);
+    let followed = restrict(at);
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
@@ -207,8 +211,13 @@ pub(crate) fn child(at: &LocationArgs) -> ExitCode {
                 serde_json::to_string(&read_files(at, dev).map_err(|error| error.to_string()))
             }
             Ok(HelperRequest::ReadApiKeys) => {
-                let text = api_keys.as_deref().map_or(Ok(None), api_keys::read_text);
+                let text = followed.api_keys.as_deref().map_or(Ok(None), api_keys::read_text);
                 serde_json::to_string(&text.map_err(|error| error.to_string()))
+            }
+            Ok(HelperRequest::ReadTls) => {
+                let texts = followed.tls.as_ref().ok_or_else(|| NO_TLS.to_owned());
+                let texts = texts.and_then(|files| tls_files::read(files).map_err(|error| error.to_string()));
+                serde_json::to_string(&texts)
             }
             Err(error) => serde_json::to_string(&Some(error.to_string())),
         };
@@ -220,14 +229,29 @@ pub(crate) fn child(at: &LocationArgs) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// The answer if the files of TLS are asked for and there are none. Only a bug of belljar leads to it.
+const NO_TLS: &str = "the configuration named no files of TLS when belljar was started";
+
+/// The files that are read again one by one, as the configuration named them at the start.
+#[derive(Default)]
+struct FollowedFiles {
+    /// `None` if there is no configuration.
+    api_keys: Option<PathBuf>,
+    tls: Option<TlsFiles>,
+}
+
 /// Restricts this process to the files that the requests need. If a later configuration names files in other
-/// directories, the server must be restarted. Returns the path of the API keys; `None` if there is no configuration.
-fn restrict(at: &LocationArgs) -> Option<PathBuf> {
+/// directories, the server must be restarted.
+fn restrict(at: &LocationArgs) -> FollowedFiles {
     let config = read_config_input(at).ok().and_then(|(path, input)| Some((path, Config::read(input).ok()?)));
-    let api_keys = config.as_ref().map(|(_, config)| config.api_keys.clone());
+    let named = |(_, config): &(PathBuf, Config)| FollowedFiles {
+        api_keys: Some(config.api_keys.clone()),
+        tls: config.serve.tls.clone(),
+    };
+    let followed = config.as_ref().map(named).unwrap_or_default();
     let Some((path, config)) = config.filter(|(_, config)| config.wall != Wall::Off) else {
         landlock::drop_privileges_and_hide_memory();
-        return api_keys;
+        return followed;
     };
     let directory = |path: &Path| path.parent().map(Path::to_owned);
     // If a path is a link, the helper needs the directory of the link and that of the target.
@@ -252,7 +276,7 @@ fn restrict(at: &LocationArgs) -> Option<PathBuf> {
     let tls = config.serve.tls.iter().flat_map(|files| [&files.cert, &files.key]);
     read.extend(tls.flat_map(|path| both(path)).flatten());
     landlock::raise_for_helper(&read, &write);
-    api_keys
+    followed
 }
 
 fn read_files(at: &LocationArgs, dev: bool) -> Result<OperatorFiles, ReadFilesError> {
@@ -272,8 +296,7 @@ fn read_files(at: &LocationArgs, dev: bool) -> Result<OperatorFiles, ReadFilesEr
     };
     let secrets = Secrets::read(&config.secrets, |path| config.ambient.absolute(path)).to_plain();
     let key_sets = read_key_sets(config.auth.as_ref())?;
-    let tls = config.serve.tls.as_ref().map(|files| tls_files::read(files).map_err(UnreadableTls::from));
-    Ok(OperatorFiles { text, pins, secrets, key_sets, policies, tls })
+    Ok(OperatorFiles { text, pins, secrets, key_sets, policies })
 }
 
 fn persist_consent(

@@ -16,13 +16,11 @@ use super::front_door::LiveAuthentication;
 use super::location::{self, LocationArgs, NoWorkingDirectory, ReadConfigError};
 use super::privileged_helper::{HelperError, OperatorFiles, OperatorFilesError, PrivilegedHelper};
 use super::server_status::{self, ServerStatus, StatusFile};
-use super::tls_files::{self, TlsTexts, UnreadableTls};
 use crate::catalog::loader::{Debounce, LandlockScope, Loader, NextAction};
 use crate::catalog::watch::{DirectoryWatch, Watcher, any_changed};
-use crate::config::{Config, ConfigInput};
+use crate::config::{AuthConfig, Config, ConfigInput};
 use crate::gateway::Gateway;
 use crate::model::{Digest, MountName};
-use crate::transport::http::TlsIdentity;
 
 /// The data that reloading needs and that must be collected before the second wall is raised.
 pub(crate) struct ReloadContext {
@@ -43,8 +41,6 @@ pub(crate) struct ReloadContext {
     pub(crate) status: Option<Arc<StatusFile>>,
     /// The followed files.
     followed: Vec<FollowedFile>,
-    /// The certificate in use. Set by the caller.
-    pub(crate) tls: Option<Arc<TlsIdentity>>,
     /// The authentication in force. Set by the caller.
     pub(crate) authentication: Option<LiveAuthentication>,
 }
@@ -61,8 +57,8 @@ pub(crate) fn followed_files(
     let paths = match config {
         None => vec![location::config_path(at)?.0],
         Some(config) => {
-            let tls = config.serve.tls.iter().flat_map(|files| [files.cert.clone(), files.key.clone()]);
-            [config.lock.clone(), config.policy_file.clone()].into_iter().chain(tls).collect()
+            let key_sets = config.auth.iter().flat_map(AuthConfig::key_set_files).cloned();
+            [config.lock.clone(), config.policy_file.clone()].into_iter().chain(key_sets).collect()
         }
     };
     Ok(paths.into_iter().map(FollowedFile::new).collect())
@@ -94,8 +90,8 @@ impl ReloadContext {
         };
         let status = StatusFile::create(&config.state, status).map(Arc::new);
         let input = ConfigInput { file: None, ..input };
-        let (scope, tls, authentication) = (None, None, None);
-        Ok(Self { helper, scope, path, input, config_dirs, own_addresses, dev, status, followed, tls, authentication })
+        let (scope, authentication) = (None, None);
+        Ok(Self { helper, scope, path, input, config_dirs, own_addresses, dev, status, followed, authentication })
     }
 
     /// Loads all components, and then applies changes until the task is dropped.
@@ -259,13 +255,7 @@ impl Reloader {
             self.read_files();
         }
         let text = result.as_ref().map(|files| server_status::digest(files.text())).unwrap_or_default();
-        let config = result.and_then(|mut files| {
-            let tls = files.take_tls();
-            let config = self.config(files)?;
-            self.replace_certificate(&config, tls);
-            Ok(config)
-        });
-        match config {
+        match result.and_then(|files| self.config(files)) {
             Err(error) => {
                 let why = error.to_string();
                 tracing::error!("the new configuration is refused, the old one stays in force: {why}");
@@ -289,17 +279,6 @@ impl Reloader {
                 self.scan().await;
                 self.update_status(|status| (status.text, status.lock, status.refused) = (text, lock, None));
             }
-        }
-    }
-
-    /// Uses the certificate and the key that the helper has read, unless other files take effect after a restart only.
-    fn replace_certificate(&self, config: &Config, texts: Option<Result<TlsTexts, UnreadableTls>>) {
-        let files = config.serve.tls.as_ref().filter(|files| Some(*files) == self.start_config.serve.tls.as_ref());
-        let (Some(identity), Some(files), Some(texts)) = (&self.context.tls, files, texts) else { return };
-        match texts.and_then(|texts| Ok(tls_files::replace(identity, files, texts)?)) {
-            Ok(true) => tracing::info!("the certificate of TLS was read again"),
-            Ok(false) => {}
-            Err(why) => tracing::error!("the new certificate is refused, the old one stays in use: {why}"),
         }
     }
 

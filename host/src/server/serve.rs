@@ -19,7 +19,8 @@ use super::pins::Pinning;
 use super::privileged_helper::PrivilegedHelper;
 use super::reload::{self, ReloadContext};
 use super::startup::{self, StartedHost};
-use super::{configuration, invocation, landlock, log, record, tls_files};
+use super::tls_follower::TlsFollower;
+use super::{configuration, invocation, landlock, log, record};
 use crate::config::Config;
 use crate::gateway::Gateway;
 use crate::gateway::consent::ConsentWriter;
@@ -45,7 +46,7 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, http: Option<SocketAddr>) -> Res
     if let Some(address) = &http {
         check_address(address, Some(&config))?;
     }
-    let tls = config.serve.tls.as_ref().filter(|_| http.is_some()).map(tls_files::identity).transpose()?.map(Arc::new);
+    let tls = config.serve.tls.as_ref().filter(|_| http.is_some()).map(TlsFollower::load).transpose()?;
     // Listens before anything is loaded, so that an address in use is reported at once. The second wall forbids
     // listening.
     let listener = http.map(listen).transpose()?;
@@ -55,7 +56,6 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, http: Option<SocketAddr>) -> Res
     let config = configuration::complete(config, own.as_slice(), pinning)?;
     let helper = Arc::new(PrivilegedHelper::start(at)?);
     let mut reload = ReloadContext::new(at, &config, followed, own.into_iter().collect(), dev, helper)?;
-    reload.tls.clone_from(&tls);
     let helper = Arc::clone(&reload.helper);
     // Only HTTP requests carry credentials. For another transport, the file is checked and no more.
     let status = reload.status.clone().filter(|_| listener.is_some());
@@ -63,7 +63,7 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, http: Option<SocketAddr>) -> Res
         KeyFollower::load(&config, status, move || helper.read_api_keys())?.filter(|_| listener.is_some());
     let authentication = LiveAuthentication::new(&config, key_follower.as_ref().map(KeyFollower::keys))?;
     reload.authentication.clone_from(&authentication);
-    let front = front_door(&config, tls, authentication);
+    let front = front_door(&config, tls.as_ref().map(TlsFollower::identity), authentication);
     let keys = Keys::read(at, &config, SharedCode::Use)?;
     let wall = landlock::raise(&config, &keys, None)?;
     reload.scope.clone_from(&wall.scope);
@@ -71,7 +71,7 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, http: Option<SocketAddr>) -> Res
     let runtime = wall.runtime()?;
     let gateway = OnceLock::new();
     let listener = listener.map(|listener| (listener, front));
-    let served = runtime.block_on(serve(config, keys, listener, reload, key_follower, audit.clone(), &gateway));
+    let served = runtime.block_on(serve(config, keys, listener, reload, (key_follower, tls), audit.clone(), &gateway));
     gateway.get().into_iter().for_each(|gateway: &Arc<Gateway>| gateway.end_calls(SHUTDOWN_TIMEOUT));
     // Ends the running calls, so that their records are written.
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
@@ -95,7 +95,7 @@ async fn serve(
     keys: Keys,
     listener: Option<(StdListener, FrontDoor)>,
     reload: ReloadContext,
-    key_follower: Option<KeyFollower>,
+    followers: (Option<KeyFollower>, Option<TlsFollower>),
     audit: Sink,
     gateway: &OnceLock<Arc<Gateway>>,
 ) -> Result<(), Failure> {
@@ -110,7 +110,7 @@ async fn serve(
     };
     let has_tools = config.tools;
     let consents: Arc<dyn ConsentWriter> = reload.helper.clone();
-    let host = start(config, keys, audit, consents, reload, key_follower)?;
+    let host = start(config, keys, audit, consents, reload, followers)?;
     let _ = gateway.set(Arc::clone(&host.gateway));
     let cursors = Arc::new(Cursors::new(&host.cursor_key));
     match listener {
@@ -146,13 +146,16 @@ fn start(
     audit: Sink,
     consents: Arc<dyn ConsentWriter>,
     reload: ReloadContext,
-    key_follower: Option<KeyFollower>,
+    (api_keys, tls): (Option<KeyFollower>, Option<TlsFollower>),
 ) -> Result<StartedHost, Failure> {
     let (watcher, scope) = (startup::watcher(), reload.scope.clone());
     let config = Arc::new(config);
     let (host, loader) = startup::assemble(config, keys, |_| Ok(audit), Some(consents), scope, watcher.clone())?;
-    if let Some(keys) = key_follower {
-        tokio::spawn(keys.run(watcher.clone()));
+    if let Some(api_keys) = api_keys {
+        tokio::spawn(api_keys.run(watcher.clone()));
+    }
+    if let Some(tls) = tls {
+        tokio::spawn(tls.run(Arc::clone(&reload.helper), watcher.clone()));
     }
     tokio::spawn(reload.run(loader, watcher, Arc::clone(&host.gateway)));
     Ok(host)

@@ -7,6 +7,7 @@ use zeroize::Zeroizing;
 
 use super::files::{self, FileError};
 use crate::config::serve::TlsFiles;
+use crate::model::command;
 use crate::transport::http::{TlsIdentity, TlsIdentityError, TlsPem};
 
 /// Why the files of TLS cannot be used. Names the files, so it is for the operator only.
@@ -35,23 +36,12 @@ pub(crate) struct TlsTexts {
     key: String,
 }
 
-/// Why the helper process could not read the files. Holds its message.
-#[derive(Debug, Serialize, Deserialize, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct UnreadableTls(String);
-
-impl From<TlsFilesError> for UnreadableTls {
-    fn from(error: TlsFilesError) -> Self {
-        Self(error.to_string())
-    }
-}
-
 /// Reads both files.
 ///
 /// # Errors
-/// Names the file that cannot be read.
+/// Names the file that cannot be read, or that other users can change.
 pub(crate) fn read(files: &TlsFiles) -> Result<TlsTexts, TlsFilesError> {
-    let text = |path: &PathBuf| files::read(path)?.ok_or_else(|| TlsFilesError::Absent(path.clone()));
+    let text = |path: &PathBuf| files::read_protected(path)?.ok_or_else(|| TlsFilesError::Absent(path.clone()));
     Ok(TlsTexts { cert: text(&files.cert)?, key: text(&files.key)? })
 }
 
@@ -61,11 +51,18 @@ impl TlsTexts {
     }
 }
 
-/// The certificate in these files.
+/// The certificate in these files. Warns if every user of this machine can read the private key.
 ///
 /// # Errors
 /// The files cannot be read, or cannot be used together.
 pub(crate) fn identity(files: &TlsFiles) -> Result<TlsIdentity, TlsFilesError> {
+    if files::is_readable_by_all(&files.key) {
+        let path = files.key.to_string_lossy();
+        tracing::warn!(
+            "every user of this machine can read the private key \"{path}\"; run: {}",
+            command::line(["chmod", "o-r", path.as_ref()])
+        );
+    }
     TlsIdentity::new(&read(files)?.into_pem()).map_err(|problem| useless(files, problem))
 }
 

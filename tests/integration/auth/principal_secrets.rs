@@ -65,8 +65,12 @@ fn who_has_no_secret_is_told_so_and_no_request_is_sent() {
         fs::set_permissions(site.path("secrets/local/github"), PermissionsExt::from_mode(0o644)).unwrap();
         let error = client.read(&uri).unwrap_err().to_string();
         assert!(error.contains("cannot use it") && !error.contains("chmod"), "{error}");
-        let log = client.wire().process.stderr();
-        assert!(log.contains("run: chmod 600"), "{log}");
+        // The log is written a moment later.
+        let log = || client.wire().process.stderr();
+        wait_until("the cure in the log", || match log().contains("run: chmod 600") {
+            true => Ok(()),
+            false => Err(log()),
+        });
         fs::remove_file(site.path("secrets/local/github")).unwrap();
         client.close();
     }

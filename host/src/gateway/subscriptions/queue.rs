@@ -20,7 +20,7 @@ pub(super) struct SubscriberQueue {
     pending: Mutex<CollectedChanges>,
     wake: Notify,
     wants_lists: bool,
-    principal: Mutex<Principal>,
+    principal: Principal,
     list_notified: Mutex<Option<Instant>>,
 }
 
@@ -47,7 +47,7 @@ impl SubscriberQueue {
             pending: Mutex::default(),
             wake: Notify::new(),
             wants_lists,
-            principal: Mutex::new(principal.clone()),
+            principal: principal.clone(),
             list_notified: Mutex::default(),
         }
     }
@@ -62,13 +62,8 @@ impl SubscriberQueue {
     }
 
     /// The principal of the subscriber.
-    pub(super) fn principal(&self) -> Principal {
-        self.principal.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Replaces the principal.
-    pub(super) fn set_principal(&self, principal: &Principal) {
-        *self.principal.lock().unwrap_or_else(PoisonError::into_inner) = principal.clone();
+    pub(super) fn principal(&self) -> &Principal {
+        &self.principal
     }
 
     /// Adds a resource that changed.

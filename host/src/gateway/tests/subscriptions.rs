@@ -113,3 +113,32 @@ async fn a_changed_list_is_told_only_to_who_sees_some_of_the_mount() {
     assert_eq!(changes(&site, &a).await, ["list"]);
     assert_eq!(changes(&site, &b).await, ["list"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_list_is_told_only_to_who_sees_the_change() {
+    let mount = TestMount::new("notes", "belljar://notes/", &["public/a", "secret/a"]);
+    let rules = [TestRule::all("key:a", "belljar://notes/public/"), TestRule::all("key:b", "belljar://")];
+    let site = Site::new(vec![mount], rules.to_vec());
+    let list = |who: &str| site.gateway.subscriber(&caller(who).principal, true).unwrap();
+    let [a, b] = ["a", "b"].map(list);
+    site.gateway.follow_catalog();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    site.add("secret/b");
+    assert_eq!(changes(&site, &b).await, ["list"]);
+    assert_eq!(changes(&site, &a).await, Vec::<String>::new(), "only a hidden resource was added");
+    // One that came later, of a class that no poll has seen.
+    site.set_rules(&[&rules[..], &[TestRule::all("key:c", "belljar://notes/public/")]].concat());
+    assert_eq!(changes(&site, &a).await, ["list"], "the policy changed");
+    assert_eq!(changes(&site, &b).await, ["list"], "the policy changed");
+    let c = list("c");
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    site.add("secret/c");
+    assert_eq!(changes(&site, &b).await, ["list"]);
+    for one in [&a, &c] {
+        assert_eq!(changes(&site, one).await, Vec::<String>::new(), "only a hidden resource was added");
+    }
+    site.add("public/b");
+    for one in [&a, &b, &c] {
+        assert_eq!(changes(&site, one).await, ["list"]);
+    }
+}

@@ -53,7 +53,7 @@ impl AcceptedCredential {
     pub(super) async fn is_valid(&self) -> Option<bool> {
         match self.checks.check(&self.credential, SystemTime::now()).await {
             Ok(principal) => Some(principal == self.principal),
-            Err(AuthError::Invalid(_)) => Some(false),
+            Err(AuthError::Invalid(_) | AuthError::OutOfTime(_)) => Some(false),
             Err(AuthError::Unavailable) => None,
         }
     }
@@ -132,6 +132,10 @@ mod tests {
     }
 
     impl Credentials for Answer {
+        fn find_known(&self, _: &str, _: SystemTime) -> Option<Principal> {
+            None
+        }
+
         fn check<'a>(&'a self, _: &'a str, _: SystemTime) -> BoxFuture<'a, Result<Principal, AuthError>> {
             let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
             Box::pin(async { answer })

@@ -20,7 +20,7 @@ use super::bounds::Bounds;
 use super::charge_encoding::ChargeEncoding;
 use super::connections::{Connection, Stage};
 use super::front_door::FrontDoor;
-use super::head::{CheckedHead, Door, DoorAnswer};
+use super::head::{CheckedHead, Door, DoorAnswer, RefusedAuthentication};
 use super::reply::{add_retry_after, json, refuse, refuse_unparsable, refuse_with};
 use super::response::{EVICTED, ResponseBody, ResponseBudget};
 use super::session::{CancelOnDrop, IdHold, InFlightIds, RmcpService, SessionUsage, SessionUse};
@@ -139,7 +139,8 @@ impl Endpoint {
             Err(answer) => {
                 let DoorAnswer { response, refusal } = *answer;
                 if let Some(refusal) = refusal {
-                    self.handler.record_refusal(refusal.address, refusal.why, refusal.credential);
+                    let RefusedAuthentication { address, why, credential, count } = refusal;
+                    self.handler.record_refusal(address, why, credential, count);
                 }
                 return self.collect(connection, response, || None).await;
             }

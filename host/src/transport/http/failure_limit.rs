@@ -1,10 +1,15 @@
 //! Slows down clients whose credentials are refused.
 //!
 //! The first ten failures of an address within a minute are answered at once. Each further failure closes the address for
-//! a while: one second, then twice as long each time, up to five minutes. While an address is closed, its credentials
-//! are refused without being checked, except those that were accepted lately. So one client with a wrong key does not
-//! shut out the others behind the same address, and costs next to nothing. A success opens nothing: otherwise a client
-//! with one valid key could guess without end.
+//! a while: one second, then twice as long each time, up to five minutes. While an address is closed, its unknown
+//! credentials are refused without being checked. So a client that guesses costs next to nothing.
+//!
+//! Others behind the same address are served meanwhile:
+//! - API keys, and tokens that were verified a short time ago. They are known, so the address is not asked for.
+//! - Credentials that were accepted lately. A token is verified anew from time to time.
+//!
+//! No failure counts that an honest client makes: a credential that was accepted lately and is revoked, a genuine token
+//! that has expired, and a request without a well-formed credential, which a link on any web page could send.
 //!
 //! An IPv6 client usually has a whole /64 network, so that network counts as one address.
 
@@ -20,7 +25,7 @@ use tokio::time::Instant;
 use crate::model::bounds::MAX_FAILED_AUTHENTICATIONS;
 
 /// The time in which failures are counted.
-const WINDOW: Duration = Duration::from_secs(60);
+pub(super) const WINDOW: Duration = Duration::from_secs(60);
 
 /// The first time for which an address is closed.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -34,11 +39,7 @@ const FORGET_AFTER: Duration = Duration::from_secs(900);
 /// Most addresses that are remembered, about 100 bytes each.
 const MAX_ADDRESSES: usize = 8192;
 
-/// Requests without a credential of one address within [`WINDOW`] that are recorded. The first request of most clients
-/// has none.
-const MAX_RECORDED_CHALLENGES: u32 = 3;
-
-/// Most accepted credentials that are remembered, and for how long.
+/// Most accepted credentials that are remembered, and how long after their last use.
 const MAX_ACCEPTED: u64 = 4096;
 const ACCEPTED_TIME: Duration = Duration::from_secs(600);
 
@@ -57,8 +58,6 @@ struct AddressFailures {
     began: Instant,
     /// Failures in the window.
     failures: u32,
-    /// Requests without a credential in the window.
-    challenges: u32,
     last_failure: Instant,
     /// The last time for which it was closed. Zero: never.
     pause: Duration,
@@ -68,14 +67,13 @@ struct AddressFailures {
 
 impl AddressFailures {
     fn new(now: Instant) -> Self {
-        let pause = Duration::ZERO;
-        Self { began: now, failures: 0, challenges: 0, last_failure: now, pause, closed_until: now }
+        Self { began: now, failures: 0, last_failure: now, pause: Duration::ZERO, closed_until: now }
     }
 
     /// Begins a new window if the current one is over.
     fn update(&mut self, now: Instant) {
         if now.duration_since(self.began) >= WINDOW && now >= self.closed_until {
-            (self.began, self.failures, self.challenges) = (now, 0, 0);
+            (self.began, self.failures) = (now, 0);
         }
         if now.duration_since(self.last_failure) >= FORGET_AFTER {
             self.pause = Duration::ZERO;
@@ -90,8 +88,8 @@ impl AddressFailures {
     }
 }
 
-/// The address under which failures are counted.
-fn counted(address: IpAddr) -> IpAddr {
+/// The address under which a client is counted.
+pub(super) fn counted(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
         v4 => v4,
@@ -100,7 +98,7 @@ fn counted(address: IpAddr) -> IpAddr {
 
 impl Default for FailureLimit {
     fn default() -> Self {
-        let accepted = Cache::builder().max_capacity(MAX_ACCEPTED).time_to_live(ACCEPTED_TIME).build();
+        let accepted = Cache::builder().max_capacity(MAX_ACCEPTED).time_to_idle(ACCEPTED_TIME).build();
         Self { addresses: Mutex::default(), accepted, hasher: RandomState::new() }
     }
 }
@@ -110,43 +108,34 @@ impl FailureLimit {
         self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time until the credential may be sent again. `None` if it may be checked now.
-    pub(super) fn refused_for(&self, address: IpAddr, credential: &str, now: Instant) -> Option<Duration> {
+    /// The time until the address is open again. `None` if it is open.
+    pub(super) fn closed_for(&self, address: IpAddr, now: Instant) -> Option<Duration> {
         let closed_until = self.lock().get(&counted(address))?.closed_until;
-        let wait = closed_until.checked_duration_since(now).filter(|wait| !wait.is_zero())?;
-        (!self.accepted.contains_key(&self.hasher.hash_one(credential))).then_some(wait)
+        closed_until.checked_duration_since(now).filter(|wait| !wait.is_zero())
+    }
+
+    /// True if the credential was accepted lately.
+    pub(super) fn was_accepted(&self, credential: &str) -> bool {
+        self.accepted.get(&self.hasher.hash_one(credential)).is_some()
     }
 
     /// Remembers an accepted credential.
     pub(super) fn accept(&self, credential: &str) {
         let key = self.hasher.hash_one(credential);
-        if !self.accepted.contains_key(&key) {
+        // A look-up renews its time, and costs less than an insertion.
+        if self.accepted.get(&key).is_none() {
             self.accepted.insert(key, ());
         }
     }
 
-    /// Counts a refused credential.
-    pub(super) fn count_failure(&self, address: IpAddr, now: Instant) {
-        let most = MAX_FAILED_AUTHENTICATIONS.get();
-        self.update(address, now, |one| {
-            one.failures = one.failures.saturating_add(1);
-            one.last_failure = now;
-            if one.failures >= most {
-                one.pause = if one.pause.is_zero() { FIRST_PAUSE } else { (one.pause * 2).min(MAX_PAUSE) };
-                one.closed_until = now + one.pause;
-            }
-        });
+    /// Counts a refused credential, unless it was accepted lately: then it is forgotten, and counts the next time.
+    pub(super) fn refuse(&self, address: IpAddr, credential: &str, now: Instant) {
+        if self.accepted.remove(&self.hasher.hash_one(credential)).is_none() {
+            self.count_failure(address, now);
+        }
     }
 
-    /// Counts a request without a credential. True if it is recorded.
-    pub(super) fn count_challenge(&self, address: IpAddr, now: Instant) -> bool {
-        self.update(address, now, |one| {
-            one.challenges = one.challenges.saturating_add(1);
-            one.challenges <= MAX_RECORDED_CHALLENGES
-        })
-    }
-
-    fn update<T>(&self, address: IpAddr, now: Instant, change: impl FnOnce(&mut AddressFailures) -> T) -> T {
+    fn count_failure(&self, address: IpAddr, now: Instant) {
         let mut all = self.lock();
         let address = counted(address);
         if all.len() >= MAX_ADDRESSES && !all.contains_key(&address) {
@@ -154,7 +143,12 @@ impl FailureLimit {
         }
         let one = all.entry(address).or_insert_with(|| AddressFailures::new(now));
         one.update(now);
-        change(one)
+        one.failures = one.failures.saturating_add(1);
+        one.last_failure = now;
+        if one.failures >= MAX_FAILED_AUTHENTICATIONS.get() {
+            one.pause = if one.pause.is_zero() { FIRST_PAUSE } else { (one.pause * 2).min(MAX_PAUSE) };
+            one.closed_until = now + one.pause;
+        }
     }
 }
 
@@ -180,7 +174,7 @@ mod tests {
     fn fail(limit: &FailureLimit, address: IpAddr, now: Instant) -> (usize, Duration) {
         for failures in 1..=100 {
             limit.count_failure(address, now);
-            if let Some(wait) = limit.refused_for(address, "wrong", now) {
+            if let Some(wait) = limit.closed_for(address, now) {
                 return (failures, wait);
             }
         }
@@ -193,8 +187,8 @@ mod tests {
         assert_eq!(fail(&limit, ADDRESS, now), (10, FIRST_PAUSE));
         let mut pauses = Vec::new();
         for _ in 0..12 {
-            now += limit.refused_for(ADDRESS, "wrong", now).unwrap_or_default();
-            assert_eq!(limit.refused_for(ADDRESS, "wrong", now), None, "the pause is over");
+            now += limit.closed_for(ADDRESS, now).unwrap_or_default();
+            assert_eq!(limit.closed_for(ADDRESS, now), None, "the pause is over");
             pauses.push(fail(&limit, ADDRESS, now).1.as_secs());
         }
         assert_eq!(pauses, [2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300]);
@@ -207,19 +201,25 @@ mod tests {
         let (limit, mut now) = (FailureLimit::default(), Instant::now());
         for _ in 0..1000 {
             limit.count_failure(ADDRESS, now);
-            assert_eq!(limit.refused_for(ADDRESS, "wrong", now), None);
+            assert_eq!(limit.closed_for(ADDRESS, now), None);
             now += Duration::from_secs(7);
         }
     }
 
     #[test]
-    fn others_and_accepted_credentials_are_not_refused() {
+    fn a_credential_that_was_accepted_lately_is_no_guess() {
         let (limit, now) = (FailureLimit::default(), Instant::now());
         limit.accept("right");
         fail(&limit, ADDRESS, now);
-        assert_eq!(limit.refused_for(ADDRESS, "right", now), None, "it was accepted before");
-        assert!(limit.refused_for(ADDRESS, "new", now).is_some(), "it is not looked at");
-        assert_eq!(limit.refused_for("203.0.113.8".parse().unwrap(), "new", now), None, "another address");
+        assert!(limit.was_accepted("right") && !limit.was_accepted("new"));
+        assert_eq!(limit.closed_for("203.0.113.8".parse().unwrap(), now), None, "another address");
+        // Revoked: many requests of an honest client are under way.
+        let other = "203.0.113.9".parse().unwrap();
+        limit.refuse(other, "right", now);
+        assert!(!limit.was_accepted("right"), "it counts from now on");
+        assert!(limit.lock().get(&other).is_none(), "the first refusal does not count");
+        (0..10).for_each(|_| limit.refuse(other, "right", now));
+        assert!(limit.closed_for(other, now).is_some());
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
         for host in 0..10_u16 {
             limit.count_failure(Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, host).into(), now);
         }
-        let refused = |address: &str| limit.refused_for(address.parse().unwrap(), "wrong", now).is_some();
+        let refused = |address: &str| limit.closed_for(address.parse().unwrap(), now).is_some();
         assert!(refused("2001:db8:0:1:ffff::1") && !refused("2001:db8:0:2::1"));
         (0..10).for_each(|_| limit.count_failure("::ffff:198.51.100.1".parse().unwrap(), now));
         assert!(refused("198.51.100.1") && !refused("198.51.100.2"), "a dual-stack socket shows IPv4 so");
@@ -242,14 +242,6 @@ mod tests {
             limit.count_failure(IpAddr::V4(number.into()), now);
         }
         assert!(limit.lock().len() <= MAX_ADDRESSES);
-        assert!(limit.refused_for(ADDRESS, "wrong", now).is_some());
-    }
-
-    #[test]
-    fn few_requests_without_a_credential_are_recorded() {
-        let (limit, now) = (FailureLimit::default(), Instant::now());
-        let recorded = |now| (0..100).filter(|_| limit.count_challenge(ADDRESS, now)).count();
-        assert_eq!((recorded(now), recorded(now + WINDOW)), (3, 3));
-        assert_eq!(limit.refused_for(ADDRESS, "wrong", now), None, "they are no failures");
+        assert!(limit.closed_for(ADDRESS, now).is_some());
     }
 }

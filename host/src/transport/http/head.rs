@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 use super::accepted_credential::AcceptedCredential;
 use super::bearer::{self, ChallengeError};
+use super::check_slots::CheckSlots;
 use super::client_address::ProxyNetworks;
 use super::cors::Pages;
 use super::failure_limit::FailureLimit;
@@ -31,6 +32,7 @@ use super::front_door::{Authentication, FrontDoor};
 use super::host_names::HostNames;
 use super::metadata;
 use super::names::{PATH, REVISION, SESSION};
+use super::refusal_log::RefusalLog;
 use super::reply::{refuse_with, text as plain_text};
 use crate::auth::AuthError;
 use crate::config::serve::PublicUrl;
@@ -55,6 +57,8 @@ pub(super) struct Door {
     url: Option<PublicUrl>,
     authentication: Option<Authentication>,
     failures: FailureLimit,
+    checks: CheckSlots,
+    refusals: RefusalLog,
 }
 
 /// The head of a request that passed all checks. Only [`Door::check`] makes one.
@@ -81,6 +85,8 @@ pub(super) struct RefusedAuthentication {
     pub(super) why: String,
     /// The first digits of the SHA-256 of the credential, if there is one.
     pub(super) credential: Option<String>,
+    /// The number of failed authentications that the line of the record stands for. At least 1.
+    pub(super) count: u32,
 }
 
 impl From<Response<Body>> for DoorAnswer {
@@ -128,6 +134,8 @@ impl Door {
             url: serve.url,
             authentication,
             failures: FailureLimit::default(),
+            checks: CheckSlots::default(),
+            refusals: RefusalLog::default(),
         }
     }
 
@@ -182,48 +190,74 @@ impl Door {
 
     /// The principal whose credential the request has.
     async fn authenticate(&self, by: &Authentication, head: &Parts, address: IpAddr) -> Result<Principal, DoorAnswer> {
-        let now = Instant::now();
         let credential = match bearer::credential(head) {
             Ok(Some(credential)) => credential,
             Ok(None) => {
                 let why = "expected a key or token in the header \"Authorization: Bearer\"".to_owned();
-                let is_recorded = self.failures.count_challenge(address, now);
-                let refusal = RefusedAuthentication { address, why: why.clone(), credential: None };
-                let response = self.refusal(StatusCode::UNAUTHORIZED, by, None, why);
-                return Err(DoorAnswer { response, refusal: is_recorded.then_some(refusal) });
+                return Err(self.refuse_malformed(by, address, (StatusCode::UNAUTHORIZED, None), why));
             }
             Err(malformed) => {
-                self.failures.count_failure(address, now);
                 let why = malformed.to_string();
                 let error = ChallengeError { code: "invalid_request", description: why.clone() };
-                let refusal = RefusedAuthentication { address, why: why.clone(), credential: None };
-                let response = self.refusal(StatusCode::BAD_REQUEST, by, Some(&error), why);
-                return Err(DoorAnswer { response, refusal: Some(refusal) });
+                return Err(self.refuse_malformed(by, address, (StatusCode::BAD_REQUEST, Some(&error)), why));
             }
         };
-        if let Some(wait) = self.failures.refused_for(address, credential, now) {
+        if let Some(principal) = by.credentials.find_known(credential, SystemTime::now()) {
+            self.failures.accept(credential);
+            return Ok(principal);
+        }
+        let was_accepted = self.failures.was_accepted(credential);
+        let is_closed = || self.failures.closed_for(address, Instant::now()).filter(|_| !was_accepted);
+        let closed = is_closed();
+        let slot = if closed.is_none() { self.checks.enter(address).await } else { None };
+        // The address may have been closed while the request waited.
+        if let Some(wait) = closed.or_else(is_closed) {
+            self.refusals.closed(address, Instant::now());
             return Err(too_many(wait).into());
         }
-        match by.credentials.check(credential, SystemTime::now()).await {
+        let checked = match slot {
+            Some(_) => by.credentials.check(credential, SystemTime::now()).await,
+            None => Err(AuthError::Unavailable),
+        };
+        let why = match checked {
             Ok(principal) => {
                 self.failures.accept(credential);
-                Ok(principal)
+                return Ok(principal);
             }
             Err(AuthError::Unavailable) => {
                 let error = fault::unavailable(AuthError::Unavailable.to_string());
                 let mut response = refuse_with(StatusCode::SERVICE_UNAVAILABLE, error, None);
                 response.headers_mut().insert(header::RETRY_AFTER, UNAVAILABLE_FOR);
-                Err(response.into())
+                return Err(response.into());
             }
+            Err(AuthError::OutOfTime(why)) => why,
             Err(AuthError::Invalid(why)) => {
-                self.failures.count_failure(address, now);
-                let error = ChallengeError { code: "invalid_token", description: why.to_owned() };
-                let refusal =
-                    RefusedAuthentication { address, why: why.to_owned(), credential: Some(digest(credential)) };
-                let response = self.refusal(StatusCode::UNAUTHORIZED, by, Some(&error), why.to_owned());
-                Err(DoorAnswer { response, refusal: Some(refusal) })
+                self.failures.refuse(address, credential, Instant::now());
+                why
             }
-        }
+        };
+        let error = ChallengeError { code: "invalid_token", description: why.to_owned() };
+        let refusal = self.refusals.refused(address, Instant::now()).map(|count| RefusedAuthentication {
+            address,
+            why: why.to_owned(),
+            credential: Some(digest(credential)),
+            count,
+        });
+        Err(DoorAnswer { response: self.refusal(StatusCode::UNAUTHORIZED, by, Some(&error), why.to_owned()), refusal })
+    }
+
+    /// Refuses a request without a well-formed credential. Nothing was guessed, so it is no failure of its address.
+    fn refuse_malformed(
+        &self,
+        by: &Authentication,
+        address: IpAddr,
+        (status, error): (StatusCode, Option<&ChallengeError>),
+        why: String,
+    ) -> DoorAnswer {
+        let count = self.refusals.malformed(address, Instant::now());
+        let refusal =
+            count.map(|count| RefusedAuthentication { address, why: why.clone(), credential: None, count });
+        DoorAnswer { response: self.refusal(status, by, error, why), refusal }
     }
 
     /// The response to a request without a valid credential.

@@ -76,7 +76,8 @@ impl SessionUsage {
         let session: SessionId = session.to_str().ok()?.into();
         let mut all = lock(&self.0);
         let OwnedSession { owner, activity } = all.get_mut(&session)?;
-        if !owner.is_same_subject(principal) {
+        // Also with other groups or scopes it is another principal: what the session holds open was judged for these.
+        if owner != principal {
             return None;
         }
         (activity.open, activity.is_used) = (activity.open + 1, true);

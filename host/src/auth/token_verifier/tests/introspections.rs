@@ -107,7 +107,7 @@ async fn few_questions_run_at_once() {
     let tokens: Vec<String> = (0..40).map(|number| format!("opaque{number}")).collect();
     let all = futures_util::future::join_all(tokens.iter().map(|token| verifier.verify(token, at(NOW)))).await;
     assert!(all.iter().all(Result::is_ok));
-    assert_eq!((server.received().len(), server.most_running()), (40, 8));
+    assert_eq!((server.received().len(), server.most_running()), (40, 16));
 }
 
 #[tokio::test]

@@ -10,16 +10,23 @@ use crate::config::serve::ServeConfig;
 use crate::policy::KeyIdentity;
 use crate::transport::http::Advertised;
 
-/// Knows two credentials. The others are invalid, except one that cannot be checked.
+/// Knows three credentials, one of them without a check. The others are invalid, except one that has expired, and one that
+/// cannot be checked.
 struct Fake;
 
 impl Credentials for Fake {
+    fn find_known(&self, credential: &str, _: SystemTime) -> Option<Principal> {
+        let key = KeyIdentity { name: "eva".to_owned(), ..<_>::default() };
+        (credential == "known").then(|| authenticate(Evidence::Key(key)))
+    }
+
     fn check<'a>(&'a self, credential: &'a str, _: SystemTime) -> BoxFuture<'a, Result<Principal, AuthError>> {
         let key = |name: &str| authenticate(Evidence::Key(KeyIdentity { name: name.to_owned(), ..<_>::default() }));
         ready(match credential {
             "right" => Ok(key("ada")),
             "other" => Ok(key("ben")),
             "later" => Err(AuthError::Unavailable),
+            "expired" => Err(AuthError::OutOfTime("the key has expired")),
             _ => Err(AuthError::Invalid("the key is unknown")),
         })
         .boxed()
@@ -133,7 +140,7 @@ fn an_invalid_credential_is_refused_and_only_its_digest_is_recorded() {
     // printf s3cret | sha256sum
     let digest = Some("1ec1c26b".to_owned());
     let why = "the key is unknown".to_owned();
-    assert_eq!(recorded, Some(RefusedAuthentication { address: CLIENT, why, credential: digest }));
+    assert_eq!(recorded, Some(RefusedAuthentication { address: CLIENT, why, credential: digest, count: 1 }));
 }
 
 #[test]
@@ -169,10 +176,35 @@ async fn failures_close_an_address_except_for_credentials_in_use() {
     let all: Vec<u16> = (0..12).map(|number| status(&format!("wrong{number}"))).collect();
     assert_eq!(all, [vec![401; 10], vec![429; 2]].concat());
     assert_eq!((status("right"), status("other"), post(&door, PATH, &[]).0), (200, 429, 401));
+    assert_eq!(status("known"), 200, "a key is looked up in any case");
     let answer = judge(&door, "POST", PATH, &[HOST, ("Authorization", "Bearer wrong")]).err().unwrap();
     assert_eq!((answer.response.headers()[header::RETRY_AFTER].to_str().unwrap(), answer.refusal), ("1", None));
     tokio::time::advance(std::time::Duration::from_secs(1)).await;
     assert_eq!(status("other"), 200);
+}
+
+#[test]
+fn what_an_honest_client_does_closes_no_address() {
+    let door = door(&[]);
+    let status = |credential: &str| post(&door, PATH, &[("Authorization", &format!("Bearer {credential}"))]).0;
+    for _ in 0..50 {
+        assert_eq!(status("expired"), 401);
+        // A link on any web page can send this one.
+        assert_eq!(post(&door, "/mcp?access_token=x", &[]).0, 400);
+        assert_eq!(post(&door, PATH, &[("Authorization", "Basic YTpi")]).0, 400);
+        assert_eq!(post(&door, PATH, &[]).0, 401);
+    }
+    assert_eq!(status("other"), 200);
+}
+
+#[test]
+fn few_malformed_requests_are_recorded() {
+    let door = door(&[]);
+    let recorded = |target: &str| post(&door, target, &[]).2.map(|refusal| refusal.count);
+    let all: Vec<_> = (0..100).filter_map(|at| recorded(if at % 2 == 0 { PATH } else { "/mcp?access_token=x" })).collect();
+    assert_eq!(all, [1, 1, 1]);
+    let (_, _, refused) = post(&door, PATH, &[("Authorization", "Bearer wrong")]);
+    assert_eq!(refused.map(|refusal| refusal.count), Some(98), "the line stands for the 97 others too");
 }
 
 #[test]
