@@ -24,7 +24,7 @@ pub use current::Catalog;
 pub use listing_memory::ListingMemory;
 pub use loader::{MountComponent, read_components};
 pub use mount::Mount;
-pub use mount_cache::{MountCache, MountCaches};
+pub use mount_cache::{Listings, MountCache, MountCaches};
 pub use mount_key::MountKey;
 pub use notice::Notice;
 pub use quarantine::QuarantinedMount;

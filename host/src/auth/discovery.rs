@@ -71,17 +71,20 @@ pub(super) async fn key_set_url(
     for place in places(issuer.issuer.url()) {
         let request =
             ServiceRequest { url: &place, networks: &issuer.networks, form: None, authorization: None, deadline };
-        let response = match client.send(request).await {
-            Ok(response) => response,
+        let response = client.send(request).await;
+        let failed = match response {
+            Err(error @ (ServiceError::Redirect | ServiceError::TooLarge)) => {
+                DiscoveryError::Unreachable(place, Box::new(error))
+            }
             Err(error) => return Err(DiscoveryError::Unreachable(place, Box::new(error))),
-        };
-        let failed = match response.status.as_u16() {
-            200 => match read(issuer, place, &response.body) {
-                Err(malformed @ DiscoveryError::Malformed(_)) => malformed,
-                decided => return decided,
+            Ok(response) => match response.status.as_u16() {
+                200 => match read(issuer, place, &response.body) {
+                    Err(malformed @ DiscoveryError::Malformed(_)) => malformed,
+                    decided => return decided,
+                },
+                400..=499 => continue,
+                other => DiscoveryError::Status(place, other),
             },
-            400..=499 => continue,
-            other => DiscoveryError::Status(place, other),
         };
         first.get_or_insert(failed);
     }

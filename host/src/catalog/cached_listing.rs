@@ -273,28 +273,19 @@ impl<T> CachedListing<T> {
         blake3::hash(entries.bytes.get(..bytes).unwrap_or_default())
     }
 
-    /// The hashes of the first `most` entries that are visible, in their order. `is_visible` gets the name of an entry.
-    /// True: there are no more in the whole list.
-    pub fn visible_hashes(
-        &self,
-        most: usize,
-        hasher: &impl BuildHasher,
-        is_visible: impl Fn(&str) -> bool,
-    ) -> (Vec<u64>, bool) {
+    /// The names and hashes of at most `count` entries, starting at `from`. True: there are no more in the whole list.
+    pub fn hashes(&self, from: usize, count: usize, hasher: &impl BuildHasher) -> (Vec<(String, u64)>, bool) {
         let entries = self.read();
-        let (mut start, mut hashes) = (0, Vec::new());
-        for end in &entries.ends {
+        let mut start = from.checked_sub(1).map_or(Some(0), |last| entries.ends.get(last).copied()).unwrap_or(u32::MAX);
+        let ends = entries.ends.get(from..).unwrap_or_default();
+        let hashes = ends.iter().take(count).filter_map(|end| {
             let packed = entries.bytes.get(start as usize..*end as usize).unwrap_or_default();
             start = *end;
             // The name is the first field of an entry.
-            if postcard::take_from_bytes::<&str>(packed).is_ok_and(|(name, _)| is_visible(name)) {
-                if hashes.len() == most {
-                    return (hashes, false);
-                }
-                hashes.push(hasher.hash_one(packed));
-            }
-        }
-        (hashes, entries.end.is_some())
+            let (name, _) = postcard::take_from_bytes::<&str>(packed).ok()?;
+            Some((name.to_owned(), hasher.hash_one(packed)))
+        });
+        (hashes.collect(), ends.len() <= count && entries.end.is_some())
     }
 
     /// Ends the list because the provider failed with `why`.

@@ -127,12 +127,15 @@ mod tests {
         let [a, b, c, d, e] = bases.map(|(name, base)| Arc::new(crate::catalog::mount::tests::mount(name, base)));
         let forgotten = |served: &[&Arc<Mount>]| -> String {
             for mount in [&a, &b, &c, &d, &e] {
-                mount.cached.resources.set_current(CachedListing::new(catalog.caches().memory(), None));
-                mount.cached.templates.set_current(CachedListing::new(catalog.caches().memory(), None));
+                mount.cached.shared.resources.set_current(CachedListing::new(catalog.caches().memory(), None));
+                mount.cached.shared.templates.set_current(CachedListing::new(catalog.caches().memory(), None));
             }
             catalog.publish(Snapshot::new(served.iter().map(|mount| Arc::clone(mount)).collect(), Vec::new()));
             let is_forgotten = |mount: &&&Arc<Mount>| {
-                let kept = (mount.cached.resources.current().is_some(), mount.cached.templates.current().is_some());
+                let kept = (
+                    mount.cached.shared.resources.current().is_some(),
+                    mount.cached.shared.templates.current().is_some(),
+                );
                 assert_eq!(kept.0, kept.1, "{}", mount.name);
                 !kept.0
             };

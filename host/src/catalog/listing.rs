@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::cached_listing::ListingSlot;
-use super::mount::Mount;
+use super::mount_cache::Listings;
 use crate::interfaces::resources::{EntryPage, ListResources, ListTemplates};
 use crate::interfaces::{Exported, ListEntry};
 use crate::model::template::literal_start;
@@ -69,8 +69,8 @@ pub trait Listed: ListEntry + Send + Serialize + DeserializeOwned + 'static {
     /// True if an entry with this name below the mount's base may be shown to somebody who sees `visible`.
     fn is_visible(name: &str, visible: &Visibility) -> bool;
 
-    /// The slot of a mount's cached listings of this kind.
-    fn slot(mount: &Mount) -> &ListingSlot<Self>;
+    /// The slot of this kind.
+    fn slot(listings: &Listings) -> &ListingSlot<Self>;
 }
 
 /// True if a page of `entries` entries and `bytes` bytes is full. `pages` pages were served before it.
@@ -89,8 +89,8 @@ impl Listed for Resource {
         visible.contains(name)
     }
 
-    fn slot(mount: &Mount) -> &ListingSlot<Self> {
-        &mount.cached.resources
+    fn slot(listings: &Listings) -> &ListingSlot<Self> {
+        &listings.resources
     }
 }
 
@@ -106,8 +106,8 @@ impl Listed for Template {
         visible.contains_below(literal_start(name))
     }
 
-    fn slot(mount: &Mount) -> &ListingSlot<Self> {
-        &mount.cached.templates
+    fn slot(listings: &Listings) -> &ListingSlot<Self> {
+        &listings.templates
     }
 }
 

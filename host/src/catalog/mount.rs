@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::mount_cache::MountCache;
+use super::mount_cache::{Listings, MountCache};
 use super::mount_key::{MountKey, MountKeyParts};
 use super::watch::{DirectoryWatch, WatchDepth, WatchError, Watcher};
 use crate::config::{Ask, CacheSettings};
@@ -12,6 +12,7 @@ use crate::grants::{Need, Needs};
 use crate::interfaces::Interfaces;
 use crate::limits::Gate;
 use crate::model::{Digest, Limits, MountName};
+use crate::policy::Principal;
 use crate::sandbox::LoadedMount;
 
 /// A mount that is served.
@@ -113,6 +114,14 @@ impl Mount {
     /// neither cached nor shared for another: the principal belongs into every key of a cache, and of a shared call.
     pub fn is_per_principal(&self) -> bool {
         self.has_principal_secrets
+    }
+
+    /// The cached listings for a principal: those that all share, unless each has secrets of its own.
+    pub fn listings(&self, principal: &Principal) -> Arc<Listings> {
+        match self.is_per_principal() {
+            true => self.cached.of_principal(principal.id()),
+            false => Arc::clone(&self.cached.shared),
+        }
     }
 
     /// True if `other` has all grants of this mount. Then readings of this mount may be given to callers of `other`.

@@ -2,6 +2,7 @@
 //! to the provider keeps them.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,22 +11,52 @@ use super::cached_listing::ListingSlot;
 use super::listing_memory::ListingMemory;
 use super::mount_key::MountKey;
 use crate::model::{MountName, Resource, Template};
+use crate::policy::PrincipalId;
+
+/// The most principals whose own listings of one mount are remembered.
+const MAX_PRINCIPALS: usize = 256;
 
 /// The cache of one version of a mount.
 pub struct MountCache {
     key: MountKey,
     generation: AtomicU64,
+    /// The listings that all principals share.
+    pub shared: Arc<Listings>,
+    /// The listings of a mount that answers each principal with secrets of its own.
+    of_principals: Mutex<HashMap<PrincipalId, Arc<Listings>>>,
+}
+
+/// The cached listings of a mount, of both kinds.
+#[derive(Default)]
+pub struct Listings {
     /// Its listings of resources.
     pub resources: ListingSlot<Resource>,
     /// Its listings of templates.
     pub templates: ListingSlot<Template>,
 }
 
+impl Listings {
+    /// The last use of the least recently used listing, by [`ListingMemory::tick`].
+    fn oldest(&self) -> Option<u64> {
+        [self.resources.oldest(), self.templates.oldest()].into_iter().flatten().min()
+    }
+
+    /// Forgets the least recently used listing.
+    fn drop_oldest(&self) {
+        let (resources, templates) = (self.resources.oldest(), self.templates.oldest());
+        if templates.is_none_or(|at| resources.is_some_and(|other| other <= at)) {
+            self.resources.drop_oldest();
+        } else {
+            self.templates.drop_oldest();
+        }
+    }
+}
+
 impl MountCache {
     /// An empty cache.
     pub(super) fn new(key: MountKey) -> Self {
         let generation = AtomicU64::new(random_generation());
-        Self { key, generation, resources: ListingSlot::default(), templates: ListingSlot::default() }
+        Self { key, generation, shared: Arc::default(), of_principals: Mutex::default() }
     }
 
     /// The version of the mount.
@@ -43,31 +74,55 @@ impl MountCache {
         self.generation.store(random_generation(), Ordering::Release);
     }
 
+    fn of_principals(&self) -> MutexGuard<'_, HashMap<PrincipalId, Arc<Listings>>> {
+        self.of_principals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The listings of one principal alone. When there are many, those of the principal that listed longest ago are
+    /// forgotten.
+    pub(super) fn of_principal(&self, principal: PrincipalId) -> Arc<Listings> {
+        let mut all = self.of_principals();
+        let is_full = all.len() >= MAX_PRINCIPALS && !all.contains_key(&principal);
+        let oldest = all.iter().filter(|_| is_full).min_by_key(|(_, listings)| listings.oldest());
+        if let Some(oldest) = oldest.map(|(principal, _)| *principal) {
+            all.remove(&oldest);
+        }
+        match all.entry(principal) {
+            Entry::Occupied(known) => Arc::clone(known.get()),
+            Entry::Vacant(new) => Arc::clone(new.insert(Arc::default())),
+        }
+    }
+
+    /// All listings.
+    fn listings(&self) -> Vec<Arc<Listings>> {
+        self.of_principals().values().chain([&self.shared]).cloned().collect()
+    }
+
     /// Marks the listings as possibly outdated: the provider is asked before they are served again.
     pub fn mark_listings_outdated(&self) {
-        self.resources.current().iter().for_each(|listing| listing.mark_outdated());
-        self.templates.current().iter().for_each(|listing| listing.mark_outdated());
+        for listings in self.listings() {
+            listings.resources.current().iter().for_each(|listing| listing.mark_outdated());
+            listings.templates.current().iter().for_each(|listing| listing.mark_outdated());
+        }
     }
 
     /// Forgets the listings.
     pub(super) fn clear_listings(&self) {
-        self.resources.clear();
-        self.templates.clear();
+        self.of_principals().clear();
+        self.shared.resources.clear();
+        self.shared.templates.clear();
     }
 
     /// The last use of the least recently used listing, by [`ListingMemory::tick`].
     fn oldest(&self) -> Option<u64> {
-        [self.resources.oldest(), self.templates.oldest()].into_iter().flatten().min()
+        self.listings().iter().filter_map(|listings| listings.oldest()).min()
     }
 
     /// Forgets the least recently used listing.
     fn drop_oldest(&self) {
-        let (resources, templates) = (self.resources.oldest(), self.templates.oldest());
-        if templates.is_none_or(|at| resources.is_some_and(|other| other <= at)) {
-            self.resources.drop_oldest();
-        } else {
-            self.templates.drop_oldest();
-        }
+        let all = self.listings();
+        let oldest = all.iter().filter_map(|listings| Some((listings.oldest()?, listings))).min_by_key(|(at, _)| *at);
+        oldest.iter().for_each(|(_, listings)| listings.drop_oldest());
     }
 }
 
@@ -127,6 +182,7 @@ mod tests {
     use crate::catalog::cached_listing::CachedListing;
     use crate::catalog::mount::tests::mount;
     use crate::limits::memory_budget::MemoryBudget;
+    use crate::policy::{Evidence, KeyIdentity, authenticate};
 
     fn caches() -> MountCaches {
         MountCaches::new(ListingMemory::new(MemoryBudget::new(1 << 30)))
@@ -139,22 +195,44 @@ mod tests {
         assert!(!Arc::ptr_eq(&caches.find_or_create(name, key), &old.cached), "nothing is served yet");
         caches.replace([(name, &old.cached)].into_iter());
         let listing = CachedListing::new(caches.memory(), None);
-        old.cached.resources.set_current(Arc::clone(&listing));
+        old.cached.shared.resources.set_current(Arc::clone(&listing));
         let new = caches.find_or_create(name, key);
-        assert!(new.resources.current().is_some_and(|found| Arc::ptr_eq(&found, &listing)));
+        assert!(new.shared.resources.current().is_some_and(|found| Arc::ptr_eq(&found, &listing)));
         assert_eq!(new.generation(), old.cached.generation());
 
         let other = mount("a", "b://").cached.key();
         assert!(
-            caches.find_or_create(name, other).resources.current().is_none(),
+            caches.find_or_create(name, other).shared.resources.current().is_none(),
             "another version has its own listings"
         );
-        assert!(caches.find_or_create(&mount("b", "a://").name, key).resources.current().is_none());
+        assert!(caches.find_or_create(&mount("b", "a://").name, key).shared.resources.current().is_none());
 
         caches.replace(std::iter::empty());
         let again = caches.find_or_create(name, key);
-        assert!(again.resources.current().is_none());
+        assert!(again.shared.resources.current().is_none());
         assert_ne!(again.generation(), old.cached.generation(), "earlier answers are invalid");
+    }
+
+    #[test]
+    fn each_principal_has_listings_of_its_own() {
+        let (caches, mount) = (caches(), mount("a", "a://"));
+        let id = |number: usize| {
+            let key = KeyIdentity { name: number.to_string(), ..KeyIdentity::default() };
+            authenticate(Evidence::Key(key)).id()
+        };
+        let list = |number| {
+            let own = mount.cached.of_principal(id(number));
+            own.resources.set_current(CachedListing::new(caches.memory(), None));
+        };
+        list(0);
+        assert!(mount.cached.of_principal(id(0)).resources.current().is_some());
+        assert!(mount.cached.of_principal(id(1)).resources.current().is_none());
+        assert!(mount.cached.shared.resources.current().is_none());
+        (1..=MAX_PRINCIPALS).for_each(list);
+        assert_eq!(mount.cached.of_principals().len(), MAX_PRINCIPALS);
+        assert!(mount.cached.of_principal(id(MAX_PRINCIPALS)).resources.current().is_some());
+        mount.cached.clear_listings();
+        assert!(mount.cached.of_principal(id(MAX_PRINCIPALS)).resources.current().is_none());
     }
 
     #[test]
@@ -172,15 +250,15 @@ mod tests {
         let [a, b] = ["a", "b"].map(|name| mount(name, "x://"));
         caches.replace([&a, &b].into_iter().map(|mount| (&mount.name, &mount.cached)));
         let listing = || CachedListing::new(caches.memory(), None);
-        a.cached.templates.set_current(CachedListing::new(caches.memory(), None));
+        a.cached.shared.templates.set_current(CachedListing::new(caches.memory(), None));
         let (first, second) = (listing(), listing());
-        b.cached.resources.set_current(Arc::clone(&first));
-        a.cached.resources.set_current(Arc::clone(&second));
+        b.cached.shared.resources.set_current(Arc::clone(&first));
+        a.cached.shared.resources.set_current(Arc::clone(&second));
         let is_there = || {
             [
-                a.cached.templates.current().is_some(),
-                b.cached.resources.current().is_some(),
-                a.cached.resources.current().is_some(),
+                a.cached.shared.templates.current().is_some(),
+                b.cached.shared.resources.current().is_some(),
+                a.cached.shared.resources.current().is_some(),
             ]
         };
         caches.evict();

@@ -3,6 +3,7 @@
 
 pub(super) mod compile;
 pub(super) mod conformance;
+mod rule_warnings;
 
 use super::output;
 use std::fmt::Write as _;
@@ -10,6 +11,8 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
+
+use rule_warnings::rule_warnings;
 
 use super::{progress, table};
 use crate::auth::key_store::CurrentKeys;
@@ -32,7 +35,7 @@ pub(super) fn run(at: &LocationArgs, dev: bool, as_json: bool) -> Result<ExitCod
     let config = configuration::config(at, &[], Pinning::unless_dev(dev, Pinning::ReadOnly))?;
     let stored_keys = api_keys::load(&config)?.map(|(keys, _)| keys);
     let api_keys = stored_keys.as_ref().map(|keys| keys.count(SystemTime::now()));
-    LiveAuthentication::new(&config, stored_keys.map(CurrentKeys::new))?;
+    LiveAuthentication::new(&config, stored_keys.clone().map(CurrentKeys::new))?;
     config.serve.http.as_ref().map_or(Ok(()), |address| listening::check_address(address, Some(&config)))?;
     config.serve.tls.as_ref().map(tls_files::identity).transpose()?;
     // This process runs no component, so it may write compiled code into the cache that all configurations share.
@@ -43,10 +46,15 @@ pub(super) fn run(at: &LocationArgs, dev: bool, as_json: bool) -> Result<ExitCod
         let host = startup::start(config, keys, audit, None)?;
         let snapshot = host.gateway.fully_loaded_snapshot().await;
         progress::end();
+        let about_rules = rule_warnings(&host.config, stored_keys.as_ref(), &snapshot);
         if as_json {
-            output::print_json(&to_json(&host.config, &wall.status, api_keys, &snapshot))?
+            let mut shown = to_json(&host.config, &wall.status, api_keys, &snapshot);
+            shown["warnings"] = json!(about_rules);
+            output::print_json(&shown)?
         } else {
-            table::print(&to_text(&host.config, &wall.status, api_keys, &snapshot))?
+            let lines = about_rules.iter().map(|one| format!("{}  {one}\n", table::styled(table::WARN, "warning")));
+            let about_rules: String = lines.collect();
+            table::print(&(to_text(&host.config, &wall.status, api_keys, &snapshot) + &about_rules))?
         }
         let is_fine = snapshot.refused().is_empty() && snapshot.quarantined().is_empty();
         Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::grants::http::origin_grant::networks;
 use crate::grants::http::service_url::{ServiceUrl, ServiceUrlError};
-use crate::grants::secrets::SecretSource;
+use crate::grants::secrets::{PrincipalPath, SecretSource};
 use crate::model::text;
 
 /// The signature algorithms of `algorithms` (RFC 7518, RFC 8037, RFC 9864). All are asymmetric.
@@ -316,6 +316,7 @@ enum IssuerRule {
     EmptyText(&'static str),
     Introspection(String),
     UnknownSecret(String),
+    PrincipalSecret(String),
 }
 
 impl fmt::Display for IssuerProblem {
@@ -329,9 +330,15 @@ impl fmt::Display for IssuerProblem {
                 f,
                 "\"{other}\" has  introspect  too, and a token without a form does not say which issuer to ask; remove one"
             ),
-            IssuerRule::UnknownSecret(name) => {
-                write!(f, "there is no secret \"{name}\"; add  {name} = {{ file = \"FILE\" }}  to [secrets]")
-            }
+            // The text itself may be the password, so it is not repeated.
+            IssuerRule::UnknownSecret(known) => write!(
+                f,
+                "\"introspect.client-secret\" is not the name of a secret; {known}; to add one, put the password into a file that only you can read, add  NAME = {{ file = \"FILE\" }}  to [secrets], and write  client-secret = \"NAME\""
+            ),
+            IssuerRule::PrincipalSecret(name) => write!(
+                f,
+                "\"introspect.client-secret\" is the secret \"{name}\", of which each principal has its own; name one that belongs to belljar"
+            ),
         }
     }
 }
@@ -371,8 +378,12 @@ pub(super) fn check(
             if let Some(other) = introspects.replace(name.clone()) {
                 return Err(wrong(IssuerRule::Introspection(text::excerpt(&other, 200))));
             }
-            if !secrets.contains_key(&own.secret) {
-                return Err(wrong(IssuerRule::UnknownSecret(text::excerpt(&own.secret, 80))));
+            match secrets.get(&own.secret) {
+                None => return Err(wrong(IssuerRule::UnknownSecret(known_secrets(secrets)))),
+                Some(SecretSource::File(path)) if !matches!(PrincipalPath::find(path), Ok(None)) => {
+                    return Err(wrong(IssuerRule::PrincipalSecret(own.secret.clone())));
+                }
+                Some(_) => {}
             }
         }
         let keys = match jwks {
@@ -391,6 +402,15 @@ pub(super) fn check(
         });
     }
     Ok(all)
+}
+
+/// The names of the declared secrets, for a message.
+fn known_secrets(secrets: &BTreeMap<String, SecretSource>) -> String {
+    let names: Vec<String> = secrets.keys().take(10).map(|name| format!("\"{name}\"")).collect();
+    match names.as_slice() {
+        [] => "[secrets] has none".to_owned(),
+        names => format!("[secrets] has {}", names.join(", ")),
+    }
 }
 
 #[cfg(test)]

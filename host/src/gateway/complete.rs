@@ -4,6 +4,7 @@
 //! A provider is asked only about templates that it lists, and only about their variables. Other input of a client
 //! never reaches a provider. Suggestions that would name resources which are hidden from the caller are removed.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,8 +101,6 @@ impl Gateway {
         }
         let (mount, start) = snapshot.route(literal).ok_or(CompletionError::NoTemplate)?;
         let fault = |error| CompletionError::Failed(Fault { error, mount: Some(mount.name.clone()), uri: None });
-        let counted = self.count_action(caller, Action::Complete, Some(&mount.name)).await;
-        let quota = counted.map_err(CompletionError::Failed)?;
         let visible = self.completable(caller, mount);
         if !visible.complete.contains_below(start) {
             return Err(match self.decide(&caller.principal, Action::Complete, mount, Some(start)) {
@@ -109,6 +108,9 @@ impl Gateway {
                 _ => CompletionError::NoTemplate,
             });
         }
+        // After that check: a used-up rate would tell that there is something hidden.
+        let counted = self.count_action(caller, Action::Complete, Some(&mount.name)).await;
+        let quota = counted.map_err(CompletionError::Failed)?;
         if !self.lists(caller, mount, &request.template).await.map_err(fault)? {
             return Err(CompletionError::NoTemplate);
         }
@@ -131,6 +133,10 @@ impl Gateway {
         }
         let template = request.template.get(mount.base.len()..).unwrap_or_default().to_owned();
         let completing = CompletionInput { template, name: request.name, value: request.value, resolved };
+        // What a provider says about a hidden folder, and how long that takes, would tell whether the folder exists.
+        if !visible.may_suggest(&completing) {
+            return Ok(CompletionResult::default());
+        }
         let (suggestions, _) = self.call(MountCall::new(caller, mount), Complete(completing.clone())).await;
         let suggestions = suggestions.map_err(fault)?;
         let result = completion_result(visible.filter(suggestions, &completing));
@@ -232,16 +238,29 @@ impl CompletableNames {
         self.complete.is_all() && (self.list.is_all() || self.read.is_all())
     }
 
-    /// Removes the suggestions that would name hidden resources. If something is hidden, removes the total too: the
-    /// provider counted hidden resources.
+    /// True if a suggestion may name something that is not hidden.
+    fn may_suggest(&self, completing: &CompletionInput) -> bool {
+        let CompletionInput { template, name: _, value: _, resolved } = completing;
+        let value_of = |wanted: &str| resolved.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+        let (start, _) = known_start(template, value_of);
+        let is_shown = |visible: &Visibility| visible.contains_below(&start);
+        self.is_all() || (is_shown(&self.complete) && (is_shown(&self.list) || is_shown(&self.read)))
+    }
+
+    /// Removes the suggestions that would name hidden resources, or of which it is not known what they would name. If
+    /// something is hidden, removes the total too: the provider counted hidden resources.
     fn filter(&self, mut suggestions: Suggestions, completing: &CompletionInput) -> Suggestions {
         if self.is_all() {
             return suggestions;
         }
         let CompletionInput { template, name, value: _, resolved } = completing;
         suggestions.values.retain(|value| {
+            let is_part = Cell::new(false);
             let value_of = |wanted: &str| match wanted == name {
-                true => Some(value.as_str()),
+                true => {
+                    is_part.set(true);
+                    Some(value.as_str())
+                }
                 false => resolved.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str()),
             };
             let (start, is_whole) = known_start(template, value_of);
@@ -249,7 +268,8 @@ impl CompletableNames {
                 true => visible.contains(&start),
                 false => visible.contains_below(&start),
             };
-            is_shown(&self.complete) && (is_shown(&self.list) || is_shown(&self.read))
+            // Behind an unknown variable, the suggestion may be a name in any folder.
+            is_part.get() && is_shown(&self.complete) && (is_shown(&self.list) || is_shown(&self.read))
         });
         Suggestions { total: None, ..suggestions }
     }

@@ -21,9 +21,10 @@ use super::subscriptions::Subscriptions;
 use crate::catalog::{Catalog, Mount, ServedMount, Snapshot};
 use crate::config::Ask;
 use crate::interfaces::{Exported, Reply, Request};
+use crate::limits::keyed_slots::KeyedSlots;
 use crate::limits::memory_budget::MemoryBudget;
 use crate::limits::{Admission, CallOrigin};
-use crate::model::bounds::MAX_SEARCHES;
+use crate::model::bounds::{MAX_SEARCHES, MAX_SEARCHES_OF_CALLER};
 use crate::model::error::LimitKind;
 use crate::model::{ReadError, Usage};
 use crate::policy::{Access, Caller, CallerId, Policy};
@@ -51,6 +52,7 @@ pub struct Gateway {
     pub(super) subscriptions: Arc<Subscriptions>,
     /// One permit for each search that may run at the same time.
     pub(super) searches: Semaphore,
+    pub(super) searches_of_callers: KeyedSlots<CallerId>,
     /// Time that one page of a list of all mounts may take.
     pub(super) list_time: Duration,
 }
@@ -129,7 +131,20 @@ impl Gateway {
         let shared_reads = SharedReads::new(admission.budget());
         let searches = Semaphore::new(MAX_SEARCHES.get().min(Semaphore::MAX_PERMITS));
         let policy = Policy::default();
-        Self { catalog, executor, policy, admission, audit, consents, shared_reads, subscriptions, searches, list_time }
+        let searches_of_callers = KeyedSlots::new(MAX_SEARCHES_OF_CALLER.get());
+        Self {
+            catalog,
+            executor,
+            policy,
+            admission,
+            audit,
+            consents,
+            shared_reads,
+            subscriptions,
+            searches,
+            searches_of_callers,
+            list_time,
+        }
     }
 
     /// The same gateway with another policy.

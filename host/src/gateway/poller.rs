@@ -123,7 +123,8 @@ impl Gateway {
     pub(super) fn wake_list_pollers(self: &Arc<Self>, snapshot: &Snapshot, is_change: bool) {
         let mut registry = self.subscriptions.registry();
         if registry.wants_lists() {
-            for mount in snapshot.mounts() {
+            // A list that is different for each principal cannot be polled for all.
+            for mount in snapshot.mounts().iter().filter(|mount| !mount.is_per_principal()) {
                 let is_known = registry.mount_watches.contains_key(&mount.name);
                 let mount_watch = registry.mount_watch(&mount.name, &mount.base);
                 if is_change && !is_known {
@@ -166,7 +167,7 @@ impl Gateway {
         self.end_refused_subscriptions(mount);
         let (targets, wants_list) = {
             let mut registry = self.subscriptions.registry();
-            let wants_list = with_list && registry.wants_lists();
+            let wants_list = with_list && registry.wants_lists() && !mount.is_per_principal();
             let Some(mount_watch) = registry.mount_watches.get_mut(&mount.name) else { return false };
             mount_watch.polled = wants_list.then(|| mount.loaded.id());
             (registry.poll_targets(&mount.name, &mount.base, Instant::now()), wants_list)
@@ -197,7 +198,10 @@ impl Gateway {
             .and_then(|mount_watch| mount_watch.fingerprint.clone());
         let polled = self.poll_list(group, mount, before.as_ref()).await;
         let changed = match &polled {
-            Some((_, listings)) if self.has_rules() => self.changed_classes(mount, listings).await,
+            Some((fingerprint, listings)) if self.has_rules() => {
+                let is_same = before.as_ref() == Some(fingerprint);
+                self.changed_classes(mount, listings, is_same).await
+            }
             _ => HashSet::new(),
         };
         let mut registry = self.subscriptions.registry();

@@ -15,7 +15,7 @@ use crate::catalog::Mount;
 use crate::config::Ask;
 use crate::interfaces::{Request, resources};
 use crate::model::{Fault, ReadError, Reading, reference, text};
-use crate::policy::{Access, Caller};
+use crate::policy::{Access, Action, Caller, Principal};
 
 /// The outcome of a read.
 pub enum ReadOutcome {
@@ -91,6 +91,9 @@ impl Gateway {
             Some(question) => Ok(ReadOutcome::ConsentRequired(question)),
             None => match read {
                 Ok((reading, cost)) => {
+                    let reading = self.readable(&caller.principal, &mount, reading).ok_or_else(|| {
+                        fault(self.not_found(&caller.principal, &mount, request.reference().unwrap_or_default()))
+                    })?;
                     quota.charge(quota::bytes(&reading)).await;
                     Ok(ReadOutcome::Contents(reading, mount, cost))
                 }
@@ -102,6 +105,25 @@ impl Gateway {
                 Err(error) => Err(fault(error)),
             },
         }
+    }
+
+    /// The contents of a reading that `principal` may read. A provider may answer with several resources below the one that
+    /// was asked for. `None` if none remains.
+    fn readable(&self, principal: &Principal, mount: &Mount, mut reading: Reading) -> Option<Reading> {
+        // The only contents are those of the resource for which policy was asked, or below it.
+        if !self.has_rules() {
+            return Some(reading);
+        }
+        let visible = self.visibility(principal, Action::Read, mount);
+        if visible.is_all() {
+            return Some(reading);
+        }
+        let had_some = !reading.contents.is_empty();
+        reading.contents.retain(|one| {
+            let reference = one.reference.strip_prefix(&mount.base);
+            reference.is_some_and(|reference| visible.contains(reference))
+        });
+        (!had_some || !reading.contents.is_empty()).then_some(reading)
     }
 
     /// Reads together with other requests for the same reference, or from the cache of fresh readings.

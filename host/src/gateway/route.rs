@@ -148,7 +148,7 @@ impl Gateway {
     pub(super) fn not_found(&self, principal: &Principal, mount: &Mount, reference: &str) -> ReadError {
         let [readable, listed] = [Action::Read, Action::List].map(|action| self.visibility(principal, action, mount));
         let is_shown = |other: &str| readable.contains(other) && listed.contains(other);
-        let cached = mount.cached.resources.current();
+        let cached = mount.listings(principal).resources.current();
         let similar = cached.and_then(|listing| listing.find_ignoring_case(reference, is_shown));
         match similar {
             Some(similar) if similar != reference => {

@@ -158,9 +158,11 @@ impl Gateway {
     pub async fn search(&self, caller: &Caller, search: &SearchRequest) -> SearchResults {
         let end = Instant::now() + SEARCH_TIME;
         let mut results = SearchResults::default();
-        // The wait for other searches counts against the time of this one.
-        let turn = timeout_at(end, self.searches.acquire()).await;
-        if turn.is_err() {
+        // The wait for other searches counts against the time of this one. First for those of the same caller, so that one
+        // caller with many searches does not keep the others waiting.
+        let own_turn = self.searches_of_callers.enter(caller.id(), SEARCH_TIME).await;
+        let turn = if own_turn.is_some() { timeout_at(end, self.searches.acquire()).await.ok() } else { None };
+        if turn.is_none() {
             results.gaps.push("everything: other searches are running; try again soon".to_owned());
             return results;
         }

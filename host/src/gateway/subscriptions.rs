@@ -10,6 +10,7 @@
 //! before each notification.
 
 mod queue;
+mod share;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +25,7 @@ use super::visible_lists::VisibleLists;
 use crate::catalog::watch::Watcher;
 use crate::config;
 use crate::model::bounds::{MAX_WATCHED_URIS, MAX_WATCHED_URIS_TOTAL, MAX_WATCHERS};
-use crate::model::{Guard, MountName};
+use crate::model::{Guard, MountName, ReadError};
 use crate::policy::Principal;
 use crate::sandbox::MountId;
 use queue::SubscriberQueue;
@@ -132,8 +133,12 @@ pub enum SubscribeError {
     UnknownUri,
     /// Only scopes are missing. Names all that the subscription needs.
     InsufficientScope(Vec<String>),
+    /// Each principal gets other answers from the mount, so belljar cannot poll it for all.
+    PerPrincipal,
     /// The given maximum is reached.
     TooMany(usize),
+    /// The principal has used up a rate.
+    Busy(ReadError),
 }
 
 impl Subscriptions {
@@ -169,6 +174,7 @@ impl Subscriptions {
         if registry.subscribers.len() >= MAX_WATCHERS.get() {
             return Err(SubscribeError::TooMany(MAX_WATCHERS.get()));
         }
+        registry.check_subscribers(principal)?;
         let id = registry.next;
         registry.next += 1;
         let queue = Arc::new(SubscriberQueue::new(principal, wants_lists));
@@ -204,6 +210,8 @@ impl SubscriptionRegistry {
         if is_new && self.uris.len() >= MAX_WATCHED_URIS_TOTAL.get() {
             return Err(SubscribeError::TooMany(MAX_WATCHED_URIS_TOTAL.get()));
         }
+        let Some(own) = self.subscribers.get(&subscriber) else { return Ok(false) };
+        self.check_uris(own.queue.principal())?;
         let Some(entry) = self.subscribers.get_mut(&subscriber) else { return Ok(false) };
         if !entry.uris.contains(uri) && entry.uris.len() >= MAX_WATCHED_URIS.get() {
             return Err(SubscribeError::TooMany(MAX_WATCHED_URIS.get()));

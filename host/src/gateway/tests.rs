@@ -44,6 +44,8 @@ pub(crate) struct TestMount {
     pub(crate) suggestions: (Vec<&'static str>, Option<u32>),
     pub(crate) fresh_for: Option<Duration>,
     pub(crate) revisions: bool,
+    /// Each principal has a secret of its own, and lists a resource of its own.
+    pub(crate) per_principal: bool,
 }
 
 impl TestMount {
@@ -58,6 +60,7 @@ impl TestMount {
             suggestions: (Vec::new(), None),
             fresh_for: None,
             revisions: false,
+            per_principal: false,
         }
     }
 }
@@ -90,7 +93,9 @@ impl Providers {
             Request::ListResources(list) => {
                 see("list-resources", &list.cursor.clone().unwrap_or_default());
                 let from = list.cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
-                let references = [mount.references.clone(), Self::lock(&self.added).clone()].concat();
+                let own = mount.per_principal.then(|| format!("of-{}", principal.replace(':', "-")));
+                let own = own.into_iter().collect::<Vec<_>>();
+                let references = [mount.references.clone(), Self::lock(&self.added).clone(), own].concat();
                 let to = references.len().min(from + PAGE);
                 let resource = |reference: &String| Resource {
                     reference: reference.clone(),
@@ -104,10 +109,7 @@ impl Providers {
                     meta: Vec::new(),
                 };
                 let resources = references[from..to].iter().map(resource).collect();
-                Ok(Reply::ListResources(Page {
-                    resources,
-                    next: (to < references.len()).then(|| to.to_string()),
-                }))
+                Ok(Reply::ListResources(Page { resources, next: (to < references.len()).then(|| to.to_string()) }))
             }
             Request::ListTemplates(_) => {
                 see("list-templates", "");
@@ -127,14 +129,22 @@ impl Providers {
                 see("read", &read.reference);
                 self.reads.acquire().await.unwrap().forget();
                 self.reads.add_permits(1);
-                match mount.references.contains(&read.reference) {
-                    true => {
+                // A folder is answered with the contents of all that is in it.
+                let folder = format!("{}/", read.reference);
+                let asked = |one: &&String| **one == read.reference || one.starts_with(&folder);
+                let contents: Vec<_> = mount
+                    .references
+                    .iter()
+                    .filter(asked)
+                    .map(|reference| {
                         let body = Body::Text(format!("{} for {principal}", Self::lock(&self.text)));
                         let (mime_type, meta) = (Some("text/plain".to_owned()), Vec::new());
-                        let contents = vec![Contents { reference: read.reference, mime_type, body, meta }];
-                        Ok(Reply::Read(Reading { contents, fresh_for: mount.fresh_for }))
-                    }
-                    false => Err(ReadError::NotFound),
+                        Contents { reference: reference.clone(), mime_type, body, meta }
+                    })
+                    .collect();
+                match contents.is_empty() {
+                    true => Err(ReadError::NotFound),
+                    false => Ok(Reply::Read(Reading { contents, fresh_for: mount.fresh_for })),
                 }
             }
             Request::Complete(complete) => {
@@ -189,7 +199,7 @@ impl Site {
                 Interfaces { resources: true, completion: !mount.suggestions.0.is_empty(), revisions: mount.revisions };
             let loaded = LoadedMount::numbered(at as u64 + 1);
             let plain = Mount::plain(name(mount.name), mount.base, Limits::default());
-            Arc::new(Mount { loaded, interfaces, search: true, ..plain })
+            Arc::new(Mount { loaded, interfaces, search: true, has_principal_secrets: mount.per_principal, ..plain })
         });
         catalog.publish(change(Snapshot::new(served.collect(), Vec::new())));
         let providers = Arc::new(Providers {

@@ -13,12 +13,11 @@ use crate::catalog::{CachedListing, Mount};
 use crate::model::{Resource, Template};
 use crate::policy::{AccessClass, Action, Visibility};
 
-/// The most visible entries of a list that are compared.
+/// The most entries of a list that are looked at.
 const COMPARED_ENTRIES: usize = 10_000;
 
-/// The most classes of principals that are remembered for one mount. The principals of further ones are notified of every
-/// change of the mount.
-const MAX_CLASSES: usize = 64;
+/// Entries that are copied at once, so that nobody who adds to the list waits for policy.
+const CHUNK: usize = 256;
 
 /// The hashes of entries are compared within this process only.
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -34,16 +33,28 @@ struct VisibleList {
 /// The hashes of visible entries, in their order.
 #[derive(Debug, PartialEq, Eq)]
 struct VisibleEntries {
-    hashes: Vec<u64>,
+    hashes: Vec<u32>,
     /// True if there are no more.
     is_whole: bool,
 }
 
 impl VisibleEntries {
     fn of<T: Listed>(listing: &CachedListing<T>, visible: &Visibility) -> Self {
-        let is_visible = |name: &str| T::is_visible(name, visible);
-        let (hashes, is_whole) = listing.visible_hashes(COMPARED_ENTRIES, &*HASHER, is_visible);
-        Self { hashes, is_whole }
+        let mut hashes = Vec::new();
+        for from in (0..COMPARED_ENTRIES).step_by(CHUNK) {
+            let (entries, is_whole) = listing.hashes(from, CHUNK, &*HASHER);
+            let is_end = is_whole || entries.len() < CHUNK;
+            let shown = entries.into_iter().filter(|(name, _)| T::is_visible(name, visible));
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "32 bits suffice: nobody chooses entries by their hashes"
+            )]
+            hashes.extend(shown.map(|(_, hash)| hash as u32));
+            if is_end {
+                return Self { hashes, is_whole };
+            }
+        }
+        Self { hashes, is_whole: false }
     }
 
     /// True if both cannot be the beginning of the same list. How much of a list was fetched depends on hidden entries too,
@@ -58,9 +69,7 @@ impl VisibleEntries {
 
 impl VisibleList {
     fn differs(&self, other: &Self) -> bool {
-        self.base != other.base
-            || self.resources.differs(&other.resources)
-            || self.templates.differs(&other.templates)
+        self.base != other.base || self.resources.differs(&other.resources) || self.templates.differs(&other.templates)
     }
 
     fn is_empty(&self) -> bool {
@@ -77,14 +86,27 @@ pub(super) type Listings = (Arc<CachedListing<Resource>>, Arc<CachedListing<Temp
 
 impl Gateway {
     /// Compares what each class of list subscribers saw of `mount` with these listings, and remembers the new ones. Returns
-    /// the classes for which something changed. A class that is not remembered saw nothing.
-    pub(super) async fn changed_classes(&self, mount: &Mount, listings: &Listings) -> HashSet<AccessClass> {
+    /// the classes for which something changed. A class that is not remembered saw nothing. `is_same`: the listings are
+    /// those of the last time, so only classes that are not remembered are looked at.
+    pub(super) async fn changed_classes(
+        &self,
+        mount: &Mount,
+        listings: &Listings,
+        is_same: bool,
+    ) -> HashSet<AccessClass> {
         let principals = self.subscriptions.registry().list_principals();
         let (mut seen, mut changed) = (HashSet::new(), HashSet::new());
         for principal in principals {
             let visible = self.visibility(&principal, Action::List, mount);
             let class = visible.class();
             if visible.is_all() || visible.is_nothing() || !seen.insert(class) {
+                continue;
+            }
+            let is_known = || {
+                let registry = self.subscriptions.registry();
+                registry.mount_watches.get(&mount.name).is_some_and(|watch| watch.visible.0.contains_key(&class))
+            };
+            if is_same && is_known() {
                 continue;
             }
             let Some(list) = visible_list(mount, listings.clone(), visible).await else { continue };
@@ -94,9 +116,8 @@ impl Gateway {
             if known.get(&class).map_or(!list.is_empty(), |before| before.differs(&list)) {
                 changed.insert(class);
             }
-            if known.len() < MAX_CLASSES || known.contains_key(&class) {
-                known.insert(class, list);
-            }
+            // There are at most as many classes as subscribers.
+            known.insert(class, list);
         }
         if let Some(mount_watch) = self.subscriptions.registry().mount_watches.get_mut(&mount.name) {
             mount_watch.visible.0.retain(|class, _| seen.contains(class));
@@ -110,17 +131,16 @@ impl Gateway {
         if !self.has_rules() {
             return;
         }
-        for mount in self.catalog.snapshot().mounts() {
+        for mount in self.catalog.snapshot().mounts().iter().filter(|mount| !mount.is_per_principal()) {
             let lists = {
                 let registry = self.subscriptions.registry();
-                let fingerprint =
-                    registry.mount_watches.get(&mount.name).and_then(|watch| watch.fingerprint.as_ref());
+                let fingerprint = registry.mount_watches.get(&mount.name).and_then(|watch| watch.fingerprint.as_ref());
                 fingerprint.filter(|fingerprint| fingerprint.id == mount.loaded.id()).map(|one| one.lists)
             };
             let Some((resources, templates)) = lists else { continue };
-            let found = (Resource::slot(mount).find(resources), Template::slot(mount).find(templates));
+            let found = (mount.cached.shared.resources.find(resources), mount.cached.shared.templates.find(templates));
             if let (Some(resources), Some(templates)) = found {
-                self.changed_classes(mount, &(resources, templates)).await;
+                self.changed_classes(mount, &(resources, templates), true).await;
             }
         }
     }
@@ -143,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_length_of_what_was_fetched_is_no_difference() {
-        let entries = |hashes: &[u64], is_whole| VisibleEntries { hashes: hashes.to_vec(), is_whole };
+        let entries = |hashes: &[u32], is_whole| VisibleEntries { hashes: hashes.to_vec(), is_whole };
         for (one, other, expected) in [
             (entries(&[1, 2], true), entries(&[1, 2], true), false),
             (entries(&[1, 2], true), entries(&[1, 3], true), true),

@@ -58,28 +58,42 @@ impl Gateway {
     /// True if `principal` can watch `uri`.
     pub fn can_watch(&self, principal: &Principal, uri: &str) -> bool {
         let snapshot = self.catalog.snapshot();
-        watchable(&snapshot, uri)
-            .is_some_and(|(mount, reference)| self.decide(principal, Action::Watch, mount, Some(reference)).is_ok())
+        watchable(&snapshot, uri).is_some_and(|(mount, reference)| {
+            !mount.is_per_principal() && self.decide(principal, Action::Watch, mount, Some(reference)).is_ok()
+        })
     }
 
     /// Watches `uris` for `subscriber` and polls them once. The subscriber is notified of every change from now on.
     ///
     /// # Errors
-    /// At the first URI that cannot be watched. The URIs before it are watched.
+    /// If one of the URIs cannot be watched, or a rate is used up. Then none is watched. At the maximum of watched
+    /// resources, those before it are watched.
     pub async fn watch(self: &Arc<Self>, subscriber: &Subscriber, uris: Vec<String>) -> Result<(), SubscribeError> {
         let snapshot = self.loaded_snapshot().await;
         let principal = subscriber.principal();
+        let mut watched = Vec::new();
+        let mut rates = Vec::new();
+        for uri in &uris {
+            let (mount, reference) = watchable(&snapshot, uri).ok_or(SubscribeError::UnknownUri)?;
+            let access = self.decide(principal, Action::Watch, mount, Some(reference));
+            let access = access.map_err(|refusal| match refusal {
+                Refusal::Hidden => SubscribeError::UnknownUri,
+                Refusal::Scope(scopes) => SubscribeError::InsufficientScope(scopes),
+            })?;
+            if mount.is_per_principal() {
+                return Err(SubscribeError::PerPrincipal);
+            }
+            rates.extend(access.rates().iter().cloned());
+            watched.push((uri, mount, reference.to_owned()));
+        }
+        // One request, however many resources it names. It counts once for each rule that allows it.
+        // It has no contents whose bytes would count.
+        let _ = self.admission.count_rules(principal, rates.iter()).await.map_err(SubscribeError::Busy)?;
         let mut unpolled: HashMap<&MountName, (&Arc<Mount>, Vec<PollTarget>)> = HashMap::new();
         {
             let mut registry = self.subscriptions.registry();
-            for uri in uris {
-                let (mount, reference) = watchable(&snapshot, &uri).ok_or(SubscribeError::UnknownUri)?;
-                self.decide(principal, Action::Watch, mount, Some(reference)).map_err(|refusal| match refusal {
-                    Refusal::Hidden => SubscribeError::UnknownUri,
-                    Refusal::Scope(scopes) => SubscribeError::InsufficientScope(scopes),
-                })?;
-                let reference = reference.to_owned();
-                if registry.subscribe(subscriber.id(), &uri.into(), (&mount.name, &mount.base))? {
+            for (uri, mount, reference) in watched {
+                if registry.subscribe(subscriber.id(), &uri.as_str().into(), (&mount.name, &mount.base))? {
                     let uri = format!("{}{reference}", mount.base).into();
                     let target =
                         PollTarget { uri, reference, subscriber: subscriber.id(), is_known: false, is_suspect: false };

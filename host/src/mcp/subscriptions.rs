@@ -100,6 +100,11 @@ fn refusal(why: SubscribeError, uri: Option<String>) -> ErrorData {
     let error = match why {
         SubscribeError::UnknownUri => ReadError::NotFound,
         SubscribeError::InsufficientScope(scopes) => ReadError::InsufficientScope { scopes },
+        SubscribeError::PerPrincipal => ReadError::Unavailable(
+            "changes of this mount cannot be watched, because each caller gets other answers; read again instead"
+                .to_owned(),
+        ),
+        SubscribeError::Busy(error) => error,
         SubscribeError::TooMany(most) => ReadError::busy(format!(
             "too many resources are watched; at most {most} at once: end another subscription first, or watch fewer resources"
         )),

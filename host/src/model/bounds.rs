@@ -142,17 +142,23 @@ pub const MAX_REVISION: Bound<usize> = Guard::Revision.maximum(256);
 /// Searches that run at once, over all callers. One search makes hundreds of reads. Further searches wait; the wait
 /// counts against their time limit.
 pub const MAX_SEARCHES: Bound<usize> = Guard::Searches.maximum(4);
+/// The same for one caller.
+pub const MAX_SEARCHES_OF_CALLER: Bound<usize> = Guard::Searches.maximum(2);
 
 // Watchers, polling and the plugin directory.
 
 /// Watchers at once, over all clients. Over HTTP each one holds a connection.
 pub const MAX_WATCHERS: Bound<usize> = Guard::Watchers.maximum(256);
+/// The same for one principal with a credential.
+pub const MAX_WATCHERS_OF_PRINCIPAL: Bound<usize> = Guard::Watchers.maximum(64);
 
 /// URIs of one watcher.
 pub const MAX_WATCHED_URIS: Bound<usize> = Guard::Watchers.maximum(1024);
 
 /// URIs watched at once, over all watchers. Each takes about 300 bytes beside its name.
 pub const MAX_WATCHED_URIS_TOTAL: Bound<usize> = Guard::Watchers.maximum(16_384);
+/// The same for one principal with a credential.
+pub const MAX_WATCHED_URIS_OF_PRINCIPAL: Bound<usize> = Guard::Watchers.maximum(4096);
 
 /// The least time between two notifications that the list has changed.
 pub const LIST_NOTICE_INTERVAL: Bound<Duration> = Guard::Watchers.minimum(Duration::from_millis(250));

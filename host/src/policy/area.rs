@@ -26,9 +26,14 @@ impl Base {
         &self.written
     }
 
+    /// True if the base ends in a slash.
+    pub(super) fn is_folder(&self) -> bool {
+        self.plain.ends_with(b"/")
+    }
+
     /// The spellings of a reference below the base.
     pub(super) fn spellings<'a>(&self, reference: &'a str) -> Spellings<'a> {
-        Spellings::new(reference, self.plain.ends_with(b"/"))
+        Spellings::new(reference, self.is_folder())
     }
 }
 
@@ -88,7 +93,9 @@ impl Area {
 
     /// True if one of the spellings is in the area. For rules that deny.
     pub(super) fn has_any(&self, spellings: &Spellings<'_>) -> bool {
-        self.has_either(spellings) || spellings.bare.as_ref().is_some_and(|bare| self.plain().matches(bare))
+        self.has_either(spellings)
+            || spellings.bare.as_ref().is_some_and(|bare| self.plain().matches(bare))
+            || spellings.folder.as_ref().is_some_and(|folder| self.plain().matches(folder))
     }
 
     /// True if one of the two spellings is in the area.
@@ -156,6 +163,9 @@ mod tests {
             "secret//x",
             "%2Fsecret/x",
             "secret/?q",
+            "secret",
+            "secret?q",
+            "%73ecret",
             "file",
             "file?q=1",
             "file/",
@@ -169,7 +179,7 @@ mod tests {
             let is_other = reference == "a%2520b%";
             assert_eq!(denied.has_any(&base.spellings(reference)), !is_other, "{reference}");
         }
-        for reference in ["secret", "secrets/x", "x/secret/x", "file/x", "File", ""] {
+        for reference in ["secrets", "secrets/x", "x/secret/x", "file/x", "File", ""] {
             assert!(!denied.has_any(&base.spellings(reference)), "{reference}");
         }
     }

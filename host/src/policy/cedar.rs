@@ -19,7 +19,7 @@ use miette::Diagnostic as _;
 
 use super::access::{Action, Target};
 use super::principal::{Principal, PrincipalKind};
-use super::spelling::plain_reference;
+use super::spelling::{canonical, plain_reference};
 
 /// The text of the schema.
 pub const SCHEMA: &str = include_str!("cedar.cedarschema");
@@ -34,6 +34,7 @@ pub struct CedarPolicies {
     schema: Schema,
     authorizer: Authorizer,
     types: EntityTypes,
+    has_forbids: bool,
 }
 
 /// The names of the entity types, parsed once.
@@ -98,10 +99,26 @@ struct Head<'a> {
     types: &'a EntityTypes,
 }
 
+impl EntityTypes {
+    /// The complaint about a folder or resource whose id is not in the canonical spelling: no resource would match it.
+    fn spelled_otherwise(&self, uid: &EntityUid) -> Option<String> {
+        if *uid.type_name() != self.folder && *uid.type_name() != self.resource {
+            return None;
+        }
+        let id = uid.id().unescaped();
+        let (scheme, rest) = id.split_once("://").map_or(("", id), |(scheme, rest)| (scheme, rest));
+        let (path, query) =
+            rest.split_once('?').map_or((rest, ""), |(path, _)| (path, rest.get(path.len()..).unwrap_or_default()));
+        let separator = if scheme.is_empty() { "" } else { "://" };
+        let right = format!("{scheme}{separator}{}{query}", canonical(path.as_bytes(), false));
+        (right != id).then(|| format!("{uid} is no resource as belljar compares it; write \"{right}\""))
+    }
+}
+
 impl Head<'_> {
-    fn may_match(&self, policy: &Policy) -> bool {
+    fn is_caller(&self, policy: &Policy) -> bool {
         let types = self.types;
-        let is_caller = match policy.principal_constraint() {
+        match policy.principal_constraint() {
             PrincipalConstraint::Any => true,
             PrincipalConstraint::Eq(uid) => uid == self.caller,
             PrincipalConstraint::In(uid) => uid == self.caller || self.groups.contains(&uid),
@@ -109,7 +126,34 @@ impl Head<'_> {
             PrincipalConstraint::IsIn(kind, uid) => {
                 kind == types.caller && (uid == self.caller || self.groups.contains(&uid))
             }
+        }
+    }
+
+    /// True if the policy's head matches every resource with such a URI, for the one action.
+    fn must_match(&self, policy: &Policy) -> bool {
+        let types = self.types;
+        let is_action = match (policy.action_constraint(), &self.action) {
+            (ActionConstraint::Any, _) => true,
+            (ActionConstraint::Eq(uid), Some(own)) => uid == *own,
+            (ActionConstraint::In(uids), Some(own)) => uids.contains(own),
+            (_, None) => false,
         };
+        let has_all = |uid: &EntityUid| {
+            let is_start = || plain(self.start.as_bytes()).starts_with(&plain(uid.id().unescaped().as_bytes()));
+            *uid == self.mount || (*uid.type_name() == types.folder && is_start())
+        };
+        let is_resource = match policy.resource_constraint() {
+            ResourceConstraint::Any => true,
+            ResourceConstraint::Is(kind) => kind == types.resource,
+            ResourceConstraint::In(uid) => has_all(&uid),
+            ResourceConstraint::IsIn(kind, uid) => kind == types.resource && has_all(&uid),
+            ResourceConstraint::Eq(_) => false,
+        };
+        self.is_caller(policy) && is_action && is_resource
+    }
+
+    fn may_match(&self, policy: &Policy) -> bool {
+        let types = self.types;
         let is_action = match (policy.action_constraint(), &self.action) {
             (ActionConstraint::Any, _) | (_, None) => true,
             (ActionConstraint::Eq(uid), Some(own)) => uid == *own,
@@ -121,7 +165,7 @@ impl Head<'_> {
             ResourceConstraint::Is(kind) => kind == types.resource,
             ResourceConstraint::IsIn(kind, uid) => kind == types.resource && self.may_hold(&uid),
         };
-        is_caller && is_action && is_resource
+        self.is_caller(policy) && is_action && is_resource
     }
 
     /// True if some resource with such a URI may be the entity `uid`, or may be in it.
@@ -165,21 +209,52 @@ impl CedarPolicies {
             resource: name("Resource")?,
             action: name("Action")?,
         };
-        Ok(Self { text: text.to_owned(), policies, schema, authorizer: Authorizer::new(), types })
+        let odd: Vec<String> = policies
+            .policies()
+            .flat_map(Policy::entity_literals)
+            .filter_map(|uid| types.spelled_otherwise(&uid))
+            .collect();
+        if !odd.is_empty() {
+            return Err(CedarError::Schema(odd));
+        }
+        let has_forbids = policies.policies().any(|policy| policy.effect() == Effect::Forbid);
+        Ok(Self { text: text.to_owned(), policies, schema, authorizer: Authorizer::new(), types, has_forbids })
     }
 
-    /// The ids of the policies that may permit `action` of `principal` on some resource of `target`'s mount whose
-    /// reference begins with `prefix`. Looks at the heads of the policies only, not at their conditions, so it may name
-    /// too many and never too few. [`Action::Describe`] stands for any action.
-    pub fn permitting(&self, principal: &Principal, action: Action, target: Target<'_>, prefix: &str) -> Vec<String> {
-        let head = Head {
+    /// True if a policy forbids anything.
+    pub fn has_forbids(&self) -> bool {
+        self.has_forbids
+    }
+
+    /// True if a policy without conditions forbids `action` of `principal` on every resource of `target`'s mount whose
+    /// reference begins with `prefix`.
+    pub fn forbids_all_below(&self, principal: &Principal, action: Action, target: Target<'_>, prefix: &str) -> bool {
+        if !self.has_forbids {
+            return false;
+        }
+        let head = self.head(principal, action, target, prefix);
+        let forbids = |policy: &Policy| {
+            policy.effect() == Effect::Forbid && !policy.has_non_scope_constraint() && head.must_match(policy)
+        };
+        self.policies.policies().any(forbids)
+    }
+
+    fn head(&self, principal: &Principal, action: Action, target: Target<'_>, prefix: &str) -> Head<'_> {
+        Head {
             caller: uid(&self.types.caller, &principal.to_string()),
             groups: principal.groups().iter().map(|group| uid(&self.types.group, group)).collect(),
             action: action_name(action).map(|name| uid(&self.types.action, name)),
             mount: uid(&self.types.mount, target.mount.as_str()),
             start: [target.base, prefix].concat(),
             types: &self.types,
-        };
+        }
+    }
+
+    /// The ids of the policies that may permit `action` of `principal` on some resource of `target`'s mount whose
+    /// reference begins with `prefix`. Looks at the heads of the policies only, not at their conditions, so it may name
+    /// too many and never too few. [`Action::Describe`] stands for any action.
+    pub fn permitting(&self, principal: &Principal, action: Action, target: Target<'_>, prefix: &str) -> Vec<String> {
+        let head = self.head(principal, action, target, prefix);
         let may = |policy: &&Policy| policy.effect() == Effect::Permit && head.may_match(policy);
         self.policies.policies().filter(may).map(|policy| policy.id().to_string()).collect()
     }

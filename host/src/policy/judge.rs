@@ -7,6 +7,7 @@ use super::area::Base;
 use super::cedar::{CedarOpinion, CedarPolicies};
 use super::principal::Principal;
 use super::schedule::Minute;
+use super::spelling::canonical_reference;
 
 /// Asks policies. Remembers nothing.
 #[derive(Debug, PartialEq)]
@@ -24,8 +25,8 @@ impl Judge {
         &self.policies
     }
 
-    /// What the policies say about one resource. As for rules: a resource is permitted in both of its spellings, and
-    /// forbidden in any of them.
+    /// What the policies say about one resource. As for rules: a resource is permitted in both of its spellings, the written
+    /// and the canonical one. It is forbidden in any of them, without its query, and with or without a slash at its end.
     pub(super) fn opinion(
         &self,
         principal: &Principal,
@@ -40,26 +41,28 @@ impl Judge {
             let target = Target { reference: Some(reference), ..target };
             self.policies.decide(principal, action, target, at)
         };
-        let spellings = base.spellings(reference);
+        let is_forbidden = |opinion: &CedarOpinion| matches!(opinion, CedarOpinion::Forbidden(_));
         let written = ask(reference);
-        let mut others = Vec::new();
-        if *spellings.plain != *spellings.written {
-            others.push(ask(&String::from_utf8_lossy(&spellings.plain)));
-        }
-        let forbidden = |opinion: &CedarOpinion| matches!(opinion, CedarOpinion::Forbidden(_));
-        if let Some(bare) = &spellings.bare {
-            let bare = ask(&String::from_utf8_lossy(bare));
-            if forbidden(&bare) {
-                return bare;
-            }
-        }
-        if forbidden(&written) {
+        if is_forbidden(&written) {
             return written;
         }
-        match others.into_iter().find(|other| !matches!(other, CedarOpinion::Permitted(_))) {
-            Some(forbidden @ CedarOpinion::Forbidden(_)) => forbidden,
-            Some(other) => other,
-            None => written,
+        let (canonical, bare) = canonical_reference(reference, base.is_folder());
+        let opinion = match (canonical == reference, &written) {
+            (true, _) => written,
+            (false, CedarOpinion::Permitted(_)) => ask(&canonical),
+            (false, _) => match ask(&canonical) {
+                forbidden @ CedarOpinion::Forbidden(_) => forbidden,
+                _ => written,
+            },
+        };
+        if is_forbidden(&opinion) || !self.policies.has_forbids() {
+            return opinion;
         }
+        let folder = format!("{bare}/");
+        let is_base = bare.is_empty() && base.is_folder();
+        let others = [Some(bare).filter(|_| !is_base), Some(folder).filter(|_| !is_base)];
+        let others = others.into_iter().flatten().filter(|other| *other != canonical && *other != reference);
+        let forbidden = others.map(|other| ask(&other)).find(is_forbidden);
+        forbidden.unwrap_or(opinion)
     }
 }

@@ -102,6 +102,15 @@ impl RuleSet {
         self.rules.iter().map(|one| &one.rule)
     }
 
+    /// The rules that are about no resource of these mounts, each given by its name and base.
+    pub fn about_nothing<'a>(&'a self, mounts: &'a [(&'a MountName, &'a str)]) -> impl Iterator<Item = &'a Rule> {
+        let is_about = |rule: &Rule, (mount, base): &(&MountName, &str)| {
+            let target = Target { mount, base, reference: None };
+            !Area::new([&rule.resources], target, &Base::new(base)).is_empty()
+        };
+        self.rules().filter(move |rule| !mounts.iter().any(|mount| is_about(rule, mount)))
+    }
+
     /// True if some rule has a schedule. Then a decision may change with the time.
     pub fn has_schedule(&self) -> bool {
         self.has_schedule

@@ -3,10 +3,37 @@
 //! Nothing rewrites a reference on its way to the guest, so `a%2Fb`, `a/b` and `a//b` are three names. A guest that
 //! decodes escapes, or that opens files by name, may give the same resource for all three. Policy therefore judges two
 //! spellings: the written one, and the plain one, with escapes decoded once and repeated slashes reduced to one. An
-//! allowed resource is allowed in both spellings. A denied one is denied in either of them, and with any query or with
-//! a slash at its end too.
+//! allowed resource is allowed in both spellings. A denied one is denied in either of them, with any query, and with or
+//! without a slash at its end: the contents of a folder are often an index of it, so a rule that denies everything in a
+//! folder denies the folder.
+//!
+//! Policies in Cedar compare text. They are asked about the canonical spelling in place of the plain one: the same, with
+//! escapes only where a URI needs them.
 
 use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
+
+/// The characters of a path that are escaped (RFC 3986, section 3.3). All others have one spelling.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b':')
+    .remove(b'@')
+    .remove(b'/');
 
 /// The spellings of a reference.
 pub(super) struct Spellings<'a> {
@@ -16,6 +43,8 @@ pub(super) struct Spellings<'a> {
     pub(super) plain: Cow<'a, [u8]>,
     /// The plain spelling without the query and without the slash at the end, if it has one of them.
     pub(super) bare: Option<Cow<'a, [u8]>>,
+    /// The plain spelling without the query and with a slash at the end, if it is another one.
+    pub(super) folder: Option<Vec<u8>>,
 }
 
 impl<'a> Spellings<'a> {
@@ -27,12 +56,33 @@ impl<'a> Spellings<'a> {
             Some(at) => written.get(..at).map(|path| plain_reference(path, is_after_slash)),
             None => Some(plain.clone()).filter(|plain| plain.ends_with(b"/")),
         };
+        let of_folder = path.as_ref().unwrap_or(&plain);
+        let is_folder = of_folder.ends_with(b"/") || (of_folder.is_empty() && is_after_slash);
+        let folder = if is_folder { of_folder.to_vec() } else { [of_folder, &b"/"[..]].concat() };
+        let folder = Some(folder).filter(|folder| **folder != *plain);
         let bare = path.map(|path| match path {
             Cow::Borrowed(path) => Cow::Borrowed(path.strip_suffix(b"/").unwrap_or(path)),
             Cow::Owned(path) => Cow::Owned(path.strip_suffix(b"/").unwrap_or(&path).to_vec()),
         });
-        Self { written, plain, bare }
+        Self { written, plain, bare, folder }
     }
+}
+
+/// The canonical spelling of a reference that follows a base, and the canonical spelling of its path without a slash at the
+/// end. The query stays as it is written.
+pub(super) fn canonical_reference(reference: &str, is_after_slash: bool) -> (String, String) {
+    let (path, query) = reference.split_once('?').map_or((reference, None), |(path, query)| (path, Some(query)));
+    let path = canonical(path.as_bytes(), is_after_slash);
+    let bare = path.strip_suffix('/').unwrap_or(&path).to_owned();
+    match query {
+        Some(query) => (format!("{path}?{query}"), bare),
+        None => (path, bare),
+    }
+}
+
+/// The canonical spelling of a path.
+pub(super) fn canonical(path: &[u8], is_after_slash: bool) -> String {
+    percent_encoding::percent_encode(&plain_reference(path, is_after_slash), ESCAPED).to_string()
 }
 
 /// The plain spelling of a text that follows a base.
@@ -82,6 +132,23 @@ mod tests {
             let spellings = Spellings::new(reference, true);
             assert_eq!(*spellings.plain, *plain.as_bytes(), "{reference}");
             assert_eq!(spellings.bare.as_deref(), bare.map(str::as_bytes), "{reference}");
+        }
+        for (reference, folder) in
+            [("a", Some("a/")), ("a/", None), ("a?x", Some("a/")), ("a/?x", Some("a/")), ("%61//", None), ("", None)]
+        {
+            assert_eq!(Spellings::new(reference, true).folder.as_deref(), folder.map(str::as_bytes), "{reference}");
+        }
+        assert_eq!(Spellings::new("", false).folder.as_deref(), Some(&b"/"[..]), "the base has no slash at its end");
+        for (reference, whole, bare) in [
+            ("my%20files/a", "my%20files/a", "my%20files/a"),
+            ("%6Dy%20files%2fa", "my%20files/a", "my%20files/a"),
+            ("my%20files//?q=%2F", "my%20files/?q=%2F", "my%20files"),
+            ("a%3Fb", "a%3Fb", "a%3Fb"),
+            ("100%25", "100%25", "100%25"),
+            ("%c3%a9", "%C3%A9", "%C3%A9"),
+            ("a%2Bb+c", "a+b+c", "a+b+c"),
+        ] {
+            assert_eq!(canonical_reference(reference, true), (whole.to_owned(), bare.to_owned()), "{reference}");
         }
         assert_eq!(*plain_reference(b"belljar://a/", false), *b"belljar:/a/");
         assert_eq!(*plain_reference(b"/a", false), *b"/a");

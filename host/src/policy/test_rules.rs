@@ -17,12 +17,21 @@ pub(crate) struct TestRule {
     pub(crate) below: &'static str,
     /// A scope that the principal must have.
     pub(crate) scope: Option<&'static str>,
+    /// It denies.
+    pub(crate) is_denying: bool,
+    /// How often.
+    pub(crate) rate: Option<&'static str>,
 }
 
 impl TestRule {
     /// All actions of `who` below a URI.
     pub(crate) fn all(who: &'static str, below: &'static str) -> Self {
-        Self { who, actions: &[], below, scope: None }
+        Self { who, actions: &[], below, scope: None, is_denying: false, rate: None }
+    }
+
+    /// Nothing of `who` below a URI.
+    pub(crate) fn denied(who: &'static str, below: &'static str) -> Self {
+        Self { is_denying: true, ..Self::all(who, below) }
     }
 
     fn rule(&self, number: usize) -> Rule {
@@ -43,8 +52,10 @@ impl TestRule {
             [] => ActionSet::ALL,
             some => some.iter().copied().collect(),
         };
-        let origin = RuleOrigin::Allow(RuleNumber { number, line: None });
-        Rule { origin, who, resources, actions, schedule: None, rates: Vec::new() }
+        let number = RuleNumber { number, line: None };
+        let origin = if self.is_denying { RuleOrigin::Deny(number) } else { RuleOrigin::Allow(number) };
+        let rates = self.rate.iter().map(|rate| rate.parse().unwrap()).collect();
+        Rule { origin, who, resources, actions, schedule: None, rates }
     }
 }
 

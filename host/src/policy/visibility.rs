@@ -62,6 +62,9 @@ impl JudgedPart {
 
     fn contains_below(&self, prefix: &str) -> bool {
         let target = self.target(None);
+        if self.judge.policies().forbids_all_below(&self.principal, self.action, target, prefix) {
+            return false;
+        }
         let may_permit = || !self.judge.policies().permitting(&self.principal, self.action, target, prefix).is_empty();
         !self.is_forbidden && (self.by_rules.contains_below(prefix) || may_permit())
     }
@@ -162,6 +165,11 @@ impl Visibility {
         }
     }
 
+    /// True if a policy is asked about each resource, which takes long.
+    pub fn is_judged(&self) -> bool {
+        matches!(&self.part, VisiblePart::Judged(_))
+    }
+
     /// True if no resource of the mount may be seen. Then the mount looks as if it were not there.
     pub fn is_nothing(&self) -> bool {
         match &self.part {
@@ -190,10 +198,12 @@ impl Visibility {
         }
     }
 
-    /// The rates of the rules that gave the part, each once.
+    /// The rates of the rules that gave the part, each once. None if the part is empty: a used-up rate would tell that there
+    /// is more.
     pub fn rates(&self) -> &[Arc<QuotaRule>] {
         match &self.part {
             VisiblePart::All => &[],
+            VisiblePart::Allowed(part) if part.is_nothing => &[],
             VisiblePart::Allowed(part) => &part.rates,
             VisiblePart::Judged(part) => &part.by_rules.rates,
         }

@@ -34,6 +34,22 @@ pub enum WhoError {
     /// No principal can meet them.
     #[error("nobody has both a key and a {0}; write one rule for each")]
     Nobody(&'static str),
+    /// The user of this machine, and anonymous clients, have neither groups nor scopes.
+    #[error("\"{user}\" has no {what}; write one rule for each")]
+    Bare {
+        /// The user.
+        user: String,
+        /// `group` or `scope`.
+        what: &'static str,
+    },
+    /// A name that no principal has, in the form that stands in the record or that a pattern has.
+    #[error("\"{given}\" matches nobody; {cure}")]
+    Name {
+        /// The name, safe to print.
+        given: String,
+        /// What to write.
+        cure: String,
+    },
     /// A scope is empty or has a character that scopes do not have.
     #[error(
         "\"{0}\" is not a scope; a scope is printable ASCII without spaces, quotation marks and backslashes (RFC 6749, 3.3); scopes that are needed together are separated by one space"
@@ -76,8 +92,35 @@ impl Who {
     /// Checks that a principal can meet all conditions.
     ///
     /// # Errors
-    /// [`WhoError::Nobody`]
+    /// The first reason why no principal meets them.
     pub fn check(&self) -> Result<(), WhoError> {
+        let shown = |text: &str| crate::model::text::excerpt(text, 80);
+        let fail = |given: &str, cure: String| Err(WhoError::Name { given: shown(given), cure });
+        let lists = [&self.users, &self.issuers, &self.groups, &self.keys];
+        if let Some(star) = lists.into_iter().flatten().find(|one| one.contains('*')) {
+            return fail(star, "names have no wildcards: leave the key out, or write  who = \"anyone\"".to_owned());
+        }
+        for name in self.users.iter().chain(&self.keys) {
+            if let Some(key) = name.strip_prefix("key:") {
+                return fail(name, format!("for an API key, write  key = \"{}\"", shown(key)));
+            }
+        }
+        for user in &self.users {
+            if let Some((subject, issuer)) = user.rsplit_once('@').filter(|(_, issuer)| issuer.contains("://")) {
+                let (subject, issuer) = (shown(subject), shown(issuer));
+                return fail(user, format!("write  user = \"{subject}\", issuer = \"{issuer}\""));
+            }
+        }
+        if let Some(list) = self.scopes.iter().flat_map(|set| &set.0).find(|scope| scope.contains(',')) {
+            return fail(list, "scopes that are needed together are separated by a space; others stand in an array".to_owned());
+        }
+        let is_own = |user: &&String| OWN_USERS.iter().any(|(name, _)| name == user);
+        if let Some(user) = self.users.iter().find(is_own).filter(|_| self.users.len() == 1 && self.issuers.is_empty()) {
+            let what = if !self.groups.is_empty() { "group" } else { "scope" };
+            if !self.groups.is_empty() || !self.scopes.is_empty() {
+                return Err(WhoError::Bare { user: user.clone(), what });
+            }
+        }
         match (self.keys.is_empty(), self.users.is_empty(), self.issuers.is_empty()) {
             (false, false, _) => Err(WhoError::Nobody("user")),
             (false, _, false) => Err(WhoError::Nobody("issuer")),
@@ -231,6 +274,21 @@ mod tests {
     #[test]
     fn impossible_conditions_are_refused() {
         assert!(who(&["alice"], &[], &[], &[], &["ci"]).check().is_err());
+        for (conditions, cure) in [
+            (who(&["alice@https://i.example"], &[], &[], &[], &[]), "user = \"alice\", issuer = \"https://i.example\""),
+            (who(&["key:ana"], &[], &[], &[], &[]), "key = \"ana\""),
+            (who(&[], &[], &[], &[], &["key:ana"]), "key = \"ana\""),
+            (who(&["*"], &[], &[], &[], &[]), "who = \"anyone\""),
+            (who(&[], &[], &["on*"], &[], &[]), "who = \"anyone\""),
+            (who(&[], &[], &[], &["a:read,b:read"], &[]), "separated by a space"),
+            (who(&["local"], &[], &["leads"], &[], &[]), "\"local\" has no group"),
+            (who(&["anonymous"], &[], &[], &["a"], &[]), "\"anonymous\" has no scope"),
+        ] {
+            let why = conditions.check().unwrap_err().to_string();
+            assert!(why.contains(cure), "{conditions}: {why}");
+        }
+        assert!(who(&["alice@example.com"], &[], &[], &[], &[]).check().is_ok(), "a subject may be an address of mail");
+        assert!(who(&["local", "alice"], &[], &["leads"], &[], &[]).check().is_ok());
         assert!(who(&[], &["https://i"], &[], &[], &["ci"]).check().is_err());
         assert!(who(&[], &[], &["x"], &["y"], &["ci"]).check().is_ok());
         for bad in ["", "a  b", " a", "a\"", "a\\", "é", "a\tb"] {

@@ -53,8 +53,8 @@ pub(crate) fn front_door(
     tls: Option<Arc<TlsIdentity>>,
     authentication: Option<LiveAuthentication>,
 ) -> FrontDoor {
-    let authentication =
-        authentication.map(|LiveAuthentication { credentials, advertised, .. }| Authentication { credentials, advertised });
+    let authentication = authentication
+        .map(|LiveAuthentication { credentials, advertised, .. }| Authentication { credentials, advertised });
     FrontDoor { serve: config.serve.clone(), tls, authentication, ..FrontDoor::default() }
 }
 

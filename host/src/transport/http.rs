@@ -13,7 +13,6 @@ mod bearer;
 mod body;
 mod bounds;
 mod charge_encoding;
-mod check_slots;
 mod client_address;
 mod connections;
 mod cors;

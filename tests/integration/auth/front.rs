@@ -9,6 +9,7 @@ use belljar_upstream::Authority;
 use belljar_upstream::client::{self, TlsExchange, VERSIONS};
 use serde_json::{Value, json};
 
+use super::oauth::protected::own_address;
 use crate::support::{empty, stdout_and_stderr};
 
 /// The time until a server listens. It compiles no component.
@@ -186,12 +187,12 @@ fn an_open_address_behind_a_proxy_is_served_to_the_proxy_only() {
 
 #[test]
 fn the_address_in_the_configuration_is_served_and_the_flag_wins() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let site = site(&format!("[serve]\nhttp = \"127.0.0.1:{port}\"\n"));
+    let address = own_address();
+    let site = site(&format!("[serve]\nhttp = \"{address}\"\n"));
     let server = Server::start(site.command(site.arguments(&["serve"])));
-    assert_eq!(server.address().port(), port);
+    assert_eq!(server.address(), address);
     assert_eq!(initialize(&server, &[]).status, 200);
-    assert_ne!(site.http().address().port(), port, "the first server still has the port");
+    assert_ne!(site.http().address(), address, "the first server still has the address");
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn expired_token(context: &RowContext<'_>) -> String {
     };
     let lasting = listen(&token(|claims| claims["jti"] = json!("lasting")));
     // A token is accepted for a minute more than it says.
-    let ending = listen(&token(|claims| claims["exp"] = json!(now() - 55)));
+    let ending = listen(&token(|claims| claims["exp"] = json!(now() - 30)));
     assert_ended(&ending);
     let next = context.site().write("next", "# changed");
     fs::rename(next, context.site().path("notes/a.md")).expect("a rename");

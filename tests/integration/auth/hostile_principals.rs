@@ -251,16 +251,14 @@ fn shared_answers(context: &RowContext<'_>) -> String {
     let shared = "belljar://notes/shared/plan.md";
     assert_eq!(text_of(&alice.read(shared)), text_of(&bob.read(shared)));
     // A call that runs for bob is not joined by alice.
-    let (slow, absent) = ("belljar://vault/sleep/3000", "belljar://vapor/sleep/3000");
+    let (slow, absent) = ("belljar://vault/sleep/10000", "belljar://vapor/sleep/10000");
     thread::scope(|scope| {
         let running = scope.spawn(|| bob.read(slow));
         thread::sleep(Duration::from_millis(300));
-        let began = Instant::now();
         let refused = alice.read(slow);
-        let took = began.elapsed();
         let is_running = !running.is_finished();
         assert_same("a running call", (&refused, slow), (&alice.read(absent), absent));
-        assert!(!is_running || took < deadline(Duration::from_secs(2)), "alice waited for the call of bob: {took:?}");
+        assert!(is_running, "alice waited for the call of bob");
         assert_eq!(running.join().expect("an answer").status, 200);
     });
     let records = context.records();

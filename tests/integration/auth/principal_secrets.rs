@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use belljar_tests::{Era, Site};
+use belljar_tests::{Era, Site, wait_until};
 use belljar_upstream::{Upstream, echo};
 
 use crate::grants::http::{fetch, mount};

@@ -90,4 +90,12 @@ fn errors_name_the_issuer_and_the_cure() {
         "secrets.c = {{ env = 'X' }}\n[auth]\nissuers = [{{ {issuer}, {introspect} }}, {{ issuer = 'https://b.example', {introspect} }}]"
     );
     assert!(read(&both).err().unwrap().contains("\"https://a.example\" has  introspect  too"));
+    let with = |secret: &str, declared: &str| {
+        let introspect = introspect.replace("'c'", &format!("'{secret}'"));
+        read(&format!("{declared}\n[auth]\nissuers = [{{ {issuer}, {introspect} }}]")).err().unwrap()
+    };
+    let why = with("hunter2-a-password", "secrets.c = { env = 'X' }");
+    assert!(!why.contains("hunter2") && why.contains("[secrets] has \"c\""), "a pasted password is repeated: {why}");
+    let why = with("own", "secrets.own = { file = 'secrets/{principal}/own' }");
+    assert!(why.contains("of which each principal has its own"), "{why}");
 }

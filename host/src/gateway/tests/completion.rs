@@ -76,3 +76,33 @@ async fn a_hidden_template_is_no_template() {
     assert_eq!(site.calls(), [], "no call for what is hidden");
     assert!(complete(&site, "b", "belljar://notes/logs/secret/{id}", &[]).await.is_ok());
 }
+
+#[tokio::test]
+async fn a_value_behind_an_unknown_variable_is_not_shown() {
+    let notes = TestMount {
+        templates: vec!["{folder}/{id}"],
+        suggestions: (vec!["salaries.md"], None),
+        ..TestMount::new("notes", "belljar://notes/", &["private/salaries.md"])
+    };
+    let rules = [TestRule::all("key:a", "belljar://notes/"), TestRule::denied("key:a", "belljar://notes/private/")];
+    let site = Site::new(vec![notes], [&rules[..], &[TestRule::all("key:b", "belljar://")]].concat());
+    let complete = |who, resolved| complete(&site, who, "belljar://notes/{folder}/{id}", resolved);
+    assert_eq!(complete("b", &[]).await.unwrap().values, ["salaries.md"]);
+    assert_eq!(complete("a", &[]).await.unwrap().values, Vec::<String>::new());
+    assert_eq!(complete("a", &[("folder", "public")]).await.unwrap().values, ["salaries.md"]);
+    site.calls();
+    assert_eq!(complete("a", &[("folder", "private")]).await.unwrap(), CompletionResult::default());
+    assert_eq!(site.calls_of("complete"), 0, "the provider is not asked about a hidden folder");
+}
+
+#[tokio::test]
+async fn a_used_up_rate_tells_nothing_of_a_hidden_mount() {
+    let hidden = TestMount { templates: vec!["{id}"], ..TestMount::new("hidden", "belljar://hidden/", &["x"]) };
+    let rate = TestRule { rate: Some("1/min per caller"), ..TestRule::all("key:a", "belljar://") };
+    let site = Site::new(vec![hidden], vec![rate, TestRule::denied("key:a", "belljar://hidden/")]);
+    for _ in 0..5 {
+        for template in ["belljar://hidden/{id}", "belljar://absent/{id}"] {
+            assert_eq!(complete(&site, "a", template, &[]).await, Err(CompletionError::NoTemplate), "{template}");
+        }
+    }
+}

@@ -124,3 +124,23 @@ async fn a_rule_that_changes_applies_to_the_next_page() {
     assert_eq!(second.entries.len(), 1000);
     assert!(second.next.is_none() || second.entries[0].0.reference.ends_with("01000"));
 }
+
+#[tokio::test]
+async fn a_list_made_with_the_secret_of_one_principal_is_for_no_other() {
+    let mail = TestMount { per_principal: true, ..TestMount::new("mail", "belljar://mail/", &["x"]) };
+    let site = Site::new(vec![mail], vec![TestRule::all("key:a", "belljar://"), TestRule::all("key:b", "belljar://")]);
+    for _ in 0..2 {
+        for who in ["a", "b"] {
+            let own = format!("belljar://mail/of-key-{who}");
+            assert_eq!(uris(&pages::<Resource>(&site, who).await), ["belljar://mail/x", own.as_str()]);
+        }
+    }
+    assert_eq!(site.calls_of("list-resources"), 2, "each has a cached list of its own");
+    // Nor is it searched, suggested, or watched.
+    let wrong = site.gateway.read(&caller("a"), "belljar://mail/OF-key-b").await.err().unwrap();
+    assert!(!format!("{wrong} {:?}", wrong.error.hint(None)).contains("of-key-b"), "{wrong}");
+    let subscriber = site.gateway.subscriber(&caller("a").principal, true).unwrap();
+    let watched = site.gateway.watch(&subscriber, vec!["belljar://mail/x".to_owned()]).await;
+    assert_eq!(watched, Err(crate::gateway::subscriptions::SubscribeError::PerPrincipal));
+    assert!(!site.gateway.can_watch(&caller("a").principal, "belljar://mail/x"));
+}

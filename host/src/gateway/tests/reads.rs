@@ -210,3 +210,20 @@ async fn instructions_name_only_known_mounts() {
     assert!(names("nobody").is_empty());
     assert_eq!(site.gateway.all_mount_names(&caller("a").principal).await, [name("notes")]);
 }
+
+#[tokio::test]
+async fn the_contents_of_a_reading_are_judged_one_by_one() {
+    let notes = TestMount::new("notes", "belljar://notes/", &["team/a", "team/b", "team/pay/c", "other/pay/c"]);
+    let all = ["team/a", "team/pay", "team/b", "team", "other"].map(|path| format!("belljar://notes/{path}"));
+    let rules = [0, 2, 3].map(|at| TestRule::all("key:a", Box::leak(all[at].clone().into_boxed_str())));
+    let rules =
+        [&rules[..], &[TestRule::all("key:b", "belljar://"), TestRule::denied("key:a", "belljar://notes/team/pay/")]];
+    let site = Site::new(vec![notes], rules.concat());
+    let read = async |who: &str, uri: &str| {
+        let (reading, _) = site.gateway.read(&caller(who), uri).await.ok()?;
+        Some(reading.contents.into_iter().map(|one| one.reference).collect::<Vec<_>>())
+    };
+    assert_eq!(read("b", "belljar://notes/team").await.unwrap().len(), 3);
+    assert_eq!(read("a", "belljar://notes/team").await.unwrap(), ["belljar://notes/team/a", "belljar://notes/team/b"]);
+    assert_eq!(read("a", "belljar://notes/team/pay").await, None, "the folder of a denied place");
+}

@@ -142,3 +142,27 @@ async fn a_changed_list_is_told_only_to_who_sees_the_change() {
         assert_eq!(changes(&site, one).await, ["list"]);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_counts_against_the_rate_of_its_rule() {
+    let notes = TestMount { revisions: true, ..TestMount::new("notes", "belljar://notes/", &["a", "b"]) };
+    let rate = TestRule { rate: Some("1/min per caller"), ..TestRule::all("key:a", "belljar://notes/") };
+    let site = Site::new(vec![notes], vec![rate]);
+    let own = subscriber(&site, "a");
+    let both = ["a", "b"].map(|path| format!("belljar://notes/{path}")).to_vec();
+    assert_eq!(site.gateway.watch(&own, both).await, Ok(()), "one request, whatever it names");
+    assert!(matches!(watch(&site, &own, "belljar://notes/a").await, Err(SubscribeError::Busy(_))));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(watch(&site, &own, "belljar://notes/a").await, Ok(()));
+}
+
+#[tokio::test]
+async fn one_principal_cannot_hold_all_subscriptions() {
+    let site = site();
+    let all: Vec<_> = (0..64).map(|_| subscriber(&site, "a")).collect();
+    let more = site.gateway.subscriber(&caller("a").principal, false);
+    assert_eq!(more.err(), Some(SubscribeError::TooMany(64)));
+    subscriber(&site, "b");
+    drop(all);
+    subscriber(&site, "a");
+}

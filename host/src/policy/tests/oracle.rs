@@ -241,15 +241,16 @@ fn simplified(text: &str) -> String {
     out
 }
 
-/// The spellings of a URI: written, simple, and simple without query and last slash.
-fn spellings(base: &str, reference: &str) -> [String; 3] {
+/// The spellings of a URI: written, simple, simple without query and last slash, and this with a slash.
+fn spellings(base: &str, reference: &str) -> [String; 4] {
     let whole = format!("{base}{reference}");
     let path = format!("{base}{}", reference.split('?').next().unwrap());
     let (simple_base, mut bare) = (simplified(base), simplified(&path));
     if bare.ends_with('/') && bare.len() > simple_base.len() {
         bare.pop();
     }
-    [whole.clone(), simplified(&whole), bare]
+    let folder = if bare.ends_with('/') { bare.clone() } else { format!("{bare}/") };
+    [whole.clone(), simplified(&whole), bare, folder]
 }
 
 /// The offset of a zone from UTC in minutes, in 2026.
@@ -326,7 +327,7 @@ fn expected(
     if rules.is_empty() || person.0 == PrincipalKind::Belljar {
         return Ok(());
     }
-    let [written, simple, bare] = spellings(base, reference);
+    let [written, simple, bare, folder] = spellings(base, reference);
     let apply = |held: &[&str], is_denying: bool| {
         let applies = |rule: &&PlainRule| {
             rule.is_denying == is_denying
@@ -342,6 +343,7 @@ fn expected(
             is_about(rule, name, &written, false)
                 || is_about(rule, name, &simple, true)
                 || is_about(rule, name, &bare, true)
+                || is_about(rule, name, &folder, true)
         })
     };
     let is_allowed = apply(person.4, false).iter().any(|rule| is_about(rule, name, &written, false))

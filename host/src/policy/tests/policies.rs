@@ -153,3 +153,59 @@ fn an_explanation_names_the_policy() {
     let part = decider(Vec::new(), BOTH).explain(&oncall(), Action::Read, target, SystemTime::UNIX_EPOCH);
     assert_eq!(part, Explanation::Permitted(vec!["logs".to_owned()]), "a part of the mount");
 }
+
+#[test]
+fn no_spelling_slips_past_a_policy_that_forbids() {
+    let forbid = |what: &str| decider(vec![allow()], &format!("forbid(principal, action, resource {what});"));
+    let folder = forbid("in Folder::\"belljar://notes/my%20files/\"");
+    for reference in [
+        "my%20files/a",
+        "%6Dy%20files/a",
+        "my%20files%2Fa",
+        "my%20files//a",
+        "my%20files/",
+        "my%20files",
+        "my%20files?x",
+        "%6dy%20files",
+    ] {
+        assert!(!may_read(&folder, &key("x", &[]), reference), "{reference}");
+    }
+    assert!(may_read(&folder, &key("x", &[]), "my%20file/a") && may_read(&folder, &key("x", &[]), "my"));
+    let one = forbid("== Resource::\"belljar://notes/my%20file\"");
+    for reference in ["my%20file", "my%20file?", "%6Dy%20file", "my%20file/", "my%20file?q=1"] {
+        assert!(!may_read(&one, &key("x", &[]), reference), "{reference}");
+    }
+    assert!(may_read(&one, &key("x", &[]), "my%20file/a") && may_read(&one, &key("x", &[]), "my%20files"));
+}
+
+#[test]
+fn an_id_in_another_spelling_is_refused_with_the_right_one() {
+    for (id, right) in [
+        ("belljar://notes/my files/", "belljar://notes/my%20files/"),
+        ("belljar://notes/%6dy/", "belljar://notes/my/"),
+        ("belljar://notes//a/", "belljar://notes/a/"),
+        ("belljar://notes/caf\u{e9}/", "belljar://notes/caf%C3%A9/"),
+    ] {
+        let policies = format!("forbid(principal, action, resource) when {{ resource in Folder::\"{id}\" }};");
+        let error = CedarPolicies::parse(&policies).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains(&format!("write \"{right}\"")), "{id}: {error}");
+    }
+    for fine in ["belljar://notes/a%20b/", "file:///srv/", "urn:x:", "belljar://notes/a?b=//%20"] {
+        let policies = format!("permit(principal, action, resource == Resource::\"{fine}\");");
+        assert!(CedarPolicies::parse(&policies).is_ok(), "{fine}");
+    }
+}
+
+#[test]
+fn a_policy_without_conditions_hides_templates_and_folders_too() {
+    let policies = "forbid(principal, action, resource in Folder::\"belljar://notes/private/\");
+        forbid(principal, action, resource in Folder::\"belljar://notes/odd/\") when { context.time.toTime() < duration(\"1h\") };";
+    let both = decider(vec![allow()], policies);
+    let target = Target { mount: &notes(), base: BASE, reference: None };
+    let seen = both.visibility(&key("x", &[]), Action::List, target, SystemTime::UNIX_EPOCH);
+    for (prefix, expected) in
+        [("private/", false), ("private/x", false), ("private", true), ("p", true), ("", true), ("odd/", true)]
+    {
+        assert_eq!(seen.contains_below(prefix), expected, "{prefix}");
+    }
+}

@@ -24,10 +24,9 @@ use tokio::time::Instant;
 
 use super::accepted_credential::AcceptedCredential;
 use super::bearer::{self, ChallengeError};
-use super::check_slots::CheckSlots;
 use super::client_address::ProxyNetworks;
 use super::cors::Pages;
-use super::failure_limit::FailureLimit;
+use super::failure_limit::{FailureLimit, counted};
 use super::front_door::{Authentication, FrontDoor};
 use super::host_names::HostNames;
 use super::metadata;
@@ -36,8 +35,10 @@ use super::refusal_log::RefusalLog;
 use super::reply::{refuse_with, text as plain_text};
 use crate::auth::AuthError;
 use crate::config::serve::PublicUrl;
+use crate::limits::keyed_slots::KeyedSlots;
 use crate::mcp::{fault, identity};
 use crate::model::Guard;
+use crate::model::bounds::MAX_CHECKS_OF_ADDRESS;
 use crate::policy::{Evidence, Principal, PrincipalKind, authenticate};
 
 /// The revision of a request without the revision header.
@@ -45,6 +46,9 @@ const DEFAULT_REVISION: &str = "2025-03-26";
 
 /// Seconds after which a client may try again if its credential cannot be checked now.
 const UNAVAILABLE_FOR: HeaderValue = HeaderValue::from_static("5");
+
+/// How long a request waits until other unknown credentials of its address are checked.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Bytes of the SHA-256 of a refused credential that are recorded.
 const SHOWN_DIGEST: usize = 4;
@@ -57,7 +61,9 @@ pub(super) struct Door {
     url: Option<PublicUrl>,
     authentication: Option<Authentication>,
     failures: FailureLimit,
-    checks: CheckSlots,
+    /// Unknown credentials that are checked. Checking an opaque token asks its issuer, and only a few questions run at once:
+    /// one client with many random tokens would keep all others waiting.
+    checks: KeyedSlots<IpAddr>,
     refusals: RefusalLog,
 }
 
@@ -134,7 +140,7 @@ impl Door {
             url: serve.url,
             authentication,
             failures: FailureLimit::default(),
-            checks: CheckSlots::default(),
+            checks: KeyedSlots::new(MAX_CHECKS_OF_ADDRESS.get()),
             refusals: RefusalLog::default(),
         }
     }
@@ -209,7 +215,7 @@ impl Door {
         let was_accepted = self.failures.was_accepted(credential);
         let is_closed = || self.failures.closed_for(address, Instant::now()).filter(|_| !was_accepted);
         let closed = is_closed();
-        let slot = if closed.is_none() { self.checks.enter(address).await } else { None };
+        let slot = if closed.is_none() { self.checks.enter(counted(address), MAX_WAIT).await } else { None };
         // The address may have been closed while the request waited.
         if let Some(wait) = closed.or_else(is_closed) {
             self.refusals.closed(address, Instant::now());
@@ -255,8 +261,7 @@ impl Door {
         why: String,
     ) -> DoorAnswer {
         let count = self.refusals.malformed(address, Instant::now());
-        let refusal =
-            count.map(|count| RefusedAuthentication { address, why: why.clone(), credential: None, count });
+        let refusal = count.map(|count| RefusedAuthentication { address, why: why.clone(), credential: None, count });
         DoorAnswer { response: self.refusal(status, by, error, why), refusal }
     }
 

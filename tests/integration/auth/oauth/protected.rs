@@ -31,7 +31,7 @@ pub(crate) struct Protected {
 }
 
 /// An address on loopback that no other program uses: its IP address is that of this test alone.
-fn own_address() -> SocketAddr {
+pub(crate) fn own_address() -> SocketAddr {
     static COUNT: AtomicU8 = AtomicU8::new(1);
     let [_, _, high, low] = std::process::id().to_be_bytes();
     // 127.0.0.0/16 is for all other tests.

@@ -19,6 +19,8 @@ pub(super) enum Reply {
     Cached(String, &'static str),
     /// 200 with this body, later.
     Slow(String, Duration),
+    /// 200 with this body, when this number of requests have arrived.
+    Together(String, usize),
     /// Another status.
     Status(u16),
     /// A redirect.
@@ -145,6 +147,14 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>, arrived: Arc<Not
         Reply::Cached(body, age) => (200, format!("Cache-Control: {age}\r\n"), body),
         Reply::Slow(body, time) => {
             tokio::time::sleep(time).await;
+            (200, String::new(), body)
+        }
+        Reply::Together(body, number) => {
+            // Waits for the others, and a moment longer for one too many.
+            while state.lock().unwrap().most_running < number {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
             (200, String::new(), body)
         }
         Reply::Status(status) => (status, String::new(), "{}".to_owned()),

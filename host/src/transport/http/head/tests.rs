@@ -201,7 +201,8 @@ fn what_an_honest_client_does_closes_no_address() {
 fn few_malformed_requests_are_recorded() {
     let door = door(&[]);
     let recorded = |target: &str| post(&door, target, &[]).2.map(|refusal| refusal.count);
-    let all: Vec<_> = (0..100).filter_map(|at| recorded(if at % 2 == 0 { PATH } else { "/mcp?access_token=x" })).collect();
+    let all: Vec<_> =
+        (0..100).filter_map(|at| recorded(if at % 2 == 0 { PATH } else { "/mcp?access_token=x" })).collect();
     assert_eq!(all, [1, 1, 1]);
     let (_, _, refused) = post(&door, PATH, &[("Authorization", "Bearer wrong")]);
     assert_eq!(refused.map(|refusal| refusal.count), Some(98), "the line stands for the 97 others too");
