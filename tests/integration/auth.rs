@@ -1,6 +1,7 @@
 //! Who may use the HTTP endpoint: API keys, tokens, and the front door. What each of them sees, and how often.
 
 mod can;
+mod followed_files;
 mod front;
 mod keys;
 mod modes;

@@ -25,7 +25,7 @@ use crate::catalog::listing::Listed;
 use crate::catalog::watch::{DirectoryWatch, WatchError, any_changed};
 use crate::catalog::{CachedListing, Mount, Snapshot};
 use crate::model::{MountName, Resource, Template};
-use crate::policy::Action;
+use crate::policy::{Action, Principal};
 use crate::sandbox::MountId;
 
 /// Entries of a mount's list that are compared to detect a change.
@@ -205,6 +205,10 @@ impl Gateway {
             _ => HashSet::new(),
         };
         let mut registry = self.subscriptions.registry();
+        if self.policy.has_schedule() {
+            let class_of = |principal: &Principal| self.visibility(principal, Action::List, mount).class();
+            registry.update_classes(&mount.name, class_of);
+        }
         let Some(mount_watch) = registry.mount_watches.get_mut(&mount.name) else { return is_change };
         mount_watch.polled = None;
         let Some((fingerprint, _)) = polled else { return is_change };

@@ -26,7 +26,7 @@ use crate::catalog::watch::Watcher;
 use crate::config;
 use crate::model::bounds::{MAX_WATCHED_URIS, MAX_WATCHED_URIS_TOTAL, MAX_WATCHERS};
 use crate::model::{Guard, MountName, ReadError};
-use crate::policy::Principal;
+use crate::policy::{AccessClass, Principal};
 use crate::sandbox::MountId;
 use queue::SubscriberQueue;
 
@@ -88,6 +88,8 @@ impl Drop for MountWatch {
 struct SubscriberEntry {
     queue: Arc<SubscriberQueue>,
     uris: HashSet<Arc<str>>,
+    /// See [`SubscriptionRegistry::update_classes`].
+    classes: HashMap<MountName, AccessClass>,
 }
 
 /// The registry of all subscribers and of all watched resources.
@@ -178,7 +180,8 @@ impl Subscriptions {
         let id = registry.next;
         registry.next += 1;
         let queue = Arc::new(SubscriberQueue::new(principal, wants_lists));
-        registry.subscribers.insert(id, SubscriberEntry { queue: Arc::clone(&queue), uris: HashSet::new() });
+        let (uris, classes) = (HashSet::new(), HashMap::new());
+        registry.subscribers.insert(id, SubscriberEntry { queue: Arc::clone(&queue), uris, classes });
         registry.list_subscribers += usize::from(wants_lists);
         drop(registry);
         Ok(Subscriber { subscriptions: Arc::clone(self), id, queue })

@@ -16,6 +16,9 @@ use crate::policy::{AccessClass, Action, Visibility};
 /// The most entries of a list that are looked at.
 const COMPARED_ENTRIES: usize = 10_000;
 
+/// When more classes than these are remembered, those without a subscriber are forgotten.
+const MAX_CLASSES: usize = 64;
+
 /// Entries that are copied at once, so that nobody who adds to the list waits for policy.
 const CHUNK: usize = 256;
 
@@ -116,10 +119,11 @@ impl Gateway {
             if known.get(&class).map_or(!list.is_empty(), |before| before.differs(&list)) {
                 changed.insert(class);
             }
-            // There are at most as many classes as subscribers.
             known.insert(class, list);
         }
-        if let Some(mount_watch) = self.subscriptions.registry().mount_watches.get_mut(&mount.name) {
+        if let Some(mount_watch) = self.subscriptions.registry().mount_watches.get_mut(&mount.name)
+            && mount_watch.visible.0.len() > MAX_CLASSES
+        {
             mount_watch.visible.0.retain(|class, _| seen.contains(class));
         }
         changed

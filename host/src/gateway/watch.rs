@@ -176,7 +176,8 @@ impl Gateway {
         }
         snapshot.mounts().iter().for_each(|mount| self.end_refused_subscriptions(mount));
         {
-            let registry = self.subscriptions.registry();
+            let mut registry = self.subscriptions.registry();
+            registry.forget_classes();
             concerned.extend(registry.list_subscribers(sees));
             registry.notify_policy_changed(&concerned);
         }

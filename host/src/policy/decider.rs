@@ -71,6 +71,11 @@ impl Decider {
         self.rules.is_empty() && self.judge.is_none()
     }
 
+    /// True if a rule has a schedule. Then what a principal may do changes with the time.
+    pub fn has_schedule(&self) -> bool {
+        self.rules.has_schedule()
+    }
+
     /// Authorizes `principal` for `action` on `target` at the time `at`.
     ///
     /// # Errors

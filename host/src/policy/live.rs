@@ -44,6 +44,11 @@ impl Policy {
         !self.decider.load().is_empty()
     }
 
+    /// True if a rule has a schedule. Then what a principal may do changes with the time.
+    pub fn has_schedule(&self) -> bool {
+        self.decider.load().has_schedule()
+    }
+
     /// Authorizes `principal` for `action` on `target` at the time `at`. For the mount as a whole: allowed if
     /// [`Policy::visibility`] is not nothing.
     ///

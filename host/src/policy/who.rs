@@ -112,10 +112,14 @@ impl Who {
             }
         }
         if let Some(list) = self.scopes.iter().flat_map(|set| &set.0).find(|scope| scope.contains(',')) {
-            return fail(list, "scopes that are needed together are separated by a space; others stand in an array".to_owned());
+            return fail(
+                list,
+                "scopes that are needed together are separated by a space; others stand in an array".to_owned(),
+            );
         }
         let is_own = |user: &&String| OWN_USERS.iter().any(|(name, _)| name == user);
-        if let Some(user) = self.users.iter().find(is_own).filter(|_| self.users.len() == 1 && self.issuers.is_empty()) {
+        if let Some(user) = self.users.iter().find(is_own).filter(|_| self.users.len() == 1 && self.issuers.is_empty())
+        {
             let what = if !self.groups.is_empty() { "group" } else { "scope" };
             if !self.groups.is_empty() || !self.scopes.is_empty() {
                 return Err(WhoError::Bare { user: user.clone(), what });

@@ -1,16 +1,17 @@
 //! Reads the configuration and everything that belongs to it: secrets, certificates, network settings and pins.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::files::{self, FileError};
 use super::location::{LocationArgs, ReadConfigError, read_config_input};
 use super::pins::{self, Pinning};
 use crate::config::{self, AuthConfig, Config, KeySetFiles};
 use crate::grants::network::{Network, NetworkSettings, RootsError};
 use crate::grants::secrets::Secrets;
-use crate::policy::cedar::{self, CedarError, CedarPolicies};
+use crate::policy::cedar::{CedarError, CedarPolicies};
 
 /// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -82,9 +83,12 @@ pub(crate) struct PolicyFileError {
 /// The problem of a file of policies.
 #[derive(Debug, thiserror::Error)]
 enum PolicyFileProblem {
-    /// The file cannot be read.
+    /// The file cannot be read, or other users can change it.
     #[error(transparent)]
-    Unreadable(io::Error),
+    Unreadable(#[from] FileError),
+    /// The configuration names it, and it does not exist.
+    #[error("it does not exist")]
+    Absent,
     /// Its text is refused.
     #[error(transparent)]
     Invalid(CedarError),
@@ -104,17 +108,10 @@ pub(crate) fn read_policies(config: &mut Config) -> Result<(), PolicyFileError> 
 /// # Errors
 /// See [`read_policies`].
 pub(crate) fn policy_text(config: &Config) -> Result<Option<String>, PolicyFileError> {
-    let mut text = String::new();
-    #[expect(clippy::disallowed_methods, reason = "the operator's own file")]
-    let file = std::fs::File::open(&config.policy_file);
-    // A longer file is cut after the first byte too many, and then refused.
-    let most = u64::try_from(cedar::MAX_BYTES).unwrap_or(u64::MAX).saturating_add(1);
-    match file.and_then(|file| file.take(most).read_to_string(&mut text)) {
-        Ok(_) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !config.needs_policy_file => Ok(None),
-        Err(error) => {
-            Err(PolicyFileError { path: config.policy_file.clone(), problem: PolicyFileProblem::Unreadable(error) })
-        }
+    let fail = |problem| PolicyFileError { path: config.policy_file.clone(), problem };
+    match files::read_protected(&config.policy_file).map_err(|error| fail(error.into()))? {
+        None if config.needs_policy_file => Err(fail(PolicyFileProblem::Absent)),
+        text => Ok(text),
     }
 }
 
@@ -132,7 +129,7 @@ pub(crate) fn set_policies(config: &mut Config, text: Option<&str>) -> Result<()
 }
 
 /// The longest file of a key set, in bytes.
-const MAX_KEY_SET: u64 = 256 << 10;
+const MAX_KEY_SET: usize = 256 << 10;
 
 /// Why the key set of an issuer cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -141,7 +138,21 @@ pub(crate) struct KeySetFileError {
     /// The file.
     path: PathBuf,
     /// The reason.
-    problem: io::Error,
+    problem: KeySetFileProblem,
+}
+
+/// The problem of a file of a key set.
+#[derive(Debug, thiserror::Error)]
+enum KeySetFileProblem {
+    /// The file cannot be read, or other users can change it.
+    #[error(transparent)]
+    Unreadable(#[from] FileError),
+    /// It does not exist.
+    #[error("it does not exist; to find the keys in the metadata of the issuer, remove  jwks")]
+    Absent,
+    /// It is too long.
+    #[error("it has more than {} KiB", MAX_KEY_SET >> 10)]
+    TooLong,
 }
 
 /// Reads the key sets that the configuration names.
@@ -151,12 +162,12 @@ pub(crate) struct KeySetFileError {
 pub(crate) fn read_key_sets(auth: Option<&AuthConfig>) -> Result<KeySetFiles, KeySetFileError> {
     let mut all = KeySetFiles::new();
     for path in auth.into_iter().flat_map(AuthConfig::key_set_files) {
-        let mut text = String::new();
-        #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
-        let file = std::fs::File::open(path);
-        // A larger file is cut, and then refused as malformed.
-        let read = file.and_then(|file| file.take(MAX_KEY_SET).read_to_string(&mut text));
-        read.map_err(|problem| KeySetFileError { path: path.clone(), problem })?;
+        let fail = |problem| KeySetFileError { path: path.clone(), problem };
+        let text = files::read_protected(path).map_err(|error| fail(error.into()))?;
+        let text = text.ok_or_else(|| fail(KeySetFileProblem::Absent))?;
+        if text.len() > MAX_KEY_SET {
+            return Err(fail(KeySetFileProblem::TooLong));
+        }
         all.insert(path.clone(), text);
     }
     Ok(all)

@@ -39,7 +39,7 @@ pub(crate) struct ReloadContext {
     dev: bool,
     /// The status of this server, for commands that change the configuration.
     pub(crate) status: Option<Arc<StatusFile>>,
-    /// The followed files.
+    /// The followed files: the configuration first, then the files that it names.
     followed: Vec<FollowedFile>,
     /// The authentication in force. Set by the caller.
     pub(crate) authentication: Option<LiveAuthentication>,
@@ -56,12 +56,15 @@ pub(crate) fn followed_files(
 ) -> Result<Vec<FollowedFile>, NoWorkingDirectory> {
     let paths = match config {
         None => vec![location::config_path(at)?.0],
-        Some(config) => {
-            let key_sets = config.auth.iter().flat_map(AuthConfig::key_set_files).cloned();
-            [config.lock.clone(), config.policy_file.clone()].into_iter().chain(key_sets).collect()
-        }
+        Some(config) => named_files(config),
     };
     Ok(paths.into_iter().map(FollowedFile::new).collect())
+}
+
+/// The files that the configuration names and belljar follows with it.
+fn named_files(config: &Config) -> Vec<PathBuf> {
+    let key_sets = config.auth.iter().flat_map(AuthConfig::key_set_files).cloned();
+    [config.lock.clone(), config.policy_file.clone()].into_iter().chain(key_sets).collect()
 }
 
 impl ReloadContext {
@@ -113,6 +116,7 @@ impl ReloadContext {
             reading: None,
             is_read_again: false,
             pins_requested: Vec::new(),
+            watcher,
         };
         // Checks the files once more: they may have changed after they were read and before they were watched.
         reloader.config_debounce.changed(Instant::now());
@@ -147,6 +151,8 @@ struct Reloader {
     plugins_id: Option<(u64, u64)>,
     /// True if the plugin directory existed at the last scan.
     plugins_exist: bool,
+    /// `None` if changes are not followed.
+    watcher: Option<Watcher>,
 }
 
 /// Why the new contents of the operator's files are not applied.
@@ -275,11 +281,28 @@ impl Reloader {
                 // Before the mounts change: no new mount is served by the old rules.
                 self.gateway.set_policy(config.decider());
                 self.replace_authentication(&config);
+                self.follow_named_files(&config).await;
                 self.loader.set_config(Arc::new(config));
                 self.scan().await;
                 self.update_status(|status| (status.text, status.lock, status.refused) = (text, lock, None));
             }
         }
+    }
+
+    /// Follows the files that the new configuration names, if they are others than before.
+    async fn follow_named_files(&mut self, config: &Config) {
+        let named = named_files(config);
+        let [_, known @ ..] = self.context.followed.as_slice() else { return };
+        if known.iter().map(|file| &file.path).eq(&named) {
+            return;
+        }
+        self.context.followed.truncate(1);
+        self.context.followed.extend(named.into_iter().map(FollowedFile::new));
+        let paths: Vec<&Path> = self.context.followed.iter().map(|file| file.path.as_path()).collect();
+        self.context.config_dirs = file_changes::directories(&paths);
+        self.config_dirs = watch(self.watcher.as_ref(), &self.context.config_dirs).await;
+        // They may have changed before they were followed.
+        self.read_files();
     }
 
     /// Tells clients the scopes of the new rules, and uses the key sets that the helper has read.

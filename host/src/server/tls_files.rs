@@ -59,8 +59,8 @@ pub(crate) fn identity(files: &TlsFiles) -> Result<TlsIdentity, TlsFilesError> {
     if files::is_readable_by_all(&files.key) {
         let path = files.key.to_string_lossy();
         tracing::warn!(
-            "every user of this machine can read the private key \"{path}\"; run: {}",
-            command::line(["chmod", "o-r", path.as_ref()])
+            "every user of this machine can read the private key \"{path}\"; run: chmod o-r {}",
+            command::shell_quoted(&path)
         );
     }
     TlsIdentity::new(&read(files)?.into_pem()).map_err(|problem| useless(files, problem))

@@ -2,6 +2,7 @@
 //! of them.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use belljar_tests::{Era, Process, Response, Server, Site, wait_until};
@@ -108,6 +109,42 @@ fn tls_serves_and_takes_a_new_certificate_without_a_restart() {
     });
     assert_eq!(certificate(), second);
     assert!(!server.process.stderr().contains("no key\n"), "no text of the file is logged");
+
+    // A wrong configuration does not keep a certificate from being renewed.
+    site.config("calls = \"wrong\"");
+    let (cert, key) = authority.pair(&["mcp.example"]);
+    replace(&site, "tls/cert.pem", &cert);
+    replace(&site, "tls/key.pem", &key);
+    wait_until("the third certificate", || if certificate() == second { Err(server.process.stderr()) } else { Ok(()) });
+}
+
+#[test]
+fn a_private_key_that_others_can_change_is_refused() {
+    let site = site("[serve]\ntls = { cert = \"cert.pem\", key = \"key.pem\" }\n");
+    let (cert, key) = Authority::new().pair(&["a"]);
+    site.write("cert.pem", cert);
+    site.write("key.pem", key);
+    let mode = |mode| std::fs::set_permissions(site.path("key.pem"), PermissionsExt::from_mode(mode)).unwrap();
+    for (bad, cure) in [(0o666, "run: chmod go-w"), (0o620, "run: chmod go-w")] {
+        mode(bad);
+        for command in [&["serve", "--http", "127.0.0.1:0"][..], &["check"]] {
+            let output = site.run(command);
+            let printed = stdout_and_stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{command:?}: {printed}");
+            assert!(printed.contains("key.pem") && printed.contains(cure), "{command:?}: {printed}");
+        }
+    }
+    mode(0o644);
+    let printed = stdout_and_stderr(&site.run(&["check"]));
+    assert!(printed.contains("every user of this machine can read the private key"), "{printed}");
+    assert!(printed.contains("run: chmod o-r"), "{printed}");
+}
+
+#[test]
+fn a_proxy_in_front_needs_authentication() {
+    let site = site("[serve]\nurl = \"https://mcp.example/mcp\"\nbehind = \"proxy\"\ntrusted = [\"127.0.0.1\"]\n");
+    let printed = stdout_and_stderr(&site.run(&["serve", "--http", "127.0.0.1:0"]));
+    assert!(printed.contains("anyone who reaches the proxy") && printed.contains("add [auth]"), "{printed}");
 }
 
 #[test]

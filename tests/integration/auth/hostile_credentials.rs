@@ -1,11 +1,17 @@
 //! Hostile rows about the front door: requests without a credential, with a wrong one, with several, in the wrong place,
 //! and floods of failures. Each row runs the real `belljar` binary on HTTP, with `[auth]`.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::thread;
 use std::time::Duration;
 
 use belljar_tests::{Response, Server};
+use belljar_upstream::{Upstream, answer};
+use serde_json::json;
 
-use crate::cases::{Case, new_key, row, run, site_row};
+use crate::cases::{Case, new_key, prepare, row, run, site_row};
+use crate::mint::{ISSUER, URL, now};
 use crate::prove;
 use crate::row::{Row, RunMode, Stops};
 use crate::running_site::{RowContext, WITNESS_KEY};
@@ -13,6 +19,12 @@ use crate::tools::{deadline, within};
 
 /// More failed authentications than belljar answers at once.
 const MANY: usize = 40;
+
+/// Requests without a usable credential in the flood.
+const MALFORMED: usize = 2000;
+
+/// Random opaque tokens at once.
+const TOKENS: usize = 200;
 
 /// Longer than the header of any credential.
 const LONG: usize = 20 << 10;
@@ -46,6 +58,14 @@ pub(crate) fn rows() -> Vec<Row> {
             .run_mode(RunMode::Http)
             .act(forged_addresses)
             .stopped_by(&["authentication"]),
+        row(
+            "MCP-12",
+            "one client sends thousands of requests without a usable credential, as a link on a page could",
+            "",
+        )
+        .act(malformed_flood)
+        .stopped_by(&["authentication"]),
+        random_tokens(),
     ]
 }
 
@@ -280,4 +300,90 @@ fn forged_addresses(context: &RowContext<'_>) -> String {
     let closed = within(deadline(Duration::from_secs(5)), || forwarded(context.server()) == 429);
     assert!(closed, "Forwarded or X-Real-IP opens another count");
     "40 guesses with 40 forged addresses slowed down as one client".to_owned()
+}
+
+/// Malformed requests of one address must neither fill the record nor close the address for others.
+fn malformed_flood(context: &RowContext<'_>) -> String {
+    let good = new_key(context.site(), "neighbour");
+    let server = context.server();
+    let is_read = || server.process.stderr().contains("has 2 API keys");
+    assert!(within(deadline(Duration::from_secs(10)), is_read), "{}", server.process.stderr());
+    let address = "198.51.100.20";
+    let send = |at: usize| {
+        let case = Case::new("a malformed request").header("X-Forwarded-For", address);
+        let case = match at % 3 {
+            0 => case.header("Authorization", "Basic YTpi"),
+            1 => case.target("/mcp?access_token=x"),
+            _ => case,
+        };
+        case.send(context, server, at)
+    };
+    let answers: Vec<Response> = (0..MALFORMED).map(send).collect();
+    if prove::is_running() {
+        assert!(answers.iter().any(|answer| answer.status != 200), "malformed requests are served");
+        return "malformed requests are refused without the guard".to_owned();
+    }
+    assert!(
+        answers.iter().all(|answer| matches!(answer.status, 400 | 401)),
+        "a malformed request is answered otherwise"
+    );
+    let neighbour = Case::bearer("a good key", &good).header("X-Forwarded-For", address);
+    let answer = neighbour.send(context, server, MALFORMED);
+    assert_eq!(answer.status, 200, "a neighbour is shut out by requests that guessed nothing: {}", answer.text());
+    let records = context.records();
+    let lines = records.lines().filter(|line| line.contains("\"authenticate\"") && line.contains(address)).count();
+    // Thirteen a minute; the flood may last longer than one.
+    assert!((1..=39).contains(&lines), "{lines} lines of the record for {MALFORMED} requests");
+    format!("{MALFORMED} requests, {lines} lines of the record; a neighbour is served")
+}
+
+/// The token that the issuer of [`random_tokens`] knows.
+const KNOWN: &str = "opaque-token-of-otto";
+
+/// One client sends many random opaque tokens at once. Each would be a question to the issuer, which answers slowly.
+fn random_tokens() -> Row {
+    let issuer = Upstream::plain(|request| {
+        thread::sleep(Duration::from_millis(300));
+        let is_known = String::from_utf8_lossy(&request.start).contains(KNOWN);
+        let claims = json!({ "active": is_known, "iss": ISSUER, "sub": "otto", "aud": URL, "exp": now() + 600 });
+        answer("200 OK", "content-type: application/json\r\n", claims.to_string())
+    });
+    let introspect = format!(
+        "introspect = {{ url = \"http://127.0.0.1:{}/introspect\", client-id = \"belljar\", client-secret = \"issuer\" }}",
+        issuer.port()
+    );
+    site_row("MCP-12", "one client sends 200 random opaque tokens at once, and the issuer answers slowly")
+        .settings(&format!(
+            "[serve]\nurl = \"{URL}\"\nbehind = \"proxy\"\ntrusted = [\"127.0.0.1\"]\n[secrets]\nissuer = {{ file = \"issuer.secret\" }}\n[auth]\nkeys = \"keys.toml\"\nissuers = [{{ issuer = \"{ISSUER}\", jwks = \"jwks.json\", {introspect} }}]"
+        ))
+        .prepare(|site| {
+            prepare(site);
+            let file = site.write("issuer.secret", "a-password-of-belljar\n");
+            fs::set_permissions(file, PermissionsExt::from_mode(0o600)).expect("a file of our own");
+        })
+        .run_mode(RunMode::Http)
+        .act(move |context| {
+            issuer.forget();
+            let attack = |at: usize| guess(context, at, "198.51.100.30", &format!("random-token-{at}"));
+            let (answers, honest) = thread::scope(|scope| {
+                let attacks: Vec<_> = (0..TOKENS).map(|at| scope.spawn(move || attack(at))).collect();
+                let asked = || !issuer.requests().is_empty();
+                if !prove::is_running() {
+                    assert!(within(deadline(Duration::from_secs(10)), asked), "the issuer is not asked");
+                }
+                let honest = guess(context, 9000, "198.51.100.31", KNOWN);
+                let answers: Vec<Response> = attacks.into_iter().map(|one| one.join().expect("an answer")).collect();
+                (answers, honest)
+            });
+            if prove::is_running() {
+                assert!(answers.iter().any(|answer| answer.status != 200), "random tokens are served");
+                return "random tokens are refused without the guard".to_owned();
+            }
+            assert_eq!(honest.status, 200, "a client at another address is shut out: {}", honest.text());
+            assert!(answers.iter().all(|answer| matches!(answer.status, 401 | 429 | 503)), "a random token is served");
+            let questions = issuer.requests().len();
+            assert!(questions < TOKENS / 2, "{TOKENS} random tokens lead to {questions} questions to the issuer");
+            format!("{TOKENS} random tokens, {questions} questions to the issuer; another client is served")
+        })
+        .stopped_by(&["authentication"])
 }

@@ -39,7 +39,10 @@ pub(crate) fn rows() -> Vec<Row> {
             .stopped_by(&["policy"]),
         row("completions suggest hidden names").act(completions).stopped_by(&["policy"]),
         row("searches find hidden names and words").act(searches).stopped_by(&["policy"]),
-        row("answers kept for another person, and calls shared with one").act(shared_answers).stopped_by(&["policy"]),
+        row("answers kept for another person, and calls shared with one")
+            .time(60_000)
+            .act(shared_answers)
+            .stopped_by(&["policy"]),
         row("subscriptions to hidden resources, and notices of hidden changes")
             .act(subscriptions)
             .stopped_by(&["policy"]),
@@ -242,6 +245,11 @@ fn searches(context: &RowContext<'_>) -> String {
 
 fn shared_answers(context: &RowContext<'_>) -> String {
     let (alice, bob) = people(context);
+    // The list of a folder, which the provider answers with the names in it.
+    for folder in ["belljar://notes/bob", "belljar://notes/bob/"] {
+        let absent = folder.replace("bob", "xyz");
+        assert_same("a hidden folder", (&alice.read(folder), folder), (&alice.read(&absent), &absent));
+    }
     // An answer that may be kept for ever.
     let (kept, absent) = ("belljar://vault/fresh/0", "belljar://vapor/fresh/0");
     assert_eq!(text_of(&bob.read(kept)), "fresh");
@@ -303,7 +311,10 @@ fn subscriptions(context: &RowContext<'_>) -> String {
     replace(context, "notes/bob/new.md", "# A new file of bob\n");
     let noticed = first(&of_bob).expect("a notice of bob's own change");
     assert!(noticed["method"].as_str().is_some_and(|method| method.starts_with("notifications/")), "{noticed}");
-    // Alice's own change is the first resource on her stream. A notice that some list changed names nothing.
+    // Nor does a notice tell alice that some list has changed: hers has not.
+    let noticed = own.next(Duration::from_millis(1500));
+    assert!(noticed.is_none(), "a notice of a change that alice cannot see: {noticed:?}");
+    // Alice's own change is the first resource on her stream.
     replace(context, "notes/alice/plan.md", "# Plan of alice, changed\n");
     loop {
         let noticed = first(&own).expect("a notice of alice's own change");
@@ -403,7 +414,7 @@ fn own_secrets() -> Row {
         .settings(all)
         .run_mode(RunMode::Http)
         .mount("=mail", Guest::Built("guest_hostile"))
-        .config(&format!("{grant}\nenv = {{ HOSTILE_FRESH = \"600000\" }}"))
+        .config(&format!("{grant}\nenv = {{ HOSTILE_FRESH = \"600000\", HOSTILE_LIST = \"{origin}/list\" }}"))
         .act(move |context| {
             let (alice, bob) = people(context);
             let uri = format!("belljar://mail/{}", fetch(&format!("GET {origin}/")));
@@ -418,6 +429,14 @@ fn own_secrets() -> Row {
                         }
                     }
                 });
+            }
+            // A list is made with the secret of the person who asks, and is for that person only.
+            for _ in 0..2 {
+                for (who, own, other) in [(&alice, "alice", "bob"), (&bob, "bob", "alice")] {
+                    let list = who.ask("resources/list", json!({})).text();
+                    assert!(list.contains(&format!("of-{own}")), "{own} does not get the own list: {list}");
+                    assert!(!list.contains(&format!("of-{other}")), "{own} gets the list of {other}: {list}");
+                }
             }
             fs::remove_file(context.site().path("secrets/key%3abob/mail")).expect("the secret of bob");
             // What bob got with his own secret stays his. Another resource needs the secret again.

@@ -37,7 +37,7 @@ pub(crate) fn row(attack: &'static str) -> Row {
         .mount("=notes", Guest::Built("files"))
         .config("search = true\nfs = { \"/\" = \"notes\" }")
         .mount("=vault", Guest::Built("guest_hostile"))
-        .config("env = { HOSTILE_TEMPLATES = \"verbs\" }\nlimits = { time = \"60s\" }")
+        .config("env = { HOSTILE_TEMPLATES = \"verbs\" }")
         .prepare(prepare)
         .settings(&format!("[watch]\npoll = \"100ms\"\n{RULES}"))
         .run_mode(RunMode::Http)

@@ -66,7 +66,7 @@ fn who_has_no_secret_is_told_so_and_no_request_is_sent() {
         let error = client.read(&uri).unwrap_err().to_string();
         assert!(error.contains("cannot use it") && !error.contains("chmod"), "{error}");
         // The log is written a moment later.
-        let log = || client.wire().process.stderr();
+        let mut log = || client.wire().process.stderr();
         wait_until("the cure in the log", || match log().contains("run: chmod 600") {
             true => Ok(()),
             false => Err(log()),

@@ -31,7 +31,12 @@ pub struct ReceivedRequest {
     pub headers: Vec<(String, String)>,
     /// The number of received bytes of the body, with the marks of chunks.
     pub body: usize,
+    /// The beginning of the body, at most [`START`] bytes.
+    pub start: Vec<u8>,
 }
+
+/// Bytes of a body that are kept.
+const START: usize = 4 << 10;
 
 impl ReceivedRequest {
     /// The value of a header.
@@ -257,7 +262,7 @@ pub fn request(stream: &mut dyn Stream) -> Option<ReceivedRequest> {
     let line = lines.next()?.to_owned();
     let header = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
     let headers: Vec<(String, String)> = lines.filter_map(header).collect();
-    let mut asked = ReceivedRequest { line, headers, body: 0 };
+    let mut asked = ReceivedRequest { line, headers, body: 0, start: Vec::new() };
     let length: Option<usize> = asked.header("content-length").and_then(|length| length.parse().ok());
     let is_chunked = asked.header("transfer-encoding").is_some();
     let mut bytes = [0; 16 << 10];
@@ -268,6 +273,8 @@ pub fn request(stream: &mut dyn Stream) -> Option<ReceivedRequest> {
             return None;
         }
         asked.body += read;
+        let room = START.saturating_sub(asked.start.len()).min(read);
+        asked.start.extend_from_slice(bytes.get(..room)?);
         end.extend_from_slice(bytes.get(..read)?);
         end.drain(..end.len().saturating_sub(8));
     }

@@ -30,7 +30,8 @@ pub(super) fn rule_warnings(config: &Config, keys: Option<&KeyStore>, snapshot: 
         }
     }
     if config.auth.is_some() && config.serve.http.is_none() && config.serve.tls.is_some() {
-        warnings.push("[serve] has  tls  and no  http  address; without --http, belljar serves standard input".to_owned());
+        warnings
+            .push("[serve] has  tls  and no  http  address; without --http, belljar serves standard input".to_owned());
     }
     warnings
 }

@@ -2,10 +2,13 @@
 //! subscribe.
 //!
 //! Only principals with a credential have a share. All anonymous clients are one principal.
+//!
+//! Also remembers which class of access each subscriber has at each mount. A schedule changes it with the time.
 
-use super::{SubscribeError, SubscriptionRegistry};
+use super::{SubscribeError, SubscriberEntry, SubscriptionRegistry};
+use crate::model::MountName;
 use crate::model::bounds::{MAX_WATCHED_URIS_OF_PRINCIPAL, MAX_WATCHERS_OF_PRINCIPAL};
-use crate::policy::{Principal, PrincipalKind};
+use crate::policy::{AccessClass, Principal, PrincipalKind};
 
 impl SubscriptionRegistry {
     /// Checks that `principal` may have one more subscriber.
@@ -24,6 +27,28 @@ impl SubscriptionRegistry {
     pub(super) fn check_uris(&self, principal: &Principal) -> Result<(), SubscribeError> {
         let most = MAX_WATCHED_URIS_OF_PRINCIPAL.get();
         check(principal, most, || self.held_by(principal).sum())
+    }
+
+    /// Stores the class that each subscriber of lists has at `mount` now, and notifies those that have another one than at
+    /// the last time.
+    pub(in crate::gateway) fn update_classes(
+        &mut self,
+        mount: &MountName,
+        class_of: impl Fn(&Principal) -> AccessClass,
+    ) {
+        for SubscriberEntry { queue, classes, .. } in
+            self.subscribers.values_mut().filter(|one| one.queue.wants_lists())
+        {
+            let class = class_of(queue.principal());
+            if classes.insert(mount.clone(), class).is_some_and(|before| before != class) {
+                queue.add_policy_change();
+            }
+        }
+    }
+
+    /// Forgets all classes, because other rules have others.
+    pub(in crate::gateway) fn forget_classes(&mut self) {
+        self.subscribers.values_mut().for_each(|one| one.classes.clear());
     }
 
     /// The number of watched resources of each subscriber of `principal`.

@@ -31,7 +31,7 @@ use super::front_door::{Authentication, FrontDoor};
 use super::host_names::HostNames;
 use super::metadata;
 use super::names::{PATH, REVISION, SESSION};
-use super::refusal_log::RefusalLog;
+use super::refusal_log::{RefusalLog, Unusable};
 use super::reply::{refuse_with, text as plain_text};
 use crate::auth::AuthError;
 use crate::config::serve::PublicUrl;
@@ -260,7 +260,8 @@ impl Door {
         (status, error): (StatusCode, Option<&ChallengeError>),
         why: String,
     ) -> DoorAnswer {
-        let count = self.refusals.malformed(address, Instant::now());
+        let unusable = if error.is_some() { Unusable::Malformed } else { Unusable::Missing };
+        let count = self.refusals.unusable(address, unusable, Instant::now());
         let refusal = count.map(|count| RefusedAuthentication { address, why: why.clone(), credential: None, count });
         DoorAnswer { response: self.refusal(status, by, error, why), refusal }
     }

@@ -1,8 +1,8 @@
 //! Decides which refused authentications get a line of the record. Anyone can send them, so without a bound they would
 //! fill the disk, or drive the lines of others out of the record.
 //!
-//! An address gets three lines a minute for requests without a well-formed credential; the first request of most clients
-//! has none. All addresses together get a thousand lines at once, and then one a second. What gets no line is counted,
+//! An address gets three lines a minute for requests without a credential, because the first request of most clients has
+//! none, and ten for malformed credentials. All addresses together get a thousand lines at once, and then one a second. What gets no line is counted,
 //! and the next line of the address, or of all, stands for it too.
 
 use std::collections::HashMap;
@@ -14,8 +14,24 @@ use tokio::time::Instant;
 
 use super::failure_limit::{WINDOW, counted};
 
-/// Lines of one address in [`WINDOW`] about requests without a well-formed credential.
-const MAX_MALFORMED: u32 = 3;
+/// Why a request has no well-formed credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// It has none.
+    Missing,
+    /// It has several, or one of another form.
+    Malformed,
+}
+
+impl Unusable {
+    /// Lines of one address in [`WINDOW`].
+    fn max_lines(self) -> u32 {
+        match self {
+            Self::Missing => 3,
+            Self::Malformed => 10,
+        }
+    }
+}
 
 /// Lines of all addresses at once, after a pause.
 const BURST: u32 = 1000;
@@ -42,6 +58,7 @@ struct State {
 /// The lines of one address.
 struct AddressLines {
     began: Instant,
+    missing: u32,
     malformed: u32,
     unwritten: u32,
 }
@@ -55,11 +72,12 @@ impl RefusalLog {
     }
 
     /// Counts a request without a well-formed credential. As [`RefusalLog::refused`].
-    pub(super) fn malformed(&self, address: IpAddr, now: Instant) -> Option<u32> {
+    pub(super) fn unusable(&self, address: IpAddr, why: Unusable, now: Instant) -> Option<u32> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let one = state.of(address, now);
-        one.malformed = one.malformed.saturating_add(1);
-        if one.malformed > MAX_MALFORMED {
+        let lines = if why == Unusable::Missing { &mut one.missing } else { &mut one.malformed };
+        *lines = lines.saturating_add(1);
+        if *lines > why.max_lines() {
             one.unwritten = one.unwritten.saturating_add(1);
             return None;
         }
@@ -75,6 +93,12 @@ impl RefusalLog {
     }
 }
 
+impl AddressLines {
+    fn new(now: Instant) -> Self {
+        Self { began: now, missing: 0, malformed: 0, unwritten: 0 }
+    }
+}
+
 impl State {
     fn of(&mut self, address: IpAddr, now: Instant) -> &mut AddressLines {
         let address = counted(address);
@@ -83,9 +107,9 @@ impl State {
             let unwritten = self.addresses.drain().map(|(_, one)| one.unwritten).fold(0, u32::saturating_add);
             self.unwritten = self.unwritten.saturating_add(unwritten);
         }
-        let one = self.addresses.entry(address).or_insert(AddressLines { began: now, malformed: 0, unwritten: 0 });
+        let one = self.addresses.entry(address).or_insert_with(|| AddressLines::new(now));
         if now.duration_since(one.began) >= WINDOW {
-            (one.began, one.malformed) = (now, 0);
+            (one.began, one.missing, one.malformed) = (now, 0, 0);
         }
         one
     }
@@ -112,9 +136,10 @@ mod tests {
     #[test]
     fn few_malformed_requests_of_an_address_get_lines_and_none_is_lost() {
         let (log, now) = (RefusalLog::default(), Instant::now());
-        let lines = |now| (0..100).filter_map(|_| log.malformed(ADDRESS, now)).collect::<Vec<_>>();
-        assert_eq!(lines(now), [1, 1, 1]);
-        assert_eq!(lines(now + WINDOW), [98, 1, 1], "the first line stands for the 97 before it");
+        let lines = |why, now| (0..100).filter_map(|_| log.unusable(ADDRESS, why, now)).collect::<Vec<_>>();
+        assert_eq!(lines(Unusable::Malformed, now), [1; 10]);
+        assert_eq!(lines(Unusable::Missing, now), [91, 1, 1], "the first line stands for the 90 before it");
+        assert_eq!(lines(Unusable::Missing, now + WINDOW), [98, 1, 1]);
         log.closed(ADDRESS, now + WINDOW);
         assert_eq!(log.refused(ADDRESS, now + WINDOW), Some(99), "a refused credential always asks for a line");
     }

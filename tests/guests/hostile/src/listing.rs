@@ -42,6 +42,13 @@ pub(crate) fn resources(how: &str, cursor: Option<&str>) -> Result<Page> {
         "changing" => Page::new(["ok".to_owned(), format!("n/{}", nanoseconds())].map(entry)),
         // Lists the references in a granted file, one on each line. So a test can change the list.
         path if path.starts_with('/') => Page::new(lines(path)?.lines().map(entry)),
+        // Lists a resource of the person for whom the upstream at this URL answers.
+        #[cfg(target_os = "wasi")]
+        url if url.starts_with("http") => {
+            let said = crate::fetch::fetch(&format!("GET {url}"))?;
+            let whose = ["alice", "bob"].into_iter().find(|name| said.contains(&format!("mail for {name}")));
+            Page::new(whose.map(|name| entry(format!("of-{name}"))))
+        }
         "print" => {
             speech::print(10_000);
             Page::new([entry("ok")])

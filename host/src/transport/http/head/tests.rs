@@ -203,9 +203,10 @@ fn few_malformed_requests_are_recorded() {
     let recorded = |target: &str| post(&door, target, &[]).2.map(|refusal| refusal.count);
     let all: Vec<_> =
         (0..100).filter_map(|at| recorded(if at % 2 == 0 { PATH } else { "/mcp?access_token=x" })).collect();
-    assert_eq!(all, [1, 1, 1]);
+    assert_eq!(all.len(), 13, "three without a credential, and ten malformed ones");
     let (_, _, refused) = post(&door, PATH, &[("Authorization", "Bearer wrong")]);
-    assert_eq!(refused.map(|refusal| refusal.count), Some(98), "the line stands for the 97 others too");
+    let stands_for = refused.map(|refusal| refusal.count).unwrap();
+    assert_eq!(all.iter().sum::<u32>() + stands_for, 101, "each request is in a line");
 }
 
 #[test]
