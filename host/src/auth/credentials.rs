@@ -22,10 +22,10 @@ pub enum AuthError {
     /// The credential is no valid one. The text says why, in the words of `error_description` (RFC 6750, section 3).
     #[error("{0}")]
     Invalid(&'static str),
-    /// The credential is genuine, but its time is over or has not come. So nobody guessed it. The text is as for
-    /// `Invalid`.
+    /// The credential is genuine, but it was revoked, has expired, or is not yet valid. So nobody guessed it. The text is as
+    /// for `Invalid`.
     #[error("{0}")]
-    OutOfTime(&'static str),
+    Lapsed(&'static str),
     /// The credential cannot be checked now. The same request may succeed later.
     #[error("the credential cannot be checked now; try again later")]
     Unavailable,

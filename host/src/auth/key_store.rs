@@ -18,7 +18,12 @@ use crate::policy::{Evidence, KeyIdentity, Principal, authenticate};
 pub struct KeyStore {
     /// In the order of [`KeyHash::prefix`].
     keys: Vec<StoredKey>,
+    /// The hashes of keys that were accepted since belljar was started and are revoked.
+    revoked: Vec<KeyHash>,
 }
+
+/// The most revoked keys that are remembered.
+const MAX_REVOKED: usize = 1000;
 
 /// One key, with the principal that it proves.
 #[derive(Clone, Debug)]
@@ -37,6 +42,9 @@ pub enum ApiKeyError {
     /// No key has its hash. It was never issued, or it was revoked.
     #[error("the API key is unknown or was revoked")]
     Unknown,
+    /// It was accepted, and has been revoked while belljar runs.
+    #[error("the API key is unknown or was revoked")]
+    Revoked,
     /// Its time is over.
     #[error("the API key has expired")]
     Expired,
@@ -47,7 +55,8 @@ impl From<ApiKeyError> for AuthError {
         match error {
             ApiKeyError::Malformed => Self::Invalid("the API key is malformed"),
             ApiKeyError::Unknown => Self::Invalid("the API key is unknown or was revoked"),
-            ApiKeyError::Expired => Self::OutOfTime("the API key has expired"),
+            ApiKeyError::Revoked => Self::Lapsed("the API key is unknown or was revoked"),
+            ApiKeyError::Expired => Self::Lapsed("the API key has expired"),
         }
     }
 }
@@ -64,7 +73,15 @@ impl KeyStore {
         };
         let mut keys: Vec<StoredKey> = keys_file::parse(source)?.into_iter().map(stored).collect();
         keys.sort_by_key(|key| key.entry.hash.prefix());
-        Ok(Self { keys })
+        Ok(Self { keys, revoked: Vec::new() })
+    }
+
+    /// The same keys after those of `before`: remembers which of them are gone.
+    fn after(mut self, before: &Self) -> Self {
+        let gone = before.keys.iter().map(|key| &key.entry.hash).chain(&before.revoked);
+        let gone = gone.filter(|hash| self.stored(hash).is_none());
+        self.revoked = gone.take(MAX_REVOKED).copied().collect();
+        self
     }
 
     /// The principal whose key this is, at the time `at`.
@@ -81,19 +98,25 @@ impl KeyStore {
             return Err(ApiKeyError::Malformed);
         }
         let hash = KeyHash::of(key);
-        let start = self.keys.partition_point(|stored| stored.entry.hash.prefix() < hash.prefix());
-        let alike = self.keys.iter().skip(start).take_while(|stored| stored.entry.hash.prefix() == hash.prefix());
-        let mut found = None;
-        for stored in alike {
-            if stored.entry.hash == hash {
-                found = Some(stored);
-            }
-        }
-        match found {
+        match self.stored(&hash) {
+            None if self.revoked.contains(&hash) => Err(ApiKeyError::Revoked),
             None => Err(ApiKeyError::Unknown),
             Some(stored) if stored.entry.is_expired(at) => Err(ApiKeyError::Expired),
             Some(stored) => Ok(stored.principal.clone()),
         }
+    }
+
+    /// The key with this hash.
+    fn stored(&self, hash: &KeyHash) -> Option<&StoredKey> {
+        let start = self.keys.partition_point(|stored| stored.entry.hash.prefix() < hash.prefix());
+        let alike = self.keys.iter().skip(start).take_while(|stored| stored.entry.hash.prefix() == hash.prefix());
+        let mut found = None;
+        for stored in alike {
+            if stored.entry.hash == *hash {
+                found = Some(stored);
+            }
+        }
+        found
     }
 
     /// The entries, by name.
@@ -149,7 +172,7 @@ impl CurrentKeys {
 
     /// Replaces the keys, for all clones of this value.
     pub fn replace(&self, keys: KeyStore) {
-        self.0.store(Arc::new(keys));
+        self.0.rcu(|before| Arc::new(keys.clone().after(before)));
     }
 
     /// The principal whose key this is, at the time `at`. See [`KeyStore::find`].
@@ -270,6 +293,11 @@ mod tests {
         current.replace(KeyStore::parse(&file(&[("ci", &new, "")])).unwrap());
         assert_eq!(
             clone.check(old.reveal(), NOW).await,
+            Err(AuthError::Lapsed("the API key is unknown or was revoked")),
+            "its holder does not guess"
+        );
+        assert_eq!(
+            clone.check(ApiKey::generate().unwrap().reveal(), NOW).await,
             Err(AuthError::Invalid("the API key is unknown or was revoked"))
         );
         assert_eq!(clone.check(new.reveal(), NOW).await.unwrap().subject(), "ci");
@@ -277,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_client_gets_the_text_of_the_error() {
-        for error in [ApiKeyError::Malformed, ApiKeyError::Unknown, ApiKeyError::Expired] {
+        for error in [ApiKeyError::Malformed, ApiKeyError::Unknown, ApiKeyError::Revoked, ApiKeyError::Expired] {
             assert_eq!(AuthError::from(error).to_string(), error.to_string());
         }
     }

@@ -61,7 +61,7 @@ impl From<TokenError> for AuthError {
         match error {
             TokenError::Unavailable => Self::Unavailable,
             // The signature was right.
-            TokenError::Expired | TokenError::NotYetValid => Self::OutOfTime(error.description()),
+            TokenError::Expired | TokenError::NotYetValid => Self::Lapsed(error.description()),
             other => Self::Invalid(other.description()),
         }
     }

@@ -254,6 +254,10 @@ fn not_toml(source: &str, error: &toml::de::Error) -> Problem {
     // The message shows a line of the file. Nothing in that line may reach the terminal as more than text.
     let message = error.to_string();
     let lines = message.trim_end().lines().map(|line| text::excerpt(line, 200));
+    // A scope is a key, and most scopes have a colon.
+    let cure = (message.contains("unquoted key") || message.contains("key with no value"))
+        .then(|| "a key with another character than letters, digits, \"-\" and \"_\" stands in quotation marks, such as  \"logs:read\" = {}".to_owned());
+    let lines = lines.chain(cure);
     Problem::NotToml(lines.collect::<Vec<_>>().join("\n"))
 }
 

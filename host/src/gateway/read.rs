@@ -91,7 +91,7 @@ impl Gateway {
             Some(question) => Ok(ReadOutcome::ConsentRequired(question)),
             None => match read {
                 Ok((reading, cost)) => {
-                    let reading = self.readable(&caller.principal, &mount, reading).ok_or_else(|| {
+                    let reading = self.readable((&caller.principal, uri), &mount, reading).ok_or_else(|| {
                         fault(self.not_found(&caller.principal, &mount, request.reference().unwrap_or_default()))
                     })?;
                     quota.charge(quota::bytes(&reading)).await;
@@ -109,9 +109,9 @@ impl Gateway {
 
     /// The contents of a reading that `principal` may read. A provider may answer with several resources below the one that
     /// was asked for. `None` if none remains.
-    fn readable(&self, principal: &Principal, mount: &Mount, mut reading: Reading) -> Option<Reading> {
-        // The only contents are those of the resource for which policy was asked, or below it.
-        if !self.has_rules() {
+    fn readable(&self, (principal, uri): (&Principal, &str), mount: &Mount, mut reading: Reading) -> Option<Reading> {
+        // Policy was asked about this one.
+        if !self.has_rules() || reading.contents.iter().all(|one| one.reference == uri) {
             return Some(reading);
         }
         let visible = self.visibility(principal, Action::Read, mount);

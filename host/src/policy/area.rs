@@ -95,7 +95,7 @@ impl Area {
     pub(super) fn has_any(&self, spellings: &Spellings<'_>) -> bool {
         self.has_either(spellings)
             || spellings.bare.as_ref().is_some_and(|bare| self.plain().matches(bare))
-            || spellings.folder.as_ref().is_some_and(|folder| self.plain().matches(folder))
+            || spellings.folder().is_some_and(|folder| self.plain().matches_folder(folder))
     }
 
     /// True if one of the two spellings is in the area.

@@ -127,6 +127,16 @@ impl PatternSet {
         self.is_all || self.has_prefix_of(text) || self.has_text(text) || self.has_glob_for(text)
     }
 
+    /// True if `text`, which does not match itself, matches with a slash at its end.
+    pub(super) fn matches_folder(&self, text: &[u8]) -> bool {
+        let is_there =
+            |sorted: &[Box<[u8]>]| sorted.binary_search_by(|own| own.iter().cmp(text.iter().chain(b"/"))).is_ok();
+        // A shorter prefix would begin `text` too.
+        is_there(&self.prefixes)
+            || is_there(&self.texts)
+            || (!self.globs.is_empty() && self.has_glob_for(&[text, b"/"].concat()))
+    }
+
     /// True if one of the prefixes begins `text`. All texts between a prefix and `text`, in their order, begin with
     /// that prefix. None of them is a prefix of the set, so the last prefix that is not after `text` decides.
     fn has_prefix_of(&self, text: &[u8]) -> bool {

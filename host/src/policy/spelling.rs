@@ -43,8 +43,8 @@ pub(super) struct Spellings<'a> {
     pub(super) plain: Cow<'a, [u8]>,
     /// The plain spelling without the query and without the slash at the end, if it has one of them.
     pub(super) bare: Option<Cow<'a, [u8]>>,
-    /// The plain spelling without the query and with a slash at the end, if it is another one.
-    pub(super) folder: Option<Vec<u8>>,
+    /// True if the plain spelling without the query and with a slash at the end is another one.
+    has_folder: bool,
 }
 
 impl<'a> Spellings<'a> {
@@ -52,19 +52,25 @@ impl<'a> Spellings<'a> {
     pub(super) fn new(reference: &'a str, is_after_slash: bool) -> Self {
         let written = reference.as_bytes();
         let plain = plain_reference(written, is_after_slash);
-        let path = match written.iter().position(|byte| *byte == b'?') {
+        let query = written.iter().position(|byte| *byte == b'?');
+        let path = match query {
             Some(at) => written.get(..at).map(|path| plain_reference(path, is_after_slash)),
             None => Some(plain.clone()).filter(|plain| plain.ends_with(b"/")),
         };
-        let of_folder = path.as_ref().unwrap_or(&plain);
-        let is_folder = of_folder.ends_with(b"/") || (of_folder.is_empty() && is_after_slash);
-        let folder = if is_folder { of_folder.to_vec() } else { [of_folder, &b"/"[..]].concat() };
-        let folder = Some(folder).filter(|folder| **folder != *plain);
         let bare = path.map(|path| match path {
             Cow::Borrowed(path) => Cow::Borrowed(path.strip_suffix(b"/").unwrap_or(path)),
             Cow::Owned(path) => Cow::Owned(path.strip_suffix(b"/").unwrap_or(&path).to_vec()),
         });
-        Self { written, plain, bare, folder }
+        let stem = bare.as_deref().unwrap_or(&plain);
+        let is_base = stem.is_empty() && is_after_slash;
+        let has_folder = !is_base && (query.is_some() || !plain.ends_with(b"/"));
+        Self { written, plain, bare, has_folder }
+    }
+
+    /// The plain spelling without the query and with a slash at the end, if it is another one: given without this slash,
+    /// so that nothing is copied for each entry of a list.
+    pub(super) fn folder(&self) -> Option<&[u8]> {
+        self.has_folder.then(|| self.bare.as_deref().unwrap_or(&self.plain))
     }
 }
 
@@ -133,12 +139,18 @@ mod tests {
             assert_eq!(*spellings.plain, *plain.as_bytes(), "{reference}");
             assert_eq!(spellings.bare.as_deref(), bare.map(str::as_bytes), "{reference}");
         }
-        for (reference, folder) in
-            [("a", Some("a/")), ("a/", None), ("a?x", Some("a/")), ("a/?x", Some("a/")), ("%61//", None), ("", None)]
-        {
-            assert_eq!(Spellings::new(reference, true).folder.as_deref(), folder.map(str::as_bytes), "{reference}");
+        for (reference, folder) in [
+            ("a", Some("a")),
+            ("a/", None),
+            ("a?x", Some("a")),
+            ("a/?x", Some("a")),
+            ("%61//", None),
+            ("", None),
+            ("?x", None),
+        ] {
+            assert_eq!(Spellings::new(reference, true).folder(), folder.map(str::as_bytes), "{reference}");
         }
-        assert_eq!(Spellings::new("", false).folder.as_deref(), Some(&b"/"[..]), "the base has no slash at its end");
+        assert_eq!(Spellings::new("", false).folder(), Some(&b""[..]), "the base has no slash at its end");
         for (reference, whole, bare) in [
             ("my%20files/a", "my%20files/a", "my%20files/a"),
             ("%6Dy%20files%2fa", "my%20files/a", "my%20files/a"),

@@ -207,7 +207,7 @@ mod tests {
             becomes(&keys, &two, Ok("two")).await;
             assert_eq!(keys.find(one.reveal(), SystemTime::now()).unwrap().subject(), "one");
             replace(&table("two", &two));
-            becomes(&keys, &one, Err(ApiKeyError::Unknown)).await;
+            becomes(&keys, &one, Err(ApiKeyError::Revoked)).await;
             // Written in place, without a rename.
             std::fs::write(&path, table("one", &one)).unwrap();
             becomes(&keys, &one, Ok("one")).await;
@@ -219,7 +219,7 @@ mod tests {
             becomes(&keys, &one, Ok("uno")).await;
             // Without the file there are no keys.
             std::fs::remove_file(&path).unwrap();
-            becomes(&keys, &one, Err(ApiKeyError::Unknown)).await;
+            becomes(&keys, &one, Err(ApiKeyError::Revoked)).await;
             replace(&table("one", &one));
             becomes(&keys, &one, Ok("one")).await;
             task.abort();

@@ -151,12 +151,12 @@ const AIMS: [Aim; 26] = {
         aim("an ES256 access token for the first time", "us", AtMost(150.0), |r| {
             value(r, "authorization", "an ES256 token for the first time")
         }),
-        aim("HTTP read 1 KiB with a key and 20 rules, over one without both", "x", AtMost(1.05), |r| {
+        aim("HTTP read 1 KiB with a remembered token and 20 rules, over one without both", "x", AtMost(1.05), |r| {
             let group = "a read of 1 KiB over HTTP";
-            ratio(r, group, "a key and 20 rules", "anonymous, without rules")
+            ratio(r, group, "a remembered token and 20 rules", "anonymous, without rules")
         }),
         aim("a list of 1,000,000 entries filtered by 20 rules, over an unfiltered one", "x", AtMost(1.1), |r| {
-            ratio(r, "a list of 1,000,000 entries", "filtered by 20 rules", "for everybody")
+            ratio(r, "a list of 1,000,000 entries over HTTP", "by 20 rules, over HTTP", "for everybody, over HTTP")
         }),
         aim("p99 of a read beside 50 principals at their quota, over alone", "x", AtMost(1.5), |r| {
             ratio(r, "p99 of a read over HTTP, with a key", "beside 50 principals at their quota", "alone")

@@ -53,7 +53,7 @@ impl AcceptedCredential {
     pub(super) async fn is_valid(&self) -> Option<bool> {
         match self.checks.check(&self.credential, SystemTime::now()).await {
             Ok(principal) => Some(principal == self.principal),
-            Err(AuthError::Invalid(_) | AuthError::OutOfTime(_)) => Some(false),
+            Err(AuthError::Invalid(_) | AuthError::Lapsed(_)) => Some(false),
             Err(AuthError::Unavailable) => None,
         }
     }

@@ -6,10 +6,10 @@
 //!
 //! Others behind the same address are served meanwhile:
 //! - API keys, and tokens that were verified a short time ago. They are known, so the address is not asked for.
-//! - Credentials that were accepted lately. A token is verified anew from time to time.
+//! - Tokens that were verified lately. A token is verified anew from time to time.
 //!
-//! No failure counts that an honest client makes: a credential that was accepted lately and is revoked, a genuine token
-//! that has expired, and a request without a well-formed credential, which a link on any web page could send.
+//! No failure counts that an honest client makes: a key that was revoked, a token that was accepted lately, one that has
+//! expired, and a request without a well-formed credential, which a link on any web page could send.
 //!
 //! An IPv6 client usually has a whole /64 network, so that network counts as one address.
 

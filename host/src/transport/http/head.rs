@@ -209,7 +209,6 @@ impl Door {
             }
         };
         if let Some(principal) = by.credentials.find_known(credential, SystemTime::now()) {
-            self.failures.accept(credential);
             return Ok(principal);
         }
         let was_accepted = self.failures.was_accepted(credential);
@@ -236,7 +235,7 @@ impl Door {
                 response.headers_mut().insert(header::RETRY_AFTER, UNAVAILABLE_FOR);
                 return Err(response.into());
             }
-            Err(AuthError::OutOfTime(why)) => why,
+            Err(AuthError::Lapsed(why)) => why,
             Err(AuthError::Invalid(why)) => {
                 self.failures.refuse(address, credential, Instant::now());
                 why

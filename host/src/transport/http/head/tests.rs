@@ -26,7 +26,7 @@ impl Credentials for Fake {
             "right" => Ok(key("ada")),
             "other" => Ok(key("ben")),
             "later" => Err(AuthError::Unavailable),
-            "expired" => Err(AuthError::OutOfTime("the key has expired")),
+            "expired" => Err(AuthError::Lapsed("the key has expired")),
             _ => Err(AuthError::Invalid("the key is unknown")),
         })
         .boxed()
