@@ -63,7 +63,8 @@ pub(super) struct DenyTable {
     #[schemars(extend("examples" = ["anyone", BTreeMap::from(ONCALL)]))]
     who: WhoValue,
     /// The resources, as in [[allow]]. A resource is denied in any spelling: as it is written, with escapes decoded and
-    /// repeated slashes reduced to one, with a query, and with a slash at its end.
+    /// repeated slashes reduced to one, with a query, and with or without a slash at its end: a pattern for everything in a
+    /// folder denies the folder too.
     #[schemars(example = "belljar://logs/secret/**", extend("x-taplo" = { "docs": { "defaultValue": "every resource" } }))]
     what: Option<OneOrMore<UriPattern>>,
     /// The actions: list, read, search, complete, subscribe.

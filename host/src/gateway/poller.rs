@@ -19,8 +19,7 @@ use super::call_group::CallGroup;
 use super::pipeline::{FIRST_LOAD_WAIT, Gateway};
 use super::poll::POLL_CALLER;
 use super::poll_target::PollResult;
-use super::subscriptions::ListFingerprint;
-use super::visible_lists::{Listings, VisibleLists};
+use super::subscriptions::{ListFingerprint, PolledListings, VisibleLists};
 use crate::catalog::listing::Listed;
 use crate::catalog::watch::{DirectoryWatch, WatchError, any_changed};
 use crate::catalog::{CachedListing, Mount, Snapshot};
@@ -230,7 +229,7 @@ impl Gateway {
         group: &CallGroup,
         mount: &Arc<Mount>,
         before: Option<&ListFingerprint>,
-    ) -> Option<(ListFingerprint, Listings)> {
+    ) -> Option<(ListFingerprint, PolledListings)> {
         let by = Instant::now() + self.list_time.min(MAX_LIST_TIME);
         // The first fingerprint is that of the list that clients already received.
         if before.is_some_and(|before| before.id == mount.loaded.id()) {

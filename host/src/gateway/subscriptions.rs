@@ -11,6 +11,7 @@
 
 mod queue;
 mod share;
+mod visible_list;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +22,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::poll_target::{CrashBackoff, PollResult, PollTarget, ResourceState};
-use super::visible_lists::VisibleLists;
 use crate::catalog::watch::Watcher;
 use crate::config;
 use crate::model::bounds::{MAX_WATCHED_URIS, MAX_WATCHED_URIS_TOTAL, MAX_WATCHERS};
@@ -31,6 +31,7 @@ use crate::sandbox::MountId;
 use queue::SubscriberQueue;
 
 pub(super) use queue::CollectedChanges;
+pub(super) use visible_list::{PolledListings, VisibleList, VisibleLists};
 
 /// The state of a mount's list at its last poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -439,12 +440,6 @@ impl SubscriptionRegistry {
                 queue.add_list(mount, base);
             }
         }
-    }
-
-    /// The principals of the subscribers that want lists, each once.
-    pub(super) fn list_principals(&self) -> HashSet<Principal> {
-        let wanting = self.subscribers.values().filter(|entry| entry.queue.wants_lists());
-        wanting.map(|entry| entry.queue.principal().clone()).collect()
     }
 
     /// The ids of the subscribers that want lists, and for whose principal `sees` is true.

@@ -19,12 +19,12 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// What is made from the files.
 pub(crate) trait FileReader: Send {
     /// Reads the files and applies them.
-    fn read(&mut self) -> BoxFuture<'_, ReadOutcome>;
+    fn read(&mut self) -> BoxFuture<'_, FileOutcome>;
 }
 
 /// How a reading of the files ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadOutcome {
+pub(crate) enum FileOutcome {
     /// Their contents were applied or refused. They are read again when they change.
     Read,
     /// They could not be read. They are read again soon.
@@ -56,14 +56,14 @@ impl FileFollower {
         let is_watched = !watched.is_empty() && watched.len() == self.directories.len();
         let mut hangups = signal(SignalKind::hangup()).ok();
         let mut debounce = Debounce::default();
-        let mut outcome = ReadOutcome::Read;
+        let mut outcome = FileOutcome::Read;
         // Looks once more: the files may have changed after they were read and before they were watched.
         debounce.changed(Instant::now());
         loop {
             let due = debounce.due();
             let wait = async {
                 match due {
-                    None if is_watched && outcome == ReadOutcome::Read => pending().await,
+                    None if is_watched && outcome == FileOutcome::Read => pending().await,
                     None => sleep(POLL_INTERVAL).await,
                     Some(due) => sleep_until(due).await,
                 }
@@ -75,7 +75,7 @@ impl FileFollower {
                     let began = Instant::now();
                     debounce.begin();
                     // Changes of other files in the same directory do not count.
-                    if self.has_changed() || outcome == ReadOutcome::Unread {
+                    if self.has_changed() || outcome == FileOutcome::Unread {
                         outcome = reader.read().await;
                     }
                     debounce.end(began, Instant::now());

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use tokio::task::{JoinError, spawn_blocking};
 
 use super::api_keys::{self, ApiKeysError};
-use super::file_follower::{FileFollower, FileReader, ReadOutcome};
+use super::file_follower::{FileFollower, FileOutcome, FileReader};
 use super::privileged_helper::HelperError;
 use super::server_status::{self, StatusFile};
 use crate::auth::key_store::{CurrentKeys, KeyStore};
@@ -109,7 +109,7 @@ impl KeyReader {
 impl FileReader for KeyReader {
     /// Reads the file, and applies the keys in it. If they are wrong, the old ones stay in force. If nobody can read the
     /// file any more, a revocation could go unnoticed: then no key is in force.
-    fn read(&mut self) -> BoxFuture<'_, ReadOutcome> {
+    fn read(&mut self) -> BoxFuture<'_, FileOutcome> {
         async {
             let (keys, digest) = self.load().await;
             let error = match keys {
@@ -120,7 +120,7 @@ impl FileReader for KeyReader {
                     self.update_status(|status| {
                         (status.api_keys, status.refused_api_keys) = (Some(digest), None);
                     });
-                    return ReadOutcome::Read;
+                    return FileOutcome::Read;
                 }
                 Err(error) => error,
             };
@@ -138,8 +138,8 @@ impl FileReader for KeyReader {
             }
             self.update_status(|status| status.refused_api_keys = Some((digest, text)));
             match error {
-                FollowError::Wrong(_) => ReadOutcome::Read,
-                FollowError::Helper(_) | FollowError::Stopped(_) => ReadOutcome::Unread,
+                FollowError::Wrong(_) => FileOutcome::Read,
+                FollowError::Helper(_) | FollowError::Stopped(_) => FileOutcome::Unread,
             }
         }
         .boxed()

@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::task::{JoinError, spawn_blocking};
 
-use super::file_follower::{FileFollower, FileReader, ReadOutcome};
+use super::file_follower::{FileFollower, FileOutcome, FileReader};
 use super::privileged_helper::{HelperError, PrivilegedHelper};
 use super::tls_files::{self, TlsFilesError};
 use crate::catalog::watch::Watcher;
@@ -75,7 +75,7 @@ impl CertificateReader {
 }
 
 impl FileReader for CertificateReader {
-    fn read(&mut self) -> BoxFuture<'_, ReadOutcome> {
+    fn read(&mut self) -> BoxFuture<'_, FileOutcome> {
         async {
             match self.renew().await {
                 Ok(is_new) => {
@@ -83,7 +83,7 @@ impl FileReader for CertificateReader {
                         tracing::info!("the certificate of TLS was read again");
                     }
                     self.problem = None;
-                    ReadOutcome::Read
+                    FileOutcome::Read
                 }
                 Err(why) => {
                     let text = why.to_string();
@@ -92,8 +92,8 @@ impl FileReader for CertificateReader {
                         self.problem = Some(text);
                     }
                     match why {
-                        RenewalError::Useless(_) => ReadOutcome::Read,
-                        RenewalError::Helper(_) | RenewalError::Stopped(_) => ReadOutcome::Unread,
+                        RenewalError::Useless(_) => FileOutcome::Read,
+                        RenewalError::Helper(_) | RenewalError::Stopped(_) => FileOutcome::Unread,
                     }
                 }
             }

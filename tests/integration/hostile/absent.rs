@@ -21,6 +21,9 @@ const CLASSES: &[(&str, usize)] = &[
     ("AUD", 1),
 ];
 
+/// Further ids: attacks by many clients, and by one person on another.
+const FURTHER: [&str; 4] = ["MCP-30", "MCP-31", "MCP-32", "MCP-33"];
+
 /// The attacks without a row: the id, and the reason.
 pub(crate) const ABSENT: &[(&str, &str)] = &[
     (
@@ -34,5 +37,5 @@ pub(crate) const ABSENT: &[(&str, &str)] = &[
 pub(crate) fn missing(rows: &[Row]) -> Vec<String> {
     let ids = CLASSES.iter().flat_map(|(class, count)| (1..=*count).map(move |n| format!("{class}-{n:02}")));
     let is_known = |id: &String| rows.iter().any(|row| row.id == id) || ABSENT.iter().any(|(absent, _)| absent == id);
-    ids.filter(|id| !is_known(id)).collect()
+    ids.chain(FURTHER.map(str::to_owned)).filter(|id| !is_known(id)).collect()
 }

@@ -5,6 +5,8 @@
 //!
 //! Also remembers which class of access each subscriber has at each mount. A schedule changes it with the time.
 
+use std::collections::HashSet;
+
 use super::{SubscribeError, SubscriberEntry, SubscriptionRegistry};
 use crate::model::MountName;
 use crate::model::bounds::{MAX_WATCHED_URIS_OF_PRINCIPAL, MAX_WATCHERS_OF_PRINCIPAL};
@@ -27,6 +29,12 @@ impl SubscriptionRegistry {
     pub(super) fn check_uris(&self, principal: &Principal) -> Result<(), SubscribeError> {
         let most = MAX_WATCHED_URIS_OF_PRINCIPAL.get();
         check(principal, most, || self.held_by(principal).sum())
+    }
+
+    /// The principals of the subscribers that want lists, each once.
+    pub(in crate::gateway) fn list_principals(&self) -> HashSet<Principal> {
+        let wanting = self.subscribers.values().filter(|entry| entry.queue.wants_lists());
+        wanting.map(|entry| entry.queue.principal().clone()).collect()
     }
 
     /// Stores the class that each subscriber of lists has at `mount` now, and notifies those that have another one than at
