@@ -139,14 +139,15 @@ impl<T: Listed> CachedListing<T> {
 
     /// Passes the entries, starting at `from`, to `take` with their absolute names, until `take` returns false.
     ///
-    /// `judge` is asked first, with the name of each entry below the base: a skipped entry is not even unpacked. An entry
+    /// `judge` is asked first, with the name of each entry below the base: a skipped entry is not even unpacked. Without
+    /// `judge`, all are taken. An entry
     /// that no longer belongs to this mount is skipped too, and the reason is passed to `invalid`. Returns the index at
     /// which it stopped.
     pub fn visit(
         &self,
         served: ServedMount<'_>,
         from: usize,
-        mut judge: impl FnMut(&str) -> EntryVerdict,
+        mut judge: Option<impl FnMut(&str) -> EntryVerdict>,
         mut take: impl FnMut(T) -> bool,
         mut invalid: impl FnMut(EntryError),
     ) -> usize {
@@ -156,8 +157,14 @@ impl<T: Listed> CachedListing<T> {
         let mut at = from;
         for end in entries.ends.get(from..).unwrap_or_default() {
             let packed = entries.bytes.get(start as usize..*end as usize).unwrap_or_default();
-            // The name is the first field of an entry.
-            match postcard::take_from_bytes::<&str>(packed).map_or(EntryVerdict::Skip, |(name, _)| judge(name)) {
+            let verdict = match &mut judge {
+                None => EntryVerdict::Take,
+                // The name is the first field of an entry.
+                Some(judge) => {
+                    postcard::take_from_bytes::<&str>(packed).map_or(EntryVerdict::Skip, |(name, _)| judge(name))
+                }
+            };
+            match verdict {
                 EntryVerdict::Take => {}
                 EntryVerdict::Skip => {
                     start = *end;

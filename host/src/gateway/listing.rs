@@ -354,20 +354,21 @@ impl<T: Listed> PageBuilder<'_, T> {
         let (sees_all, is_judged) = (visible.is_all(), visible.is_judged());
         let (mut judged, mut hidden) = (0, 0);
         let (page, bytes, pages) = (&mut self.page, &mut self.bytes, self.pages);
+        let judge = |name: &str| {
+            judged += usize::from(is_judged);
+            if judged > JUDGED_PER_TURN {
+                return EntryVerdict::Stop;
+            }
+            if T::is_visible(name, visible) {
+                return EntryVerdict::Take;
+            }
+            hidden += 1;
+            if hidden > HIDDEN_PER_TURN { EntryVerdict::Stop } else { EntryVerdict::Skip }
+        };
         let to = listing.visit(
             ServedMount { mount, snapshot: self.snapshot },
             from,
-            |name| {
-                judged += usize::from(is_judged);
-                if judged > JUDGED_PER_TURN {
-                    return EntryVerdict::Stop;
-                }
-                if sees_all || T::is_visible(name, visible) {
-                    return EntryVerdict::Take;
-                }
-                hidden += 1;
-                if hidden > HIDDEN_PER_TURN { EntryVerdict::Stop } else { EntryVerdict::Skip }
-            },
+            (!sees_all).then_some(judge),
             |entry: T| {
                 let has_room = !is_full(page.entries.len(), *bytes, pages);
                 if has_room {

@@ -445,7 +445,13 @@ fn own_secrets() -> Row {
             let is_refused = refused.contains("needs a secret") && !refused.contains("mail for");
             assert!(is_refused, "bob gets an answer without a secret: {refused}");
             assert!(!context.records().contains("token-of") && !context.server().process.stderr().contains("token-of"));
-            format!("20 reads of two people, {} requests, no answer exchanged", upstream.requests().len())
+            // The token of belljar's own client goes no further than belljar.
+            let requests = upstream.requests();
+            let has_key = |request: &belljar_upstream::ReceivedRequest| {
+                request.headers.iter().any(|(_, value)| value.contains("bj_"))
+            };
+            assert!(!requests.iter().any(has_key), "an upstream gets the key of a reader");
+            format!("20 reads of two people, {} requests, no answer exchanged", requests.len())
         })
         .stopped(Stops::Structure("what a mount with own secrets answers is kept and shared for one principal only"))
 }

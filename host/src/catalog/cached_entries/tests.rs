@@ -55,7 +55,7 @@ fn entries_from(listing: &CachedListing<Resource>, mount: &Mount, from: usize, m
     let to = listing.visit(
         ServedMount { mount, snapshot: &snapshot },
         from,
-        |_| EntryVerdict::Take,
+        Some(|_: &str| EntryVerdict::Take),
         take,
         |why| panic!("{why}"),
     );
