@@ -48,9 +48,7 @@ pub(super) fn run(at: &LocationArgs, dev: bool, as_json: bool) -> Result<ExitCod
         progress::end();
         let about_rules = rule_warnings(&host.config, stored_keys.as_ref(), &snapshot);
         if as_json {
-            let mut shown = to_json(&host.config, &wall.status, api_keys, &snapshot);
-            shown["warnings"] = json!(about_rules);
-            output::print_json(&shown)?
+            output::print_json(&to_json(&host.config, &wall.status, api_keys, (&snapshot, &about_rules)))?
         } else {
             let lines = about_rules.iter().map(|one| format!("{}  {one}\n", table::styled(table::WARN, "warning")));
             let about_rules: String = lines.collect();
@@ -186,7 +184,12 @@ fn to_text(config: &Config, wall: &WallStatus, api_keys: Option<KeyCount>, snaps
     out
 }
 
-fn to_json(config: &Config, wall: &WallStatus, api_keys: Option<KeyCount>, snapshot: &Snapshot) -> Value {
+fn to_json(
+    config: &Config,
+    wall: &WallStatus,
+    api_keys: Option<KeyCount>,
+    (snapshot, about_rules): (&Snapshot, &[String]),
+) -> Value {
     let mounts: Vec<Value> = snapshot
         .mounts()
         .iter()
@@ -204,7 +207,7 @@ fn to_json(config: &Config, wall: &WallStatus, api_keys: Option<KeyCount>, snaps
     let keys = api_keys.map(|count| json!({ "file": config.api_keys, "valid": count.valid, "expired": count.expired }));
     json!({
         "plugins": config.plugins, "cache": config.cache, "state": config.state, "wall": wall, "keys": keys,
-        "mounts": mounts, "refused": refused,
+        "mounts": mounts, "refused": refused, "warnings": about_rules,
         "quarantined": snapshot.quarantined().iter().map(quarantined).collect::<Vec<_>>(),
     })
 }

@@ -31,7 +31,7 @@ pub struct ReceivedRequest {
     pub headers: Vec<(String, String)>,
     /// The number of received bytes of the body, with the marks of chunks.
     pub body: usize,
-    /// The beginning of the body, at most [`START`] bytes.
+    /// The beginning of the body, at most 4 KiB.
     pub start: Vec<u8>,
 }
 
