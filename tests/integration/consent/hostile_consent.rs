@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::expect::{Answer, cut, kind, text};
@@ -78,11 +80,16 @@ pub(crate) fn rows() -> Vec<Row> {
             .act(|context| {
                 let file = need(context, "/0/file");
                 let state = state(&read(context, "one", &file, None)).expect("a question");
-                // Change only the last letters: they belong to the authentication tag, and not to the text.
-                let (body, tag) = state.split_at(state.len() - 12);
-                let changed = format!("{body}{}", tag.replace(|letter: char| letter != 'A', "A"));
-                refused(&read(context, "one", &file, Some(&changed)));
-                refused(&read(context, "one", &file, Some(&state.replace('a', "b"))))
+                let bytes = URL_SAFE_NO_PAD.decode(&state).expect("base64");
+                let flipped = |at: usize| {
+                    let mut changed = bytes.clone();
+                    changed[at] ^= 1;
+                    URL_SAFE_NO_PAD.encode(changed)
+                };
+                // The end is the authentication tag. The second byte is a digit of the text, and its last bit makes another
+                // digit: without the tag, the text would be a good one.
+                refused(&read(context, "one", &file, Some(&flipped(bytes.len() - 1))));
+                refused(&read(context, "one", &file, Some(&flipped(1))))
             })
             .stopped_by(&["seal"]),
         asks("ASK-03", "a provider causes the same question again and again, until the person gives in", 1)
