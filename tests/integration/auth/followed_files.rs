@@ -135,8 +135,8 @@ fn helper_of(server: &Server) -> u32 {
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         status.contains(&own) && command.split(|byte| *byte == 0).any(|word| word == b"outside")
     };
-    let all = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
-    all.filter(is_helper).next().expect("a helper process")
+    let mut all = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    all.find(is_helper).expect("a helper process")
 }
 
 #[test]
