@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -20,6 +20,7 @@ use super::strict_json;
 use super::token_error::TokenError;
 use crate::config::{IntrospectionConfig, IssuerConfig};
 use crate::grants::http::service_client::{ServiceClient, ServiceError, ServiceRequest};
+use crate::model::reference::NOT_UNRESERVED;
 
 /// The time for one question. A request waits for its turn for as long.
 const ASK_TIME: Duration = Duration::from_secs(10);
@@ -29,9 +30,6 @@ const MAX_QUESTIONS: usize = 16;
 
 /// How long a positive answer is remembered. A revoked token is accepted for that long.
 pub(super) const ANSWER_AGE: Duration = Duration::from_secs(60);
-
-/// The characters that are percent-encoded in a form (RFC 3986, 2.3).
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Asks one issuer.
 pub(super) struct Introspection {
@@ -67,7 +65,7 @@ impl Introspection {
         client: Arc<ServiceClient>,
     ) -> Self {
         // RFC 6749, 2.3.1.
-        let [user, password] = [&endpoint.client, &**secret].map(|text| utf8_percent_encode(text, RESERVED));
+        let [user, password] = [&endpoint.client, &**secret].map(|text| utf8_percent_encode(text, NOT_UNRESERVED));
         let both = Zeroizing::new(format!("{user}:{password}"));
         let basic = Zeroizing::new(format!("Basic {}", STANDARD.encode(both.as_bytes())));
         // Base64 has no character that headers do not have.
@@ -116,7 +114,7 @@ impl Introspection {
     }
 
     async fn send(&self, token: &str, deadline: Instant) -> Result<serde_json::Map<String, Value>, AskError> {
-        let form = format!("token={}&token_type_hint=access_token", utf8_percent_encode(token, RESERVED));
+        let form = format!("token={}&token_type_hint=access_token", utf8_percent_encode(token, NOT_UNRESERVED));
         let request = ServiceRequest {
             url: &self.endpoint.url,
             networks: &self.issuer.networks,

@@ -433,15 +433,9 @@ mod tests {
 
     fn resource(uri: &str, name: &str, title: Option<&str>, description: Option<&str>) -> Resource {
         Resource {
-            reference: uri.to_owned(),
-            name: name.to_owned(),
             title: title.map(str::to_owned),
             description: description.map(str::to_owned),
-            mime_type: None,
-            size: None,
-            annotations: None,
-            icons: Vec::new(),
-            meta: Vec::new(),
+            ..Resource::named(uri, name)
         }
     }
 

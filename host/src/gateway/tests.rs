@@ -97,32 +97,13 @@ impl Providers {
                 let own = own.into_iter().collect::<Vec<_>>();
                 let references = [mount.references.clone(), Self::lock(&self.added).clone(), own].concat();
                 let to = references.len().min(from + PAGE);
-                let resource = |reference: &String| Resource {
-                    reference: reference.clone(),
-                    name: reference.clone(),
-                    title: None,
-                    description: None,
-                    mime_type: None,
-                    size: None,
-                    annotations: None,
-                    icons: Vec::new(),
-                    meta: Vec::new(),
-                };
+                let resource = |reference: &String| Resource::named(reference, reference);
                 let resources = references[from..to].iter().map(resource).collect();
                 Ok(Reply::ListResources(Page { resources, next: (to < references.len()).then(|| to.to_string()) }))
             }
             Request::ListTemplates(_) => {
                 see("list-templates", "");
-                let template = |template: &&str| Template {
-                    template: (*template).to_owned(),
-                    name: "t".to_owned(),
-                    title: None,
-                    description: None,
-                    mime_type: None,
-                    annotations: None,
-                    icons: Vec::new(),
-                    meta: Vec::new(),
-                };
+                let template = |template: &&str| Template::named(template, "t");
                 Ok(Reply::ListTemplates(mount.templates.iter().map(template).collect()))
             }
             Request::Read(read) => {

@@ -9,13 +9,36 @@ use std::borrow::Cow;
 
 use iri_string::template::UriTemplateStr;
 use iri_string::types::{UriAbsoluteStr, UriRelativeStr};
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str};
 
 use super::guard::Guard;
 pub use syntax_error::SyntaxError;
 
 /// The longest URI, in bytes.
 pub const MAX_URI: usize = 2048;
+
+/// All characters but the unreserved ones (RFC 3986, 2.3). Escapes a value of any kind.
+pub const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// All characters but those that stand for themselves in a path, and the slash (RFC 3986, 3.3).
+pub const NOT_IN_PATH: &AsciiSet = &NOT_UNRESERVED
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b':')
+    .remove(b'@')
+    .remove(b'/');
+
+/// All characters but the unreserved and reserved ones (RFC 3986, 2.2), and the `%` of an escape.
+pub const NOT_IN_URI: &AsciiSet = &NOT_IN_PATH.remove(b'?').remove(b'#').remove(b'[').remove(b']').remove(b'%');
 
 /// Checks a relative reference, as a client requests it or a provider lists it (RFC 3986 4.2). Refused: a leading
 /// slash, a fragment, a dot segment in any spelling, a control character, and text that is not UTF-8 after one

@@ -74,6 +74,24 @@ pub struct Resource {
     pub meta: Meta,
 }
 
+#[cfg(test)]
+impl Resource {
+    /// An entry with nothing but a reference and a name.
+    pub fn named(reference: &str, name: &str) -> Self {
+        Self {
+            reference: reference.to_owned(),
+            name: name.to_owned(),
+            title: None,
+            description: None,
+            mime_type: None,
+            size: None,
+            annotations: None,
+            icons: Vec::new(),
+            meta: Vec::new(),
+        }
+    }
+}
+
 /// A family of resources, named by an RFC 6570 template. Relative or absolute as [`Resource::reference`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Template {
@@ -93,6 +111,23 @@ pub struct Template {
     pub icons: Vec<Icon>,
     /// Entries of `_meta` for the client.
     pub meta: Meta,
+}
+
+#[cfg(test)]
+impl Template {
+    /// An entry with nothing but a template and a name.
+    pub fn named(template: &str, name: &str) -> Self {
+        Self {
+            template: template.to_owned(),
+            name: name.to_owned(),
+            title: None,
+            description: None,
+            mime_type: None,
+            annotations: None,
+            icons: Vec::new(),
+            meta: Vec::new(),
+        }
+    }
 }
 
 /// One page of a provider's listing.

@@ -5,9 +5,11 @@
 //! only on the length of the URI. It matches exactly the possible expansions, so a found value leads back to the same
 //! URI. In an expression with several variables, those after the last defined one may be absent.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{percent_decode_str, utf8_percent_encode};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
+
+use super::reference::{NOT_IN_URI, NOT_UNRESERVED};
 
 /// A request for values of one template variable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +104,7 @@ pub fn expand<'v>(template: &str, value_of: impl Fn(&str) -> Option<&'v str>) ->
             Some('&') => ("&", "&", true),
             Some(_) => ("?", "&", true),
         };
-        let keeps = if matches!(expression.operator, Some('+' | '#')) { KEPT } else { UNRESERVED };
+        let keeps = if matches!(expression.operator, Some('+' | '#')) { NOT_IN_URI } else { NOT_UNRESERVED };
         let given = expression.variables.iter().filter_map(|variable| Some((variable, value_of(variable.name)?)));
         for (at, (variable, value)) in given.enumerate() {
             out.push_str(if at == 0 { first } else { between });
@@ -116,31 +118,6 @@ pub fn expand<'v>(template: &str, value_of: impl Fn(&str) -> Option<&'v str>) ->
     }
     out + end
 }
-
-/// The characters that are percent-encoded in a value.
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// The same, but reserved characters and existing percent-encoding are kept.
-const KEPT: &AsciiSet = &UNRESERVED
-    .remove(b':')
-    .remove(b'/')
-    .remove(b'?')
-    .remove(b'#')
-    .remove(b'[')
-    .remove(b']')
-    .remove(b'@')
-    .remove(b'!')
-    .remove(b'$')
-    .remove(b'&')
-    .remove(b'\'')
-    .remove(b'(')
-    .remove(b')')
-    .remove(b'*')
-    .remove(b'+')
-    .remove(b',')
-    .remove(b';')
-    .remove(b'=')
-    .remove(b'%');
 
 /// The text of a template before its first expression.
 pub fn literal_start(template: &str) -> &str {

@@ -12,28 +12,7 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
-
-/// The characters of a path that are escaped (RFC 3986, section 3.3). All others have one spelling.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~')
-    .remove(b'!')
-    .remove(b'$')
-    .remove(b'&')
-    .remove(b'\'')
-    .remove(b'(')
-    .remove(b')')
-    .remove(b'*')
-    .remove(b'+')
-    .remove(b',')
-    .remove(b';')
-    .remove(b'=')
-    .remove(b':')
-    .remove(b'@')
-    .remove(b'/');
+use crate::model::reference::NOT_IN_PATH;
 
 /// The spellings of a reference.
 pub(super) struct Spellings<'a> {
@@ -88,7 +67,7 @@ pub(super) fn canonical_reference(reference: &str, is_after_slash: bool) -> (Str
 
 /// The canonical spelling of a path.
 pub(super) fn canonical(path: &[u8], is_after_slash: bool) -> String {
-    percent_encoding::percent_encode(&plain_reference(path, is_after_slash), ESCAPED).to_string()
+    percent_encoding::percent_encode(&plain_reference(path, is_after_slash), NOT_IN_PATH).to_string()
 }
 
 /// The plain spelling of a text that follows a base.

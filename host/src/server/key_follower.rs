@@ -126,12 +126,11 @@ impl FileReader for KeyReader {
             };
             let text = error.to_string();
             let is_gone = matches!(error, FollowError::Helper(HelperError::Gone(_)));
-            if self.problem.as_ref() != Some(&text) {
+            if self.problem.replace(text.clone()).as_ref() != Some(&text) {
                 match is_gone {
                     true => tracing::error!("the API keys cannot be read, so every one is refused from now on: {text}"),
                     false => tracing::error!("the new API keys are refused, the old ones stay in force: {text}"),
                 }
-                self.problem = Some(text.clone());
             }
             if is_gone {
                 self.keys.replace(KeyStore::default());

@@ -87,9 +87,8 @@ impl FileReader for CertificateReader {
                 }
                 Err(why) => {
                     let text = why.to_string();
-                    if self.problem.as_ref() != Some(&text) {
+                    if self.problem.replace(text.clone()).as_ref() != Some(&text) {
                         tracing::error!("the new certificate is refused, the old one stays in use: {text}");
-                        self.problem = Some(text);
                     }
                     match why {
                         RenewalError::Useless(_) => FileOutcome::Read,

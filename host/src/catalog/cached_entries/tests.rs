@@ -11,15 +11,10 @@ use crate::model::{Limits, MountName, Resource};
 
 fn entry(reference: &str) -> Resource {
     Resource {
-        reference: reference.to_owned(),
-        name: String::new(),
         title: Some("Title".to_owned()),
-        description: None,
         mime_type: Some("text/plain".to_owned()),
         size: Some(3),
-        annotations: None,
-        icons: Vec::new(),
-        meta: Vec::new(),
+        ..Resource::named(reference, "")
     }
 }
 

@@ -16,17 +16,7 @@ fn snapshot() -> Snapshot {
 }
 
 fn resource(reference: &str) -> Resource {
-    Resource {
-        reference: reference.to_owned(),
-        name: "n".to_owned(),
-        title: None,
-        description: None,
-        mime_type: None,
-        size: None,
-        annotations: None,
-        icons: Vec::new(),
-        meta: Vec::new(),
-    }
+    Resource::named(reference, "n")
 }
 
 fn check(resource: Resource) -> Result<Resource, EntryError> {
@@ -101,18 +91,9 @@ fn texts_and_fields_are_cleaned() {
 fn templates_cannot_reach_other_names() {
     let snapshot = snapshot();
     let template = |t: &str| {
-        Template {
-            template: t.to_owned(),
-            name: "t".to_owned(),
-            title: None,
-            description: None,
-            mime_type: None,
-            annotations: None,
-            icons: Vec::new(),
-            meta: Vec::new(),
-        }
-        .check(&ServedMount { mount: &snapshot.mounts()[0], snapshot: &snapshot })
-        .map(|t| t.template)
+        Template::named(t, "t")
+            .check(&ServedMount { mount: &snapshot.mounts()[0], snapshot: &snapshot })
+            .map(|t| t.template)
     };
     assert_eq!(template("{+any}").unwrap(), "belljar://a/{+any}");
     assert!(template("{scheme}://{x}").is_err());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method};
 use ipnet::IpNet;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{percent_decode_str, utf8_percent_encode};
 use rustls::ClientConfig;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,6 +18,7 @@ use super::origin::{Host, Origin, OriginError, OriginPattern, Scheme};
 use super::path::{self, Globs};
 use crate::grants::network::{Network, address};
 use crate::grants::secrets::{Redactor, Secret, SecretTemplate, Secrets};
+use crate::model::reference::NOT_UNRESERVED;
 use crate::model::{Guard, text};
 
 /// The methods of a grant whose configuration names none.
@@ -159,9 +160,6 @@ pub fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec
     };
     Vec::<String>::deserialize(deserializer)?.into_iter().map(read).collect()
 }
-
-/// The characters that are percent-encoded in a parameter (RFC 3986, 2.3).
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Methods that change the connection, or that return the request with its credentials.
 const FORBIDDEN_METHODS: [Method; 2] = [Method::CONNECT, Method::TRACE];
@@ -335,7 +333,7 @@ impl OriginGrant {
         out.push_str(&target.path);
         let mut parameters = target.query.iter().map(|query| Zeroizing::new(query.clone())).collect::<Vec<_>>();
         parameters.extend(self.query.iter().map(|(name, value)| {
-            let [name, value] = [name.as_str(), value.as_str()].map(|text| utf8_percent_encode(text, RESERVED));
+            let [name, value] = [name.as_str(), value.as_str()].map(|text| utf8_percent_encode(text, NOT_UNRESERVED));
             Zeroizing::new(format!("{name}={value}"))
         }));
         for (at, parameter) in parameters.iter().enumerate() {

@@ -2,8 +2,8 @@
 //! fill the disk, or drive the lines of others out of the record.
 //!
 //! An address gets three lines a minute for requests without a credential, because the first request of most clients has
-//! none, and ten for malformed credentials. All addresses together get a thousand lines at once, and then one a second. What gets no line is counted,
-//! and the next line of the address, or of all, stands for it too.
+//! none, and ten for malformed credentials. All addresses together get a thousand lines at once, and then one a second.
+//! What gets no line is counted, and the next line of the address, or of all, stands for it too.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

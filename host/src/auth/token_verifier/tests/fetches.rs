@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
-use super::issuer_server::{IssuerServer, Reply};
+use super::issuer_server::{IssuerReply, IssuerServer};
 use super::*;
 use crate::grants::http::service_client::ServiceRequest;
 
@@ -37,9 +37,9 @@ async fn keys_are_discovered_at_the_places_of_the_specifications() {
     ] {
         let key = TestKey::es256("k");
         let server = IssuerServer::start().await;
-        server.reply("/jwks", Reply::Json(key_set(&[&key])));
+        server.reply("/jwks", IssuerReply::Json(key_set(&[&key])));
         let metadata = json!({ "issuer": server.url(issuer), "jwks_uri": server.url("/jwks") });
-        server.reply(place, Reply::Json(metadata.to_string()));
+        server.reply(place, IssuerReply::Json(metadata.to_string()));
         let verifier = verifier(&format!("issuers = [{{ issuer = '{}' }}]", server.url(issuer)));
         let token = sign(&key, &header("ES256", "k"), &claims(&server.url(issuer)));
         assert_eq!(verifier.verify(&token, at(NOW)).await.err(), None, "{place}");
@@ -50,13 +50,13 @@ async fn keys_are_discovered_at_the_places_of_the_specifications() {
 
 #[tokio::test]
 async fn a_page_in_place_of_metadata_does_not_end_the_search() {
-    for page in [Reply::Json("<html>".to_owned()), Reply::Status(500), Reply::Status(302)] {
+    for page in [IssuerReply::Json("<html>".to_owned()), IssuerReply::Status(500), IssuerReply::Status(302)] {
         let key = TestKey::es256("k");
         let server = IssuerServer::start().await;
         server.reply("/.well-known/oauth-authorization-server", page);
-        server.reply("/jwks", Reply::Json(key_set(&[&key])));
+        server.reply("/jwks", IssuerReply::Json(key_set(&[&key])));
         let metadata = json!({ "issuer": server.url(""), "jwks_uri": server.url("/jwks") }).to_string();
-        server.reply("/.well-known/openid-configuration", Reply::Json(metadata));
+        server.reply("/.well-known/openid-configuration", IssuerReply::Json(metadata));
         assert_eq!(verifier_of(&server, "").verify(&token_of(&server, &key), at(NOW)).await.err(), None);
     }
 }
@@ -65,7 +65,7 @@ async fn a_page_in_place_of_metadata_does_not_end_the_search() {
 async fn a_key_set_can_be_named() {
     let key = TestKey::es256("k");
     let server = IssuerServer::start().await;
-    server.reply("/keys?x=1", Reply::Json(key_set(&[&key])));
+    server.reply("/keys?x=1", IssuerReply::Json(key_set(&[&key])));
     let verifier = verifier(&format!("issuers = [{{ issuer = '{ISSUER}', jwks = '{}' }}]", server.url("/keys?x=1")));
     let token = sign(&key, &header("ES256", "k"), &claims(ISSUER));
     assert_eq!(verifier.verify(&token, at(NOW)).await.err(), None);
@@ -78,23 +78,24 @@ async fn hostile_metadata_and_key_sets_are_refused() {
     let key = TestKey::es256("k");
     let set = key_set(&[&key]);
     let other = IssuerServer::with_keys(set.clone()).await;
-    let json = |text: &str| Reply::Json(text.to_owned());
-    type Make<'a> = Box<dyn Fn(&IssuerServer) -> (Reply, Reply) + 'a>;
+    let json = |text: &str| IssuerReply::Json(text.to_owned());
+    type Make<'a> = Box<dyn Fn(&IssuerServer) -> (IssuerReply, IssuerReply) + 'a>;
     let metadata = |change: fn(&mut Value, &IssuerServer)| {
         let set = set.clone();
         Box::new(move |server: &IssuerServer| {
             let mut metadata: Value = serde_json::from_str(&server.metadata(&server.url("/jwks"))).unwrap();
             change(&mut metadata, server);
-            (Reply::Json(metadata.to_string()), Reply::Json(set.clone()))
+            (IssuerReply::Json(metadata.to_string()), IssuerReply::Json(set.clone()))
         }) as Make<'_>
     };
-    let key_set = |reply: Reply| {
-        Box::new(move |server: &IssuerServer| (Reply::Json(server.metadata(&server.url("/jwks"))), reply.clone()))
+    let key_set = |reply: IssuerReply| {
+        Box::new(move |server: &IssuerServer| (IssuerReply::Json(server.metadata(&server.url("/jwks"))), reply.clone()))
             as Make<'_>
     };
     let other_set = other.url("/jwks");
-    let to_other = Box::new(move |server: &IssuerServer| (Reply::Json(server.metadata(&other_set)), Reply::Status(404)))
-        as Make<'_>;
+    let to_other = Box::new(move |server: &IssuerServer| {
+        (IssuerReply::Json(server.metadata(&other_set)), IssuerReply::Status(404))
+    }) as Make<'_>;
     let rows: Vec<(&str, Make<'_>)> = vec![
         ("the metadata of another issuer", metadata(|m, _| m["issuer"] = json!("https://login.example"))),
         ("the issuer with a slash", metadata(|m, s| m["issuer"] = json!(s.url("/")))),
@@ -125,23 +126,29 @@ async fn hostile_metadata_and_key_sets_are_refused() {
             "metadata that are twice there",
             Box::new(|s: &IssuerServer| {
                 let once = s.metadata(&s.url("/jwks"));
-                (Reply::Json(once.replacen('{', &format!("{{\"issuer\":\"{}\",", s.url("")), 1)), Reply::Status(404))
+                (
+                    IssuerReply::Json(once.replacen('{', &format!("{{\"issuer\":\"{}\",", s.url("")), 1)),
+                    IssuerReply::Status(404),
+                )
             }),
         ),
         (
             "metadata that are no JSON",
-            Box::new(|_: &IssuerServer| (Reply::Json("<html>".to_owned()), Reply::Status(404))),
+            Box::new(|_: &IssuerServer| (IssuerReply::Json("<html>".to_owned()), IssuerReply::Status(404))),
         ),
-        ("metadata elsewhere", Box::new(|s: &IssuerServer| (Reply::Redirect(s.url("/other")), Reply::Status(404)))),
-        ("metadata of 10 MiB", Box::new(|_: &IssuerServer| (Reply::Huge(10 << 20), Reply::Status(404)))),
-        ("a key set of 10 MiB", key_set(Reply::Huge(10 << 20))),
+        (
+            "metadata elsewhere",
+            Box::new(|s: &IssuerServer| (IssuerReply::Redirect(s.url("/other")), IssuerReply::Status(404))),
+        ),
+        ("metadata of 10 MiB", Box::new(|_: &IssuerServer| (IssuerReply::Huge(10 << 20), IssuerReply::Status(404)))),
+        ("a key set of 10 MiB", key_set(IssuerReply::Huge(10 << 20))),
         (
             "a key set of one byte too many",
-            key_set(Reply::Json(format!("{set}{}", " ".repeat((256 << 10) + 1 - set.len())))),
+            key_set(IssuerReply::Json(format!("{set}{}", " ".repeat((256 << 10) + 1 - set.len())))),
         ),
-        ("a key set elsewhere", key_set(Reply::Redirect(other.url("/jwks")))),
-        ("a key set that is not there", key_set(Reply::Status(404))),
-        ("a key set in an error", key_set(Reply::Status(500))),
+        ("a key set elsewhere", key_set(IssuerReply::Redirect(other.url("/jwks")))),
+        ("a key set that is not there", key_set(IssuerReply::Status(404))),
+        ("a key set in an error", key_set(IssuerReply::Status(500))),
         ("a key set that is no JSON", key_set(json("keys"))),
         ("a symmetric key", key_set(json("{\"keys\":[{\"kty\":\"oct\",\"kid\":\"k\",\"k\":\"AAAA\"}]}"))),
     ];
@@ -196,7 +203,7 @@ async fn a_name_of_a_private_address_is_refused() {
 async fn a_slow_issuer_costs_ten_seconds_at_most() {
     let key = TestKey::es256("k");
     let server = IssuerServer::with_keys(key_set(&[&key])).await;
-    server.reply("/jwks", Reply::Silence);
+    server.reply("/jwks", IssuerReply::Silence);
     let verifier = Arc::new(verifier_of(&server, ""));
     let token = token_of(&server, &key);
     let begun = Instant::now();
@@ -214,7 +221,7 @@ async fn a_slow_issuer_costs_ten_seconds_at_most() {
 async fn concurrent_requests_share_one_fetch() {
     let key = TestKey::es256("k");
     let server = IssuerServer::with_keys(String::new()).await;
-    server.reply("/jwks", Reply::Slow(key_set(&[&key]), Duration::from_millis(200)));
+    server.reply("/jwks", IssuerReply::Slow(key_set(&[&key]), Duration::from_millis(200)));
     let verifier = verifier_of(&server, "");
     let token = token_of(&server, &key);
     let all = futures_util::future::join_all((0..50).map(|_| verifier.verify(&token, at(NOW)))).await;
@@ -226,7 +233,7 @@ async fn concurrent_requests_share_one_fetch() {
 async fn a_request_that_goes_away_does_not_end_the_fetch_of_others() {
     let key = TestKey::es256("k");
     let server = IssuerServer::with_keys(String::new()).await;
-    server.reply("/jwks", Reply::Slow(key_set(&[&key]), Duration::from_millis(200)));
+    server.reply("/jwks", IssuerReply::Slow(key_set(&[&key]), Duration::from_millis(200)));
     let verifier = verifier_of(&server, "");
     let token = token_of(&server, &key);
     let first = tokio::time::timeout(Duration::from_millis(50), verifier.verify(&token, at(NOW))).await;
@@ -264,11 +271,11 @@ async fn keys_are_exchanged_in_flight() {
     let [of_old, of_new] = [token_of(&server, &old), token_of(&server, &new)];
     let refused = async |token: &str| verifier.verify(token, at(NOW)).await.err();
     assert_eq!(refused(&of_old).await, None);
-    server.reply("/jwks", Reply::Json(key_set(&[&new])));
+    server.reply("/jwks", IssuerReply::Json(key_set(&[&new])));
     assert_eq!(refused(&of_old).await, None, "remembered");
     assert_eq!(refused(&of_new).await, None, "fetched at once: the first fetch was for no unknown key");
     assert_eq!(refused(&of_old).await, Some(TokenError::UnknownKey), "forgotten, and its key is gone");
-    server.reply("/jwks", Reply::Json(key_set(&[&old])));
+    server.reply("/jwks", IssuerReply::Json(key_set(&[&old])));
     assert_eq!(refused(&of_old).await, Some(TokenError::UnknownKey), "fetched for it less than a minute ago");
     assert_eq!(refused(&of_new).await, None, "remembered");
     advance(61).await;
@@ -283,7 +290,7 @@ async fn a_key_that_changes_under_its_kid_forgets_its_tokens() {
     let verifier = verifier_of(&server, "");
     let token = token_of(&server, &old);
     assert_eq!(verifier.verify(&token, at(NOW)).await.err(), None);
-    server.reply("/jwks", Reply::Json(key_set(&[&new])));
+    server.reply("/jwks", IssuerReply::Json(key_set(&[&new])));
     // The next fetch comes with the age of the old keys.
     advance(15 * 60).await;
     let unknown = sign(&new, &header("ES256", "x"), &claims(&server.url("")));
@@ -303,7 +310,7 @@ async fn keys_are_used_for_their_age() {
         let key = TestKey::es256("k");
         let server = IssuerServer::with_keys(key_set(&[&key])).await;
         let set = key_set(&[&key]);
-        server.reply("/jwks", age.map_or(Reply::Json(set.clone()), |age| Reply::Cached(set, age)));
+        server.reply("/jwks", age.map_or(IssuerReply::Json(set.clone()), |age| IssuerReply::Cached(set, age)));
         let verifier = verifier_of(&server, "");
         let mut number = 0;
         for (seconds, fetches) in [(0, 1), (fetched_again_after - 2, 1), (3, 2)] {
@@ -330,7 +337,9 @@ async fn the_last_good_keys_stay_while_the_issuer_is_down() {
         sign(&key, &header("ES256", "k"), &claims)
     };
     assert_eq!(verifier.verify(&fresh(0), at(NOW)).await.err(), None);
-    for (number, reply) in [Reply::Status(500), Reply::Json("{}".to_owned()), Reply::Silence].into_iter().enumerate() {
+    for (number, reply) in
+        [IssuerReply::Status(500), IssuerReply::Json("{}".to_owned()), IssuerReply::Silence].into_iter().enumerate()
+    {
         server.reply("/jwks", reply);
         advance(24 * 3600).await;
         let begun = std::time::Instant::now();
@@ -347,7 +356,7 @@ async fn an_issuer_can_withdraw_every_key() {
     let verifier = verifier_of(&server, "");
     let token = token_of(&server, &key);
     assert_eq!(verifier.verify(&token, at(NOW)).await.err(), None);
-    server.reply("/jwks", Reply::Json("{\"keys\":[]}".to_owned()));
+    server.reply("/jwks", IssuerReply::Json("{\"keys\":[]}".to_owned()));
     advance(15 * 60).await;
     let unknown = sign(&key, &header("ES256", "x"), &claims(&server.url("")));
     assert_eq!(verifier.verify(&unknown, at(NOW)).await.err(), Some(TokenError::UnknownKey));
@@ -358,13 +367,13 @@ async fn an_issuer_can_withdraw_every_key() {
 async fn an_issuer_that_is_down_from_the_start_is_asked_again_soon() {
     let key = TestKey::es256("k");
     let server = IssuerServer::with_keys(key_set(&[&key])).await;
-    server.reply("/jwks", Reply::Status(503));
+    server.reply("/jwks", IssuerReply::Status(503));
     let (verifier, token) = (verifier_of(&server, ""), token_of(&server, &key));
     for _ in 0..10 {
         assert_eq!(verifier.verify(&token, at(NOW)).await.err(), Some(TokenError::Unavailable));
     }
     assert_eq!(server.count("/jwks"), 1);
-    server.reply("/jwks", Reply::Json(key_set(&[&key])));
+    server.reply("/jwks", IssuerReply::Json(key_set(&[&key])));
     advance(6).await;
     assert_eq!(verifier.verify(&token, at(NOW)).await.err(), None);
 }
@@ -378,11 +387,11 @@ async fn a_new_configuration_keeps_the_keys_and_forgets_the_tokens() {
     assert_eq!(first.verify(&token, at(NOW)).await.err(), None);
     let auth = |more: &str| format!("issuers = [{{ issuer = '{}'{more} }}]", server.url(""));
     let same = try_verifier(&auth(""), Some(&first)).unwrap_or_else(|why| panic!("{why}"));
-    server.reply("/jwks", Reply::Status(500));
+    server.reply("/jwks", IssuerReply::Status(500));
     assert_eq!(same.verify(&token, at(NOW)).await.err(), None, "the keys are kept");
     let other_audience = try_verifier(&auth(", audience = 'https://other.example'"), Some(&same));
     let other_audience = other_audience.unwrap_or_else(|why| panic!("{why}"));
-    server.reply("/jwks", Reply::Json(key_set(&[&key])));
+    server.reply("/jwks", IssuerReply::Json(key_set(&[&key])));
     assert_eq!(other_audience.verify(&token, at(NOW)).await.err(), Some(TokenError::Audience), "nothing is remembered");
 }
 

@@ -1,6 +1,6 @@
 //! Opaque tokens: belljar asks their issuer.
 
-use super::issuer_server::{IssuerServer, Reply};
+use super::issuer_server::{IssuerReply, IssuerServer};
 use super::*;
 
 /// A verifier that asks `server` about opaque tokens.
@@ -12,12 +12,12 @@ fn verifier_of(server: &IssuerServer) -> TokenVerifier {
 }
 
 /// An answer about an active token.
-fn active(change: impl FnOnce(&mut Value)) -> Reply {
+fn active(change: impl FnOnce(&mut Value)) -> IssuerReply {
     let mut answer = claims(ISSUER);
     answer["active"] = json!(true);
     answer["token_type"] = json!("Bearer");
     change(&mut answer);
-    Reply::Json(answer.to_string())
+    IssuerReply::Json(answer.to_string())
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn the_issuer_is_asked_about_an_opaque_token() {
 
 #[tokio::test]
 async fn answers_are_checked_as_claims_are() {
-    let json = |text: &str| Reply::Json(text.to_owned());
+    let json = |text: &str| IssuerReply::Json(text.to_owned());
     for (what, reply, error) in [
         ("inactive", json("{\"active\":false}"), TokenError::Inactive),
         ("inactive with claims", active(|c| c["active"] = json!(false)), TokenError::Inactive),
@@ -58,10 +58,10 @@ async fn answers_are_checked_as_claims_are() {
         ("not yet valid", active(|c| c["nbf"] = json!(NOW + 61)), TokenError::NotYetValid),
         ("bound by its type", active(|c| c["token_type"] = json!("DPoP")), TokenError::Bound),
         ("bound by a claim", active(|c| c["cnf"] = json!({ "jkt": "x" })), TokenError::Bound),
-        ("a refusal", Reply::Status(401), TokenError::Unavailable),
-        ("an error", Reply::Status(500), TokenError::Unavailable),
-        ("a redirect", Reply::Redirect("http://127.0.0.1:1/".to_owned()), TokenError::Unavailable),
-        ("10 MiB", Reply::Huge(10 << 20), TokenError::Unavailable),
+        ("a refusal", IssuerReply::Status(401), TokenError::Unavailable),
+        ("an error", IssuerReply::Status(500), TokenError::Unavailable),
+        ("a redirect", IssuerReply::Redirect("http://127.0.0.1:1/".to_owned()), TokenError::Unavailable),
+        ("10 MiB", IssuerReply::Huge(10 << 20), TokenError::Unavailable),
     ] {
         let server = IssuerServer::start().await;
         server.reply("/introspect", reply);
@@ -101,8 +101,8 @@ async fn an_answer_is_remembered_for_a_minute() {
 #[tokio::test]
 async fn few_questions_run_at_once() {
     let server = IssuerServer::start().await;
-    let Reply::Json(answer) = active(|_| ()) else { panic!("JSON") };
-    server.reply("/introspect", Reply::Together(answer, 16));
+    let IssuerReply::Json(answer) = active(|_| ()) else { panic!("JSON") };
+    server.reply("/introspect", IssuerReply::Together(answer, 16));
     let verifier = verifier_of(&server);
     let tokens: Vec<String> = (0..40).map(|number| format!("opaque{number}")).collect();
     let all = futures_util::future::join_all(tokens.iter().map(|token| verifier.verify(token, at(NOW)))).await;

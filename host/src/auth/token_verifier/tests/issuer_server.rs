@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 /// What the server answers at one path.
 #[derive(Clone)]
-pub(super) enum Reply {
+pub(super) enum IssuerReply {
     /// 200 with this body.
     Json(String),
     /// 200 with this body and this `Cache-Control`.
@@ -42,7 +42,7 @@ pub(super) struct Received {
 
 #[derive(Default)]
 struct State {
-    replies: BTreeMap<String, Reply>,
+    replies: BTreeMap<String, IssuerReply>,
     received: Vec<Received>,
     running: usize,
     most_running: usize,
@@ -73,9 +73,9 @@ impl IssuerServer {
     /// Starts a server with metadata at the first place, and this key set.
     pub(super) async fn with_keys(set: String) -> Self {
         let server = Self::start().await;
-        server.reply("/jwks", Reply::Json(set));
+        server.reply("/jwks", IssuerReply::Json(set));
         let metadata = server.metadata(&server.url("/jwks"));
-        server.reply("/.well-known/oauth-authorization-server", Reply::Json(metadata));
+        server.reply("/.well-known/oauth-authorization-server", IssuerReply::Json(metadata));
         server
     }
 
@@ -93,7 +93,7 @@ impl IssuerServer {
     }
 
     /// Sets the reply at a path.
-    pub(super) fn reply(&self, path: &str, reply: Reply) {
+    pub(super) fn reply(&self, path: &str, reply: IssuerReply) {
         self.state.lock().unwrap().replies.insert(path.to_owned(), reply);
     }
 
@@ -139,17 +139,17 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>, arrived: Arc<Not
         state.received.push(Received { line, head: text, body });
         state.running += 1;
         state.most_running = state.most_running.max(state.running);
-        state.replies.get(&path).cloned().unwrap_or(Reply::Status(404))
+        state.replies.get(&path).cloned().unwrap_or(IssuerReply::Status(404))
     };
     arrived.notify_waiters();
     let (status, headers, body) = match reply {
-        Reply::Json(body) => (200, String::new(), body),
-        Reply::Cached(body, age) => (200, format!("Cache-Control: {age}\r\n"), body),
-        Reply::Slow(body, time) => {
+        IssuerReply::Json(body) => (200, String::new(), body),
+        IssuerReply::Cached(body, age) => (200, format!("Cache-Control: {age}\r\n"), body),
+        IssuerReply::Slow(body, time) => {
             tokio::time::sleep(time).await;
             (200, String::new(), body)
         }
-        Reply::Together(body, number) => {
+        IssuerReply::Together(body, number) => {
             // Waits for the others, and a moment longer for one too many.
             while state.lock().unwrap().most_running < number {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -157,10 +157,10 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>, arrived: Arc<Not
             tokio::time::sleep(Duration::from_millis(50)).await;
             (200, String::new(), body)
         }
-        Reply::Status(status) => (status, String::new(), "{}".to_owned()),
-        Reply::Redirect(to) => (302, format!("Location: {to}\r\n"), String::new()),
-        Reply::Huge(bytes) => (200, String::new(), " ".repeat(bytes)),
-        Reply::Silence => std::future::pending().await,
+        IssuerReply::Status(status) => (status, String::new(), "{}".to_owned()),
+        IssuerReply::Redirect(to) => (302, format!("Location: {to}\r\n"), String::new()),
+        IssuerReply::Huge(bytes) => (200, String::new(), " ".repeat(bytes)),
+        IssuerReply::Silence => std::future::pending().await,
     };
     state.lock().unwrap().running -= 1;
     let length = body.len();
