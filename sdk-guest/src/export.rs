@@ -115,8 +115,8 @@ pub mod provider {
 pub mod completion {
     wit_bindgen::generate!({
         path: "../wit",
-        inline: "package belljar:guest-sdk; world completion { export belljar:provider/completion@0.1.0; }",
-        with: { "belljar:provider/types@0.1.0": crate::export::provider::belljar::provider::types },
+        inline: "package belljar:guest-sdk; world completion { export belljar:provider/completion@0.1.1; }",
+        with: { "belljar:provider/types@0.1.1": crate::export::provider::belljar::provider::types },
         pub_export_macro: true,
         export_macro_name: "__export_completion",
     });
@@ -129,8 +129,8 @@ pub mod completion {
 pub mod revisions {
     wit_bindgen::generate!({
         path: "../wit",
-        inline: "package belljar:guest-sdk; world revisions { export belljar:provider/revisions@0.1.0; }",
-        with: { "belljar:provider/types@0.1.0": crate::export::provider::belljar::provider::types },
+        inline: "package belljar:guest-sdk; world revisions { export belljar:provider/revisions@0.1.1; }",
+        with: { "belljar:provider/types@0.1.1": crate::export::provider::belljar::provider::types },
         pub_export_macro: true,
         export_macro_name: "__export_revisions",
     });

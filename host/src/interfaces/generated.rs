@@ -2,7 +2,7 @@
 
 wasmtime::component::bindgen!({
     path: "../wit",
-    world: "belljar:provider/full-provider",
+    world: "belljar:provider/provider-with-everything",
     exports: { default: async },
 });
 
