@@ -12,6 +12,7 @@ mod editable;
 mod error;
 mod file;
 mod issuer;
+mod limits_table;
 mod live;
 pub mod lock;
 mod network;
@@ -40,10 +41,11 @@ use callers::CallersTable;
 pub use editable::EditableToml;
 pub(crate) use error::parse;
 pub use error::{ConfigKey, Error, FilePosition, KeyCure, Problem};
-use file::{AuditTarget, CacheScope, File, LimitsTable, MountTable, WatchTable};
+use file::{AuditTarget, CacheScope, File, MountTable, WatchTable};
 pub use issuer::{
     IntrospectionConfig, IssuerConfig, IssuerProblem, IssuerUrl, IssuerUrlError, KeySetSource, TokenAlgorithm,
 };
+use limits_table::LimitsTable;
 pub use live::{CacheSettings, Watch};
 use lock::Pins;
 use network::NetworkTable;
@@ -153,6 +155,8 @@ pub struct MountConfig {
     pub cache: CacheSettings,
     /// True if a search reads contents; false if it reads names and descriptions only.
     pub search: bool,
+    /// The first part of the public names of tools and prompts; may be empty.
+    pub tool_prefix: String,
     /// The limits.
     pub limits: Limits,
 }
@@ -327,8 +331,12 @@ fn check_memory(
     limits: &Limits,
     mounts: &BTreeMap<MountName, MountConfig>,
 ) -> Result<u64, Problem> {
-    let named = mounts.iter().map(|(name, mount)| (format!("mounts.{name}.limits.memory"), mount.limits.memory));
-    let all = named.chain([("limits.memory".to_owned(), limits.memory)]);
+    let memory = |table: String, limits: &Limits| {
+        let of_tools = (format!("{table}.tools.memory"), limits.of_tools().memory);
+        [of_tools, (format!("{table}.memory"), limits.memory)]
+    };
+    let named = mounts.iter().flat_map(|(name, mount)| memory(format!("mounts.{name}.limits"), &mount.limits));
+    let all = named.chain(memory("limits".to_owned(), limits));
     let Some((limit, most)) = all.max_by_key(|(_, memory)| *memory) else { return Ok(total.unwrap_or(TOTAL_MEMORY)) };
     let needed = most.saturating_mul(2);
     match total {
@@ -384,6 +392,7 @@ fn mount(name: &MountName, table: MountTable, defaults: &Limits) -> Result<Mount
         ask,
         cache,
         search: keys.search.unwrap_or(false),
+        tool_prefix: keys.tool_prefix.map_or_else(|| name.to_string(), |prefix| prefix.0),
         limits: keys.limits.map_or_else(|| defaults.clone(), |own: LimitsTable| own.over(defaults)),
     })
 }

@@ -2,13 +2,16 @@
 //!
 //! Knows no MCP and no WebAssembly. Every call ends in exactly one event.
 
+pub mod asking;
 mod authorize;
 mod call_group;
 pub mod complete;
 mod conformance;
 pub mod consent;
+pub mod definitions;
 mod describe;
 mod explain;
+pub mod invoke;
 mod listing;
 mod pipeline;
 mod poll;

@@ -55,7 +55,7 @@ pub use call_record::CallRecord;
 pub use declared_needs::{Needs, NeedsError, SECTION};
 pub use dedicated_thread::DedicatedThread;
 pub use editor::{GrantEditor, GrantSuggestion};
-pub use grant::{CallScope, Grant, GrantView};
+pub use grant::{CallScope, Grant, GrantView, Powers};
 pub use home::NoHome;
 pub use kind_error::KindError;
 pub use list::{

@@ -22,20 +22,26 @@
 //! The sandbox, the limits, the audit record, `belljar inspect` and `belljar check --conformance` read the list. They
 //! need no change.
 
+pub mod asking;
+mod blocks;
 mod calls;
 pub mod completion;
 pub mod conformance;
 mod convert;
+pub mod definitions;
 mod entry;
 pub mod fields;
 mod function;
 mod generated;
+pub mod json_schema;
 mod list;
 pub mod paging;
+pub mod prompts;
 mod provider_check;
 mod redaction;
 pub mod resources;
 pub mod revisions;
+pub mod tools;
 
 pub use calls::{Exported, Exports, Interfaces, Reply, Request, redact_result};
 pub use entry::{EntryError, ListEntry};

@@ -6,6 +6,8 @@
 //! * it stops the guest of a cancelled request;
 //! * it answers malformed parameters of a known method with `-32602`.
 
+mod asking;
+mod blocks;
 mod bodies;
 mod completion;
 mod consent;
@@ -21,6 +23,8 @@ mod handler;
 pub mod identity;
 mod methods;
 pub mod outbox;
+mod prompts;
+mod provider_tools;
 pub mod request_phase;
 mod requests;
 mod session;

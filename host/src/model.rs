@@ -3,6 +3,8 @@
 //! Must not know: WebAssembly, MCP, files, sockets. The types here may cross a process boundary between the gateway and
 //! the sandbox. Therefore none of them holds a handle.
 
+mod ask;
+mod block;
 pub mod bounds;
 pub mod busy;
 pub mod command;
@@ -20,8 +22,11 @@ mod resource;
 pub mod seal;
 pub mod template;
 pub mod text;
+mod tool;
 mod usage;
 
+pub use ask::{Answer, AnswerAction, Ask, AskContext, AskOutcome, Question};
+pub use block::{Block, BlockBody, Link, Media, Message};
 pub use decision_log::{Consent, Decision, DecisionKind, DecisionLog, MAX_REFUSALS};
 pub use digest::{Digest, DigestError};
 pub use error::{Blame, Fault, Limit, ReadError};
@@ -30,6 +35,9 @@ pub use limits::Limits;
 pub use name::{MAX_MOUNT_NAME, MountName, NameError};
 pub use resource::{Annotations, Body, Contents, Description, Icon, Meta, Page, Reading, Resource, Role, Template};
 pub use template::{CompletionInput, Suggestions};
+pub use tool::{
+    Effect, Prompt, PromptArgument, PromptCompletion, PromptResult, Tool, ToolResult, View,
+};
 pub use usage::Usage;
 
 #[cfg(test)]

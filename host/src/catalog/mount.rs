@@ -8,7 +8,7 @@ use super::mount_cache::{Listings, MountCache};
 use super::mount_key::{MountKey, MountKeyParts};
 use super::watch::{DirectoryWatch, WatchDepth, WatchError, Watcher};
 use crate::config::{Ask, CacheSettings};
-use crate::grants::{Need, Needs};
+use crate::grants::{Need, Needs, Powers};
 use crate::interfaces::Interfaces;
 use crate::limits::Gate;
 use crate::model::{Digest, Limits, MountName};
@@ -38,6 +38,10 @@ pub struct Mount {
     pub cache: CacheSettings,
     /// True if a search may read its contents.
     pub search: bool,
+    /// The first part of the public names of its tools and prompts; may be empty.
+    pub tool_prefix: String,
+    /// What its calls can do to the world, by its grants.
+    pub powers: Powers,
     /// The kinds of grants that it has.
     pub granted_kinds: Vec<&'static str>,
     /// The kinds of grants that its component can use.
@@ -65,6 +69,7 @@ impl Mount {
     /// A mount without grants and without a component. Callers set the fields of a real mount on it.
     pub fn plain(name: MountName, base: &str, limits: Limits) -> Self {
         let (file, digest) = ("x.wasm", Digest::of(b""));
+        let tool_prefix = name.to_string();
         let key = MountKey::of(&MountKeyParts {
             name: &name,
             base,
@@ -87,6 +92,8 @@ impl Mount {
             ask: Ask::Never,
             cache: CacheSettings::default(),
             search: false,
+            tool_prefix,
+            powers: Powers::default(),
             granted_kinds: Vec::new(),
             usable_kinds: Vec::new(),
             needs: Arc::default(),

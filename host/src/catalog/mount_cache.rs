@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cached_listing::ListingSlot;
+use super::definitions::DefinitionSlot;
 use super::listing_memory::ListingMemory;
 use super::mount_key::MountKey;
-use crate::model::{MountName, Resource, Template};
+use crate::interfaces::tools::ToolDefinition;
+use crate::model::{MountName, Prompt, Resource, Template};
 use crate::policy::PrincipalId;
 
 /// The most principals whose own listings of one mount are remembered.
@@ -26,13 +28,17 @@ pub struct MountCache {
     of_principals: Mutex<HashMap<PrincipalId, Arc<Listings>>>,
 }
 
-/// The cached listings of a mount, of both kinds.
+/// The cached listings of a mount, of all kinds.
 #[derive(Default)]
 pub struct Listings {
     /// Its listings of resources.
     pub resources: ListingSlot<Resource>,
     /// Its listings of templates.
     pub templates: ListingSlot<Template>,
+    /// Its tools.
+    pub tools: DefinitionSlot<ToolDefinition>,
+    /// Its prompts.
+    pub prompts: DefinitionSlot<Prompt>,
 }
 
 impl Listings {
@@ -103,6 +109,8 @@ impl MountCache {
         for listings in self.listings() {
             listings.resources.current().iter().for_each(|listing| listing.mark_outdated());
             listings.templates.current().iter().for_each(|listing| listing.mark_outdated());
+            listings.tools.current().iter().for_each(|tools| tools.mark_outdated());
+            listings.prompts.current().iter().for_each(|prompts| prompts.mark_outdated());
         }
     }
 
@@ -111,6 +119,8 @@ impl MountCache {
         self.of_principals().clear();
         self.shared.resources.clear();
         self.shared.templates.clear();
+        self.shared.tools.set(None);
+        self.shared.prompts.set(None);
     }
 
     /// The last use of the least recently used listing, by [`ListingMemory::tick`].

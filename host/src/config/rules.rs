@@ -41,7 +41,7 @@ pub(super) struct AllowTable {
     /// as it is written, and with escapes decoded and repeated slashes reduced to one.
     #[schemars(example = "belljar://logs/**", extend("x-taplo" = { "docs": { "defaultValue": "every resource" } }))]
     what: Option<OneOrMore<UriPattern>>,
-    /// The actions: list, read, search, complete, subscribe.
+    /// The actions: list, read, search, complete, subscribe, call, prompt.
     #[serde(rename = "do")]
     #[schemars(example = READ, extend("x-taplo" = { "docs": { "defaultValue": "all actions" } }))]
     actions: Option<OneOrMore<Action>>,
@@ -67,7 +67,7 @@ pub(super) struct DenyTable {
     /// folder denies the folder too.
     #[schemars(example = "belljar://logs/secret/**", extend("x-taplo" = { "docs": { "defaultValue": "every resource" } }))]
     what: Option<OneOrMore<UriPattern>>,
-    /// The actions: list, read, search, complete, subscribe.
+    /// The actions: list, read, search, complete, subscribe, call, prompt.
     #[serde(rename = "do")]
     #[schemars(example = READ, extend("x-taplo" = { "docs": { "defaultValue": "all actions" } }))]
     actions: Option<OneOrMore<Action>>,
@@ -83,7 +83,7 @@ pub(super) struct ScopeTable {
     /// The mounts that the holders of the scope may use.
     #[schemars(example = NOTES, extend("x-taplo" = { "docs": { "defaultValue": "every mount" } }))]
     mounts: Option<OneOrMore<MountName>>,
-    /// The actions: list, read, search, complete, subscribe.
+    /// The actions: list, read, search, complete, subscribe, call, prompt.
     #[serde(rename = "do")]
     #[schemars(example = READ, extend("x-taplo" = { "docs": { "defaultValue": "all actions" } }))]
     actions: Option<OneOrMore<Action>>,

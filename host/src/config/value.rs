@@ -52,6 +52,32 @@ pub(super) struct Freshness<const MAX: u64>(pub(super) Duration);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BaseUri(pub(super) String);
 
+/// The first part of the public names of a mount's tools and prompts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ToolPrefix(pub(super) String);
+
+impl<'de> Deserialize<'de> for ToolPrefix {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "at most 32 letters, digits and \"-\"";
+        let prefix = deserializer.deserialize_str(TextVisitor(expected))?;
+        let is_fine = prefix.len() <= 32 && prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        match is_fine {
+            true => Ok(Self(prefix)),
+            false => Err(D::Error::invalid_value(Unexpected::Str(&prefix), &expected)),
+        }
+    }
+}
+
+impl JsonSchema for ToolPrefix {
+    fn schema_name() -> Cow<'static, str> {
+        "ToolPrefix".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9-]{0,32}$" })
+    }
+}
+
 /// The file name of a component, without a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ComponentFile(pub(super) String);

@@ -275,6 +275,12 @@ impl CompletableNames {
     }
 }
 
+impl From<Suggestions> for CompletionResult {
+    fn from(suggestions: Suggestions) -> Self {
+        completion_result(suggestions)
+    }
+}
+
 /// The provider's suggestions as the client receives them.
 fn completion_result(mut suggestions: Suggestions) -> CompletionResult {
     let count = suggestions.values.len();

@@ -2,7 +2,7 @@
 //!
 //! A call that fails for lack of a grant leaves in its decision log the grants that a person could allow. If the operator lets the
 //! mount ask, this becomes a [`ConsentQuestion`] to the client. It travels with a state: the question itself, sealed, and
-//! bound to the mount, its bytes, the URI and the caller. The answer comes back with the state, in a new call. Nothing
+//! bound to the mount, its bytes, the request and the caller. The answer comes back with the state, in a new call. Nothing
 //! else of the first call is kept.
 //!
 //! A state is valid once, for five minutes, in the process that issued it, and only while the mount's configuration
@@ -17,6 +17,7 @@
 //!
 //! Knows no MCP: `mcp::consent` converts questions to wire types.
 
+mod asked_request;
 mod question;
 mod question_state;
 
@@ -31,11 +32,12 @@ use crate::config::Ask;
 use crate::grants::GrantKind;
 use crate::model::bounds::{CONSENT_INTERVAL, CONSENTS_PER_MOUNT, CONSENTS_TOTAL};
 use crate::model::seal::Seal;
-use crate::model::{Consent, DecisionLog, Digest, Guard, MountName, ReadError, text};
+use crate::model::{AskContext, Consent, DecisionLog, Digest, Guard, MountName, ReadError, text};
 use crate::policy::{Caller, Principal, PrincipalKind};
 use crate::telemetry::ConsentRecord;
 use question::MAX_SHOWN_CHARS;
 
+pub use asked_request::AskedRequest;
 pub use question::{ConsentAnswer, ConsentInput, ConsentQuestion};
 pub use question_state::{QuestionState, QuestionStateError};
 
@@ -72,12 +74,15 @@ pub(super) struct ConsentState {
     /// True if the call failed for lack of a grant that a person could have allowed.
     pub(super) needs_answer: bool,
     answered: Option<(Consent, ConsentAnswer)>,
+    /// What a provider's earlier question gave: the call with the answer to this one must know it too.
+    pub(super) carried: Option<AskContext>,
     /// The question that the call ended with.
     pub(super) question: Option<ConsentQuestion>,
 }
 
 /// The questions that were asked, and the consent that was given. One for each process.
 pub struct ConsentManager {
+    secret: [u8; 32],
     seal: Seal,
     began: Instant,
     memory: Mutex<ConsentMemory>,
@@ -165,7 +170,12 @@ impl ConsentManager {
     /// `writer` persists permanent consent. Without one, questions do not offer "always".
     pub fn new(secret: &[u8; 32], writer: Option<Arc<dyn ConsentWriter>>) -> Self {
         let seal = Seal::new("belljar 2026-11 questions v2", secret);
-        Self { seal, began: Instant::now(), memory: Mutex::default(), writer }
+        Self { secret: *secret, seal, began: Instant::now(), memory: Mutex::default(), writer }
+    }
+
+    /// A seal of another purpose, which also belongs to this process alone.
+    pub(super) fn seal_for(&self, purpose: &'static str) -> Seal {
+        Seal::new(purpose, &self.secret)
     }
 
     /// The state of a question.
@@ -194,7 +204,7 @@ impl ConsentManager {
         &self,
         question_state: &QuestionState,
         caller: &Caller,
-        uri: &str,
+        request: &AskedRequest<'_>,
         mount: &Mount,
         now: Instant,
     ) -> Result<(), QuestionStateError> {
@@ -203,18 +213,18 @@ impl ConsentManager {
         {
             return Err(QuestionStateError::Expired);
         }
-        unless_guard_off(Self::check_read(question_state, caller, uri, mount))
+        unless_guard_off(Self::check_read(question_state, caller, request, mount))
     }
 
     /// Checks that the question was asked for exactly this read.
     fn check_read(
         question_state: &QuestionState,
         caller: &Caller,
-        uri: &str,
+        request: &AskedRequest<'_>,
         mount: &Mount,
     ) -> Result<(), QuestionStateError> {
-        if question_state.uri != uri {
-            return Err(QuestionStateError::OtherRead);
+        if question_state.request != *request {
+            return Err(QuestionStateError::OtherRequest);
         }
         if question_state.caller != caller_id(caller) || question_state.principal != caller.principal.identity() {
             return Err(QuestionStateError::OtherClient);
@@ -242,7 +252,7 @@ impl ConsentManager {
         &self,
         input: ConsentInput<'_>,
         caller: &Caller,
-        uri: &str,
+        request: &AskedRequest<'_>,
         mount: &Mount,
         config_version: u64,
     ) -> Result<ConsentState, ReadError> {
@@ -254,13 +264,13 @@ impl ConsentManager {
             // Do not repeat a question if the client cannot ask a person.
             Some((_, None)) if cannot_ask => return Ok(initial),
             Some((state, None)) => {
-                let question = self.unanswered(state, caller, uri, mount, Instant::now())?;
+                let question = self.unanswered(state, caller, request, mount, Instant::now())?;
                 return Ok(ConsentState { question: Some(question), ..initial });
             }
             Some((state, Some(choice))) => (state, choice),
         };
-        let question_state = self.redeem(state, choice, caller, uri, mount, Instant::now())?;
-        let QuestionState { wanted, mut given, .. } = question_state;
+        let question_state = self.redeem(state, choice, caller, request, mount, Instant::now())?;
+        let QuestionState { wanted, mut given, carried, .. } = question_state;
         if choice == ConsentAnswer::Always {
             self.persist(&caller.principal, mount, &wanted, config_version).await;
         }
@@ -271,7 +281,7 @@ impl ConsentManager {
         let shown = text::quoted(&wanted.target, MAX_SHOWN_CHARS);
         tracing::info!(mount = %mount.name, "{} {shown}: answered \"{}\"", wanted.grant, choice.as_str());
         // A person who refused one grant is not asked for the next one in the same request.
-        Ok(ConsentState { given, may_ask: may_ask && is_allowed, answered: Some((wanted, choice)), ..initial })
+        Ok(ConsentState { given, may_ask: may_ask && is_allowed, answered: Some((wanted, choice)), carried, ..initial })
     }
 
     /// The unanswered question that a state belongs to.
@@ -279,12 +289,12 @@ impl ConsentManager {
         &self,
         state: &str,
         caller: &Caller,
-        uri: &str,
+        request: &AskedRequest<'_>,
         mount: &Mount,
         now: Instant,
     ) -> Result<ConsentQuestion, QuestionStateError> {
         let question_state = self.open(state)?;
-        self.check(&question_state, caller, uri, mount, now)?;
+        self.check(&question_state, caller, request, mount, now)?;
         if self.memory().used.contains_key(&question_state.number) {
             return Err(QuestionStateError::Used);
         }
@@ -298,9 +308,9 @@ impl ConsentManager {
         mount: &Mount,
         state: String,
     ) -> ConsentQuestion {
-        let QuestionState { mount: name, digest, uri, wanted, .. } = question_state;
+        let QuestionState { mount: name, digest, request, wanted, .. } = question_state;
         let can_be_permanent = self.can_be_permanent(mount, principal);
-        ConsentQuestion { mount: name, digest, uri, wanted, can_be_permanent, state }
+        ConsentQuestion { mount: name, digest, request, wanted, can_be_permanent, state }
     }
 
     /// Opens and checks a state, and marks it as used.
@@ -309,12 +319,12 @@ impl ConsentManager {
         state: &str,
         choice: ConsentAnswer,
         caller: &Caller,
-        uri: &str,
+        request: &AskedRequest<'_>,
         mount: &Mount,
         now: Instant,
     ) -> Result<QuestionState, QuestionStateError> {
         let question_state = self.open(state)?;
-        self.check(&question_state, caller, uri, mount, now)?;
+        self.check(&question_state, caller, request, mount, now)?;
         if choice == ConsentAnswer::Always && !self.can_be_permanent(mount, &caller.principal) {
             return Err(QuestionStateError::NotOffered);
         }
@@ -376,12 +386,12 @@ impl ConsentManager {
         &self,
         consent: &mut ConsentState,
         caller: &Caller,
-        uri: &str,
+        request: &AskedRequest<'_>,
         mount: &Mount,
         error: &ReadError,
         decisions: &DecisionLog,
     ) {
-        self.set_question_at(Instant::now(), consent, caller, uri, mount, error, decisions);
+        self.set_question_at(Instant::now(), consent, caller, request, mount, error, decisions);
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of a question, and the time")]
@@ -390,7 +400,7 @@ impl ConsentManager {
         now: Instant,
         consent: &mut ConsentState,
         caller: &Caller,
-        uri: &str,
+        request: &AskedRequest<'_>,
         mount: &Mount,
         error: &ReadError,
         decisions: &DecisionLog,
@@ -424,11 +434,12 @@ impl ConsentManager {
             mount: mount.name.clone(),
             digest: mount.digest,
             loaded: mount.loaded.id().number(),
-            uri: uri.to_owned(),
+            request: request.clone().into_owned(),
             caller: caller_id(caller),
             principal: who,
             wanted,
             given: given.clone(),
+            carried: consent.carried.clone(),
         };
         drop(memory);
         let state = self.seal(&question_state);
@@ -437,6 +448,16 @@ impl ConsentManager {
 }
 
 impl ConsentState {
+    /// The same after a provider's question: with the grants that were allowed before it.
+    pub(super) fn with_given(self, given: Vec<Consent>) -> Self {
+        Self { given, ..self }
+    }
+
+    /// The grants that were allowed for this request so far.
+    pub(super) fn given(&self) -> &[Consent] {
+        &self.given
+    }
+
     /// The question and the answer, for the record of the call.
     pub(super) fn consented(&self) -> ConsentRecord {
         ConsentRecord {

@@ -11,8 +11,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
+use super::asking::ProviderAsks;
 use super::call_group::CallGroup;
-use super::consent::{ConsentManager, ConsentState};
+use super::consent::{AskedRequest, ConsentManager, ConsentState};
 use super::explain::{explain, needs_restart};
 use super::read_cache::SharedReads;
 use super::record::Recorder;
@@ -23,7 +24,7 @@ use crate::config::Ask;
 use crate::interfaces::{Exported, Reply, Request};
 use crate::limits::keyed_slots::KeyedSlots;
 use crate::limits::memory_budget::MemoryBudget;
-use crate::limits::{Admission, CallOrigin};
+use crate::limits::{Admission, CallOrigin, Operation};
 use crate::model::bounds::{MAX_SEARCHES, MAX_SEARCHES_OF_CALLER};
 use crate::model::error::LimitKind;
 use crate::model::{ReadError, Usage};
@@ -48,6 +49,7 @@ pub struct Gateway {
     pub(super) admission: Admission,
     pub(super) audit: Sink,
     pub(super) consents: ConsentManager,
+    pub(super) provider_asks: ProviderAsks,
     pub(super) shared_reads: SharedReads,
     pub(super) subscriptions: Arc<Subscriptions>,
     /// One permit for each search that may run at the same time.
@@ -106,8 +108,8 @@ impl<'a> MountCall<'a> {
 /// it.
 pub(super) struct ConsentContext<'a> {
     pub(super) consent: &'a mut ConsentState,
-    /// The URI of the read, as the client wrote it.
-    pub(super) uri: &'a str,
+    /// The request, as the client made it.
+    pub(super) request: &'a AskedRequest<'a>,
 }
 
 /// The result of a call before its reply is checked.
@@ -115,6 +117,8 @@ pub(super) struct UncheckedReply {
     pub(super) result: Result<Reply, ReadError>,
     pub(super) usage: Usage,
     pub(super) cost: ResponseCost,
+    /// True if the call sent a request that may have changed something.
+    pub(super) has_acted: bool,
 }
 
 impl Gateway {
@@ -131,6 +135,7 @@ impl Gateway {
         let shared_reads = SharedReads::new(admission.budget());
         let searches = Semaphore::new(MAX_SEARCHES.get().min(Semaphore::MAX_PERMITS));
         let policy = Policy::default();
+        let provider_asks = ProviderAsks::new(&consents);
         let searches_of_callers = KeyedSlots::new(MAX_SEARCHES_OF_CALLER.get());
         Self {
             catalog,
@@ -139,6 +144,7 @@ impl Gateway {
             admission,
             audit,
             consents,
+            provider_asks,
             shared_reads,
             subscriptions,
             searches,
@@ -208,7 +214,7 @@ impl Gateway {
     ) -> (Result<F::Checked, ReadError>, ResponseCost) {
         let request = function.into();
         let access = self.authorize(call, &request);
-        let context = ConsentContext { consent: &mut ConsentState::default(), uri: "" };
+        let context = ConsentContext { consent: &mut ConsentState::default(), request: &AskedRequest::read("") };
         let reply = self.run(call, access, &request, ready(()), context).await;
         self.check_reply::<F>(call.mount, &request, reply)
     }
@@ -221,8 +227,8 @@ impl Gateway {
     ) -> (Result<F::Reply, ReadError>, Usage) {
         let request = function.into();
         let access = self.authorize(call, &request);
-        let context = ConsentContext { consent: &mut ConsentState::default(), uri: "" };
-        let UncheckedReply { result, usage, cost: _ } = self.run(call, access, &request, ready(()), context).await;
+        let context = ConsentContext { consent: &mut ConsentState::default(), request: &AskedRequest::read("") };
+        let UncheckedReply { result, usage, .. } = self.run(call, access, &request, ready(()), context).await;
         (result.and_then(|reply| F::reply(reply).ok_or_else(wrong_reply)), usage)
     }
 
@@ -231,7 +237,7 @@ impl Gateway {
         &self,
         mount: &Arc<Mount>,
         request: &Request,
-        UncheckedReply { result, usage: _, mut cost }: UncheckedReply,
+        UncheckedReply { result, mut cost, .. }: UncheckedReply,
     ) -> (Result<F::Checked, ReadError>, ResponseCost) {
         let checked = result.and_then(|reply| {
             let (function, reply) = F::of(request).zip(F::reply(reply)).ok_or_else(wrong_reply)?;
@@ -253,7 +259,7 @@ impl Gateway {
         access: Result<Access, ReadError>,
         request: &Request,
         room: impl Future<Output = ()>,
-        ConsentContext { consent, uri }: ConsentContext<'_>,
+        ConsentContext { consent, request: asked }: ConsentContext<'_>,
     ) -> UncheckedReply {
         let MountCall { caller, mount, group, deadline, is_probe } = call;
         let mut recorder = Recorder::new(&self.audit, caller, mount, request, group);
@@ -314,18 +320,27 @@ impl Gateway {
             let why = "its grants changed during the call; try again";
             result = Err(ReadError::Unavailable(why.to_owned()));
         }
+        let is_tool_call = request.is_tool_call();
         let result = result.map_err(|error| {
+            let error = match error {
+                ReadError::Exhausted(limit) if is_tool_call => ReadError::ToolExhausted(limit),
+                error => error,
+            };
             let error = explain(error, &decisions, mount);
             let is_restart_needed =
                 matches!(error, ReadError::Denied { .. }) && self.catalog.snapshot().needs_restart(&mount.name);
             if is_restart_needed { needs_restart(error) } else { error }
         });
-        if let Err(error) = &result {
-            self.consents.set_question(consent, caller, uri, mount, error, &decisions);
+        let has_acted = decisions.has_acted;
+        // The answer to a question would make the call once more.
+        if let Err(error) = &result
+            && !has_acted
+        {
+            self.consents.set_question(consent, caller, asked, mount, error, &decisions);
             recorder.consent = consent.consented();
         }
         recorder.ended = Some((result.as_ref().map(|_| ()).map_err(Clone::clone), usage, decisions));
-        UncheckedReply { result, usage, cost: recorder.into_cost() }
+        UncheckedReply { result, usage, cost: recorder.into_cost(), has_acted }
     }
 
     /// True if a call was stopped because the listing of all mounts had little time left for it. That says nothing

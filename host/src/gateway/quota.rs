@@ -67,6 +67,8 @@ fn operation(action: Action) -> &'static str {
         Action::Complete => "complete",
         Action::Describe => "describe",
         Action::Watch => "watch",
+        Action::Call => "call-tool",
+        Action::Prompt => "get-prompt",
     }
 }
 

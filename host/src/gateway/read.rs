@@ -4,7 +4,7 @@ use std::future::ready;
 use std::pin::pin;
 use std::sync::Arc;
 
-use super::consent::{ConsentInput, ConsentQuestion};
+use super::consent::{AskedRequest, ConsentInput, ConsentQuestion};
 use super::pipeline::{ConsentContext, Gateway, MountCall};
 use super::quota;
 use super::read_cache;
@@ -38,7 +38,7 @@ impl Gateway {
             ReadOutcome::ConsentUnavailable(fault) => Err(fault),
             ReadOutcome::ConsentRequired(question) => {
                 let error = ReadError::Internal("a consent question for a client that cannot ask a person".to_owned());
-                Err(Fault { error, mount: Some(question.mount), uri: Some(question.uri) })
+                Err(Fault { error, mount: Some(question.mount), uri: question.request.uri().map(str::to_owned) })
             }
         }
     }
@@ -68,7 +68,7 @@ impl Gateway {
         };
         let fault = |error| Fault { error, mount: Some(mount.name.clone()), uri: Some(uri.to_owned()) };
         let refuse = |error: ReadError| {
-            record::record_refusal(&self.audit, caller, uri, &mount, &error);
+            record::record_refusal(&self.audit, caller, "read", uri, Some(&mount), &error);
             fault(error)
         };
         let call = MountCall::new(caller, &mount);
@@ -76,12 +76,13 @@ impl Gateway {
         // Before the cache is looked at: a cached answer counts, too.
         let quota = self.count_access(&access).await.map_err(refuse)?;
         let config_version = self.catalog.config_version();
-        let mut consent = self.consents.begin(input, caller, uri, &mount, config_version).await.map_err(refuse)?;
+        let asked = AskedRequest::read(uri);
+        let mut consent = self.consents.begin(input, caller, &asked, &mount, config_version).await.map_err(refuse)?;
         // The state came back without an answer: ask the same question again.
         if let Some(question) = consent.question {
             return Ok(ReadOutcome::ConsentRequired(question));
         }
-        let context = ConsentContext { consent: &mut consent, uri };
+        let context = ConsentContext { consent: &mut consent, request: &asked };
         let read = match mount.ask {
             Ask::Never => self.read_shared(call, access, &request, room, context).await,
             // A grant that one person allows applies to that person only, so the reading cannot be shared.
@@ -148,12 +149,12 @@ impl Gateway {
             return self.read_by_call(call, access, request, room, context).await;
         }
         let joined = self.shared_reads.join(&key);
-        let ConsentContext { consent, uri } = context;
+        let ConsentContext { consent, request: asked } = context;
         let (mut is_leader, mut own_result, mut cost) = (false, None, None);
         let (own_consent, own_access) = (&mut *consent, access.clone());
         let read = async || {
             is_leader = true;
-            let context = ConsentContext { consent: own_consent, uri };
+            let context = ConsentContext { consent: own_consent, request: asked };
             let (reading, call_cost) = match self.read_by_call(call, own_access, request, room.as_mut(), context).await
             {
                 // A missing turn concerns only this request, not the others that wait.
@@ -182,7 +183,7 @@ impl Gateway {
             (Ok(None), Some(own_result)) => own_result,
             // The reading cannot be shared: each request makes its own call.
             (Ok(None), None) => {
-                return self.read_by_call(call, access, request, room, ConsentContext { consent, uri }).await;
+                return self.read_by_call(call, access, request, room, ConsentContext { consent, request: asked }).await;
             }
             (read, _) => {
                 if !is_leader {

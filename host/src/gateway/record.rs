@@ -9,7 +9,8 @@ use crate::catalog::Mount;
 use crate::grants::CallRecord;
 use crate::interfaces::Request;
 use crate::limits::Operation;
-use crate::model::{DecisionKind, DecisionLog, MountName, ReadError, Usage, reference, text};
+use crate::model::reference::MAX_URI;
+use crate::model::{DecisionKind, DecisionLog, MountName, ReadError, Usage, text};
 use crate::policy::Caller;
 use crate::telemetry::{ConsentRecord, Event, Sink};
 
@@ -124,18 +125,26 @@ pub(super) fn record_unrouted(
     audit.record(Event {
         mount: refused.map(|refused| &refused.name).or(mount).cloned(),
         digest: refused.map(|refused| refused.digest),
-        reference: Some(text::excerpt(uri, reference::MAX_URI)),
+        reference: Some(text::excerpt(uri, MAX_URI)),
         decision_log,
         ..Event::new(caller.clone(), "read", Err(error.clone()))
     });
 }
 
-/// Records a read for which no call was made, because the answer to a question was invalid.
-pub(super) fn record_refusal(audit: &Sink, caller: &Caller, uri: &str, mount: &Mount, error: &ReadError) {
+/// Records a request for which no call was made, because its parameters or the answer to a question were invalid.
+/// `reference`: the URI, or the name of the tool or prompt.
+pub(super) fn record_refusal(
+    audit: &Sink,
+    caller: &Caller,
+    operation: &'static str,
+    reference: &str,
+    mount: Option<&Mount>,
+    error: &ReadError,
+) {
     audit.record(Event {
-        mount: Some(mount.name.clone()),
-        digest: Some(mount.digest),
-        reference: Some(text::excerpt(uri, reference::MAX_URI)),
-        ..Event::new(caller.clone(), "read", Err(error.clone()))
+        mount: mount.map(|mount| mount.name.clone()),
+        digest: mount.map(|mount| mount.digest),
+        reference: Some(text::excerpt(reference, MAX_URI)),
+        ..Event::new(caller.clone(), operation, Err(error.clone()))
     });
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::call_group::CallGroup;
 use crate::catalog::Mount;
 use crate::limits::cpu_timer::measure;
+use crate::model::ReadError;
 use crate::telemetry::{Event, Sink};
 
 /// Charges the host's work on one answer. See the module.
@@ -39,6 +40,13 @@ impl ResponseCost {
         let (done, time) = measure(bytes, work);
         self.add(time);
         done
+    }
+
+    /// Records that the answer was refused after its call.
+    pub(super) fn fail(&mut self, error: &ReadError) {
+        if let Some(record) = &mut self.record {
+            record.outcome = Err(error.clone());
+        }
     }
 
     /// Charges work that is already done.

@@ -69,6 +69,11 @@ impl CallRecord {
         }
     }
 
+    /// Records that a request is sent that may change something.
+    pub fn act(&self) {
+        self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner).has_acted = true;
+    }
+
     /// Records the start of the call, and its fuel.
     pub fn begin(&self, fuel: u64) {
         let _ = self.0.began.set((Instant::now(), fuel));

@@ -59,6 +59,26 @@ pub struct CallScope<'a> {
     pub thread: &'a DedicatedThread,
 }
 
+/// What calls can do to the world with some grants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Powers {
+    /// They can change something outside of belljar, such as by a POST.
+    pub can_change: bool,
+    /// They can exchange data with other machines.
+    pub can_reach_out: bool,
+}
+
+impl Powers {
+    /// The powers of both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            can_change: self.can_change || other.can_change,
+            can_reach_out: self.can_reach_out || other.can_reach_out,
+        }
+    }
+}
+
 /// A kind of grant, such as `fs` or `http`.
 pub trait Grant: Sized + 'static {
     /// The configuration key under `[mounts.NAME]`, and the name in audit records.
@@ -133,6 +153,10 @@ pub trait Grant: Sized + 'static {
     fn may_stall(_mount: &Self::MountState) -> bool {
         false
     }
+
+    /// What calls can do to the world with the grants of this kind. Clients are told of tools by this, so a new kind must
+    /// say it.
+    fn powers(config: &Self::Config) -> Powers;
 
     /// The host path of the thing that a consent of this kind names. Show it to the local user only.
     fn host_path(_config: &Self::Config, _name: &str, _ambient: &Ambient) -> Option<PathBuf> {

@@ -15,7 +15,7 @@ use super::ambient::Ambient;
 use super::call_record::CallRecord;
 use super::edit::{EditDirectories, EditError, Flag, GrantArgs};
 use super::editor::{GrantEditor, GrantSuggestion};
-use super::grant::{CallScope, Grant, GrantView, HasCallState};
+use super::grant::{CallScope, Grant, GrantView, HasCallState, Powers};
 use super::kind_error::KindError;
 use super::need::{Need, NeedSchema};
 use super::secrets::{PrincipalSecretError, Redactor, SecretTemplate, Secrets};
@@ -159,6 +159,13 @@ macro_rules! grants {
                 let all = <$kind as GrantEditor>::consent_lines(&self.$field).into_iter();
                 lines.extend(all.map(|(asked, plain)| ((kind, asked), (kind, plain))));)*
                 lines
+            }
+
+            /// What calls can do to the world. See [`Grant::powers`].
+            pub fn powers(&self) -> Powers {
+                let mut all = Powers::default();
+                $(all = all.and(<$kind as Grant>::powers(&self.$field));)*
+                all
             }
 
             /// The host path of the thing that `consent` names. Show it to the local user only.

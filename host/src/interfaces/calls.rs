@@ -13,7 +13,7 @@ use crate::limits::Operation;
 use crate::model::ReadError;
 use crate::policy::Action;
 
-/// The full name of an interface in a component. The version 0.1.0 matches every 0.1.x.
+/// The full name of an interface in a component. wasmtime lets version 0.1.0 match every 0.1.x.
 fn full_name(interface: &str) -> String {
     format!("belljar:provider/{interface}@0.1.0")
 }
@@ -137,6 +137,10 @@ macro_rules! calls {
                 match self {
                     $($(Self::$function(_) => matches!($interface::$function::ACTION, Action::Read),)+)+
                 }
+            }
+
+            fn is_tool_call(&self) -> bool {
+                matches!(self, Self::CallTool(_))
             }
 
             fn caller_input(&self) -> Option<Vec<&str>> {

@@ -26,7 +26,7 @@ pub(super) type CompletionIndices = generated::GuestIndices;
 pub const MAX_SUGGESTIONS: usize = 100;
 
 /// The longest suggested value, in characters: the length of the longest URI.
-const MAX_VALUE: usize = reference::MAX_URI;
+pub(super) const MAX_VALUE: usize = reference::MAX_URI;
 
 /// `complete`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -75,15 +75,19 @@ impl From<wit::TemplateInfo> for Template {
 
 impl From<wit::Annotations> for Annotations {
     fn from(annotations: wit::Annotations) -> Self {
-        let role = |role| match role {
-            wit::Role::User => Role::User,
-            wit::Role::Assistant => Role::Assistant,
-        };
         Self {
             audience: annotations.audience.into_iter().map(role).collect(),
             priority: annotations.priority,
             last_modified: annotations.last_modified,
         }
+    }
+}
+
+/// An audience, or the author of a message.
+pub(super) fn role(role: wit::Role) -> Role {
+    match role {
+        wit::Role::User => Role::User,
+        wit::Role::Assistant => Role::Assistant,
     }
 }
 

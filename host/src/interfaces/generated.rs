@@ -6,5 +6,5 @@ wasmtime::component::bindgen!({
     exports: { default: async },
 });
 
-pub(super) use self::belljar::provider::types;
+pub(super) use self::belljar::provider::{call_types, types};
 pub(super) use self::exports::belljar::provider::*;

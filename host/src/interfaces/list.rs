@@ -8,9 +8,11 @@ macro_rules! for_each_interface {
             resources ResourceIndices: Describe, ListResources, ListTemplates, Read;
             completion CompletionIndices "optional": Complete;
             revisions RevisionIndices "optional": CatalogRevision, ResourceRevisions;
+            tools ToolIndices "optional": ListTools, CallTool;
+            prompts PromptIndices "optional": ListPrompts, GetPrompt, CompletePrompt;
         }
     };
 }
 
-pub(super) use super::{completion, resources, revisions};
+pub(super) use super::{completion, prompts, resources, revisions, tools};
 pub(super) use for_each_interface;

@@ -10,7 +10,7 @@
 use crate::grants::secrets::Redactor;
 use crate::model::busy::BusyReason;
 use crate::model::error::MAX_PROVIDER_TEXT;
-use crate::model::{Annotations, Decision, Icon, Meta, ReadError, text};
+use crate::model::{Annotations, Body, Contents, Decision, Icon, Meta, ReadError, text};
 
 /// Masks, cleans and cuts a text of a guest, or of the engine about a guest.
 fn redact_text(text: &mut String, redactor: Option<&Redactor>) {
@@ -32,6 +32,8 @@ pub fn redact_error(error: &mut ReadError, redactor: Option<&Redactor>) {
         }
         ReadError::BadUri(text)
         | ReadError::Invalid(text)
+        | ReadError::BadArguments(text)
+        | ReadError::BadAnswer(text)
         | ReadError::Busy(BusyReason { why: text, retry_after: _ })
         | ReadError::Unavailable(text)
         | ReadError::ProviderUnavailable(text)
@@ -46,6 +48,7 @@ pub fn redact_error(error: &mut ReadError, redactor: Option<&Redactor>) {
         | ReadError::BadRequestState(_)
         | ReadError::NoPrincipalSecret { .. }
         | ReadError::Exhausted(_)
+        | ReadError::ToolExhausted(_)
         | ReadError::Quarantined(_)
         | ReadError::InsufficientScope { .. }
         | ReadError::Unauthenticated(_)
@@ -68,12 +71,30 @@ pub(super) fn mask_details(
     meta: &mut Meta,
     redactor: &Redactor,
 ) {
-    if let Some(Annotations { audience: _, priority: _, last_modified }) = annotations {
-        mask_optional(last_modified, redactor);
-    }
+    mask_annotations(annotations, redactor);
     for Icon { src, mime_type, sizes } in icons {
         redactor.mask(src);
         mime_type.iter_mut().chain(sizes).for_each(|text| redactor.mask(text));
+    }
+    mask_meta(meta, redactor);
+}
+
+/// Masks the secrets in annotations.
+pub(super) fn mask_annotations(annotations: &mut Option<Annotations>, redactor: &Redactor) {
+    if let Some(Annotations { audience: _, priority: _, last_modified }) = annotations {
+        mask_optional(last_modified, redactor);
+    }
+}
+
+/// Masks the secrets in contents.
+pub(super) fn mask_contents(Contents { reference, mime_type, body, meta }: &mut Contents, redactor: &Redactor) {
+    redactor.mask(reference);
+    mask_optional(mime_type, redactor);
+    match body {
+        Body::Text(body) => redactor.mask(body),
+        Body::Blob(body) => {
+            redactor.mask_bytes(body);
+        }
     }
     mask_meta(meta, redactor);
 }

@@ -12,7 +12,7 @@ use super::generated::resource_provider as generated;
 use super::redaction::{self, mask_optional};
 use crate::grants::secrets::Redactor;
 use crate::model::bounds::{MAX_CONTENTS, MAX_TEMPLATES, MIN_CONTENTS};
-use crate::model::{Body, Contents, Description, Guard, Page, ReadError, Reading, Resource, Template, reference, text};
+use crate::model::{Contents, Description, Guard, Page, ReadError, Reading, Resource, Template, reference, text};
 use crate::policy::Action;
 
 /// The name of the interface in `wit/`.
@@ -229,17 +229,7 @@ impl Function for Read {
 
     fn redact(Reading { contents, fresh_for: _ }: &mut Reading, redactor: Option<&Redactor>) {
         let Some(redactor) = redactor else { return };
-        for Contents { reference, mime_type, body, meta } in contents {
-            redactor.mask(reference);
-            mask_optional(mime_type, redactor);
-            match body {
-                Body::Text(body) => redactor.mask(body),
-                Body::Blob(body) => {
-                    redactor.mask_bytes(body);
-                }
-            }
-            redaction::mask_meta(meta, redactor);
-        }
+        contents.iter_mut().for_each(|one| redaction::mask_contents(one, redactor));
     }
 
     /// Checks that each item of the contents is for the requested reference or one below it, and makes their references

@@ -51,6 +51,7 @@ pub struct Permit {
     deadline: Instant,
     limit_kind: LimitKind,
     is_read: bool,
+    is_tool_call: bool,
     /// Processor time of the call so far, in nanoseconds.
     computed: AtomicU64,
     /// True if this call continues although its mount has exceeded its CPU share.
@@ -84,7 +85,7 @@ pub struct DetachedTurn(#[expect(dead_code, reason = "held until it is dropped")
 impl Permit {
     /// The limits of the call.
     pub fn limits(&self) -> &Limits {
-        &self.gate.limits
+        if self.is_tool_call { &self.gate.tool_limits } else { &self.gate.limits }
     }
 
     /// The access for which the call was admitted.
@@ -244,7 +245,9 @@ impl Admission {
         operation: &dyn Operation,
         by: Option<Instant>,
     ) -> Result<Permit, ReadError> {
-        let GateState { mount, limits } = &*gate.state;
+        let GateState { mount, limits, tool_limits } = &*gate.state;
+        let is_tool_call = operation.is_tool_call();
+        let limits = if is_tool_call { tool_limits } else { limits };
         if access.mount() != &mount.name {
             return Err(ReadError::Internal("the access is for another mount than the gate".to_owned()));
         }
@@ -267,6 +270,7 @@ impl Admission {
             deadline,
             limit_kind,
             is_read,
+            is_tool_call,
             computed: AtomicU64::new(0),
             is_leader: AtomicBool::new(false),
             access,

@@ -20,6 +20,8 @@ pub struct Gate {
 pub(super) struct GateState {
     pub(super) mount: Arc<MountState>,
     pub(super) limits: Limits,
+    /// The limits of the calls of tools.
+    pub(super) tool_limits: Limits,
 }
 
 impl Gate {
@@ -29,12 +31,18 @@ impl Gate {
     }
 
     pub(super) fn of(mount: Arc<MountState>, operations: Arc<OperationBreaker>, limits: Limits) -> Self {
-        Self { state: Arc::new(GateState { mount, limits }), operations }
+        let tool_limits = limits.of_tools();
+        Self { state: Arc::new(GateState { mount, limits, tool_limits }), operations }
     }
 
     /// The mount's limits.
     pub fn limits(&self) -> &Limits {
         &self.state.limits
+    }
+
+    /// The limits of the calls of the mount's tools.
+    pub fn tool_limits(&self) -> &Limits {
+        &self.state.tool_limits
     }
 
     /// Charges processor time to the mount that was spent on a result after its call had ended.

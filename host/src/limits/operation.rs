@@ -8,6 +8,11 @@ pub trait Operation: Sync {
     /// True if it reads a resource. Times of reads and of other calls are measured separately.
     fn is_read(&self) -> bool;
 
+    /// True if it calls a tool. Calls of tools have limits of their own.
+    fn is_tool_call(&self) -> bool {
+        false
+    }
+
     /// All input that a caller can choose, in order. `None` for a batch, of which any item may be the cause of a
     /// failure.
     fn caller_input(&self) -> Option<Vec<&str>>;

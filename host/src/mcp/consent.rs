@@ -6,16 +6,16 @@ use rmcp::model::{
     ErrorData, InputRequest, InputRequiredResult, InputResponses, SingleSelectEnumSchema, TitledSingleSelectEnumSchema,
 };
 
+use serde_json::Value;
+
 use super::context::{Era, RequestContext};
 use super::{fault, identity};
 use crate::gateway::consent::{ConsentAnswer, ConsentInput, ConsentQuestion, QuestionStateError};
+pub(super) use crate::interfaces::asking::CONSENT_KEY;
 use crate::model::Fault;
 
-/// The key of the question in `inputRequests` and `inputResponses`, and the name of its only field.
-const CONSENT_KEY: &str = "consent";
 
-/// Whether the client can be asked, and its answer together with the request's state. Clients up to 2025-11-25 cannot
-/// be asked.
+/// Whether the client can be asked, and its answer together with the request's state.
 ///
 /// # Errors
 /// The answer is malformed, or it comes without the state.
@@ -24,27 +24,34 @@ pub(super) fn consent_input<'r>(
     state: Option<&'r str>,
     answers: Option<&InputResponses>,
 ) -> Result<ConsentInput<'r>, ErrorData> {
-    if !context.era.is_stateless() {
-        return Ok(ConsentInput::default());
-    }
-    // Specification: a client that names no mode supports forms.
-    let elicitation = context.rmcp.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-    let can_answer = elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
+    let can_answer = can_answer(context);
     let answered = match (state, answers) {
         (None, None) => None,
         // A missing answer makes the gateway ask again. A malformed answer is an error.
         (Some(state), answers) => match answers.and_then(|answers| answers.get(CONSENT_KEY)) {
             None => Some((state, None)),
-            Some(answer) => {
-                let answer = serde_json::from_value(answer.clone()).map_err(|_| fault::bad_answer(MALFORMED))?;
-                Some((state, Some(choice(&answer)?)))
-            }
+            Some(given) => Some((state, Some(answer(given)?))),
         },
         (None, Some(_)) => {
             return Err(fault::to_error(Fault { error: QuestionStateError::Missing.into(), mount: None, uri: None }));
         }
     };
     Ok(ConsentInput { can_answer, answered })
+}
+
+/// The answer to the question, in the client's JSON.
+///
+/// # Errors
+/// If it is malformed.
+pub(super) fn answer(given: &Value) -> Result<ConsentAnswer, ErrorData> {
+    choice(&serde_json::from_value(given.clone()).map_err(|_| fault::bad_answer(MALFORMED))?)
+}
+
+/// True if the client can show a form to a person.
+pub(super) fn can_answer(context: &RequestContext<'_>) -> bool {
+    // Specification: a client that names no mode supports forms.
+    let elicitation = context.rmcp.client_capabilities().and_then(|capabilities| capabilities.elicitation);
+    elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }
 
 /// The end of the error for a malformed answer.
@@ -65,7 +72,7 @@ fn choice(answer: &ElicitResult) -> Result<ConsentAnswer, ErrorData> {
 /// The `input_required` result that asks `question`.
 pub(super) fn question(question: ConsentQuestion) -> InputRequiredResult {
     let message = question.to_string();
-    let mut choices = vec![ConstTitle::new("once", "Allow once, for this read")];
+    let mut choices = vec![ConstTitle::new("once", "Allow once, for this request")];
     if question.can_be_permanent {
         choices.push(ConstTitle::new("always", "Always allow; this changes belljar\u{2019}s configuration"));
     }
@@ -84,16 +91,17 @@ pub(super) fn question(question: ConsentQuestion) -> InputRequiredResult {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
+    use crate::gateway::consent::AskedRequest;
     use crate::model::{Consent, Digest, MountName};
 
     fn asked(wanted: Consent, can_last: bool) -> Value {
         let mount = MountName::new("notes").unwrap();
-        let (digest, uri) = (Digest([0xab; 32]), "belljar://notes/x".to_owned());
+        let (digest, request) = (Digest([0xab; 32]), AskedRequest::read("belljar://notes/x"));
         let question =
-            ConsentQuestion { mount, digest, uri, wanted, can_be_permanent: can_last, state: "sealed".to_owned() };
+            ConsentQuestion { mount, digest, request, wanted, can_be_permanent: can_last, state: "sealed".to_owned() };
         serde_json::to_value(super::question(question)).unwrap()
     }
 

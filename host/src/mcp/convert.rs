@@ -16,7 +16,8 @@ use crate::model::{self, Body, MountName, Reading};
 /// `ttlMs` of a list. A provider can change its list at any time, so clients must not cache it.
 const LIST_TTL: u64 = 0;
 
-fn meta(entries: model::Meta, mount: &MountName) -> MetaObject {
+/// The `_meta` of something of `mount`.
+pub(super) fn meta(entries: model::Meta, mount: &MountName) -> MetaObject {
     let mut meta = MetaObject::new();
     for (key, value) in entries {
         // The value is JSON: the host checked it when the provider gave it.
@@ -28,7 +29,8 @@ fn meta(entries: model::Meta, mount: &MountName) -> MetaObject {
     meta
 }
 
-fn annotations(given: model::Annotations) -> Annotations {
+/// Hints for clients.
+pub(super) fn annotations(given: model::Annotations) -> Annotations {
     let mut annotations = Annotations::default();
     if !given.audience.is_empty() {
         let role = |role: &model::Role| match role {
@@ -44,7 +46,8 @@ fn annotations(given: model::Annotations) -> Annotations {
     annotations
 }
 
-fn icons(given: Vec<model::Icon>) -> Option<Vec<Icon>> {
+/// Pictures; `None` if there are none.
+pub(super) fn icons(given: Vec<model::Icon>) -> Option<Vec<Icon>> {
     let icon = |icon: model::Icon| {
         let mut out = Icon::new(icon.src);
         out.mime_type = icon.mime_type;
@@ -78,7 +81,7 @@ fn template((given, mount): (model::Template, MountName)) -> ResourceTemplate {
 }
 
 /// The `_meta` of a page: the mounts that the page lacks, wholly or in part, and the reasons.
-fn notices(notices: Vec<(MountName, Notice)>) -> Option<MetaObject> {
+pub(super) fn notices(notices: Vec<(MountName, Notice)>) -> Option<MetaObject> {
     if notices.is_empty() {
         return None;
     }

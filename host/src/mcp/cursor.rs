@@ -31,6 +31,10 @@ pub enum CursorKind {
     ToolResources,
     /// The tool `list_resources` with `templates = true`.
     ToolTemplates,
+    /// `tools/list`.
+    Tools,
+    /// `prompts/list`.
+    Prompts,
 }
 
 /// The reason to refuse a cursor. The text completes "the cursor ...".

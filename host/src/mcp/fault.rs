@@ -3,7 +3,7 @@
 //! | kind | code |
 //! |---|---|
 //! | `not-found` | -32602 to 2026-07-28 peers, -32002 to older ones (rmcp selects the code by the peer's revision) |
-//! | `bad-uri`, `invalid`, `bad-cursor`, `bad-state`, `bad-answer`, `bad-completion`, `bad-argument`, `no-tool` | -32602 |
+//! | `bad-uri`, `invalid`, `bad-cursor`, `bad-state`, `bad-answer`, `bad-completion`, `bad-argument`, `no-tool`, `no-prompt` | -32602 |
 //! | `denied`, if consent is possible but the client cannot ask its user | -32021 |
 //! | `unauthenticated`, `insufficient-scope` | -32600; over HTTP with the statuses of RFC 6750 |
 //! | `busy`, `limit`, `denied`, `unavailable`, `failed`, `trap`, `bad-output`, `internal` | -32603 |
@@ -66,7 +66,11 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
     let data = Some(Value::Object(data));
     match error {
         ReadError::NotFound | ReadError::NotFoundWithHint { .. } => ErrorData::resource_not_found(message, data),
-        ReadError::BadUri(_) | ReadError::Invalid(_) | ReadError::BadRequestState(_) => {
+        ReadError::BadUri(_)
+        | ReadError::Invalid(_)
+        | ReadError::BadArguments(_)
+        | ReadError::BadAnswer(_)
+        | ReadError::BadRequestState(_) => {
             ErrorData::invalid_params(message, data)
         }
         ReadError::Unauthenticated(_) | ReadError::InsufficientScope { .. } => {
@@ -76,6 +80,7 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
         | ReadError::Denied { .. }
         | ReadError::NoPrincipalSecret { .. }
         | ReadError::Exhausted(_)
+        | ReadError::ToolExhausted(_)
         | ReadError::Unavailable(_)
         | ReadError::ProviderUnavailable(_)
         | ReadError::Quarantined(_)
@@ -129,10 +134,28 @@ pub(super) fn bad_argument(why: &str) -> ErrorData {
 }
 
 /// The error of a call to an unknown tool.
-pub(super) fn no_tool(name: &str, names: &[&str]) -> ErrorData {
-    let names = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+pub(super) fn no_tool(name: &str) -> ErrorData {
     let name = text::quoted(name, 100);
-    ErrorData::invalid_params(format!("there is no tool {name}; there are {names}"), with_kind("no-tool"))
+    ErrorData::invalid_params(format!("there is no tool {name}; expected one that tools/list gives"), with_kind("no-tool"))
+}
+
+/// The error of an unknown prompt.
+pub(super) fn no_prompt(name: &str) -> ErrorData {
+    let name = text::quoted(name, 100);
+    let message = format!("there is no prompt {name}; expected one that prompts/list gives");
+    ErrorData::invalid_params(message, with_kind("no-prompt"))
+}
+
+/// The error of a request whose questions do not end.
+pub(super) fn asked_too_often(rounds: usize) -> ErrorData {
+    let message = format!("the request asks more than {rounds} times, which is too often");
+    ErrorData::internal_error(message, with_kind("asked-too-often"))
+}
+
+/// The error of a question of a session that the client did not answer.
+pub(super) fn unanswered(why: &str) -> ErrorData {
+    let message = format!("the client did not answer a question: {}", text::excerpt(why, 200));
+    ErrorData::internal_error(message, with_kind("unanswered"))
 }
 
 /// The error of a failure of belljar itself. `details` go to the log only.

@@ -3,19 +3,25 @@
 use rmcp::ServerHandler;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, DiscoverResult,
-    ErrorData, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, InputResponses, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
 };
 
-use super::context::{Era, RequestContext};
-use super::cursor::BadCursor;
+use super::asking::AskRounds;
+use super::context::RequestContext;
 use super::deferred_bodies::DeferredBodies;
 use super::handler::Handler;
-use super::{completion, consent, convert, cursor, fault, tools};
+use super::{completion, consent, convert, cursor, fault, identity, prompts, provider_tools, tools};
+use crate::catalog::Defined;
 use crate::catalog::listing::{ListPosition, Listed};
+use crate::gateway::definitions::DefinitionPage;
 use crate::gateway::{ListPage, ReadOutcome};
-use crate::model::{Resource, Template};
+use crate::interfaces::tools::ToolDefinition;
+use crate::model::{Prompt, Resource, Template};
 use crate::policy::{Action, Caller, Principal};
+
+/// `ttlMs` of a list that has only belljar's own tools: 5 minutes.
+const OWN_TOOLS_TTL: u64 = 5 * 60 * 1000;
 
 impl Handler {
     async fn list<T: Listed>(
@@ -77,15 +83,29 @@ impl Handler {
     /// `resources/read`.
     pub(super) async fn read(
         &self,
-        request: ReadResourceRequestParams,
+        mut request: ReadResourceRequestParams,
         context: &RequestContext<'_>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        let mut rounds = AskRounds::new(context, request.request_state.take(), request.input_responses.take());
+        loop {
+            let read = self.read_once(&request.uri, context, rounds.input()).await?;
+            if let Some(done) = rounds.finish(context, read).await? {
+                return Ok(done);
+            }
+        }
+    }
+
+    async fn read_once(
+        &self,
+        uri: &str,
+        context: &RequestContext<'_>,
+        (state, answers): (Option<&str>, Option<&InputResponses>),
+    ) -> Result<ReadResourceResponse, ErrorData> {
         let work = async {
-            let (state, answers) = (request.request_state.as_deref(), request.input_responses.as_ref());
             let consent_input = consent::consent_input(context, state, answers)?;
             let read = self.gateway.read_with_consent(
                 &context.caller,
-                &request.uri,
+                uri,
                 consent_input,
                 self.start_call(context.exchange),
             );
@@ -121,31 +141,105 @@ impl Handler {
         self.run(context, Box::pin(work)).await
     }
 
-    /// `tools/list`.
-    pub(super) fn tools(
+    /// One page of definitions, and the cursor of the next one.
+    async fn definitions<D: Defined>(
+        &self,
+        caller: &Caller,
+        request: Option<PaginatedRequestParams>,
+        kind: cursor::CursorKind,
+    ) -> Result<(DefinitionPage<D>, Option<String>, bool), ErrorData> {
+        let start = match request.and_then(|request| request.cursor) {
+            Some(cursor) => {
+                Some(self.cursors.open(kind, &caller.principal, &cursor).map_err(|why| fault::bad_cursor(&why))?)
+            }
+            None => None,
+        };
+        let is_first = start.is_none();
+        let _ = self.gateway.count_action(caller, D::ACTION, None).await.map_err(fault::to_error)?;
+        let mut page = self.gateway.definitions::<D>(caller, start).await;
+        let next = page.next.take().map(|position| self.cursors.seal(kind, &caller.principal, &position));
+        Ok((page, next, is_first))
+    }
+
+    /// `tools/list`: belljar's own tools first, then those of the mounts.
+    pub(super) async fn tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        era: Era,
+        context: &RequestContext<'_>,
     ) -> Result<ListToolsResult, ErrorData> {
-        if !self.has_tools {
-            return Err(fault::method_not_found("tools/list"));
-        }
-        // The list has one page, so this server never gave a cursor for it.
-        match request.and_then(|request| request.cursor) {
-            Some(_) => Err(fault::bad_cursor(&BadCursor::Foreign)),
-            None => Ok(tools::definitions(era)),
-        }
+        let work = async {
+            let (page, next, is_first) =
+                self.definitions::<ToolDefinition>(&context.caller, request, cursor::CursorKind::Tools).await?;
+            let own = if is_first && self.has_tools { tools::definitions() } else { Vec::new() };
+            let ttl = if page.entries.is_empty() { OWN_TOOLS_TTL } else { 0 };
+            let of_providers = page.entries.iter().map(provider_tools::definition);
+            let mut out = ListToolsResult::with_all_items(own.into_iter().chain(of_providers).collect());
+            out.next_cursor = next;
+            out.meta = convert::notices(page.notices);
+            identity::add_server_info(&mut out.meta, context.era);
+            if context.era.is_stateless() {
+                (out.ttl_ms, out.cache_scope) = (Some(ttl), Some(CacheScope::Private));
+            }
+            Ok(out)
+        };
+        self.run(context, Box::pin(work)).await
     }
 
     /// `tools/call`.
     pub(super) async fn tool_result(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: &RequestContext<'_>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if !self.has_tools {
-            return Err(fault::method_not_found("tools/call"));
-        }
-        self.run(context, Box::pin(tools::call(self, context, request))).await
+        let mut rounds = AskRounds::new(context, request.request_state.take(), request.input_responses.take());
+        let work = async {
+            if let Err(fault) = self.gateway.count_request(&context.caller, "tools/call").await {
+                return Ok(tools::failed(fault::to_error(fault), context).into());
+            }
+            let is_own = self.has_tools && tools::is_own(&request.name);
+            loop {
+                let called = match is_own {
+                    true => tools::call(self, context, &request, rounds.input()).await?,
+                    false => provider_tools::call(self, context, &request, rounds.input()).await?,
+                };
+                if let Some(done) = rounds.finish(context, called).await? {
+                    return Ok(done);
+                }
+            }
+        };
+        self.run(context, Box::pin(work)).await
+    }
+
+    /// `prompts/list`.
+    pub(super) async fn prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: &RequestContext<'_>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let work = async {
+            let (page, next, _) =
+                self.definitions::<Prompt>(&context.caller, request, cursor::CursorKind::Prompts).await?;
+            Ok(prompts::page(page, next, context.era))
+        };
+        self.run(context, Box::pin(work)).await
+    }
+
+    /// `prompts/get`.
+    pub(super) async fn prompt(
+        &self,
+        mut request: GetPromptRequestParams,
+        context: &RequestContext<'_>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let mut rounds = AskRounds::new(context, request.request_state.take(), request.input_responses.take());
+        let work = async {
+            self.gateway.count_request(&context.caller, "prompts/get").await.map_err(fault::to_error)?;
+            loop {
+                let given = prompts::get(self, context, &request, rounds.input()).await?;
+                if let Some(done) = rounds.finish(context, given).await? {
+                    return Ok(done);
+                }
+            }
+        };
+        self.run(context, Box::pin(work)).await
     }
 }

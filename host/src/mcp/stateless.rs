@@ -8,7 +8,8 @@
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequest, ClientRequest, CompleteRequest, DiscoverRequest, DiscoverRequestParams, ErrorCode, ErrorData,
+    CallToolRequest, ClientRequest, CompleteRequest, DiscoverRequest, DiscoverRequestParams, ErrorCode, ErrorData, GetPromptRequest,
+    ListPromptsRequest,
     ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest, ReadResourceRequest, RequestId,
     RequestMetaObject, RequestParamsMeta, ServerJsonRpcMessage, ServerResult,
 };
@@ -72,6 +73,8 @@ impl StatelessRequest {
             }
             "completion/complete" => parse_params(raw, |params| CompleteRequest::new(params).into())?,
             "tools/list" => parse_params(raw, |params| ListToolsRequest::with_param(params).into())?,
+            "prompts/list" => parse_params(raw, |params| ListPromptsRequest::with_param(params).into())?,
+            "prompts/get" => parse_params(raw, |params| GetPromptRequest::new(params).into())?,
             "tools/call" => parse_params(raw, |params| CallToolRequest::new(params).into())?,
             "server/discover" => {
                 let DiscoverParams { meta } = serde_json::from_str(raw.get()).ok()?;
@@ -99,6 +102,7 @@ impl StatelessRequest {
         match &self.request {
             ClientRequest::ReadResourceRequest(read) => Some(&read.params.uri),
             ClientRequest::CallToolRequest(call) => Some(&call.params.name),
+            ClientRequest::GetPromptRequest(get) => Some(&get.params.name),
             _ => None,
         }
     }
@@ -158,8 +162,12 @@ impl Handler {
                 self.completion(complete.params, context).await.map(ServerResult::CompleteResult)
             }
             ClientRequest::ListToolsRequest(list) => {
-                self.tools(list.params, context.era).map(ServerResult::ListToolsResult)
+                self.tools(list.params, context).await.map(ServerResult::ListToolsResult)
             }
+            ClientRequest::ListPromptsRequest(list) => {
+                self.prompts(list.params, context).await.map(ServerResult::ListPromptsResult)
+            }
+            ClientRequest::GetPromptRequest(get) => self.prompt(get.params, context).await.map(Into::into),
             ClientRequest::CallToolRequest(call) => self.tool_result(call.params, context).await.map(Into::into),
             ClientRequest::DiscoverRequest(_) => {
                 self.discovery(&context.caller.principal).await.map(ServerResult::DiscoverResult)

@@ -19,4 +19,4 @@ pub mod ranges;
 mod read;
 mod search;
 
-pub(super) use call::{call, definitions};
+pub(super) use call::{call, definitions, failed, is_own};

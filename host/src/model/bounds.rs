@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::guard::Guard;
-use super::limits::{Limits, MAX_RANDOM, Traffic};
+use super::limits::{Limits, MAX_RANDOM, ToolLimits, Traffic};
 
 /// A bound that holds while its guard is on.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +132,39 @@ pub const MIN_CONTENTS: Bound<usize> = Guard::ContentsCount.minimum(1);
 
 /// The greatest number of parts in the result of a read.
 pub const MAX_CONTENTS: Bound<usize> = Guard::ContentsCount.maximum(10_000);
+
+/// Tools of one mount; prompts likewise.
+pub const MAX_DEFINITIONS: Bound<usize> = Guard::Entries.maximum(128);
+
+/// Bytes of the definitions of all tools of one mount, or of all prompts.
+pub const MAX_DEFINITION_BYTES: Bound<usize> = Guard::Entries.maximum(512 << 10);
+
+/// Bytes of one JSON Schema of a tool.
+pub const MAX_SCHEMA: Bound<usize> = Guard::Schema.maximum(32 << 10);
+
+/// Levels of a JSON Schema.
+pub const MAX_SCHEMA_DEPTH: Bound<usize> = Guard::Schema.maximum(48);
+
+/// Parts of a JSON Schema, with every reference replaced by its target.
+pub const MAX_SCHEMA_PARTS: Bound<usize> = Guard::Schema.maximum(10_000);
+
+/// Patterns of a JSON Schema. Each may take a megabyte while it is used.
+pub const MAX_SCHEMA_PATTERNS: Bound<usize> = Guard::Schema.maximum(32);
+
+/// Values of a document times parts of the schema that it is checked against: about a tenth of a second.
+pub const MAX_SCHEMA_WORK: Bound<usize> = Guard::Schema.maximum(10_000_000);
+
+/// Bytes of the arguments of a tool or a prompt.
+pub const MAX_ARGUMENTS: Bound<usize> = Guard::Message.maximum(1 << 20);
+
+/// Blocks in one result of a tool, or messages of a prompt.
+pub const MAX_BLOCKS: Bound<usize> = Guard::ContentsCount.maximum(1000);
+
+/// Questions that a provider may ask at once.
+pub const MAX_QUESTIONS_AT_ONCE: Bound<usize> = Guard::Question.maximum(8);
+
+/// Bytes of the state that a provider gives with its questions.
+pub const MAX_ASK_STATE: Bound<usize> = Guard::Question.maximum(4 << 10);
 
 /// How long the result of a read may be served from the cache, if the configuration sets nothing.
 pub const MAX_FRESHNESS: Bound<Duration> = Guard::Fresh.maximum(Duration::from_secs(3600));
@@ -270,6 +303,7 @@ pub fn of_calls(configured: Limits) -> Limits {
         resources,
         component,
         traffic: Traffic { requests, connections, upload, download },
+        tools,
     } = configured;
     Limits {
         time: Guard::Time.maximum(time).get(),
@@ -290,6 +324,15 @@ pub fn of_calls(configured: Limits) -> Limits {
             connections: Guard::Traffic.maximum(connections).get(),
             upload: Guard::Traffic.maximum(upload).get(),
             download: Guard::Traffic.maximum(download).get(),
+        },
+        tools: ToolLimits {
+            time: Guard::Time.maximum(tools.time).get(),
+            fuel: tools.fuel.map(|fuel| Guard::Fuel.maximum(fuel).get()),
+            memory: tools.memory.map(|memory| Guard::Memory.maximum(memory).get()),
+            result: tools.result.map(|result| Guard::Result.maximum(result).get()),
+            requests: tools.requests.map(|requests| Guard::Traffic.maximum(requests).get()),
+            upload: tools.upload.map(|upload| Guard::Traffic.maximum(upload).get()),
+            download: tools.download.map(|download| Guard::Traffic.maximum(download).get()),
         },
     }
 }

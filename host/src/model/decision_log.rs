@@ -50,6 +50,8 @@ pub struct DecisionLog {
     requested: Vec<Consent>,
     /// Number of refusals that were not kept.
     pub dropped: u32,
+    /// True if a request was sent that may have changed something. Then the call is never made again, and nobody is asked.
+    pub has_acted: bool,
 }
 
 /// How many different refusals a [`DecisionLog`] keeps: enough to explain a call, too few to flood a log.
@@ -96,6 +98,7 @@ impl DecisionLog {
             }
         }
         self.dropped = self.dropped.saturating_add(other.dropped);
+        self.has_acted |= other.has_acted;
     }
 
     /// Adds a consent that would let the same call get further.

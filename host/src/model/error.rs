@@ -53,6 +53,10 @@ pub enum ReadError {
     BadUri(String),
     /// The provider reports a malformed reference or argument, in its own words.
     Invalid(String),
+    /// The arguments of a tool or a prompt do not fit its definition. The text continues "the arguments do not fit: ...".
+    BadArguments(String),
+    /// An answer to a question is malformed. The text continues "the answer to the question ...".
+    BadAnswer(String),
     /// The provider refused the request, or lacked a grant. The first refusal in the decision log says which grant
     /// would allow the request.
     Denied {
@@ -78,6 +82,8 @@ pub enum ReadError {
     Busy(BusyReason),
     /// A limit was reached.
     Exhausted(Limit),
+    /// A limit of the calls of tools was reached.
+    ToolExhausted(Limit),
     /// The mount or its backend is not available now; the same call may succeed later. The text is belljar's own.
     Unavailable(String),
     /// The provider reports that its backend is not available now, in its own words.
@@ -125,6 +131,8 @@ impl ReadError {
             | Self::NotFoundWithHint { .. }
             | Self::BadUri(_)
             | Self::Invalid(_)
+            | Self::BadArguments(_)
+            | Self::BadAnswer(_)
             | Self::BadRequestState(_)
             | Self::Busy(_)
             | Self::InsufficientScope { .. }
@@ -132,6 +140,7 @@ impl ReadError {
             | Self::Cancelled => Blame::Caller,
             Self::Denied { .. } | Self::NoPrincipalSecret { .. } | Self::Quarantined(_) => Blame::Operator,
             Self::Exhausted(_)
+            | Self::ToolExhausted(_)
             | Self::Unavailable(_)
             | Self::ProviderUnavailable(_)
             | Self::ProviderFailed(_)
@@ -148,10 +157,12 @@ impl ReadError {
             Self::NotFound | Self::NotFoundWithHint { .. } => "not-found",
             Self::BadUri(_) => "bad-uri",
             Self::Invalid(_) => "invalid",
+            Self::BadArguments(_) => "bad-argument",
+            Self::BadAnswer(_) => "bad-answer",
             Self::Denied { .. } | Self::NoPrincipalSecret { .. } => "denied",
             Self::BadRequestState(_) => "bad-state",
             Self::Busy(_) => "busy",
-            Self::Exhausted(_) => "limit",
+            Self::Exhausted(_) | Self::ToolExhausted(_) => "limit",
             Self::Unavailable(_) | Self::ProviderUnavailable(_) | Self::Quarantined(_) => "unavailable",
             Self::ProviderFailed(_) => "failed",
             Self::Trapped(_) => "trap",
@@ -167,7 +178,7 @@ impl ReadError {
     /// The limit that was reached, if the error is about one.
     pub fn limit(&self) -> Option<&Limit> {
         match self {
-            Self::Exhausted(limit) => Some(limit),
+            Self::Exhausted(limit) | Self::ToolExhausted(limit) => Some(limit),
             Self::CircuitOpen { last, .. } => last.limit(),
             _ => None,
         }
@@ -192,16 +203,18 @@ impl ReadError {
             Self::Exhausted(Limit { kind: LimitKind::OpenFiles, .. }) => {
                 Some(format!("to allow more, {OPEN_FILES_CURE}"))
             }
-            Self::Exhausted(limit) => {
+            Self::Exhausted(limit) | Self::ToolExhausted(limit) => {
                 let max = limit.kind.max()?;
                 if limit.used > max || limit.cap >= max {
                     return Some(format!("no setting allows more than {}", limit.kind.show(max)));
                 }
                 let name = limit.kind.as_str();
                 let value = raised(limit, max);
+                let is_of_tools = matches!(self, Self::ToolExhausted(_)) && limit.kind.is_of_tools();
+                let table = if is_of_tools { "limits.tools" } else { "limits" };
                 let (place, key) = match limit.kind {
                     LimitKind::ListTime => ("at the top of the configuration".to_owned(), name.to_owned()),
-                    _ => (format!("under [mounts.{mount}.limits]"), format!("mounts.{mount}.limits.{name}")),
+                    _ => (format!("under [mounts.{mount}.{table}]"), format!("mounts.{mount}.{table}.{name}")),
                 };
                 let run = command::line(["set", &format!("{key} = {value}")]);
                 Some(format!("to allow more, set {name} = {value} {place}, or run: {run}"))
@@ -214,7 +227,7 @@ impl ReadError {
             Self::NoPrincipalSecret { secret, file, is_absent: false } => Some(format!(
                 "correct the file \"{file}\", below the directory of secrets.{secret} in the configuration; the operator's log has the reason"
             )),
-            Self::BadRequestState(_) => Some("read again, without a request state".to_owned()),
+            Self::BadRequestState(_) => Some("send the request again, without a request state".to_owned()),
             Self::Busy(BusyReason { retry_after: Some(pause), .. }) => {
                 Some(format!("try again in {}", show_pause(*pause)))
             }
@@ -256,6 +269,8 @@ impl ReadError {
             Self::NotFound => "resource not found".to_owned(),
             Self::NotFoundWithHint { why, .. } => format!("resource not found: {why}"),
             Self::BadUri(why) => format!("the URI {why}"),
+            Self::BadArguments(why) => format!("the arguments do not fit: {why}"),
+            Self::BadAnswer(why) => format!("the answer to the question {why}"),
             Self::Invalid(_) => "the provider refused the request as invalid".to_owned(),
             Self::Denied { denial, .. } => match denial {
                 None => "denied".to_owned(),
@@ -284,7 +299,7 @@ impl ReadError {
             }
             Self::BadRequestState(why) => format!("the request state {why}"),
             Self::Busy(busy) => format!("busy: {}", busy.why),
-            Self::Exhausted(limit) => limit.to_string(),
+            Self::Exhausted(limit) | Self::ToolExhausted(limit) => limit.to_string(),
             Self::Unavailable(why) => format!("unavailable: {why}"),
             Self::ProviderUnavailable(_) => "unavailable".to_owned(),
             Self::Quarantined(why) => format!("unavailable: the mount is {why}"),

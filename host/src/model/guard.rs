@@ -128,6 +128,18 @@ guards! {
     ContentsCount = "contents-count",
     /// The syntax of MIME types (RFC 6838).
     Mime = "mime",
+    /// The bounds of JSON Schemas of tools.
+    Schema = "schema",
+    /// Arguments and structured results fit the schemas of their tool.
+    SchemaCheck = "schema-check",
+    /// The names of tools and prompts.
+    ToolName = "tool-name",
+    /// What clients are told about the effects of a tool follows from the grants of its mount.
+    Hints = "hints",
+    /// The form and number of questions of a provider, and what they may ask for.
+    Question = "question",
+    /// Pictures and sounds are what they claim to be.
+    Media = "media",
     /// How long a result may be cached.
     Fresh = "fresh",
     /// Text from outside is cut and sanitised before it is shown.

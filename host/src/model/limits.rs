@@ -35,6 +35,47 @@ pub struct Limits {
     pub component: u64,
     /// Limits on network use.
     pub traffic: Traffic,
+    /// The values that calls of tools have instead.
+    pub tools: ToolLimits,
+}
+
+/// Limits of calls of tools. A missing value is that of other calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolLimits {
+    /// See [`Limits::time`]. 30 s: a tool may do more than a read, and clients wait a minute for it.
+    pub time: Duration,
+    /// See [`Limits::fuel`].
+    pub fuel: Option<u64>,
+    /// See [`Limits::memory`].
+    pub memory: Option<u64>,
+    /// See [`Limits::result`].
+    pub result: Option<u64>,
+    /// See [`Traffic::requests`].
+    pub requests: Option<u64>,
+    /// See [`Traffic::upload`].
+    pub upload: Option<u64>,
+    /// See [`Traffic::download`].
+    pub download: Option<u64>,
+}
+
+impl Limits {
+    /// The limits of the calls of tools.
+    pub fn of_tools(&self) -> Self {
+        let ToolLimits { time, fuel, memory, result, requests, upload, download } = self.tools;
+        Self {
+            time,
+            fuel: fuel.unwrap_or(self.fuel),
+            memory: memory.unwrap_or(self.memory),
+            result: result.unwrap_or(self.result),
+            traffic: Traffic {
+                requests: requests.unwrap_or(self.traffic.requests),
+                upload: upload.unwrap_or(self.traffic.upload),
+                download: download.unwrap_or(self.traffic.download),
+                connections: self.traffic.connections,
+            },
+            ..self.clone()
+        }
+    }
 }
 
 /// Limits on network use.
@@ -66,6 +107,15 @@ impl Default for Limits {
             resources: 1_000_000,
             component: 64 << 20,
             traffic: Traffic { requests: 32, connections: 8, upload: 1 << 20, download: 16 << 20 },
+            tools: ToolLimits {
+                time: Duration::from_secs(30),
+                fuel: None,
+                memory: None,
+                result: None,
+                requests: None,
+                upload: None,
+                download: None,
+            },
         }
     }
 }

@@ -15,6 +15,9 @@ pub const DIGEST: &str = "dev.belljar/digest";
 /// The notices of a page: the entries that are missing, and why.
 pub const NOTICES: &str = "dev.belljar/notices";
 
+/// What comes before the provider's own names of tools in their public names.
+pub const TOOL_PREFIX: &str = "dev.belljar/toolPrefix";
+
 /// The error of a failed tool call, for programs: `kind`, `mount`, `limit`, `hint`.
 pub const ERROR: &str = "dev.belljar/error";
 
@@ -134,7 +137,7 @@ mod tests {
 
     #[test]
     fn belljars_own_names_are_valid() {
-        for own in [MOUNT, DIGEST, NOTICES, ERROR] {
+        for own in [MOUNT, DIGEST, NOTICES, TOOL_PREFIX, ERROR] {
             let (prefix, name) = own.split_once('/').unwrap();
             assert!(own.starts_with(PREFIX) && prefix.split('.').all(is_label) && is_name(name), "{own}");
             assert!(!PROTOCOL.contains(&prefix.split('.').nth(1).unwrap()), "{own}");

@@ -57,6 +57,14 @@ impl LimitKind {
         }
     }
 
+    /// True if calls of tools can have another limit of this kind than other calls.
+    pub fn is_of_tools(self) -> bool {
+        matches!(
+            self,
+            Self::Time | Self::Fuel | Self::Memory | Self::Result | Self::Requests | Self::Upload | Self::Download
+        )
+    }
+
     /// `amount` with its unit, in the spelling that `[limits]` accepts.
     pub fn show(self, amount: u64) -> String {
         match self {

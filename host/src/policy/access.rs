@@ -22,6 +22,10 @@ pub enum Action {
     Describe,
     /// Ask for changes.
     Watch,
+    /// Call a tool. The target is the name of the tool below the base of its mount.
+    Call,
+    /// Get a prompt, and complete its arguments. The target is the name of the prompt below the base of its mount.
+    Prompt,
 }
 
 /// The target of a request: a mount, and one resource of it if the action is about one.
@@ -31,7 +35,7 @@ pub struct Target<'a> {
     pub mount: &'a MountName,
     /// The base URI of the mount.
     pub base: &'a str,
-    /// The resource, as a reference below the base. `None`: the mount as a whole. An action on the whole is allowed if it
+    /// The resource, as a reference below the base; for a tool or a prompt, its name. `None`: the mount as a whole. An action on the whole is allowed if it
     /// may be allowed on a part of it.
     pub reference: Option<&'a str>,
 }

@@ -7,12 +7,14 @@ use super::access::Action;
 use crate::model::text;
 
 /// The word for each action in a rule.
-const WORDS: [(&str, Action); 5] = [
+const WORDS: [(&str, Action); 7] = [
     ("list", Action::List),
     ("read", Action::Read),
     ("search", Action::Search),
     ("complete", Action::Complete),
     ("subscribe", Action::Watch),
+    ("call", Action::Call),
+    ("prompt", Action::Prompt),
 ];
 
 /// The word names no action.
@@ -30,7 +32,8 @@ fn words() -> String {
 
 impl Action {
     /// The actions that rules name.
-    pub const NAMED: [Self; 5] = [Self::List, Self::Read, Self::Search, Self::Complete, Self::Watch];
+    pub const NAMED: [Self; 7] =
+        [Self::List, Self::Read, Self::Search, Self::Complete, Self::Watch, Self::Call, Self::Prompt];
 
     /// The word for the action in a rule. `None` for [`Action::Describe`], which no rule names.
     pub fn word(self) -> Option<&'static str> {
@@ -53,7 +56,7 @@ pub struct ActionSet(u8);
 
 impl ActionSet {
     /// Every action.
-    pub const ALL: Self = Self(0b1_1111);
+    pub const ALL: Self = Self(0b111_1111);
 
     fn bit(action: Action) -> u8 {
         Action::NAMED.iter().position(|named| *named == action).map_or(0, |at| 1 << at)
@@ -101,7 +104,7 @@ mod tests {
         assert_eq!(Action::Describe.word(), None);
         assert_eq!(
             "write".parse::<Action>().unwrap_err().to_string(),
-            "\"write\" is not an action; the actions are \"list\", \"read\", \"search\", \"complete\", \"subscribe\""
+            "\"write\" is not an action; the actions are \"list\", \"read\", \"search\", \"complete\", \"subscribe\", \"call\", \"prompt\""
         );
     }
 }

@@ -243,7 +243,7 @@ impl CedarPolicies {
         Head {
             caller: uid(&self.types.caller, &principal.to_string()),
             groups: principal.groups().iter().map(|group| uid(&self.types.group, group)).collect(),
-            action: action_name(action).map(|name| uid(&self.types.action, name)),
+            action: action.word().map(|name| uid(&self.types.action, name)),
             mount: uid(&self.types.mount, target.mount.as_str()),
             start: [target.base, prefix].concat(),
             types: &self.types,
@@ -261,7 +261,7 @@ impl CedarPolicies {
 
     /// What the policies say about `action` of `principal` on `target` at the time `at`.
     pub fn decide(&self, principal: &Principal, action: Action, target: Target<'_>, at: SystemTime) -> CedarOpinion {
-        let Some(action) = action_name(action) else { return CedarOpinion::Silent };
+        let Some(action) = action.word() else { return CedarOpinion::Silent };
         match self.evaluate(principal, action, target, at) {
             Ok(opinion) => opinion,
             // A request that cannot be described to Cedar is not allowed by accident.
@@ -384,18 +384,6 @@ fn timestamp(at: SystemTime) -> String {
     let millis = at.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(0));
     let time = chrono::DateTime::from_timestamp_millis(millis).unwrap_or_default();
     time.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
-}
-
-/// The name of an action in the schema. `None`: no policy judges it.
-fn action_name(action: Action) -> Option<&'static str> {
-    match action {
-        Action::List => Some("list"),
-        Action::Read => Some("read"),
-        Action::Search => Some("search"),
-        Action::Complete => Some("complete"),
-        Action::Watch => Some("subscribe"),
-        Action::Describe => None,
-    }
 }
 
 fn kind_name(kind: PrincipalKind) -> &'static str {

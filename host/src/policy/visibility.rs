@@ -119,6 +119,11 @@ impl AllowedPart {
         self.denied.has_any(&self.base.spellings(reference))
     }
 
+    /// True if a rule denies some resource of the mount.
+    fn has_denied(&self) -> bool {
+        !self.denied.is_empty()
+    }
+
     fn contains_below(&self, prefix: &str) -> bool {
         match self.is_all || self.is_nothing {
             true => self.is_all,
@@ -162,6 +167,15 @@ impl Visibility {
             VisiblePart::All => true,
             VisiblePart::Allowed(part) => part.is_all,
             VisiblePart::Judged(_) => false,
+        }
+    }
+
+    /// True if a rule denies some resource of the mount.
+    pub fn has_denied(&self) -> bool {
+        match &self.part {
+            VisiblePart::All => false,
+            VisiblePart::Allowed(part) => part.has_denied(),
+            VisiblePart::Judged(part) => part.is_forbidden || part.by_rules.has_denied(),
         }
     }
 

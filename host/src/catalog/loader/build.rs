@@ -160,6 +160,8 @@ impl Builder<'_> {
             ask: plan.ask,
             cache: plan.cache,
             search: plan.search,
+            tool_prefix: plan.tool_prefix.clone(),
+            powers: self.grants(plan).map(GrantConfig::powers).unwrap_or_default(),
             granted_kinds: holds,
             usable_kinds: facts.usable_kinds.clone(),
             needs: Arc::clone(&facts.needs),

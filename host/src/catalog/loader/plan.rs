@@ -27,6 +27,7 @@ pub(super) struct LoadPlan {
     pub(super) ask: Ask,
     pub(super) cache: CacheSettings,
     pub(super) search: bool,
+    pub(super) tool_prefix: String,
     /// True if only the component may be loaded whose digest is in the lock.
     pub(super) needs_pin: bool,
     pub(super) limits: Limits,
@@ -36,13 +37,14 @@ pub(super) struct LoadPlan {
 impl LoadPlan {
     /// True if `mount` was built from an equal plan.
     pub(super) fn is_plan_of(&self, mount: &Mount) -> bool {
-        let Self { name, file, base, ask, cache, search, needs_pin: _, limits, configured_grants: written } = self;
+        let Self { name, file, base, ask, cache, search, tool_prefix, needs_pin: _, limits, configured_grants: written } = self;
         *name == mount.name
             && *file == mount.file
             && *base == mount.base
             && *ask == mount.ask
             && *cache == mount.cache
             && *search == mount.search
+            && *tool_prefix == mount.tool_prefix
             && limits == mount.gate.limits()
             && *written == mount.configured_grants
     }
@@ -159,6 +161,7 @@ pub(super) fn plan_mounts(mut files: Vec<String>, config: &Config) -> (Vec<LoadP
                 ask: mount.ask,
                 cache: mount.cache,
                 search: mount.search,
+                tool_prefix: mount.tool_prefix.clone(),
                 needs_pin: mount.needs_pin(),
                 limits: mount.limits.clone(),
                 configured_grants: configured_grants(&mount.grants, &config.ambient.secrets),
@@ -185,6 +188,7 @@ pub(super) fn plan_mounts(mut files: Vec<String>, config: &Config) -> (Vec<LoadP
                         name.clone(),
                         LoadPlan {
                             base: base(&name),
+                            tool_prefix: name.to_string(),
                             name,
                             file: file.clone(),
                             ask: Ask::Never,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::asked_request::AskedRequest;
 use crate::grants::GrantKind;
 use crate::model::{Consent, Digest, MountName, text};
 
@@ -14,7 +15,7 @@ const DIGEST_DIGITS: usize = 12;
 /// A person's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsentAnswer {
-    /// Allow for this read.
+    /// Allow for this request.
     Once,
     /// Allow permanently.
     Always,
@@ -55,8 +56,8 @@ pub struct ConsentQuestion {
     pub mount: MountName,
     /// The digest of its component.
     pub digest: Digest,
-    /// The URI of the read.
-    pub uri: String,
+    /// The request that needs it.
+    pub request: AskedRequest<'static>,
     /// The grant that is needed.
     pub wanted: Consent,
     /// True if the grant can be allowed permanently.
@@ -69,13 +70,13 @@ pub struct ConsentQuestion {
 /// an origin as the grants' parser writes it.
 impl fmt::Display for ConsentQuestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mount, digest, uri, wanted, .. } = self;
+        let Self { mount, digest, request, wanted, .. } = self;
         let action = GrantKind::find(&wanted.grant).map_or("to use", |kind| kind.consent_question);
         let digest: String = digest.hex().chars().take(DIGEST_DIGITS).collect();
-        let (wanted, uri) = (text::quoted(&wanted.target, MAX_SHOWN_CHARS), text::quoted(uri, MAX_SHOWN_CHARS));
+        let wanted = text::quoted(&wanted.target, MAX_SHOWN_CHARS);
         write!(
             f,
-            "belljar: the provider \"{mount}\" (sha256:{digest}) wants {action} {wanted}, for the read of {uri}. It holds no grant for that. Allow it?"
+            "belljar: the provider \"{mount}\" (sha256:{digest}) wants {action} {wanted}, for {request}. It holds no grant for that. Allow it?"
         )
     }
 }

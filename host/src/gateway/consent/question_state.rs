@@ -1,11 +1,13 @@
 //! The state of a question: it travels with the question, sealed, and comes back with the answer.
 
+use super::asked_request::AskedRequest;
 use crate::grants::KINDS;
 use crate::model::seal::Seal;
-use crate::model::{Consent, Digest, MountName, ReadError};
+use crate::model::{AskContext, Consent, Digest, MountName, ReadError};
 
-/// The longest state in bytes: a URI, five consents and a caller, each of the greatest length, escaped, in base64.
-pub(super) const MAX_STATE: usize = 32 << 10;
+/// The longest state in bytes: a URI, five consents, a caller, and the answers to a provider's question, each of the
+/// greatest length, escaped, in base64.
+pub(super) const MAX_STATE: usize = 128 << 10;
 
 /// The contents of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +22,8 @@ pub struct QuestionState {
     pub digest: Digest,
     /// The number of the mount's loaded component. It changes with any change of the mount's configuration.
     pub loaded: u64,
-    /// The URI of the read.
-    pub uri: String,
+    /// The request for which was asked.
+    pub request: AskedRequest<'static>,
     /// The caller that was asked: its transport, and the client's name.
     pub caller: (String, Option<String>),
     /// The identity of the principal that was asked.
@@ -30,6 +32,8 @@ pub struct QuestionState {
     pub wanted: Consent,
     /// The grants that were allowed earlier in the same request.
     pub given: Vec<Consent>,
+    /// The answers to the provider's own earlier question, and its state.
+    pub carried: Option<AskContext>,
 }
 
 /// The reason why a state is not valid. The text continues "the request state ...".
@@ -50,9 +54,9 @@ pub enum QuestionStateError {
     /// The question was answered before.
     #[error("was used already")]
     Used,
-    /// The state was issued for another URI.
-    #[error("was given for another read")]
-    OtherRead,
+    /// The state was issued for another request.
+    #[error("was given for another request")]
+    OtherRequest,
     /// The state was issued to another client or another principal.
     #[error("was given to another client")]
     OtherClient,
@@ -85,21 +89,22 @@ type SealedFields = (
     u64,
     String,
     ([u8; 32], u64),
-    String,
+    AskedRequest<'static>,
     (String, Option<String>, String),
     (String, String),
     Vec<(String, String)>,
+    Option<AskContext>,
 );
 
 impl QuestionState {
     /// Seals the state with `seal`.
     pub(super) fn sealed(&self, seal: &Seal) -> String {
         let pair = |consent: &Consent| (consent.grant.clone().into_owned(), consent.target.clone());
-        let QuestionState { number, at, mount, digest, loaded, uri, caller, principal, wanted, given } = self;
+        let QuestionState { number, at, mount, digest, loaded, request, caller, principal, wanted, given, carried } = self;
         let given: Vec<_> = given.iter().map(pair).collect();
         let caller = (caller.0.clone(), caller.1.clone(), principal.clone());
         let fields: SealedFields =
-            (*number, *at, mount.to_string(), (digest.0, *loaded), uri.clone(), caller, pair(wanted), given);
+            (*number, *at, mount.to_string(), (digest.0, *loaded), request.clone(), caller, pair(wanted), given, carried.clone());
         // Strings and numbers always serialise.
         seal.seal(0, "", serde_json::to_vec(&fields).unwrap_or_default())
     }
@@ -113,7 +118,7 @@ impl QuestionState {
             return Err(QuestionStateError::TooLong);
         }
         let body = seal.open(0, "", state).map_err(|_| QuestionStateError::Foreign)?;
-        let (number, at, mount, (digest, loaded), uri, (transport, client, principal), wanted, given): SealedFields =
+        let (number, at, mount, (digest, loaded), request, (transport, client, principal), wanted, given, carried): SealedFields =
             serde_json::from_slice(&body).map_err(|_| QuestionStateError::Foreign)?;
         let consent = |(grant, target): (String, String)| {
             let kind = KINDS.iter().find(|kind| kind.name == grant).ok_or(QuestionStateError::Foreign)?;
@@ -125,11 +130,12 @@ impl QuestionState {
             mount: MountName::new(&mount).map_err(|_| QuestionStateError::Foreign)?,
             digest: Digest(digest),
             loaded,
-            uri,
+            request,
             caller: (transport, client),
             principal,
             wanted: consent(wanted)?,
             given: given.into_iter().map(consent).collect::<Result<_, _>>()?,
+            carried,
         })
     }
 }

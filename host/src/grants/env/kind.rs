@@ -8,7 +8,7 @@ use wasmtime_wasi::WasiCtxBuilder;
 use zeroize::Zeroizing;
 
 use crate::grants::ambient::Ambient;
-use crate::grants::grant::{CallScope, Grant, HasCallState};
+use crate::grants::grant::{CallScope, Grant, HasCallState, Powers};
 use crate::grants::secrets::{Secret, SecretError, SecretTemplate};
 
 /// The kind of grant `env`.
@@ -58,6 +58,11 @@ impl Grant for Env {
             Ok(Variable { name: name.clone(), value, secrets })
         };
         config.iter().map(read).collect::<Result<_, _>>().map(EnvMountState)
+    }
+
+    /// A setting does nothing by itself.
+    fn powers(_: &BTreeMap<String, SecretTemplate>) -> Powers {
+        Powers::default()
     }
 
     fn is_granted(mount: &EnvMountState) -> bool {

@@ -13,7 +13,7 @@ use super::name::Fs;
 use super::{functions, granted_directory, hard_links, name};
 use crate::grants::ambient::Ambient;
 use crate::grants::drive_timeout::run_with_timeout;
-use crate::grants::grant::{CallScope, Grant, HasCallState};
+use crate::grants::grant::{CallScope, Grant, HasCallState, Powers};
 use crate::model::{Consent, DecisionKind, command};
 
 /// The granted directories of a mount.
@@ -49,6 +49,11 @@ impl Grant for Fs {
             .values()
             .filter_map(|granted| granted_directory::resolve_host_path(&granted.path, ambient).ok())
             .collect()
+    }
+
+    /// Files are read-only.
+    fn powers(_: &FsConfig) -> Powers {
+        Powers::default()
     }
 
     fn is_granted(mount: &FsMountState) -> bool {

@@ -147,6 +147,9 @@ pub(super) async fn run(
         error => ExchangeFailure { error: Error::DestinationIpProhibited, not_allowed: Some(error) },
     })?;
     let (request, is_h2) = (outgoing_request(allowed, request, connection.1)?, connection.1);
+    if !allowed.target.method.is_safe() {
+        allowed.record.act();
+    }
     let response = exchange(connection, request, deadline(options.first_byte_timeout)).await;
     let (response, io) = response.map_err(|error| match allowed.usage.reached_limit() {
         // hyper cannot tell that the upload limit stopped the body.

@@ -15,7 +15,7 @@ use super::origin::OriginPattern;
 use super::origin_grant::{OriginGrant, OriginGrantConfig};
 use super::upstream_breaker::UpstreamBreaker;
 use crate::grants::ambient::Ambient;
-use crate::grants::grant::{CallScope, Grant, HasCallState};
+use crate::grants::grant::{CallScope, Grant, HasCallState, Powers};
 use crate::grants::secrets::Secret;
 use crate::model::error::Limit;
 
@@ -63,6 +63,10 @@ impl Grant for Http {
 
     fn ports(config: &Vec<OriginGrantConfig>) -> Vec<u16> {
         config.iter().filter_map(|written| Some(OriginPattern::parse(&written.origin).ok()?.port())).collect()
+    }
+
+    fn powers(config: &Vec<OriginGrantConfig>) -> Powers {
+        Powers { can_change: config.iter().any(|grant| !grant.is_safe()), can_reach_out: !config.is_empty() }
     }
 
     fn is_granted(mount: &Arc<HttpMountState>) -> bool {

@@ -164,6 +164,16 @@ pub fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec
 /// Methods that change the connection, or that return the request with its credentials.
 const FORBIDDEN_METHODS: [Method; 2] = [Method::CONNECT, Method::TRACE];
 
+/// Methods that change nothing on a server (RFC 9110, 9.2.1).
+const SAFE_METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
+
+impl OriginGrantConfig {
+    /// True if requests under this grant change nothing on a server, if the server keeps to the meaning of methods.
+    pub(super) fn is_safe(&self) -> bool {
+        self.methods.iter().flatten().all(|method| SAFE_METHODS.contains(&method.to_ascii_uppercase().as_str()))
+    }
+}
+
 impl OriginGrant {
     /// Checks the configuration of a grant.
     ///

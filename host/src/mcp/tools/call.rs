@@ -1,40 +1,33 @@
-//! `tools/list` and `tools/call`.
+//! The calls of belljar's own tools, and failed results.
 
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData,
-    ListToolsResult,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData, InputResponses, Tool,
 };
 use serde_json::{Map, Value};
 
-use super::super::context::{Era, RequestContext};
+use super::super::context::RequestContext;
 use super::super::handler::Handler;
 use super::super::{consent, fault, identity};
 use super::arguments::Arguments;
 use super::{list, read, search};
+use crate::gateway::definitions::OWN_TOOLS;
 use crate::model::error::{MAX_PROVIDER_TEXT, PROVIDER_SAYS};
 use crate::model::{meta, text};
-
-/// The names of the tools.
-const NAMES: [&str; 3] = [list::NAME, read::NAME, search::NAME];
 
 /// The hint for a resource that does not exist.
 const NOT_FOUND_HINT: &str = "list_resources and search_resources show the resources that exist";
 
-/// `ttlMs` of the list of tools: 5 minutes. The list changes with the operator's configuration only.
-const TTL: u64 = 5 * 60 * 1000;
-
-/// The list of tools.
-pub(in crate::mcp) fn definitions(era: Era) -> ListToolsResult {
-    let tools = vec![list::definition(), read::definition(), search::definition()];
-    let mut out = ListToolsResult::with_all_items(tools);
-    identity::add_server_info(&mut out.meta, era);
-    if era.is_stateless() {
-        (out.ttl_ms, out.cache_scope) = (Some(TTL), Some(CacheScope::Private));
-    }
-    out
+/// The definitions of belljar's own tools.
+pub(in crate::mcp) fn definitions() -> Vec<Tool> {
+    vec![list::definition(), read::definition(), search::definition()]
 }
 
-/// Calls a tool.
+/// True if this is the name of one of belljar's own tools.
+pub(in crate::mcp) fn is_own(name: &str) -> bool {
+    OWN_TOOLS.contains(&name)
+}
+
+/// Calls one of belljar's own tools.
 ///
 /// # Errors
 /// The tool is unknown, the answer to a consent question is malformed, the client cannot be asked for consent, or the
@@ -42,17 +35,14 @@ pub(in crate::mcp) fn definitions(era: Era) -> ListToolsResult {
 pub(in crate::mcp) async fn call(
     handler: &Handler,
     context: &RequestContext<'_>,
-    request: CallToolRequestParams,
+    request: &CallToolRequestParams,
+    (state, answers): (Option<&str>, Option<&InputResponses>),
 ) -> Result<CallToolResponse, ErrorData> {
-    let given = request.arguments;
-    if let Err(fault) = handler.gateway.count_request(&context.caller, "tools/call").await {
-        return Ok(failed(fault::to_error(fault), context).into());
-    }
+    let given = request.arguments.clone();
     let answered = match &*request.name {
         list::NAME => list::run(handler, context, Arguments::new(list::NAME, given)).await,
         search::NAME => search::run(handler, context, Arguments::new(search::NAME, given)).await,
         read::NAME => {
-            let (state, answers) = (request.request_state.as_deref(), request.input_responses.as_ref());
             let consent_input = consent::consent_input(context, state, answers)?;
             match read::run(handler, context, Arguments::new(read::NAME, given), consent_input).await {
                 Ok(read::ReadToolOutcome::ConsentRequired(question)) => return Ok(consent::question(question).into()),
@@ -64,7 +54,7 @@ pub(in crate::mcp) async fn call(
                 Err(error) => Err(error),
             }
         }
-        other => return Err(fault::no_tool(other, &NAMES)),
+        other => return Err(fault::no_tool(other)),
     };
     // A missing scope is an error of the request, so that HTTP clients get status 403 and ask for the scope.
     let answered = match answered {
@@ -84,7 +74,7 @@ pub(in crate::mcp) async fn call(
 }
 
 /// A failure as a tool result, so that the model reads the error and its cure.
-fn failed(error: ErrorData, context: &RequestContext<'_>) -> CallToolResult {
+pub(in crate::mcp) fn failed(error: ErrorData, context: &RequestContext<'_>) -> CallToolResult {
     context.exchange.into_iter().for_each(|exchange| exchange.set_error(&error));
     let is_absent = error.code == ErrorCode::RESOURCE_NOT_FOUND;
     let mut details = match error.data {

@@ -1,0 +1,116 @@
+//! The tools of providers on the wire: their definitions and their results.
+//!
+//! What clients are told about the effects of a tool follows from the grants of its mount, because clients let tools run
+//! without a question for it. A provider that was granted only safe methods of HTTP cannot change anything: its tools are
+//! read-only, whatever it says. One that was granted others can, so none of its tools is, whatever it says.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, InputResponses, Tool, ToolAnnotations};
+
+use super::context::RequestContext;
+use super::handler::Handler;
+use super::tools::failed;
+use super::{asking, blocks, consent, convert, fault, identity};
+use crate::catalog::Mount;
+use crate::config::Ask;
+use crate::gateway::definitions::PublicDefinition;
+use crate::gateway::invoke::{Invoked, ToolReply};
+use crate::interfaces::tools::ToolDefinition;
+use crate::model::meta::TOOL_PREFIX;
+use crate::model::{Effect, Guard, ReadError};
+
+/// The hints of a tool of `mount`.
+fn hints(definition: &ToolDefinition, mount: &Mount) -> ToolAnnotations {
+    let tool = &definition.tool;
+    let claims = (tool.effect == Effect::Reads, tool.effect == Effect::Destroys, tool.idempotent, tool.open_world);
+    let powers = mount.powers;
+    let (reads, destroys, idempotent, open_world) = match Guard::Hints.is_on() {
+        false => claims,
+        true if powers.can_change => (false, tool.effect != Effect::Adds, tool.idempotent, true),
+        // A person may be asked for more, but never for more than a read of another place.
+        true => (true, false, true, powers.can_reach_out || mount.ask != Ask::Never),
+    };
+    ToolAnnotations::new().read_only(reads).destructive(destroys).idempotent(idempotent).open_world(open_world)
+}
+
+/// The definition that clients see.
+pub(super) fn definition(given: &PublicDefinition<ToolDefinition>) -> Tool {
+    let PublicDefinition { name, definition, mount } = given;
+    let tool = &definition.tool;
+    let input = Arc::new(definition.input.object().clone());
+    let mut out = Tool::new(Cow::Owned(name.clone()), tool.description.clone(), input);
+    out.title.clone_from(&tool.title);
+    out.output_schema = definition.output.as_ref().map(|schema| Arc::new(schema.object().clone()));
+    out.annotations = Some(hints(definition, mount));
+    out.icons = convert::icons(tool.icons.clone());
+    out.meta = Some(convert::meta(tool.meta.clone(), &mount.name));
+    out
+}
+
+/// Calls a tool of a provider.
+///
+/// # Errors
+/// The tool is unknown, a state or an answer is not valid, the client cannot be asked for consent, or the credential lacks
+/// a scope. Other failures are results.
+pub(super) async fn call(
+    handler: &Handler,
+    context: &RequestContext<'_>,
+    request: &CallToolRequestParams,
+    (state, answers): (Option<&str>, Option<&InputResponses>),
+) -> Result<CallToolResponse, ErrorData> {
+    let input = asking::ask_input(context, state, answers)?;
+    let arguments = request.arguments.clone().unwrap_or_default();
+    let room = handler.start_call(context.exchange);
+    match handler.gateway.call_tool(&context.caller, &request.name, arguments, input, room).await {
+        Ok(Invoked::Done(reply, mount, mut cost)) => {
+            let bytes = reply.result.content.iter().map(blocks::encoded_len).sum();
+            let result = cost.charge(bytes, || result(reply, &mount, context));
+            if let Some(exchange) = context.exchange {
+                exchange.set_cost(cost, bytes);
+            }
+            Ok(result.into())
+        }
+        Ok(Invoked::Ask(questions)) => Ok(asking::questions(questions)?.into()),
+        Ok(Invoked::ConsentRequired(question)) => Ok(consent::question(question).into()),
+        Ok(Invoked::ConsentUnavailable(fault)) if context.era.is_stateless() => Err(fault::consent_unavailable(fault)),
+        Ok(Invoked::ConsentUnavailable(fault)) => Ok(failed(fault::to_error(fault), context).into()),
+        Err(fault) => match fault.error {
+            ReadError::NotFound => Err(fault::no_tool(&request.name)),
+            ReadError::InsufficientScope { .. } | ReadError::BadRequestState(_) | ReadError::BadAnswer(_) => {
+                Err(fault::to_error(fault))
+            }
+            _ => Ok(failed(fault::to_error(fault), context).into()),
+        },
+    }
+}
+
+fn result(reply: ToolReply, mount: &Mount, context: &RequestContext<'_>) -> CallToolResult {
+    let ToolReply { result, structured } = reply;
+    let content = result.content.into_iter().map(|one| blocks::block(one, &mount.name));
+    // A client whose revision has no `resource_link` cannot parse a result that contains one.
+    let content = content.filter(|block| context.supports_links || block.as_resource_link().is_none());
+    let mut content: Vec<_> = content.collect();
+    if content.is_empty()
+        && let Some(structured) = &structured
+    {
+        // The specification asks for it, and some clients show a model nothing else.
+        content.push(rmcp::model::ContentBlock::text(structured.to_string()));
+    }
+    let mut out = match result.is_error {
+        true => CallToolResult::error(content),
+        false => CallToolResult::success(content),
+    };
+    out.structured_content = structured;
+    let mut meta = convert::meta(result.meta, &mount.name);
+    // A view calls the tools of its provider by their public names.
+    let prefix = match mount.tool_prefix.as_str() {
+        "" => String::new(),
+        prefix => format!("{prefix}_"),
+    };
+    meta.0.insert(TOOL_PREFIX.to_owned(), prefix.into());
+    out.meta = Some(meta);
+    identity::add_server_info(&mut out.meta, context.era);
+    out
+}
