@@ -261,8 +261,11 @@ enum Verb {
         /// The directory to create (default: NAME in the working directory). It must not exist yet.
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
+        /// Further parts of the project, each with an example, such as "tools,prompts".
+        #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+        with: Vec<new::Part>,
         /// List the languages and the tools that each needs.
-        #[arg(long, conflicts_with_all = ["lang", "name", "dir"])]
+        #[arg(long, conflicts_with_all = ["lang", "name", "dir", "with"])]
         list: bool,
         /// Print JSON.
         #[arg(long)]
@@ -377,8 +380,8 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Schema => schema::run(),
         Verb::Declare { file, needs } => declare::run(&file, &needs),
         Verb::Dev { dir, build, config, http } => dev::run(&dir, build.as_deref(), config.as_deref(), http),
-        Verb::New { lang, name, dir, list: _, json } => match (lang, name) {
-            (Some(lang), Some(name)) => new::run(&lang, &name, dir.as_deref(), json),
+        Verb::New { lang, name, dir, with, list: _, json } => match (lang, name) {
+            (Some(lang), Some(name)) => new::run(&lang, &name, dir.as_deref(), &with, json),
             // clap requires both unless `--list` is given.
             _ => new::list(json),
         },

@@ -1,5 +1,6 @@
 //! `belljar new`: creates a project for a provider from a template that is embedded in this program.
 
+mod blocks;
 mod embedded;
 mod language;
 mod project;
@@ -14,13 +15,14 @@ use serde_json::json;
 
 use crate::model::command::shell_quoted;
 use crate::server::failure::Failure;
+pub(super) use blocks::Part;
 use language::Language;
 use project::ProjectNames;
 
 /// The text of `--help` below the flags.
 pub(super) fn help() -> String {
     format!(
-        "Languages: {}. For the tools that each needs: belljar new --list\n\nExamples:\n  belljar new --lang python sea-level\n  belljar new --lang rust tides --dir ~/src/tides",
+        "Languages: {}. For the tools that each needs: belljar new --list\n\nExamples:\n  belljar new --lang python sea-level\n  belljar new --lang rust tides --dir ~/src/tides\n  belljar new --lang go tides --with tools,prompts",
         embedded::names().join(", ")
     )
 }
@@ -48,12 +50,19 @@ pub(super) fn list(as_json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Creates a project.
-pub(super) fn run(lang: &str, name: &str, dir: Option<&Path>, as_json: bool) -> Result<ExitCode, Failure> {
+/// Creates a project with these parts.
+pub(super) fn run(
+    lang: &str,
+    name: &str,
+    dir: Option<&Path>,
+    parts: &[Part],
+    as_json: bool,
+) -> Result<ExitCode, Failure> {
     let all = embedded::languages()?;
     let language = language::find(&all, lang).map_err(Failure::Misused)?;
     let names = ProjectNames::new(name, language).map_err(Failure::Misused)?;
-    let files = project::files(language, &names)?;
+    let parts = parts.iter().copied().collect();
+    let files = project::files(language, &names, &parts)?;
     // The suggested commands start in the working directory, so they name the project as the author did.
     let shown = dir.map_or_else(|| PathBuf::from(names.kebab()), Path::to_owned);
     #[expect(clippy::disallowed_methods, reason = "the author's working directory")]
@@ -71,6 +80,7 @@ pub(super) fn run(lang: &str, name: &str, dir: Option<&Path>, as_json: bool) -> 
         output::print_json(&json!({
             "name": names.kebab(),
             "lang": language.id,
+            "with": parts.iter().map(|part| part.name()).collect::<Vec<_>>(),
             "directory": at,
             "files": files.keys().collect::<Vec<_>>(),
             "setup": language.setup,
@@ -147,7 +157,7 @@ mod tests {
     fn every_language_creates_a_complete_project() {
         for language in embedded::languages().unwrap() {
             let names = ProjectNames::new("sea-level", &language).unwrap();
-            let files = project::files(&language, &names).unwrap();
+            let files = project::files(&language, &names, &blocks::Parts::new()).unwrap();
             for wanted in ["README.md", ".gitignore", "belljar.toml", "data/notes.md"] {
                 assert!(files.contains_key(wanted), "{}: no {wanted}", language.id);
             }

@@ -152,6 +152,7 @@ fn the_error_for_a_misspelt_language_names_the_nearest_one() {
         (&["--lang", "typescript", "esbuild"], "\"esbuild-provider\""),
         (&["--lang", "rust", "match"], "\"match-provider\""),
         (&["--lang", "rust", "1st"], "begin with a letter"),
+        (&["--lang", "rust", "tides", "--with", "tools,view"], "[possible values: tools, prompts]"),
         (&["--lang", "rust"], "<NAME>"),
         (&["tides"], "--lang <LANG>"),
     ] {
@@ -162,5 +163,7 @@ fn the_error_for_a_misspelt_language_names_the_nearest_one() {
     }
     assert!(!site.path("tides").exists());
     let help = run(&site, &["new", "--help"]);
-    assert!(stdout_and_stderr(&help).contains("Languages: "), "{}", stdout_and_stderr(&help));
+    for expected in ["Languages: ", "--with <PARTS>", "tools,prompts"] {
+        assert!(stdout_and_stderr(&help).contains(expected), "{expected}: {}", stdout_and_stderr(&help));
+    }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, OpenOptions};
 
+use super::blocks::{self, Parts};
 use super::embedded;
 use super::language::Language;
 use crate::model::MountName;
@@ -59,11 +60,16 @@ impl ProjectNames {
     }
 }
 
-/// The files of a project, each under its path in the project.
+/// The files of a project with these parts, each under its path in the project.
 ///
 /// # Errors
-/// If `language.toml` names a missing file, or one path twice. It is embedded, so this is a bug of belljar.
-pub(super) fn files(language: &Language, names: &ProjectNames) -> Result<BTreeMap<String, Vec<u8>>, String> {
+/// If `language.toml` names a missing file, or one path twice, or if a file has a malformed block. All are embedded, so
+/// this is a bug of belljar.
+pub(super) fn files(
+    language: &Language,
+    names: &ProjectNames,
+    parts: &Parts,
+) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let mut all = BTreeMap::new();
     for copy in &language.copy {
         let mut is_empty = true;
@@ -73,9 +79,14 @@ pub(super) fn files(language: &Language, names: &ProjectNames) -> Result<BTreeMa
                 "." => rest.to_owned(),
                 to => format!("{to}/{rest}"),
             });
-            // Binary files contain no placeholders. The files of `wit` are the same in every project.
+            // Binary files contain no blocks and no placeholders. The files of `wit` are the same in every project.
             let bytes = match std::str::from_utf8(bytes) {
-                Ok(text) if copy.from != "wit" => names.fill(text).into_bytes(),
+                Ok(text) if copy.from != "wit" => {
+                    let selected = blocks::select(text, parts)
+                        .map_err(|why| format!("sdk-guest/{}: file \"{rest}\", {why}", copy.from))?;
+                    let Some(selected) = selected else { continue };
+                    names.fill(&selected).into_bytes()
+                }
                 _ => bytes.to_vec(),
             };
             if all.insert(path.clone(), bytes).is_some() {
