@@ -6,8 +6,8 @@ mod convert;
 /// Exports a provider from a component.
 ///
 /// `export!(Type)` exports the mandatory interface, which needs [`Provider`](crate::Provider). The optional interfaces are
-/// named after a colon and need the trait of the same name: `export!(Type: Completion)`, `export!(Type: Revisions)`,
-/// `export!(Type: Completion, Revisions)`. The host offers only the interfaces that are named here.
+/// named after a colon and need the trait of the same name: `export!(Type: Completion)`, `export!(Type: Tools, Prompts)`.
+/// They are `Completion`, `Revisions`, `Tools`, `Prompts` and `Skills`. The host offers only the interfaces that are named here.
 ///
 /// Use the macro once, at the top of the crate. Only a wasm build exports anything. A native build only checks that the traits are
 /// implemented, so the crate builds and its tests run like those of any other crate.
@@ -83,8 +83,67 @@ macro_rules! __export {
             $crate::__private::revisions::__export_revisions!(Exported with_types_in $crate::__private::revisions);
         };
     };
+    ($provider:ty, Tools) => {
+        $crate::__export_tools!($provider);
+    };
+    ($provider:ty, Prompts) => {
+        const _: () = {
+            const fn prompts<T: $crate::Prompts>() {}
+            prompts::<$provider>();
+        };
+        #[cfg(target_family = "wasm")]
+        #[allow(unsafe_code, reason = "generated: calls from the host")]
+        const _: () = {
+            type Exported = $crate::__private::Exported<$provider>;
+            $crate::__private::prompts::__export_prompts!(Exported with_types_in $crate::__private::prompts);
+        };
+    };
+    ($provider:ty, Skills) => {
+        const _: () = {
+            const fn has_skills<T: $crate::Skills>() {}
+            has_skills::<$provider>();
+        };
+        #[cfg(target_family = "wasm")]
+        #[allow(unsafe_code, reason = "generated: calls from the host")]
+        const _: () = {
+            type Exported = $crate::__private::Exported<$provider>;
+            $crate::__private::skills::__export_skills!(Exported with_types_in $crate::__private::skills);
+        };
+    };
     ($provider:ty, $other:ident) => {
-        compile_error!(concat!("no interface \"", stringify!($other), "\": expected Completion or Revisions"));
+        compile_error!(concat!(
+            "no interface \"", stringify!($other), "\": expected Completion, Revisions, Tools, Prompts or Skills"
+        ));
+    };
+}
+
+/// Exports the tools.
+#[cfg(feature = "tools")]
+#[doc(hidden)]
+#[macro_export]
+#[rustfmt::skip]
+macro_rules! __export_tools {
+    ($provider:ty) => {
+        const _: () = {
+            const fn has_tools<T: $crate::Tools>() {}
+            has_tools::<$provider>();
+        };
+        #[cfg(target_family = "wasm")]
+        #[allow(unsafe_code, reason = "generated: calls from the host")]
+        const _: () = {
+            type Exported = $crate::__private::Exported<$provider>;
+            $crate::__private::tools::__export_tools_interface!(Exported with_types_in $crate::__private::tools);
+        };
+    };
+}
+
+/// Names the missing feature.
+#[cfg(not(feature = "tools"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_tools {
+    ($provider:ty) => {
+        compile_error!("tools need the feature \"tools\" of belljar-guest: add `features = [\"tools\"]` to Cargo.toml");
     };
 }
 
@@ -133,5 +192,65 @@ pub mod revisions {
         with: { "belljar:provider/types@0.1.1": crate::export::provider::belljar::provider::types },
         pub_export_macro: true,
         export_macro_name: "__export_revisions",
+    });
+}
+
+/// Generated: `prompt-provider`, and the types that tools share with it.
+#[cfg(target_family = "wasm")]
+#[allow(missing_docs, unsafe_code, unreachable_pub, reason = "generated")]
+#[allow(clippy::all, clippy::allow_attributes_without_reason, reason = "generated")]
+pub mod prompts {
+    wit_bindgen::generate!({
+        path: "../wit",
+        inline: "package belljar:guest-sdk; world prompts { export belljar:provider/prompt-provider@0.1.1; }",
+        with: {
+            "belljar:provider/types@0.1.1": crate::export::provider::belljar::provider::types,
+            "belljar:provider/call-types@0.1.1": generate,
+        },
+        pub_export_macro: true,
+        export_macro_name: "__export_prompts",
+    });
+}
+
+/// Generated: `tool-provider`.
+#[cfg(all(target_family = "wasm", feature = "tools"))]
+#[allow(missing_docs, unsafe_code, unreachable_pub, reason = "generated")]
+#[allow(clippy::all, clippy::allow_attributes_without_reason, reason = "generated")]
+pub mod tools {
+    wit_bindgen::generate!({
+        path: "../wit",
+        inline: "package belljar:guest-sdk; world tools { export belljar:provider/tool-provider@0.1.1; }",
+        with: {
+            "belljar:provider/types@0.1.1": crate::export::provider::belljar::provider::types,
+            "belljar:provider/call-types@0.1.1": crate::export::prompts::belljar::provider::call_types,
+        },
+        pub_export_macro: true,
+        export_macro_name: "__export_tools_interface",
+    });
+}
+
+/// Generated: `skill-provider`.
+#[cfg(target_family = "wasm")]
+#[allow(missing_docs, unsafe_code, unreachable_pub, reason = "generated")]
+#[allow(clippy::all, clippy::allow_attributes_without_reason, reason = "generated")]
+pub mod skills {
+    wit_bindgen::generate!({
+        path: "../wit",
+        inline: "package belljar:guest-sdk; world skills { export belljar:provider/skill-provider@0.1.1; }",
+        with: { "belljar:provider/types@0.1.1": crate::export::provider::belljar::provider::types },
+        pub_export_macro: true,
+        export_macro_name: "__export_skills",
+    });
+}
+
+/// Generated: `progress`, which only a component imports that calls it.
+#[cfg(target_family = "wasm")]
+#[allow(missing_docs, unsafe_code, unreachable_pub, reason = "generated")]
+#[allow(clippy::all, clippy::allow_attributes_without_reason, reason = "generated")]
+pub mod progress {
+    wit_bindgen::generate!({
+        path: "../wit",
+        inline: "package belljar:guest-sdk; world progress { import belljar:provider/progress@0.1.1; }",
+        with: { "belljar:provider/progress@0.1.1": generate },
     });
 }

@@ -1,4 +1,4 @@
-//! Write belljar resource providers in Rust.
+//! Write belljar providers in Rust.
 //!
 //! A provider is a type that implements [`Provider`]; [`export!`] makes a component of it. This is a complete provider:
 //!
@@ -52,20 +52,38 @@
 //!
 //! # Optional interfaces
 //!
-//! [`Completion`] suggests values for the variables of templates, and [`Revisions`] makes subscriptions cheap. Implement
-//! the trait and name it in the macro: `export!(Greetings: Completion, Revisions)`.
+//! Implement the trait and name it in the macro: `export!(Greetings: Completion, Tools)`.
+//!
+//! | trait | for |
+//! |---|---|
+//! | [`Completion`] | suggests values for the variables of templates |
+//! | [`Revisions`] | makes subscriptions cheap |
+//! | `Tools` | functions that a model calls; needs the feature `tools`, which adds serde and schemars |
+//! | [`Prompts`] | messages that a person chooses |
+//! | [`Skills`] | directories that tell a model how to do something |
+//!
+//! A long call tells its caller how far it is: [`mod@progress`].
 
 mod error;
 mod export;
 mod model;
+pub mod progress;
 mod provider;
 pub mod reference;
 
 pub use error::{Error, Result};
+pub use model::ask::{Action, Answer, Ask, Context, Outcome, Question};
+pub use model::block::{Block, BlockBody, Link, Media, Message};
+pub use model::prompt::{Arguments, Prompt, PromptArgument, PromptFunction, PromptResult, PromptSet};
+pub use model::skill::{Skill, SkillPage};
+#[cfg(feature = "tools")]
+pub use model::tool::{Effect, NoArguments, Structured, Tool, ToolFunction, ToolOutput, ToolResult, ToolSet, View};
 pub use model::{
     Annotations, Argument, Body, Contents, Icon, Info, Page, Reading, Resource, Role, Suggestions, Template,
 };
-pub use provider::{Completion, Provider, Revisions};
+#[cfg(feature = "tools")]
+pub use provider::Tools;
+pub use provider::{Completion, Prompts, Provider, Revisions, Skills};
 
 /// The expansion of [`export!`]. Not a public interface: it may change in any version.
 #[doc(hidden)]

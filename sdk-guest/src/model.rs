@@ -5,6 +5,15 @@ use std::time::{Duration, SystemTime};
 
 use crate::{Error, Result};
 
+pub(crate) mod ask;
+pub(crate) mod block;
+pub(crate) mod prompt;
+#[cfg(feature = "tools")]
+mod schema;
+pub(crate) mod skill;
+#[cfg(feature = "tools")]
+pub(crate) mod tool;
+
 /// The last time of RFC 3339, in seconds since 1970.
 const YEAR_10000: u64 = 253_402_300_800;
 
@@ -142,16 +151,16 @@ pub enum Body {
     Blob(Vec<u8>),
 }
 
-/// A variable of a template and its value.
+/// A variable of a template, or an argument of a prompt, and its value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Argument {
-    /// Its name, without operator: `path` for `{+path}`.
+    /// Its name; for a variable, without operator: `path` for `{+path}`.
     pub name: String,
     /// Its value, not percent-encoded, and possibly incomplete.
     pub value: String,
 }
 
-/// Suggested values of a variable.
+/// Suggested values of a variable or an argument.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Suggestions {
@@ -414,7 +423,7 @@ impl Contents {
 }
 
 impl Argument {
-    /// A variable and its value.
+    /// A name and its value.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Argument { name: name.into(), value: value.into() }
     }

@@ -1,6 +1,8 @@
 //! The traits that an author implements. They mirror the interfaces of `wit/provider.wit` in plain Rust.
 
-use crate::{Argument, Error, Info, Page, Reading, Result, Suggestions, Template};
+#[cfg(feature = "tools")]
+use crate::ToolSet;
+use crate::{Argument, Error, Info, Page, PromptSet, Reading, Result, Skill, SkillPage, Suggestions, Template};
 
 /// A provider of resources.
 ///
@@ -64,6 +66,137 @@ pub trait Revisions: Provider {
     /// revisions together is cheaper.
     fn resource_revisions(&self, references: &[String]) -> Vec<Result<String>> {
         references.iter().map(|reference| self.resource_revision(reference)).collect()
+    }
+}
+
+/// Functions that a model calls. Export it with `export!(Type: Tools)`; needs the feature `tools`.
+///
+/// A tool is a method with typed arguments. Its schema comes from their types, and the descriptions in it from their comments:
+///
+/// ```
+/// use belljar_guest::{Context, Error, Outcome, Provider, Reading, Result, Structured, Tool, Tools, ToolSet};
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+///
+/// struct Dice;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Roll {
+///     /// How many sides the dice have
+///     #[schemars(range(min = 2, max = 100))]
+///     sides: u32,
+///     /// The numbers of earlier rolls
+///     #[serde(default)]
+///     earlier: Vec<u32>,
+/// }
+///
+/// #[derive(Serialize, JsonSchema)]
+/// struct Rolled {
+///     number: u32,
+/// }
+///
+/// impl Dice {
+///     fn roll(&self, Roll { sides, earlier }: Roll) -> Result<Structured<Rolled>> {
+///         let number = (earlier.iter().sum::<u32>() % sides) + 1;
+///         Ok(Structured::new(format!("It is a {number}."), Rolled { number }))
+///     }
+///
+///     fn sides(&self) -> Result<&'static str> {
+///         Ok("From 2 to 100.")
+///     }
+/// }
+///
+/// impl Tools for Dice {
+///     fn tools() -> ToolSet<Self> {
+///         ToolSet::new()
+///             .tool(Tool::reading("roll", "Rolls a die."), Self::roll)
+///             .tool(Tool::reading("sides", "Which dice there are."), Self::sides)
+///     }
+/// }
+///
+/// # impl Provider for Dice {
+/// #     fn open() -> Result<Self> { Ok(Dice) }
+/// #     fn read(&self, _reference: &str) -> Result<Reading> { Err(Error::NotFound) }
+/// # }
+/// belljar_guest::export!(Dice: Tools);
+///
+/// // As the host calls it:
+/// let result = Dice::tools().call(&Dice, "roll", r#"{"sides": 6, "earlier": [3, 4]}"#, &Context::default())?;
+/// assert_eq!(result.done().and_then(|result| result.structured).as_deref(), Some(r#"{"number":2}"#));
+/// # Ok::<(), Error>(())
+/// ```
+#[cfg(feature = "tools")]
+pub trait Tools: Provider {
+    /// All tools, at most 128. Called without any grant.
+    fn tools() -> ToolSet<Self>;
+}
+
+/// Messages that a person chooses, to begin a conversation. Export it with `export!(Type: Prompts)`.
+///
+/// ```
+/// use belljar_guest::{Arguments, Context, Error, Message, Prompt, PromptArgument, Prompts, PromptSet, Provider};
+/// use belljar_guest::{Reading, Result};
+///
+/// struct Letters;
+///
+/// impl Letters {
+///     fn thank(&self, arguments: &Arguments) -> Result<Message> {
+///         Ok(Message::user(format!("Write a letter of thanks to {}.", arguments.require("name")?)))
+///     }
+/// }
+///
+/// impl Prompts for Letters {
+///     fn prompts() -> PromptSet<Self> {
+///         let name = PromptArgument::required("name").description("Who gets the letter");
+///         PromptSet::new().prompt(Prompt::new("thank", "A letter of thanks.").argument(name), Self::thank)
+///     }
+/// }
+///
+/// # impl Provider for Letters {
+/// #     fn open() -> Result<Self> { Ok(Letters) }
+/// #     fn read(&self, _reference: &str) -> Result<Reading> { Err(Error::NotFound) }
+/// # }
+/// belljar_guest::export!(Letters: Prompts);
+///
+/// let arguments = Arguments::from([("name", "Ada")]);
+/// let result = Letters::prompts().get(&Letters, "thank", &arguments, &Context::default())?;
+/// let messages = result.done().map(|result| result.messages);
+/// assert_eq!(messages, Some(vec![Message::user("Write a letter of thanks to Ada.")]));
+/// # Ok::<(), Error>(())
+/// ```
+pub trait Prompts: Provider {
+    /// All prompts, at most 128. Called without any grant.
+    fn prompts() -> PromptSet<Self>;
+
+    /// Suggests values for `argument` of the prompt `prompt`, whose value may be incomplete. `resolved` are the arguments that
+    /// already have a value. [`Suggestions::starting_with`] makes suggestions from a list of known values.
+    ///
+    /// None by default.
+    fn complete_prompt(&self, prompt: &str, argument: &Argument, resolved: &[Argument]) -> Result<Suggestions> {
+        let _ = (prompt, argument, resolved);
+        Ok(Suggestions::default())
+    }
+}
+
+/// Directories with a `SKILL.md` that tells a model how to do something. Export it with `export!(Type: Skills)`.
+///
+/// [`Provider::read`] serves their files, and the host computes their digests.
+pub trait Skills: Provider {
+    /// Lists skills, a page at a time; `cursor` is as for [`Provider::list_resources`].
+    fn list_skills(&self, cursor: Option<&str>) -> Result<SkillPage>;
+
+    /// One skill, whether it is listed or not. `root` is the reference of its directory.
+    ///
+    /// By default, looks for it in all pages of the list. Implement this method if the list is long or incomplete.
+    fn get_skill(&self, root: &str) -> Result<Skill> {
+        let mut cursor = None;
+        loop {
+            let page = self.list_skills(cursor.as_deref())?;
+            if let Some(skill) = page.skills.into_iter().find(|skill| skill.root == root) {
+                return Ok(skill);
+            }
+            cursor = Some(page.next_cursor.ok_or(Error::NotFound)?);
+        }
     }
 }
 

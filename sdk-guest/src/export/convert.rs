@@ -1,6 +1,12 @@
 //! Converts between the generated types and those of [`crate::model`], and implements the generated traits for every
 //! provider. Conversions move values, and copy no text.
 
+mod call;
+mod prompt;
+mod skill;
+#[cfg(feature = "tools")]
+mod tool;
+
 use super::provider::belljar::provider::types as wit;
 use super::provider::exports::belljar::provider::resource_provider;
 use super::{Exported, completion, revisions};
