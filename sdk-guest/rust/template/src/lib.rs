@@ -1,5 +1,14 @@
 //! The provider: its list, and the contents of each reference.
 
+// belljar:if prompts
+mod prompts;
+// belljar:end
+// belljar:if tools
+mod tools;
+// belljar:end
+// belljar:if any
+
+// belljar:end
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -117,7 +126,22 @@ fn text_type(name: &str) -> &'static str {
     if Path::new(name).extension().is_some_and(|ending| ending == "md") { "text/markdown" } else { "text/plain" }
 }
 
+// belljar:if none
 belljar_guest::export!(MyProvider);
+// belljar:end
+// belljar:if any
+belljar_guest::export!(
+    MyProvider:
+// belljar:end
+// belljar:if tools
+    Tools,
+// belljar:end
+// belljar:if prompts
+    Prompts,
+// belljar:end
+// belljar:if any
+);
+// belljar:end
 belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]

@@ -1,6 +1,15 @@
 //! Unit tests of the provider: plain Rust, without belljar, on a temporary directory.
 
 use belljar_guest::Body;
+// belljar:if any
+use belljar_guest::Context;
+// belljar:end
+// belljar:if prompts
+use belljar_guest::{Argument, Arguments, Message, PromptResult, Prompts as _};
+// belljar:end
+// belljar:if tools
+use belljar_guest::{ToolResult, Tools as _};
+// belljar:end
 
 use super::*;
 
@@ -79,3 +88,49 @@ fn utf_8_files_are_text_and_others_are_blobs() {
     let denied = Error::denied("this needs the directory \"/data\", which was not granted");
     assert_eq!(without_files().read("files/a.md"), Err(denied));
 }
+// belljar:if tools
+
+#[test]
+fn the_tool_counts_days() {
+    let call = |arguments: &str| {
+        let outcome = MyProvider::tools().call(&without_files(), "month_days", arguments, &Context::default());
+        outcome.map(|outcome| outcome.done().unwrap())
+    };
+    for (arguments, text, structured) in [
+        (r#"{"month":2,"year":2024}"#, "February 2024 has 29 days.", r#"{"month":"February","days":29}"#),
+        (r#"{"month":2,"year":1900}"#, "February 1900 has 28 days.", r#"{"month":"February","days":28}"#),
+        (r#"{"month":2}"#, "February has 28 days.", r#"{"month":"February","days":28}"#),
+        (r#"{"month":12,"year":2000}"#, "December 2000 has 31 days.", r#"{"month":"December","days":31}"#),
+    ] {
+        assert_eq!(call(arguments), Ok(ToolResult::text(text).structured(structured)), "{arguments}");
+    }
+    assert_eq!(call(r#"{"month":13}"#), Err(Error::invalid("a month is a number from 1 to 12, not \"13\"")));
+    assert!(call("{}").is_err());
+}
+// belljar:end
+// belljar:if prompts
+
+#[test]
+fn the_prompt_plans_a_month() {
+    let get = |arguments: Arguments| {
+        let outcome = MyProvider::prompts().get(&without_files(), "plan_month", &arguments, &Context::default());
+        outcome.map(|outcome| outcome.done().unwrap())
+    };
+    let plan = |text: &str| Ok(PromptResult::from(Message::user(text)).description("A plan for February"));
+    let with_goal = get(Arguments::from([("month", "February"), ("goal", "rest")]));
+    assert_eq!(with_goal, plan("Make a plan for February, which has 28 days. My goal: rest."));
+    assert_eq!(get(Arguments::from([("month", "February")])), plan("Make a plan for February, which has 28 days."));
+    let unknown = Error::invalid("a month is one of January to December, not \"Febuary\"");
+    assert_eq!(get(Arguments::from([("month", "Febuary")])), Err(unknown));
+}
+
+#[test]
+fn months_are_suggested() {
+    let suggest = |name: &str, value: &str| {
+        without_files().complete_prompt("plan_month", &Argument::new(name, value), &[]).unwrap().values
+    };
+    assert_eq!(suggest("month", "Ma"), ["March", "May"]);
+    assert_eq!(suggest("month", "").len(), 12);
+    assert_eq!(suggest("goal", "r"), [""; 0]);
+}
+// belljar:end
