@@ -36,6 +36,7 @@ mod generated;
 pub mod json_schema;
 mod list;
 pub mod paging;
+pub mod progress;
 pub mod prompts;
 mod provider_check;
 mod redaction;

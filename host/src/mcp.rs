@@ -23,6 +23,7 @@ mod handler;
 pub mod identity;
 mod methods;
 pub mod outbox;
+mod progress;
 mod prompts;
 mod provider_tools;
 pub mod request_phase;
@@ -32,6 +33,7 @@ mod shutdown;
 pub mod stateless;
 pub mod subscriptions;
 pub mod tools;
+mod trace;
 
 pub use detached_peer::DetachedPeer;
 pub use handler::Handler;

@@ -15,6 +15,7 @@ pub mod guard;
 pub mod limits;
 pub mod meta;
 mod name;
+pub mod progress;
 mod quarantine;
 mod reached_limit;
 pub mod reference;

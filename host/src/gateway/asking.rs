@@ -16,6 +16,7 @@ use super::consent::{ANSWER_TIME, AskedRequest, ConsentAnswer, ConsentManager, C
 use crate::catalog::Mount;
 use crate::grants::KINDS;
 use crate::interfaces::asking::check_answer;
+use crate::model::progress::ProgressSender;
 use crate::model::seal::Seal;
 use crate::model::{Answer, Ask, AskContext, Consent, Guard, MountName, Question, ReadError};
 use crate::policy::Principal;
@@ -30,7 +31,7 @@ const MAX_ANSWERS: usize = 32 << 10;
 const MAX_USED: usize = 64 << 10;
 
 /// The part of a request that answers questions: belljar's own, and those of the provider.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct AskInput<'a> {
     /// True if the client can ask a person.
     pub can_answer: bool,
@@ -40,6 +41,8 @@ pub struct AskInput<'a> {
     pub consent: Option<ConsentAnswer>,
     /// The answers to the provider's questions.
     pub answers: Vec<Answer>,
+    /// Where the call reports its progress.
+    pub progress: Option<ProgressSender>,
 }
 
 /// Questions of a provider, on their way to a person.
@@ -148,7 +151,7 @@ impl ProviderAsks {
         principal: &Principal,
         mount: &Mount,
     ) -> Result<OpenedInput<'a>, ReadError> {
-        let AskInput { can_answer, state, consent, answers } = input;
+        let AskInput { can_answer, state, consent, answers, progress: _ } = input;
         let bytes: usize = answers.iter().map(|one| one.key.len() + one.content.as_ref().map_or(0, String::len)).sum();
         if bytes > MAX_ANSWERS {
             return Err(ReadError::BadAnswer(format!("has {bytes} bytes; the limit is {MAX_ANSWERS}")));

@@ -16,6 +16,7 @@ use super::pipeline::{Gateway, MountCall};
 use crate::catalog::listing::ListPosition;
 use crate::catalog::{CachedDefinitions, Defined, Mount, Notice, Snapshot};
 use crate::interfaces::definitions::CheckedDefinitions;
+use crate::interfaces::tools::ToolDefinition;
 use crate::model::{Guard, MountName, ReadError, text};
 use crate::policy::{Access, Action, Caller, Principal, Refusal};
 
@@ -175,6 +176,15 @@ impl Gateway {
         });
         let bare = mounts().filter(|mount| mount.tool_prefix.is_empty()).map(move |mount| (mount, name));
         prefixed.chain(bare)
+    }
+
+    /// The schema of the arguments of the tool with the public name `name`, if it is known without a call.
+    pub fn known_arguments(&self, name: &str) -> Option<Arc<ToolDefinition>> {
+        let snapshot = self.catalog.snapshot();
+        let known = |(mount, own): (&Arc<Mount>, &str)| {
+            ToolDefinition::slot(&mount.cached.shared).current()?.list.find(own).map(Arc::clone)
+        };
+        self.owners::<ToolDefinition>(&snapshot, name).find_map(known)
     }
 
     /// The definition with the public name `name`, if `caller` may use it.

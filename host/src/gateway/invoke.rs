@@ -175,7 +175,7 @@ impl Gateway {
     async fn invoke<F, T>(
         &self,
         invocation: Invocation<'_>,
-        input: AskInput<'_>,
+        mut input: AskInput<'_>,
         function: impl Fn(AskContext) -> F,
         room: impl Future<Output = ()>,
     ) -> Result<Invoked<T>, Fault>
@@ -184,6 +184,7 @@ impl Gateway {
     {
         let Invocation { caller, ref mount, ref access, ref asked, .. } = invocation;
         let refuse = |error| self.refuse_call(&invocation, error);
+        let progress = input.progress.take();
         let quota = self.count_access(access).await.map_err(refuse)?;
         let opened = self.provider_asks.open(input, asked, &caller.principal, mount).map_err(refuse)?;
         let OpenedInput { consent_input, context, given, unanswered } = opened;
@@ -203,7 +204,7 @@ impl Gateway {
         }
         let request: Request = function(context).into();
         let call = MountCall::new(caller, mount);
-        let consent_context = ConsentContext { consent: &mut consent, request: asked };
+        let consent_context = ConsentContext { consent: &mut consent, request: asked, progress };
         let reply = self.run(call, Ok(access.clone()), &request, room, consent_context).await;
         let UncheckedReply { has_acted, usage, .. } = &reply;
         let (has_acted, bytes) = (*has_acted, usize::try_from(usage.bytes).unwrap_or(usize::MAX));

@@ -27,6 +27,7 @@ use crate::limits::memory_budget::MemoryBudget;
 use crate::limits::{Admission, CallOrigin, Operation};
 use crate::model::bounds::{MAX_SEARCHES, MAX_SEARCHES_OF_CALLER};
 use crate::model::error::LimitKind;
+use crate::model::progress::ProgressSender;
 use crate::model::{ReadError, Usage};
 use crate::policy::{Access, Caller, CallerId, Policy};
 use crate::sandbox::{CallSpec, Executor, Outcome};
@@ -104,12 +105,14 @@ impl<'a> MountCall<'a> {
     }
 }
 
-/// The parts of a call that concern consent: the grants that a person allowed before it, and the question that follows
-/// it.
+/// What a call shares with its request: the grants that a person allowed before it, the question that follows it, and its
+/// progress.
 pub(super) struct ConsentContext<'a> {
     pub(super) consent: &'a mut ConsentState,
     /// The request, as the client made it.
     pub(super) request: &'a AskedRequest<'a>,
+    /// Where the call reports its progress.
+    pub(super) progress: Option<ProgressSender>,
 }
 
 /// The result of a call before its reply is checked.
@@ -214,7 +217,7 @@ impl Gateway {
     ) -> (Result<F::Checked, ReadError>, ResponseCost) {
         let request = function.into();
         let access = self.authorize(call, &request);
-        let context = ConsentContext { consent: &mut ConsentState::default(), request: &AskedRequest::read("") };
+        let context = ConsentContext { consent: &mut ConsentState::default(), request: &AskedRequest::read(""), progress: None };
         let reply = self.run(call, access, &request, ready(()), context).await;
         self.check_reply::<F>(call.mount, &request, reply)
     }
@@ -227,7 +230,7 @@ impl Gateway {
     ) -> (Result<F::Reply, ReadError>, Usage) {
         let request = function.into();
         let access = self.authorize(call, &request);
-        let context = ConsentContext { consent: &mut ConsentState::default(), request: &AskedRequest::read("") };
+        let context = ConsentContext { consent: &mut ConsentState::default(), request: &AskedRequest::read(""), progress: None };
         let UncheckedReply { result, usage, .. } = self.run(call, access, &request, ready(()), context).await;
         (result.and_then(|reply| F::reply(reply).ok_or_else(wrong_reply)), usage)
     }
@@ -259,12 +262,13 @@ impl Gateway {
         access: Result<Access, ReadError>,
         request: &Request,
         room: impl Future<Output = ()>,
-        ConsentContext { consent, request: asked }: ConsentContext<'_>,
+        ConsentContext { consent, request: asked, progress }: ConsentContext<'_>,
     ) -> UncheckedReply {
         let MountCall { caller, mount, group, deadline, is_probe } = call;
         let mut recorder = Recorder::new(&self.audit, caller, mount, request, group);
         self.audit.wait_for_room().await;
         recorder.consent = consent.consented();
+        progress.into_iter().for_each(|sender| recorder.decisions.set_progress(sender));
         // If the mount may ask a person or has secrets of its own for each principal, the grants of a call depend on its
         // caller. The same connection may carry requests of several principals.
         let breaker_scope = match mount.ask == Ask::Never && !mount.is_per_principal() {

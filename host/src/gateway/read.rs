@@ -82,7 +82,7 @@ impl Gateway {
         if let Some(question) = consent.question {
             return Ok(ReadOutcome::ConsentRequired(question));
         }
-        let context = ConsentContext { consent: &mut consent, request: &asked };
+        let context = ConsentContext { consent: &mut consent, request: &asked, progress: None };
         let read = match mount.ask {
             Ask::Never => self.read_shared(call, access, &request, room, context).await,
             // A grant that one person allows applies to that person only, so the reading cannot be shared.
@@ -149,12 +149,12 @@ impl Gateway {
             return self.read_by_call(call, access, request, room, context).await;
         }
         let joined = self.shared_reads.join(&key);
-        let ConsentContext { consent, request: asked } = context;
+        let ConsentContext { consent, request: asked, .. } = context;
         let (mut is_leader, mut own_result, mut cost) = (false, None, None);
         let (own_consent, own_access) = (&mut *consent, access.clone());
         let read = async || {
             is_leader = true;
-            let context = ConsentContext { consent: own_consent, request: asked };
+            let context = ConsentContext { consent: own_consent, request: asked, progress: None };
             let (reading, call_cost) = match self.read_by_call(call, own_access, request, room.as_mut(), context).await
             {
                 // A missing turn concerns only this request, not the others that wait.
@@ -183,7 +183,7 @@ impl Gateway {
             (Ok(None), Some(own_result)) => own_result,
             // The reading cannot be shared: each request makes its own call.
             (Ok(None), None) => {
-                return self.read_by_call(call, access, request, room, ConsentContext { consent, request: asked }).await;
+                return self.read_by_call(call, access, request, room, ConsentContext { consent, request: asked, progress: None }).await;
             }
             (read, _) => {
                 if !is_leader {

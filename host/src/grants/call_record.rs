@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::secrets::Redactor;
+use crate::model::progress::{MAX_NOTE, ProgressReport, ProgressSender};
 use crate::model::{Consent, DecisionKind, DecisionLog, Usage, text};
 
 /// The most characters of a cure: a command that contains a path from the guest.
@@ -25,6 +26,8 @@ pub struct CallRecord(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     decisions: Mutex<DecisionLog>,
+    /// Where the call reports its progress. Empty if the caller does not want to know.
+    progress: OnceLock<ProgressSender>,
     redactor: OnceLock<Arc<Redactor>>,
     began: OnceLock<(Instant, u64)>,
     fuel: AtomicU64,
@@ -66,6 +69,19 @@ impl CallRecord {
     pub fn request_consent(&self, consent: Consent) {
         if self.excerpt(&consent.target, usize::MAX >> 1) == consent.target {
             self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner).request_consent(consent);
+        }
+    }
+
+    /// From now on, passes reports of progress on to `sender`.
+    pub fn set_progress(&self, sender: ProgressSender) {
+        let _ = self.0.progress.set(sender);
+    }
+
+    /// Reports the progress of the call, if its caller wants to know. `note` is guest text.
+    pub fn report_progress(&self, done: f64, total: Option<f64>, note: Option<String>) {
+        if let Some(sender) = self.0.progress.get() {
+            let note = note.map(|note| self.excerpt(&note, MAX_NOTE)).filter(|note| !note.is_empty());
+            sender.send(ProgressReport { done, total, note });
         }
     }
 

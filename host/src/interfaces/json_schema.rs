@@ -109,6 +109,16 @@ impl Schema {
         Ok(Self { object, parts, validator })
     }
 
+    /// True if clients must repeat some of the arguments in HTTP headers (`x-mcp-header`, SEP-2243).
+    pub fn has_headers(&self) -> bool {
+        fn has(schema: &Map<String, Value>) -> bool {
+            let fields = schema.get("properties").and_then(Value::as_object);
+            let mut fields = fields.into_iter().flatten().filter_map(|(_, field)| field.as_object());
+            fields.any(|field| field.contains_key("x-mcp-header") || has(field))
+        }
+        has(&self.object)
+    }
+
     /// The schema as JSON.
     pub fn object(&self) -> &Map<String, Value> {
         &self.object

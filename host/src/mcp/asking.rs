@@ -55,7 +55,7 @@ pub(super) fn ask_input<'r>(
         Ok(Answer { key: key.clone(), action, content })
     });
     let answers = answers.collect::<Result<Vec<_>, ErrorData>>()?;
-    Ok(AskInput { can_answer: can_answer(context), state, consent, answers })
+    Ok(AskInput { can_answer: can_answer(context), state, consent, answers, progress: None })
 }
 
 /// The end of the error for a malformed answer.

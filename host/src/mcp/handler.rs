@@ -18,6 +18,7 @@ use super::outbox::Outbox;
 use super::request_phase::RequestPhase;
 use super::session::Session;
 use super::shutdown::Shutdown;
+use super::trace;
 use crate::gateway::Gateway;
 use crate::limits::memory_budget::MemoryBudget;
 use crate::model::text;
@@ -128,7 +129,8 @@ impl Handler {
         // All connections of a session are one caller. A request without a session belongs to its connection.
         let peer = source.filter(|_| era.is_stateless()).map_or(self.session.id(), |source| source.peer);
         let address = source.and_then(|source| source.address);
-        let caller = Caller { principal, transport: self.transport, client, peer, address };
+        let trace = rmcp.meta.get_traceparent().and_then(trace::checked).map(Into::into);
+        let caller = Caller { principal, transport: self.transport, client, peer, address, trace };
         RequestContext { rmcp, exchange, deferred_bodies: None, caller, era, supports_links }
     }
 

@@ -1,12 +1,13 @@
 //! The methods of the protocol, as rmcp's [`ServerHandler`] names them.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
     DiscoverResult, ErrorData, GetPromptRequestParams, GetPromptResponse, InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
     UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext as RmcpContext, SubscriptionContext};
@@ -146,6 +147,12 @@ impl ServerHandler for Handler {
         context: RmcpContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.tools(request, &self.context_of(&context)).await
+    }
+
+    /// rmcp compares the HTTP headers of a call with the arguments that this schema marks.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let known = self.gateway.known_arguments(name).filter(|known| known.input.has_headers())?;
+        Some(Tool::new(name.to_owned(), "", Arc::new(known.input.object().clone())))
     }
 
     async fn list_prompts(

@@ -10,8 +10,10 @@ use serde_json::Value;
 
 use super::context::{Era, RequestContext};
 use super::handler::Handler;
+use super::progress::with_progress;
 use super::{asking, blocks, consent, convert, fault, identity};
 use crate::catalog::Mount;
+use crate::gateway::asking::AskInput;
 use crate::gateway::definitions::{DefinitionPage, PublicDefinition};
 use crate::gateway::invoke::Invoked;
 use crate::model::{self, Message, PromptResult, ReadError, text};
@@ -71,8 +73,11 @@ pub(super) async fn get(
 ) -> Result<GetPromptResponse, ErrorData> {
     let input = asking::ask_input(context, state, answers)?;
     let arguments = arguments(request.arguments.clone())?;
-    let room = handler.start_call(context.exchange);
-    match handler.gateway.get_prompt(&context.caller, &request.name, arguments, input, room).await {
+    let given = with_progress(context, async |progress| {
+        let (input, room) = (AskInput { progress, ..input }, handler.start_call(context.exchange));
+        handler.gateway.get_prompt(&context.caller, &request.name, arguments, input, room).await
+    });
+    match given.await {
         Ok(Invoked::Done(reply, mount, mut cost)) => {
             let bytes = reply.messages.iter().map(|one| blocks::encoded_len(&one.block)).sum();
             let result = cost.charge(bytes, || result(reply, &mount, context));

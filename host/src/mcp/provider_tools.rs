@@ -11,10 +11,12 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, Error
 
 use super::context::RequestContext;
 use super::handler::Handler;
+use super::progress::with_progress;
 use super::tools::failed;
 use super::{asking, blocks, consent, convert, fault, identity};
 use crate::catalog::Mount;
 use crate::config::Ask;
+use crate::gateway::asking::AskInput;
 use crate::gateway::definitions::PublicDefinition;
 use crate::gateway::invoke::{Invoked, ToolReply};
 use crate::interfaces::tools::ToolDefinition;
@@ -62,8 +64,11 @@ pub(super) async fn call(
 ) -> Result<CallToolResponse, ErrorData> {
     let input = asking::ask_input(context, state, answers)?;
     let arguments = request.arguments.clone().unwrap_or_default();
-    let room = handler.start_call(context.exchange);
-    match handler.gateway.call_tool(&context.caller, &request.name, arguments, input, room).await {
+    let called = with_progress(context, async |progress| {
+        let (input, room) = (AskInput { progress, ..input }, handler.start_call(context.exchange));
+        handler.gateway.call_tool(&context.caller, &request.name, arguments, input, room).await
+    });
+    match called.await {
         Ok(Invoked::Done(reply, mount, mut cost)) => {
             let bytes = reply.result.content.iter().map(blocks::encoded_len).sum();
             let result = cost.charge(bytes, || result(reply, &mount, context));

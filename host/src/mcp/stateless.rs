@@ -82,6 +82,10 @@ impl StatelessRequest {
             }
             _ => return None,
         };
+        // Reports of progress need a stream, which rmcp opens.
+        if matches!(method, "tools/call" | "prompts/get") && meta.get_progress_token().is_some() {
+            return None;
+        }
         let is_complete =
             jsonrpc == "2.0" && meta.protocol_version() == Some(STATELESS) && meta.client_capabilities().is_some();
         is_complete.then_some(Self { id, request, meta })
@@ -95,6 +99,12 @@ impl StatelessRequest {
     /// The method and its parameters.
     pub fn request(&self) -> &ClientRequest {
         &self.request
+    }
+
+    /// True if this calls a tool some of whose arguments must be repeated in HTTP headers.
+    pub fn has_parameter_headers(&self, handler: &Handler) -> bool {
+        let ClientRequest::CallToolRequest(call) = &self.request else { return false };
+        handler.gateway.known_arguments(&call.params.name).is_some_and(|known| known.input.has_headers())
     }
 
     /// The URI of the resource or the name of the tool, which the HTTP header `Mcp-Name` repeats.

@@ -138,6 +138,8 @@ guards! {
     Hints = "hints",
     /// The form and number of questions of a provider, and what they may ask for.
     Question = "question",
+    /// Reports of progress grow, and come at a bounded rate.
+    Progress = "progress",
     /// Pictures and sounds are what they claim to be.
     Media = "media",
     /// How long a result may be cached.

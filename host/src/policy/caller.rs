@@ -19,6 +19,8 @@ pub struct Caller {
     pub peer: u64,
     /// The address of an HTTP client, for the record only. `None` unless the endpoint authenticates its clients.
     pub address: Option<IpAddr>,
+    /// The `traceparent` of the request (W3C Trace Context), for the record only. Not proven.
+    pub trace: Option<Arc<str>>,
 }
 
 /// The party that shares quotas and turns: what one of them uses, the others do not have.
@@ -40,7 +42,7 @@ impl Default for CallerId {
 impl Caller {
     /// A caller without client information, on belljar's own connection.
     pub fn new(principal: Principal, transport: &'static str) -> Self {
-        Self { principal, transport, client: None, peer: 0, address: None }
+        Self { principal, transport, client: None, peer: 0, address: None, trace: None }
     }
 
     /// The party that the caller's requests count for: the principal if a credential proved it, and otherwise the

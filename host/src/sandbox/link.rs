@@ -6,7 +6,7 @@ use wasmtime::component::Linker;
 
 use super::store_data::StoreData;
 use super::{handles, host_memory};
-use crate::grants;
+use crate::{grants, interfaces};
 
 /// Links every function that a component can import.
 ///
@@ -22,6 +22,7 @@ pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<StoreData>> {
     host_memory::io::link(&mut linker, StoreData::io_host)?;
     handles::link(&mut linker)?;
     grants::link(&mut linker)?;
+    interfaces::progress::link(&mut linker)?;
     linker.allow_shadowing(false);
     Ok(linker)
 }

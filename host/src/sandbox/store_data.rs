@@ -8,6 +8,7 @@ use super::host_memory::{HostMemory, HttpHost, IoHost};
 use super::meter::Meter;
 use super::output::GuestOutput;
 use crate::grants::{CallGrants, CallRecord, CallScope, GrantView, HasCallGrants, MountGrants};
+use crate::interfaces::progress::HasRecord;
 use crate::limits::memory_account::MemoryAccount;
 use crate::model::{Limit, bounds};
 
@@ -99,6 +100,12 @@ impl GrantView for StoreData {
 
     fn release_handle(&mut self, handle: u32) {
         self.host_memory.release_handle(handle);
+    }
+}
+
+impl HasRecord for StoreData {
+    fn call_record(&mut self) -> &CallRecord {
+        self.call_grants.record()
     }
 }
 

@@ -98,11 +98,13 @@ struct CallerField<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<IpAddr>,
     client: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a str>,
 }
 
 impl<'a> CallerField<'a> {
     fn of(caller: &'a Caller) -> Self {
-        let Caller { principal, transport, client, address, peer: _ } = caller;
+        let Caller { principal, transport, client, address, peer: _, trace } = caller;
         Self {
             transport,
             // The subject and the issuer of a token come from outside.
@@ -111,6 +113,7 @@ impl<'a> CallerField<'a> {
             client_id: principal.client(),
             address: *address,
             client: client.as_deref(),
+            trace: trace.as_deref(),
         }
     }
 }

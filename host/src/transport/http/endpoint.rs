@@ -164,6 +164,8 @@ impl Endpoint {
         let exchange = Exchange::new(source, connection.begin_serving());
         if self.bounds.fast_path
             && let Some(request) = stateless::request(&head, &message)
+            // rmcp compares these headers with the arguments.
+            && !request.has_parameter_headers(&self.handler)
         {
             return self.serve_fast_path(connection, request, &exchange).await;
         }
