@@ -87,3 +87,14 @@ func Query(reference, name string) (string, bool) {
 	}
 	return "", false
 }
+
+// StartingWith suggests the values that start with a text, whatever its case.
+func StartingWith(text string, values ...string) Suggestions {
+	var suggestions Suggestions
+	for _, value := range values {
+		if strings.HasPrefix(strings.ToLower(value), strings.ToLower(text)) {
+			suggestions.Values = append(suggestions.Values, value)
+		}
+	}
+	return suggestions
+}

@@ -25,16 +25,16 @@ type Provider interface {
 	Read(reference string) (Reading, error)
 }
 
-// Completer is a provider that suggests values for the variables of its templates. It needs the world
-// provider-with-completion or full-provider.
+// Completer is a provider that suggests values for the variables of its templates. It needs the
+// interface completion.
 type Completer interface {
 	Provider
 	// Complete suggests values for one variable; resolved holds the variables that already have a value.
 	Complete(template string, argument Argument, resolved []Argument) (Suggestions, error)
 }
 
-// Reviser is a provider that detects changes cheaply. It needs the world provider-with-revisions or
-// full-provider. A revision is any short text. It differs from an earlier one if the list or the resource differs.
+// Reviser is a provider that detects changes cheaply. It needs the interface revisions. A revision is any
+// short text. It differs from an earlier one if the list or the resource differs.
 type Reviser interface {
 	Provider
 	// CatalogRevision returns the revision of the list of resources and templates.

@@ -25,14 +25,7 @@ func Complete(template string, argument generated.Argument, resolved []generated
 		if err != nil {
 			return generated.Suggestions{}, err
 		}
-		values := make([]string, 0, len(suggestions.Values))
-		for _, value := range suggestions.Values {
-			values = append(values, glue.String(value))
-		}
-		total := witTypes.None[uint32]()
-		if suggestions.Total != nil {
-			total = witTypes.Some(*suggestions.Total)
-		}
+		values, total := glue.Suggestions(suggestions)
 		return generated.Suggestions{Values: values, Total: total}, nil
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	witTypes "go.bytecodealliance.org/pkg/wit/types"
 
@@ -44,6 +45,59 @@ func OrElse(text, other string) string {
 		text = other
 	}
 	return String(text)
+}
+
+// Size converts a size: nil becomes none.
+func Size(from *int64) witTypes.Option[uint64] {
+	if from == nil || *from < 0 {
+		return witTypes.None[uint64]()
+	}
+	return witTypes.Some(uint64(*from))
+}
+
+// Cursor converts the cursor of a caller.
+func Cursor(from witTypes.Option[string]) *string {
+	if from.IsNone() {
+		return nil
+	}
+	return new(from.Some())
+}
+
+// NextCursor converts the cursor of a page.
+func NextCursor(from *string) witTypes.Option[string] {
+	if from == nil {
+		return witTypes.None[string]()
+	}
+	return witTypes.Some(String(*from))
+}
+
+// Suggestions converts suggestions to their values and their total number.
+func Suggestions(from belljar.Suggestions) ([]string, witTypes.Option[uint32]) {
+	values := make([]string, 0, len(from.Values))
+	for _, value := range from.Values {
+		values = append(values, String(value))
+	}
+	if from.Total == nil {
+		return values, witTypes.None[uint32]()
+	}
+	return values, witTypes.Some(*from.Total)
+}
+
+// Contents converts one content. Text that is not UTF-8 is a failure.
+func Contents(from belljar.Contents) (belljar_provider_types.Contents, error) {
+	body := belljar_provider_types.MakeBodyBlob(from.Body)
+	if !from.IsBlob {
+		if !utf8.Valid(from.Body) {
+			return belljar_provider_types.Contents{}, belljar.Failed("the text of \"%s\" is not UTF-8", from.Reference)
+		}
+		body = belljar_provider_types.MakeBodyText(string(from.Body))
+	}
+	return belljar_provider_types.Contents{
+		Reference: String(from.Reference),
+		MimeType:  Optional(from.MimeType),
+		Body:      body,
+		Meta:      Meta(from.Meta),
+	}, nil
 }
 
 // Annotations converts annotations to the generated type.

@@ -1,0 +1,24 @@
+# Makes the world of the component from INTERFACES of the Makefile: the interfaces that the provider has besides
+# resource-provider. Each one also defines a macro or a build tag, such as BELLJAR_TOOLS or belljar_tools.
+
+KNOWN_INTERFACES = completion revisions tools prompts skills progress
+UNKNOWN_INTERFACES = $(filter-out $(KNOWN_INTERFACES),$(INTERFACES))
+$(if $(UNKNOWN_INTERFACES),$(error INTERFACES names "$(UNKNOWN_INTERFACES)": remove it, or use one of $(KNOWN_INTERFACES)))
+
+completion.wit = export belljar:provider/completion@0.1.1;
+revisions.wit  = export belljar:provider/revisions@0.1.1;
+tools.wit      = export belljar:provider/tool-provider@0.1.1;
+prompts.wit    = export belljar:provider/prompt-provider@0.1.1;
+skills.wit     = export belljar:provider/skill-provider@0.1.1;
+progress.wit   = import belljar:provider/progress@0.1.1;
+
+INTERFACE_MACROS = $(shell echo '$(INTERFACES:%=-DBELLJAR_%)' | tr a-z A-Z)
+INTERFACE_TAGS   = $(INTERFACES:%=belljar_%)
+
+# The directory of the world, with the interface beside it.
+WIT = build/wit
+$(WIT)/world.wit: $(wildcard wit/*.wit) Makefile belljar/interfaces.mk
+	mkdir -p $(WIT)/deps/provider
+	cp wit/*.wit $(WIT)/deps/provider/
+	printf '%s\n' 'package local:component;' 'world provider {' 'include belljar:provider/provider@0.1.1;' \
+		$(foreach name,$(INTERFACES),'$($(name).wit)') '}' > $@
