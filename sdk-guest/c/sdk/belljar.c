@@ -1,6 +1,6 @@
 /* Implements belljar.h without generated code. It builds for any system, so that a provider can be tested
  * there. component.c turns it into a component. */
-#include "belljar.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static void *regrow(void *block, size_t bytes) {
 }
 
 /* Makes room for one more element. The array starts as `{0}`. */
-static void *room(void *array, size_t length, size_t *capacity, size_t element) {
+void *belljar_room(void *array, size_t length, size_t *capacity, size_t element) {
     if (length < *capacity) return array;
     if (*capacity > SIZE_MAX / 2 / element) or_trap(NULL);
     *capacity = *capacity > 0 ? *capacity * 2 : 8;
@@ -65,15 +65,15 @@ void belljar_release(void) {
     }
 }
 
-static char *copy_of(const void *bytes, size_t length) {
+char *belljar_copy(const void *bytes, size_t length) {
     char *copy = belljar_alloc(length + 1);
     if (length > 0) memcpy(copy, bytes, length);
     copy[length] = '\0';
     return copy;
 }
 
-static const char *copy_string(const char *string) {
-    return string == NULL ? NULL : copy_of(string, strlen(string));
+const char *belljar_copy_string(const char *string) {
+    return string == NULL ? NULL : belljar_copy(string, strlen(string));
 }
 
 static const char *format_list(const char *format, va_list list) {
@@ -136,26 +136,26 @@ belljar_status belljar_fail_errno(const char *what) {
 
 /* ---- Answers -------------------------------------------------------------------------------------------------- */
 
-static const belljar_annotations *copy_annotations(const belljar_annotations *from) {
+const belljar_annotations *belljar_copy_annotations(const belljar_annotations *from) {
     if (from == NULL) return NULL;
     belljar_annotations *to = belljar_alloc(sizeof *to);
     *to = *from;
-    to->last_modified = copy_string(from->last_modified);
+    to->last_modified = belljar_copy_string(from->last_modified);
     return to;
 }
 
-static const belljar_icon *copy_icons(const belljar_icon *from, size_t length) {
+const belljar_icon *belljar_copy_icons(const belljar_icon *from, size_t length) {
     if (length == 0) return NULL;
     belljar_icon *to = belljar_alloc(length * sizeof *to);
     for (size_t i = 0; i < length; i++)
-        to[i] = (belljar_icon){copy_string(from[i].src), copy_string(from[i].mime_type), copy_string(from[i].sizes)};
+        to[i] = (belljar_icon){belljar_copy_string(from[i].src), belljar_copy_string(from[i].mime_type), belljar_copy_string(from[i].sizes)};
     return to;
 }
 
-static const belljar_meta *copy_meta(const belljar_meta *from, size_t length) {
+const belljar_meta *belljar_copy_meta(const belljar_meta *from, size_t length) {
     if (length == 0) return NULL;
     belljar_meta *to = belljar_alloc(length * sizeof *to);
-    for (size_t i = 0; i < length; i++) to[i] = (belljar_meta){copy_string(from[i].key), copy_string(from[i].json)};
+    for (size_t i = 0; i < length; i++) to[i] = (belljar_meta){belljar_copy_string(from[i].key), belljar_copy_string(from[i].json)};
     return to;
 }
 
@@ -188,18 +188,18 @@ bool belljar_page_add(belljar_page *page, const belljar_resource *entry) {
         page->more = true;
         return false;
     }
-    page->resources = room(page->resources, page->length, &page->capacity, sizeof *page->resources);
+    page->resources = belljar_room(page->resources, page->length, &page->capacity, sizeof *page->resources);
     page->resources[page->length++] = (belljar_resource){
-        .reference = copy_string(entry->reference),
-        .name = copy_string(entry->name != NULL ? entry->name : entry->reference),
-        .title = copy_string(entry->title),
-        .description = copy_string(entry->description),
-        .mime_type = copy_string(entry->mime_type),
+        .reference = belljar_copy_string(entry->reference),
+        .name = belljar_copy_string(entry->name != NULL ? entry->name : entry->reference),
+        .title = belljar_copy_string(entry->title),
+        .description = belljar_copy_string(entry->description),
+        .mime_type = belljar_copy_string(entry->mime_type),
         .size = entry->size,
-        .annotations = copy_annotations(entry->annotations),
-        .icons = copy_icons(entry->icons, entry->icons_length),
+        .annotations = belljar_copy_annotations(entry->annotations),
+        .icons = belljar_copy_icons(entry->icons, entry->icons_length),
         .icons_length = entry->icons_length,
-        .meta = copy_meta(entry->meta, entry->meta_length),
+        .meta = belljar_copy_meta(entry->meta, entry->meta_length),
         .meta_length = entry->meta_length,
     };
     return true;
@@ -215,26 +215,26 @@ belljar_status belljar_page_end(belljar_page *page) {
 }
 
 void belljar_template_add(belljar_templates *list, const belljar_template *entry) {
-    list->templates = room(list->templates, list->length, &list->capacity, sizeof *list->templates);
+    list->templates = belljar_room(list->templates, list->length, &list->capacity, sizeof *list->templates);
     list->templates[list->length++] = (belljar_template){
-        .pattern = copy_string(entry->pattern),
-        .name = copy_string(entry->name != NULL ? entry->name : entry->pattern),
-        .title = copy_string(entry->title),
-        .description = copy_string(entry->description),
-        .mime_type = copy_string(entry->mime_type),
-        .annotations = copy_annotations(entry->annotations),
-        .icons = copy_icons(entry->icons, entry->icons_length),
+        .pattern = belljar_copy_string(entry->pattern),
+        .name = belljar_copy_string(entry->name != NULL ? entry->name : entry->pattern),
+        .title = belljar_copy_string(entry->title),
+        .description = belljar_copy_string(entry->description),
+        .mime_type = belljar_copy_string(entry->mime_type),
+        .annotations = belljar_copy_annotations(entry->annotations),
+        .icons = belljar_copy_icons(entry->icons, entry->icons_length),
         .icons_length = entry->icons_length,
-        .meta = copy_meta(entry->meta, entry->meta_length),
+        .meta = belljar_copy_meta(entry->meta, entry->meta_length),
         .meta_length = entry->meta_length,
     };
 }
 
 static void add_contents(belljar_reading *reading, const char *reference, const char *mime_type, bool is_text,
                          char *data, size_t length) {
-    reading->contents = room(reading->contents, reading->length, &reading->capacity, sizeof *reading->contents);
+    reading->contents = belljar_room(reading->contents, reading->length, &reading->capacity, sizeof *reading->contents);
     reading->contents[reading->length++] =
-        (belljar_contents){copy_string(reference), copy_string(mime_type), is_text, data, length};
+        (belljar_contents){belljar_copy_string(reference), belljar_copy_string(mime_type), is_text, data, length};
 }
 
 void belljar_add_text(belljar_reading *reading, const char *reference, const char *mime_type, const char *text) {
@@ -243,17 +243,17 @@ void belljar_add_text(belljar_reading *reading, const char *reference, const cha
 
 void belljar_add_string(belljar_reading *reading, const char *reference, const char *mime_type, const char *text,
                         size_t length) {
-    add_contents(reading, reference, mime_type, true, copy_of(text, length), length);
+    add_contents(reading, reference, mime_type, true, belljar_copy(text, length), length);
 }
 
 void belljar_add_blob(belljar_reading *reading, const char *reference, const char *mime_type, const void *bytes,
                       size_t length) {
-    add_contents(reading, reference, mime_type, false, copy_of(bytes, length), length);
+    add_contents(reading, reference, mime_type, false, belljar_copy(bytes, length), length);
 }
 
 void belljar_add_bytes(belljar_reading *reading, const char *reference, const char *mime_type, const void *bytes,
                        size_t length) {
-    belljar_add_file(reading, reference, mime_type, copy_of(bytes, length), length);
+    belljar_add_file(reading, reference, mime_type, belljar_copy(bytes, length), length);
 }
 
 void belljar_add_file(belljar_reading *reading, const char *reference, const char *mime_type, char *bytes,
@@ -262,6 +262,6 @@ void belljar_add_file(belljar_reading *reading, const char *reference, const cha
 }
 
 void belljar_suggest(belljar_suggestions *list, const char *value) {
-    list->values = room(list->values, list->length, &list->capacity, sizeof *list->values);
-    list->values[list->length++] = copy_string(value);
+    list->values = belljar_room(list->values, list->length, &list->capacity, sizeof *list->values);
+    list->values[list->length++] = belljar_copy_string(value);
 }

@@ -1,6 +1,7 @@
 /* Write belljar resource providers in C.
  *
- * A provider consists of the functions under "The provider". Each call runs in a fresh sandbox: statics start anew,
+ * A provider consists of the functions under "The provider", and under "Tools", "Prompts" and "Skills" if the Makefile
+ * names these interfaces. Each call runs in a fresh sandbox: statics start anew,
  * and the memory of a call is freed with it. Two rules suffice for memory: values that you pass in are copied, and
  * values that this header returns live until the call is over. Do not free them.
  *
@@ -155,13 +156,13 @@ belljar_status provider_templates(belljar_templates *templates);
 /* Reads a resource: adds at least one content. `reference` is valid and percent-encoded; "" is the mount itself. */
 belljar_status provider_read(const char *reference, belljar_reading *reading);
 
-/* Optional: worlds `provider-with-completion` and `full-provider`. Suggests values for `argument`. */
+/* For the interface completion: suggests values for `argument`. */
 belljar_status provider_complete(const char *pattern, const belljar_argument *argument,
                                  const belljar_argument *resolved, size_t resolved_length,
                                  belljar_suggestions *suggestions);
 
-/* Optional: worlds `provider-with-revisions` and `full-provider`. A revision is any short text. It differs
- * from an earlier one if the list, or the contents of the resource, differ. */
+/* For the interface revisions. A revision is any short text. It differs from an earlier one if the list, or the contents
+ * of the resource, differ. */
 belljar_status provider_catalog_revision(const char **revision);
 belljar_status provider_resource_revision(const char *reference, const char **revision);
 
@@ -237,6 +238,254 @@ belljar_status belljar_list_files(const char *directory, belljar_file **files, s
 
 /* Reads a regular file whole. BELLJAR_NOT_FOUND if the path is absent or a directory. */
 belljar_status belljar_read_file(const char *path, char **bytes, size_t *length);
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+
+typedef enum belljar_json_kind {
+    BELLJAR_NULL = 0,
+    BELLJAR_BOOL,
+    BELLJAR_NUMBER,
+    BELLJAR_STRING,
+    BELLJAR_ARRAY,
+    BELLJAR_OBJECT
+} belljar_json_kind;
+
+/* A JSON value. Where one is expected, NULL is an absent one. */
+typedef struct belljar_json {
+    belljar_json_kind kind;
+    bool boolean;
+    bool is_integer;    /* the number is whole and fits `integer` */
+    int64_t integer;
+    double number;
+    const char *string; /* without NUL: a text with one is refused */
+    const char *key;    /* the name of a member of an object */
+    size_t length;      /* the number of items or members */
+    struct belljar_json *first, *next;
+} belljar_json;
+
+/* Reads a JSON text, at most 64 values deep. NULL, with BELLJAR_INVALID as belljar_reason, if it is malformed. */
+const belljar_json *belljar_json_read(const char *text);
+
+/* The member `key` of an object, or the item `index` of an array. NULL if there is none, or if `from` is something else. */
+const belljar_json *belljar_member(const belljar_json *from, const char *key);
+const belljar_json *belljar_item(const belljar_json *from, size_t index);
+
+/* The member `key` of an object as a number, a truth or a text; `otherwise` if it is absent or of another type. */
+int64_t belljar_int(const belljar_json *from, const char *key, int64_t otherwise);
+double belljar_number(const belljar_json *from, const char *key, double otherwise);
+bool belljar_bool(const belljar_json *from, const char *key, bool otherwise);
+const char *belljar_string(const belljar_json *from, const char *key, const char *otherwise);
+
+/* A text as a JSON string with its quotes: `belljar_format("{\"name\":%s}", belljar_quote(name))`. NULL becomes null. */
+const char *belljar_quote(const char *text);
+
+/* ---- What tools and prompts share ------------------------------------------------------------------------------ */
+
+/* One piece of content. */
+typedef enum belljar_block_kind {
+    BELLJAR_TEXT = 0,      /* text */
+    BELLJAR_IMAGE,         /* a picture: mime_type, data, length */
+    BELLJAR_AUDIO,         /* a sound: mime_type, data, length */
+    BELLJAR_LINK,          /* a resource of this mount: reference, and name, title, description, mime_type, size */
+    BELLJAR_EMBEDDED_TEXT, /* a resource of this mount with its text: reference, mime_type, text */
+    BELLJAR_EMBEDDED_BLOB  /* a resource of this mount with its bytes: reference, mime_type, data, length */
+} belljar_block_kind;
+typedef struct belljar_block {
+    belljar_block_kind kind;
+    const char *text;
+    const void *data; /* bytes, not encoded */
+    size_t length;
+    const char *reference, *name, *title, *description, *mime_type;
+    belljar_size size;
+    const belljar_annotations *annotations;
+} belljar_block;
+
+/* A question for the person in front of the client. It must not ask for secrets. */
+typedef struct belljar_question {
+    const char *key;     /* letters, digits, `_` and `-` */
+    const char *message; /* for people */
+    const char *form;    /* a JSON Schema: a flat object */
+} belljar_question;
+
+/* Questions, instead of a result: one to eight. */
+typedef struct belljar_questions {
+    belljar_question *questions;
+    size_t length, capacity;
+    const char *state; /* what the next call must know; no client can read or change it */
+} belljar_questions;
+
+/* The answer to a question. */
+typedef enum belljar_action { BELLJAR_ACCEPT = 0, BELLJAR_DECLINE, BELLJAR_CANCEL } belljar_action;
+typedef struct belljar_answer {
+    const char *key;
+    belljar_action action;
+    const char *content; /* the filled form: a JSON object, if the action is BELLJAR_ACCEPT */
+} belljar_answer;
+
+/* A call of a tool or a prompt. `{0}` is a client that cannot ask. */
+typedef struct belljar_call {
+    const char *name;              /* of the tool or the prompt */
+    const belljar_json *arguments; /* an object: belljar_int and the like take them out. Those of a prompt are texts */
+    bool can_ask;                  /* the client can ask a person */
+    const belljar_answer *answers; /* to questions of an earlier call */
+    size_t answers_length;
+    const char *state; /* the state of that call, or NULL */
+} belljar_call;
+
+/* Asks a person: `belljar_ask(&result->ask, ...)` and `return BELLJAR_OK`. The answers come to a new instance, with the
+ * same arguments. Do nothing before that cannot be done twice, and look at `can_ask`. */
+void belljar_ask(belljar_questions *ask, const char *key, const char *message, const char *form);
+
+/* The answer to a question, or NULL if it was not asked yet. */
+const belljar_answer *belljar_answer_to(const belljar_call *call, const char *key);
+
+/* The filled form of a question, or NULL if it was not asked yet or not filled in. */
+const belljar_json *belljar_form(const belljar_call *call, const char *key);
+
+/* Tells the caller that `done` of `total` is done, in any unit. `done` must grow; `total` 0 is unknown; `note` may be NULL.
+ * Does nothing without the interface progress, or if the caller does not want to know. */
+void belljar_report(double done, double total, const char *note);
+
+/* ---- Tools: functions that a model calls. For the interface tools ---------------------------------------------- */
+
+/* What a tool does to the world. A claim: the host compares it with the grants of the mount. */
+typedef enum belljar_effect {
+    BELLJAR_DESTROYS = 0, /* it may change or delete something */
+    BELLJAR_ADDS,         /* it adds something, and changes or deletes nothing */
+    BELLJAR_READS         /* it changes nothing */
+} belljar_effect;
+
+/* The result of a tool, or questions. */
+typedef struct belljar_result {
+    belljar_block *content; /* for the model */
+    size_t length, capacity;
+    const char *structured; /* for programs: a JSON object that fits `output`, or NULL */
+    bool is_error;          /* the call failed in a way that the model can correct, as a returned failure does, too */
+    const belljar_meta *meta;
+    size_t meta_length;
+    belljar_questions ask;
+} belljar_result;
+
+/* A tool. `name`, `description` and `call` are required. Without `input`, it has no arguments. */
+typedef struct belljar_tool {
+    const char *name;                 /* letters, digits, `_` and `-` */
+    const char *title, *description;  /* for people; for models */
+    const char *input, *output;       /* JSON Schemas of the arguments, which the host checks, and of `structured` */
+    belljar_effect effect;
+    bool idempotent;                  /* a second call with the same arguments changes nothing more */
+    bool closed_world;                /* it reaches nothing beyond the mount's own data */
+    const char *page;                 /* the reference of a page that shows the results, or NULL */
+    bool app_only;                    /* only the page may call the tool */
+    const belljar_icon *icons;
+    size_t icons_length;
+    const belljar_meta *meta;
+    size_t meta_length;
+    belljar_status (*call)(const belljar_call *call, belljar_result *result);
+} belljar_tool;
+typedef struct belljar_tools {
+    belljar_tool *tools;
+    size_t length, capacity;
+} belljar_tools;
+
+/* You write it: lists all tools with belljar_tool_add. Must work without any grant. */
+belljar_status provider_tools(belljar_tools *tools);
+
+void belljar_tool_add(belljar_tools *tools, const belljar_tool *tool);
+
+/* Adds a text, or any block, to a result. */
+void belljar_say(belljar_result *result, const char *text);
+void belljar_block_add(belljar_result *result, const belljar_block *block);
+
+/* Calls a tool by its name, as belljar does. `call` may be NULL. For tests. */
+belljar_status belljar_call_tool(const char *name, const char *arguments, const belljar_call *call,
+                                 belljar_result *result);
+
+/* ---- Prompts: messages that a person chooses, to begin a conversation. For the interface prompts ----------------- */
+
+/* Whose message it is. */
+typedef enum belljar_role { BELLJAR_USER = 0, BELLJAR_ASSISTANT } belljar_role;
+typedef struct belljar_message {
+    belljar_role role;
+    belljar_block block;
+} belljar_message;
+
+/* The messages of a prompt, at least one, or questions. */
+typedef struct belljar_messages {
+    const char *description; /* what these messages are for */
+    belljar_message *messages;
+    size_t length, capacity;
+    belljar_questions ask;
+} belljar_messages;
+
+/* An argument of a prompt. Its values are texts. */
+typedef struct belljar_prompt_argument {
+    const char *name, *title, *description;
+    bool required;
+} belljar_prompt_argument;
+
+/* A prompt. `name`, `description` and `get` are required. */
+typedef struct belljar_prompt {
+    const char *name;                /* letters, digits, `_` and `-` */
+    const char *title, *description; /* for people */
+    const belljar_prompt_argument *arguments;
+    size_t arguments_length;
+    const belljar_icon *icons;
+    size_t icons_length;
+    const belljar_meta *meta;
+    size_t meta_length;
+    belljar_status (*get)(const belljar_call *call, belljar_messages *messages);
+    /* Suggests values for `argument`; `resolved` are the arguments that already have one. May be NULL. */
+    belljar_status (*complete)(const belljar_argument *argument, const belljar_argument *resolved,
+                               size_t resolved_length, belljar_suggestions *suggestions);
+} belljar_prompt;
+typedef struct belljar_prompts {
+    belljar_prompt *prompts;
+    size_t length, capacity;
+} belljar_prompts;
+
+/* You write it: lists all prompts with belljar_prompt_add. Must work without any grant. */
+belljar_status provider_prompts(belljar_prompts *prompts);
+
+void belljar_prompt_add(belljar_prompts *prompts, const belljar_prompt *prompt);
+
+/* Adds a message: a text of the person, or any block of either. */
+void belljar_user_says(belljar_messages *messages, const char *text);
+void belljar_message_add(belljar_messages *messages, belljar_role role, const belljar_block *block);
+
+/* Adds a suggestion if it starts with `text`, whatever the case of its ASCII letters. */
+void belljar_suggest_if(belljar_suggestions *suggestions, const char *text, const char *value);
+
+/* Make the messages of a prompt, and complete its argument, as belljar does. `call` may be NULL. For tests. */
+belljar_status belljar_get_prompt(const char *name, const belljar_argument *arguments, size_t length,
+                                  const belljar_call *call, belljar_messages *messages);
+belljar_status belljar_complete_prompt(const char *name, const belljar_argument *argument,
+                                       const belljar_argument *resolved, size_t resolved_length,
+                                       belljar_suggestions *suggestions);
+
+/* ---- Skills: directories with a SKILL.md that tells a model how to do something. For the interface skills -------- */
+
+/* A skill. provider_read serves its files. */
+typedef struct belljar_skill {
+    const char *root;   /* the directory, without a slash at its end; its last segment is the name in SKILL.md */
+    const char **files; /* the references of all files below it, SKILL.md included */
+    size_t length, capacity;
+} belljar_skill;
+typedef struct belljar_skills {
+    belljar_skill *skills;
+    size_t length, capacity;
+    const char *next_cursor;
+} belljar_skills;
+
+/* You write them. provider_list_skills lists skills, a page at a time, and provider_get_skill adds the skill in the
+ * directory `root`, whether it is listed or not, or returns BELLJAR_NOT_FOUND. */
+belljar_status provider_list_skills(const char *cursor, belljar_skills *skills);
+belljar_status provider_get_skill(const char *root, belljar_skills *skills);
+
+/* Adds a skill, and a file to the skill that was added last. */
+void belljar_skill_add(belljar_skills *skills, const char *root);
+void belljar_skill_file(belljar_skills *skills, const char *reference);
+
+/* ---- For tests ------------------------------------------------------------------------------------------------ */
 
 /* Frees everything that was returned so far, answers included. For tests that look for leaks, not for providers. */
 void belljar_release(void);

@@ -128,3 +128,77 @@ belljar_status provider_read(const char *reference, belljar_reading *reading) {
     if ((rest = belljar_after(reference, "files/")) != NULL) return read_file(reference, rest, reading);
     return BELLJAR_NOT_FOUND;
 }
+/* belljar:if tools */
+
+static bool is_leap(int64_t year) { return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0; }
+
+static belljar_status month_days(const belljar_call *call, belljar_result *result) {
+    int64_t month = belljar_int(call->arguments, "month", 0);
+    if (month < 1 || month > 12)
+        return belljar_fail(BELLJAR_INVALID, "a month is a number from 1 to 12, not \"%lld\"", (long long)month);
+    const char *name = MONTHS[month - 1].name, *year_text = "";
+    int days = MONTHS[month - 1].days;
+    if (belljar_member(call->arguments, "year") != NULL) {
+        int64_t year = belljar_int(call->arguments, "year", 0);
+        year_text = belljar_format(" %lld", (long long)year);
+        if (month == 2 && is_leap(year)) days = 29;
+    }
+    belljar_say(result, belljar_format("%s%s has %d days.", name, year_text, days));
+    result->structured = belljar_format("{\"month\":%s,\"days\":%d}", belljar_quote(name), days);
+    return BELLJAR_OK;
+}
+
+belljar_status provider_tools(belljar_tools *tools) {
+    belljar_tool_add(tools, &(belljar_tool){
+        .name = "month_days",
+        .description = "How many days a month has.",
+        .input = "{\"type\":\"object\",\"properties\":{\"month\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":12},"
+                 "\"year\":{\"type\":\"integer\"}},\"required\":[\"month\"]}",
+        .output = "{\"type\":\"object\",\"properties\":{\"month\":{\"type\":\"string\"},\"days\":{\"type\":\"integer\"}},"
+                  "\"required\":[\"month\",\"days\"]}",
+        .effect = BELLJAR_READS,
+        .idempotent = true,
+        .closed_world = true,
+        .call = month_days,
+    });
+    return BELLJAR_OK;
+}
+/* belljar:end */
+/* belljar:if prompts */
+
+static belljar_status plan_month(const belljar_call *call, belljar_messages *messages) {
+    const char *month = belljar_string(call->arguments, "month", ""), *goal = belljar_string(call->arguments, "goal", "");
+    for (int i = 0; i < 12; i++) {
+        if (strcmp(MONTHS[i].name, month) != 0) continue;
+        messages->description = belljar_format("A plan for %s", month);
+        belljar_user_says(messages, belljar_format("Make a plan for %s, which has %d days.%s%s%s", month, MONTHS[i].days,
+                                                   *goal != '\0' ? " My goal: " : "", goal, *goal != '\0' ? "." : ""));
+        return BELLJAR_OK;
+    }
+    return belljar_fail(BELLJAR_INVALID, "a month is one of January to December, not \"%s\"", month);
+}
+
+static belljar_status complete_month(const belljar_argument *argument, const belljar_argument *resolved,
+                                     size_t resolved_length, belljar_suggestions *suggestions) {
+    (void)resolved, (void)resolved_length;
+    if (strcmp(argument->name, "month") != 0) return BELLJAR_OK;
+    for (int i = 0; i < 12; i++) belljar_suggest_if(suggestions, argument->value, MONTHS[i].name);
+    return BELLJAR_OK;
+}
+
+belljar_status provider_prompts(belljar_prompts *prompts) {
+    static const belljar_prompt_argument arguments[] = {
+        {.name = "month", .description = "The name of the month", .required = true},
+        {.name = "goal"},
+    };
+    belljar_prompt_add(prompts, &(belljar_prompt){
+        .name = "plan_month",
+        .description = "A plan for a month.",
+        .arguments = arguments,
+        .arguments_length = 2,
+        .get = plan_month,
+        .complete = complete_month,
+    });
+    return BELLJAR_OK;
+}
+/* belljar:end */
