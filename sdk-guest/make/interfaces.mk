@@ -1,6 +1,8 @@
 # Makes the world of the component from INTERFACES of the Makefile: the interfaces that the provider has besides
 # resource-provider. Each one also defines a macro or a build tag, such as BELLJAR_TOOLS or belljar_tools.
 
+.DEFAULT_GOAL = build/$(NAME).wasm
+
 KNOWN_INTERFACES = completion revisions tools prompts skills progress
 UNKNOWN_INTERFACES = $(filter-out $(KNOWN_INTERFACES),$(INTERFACES))
 $(if $(UNKNOWN_INTERFACES),$(error INTERFACES names "$(UNKNOWN_INTERFACES)": remove it, or use one of $(KNOWN_INTERFACES)))
@@ -15,9 +17,13 @@ progress.wit   = import belljar:provider/progress@0.1.1;
 INTERFACE_MACROS = $(shell echo '$(INTERFACES:%=-DBELLJAR_%)' | tr a-z A-Z)
 INTERFACE_TAGS   = $(INTERFACES:%=belljar_%)
 
+# A file that changes with INTERFACES, also if they come from the command line.
+INTERFACES_FILE = build/interfaces
+$(shell mkdir -p build; echo '$(INTERFACES)' | cmp -s - $(INTERFACES_FILE) || echo '$(INTERFACES)' > $(INTERFACES_FILE))
+
 # The directory of the world, with the interface beside it.
 WIT = build/wit
-$(WIT)/world.wit: $(wildcard wit/*.wit) Makefile belljar/interfaces.mk
+$(WIT)/world.wit: $(wildcard wit/*.wit) $(INTERFACES_FILE) belljar/interfaces.mk
 	mkdir -p $(WIT)/deps/provider
 	cp wit/*.wit $(WIT)/deps/provider/
 	printf '%s\n' 'package local:component;' 'world provider {' 'include belljar:provider/provider@0.1.1;' \

@@ -4,6 +4,10 @@
 
 #include "belljar.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Makes room for one more element. The array starts as `{0}`. */
 void *belljar_room(void *array, size_t length, size_t *capacity, size_t element);
 
@@ -16,5 +20,9 @@ const belljar_meta *belljar_copy_meta(const belljar_meta *from, size_t length);
 
 /* Sends a report to the caller. Only components with the interface progress have it. */
 void belljar_send_report(double done, double total, const char *note);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,50 +1,18 @@
 /* Implements belljar.hpp with the C SDK beside it. This file defines the functions that belljar.h requires; they call
  * the provider that belljar::open creates. */
-#include "belljar.hpp"
-
-#include "belljar.h"
+#include "internal.hpp"
 
 #include <utility>
 
 namespace belljar {
 namespace {
 
-/* The C SDK takes NULL for "none", and copies its arguments. */
-const char *or_null(const Text &text) { return text ? text->c_str() : nullptr; }
-
-Text text_of(const char *string) { return string != nullptr ? Text(string) : std::nullopt; }
-
-std::unexpected<Error> last(belljar_status status) {
-    return fail(static_cast<Kind>(status), status == BELLJAR_NOT_FOUND ? "" : belljar_reason());
-}
-
-belljar_status status_of(const Error &error) {
-    return belljar_fail(static_cast<belljar_status>(error.kind), "%s", error.reason.c_str());
-}
-
 /* Annotations, icons and further data as C structs, alive while an entry is added. */
-struct Extras {
-    belljar_annotations annotations = {};
-    std::vector<belljar_icon> icons;
-    std::vector<belljar_meta> meta;
+struct Extras : Pictures {
+    Hints hints;
 
-    template <class Entry, class To> Extras(const Entry &from, To &to) {
-        if (from.annotations) {
-            const Annotations &given = *from.annotations;
-            annotations = {given.for_user, given.for_assistant, {}, or_null(given.last_modified)};
-            if (given.priority) annotations.priority = BELLJAR_SOME(*given.priority);
-            to.annotations = &annotations;
-        }
-        for (const Icon &icon : from.icons) {
-            std::string sizes;
-            for (const std::string &size : icon.sizes) sizes += (sizes.empty() ? "" : " ") + size;
-            icons.push_back({icon.src.c_str(), or_null(icon.mime_type), belljar_format("%s", sizes.c_str())});
-        }
-        for (const Meta &entry : from.meta) meta.push_back({entry.key.c_str(), entry.json.c_str()});
-        to.icons = icons.data();
-        to.icons_length = icons.size();
-        to.meta = meta.data();
-        to.meta_length = meta.size();
+    template <class Entry, class To> Extras(const Entry &from, To &to) : Pictures(from, to), hints(from.annotations) {
+        to.annotations = hints.get();
         to.name = or_null(from.name);
         to.title = or_null(from.title);
         to.description = or_null(from.description);

@@ -47,6 +47,45 @@ Result<Reading> read_month(const std::string &reference, std::string_view text) 
                               "\",\"days\":" + std::to_string(month.days) + "}");
 }
 
+/* belljar:if tools */
+bool is_leap(std::int64_t year) { return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0; }
+
+Result<ToolOutcome> month_days(const Call &call) {
+    auto number = call.arguments["month"].integer().value_or(0);
+    if (number < 1 || number > std::int64_t(months.size()))
+        return invalid("a month is a number from 1 to 12, not \"" + std::to_string(number) + "\"");
+    const Month &month = months[number - 1];
+    std::string text(month.name);
+    int days = month.days;
+    if (auto year = call.arguments["year"].integer()) {
+        text += " " + std::to_string(*year);
+        if (number == 2 && is_leap(*year)) days = 29;
+    }
+    return ToolResult::text(text + " has " + std::to_string(days) + " days.",
+                            json::object({{"month", month.name}, {"days", days}}));
+}
+
+/* belljar:end */
+/* belljar:if prompts */
+Result<PromptOutcome> plan_month(const Call &call) {
+    auto name = call.arguments["month"].string().value_or(""), goal = call.arguments["goal"].string().value_or("");
+    for (const Month &month : months) {
+        if (month.name != name) continue;
+        std::string text = "Make a plan for " + name + ", which has " + std::to_string(month.days) + " days.";
+        if (!goal.empty()) text += " My goal: " + goal + ".";
+        return Messages::user(text, "A plan for " + name);
+    }
+    return invalid("a month is one of January to December, not \"" + name + "\"");
+}
+
+Result<Suggestions> complete_month(const Argument &argument, const std::vector<Argument> &) {
+    Suggestions suggestions;
+    if (argument.name == "month")
+        for (const Month &month : months) suggestions.add_if(argument.value, std::string(month.name));
+    return suggestions;
+}
+
+/* belljar:end */
 } // namespace
 
 std::unique_ptr<Provider> belljar::open() { return std::make_unique<MyProvider>("/data"); }
@@ -109,3 +148,26 @@ Result<Reading> MyProvider::read_file(const std::string &reference, const std::s
     std::string type = is_utf8(*bytes) ? type_of(*name).value_or("text/plain") : "application/octet-stream";
     return Contents::bytes(reference, type, std::move(*bytes));
 }
+/* belljar:if tools */
+
+std::vector<Tool> MyProvider::tools() {
+    return {{.name = "month_days",
+             .description = "How many days a month has.",
+             .input = schema::object({schema::integer("month").minimum(1).maximum(12), schema::integer("year").optional()}),
+             .output = schema::object({schema::string("month"), schema::integer("days")}),
+             .effect = Effect::reads,
+             .idempotent = true,
+             .closed_world = true,
+             .call = month_days}};
+}
+/* belljar:end */
+/* belljar:if prompts */
+
+std::vector<Prompt> MyProvider::prompts() {
+    return {{.name = "plan_month",
+             .description = "A plan for a month.",
+             .arguments = {{.name = "month", .description = "The name of the month", .required = true}, {.name = "goal"}},
+             .get = plan_month,
+             .complete = complete_month}};
+}
+/* belljar:end */

@@ -15,6 +15,12 @@ class MyProvider : public belljar::Provider {
     belljar::Result<belljar::Page> list(const belljar::Text &cursor) override;
     belljar::Result<std::vector<belljar::Template>> templates() override;
     belljar::Result<belljar::Reading> read(const std::string &reference) override;
+    /* belljar:if tools */
+    std::vector<belljar::Tool> tools() override;
+    /* belljar:end */
+    /* belljar:if prompts */
+    std::vector<belljar::Prompt> prompts() override;
+    /* belljar:end */
 
   private:
     belljar::Result<belljar::Reading> read_file(const std::string &reference, const std::string &segment);
