@@ -7,11 +7,15 @@
 //!     fn templates(call: *Call) ![]const Template
 //!     fn read(call: *Call, reference: []const u8) !Reading
 //!
-//! The worlds with optional interfaces need some of these functions, too:
+//! The optional interfaces, which the Makefile names, need these declarations, too:
 //!
 //!     fn complete(call: *Call, template: []const u8, argument: Argument, resolved: []const Argument) !Suggestions
 //!     fn catalogRevision(call: *Call) ![]const u8
 //!     fn resourceRevision(call: *Call, reference: []const u8) ![]const u8
+//!     const tools = [_]Tool{tool(...)};
+//!     const prompts = [_]Prompt{prompt(...)};
+//!     fn listSkills(call: *Call, cursor: ?[]const u8) !SkillPage
+//!     fn getSkill(call: *Call, root: []const u8) !Skill
 //!
 //! Each call runs in a fresh sandbox: the next call sees nothing that this one leaves in memory. The host reports
 //! `error.NotFound`, `error.Invalid`, `error.Denied` and `error.Unavailable` as such, and any other error as failed.
@@ -20,6 +24,35 @@ const std = @import("std");
 const Allocator = std.mem.Allocator;
 
 pub const c = @import("c.zig");
+
+const calls = @import("calls.zig");
+pub const tool = calls.tool;
+pub const callTool = calls.callTool;
+pub const prompt = calls.prompt;
+pub const getPrompt = calls.getPrompt;
+pub const completePrompt = calls.completePrompt;
+pub const Tool = calls.Tool;
+pub const ToolOptions = calls.ToolOptions;
+pub const Effect = calls.Effect;
+pub const View = calls.View;
+pub const Result = calls.Result;
+pub const ToolOutcome = calls.ToolOutcome;
+pub const Prompt = calls.Prompt;
+pub const PromptArgument = calls.PromptArgument;
+pub const Role = calls.Role;
+pub const Message = calls.Message;
+pub const Messages = calls.Messages;
+pub const PromptOutcome = calls.PromptOutcome;
+pub const Block = calls.Block;
+pub const Media = calls.Media;
+pub const Link = calls.Link;
+pub const Ask = calls.Ask;
+pub const Question = calls.Question;
+pub const Answer = calls.Answer;
+pub const Skill = calls.Skill;
+pub const SkillPage = calls.SkillPage;
+/// The JSON Schema of a struct.
+pub const schema = @import("schema.zig").schema;
 
 /// The errors that the host knows. Functions of a provider may return others, too.
 pub const Error = error{
@@ -36,10 +69,16 @@ pub const Error = error{
     OutOfMemory,
 };
 
-/// One call: its memory, and the reason of its failure.
+/// One call: its memory, the reason of its failure, and what it knows of its client.
 pub const Call = struct {
     arena: std.heap.ArenaAllocator,
     reason: []const u8 = "",
+    /// The client can ask a person. For tools and prompts only, as are the next two.
+    can_ask: bool = false,
+    /// The answers to questions of an earlier call.
+    answers: []const Answer = &.{},
+    /// The state of that call.
+    state: ?[]const u8 = null,
 
     pub fn init(gpa: Allocator) Call {
         return .{ .arena = .init(gpa) };
@@ -63,6 +102,23 @@ pub const Call = struct {
     pub fn fail(call: *Call, err: Error, comptime format: []const u8, args: anytype) Error {
         call.reason = try call.print(format, args);
         return err;
+    }
+
+    /// The answer to a question, or null if it was not asked yet.
+    pub fn answer(call: *const Call, key: []const u8) ?Answer {
+        for (call.answers) |given| if (std.mem.eql(u8, given.key, key)) return given;
+        return null;
+    }
+
+    /// The JSON text of a value, without members that are null.
+    pub fn json(call: *Call, value: anytype) error{OutOfMemory}![]const u8 {
+        return std.json.Stringify.valueAlloc(call.allocator(), value, .{ .emit_null_optional_fields = false });
+    }
+
+    /// Tells the caller that `done` of `total` is done, in any unit. `done` must grow; `total` 0 is unknown. Does nothing
+    /// without the interface progress, or if the caller does not want to know.
+    pub fn report(call: *Call, done: f64, total: f64, note: ?[]const u8) error{OutOfMemory}!void {
+        c.belljar_report(done, total, if (note) |text| try call.sentinel(text) else null);
     }
 
     fn last(call: *Call, status: c.Status) Error {
@@ -193,7 +249,17 @@ pub const Reading = struct {
 pub const Argument = struct { name: []const u8, value: []const u8 };
 
 /// Suggested values of a variable, best first. `total` is the total number, if `values` does not contain all of them.
-pub const Suggestions = struct { values: []const []const u8, total: ?u32 = null };
+pub const Suggestions = struct {
+    values: []const []const u8,
+    total: ?u32 = null,
+
+    /// The values that start with `text`, whatever the case of its ASCII letters.
+    pub fn startingWith(call: *Call, text: []const u8, values: []const []const u8) error{OutOfMemory}!Suggestions {
+        var found: std.ArrayList([]const u8) = .empty;
+        for (values) |value| if (std.ascii.startsWithIgnoreCase(value, text)) try found.append(call.allocator(), value);
+        return .{ .values = found.items };
+    }
+};
 
 /// Percent-encodes one segment of a path; a `/` becomes `%2F`.
 pub fn encode(call: *Call, segment: []const u8) Error![]const u8 {

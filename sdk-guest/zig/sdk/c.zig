@@ -43,6 +43,82 @@ pub const Template = extern struct {
 pub const Argument = extern struct { name: [*:0]const u8, value: [*:0]const u8 };
 pub const File = extern struct { name: [*:0]const u8, size: u64 };
 
+pub const BlockKind = enum(c_uint) { text, image, audio, link, embedded_text, embedded_blob };
+pub const Block = extern struct {
+    kind: BlockKind = .text,
+    text: String = null,
+    data: ?[*]const u8 = null,
+    length: usize = 0,
+    reference: String = null,
+    name: String = null,
+    title: String = null,
+    description: String = null,
+    mime_type: String = null,
+    size: Size = .{},
+    annotations: ?*const Annotations = null,
+};
+pub const Answer = extern struct { key: [*:0]const u8, action: c_uint, content: String };
+pub const Call = extern struct {
+    name: String,
+    arguments: ?*const anyopaque,
+    can_ask: bool,
+    answers: ?[*]const Answer,
+    answers_length: usize,
+    state: String,
+};
+pub const Questions = extern struct { questions: ?*anyopaque, length: usize, capacity: usize, state: String };
+pub const Result = extern struct {
+    content: ?*anyopaque,
+    length: usize,
+    capacity: usize,
+    structured: String,
+    is_error: bool,
+    meta: ?[*]const Meta,
+    meta_length: usize,
+    ask: Questions,
+};
+pub const Tool = extern struct {
+    name: String,
+    title: String = null,
+    description: String,
+    input: String,
+    output: String = null,
+    effect: c_uint = 0,
+    idempotent: bool = false,
+    closed_world: bool = false,
+    page: String = null,
+    app_only: bool = false,
+    icons: ?[*]const Icon = null,
+    icons_length: usize = 0,
+    meta: ?[*]const Meta = null,
+    meta_length: usize = 0,
+    call: ?*const anyopaque = null,
+};
+pub const Messages = extern struct {
+    description: String,
+    messages: ?*anyopaque,
+    length: usize,
+    capacity: usize,
+    ask: Questions,
+};
+pub const PromptArgument = extern struct { name: String, title: String, description: String, required: bool };
+pub const Prompt = extern struct {
+    name: String,
+    title: String = null,
+    description: String,
+    arguments: ?[*]const PromptArgument = null,
+    arguments_length: usize = 0,
+    icons: ?[*]const Icon = null,
+    icons_length: usize = 0,
+    meta: ?[*]const Meta = null,
+    meta_length: usize = 0,
+    get: ?*const anyopaque = null,
+    complete: ?*const anyopaque = null,
+};
+pub const Skills = extern struct { skills: ?*anyopaque, length: usize, capacity: usize, next_cursor: String };
+pub const Tools = opaque {};
+pub const Prompts = opaque {};
+
 /// Filled by belljar.c. Declares only the fields that Zig code sets directly.
 pub const Page = extern struct {
     resources: ?*anyopaque,
@@ -71,3 +147,11 @@ pub extern fn belljar_query(reference: [*:0]const u8, name: [*:0]const u8) ?[*:0
 pub extern fn belljar_is_directory(path: [*:0]const u8) bool;
 pub extern fn belljar_list_files(directory: [*:0]const u8, files: *[*]const File, length: *usize) Status;
 pub extern fn belljar_read_file(path: [*:0]const u8, bytes: *[*]const u8, length: *usize) Status;
+pub extern fn belljar_tool_add(tools: *Tools, tool: *const Tool) void;
+pub extern fn belljar_prompt_add(prompts: *Prompts, prompt: *const Prompt) void;
+pub extern fn belljar_block_add(result: *Result, block: *const Block) void;
+pub extern fn belljar_message_add(messages: *Messages, role: c_uint, block: *const Block) void;
+pub extern fn belljar_ask(ask: *Questions, key: String, message: String, form: String) void;
+pub extern fn belljar_skill_add(skills: *Skills, root: String) void;
+pub extern fn belljar_skill_file(skills: *Skills, reference: String) void;
+pub extern fn belljar_report(done: f64, total: f64, note: String) void;

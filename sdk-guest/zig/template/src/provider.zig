@@ -97,3 +97,64 @@ fn typeOf(name: []const u8) ?[]const u8 {
     if (std.mem.endsWith(u8, name, ".txt")) return "text/plain";
     return null;
 }
+// belljar:if tools
+
+pub const tools = [_]belljar.Tool{
+    belljar.tool("month_days", "How many days a month has.", monthDays, .{ .output = Days, .effect = .reads, .idempotent = true, .closed_world = true }),
+};
+
+/// The arguments of month_days.
+const MonthDays = struct {
+    month: i64,
+    year: ?i64 = null,
+
+    pub const rules = .{ .month = .{ .minimum = 1, .maximum = 12 } };
+};
+
+const Days = struct { month: []const u8, days: i64 };
+
+fn monthDays(call: *Call, args: MonthDays) !belljar.ToolOutcome {
+    if (args.month < 1 or args.month > months.len)
+        return call.fail(error.Invalid, "a month is a number from 1 to 12, not \"{d}\"", .{args.month});
+    const month = months[@intCast(args.month - 1)];
+    const year = args.year orelse
+        return .both(call, try call.print("{s} has {d} days.", .{ month.name, month.days }), Days{ .month = month.name, .days = month.days });
+    const days = if (args.month == 2 and isLeap(year)) 29 else month.days;
+    const text = try call.print("{s} {d} has {d} days.", .{ month.name, year, days });
+    return .both(call, text, Days{ .month = month.name, .days = days });
+}
+
+fn isLeap(year: i64) bool {
+    return @mod(year, 4) == 0 and @mod(year, 100) != 0 or @mod(year, 400) == 0;
+}
+// belljar:end
+// belljar:if prompts
+
+pub const prompts = [_]belljar.Prompt{
+    belljar.prompt("plan_month", "A plan for a month.", planMonth, completeMonth),
+};
+
+/// The arguments of plan_month.
+const PlanMonth = struct {
+    month: []const u8,
+    goal: []const u8 = "",
+
+    pub const rules = .{ .month = .{ .description = "The name of the month" } };
+};
+
+fn planMonth(call: *Call, args: PlanMonth) !belljar.PromptOutcome {
+    for (months) |month| if (std.mem.eql(u8, month.name, args.month)) {
+        const goal = if (args.goal.len > 0) try call.print(" My goal: {s}.", .{args.goal}) else "";
+        const text = try call.print("Make a plan for {s}, which has {d} days.{s}", .{ month.name, month.days, goal });
+        return .user(call, try call.print("A plan for {s}", .{month.name}), text);
+    };
+    return call.fail(error.Invalid, "a month is one of January to December, not \"{s}\"", .{args.month});
+}
+
+fn completeMonth(call: *Call, argument: belljar.Argument, _: []const belljar.Argument) !belljar.Suggestions {
+    var names: [months.len][]const u8 = undefined;
+    for (&names, months) |*name, month| name.* = month.name;
+    const fits: []const []const u8 = if (std.mem.eql(u8, argument.name, "month")) &names else &.{};
+    return .startingWith(call, argument.value, fits);
+}
+// belljar:end

@@ -61,3 +61,60 @@ test "failures have reasons" {
     try expectError(error.Denied, provider.read(&call, "files/notes.md"));
     try expectEqualStrings("this needs the directory \"/not-granted\", which was not granted", call.reason);
 }
+// belljar:if tools
+
+test "counts the days of a month" {
+    var call = begin();
+    defer call.deinit();
+    for ([_][3][]const u8{
+        .{ "{\"month\":2,\"year\":2024}", "February 2024 has 29 days.", "{\"month\":\"February\",\"days\":29}" },
+        .{ "{\"month\":2,\"year\":1900}", "February 1900 has 28 days.", "{\"month\":\"February\",\"days\":28}" },
+        .{ "{\"month\":2}", "February has 28 days.", "{\"month\":\"February\",\"days\":28}" },
+        .{ "{\"month\":12,\"year\":2024}", "December 2024 has 31 days.", "{\"month\":\"December\",\"days\":31}" },
+    }) |want| {
+        const result = (try belljar.callTool(&provider.tools, &call, "month_days", want[0])).done;
+        try expectEqualStrings(want[1], result.content[0].body.text);
+        try expectEqualStrings(want[2], result.structured.?);
+    }
+    try expectError(error.Invalid, belljar.callTool(&provider.tools, &call, "month_days", "{\"month\":13}"));
+    try expectError(error.NotFound, belljar.callTool(&provider.tools, &call, "absent", "{}"));
+}
+
+test "describes its tools" {
+    const tool = provider.tools[0];
+    try expect(tool.effect == .reads and tool.idempotent and tool.closed_world);
+    const input = "{\"type\":\"object\",\"properties\":{\"month\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":12}," ++
+        "\"year\":{\"type\":\"integer\"}},\"required\":[\"month\"]}";
+    try expectEqualStrings(input, tool.input);
+}
+// belljar:end
+// belljar:if prompts
+
+test "plans a month" {
+    var call = begin();
+    defer call.deinit();
+    const february: belljar.Argument = .{ .name = "month", .value = "February" };
+    const goal: belljar.Argument = .{ .name = "goal", .value = "rest" };
+    const plan = (try belljar.getPrompt(&provider.prompts, &call, "plan_month", &.{ february, goal })).done;
+    try expectEqualStrings("A plan for February", plan.description.?);
+    try expectEqual(1, plan.messages.len);
+    try expectEqual(.user, plan.messages[0].role);
+    try expectEqualStrings("Make a plan for February, which has 28 days. My goal: rest.", plan.messages[0].block.body.text);
+    const short = (try belljar.getPrompt(&provider.prompts, &call, "plan_month", &.{february})).done;
+    try expectEqualStrings("Make a plan for February, which has 28 days.", short.messages[0].block.body.text);
+
+    try expectError(error.Invalid, belljar.getPrompt(&provider.prompts, &call, "plan_month", &.{.{ .name = "month", .value = "X" }}));
+    try expectEqualStrings("a month is one of January to December, not \"X\"", call.reason);
+}
+
+test "suggests months" {
+    var call = begin();
+    defer call.deinit();
+    const found = try belljar.completePrompt(&provider.prompts, &call, "plan_month", .{ .name = "month", .value = "Ma" }, &.{});
+    try expectEqual(2, found.values.len);
+    try expectEqualStrings("March", found.values[0]);
+    try expectEqualStrings("May", found.values[1]);
+    const none = try belljar.completePrompt(&provider.prompts, &call, "plan_month", .{ .name = "goal", .value = "Ma" }, &.{});
+    try expectEqual(0, none.values.len);
+}
+// belljar:end
