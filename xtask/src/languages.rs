@@ -1,5 +1,5 @@
 //! Makes a provider in each language by `belljar new`, and builds and tests it with the commands of its README. The tests read
-//! from the component, `target/languages/LANG.wasm`.
+//! from the component, `target/languages/LANG.wasm`. Then the tests of the SDK itself run in the project, if there are some.
 
 use std::fs;
 use std::path::Path;
@@ -14,6 +14,9 @@ use crate::tools;
 
 /// The name of the projects. The templates have another name, so the build shows a place that `belljar new` did not replace.
 const NAME: &str = "month-shelf";
+
+/// The tests of the SDKs, one folder for each language. Their files are added to a project, or replace files of its tests.
+const SDK_TESTS: &str = "tests/sdk";
 
 /// Makes a project in every language. Returns the time that each project took.
 ///
@@ -62,14 +65,38 @@ fn project(shell: &Shell, belljar: &Path, place: &Path, lang: &str) -> Result<()
     if project.join("Cargo.toml").is_file() {
         fs::copy(shell.root.join("Cargo.lock"), project.join("Cargo.lock"))?;
     }
-    for step in ["setup", "build", "test"] {
-        let words: Vec<&str> = made[step].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let Some((program, arguments)) = words.split_first() else { continue };
-        let mut command = tools::command(shell, program)?;
-        command.args(arguments).current_dir(&project);
-        shell::run(&mut command)?;
+    for name in ["setup", "build", "test"] {
+        step(shell, &made, name, &project)?;
     }
     let component = project.join(text(&made["component"])?);
     fs::copy(&component, &wasm).with_context(|| format!("the build left no {}", component.display()))?;
+    let sdk_tests = shell.root.join(SDK_TESTS).join(lang);
+    if sdk_tests.is_dir() {
+        copy_below(&sdk_tests, &project)?;
+        step(shell, &made, "test", &project).context("the tests of the SDK")?;
+    }
+    Ok(())
+}
+
+/// Runs one of the commands that `belljar new` printed, in the project.
+fn step(shell: &Shell, made: &Value, name: &str, project: &Path) -> Result<()> {
+    let words: Vec<&str> = made[name].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+    let mut command = tools::command(shell, program)?;
+    shell::run(command.args(arguments).current_dir(project))
+}
+
+/// Copies all files below a directory.
+fn copy_below(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_below(&from, &to)?;
+        } else {
+            fs::copy(&from, &to)?;
+        }
+    }
     Ok(())
 }
