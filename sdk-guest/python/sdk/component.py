@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -17,10 +16,18 @@ from componentize_py_types import Err, Ok
 from wit_world.exports import resource_provider as exported
 from wit_world.imports import types as wit
 
-from . import errors, model
-from .provider import Completion, Provider, Revisions
+from . import calls, convert, errors, model, progress, prompts, tools
+from .provider import Completion, Provider, Revisions, Skills
 
 T = TypeVar("T")
+
+try:
+    # The build generates this module only for worlds that import progress.
+    _progress = import_module("wit_world.imports.progress")
+except ModuleNotFoundError:
+    pass
+else:
+    progress._host = lambda done, total, note: _progress.report(done, total, convert.text(note))
 
 
 def resource_provider(make: Callable[[], Provider]) -> type:
@@ -34,19 +41,23 @@ def resource_provider(make: Callable[[], Provider]) -> type:
                 # In the interface, describe has no error.
                 traceback.print_exc(file=sys.stderr)
                 info = model.Info()
-            return exported.ProviderInfo(_text(info.title), _text(info.version), _text(info.description))
+            title, version, description = (convert.text(one) for one in (info.title, info.version, info.description))
+            return exported.ProviderInfo(title, version, description)
 
         def list_resources(self, cursor: str | None) -> exported.ResourcePage:
-            page = _answer(lambda: make().list_resources(cursor))
-            return _answer(
-                lambda: exported.ResourcePage([_resource(one) for one in page.resources], _text(page.next_cursor))
-            )
+            def call() -> exported.ResourcePage:
+                page = make().list_resources(cursor)
+                return exported.ResourcePage(
+                    [convert.resource(one) for one in page.resources], convert.text(page.next_cursor)
+                )
+
+            return _answer(call)
 
         def list_templates(self) -> list[wit.TemplateInfo]:
-            return _answer(lambda: [_template(one) for one in make().list_templates()])
+            return _answer(lambda: [convert.template(one) for one in make().list_templates()])
 
         def read(self, reference: str) -> exported.Reading:
-            return _answer(lambda: _reading(make().read(reference)))
+            return _answer(lambda: convert.reading(make().read(reference)))
 
     return ResourceProvider
 
@@ -59,9 +70,8 @@ def completion(make: Callable[[], Completion]) -> type:
     class Completion:
         def complete(self, template: str, argument: Any, resolved: Sequence[Any]) -> Any:
             def call() -> Any:
-                known = {one.name: one.value for one in resolved}
-                given = make().complete(template, model.Argument(argument.name, argument.value), known)
-                return exported_completion.Suggestions([_clean(value) for value in given.values], given.total)
+                given = make().complete(template, model.Argument(argument.name, argument.value), _values(resolved))
+                return exported_completion.Suggestions([convert.clean(value) for value in given.values], given.total)
 
             return _answer(call)
 
@@ -73,18 +83,92 @@ def revisions(make: Callable[[], Revisions]) -> type:
 
     class Revisions:
         def catalog_revision(self) -> str:
-            return _answer(lambda: _clean(make().catalog_revision()))
+            return _answer(lambda: convert.clean(make().catalog_revision()))
 
         def resource_revisions(self, references: Sequence[str]) -> list[Any]:
             return [one(make, reference) for reference in references]
 
     def one(make: Callable[[], Any], reference: str) -> Any:
         try:
-            return Ok(_answer(lambda: _clean(make().resource_revision(reference))))
+            return Ok(_answer(lambda: convert.clean(make().resource_revision(reference))))
         except Err as error:
             return error
 
     return Revisions
+
+
+def tool_provider(make: Callable[[], Provider]) -> type:
+    """The class ``ToolProvider`` of a component whose world exports ``tool-provider``."""
+    converter = import_module(".convert_calls", __package__)
+    if isinstance(make, type):
+        # Makes the schemas now: a mistake is an error of the build, and no call has to make them.
+        tools.definitions(make)
+
+    class ToolProvider:
+        def list_tools(self) -> list[Any]:
+            return _answer(lambda: [converter.tool(one) for one in make().list_tools()])
+
+        def call(self, name: str, arguments: str, context: Any) -> Any:
+            return _answer(
+                lambda: converter.tool_outcome(
+                    make().call_tool(name, json.loads(arguments), converter.context(context))
+                )
+            )
+
+    return ToolProvider
+
+
+def prompt_provider(make: Callable[[], Provider]) -> type:
+    """The class ``PromptProvider`` of a component whose world exports ``prompt-provider``."""
+    converter = import_module(".convert_calls", __package__)
+    if isinstance(make, type):
+        prompts.definitions(make)
+
+    class PromptProvider:
+        def list_prompts(self) -> list[Any]:
+            return _answer(lambda: [converter.prompt(one) for one in make().list_prompts()])
+
+        def get(self, name: str, arguments: Sequence[Any], context: Any) -> Any:
+            return _answer(
+                lambda: converter.prompt_outcome(
+                    make().get_prompt(name, _values(arguments), converter.context(context))
+                )
+            )
+
+        def complete(self, name: str, argument: Any, resolved: Sequence[Any]) -> Any:
+            def call() -> Any:
+                partial = model.Argument(argument.name, argument.value)
+                return converter.suggestions(make().complete_prompt(name, partial, _values(resolved)))
+
+            return _answer(call)
+
+    return PromptProvider
+
+
+def skill_provider(make: Callable[[], Skills]) -> type:
+    """The class ``SkillProvider`` of a component whose world exports ``skill-provider``."""
+    # The build generates this module only for worlds with skills.
+    exported_skills = import_module("wit_world.exports.skill_provider")
+
+    def info(one: calls.Skill) -> Any:
+        return exported_skills.SkillInfo(convert.clean(one.root), [convert.clean(file) for file in one.files])
+
+    class SkillProvider:
+        def list_skills(self, cursor: str | None) -> Any:
+            def call() -> Any:
+                page = make().list_skills(cursor)
+                return exported_skills.SkillPage([info(one) for one in page.skills], convert.text(page.next_cursor))
+
+            return _answer(call)
+
+        def get_skill(self, root: str) -> Any:
+            return _answer(lambda: info(make().get_skill(root)))
+
+    return SkillProvider
+
+
+def _values(arguments: Sequence[Any]) -> dict[str, str]:
+    return {one.name: one.value for one in arguments}
 
 
 def _answer(call: Callable[[], T]) -> T:
@@ -94,91 +178,4 @@ def _answer(call: Callable[[], T]) -> T:
         converted = errors.from_exception(error)
         if converted is not error:
             traceback.print_exc(file=sys.stderr)
-        raise Err(_error(converted)) from None
-
-
-def _error(error: errors.ProviderError) -> wit.ProviderError:
-    why = _clean(str(error))
-    match error:
-        case errors.NotFound():
-            return wit.ProviderError_NotFound()
-        case errors.Invalid():
-            return wit.ProviderError_Invalid(why)
-        case errors.Denied():
-            return wit.ProviderError_Denied(why)
-        case errors.Unavailable():
-            return wit.ProviderError_Unavailable(why)
-        case _:
-            return wit.ProviderError_Failed(why)
-
-
-def _resource(one: model.Resource) -> wit.ResourceInfo:
-    return wit.ResourceInfo(
-        reference=_clean(one.reference),
-        name=_clean(one.reference if one.name is None else one.name),
-        title=_text(one.title),
-        description=_text(one.description),
-        mime_type=_text(one.mime_type),
-        size=one.size,
-        annotations=_annotations(one.annotations),
-        icons=_icons(one.icons),
-        meta=_meta(one.meta),
-    )
-
-
-def _template(one: model.Template) -> wit.TemplateInfo:
-    return wit.TemplateInfo(
-        template=_clean(one.template),
-        name=_clean(one.template if one.name is None else one.name),
-        title=_text(one.title),
-        description=_text(one.description),
-        mime_type=_text(one.mime_type),
-        annotations=_annotations(one.annotations),
-        icons=_icons(one.icons),
-        meta=_meta(one.meta),
-    )
-
-
-def _reading(given: model.Contents | model.Reading) -> exported.Reading:
-    reading = model.Reading([given]) if isinstance(given, model.Contents) else given
-    return exported.Reading([_contents(one) for one in reading.contents], _milliseconds(reading.fresh_for))
-
-
-def _contents(one: model.Contents) -> wit.Contents:
-    body = wit.Body_Text(_clean(one.body)) if isinstance(one.body, str) else wit.Body_Blob(bytes(one.body))
-    return wit.Contents(_clean(one.reference), _text(one.mime_type), body, _meta(one.meta))
-
-
-def _annotations(given: model.Annotations | None) -> wit.Annotations | None:
-    if given is None:
-        return None
-    audience = [wit.Role.USER if one == "user" else wit.Role.ASSISTANT for one in given.audience]
-    return wit.Annotations(audience, given.priority, _time(given.last_modified))
-
-
-def _icons(icons: Sequence[model.Icon]) -> list[wit.Icon]:
-    return [wit.Icon(one.src, _text(one.mime_type), list(one.sizes)) for one in icons]
-
-
-def _meta(meta: Mapping[str, model.Json]) -> list[tuple[str, str]]:
-    return [(_clean(key), json.dumps(value)) for key, value in meta.items()]
-
-
-def _time(given: datetime | str | None) -> str | None:
-    if isinstance(given, datetime):
-        # A time without a zone is in UTC, the only zone of the sandbox.
-        return given.isoformat() if given.tzinfo else f"{given.isoformat()}Z"
-    return _text(given)
-
-
-def _milliseconds(time: timedelta | None) -> int | None:
-    return None if time is None else min(max(0, time // timedelta(milliseconds=1)), 0xFFFFFFFF)
-
-
-def _text(text: str | None) -> str | None:
-    return None if text is None else _clean(text)
-
-
-def _clean(text: str) -> str:
-    """Replaces lone surrogates. They have no UTF-8 form, and would end the call without an error text."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+        raise Err(convert.error(converted)) from None

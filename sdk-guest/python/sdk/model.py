@@ -143,7 +143,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A variable of a template and its value, possibly incomplete."""
+    """A variable of a template, or an argument of a prompt, and its value, possibly incomplete."""
 
     name: str
     value: str
@@ -151,9 +151,16 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """Suggested values of a variable."""
+    """Suggested values of a variable or an argument."""
 
     #: Whole values, best first.
     values: Sequence[str] = ()
     #: The total number of values, if it is known and ``values`` does not contain all of them.
     total: int | None = None
+
+    @staticmethod
+    def starting_with(text: str, values: Iterable[str]) -> Suggestions:
+        """The values that start with ``text`` in any case, at most 100."""
+        start = text.casefold()
+        found = [one for one in values if one.casefold().startswith(start)]
+        return Suggestions(found[:100], len(found) if len(found) > 100 else None)

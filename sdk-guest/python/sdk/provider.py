@@ -2,8 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from .model import Argument, Contents, Info, Page, Reading, Suggestions, Template
+from . import prompts, tools
+from .calls import Ask, Context, PromptInfo, PromptResult, Skill, SkillPage, ToolInfo, ToolResult
+from .errors import NotFound
+from .model import Argument, Contents, Info, Json, Page, Reading, Suggestions, Template
 
 
 class Provider(ABC):
@@ -32,6 +36,28 @@ class Provider(ABC):
         The reference is well formed, but the resource may not exist: raise ``NotFound`` then.
         """
 
+    def list_tools(self) -> Sequence[ToolInfo]:
+        """Lists all tools: the methods with ``@tool``. Must work without any grant."""
+        return [one.info for one in tools.definitions(type(self)).values()]
+
+    def call_tool(
+        self, name: str, arguments: Mapping[str, Json], context: Context = Context()
+    ) -> ToolResult[Any] | Ask:
+        """Calls a tool with arguments from JSON that fit its schema."""
+        return tools.call(self, name, arguments, context)
+
+    def list_prompts(self) -> Sequence[PromptInfo]:
+        """Lists all prompts: the methods with ``@prompt``. Must work without any grant."""
+        return [one.info for one in prompts.definitions(type(self)).values()]
+
+    def get_prompt(self, name: str, arguments: Mapping[str, str], context: Context = Context()) -> PromptResult | Ask:
+        """Makes the messages of a prompt."""
+        return prompts.find(self, name).get(self, arguments, context)
+
+    def complete_prompt(self, name: str, argument: Argument, resolved: Mapping[str, str] = {}) -> Suggestions:
+        """Suggests values for an argument of a prompt; ``resolved`` are the arguments that already have a value."""
+        return prompts.find(self, name).complete(self, argument, resolved)
+
 
 class Completion(ABC):
     """For a provider that suggests values for the variables of its templates."""
@@ -51,3 +77,23 @@ class Revisions(ABC):
     @abstractmethod
     def resource_revision(self, reference: str) -> str:
         """The revision of one resource. It differs from an earlier one if a read would return other contents."""
+
+
+class Skills(ABC):
+    """For a provider of skills. ``read`` serves their files."""
+
+    @abstractmethod
+    def list_skills(self, cursor: str | None) -> SkillPage:
+        """Lists skills, a page at a time."""
+
+    def get_skill(self, root: str) -> Skill:
+        """The skill with this directory. By default, one of the list; override it to serve others, too."""
+        cursor = None
+        while True:
+            page = self.list_skills(cursor)
+            for skill in page.skills:
+                if skill.root == root:
+                    return skill
+            cursor = page.next_cursor
+            if cursor is None:
+                raise NotFound(f'there is no skill "{root}"')

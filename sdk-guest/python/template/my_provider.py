@@ -1,24 +1,53 @@
+# belljar:if none
 """The resources of this provider. Everything here is an example: replace it."""
+# belljar:end
+# belljar:if any
+"""What this provider offers. Everything here is an example: replace it."""
+# belljar:end
 
 import json
 from base64 import b64decode
+# belljar:if tools
+from calendar import isleap
+# belljar:end
 from collections.abc import Iterator
+# belljar:if tools
+from dataclasses import dataclass
+# belljar:end
 from datetime import UTC, datetime
 from pathlib import Path
+# belljar:if any
+from typing import Annotated
+# belljar:end
 
 from belljar_guest import (
     Annotations,
     Contents,
     Denied,
+    # belljar:if tools
+    Field,
+    # belljar:end
     Info,
     Invalid,
     NotFound,
     Page,
+    # belljar:if prompts
+    PromptResult,
+    # belljar:end
     Provider,
     Resource,
     Template,
+    # belljar:if tools
+    ToolResult,
+    # belljar:end
     decode,
     encode_segment,
+    # belljar:if prompts
+    prompt,
+    # belljar:end
+    # belljar:if tools
+    tool,
+    # belljar:end
 )
 
 MONTHS = [
@@ -42,6 +71,14 @@ DOT = b64decode(
 )
 
 
+# belljar:if tools
+@dataclass
+class MonthDays:
+    month: str
+    days: int
+
+
+# belljar:end
 class MyProvider(Provider):
     """The host creates a new instance for each call; tests pass another directory."""
 
@@ -82,6 +119,36 @@ class MyProvider(Provider):
             case _:
                 raise NotFound
 
+    # belljar:if tools
+    @tool(effect="reads", idempotent=True, open_world=False)
+    def month_days(
+        self,
+        month: Annotated[int, Field(description="The number of the month.", min=1, max=12)],
+        year: Annotated[int | None, "The year, which decides about leap days."] = None,
+    ) -> ToolResult[MonthDays]:
+        """How many days a month has."""
+        name, days = MONTHS[month - 1]
+        if year is not None:
+            days += month == 2 and isleap(year)
+        when = name if year is None else f"{name} {year}"
+        return ToolResult(f"{when} has {days} days.", MonthDays(name, days))
+
+    # belljar:end
+    # belljar:if prompts
+    @prompt(suggest={"month": [name for name, _ in MONTHS]})
+    def plan_month(
+        self,
+        month: Annotated[str, "The name of the month"],
+        goal: Annotated[str | None, "What to achieve in it"] = None,
+    ) -> PromptResult:
+        """A plan for a month."""
+        days = dict(MONTHS).get(month)
+        if days is None:
+            raise Invalid(f'a month is one of January to December, not "{month}"')
+        text = f"Make a plan for {month}, which has {days} days."
+        return PromptResult(text if goal is None else f"{text} My goal: {goal}.", f"A plan for {month}")
+
+    # belljar:end
     # A generator, because it creates only the entries that a page shows.
     def _resources(self) -> Iterator[Resource]:
         yield Resource("hello.txt", mime_type="text/plain")

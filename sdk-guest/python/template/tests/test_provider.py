@@ -5,7 +5,16 @@ import unittest
 from pathlib import Path
 
 from belljar_guest import Denied, Invalid, NotFound
+# belljar:if tools
+from belljar_guest import Text, ToolResult
+# belljar:end
+# belljar:if prompts
+from belljar_guest import Argument, PromptResult
+# belljar:end
 
+# belljar:if tools
+from my_provider import MonthDays
+# belljar:end
 from my_provider import MyProvider
 
 PICTURE = b"\x89PNG\r\n\x1a\n"
@@ -62,6 +71,42 @@ class ProviderTest(unittest.TestCase):
         with self.assertRaisesRegex(Denied, 'this needs the directory "/data"'):
             self.without_grant.read("files/plan%20b.md")
 
+    # belljar:if tools
+    def test_the_tool_counts_days(self) -> None:
+        for month, year, text, days in [
+            (2, None, "February has 28 days.", 28),
+            (2, 2024, "February 2024 has 29 days.", 29),
+            (2, 1900, "February 1900 has 28 days.", 28),
+            (12, 2024, "December 2024 has 31 days.", 31),
+        ]:
+            result = self.provider.month_days(month, year)
+            self.assertEqual((result.text, result.structured), (text, MonthDays(text.split()[0], days)))
+
+    def test_a_client_calls_the_tool_with_json(self) -> None:
+        result = self.provider.call_tool("month_days", {"month": 2, "year": 2024})
+        expected = ToolResult((Text("February 2024 has 29 days."),), {"month": "February", "days": 29})
+        self.assertEqual(result, expected)
+        [tool] = self.provider.list_tools()
+        self.assertEqual(tool.input["required"], ["month"])
+        self.assertEqual(tool.input["properties"]["month"]["maximum"], 12)
+        with self.assertRaisesRegex(Invalid, '"month" must be a whole number, not "May"'):
+            self.provider.call_tool("month_days", {"month": "May"})
+
+    # belljar:end
+    # belljar:if prompts
+    def test_the_prompt_makes_a_plan(self) -> None:
+        text = "Make a plan for February, which has 28 days."
+        self.assertEqual(self.provider.plan_month("February"), PromptResult(text, "A plan for February"))
+        self.assertEqual(self.provider.plan_month("February", "rest").messages, f"{text} My goal: rest.")
+        with self.assertRaisesRegex(Invalid, 'a month is one of January to December, not "Feb"'):
+            self.provider.get_prompt("plan_month", {"month": "Feb"})
+
+    def test_the_names_of_months_are_suggested(self) -> None:
+        for name, text, values in [("month", "Ma", ["March", "May"]), ("month", "x", []), ("goal", "r", [])]:
+            suggestions = self.provider.complete_prompt("plan_month", Argument(name, text))
+            self.assertEqual(suggestions.values, values)
+
+    # belljar:end
 
 if __name__ == "__main__":
     unittest.main()
