@@ -2,12 +2,13 @@
 // values. Every value that a provider throws becomes an error of the interface, never a trap.
 import stderr from "wasi:cli/stderr@0.2.12";
 
-import { ProviderError } from "./errors.js";
+import { HOST, optional, reading, resourcePage, skill, skillPage, suggestions, templateInfo } from "./convert.js";
+import { NotFound, ProviderError } from "./errors.js";
 import { encodeUtf8 } from "./text.js";
 
 /**
- * The exports of a component for a provider: `resourceProvider`, and also `completion` and `revisions` if the provider
-  * has their methods.
+ * The exports of a component for a provider: `resourceProvider`, and also `completion`, `revisions` and `skillProvider` if
+ * the provider has their methods, `toolProvider` if it has `tools`, and `promptProvider` if it has `prompts`.
  */
 export function component(provider) {
   const exports = {
@@ -30,7 +31,59 @@ export function component(provider) {
       resourceRevisions: (references) => references.map((reference) => revision(provider, reference)),
     };
   }
+  // A list is checked now, so that a mistake is an error of the build.
+  for (const list of [provider.tools, provider.prompts]) if (Array.isArray(list)) all(list);
+  if (provider.tools) {
+    exports.toolProvider = {
+      listTools: () => answer(() => all(provider.tools).map((one) => one[HOST].info())),
+      call: (name, values, context) => answer(() => find("tool", provider.tools, name).call(values, context)),
+    };
+  }
+  if (provider.prompts) {
+    exports.promptProvider = {
+      listPrompts: () => answer(() => all(provider.prompts).map((one) => one[HOST].info())),
+      get: (name, values, context) => answer(() => find("prompt", provider.prompts, name).get(values, context)),
+      complete: (name, argument, resolved) =>
+        answer(() => find("prompt", provider.prompts, name).complete(argument, toMap(resolved))),
+    };
+  }
+  if (provider.listSkills) {
+    exports.skillProvider = {
+      listSkills: (cursor) => answer(() => skillPage(provider.listSkills(cursor ?? undefined))),
+      getSkill: (root) => answer(() => skill(provider.getSkill ? provider.getSkill(root) : listed(provider, root))),
+    };
+  }
   return exports;
+}
+
+/** All tools or prompts: a list, or a function that makes one. */
+function all(definitions) {
+  const list = typeof definitions === "function" ? definitions() : definitions;
+  list.forEach((one, at) => {
+    if (!one?.[HOST]) throw new TypeError("an entry of the tools or prompts was not made by tool() or prompt()");
+    if (list.findIndex(({ name }) => name === one.name) !== at) {
+      throw new TypeError(`there are two definitions with the name "${one.name}": rename one`);
+    }
+  });
+  return list;
+}
+
+function find(kind, definitions, name) {
+  const found = all(definitions).find((one) => one.name === name);
+  if (!found) throw new NotFound(`there is no ${kind} "${name}"`);
+  return found[HOST];
+}
+
+/** A skill of the list. */
+function listed(provider, root) {
+  let cursor;
+  do {
+    const { skills, nextCursor } = provider.listSkills(cursor);
+    const found = skills.find((skill) => skill.root === root);
+    if (found) return found;
+    cursor = nextCursor;
+  } while (cursor !== undefined && cursor !== null);
+  throw new NotFound(`there is no skill "${root}"`);
 }
 
 /** Writes a line to the host's log. */
@@ -71,52 +124,6 @@ function describe(provider) {
   }
 }
 
-function resourcePage({ resources = [], nextCursor }) {
-  return { resources: [...resources].map(resourceInfo), nextCursor: optional(nextCursor) };
-}
-
-function resourceInfo(resource) {
-  if (typeof resource.reference !== "string") throw new TypeError("an entry of the list has no reference");
-  return { reference: resource.reference.toWellFormed(), size: size(resource.size), ...described(resource, resource.reference) };
-}
-
-function templateInfo(template) {
-  if (typeof template.template !== "string") throw new TypeError("an entry of the templates has no template");
-  return { template: template.template.toWellFormed(), ...described(template, template.template) };
-}
-
-function described({ name, title, description, mimeType, annotations, icons = [], meta }, otherwise) {
-  return {
-    name: String(name ?? otherwise).toWellFormed(),
-    title: optional(title),
-    description: optional(description),
-    mimeType: optional(mimeType),
-    annotations: annotations
-      ? {
-          audience: annotations.audience ?? [],
-          priority: annotations.priority ?? null,
-          lastModified: time(annotations.lastModified),
-        }
-      : null,
-    icons: icons.map((icon) => ({ src: icon.src, mimeType: optional(icon.mimeType), sizes: icon.sizes ?? [] })),
-    meta: pairs(meta),
-  };
-}
-
-function reading({ contents, freshFor }) {
-  return { contents: contents.map(content), freshFor: freshFor === undefined ? null : Math.trunc(freshFor) };
-}
-
-function content({ reference, mimeType, text, blob, meta }) {
-  const body = blob === undefined ? { tag: "text", val: String(text).toWellFormed() } : { tag: "blob", val: blob };
-  return { reference, mimeType: optional(mimeType), body, meta: pairs(meta) };
-}
-
-function suggestions(given) {
-  const { values, total } = Array.isArray(given) ? { values: given } : given;
-  return { values: values.map((value) => value.toWellFormed()), total: total ?? null };
-}
-
 function revision(provider, reference) {
   try {
     return { tag: "ok", val: String(provider.resourceRevision(reference)) };
@@ -127,23 +134,4 @@ function revision(provider, reference) {
 
 function toMap(resolved) {
   return new Map(resolved.map(({ name, value }) => [name, value]));
-}
-
-function optional(value) {
-  return value === undefined || value === null ? null : String(value).toWellFormed();
-}
-
-function size(value) {
-  if (value === undefined || value === null) return null;
-  const number = Number(value);
-  if (!Number.isSafeInteger(number) || number < 0) throw new TypeError(`a size is a whole number of bytes, not ${value}`);
-  return number;
-}
-
-function time(value) {
-  return value instanceof Date ? value.toISOString() : optional(value);
-}
-
-function pairs(meta) {
-  return Object.entries(meta ?? {}).map(([key, value]) => [key, JSON.stringify(value ?? null)]);
 }

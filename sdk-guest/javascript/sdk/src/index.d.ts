@@ -1,3 +1,9 @@
+import type { Prompting, Skilled, Tooling } from "./calls.js";
+
+export * from "./calls.js";
+export * as schema from "./schema.js";
+export type { Schema } from "./schema.js";
+
 /** The reason why a provider failed: one of the kinds below. */
 export class ProviderError extends Error {
   readonly kind: "not-found" | "invalid" | "denied" | "unavailable" | "failed";
@@ -123,8 +129,8 @@ export interface Argument {
 /** Whole values, best first; or an object with these values and their total number. */
 export type Suggestions = string[] | { values: string[]; total?: number | undefined };
 
-/** A provider of resources. State does not outlive a call: each runs in a fresh sandbox. */
-export interface Provider {
+/** A provider. State does not outlive a call: each runs in a fresh sandbox. */
+export interface Provider extends Partial<Tooling>, Partial<Prompting>, Partial<Skilled> {
   /** The description of the provider. Must work without any grant. */
   describe?(): Info;
   /** Lists resources, a page at a time; `page` makes such a page from entries in a stable order. */

@@ -1,6 +1,20 @@
+// belljar:if none
 // The resources of this provider. Everything here is an example: replace it.
+// belljar:end
+// belljar:if any
+// What this provider offers. Everything here is an example: replace it.
+// belljar:end
 import type { Provider, Reading, Resource } from "@belljar/guest";
 import { Denied, Invalid, NotFound, blob, decode, encodeSegment, fromBytes, json, page, text } from "@belljar/guest";
+// belljar:if any
+import { schema } from "@belljar/guest";
+// belljar:end
+// belljar:if tools
+import { tool } from "@belljar/guest";
+// belljar:end
+// belljar:if prompts
+import { prompt } from "@belljar/guest";
+// belljar:end
 import * as files from "@belljar/guest/files";
 
 const DIRECTORY = "/data";
@@ -29,6 +43,46 @@ const DOT = Uint8Array.from(
   (byte) => parseInt(byte, 16),
 );
 
+// belljar:if tools
+export const monthDays = tool({
+  name: "month_days",
+  description: "How many days a month has.",
+  input: schema.object({
+    month: schema.integer({ minimum: 1, maximum: 12, description: "The number of the month." }),
+    year: schema.optional(schema.integer({ description: "The year, which decides about leap days." })),
+  }),
+  output: schema.object({ month: schema.string(), days: schema.integer() }),
+  effect: "reads",
+  idempotent: true,
+  openWorld: false,
+  run({ month, year }) {
+    const [name, days] = MONTHS[month - 1]!;
+    const isLeap = year !== undefined && year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+    const structured = { month: name, days: month === 2 && isLeap ? 29 : days };
+    const when = year === undefined ? name : `${name} ${year}`;
+    return { content: `${when} has ${structured.days} days.`, structured };
+  },
+});
+
+// belljar:end
+// belljar:if prompts
+export const planMonth = prompt({
+  name: "plan_month",
+  description: "A plan for a month.",
+  arguments: {
+    month: schema.string({ description: "The name of the month" }),
+    goal: schema.optional(schema.string({ description: "What to achieve in it" })),
+  },
+  suggest: { month: MONTHS.map(([name]) => name) },
+  run({ month, goal }) {
+    const found = MONTHS.find(([name]) => name === month);
+    if (!found) throw new Invalid(`a month is one of January to December, not "${month}"`);
+    const text = `Make a plan for ${month}, which has ${found[1]} days.`;
+    return { description: `A plan for ${month}`, messages: goal === undefined ? text : `${text} My goal: ${goal}.` };
+  },
+});
+
+// belljar:end
 export const provider = {
   describe() {
     return {
@@ -54,6 +108,14 @@ export const provider = {
     ];
   },
 
+  // belljar:if tools
+  tools: [monthDays],
+
+  // belljar:end
+  // belljar:if prompts
+  prompts: [planMonth],
+
+  // belljar:end
   read(reference: string): Reading {
     if (reference === "hello.txt") return text(reference, "Hello from my-provider.\n");
     if (reference === "dot.png") return blob(reference, DOT, { mimeType: "image/png" });

@@ -5,6 +5,12 @@ import { afterEach, test } from "node:test";
 import { Denied, Invalid, NotFound } from "@belljar/guest";
 import { grant, revokeAll } from "@belljar/guest/testing";
 
+// belljar:if tools
+import { monthDays } from "../src/provider.js";
+// belljar:end
+// belljar:if prompts
+import { planMonth } from "../src/provider.js";
+// belljar:end
 import { provider } from "../src/provider.js";
 
 afterEach(revokeAll);
@@ -55,3 +61,34 @@ test("reads files only where they were granted", () => {
   assert.throws(() => provider.read("files/nope.md"), NotFound);
   assert.throws(() => provider.read("files/..%2Fpackage.json"), NotFound);
 });
+// belljar:if tools
+
+test("the tool counts the days of a month", () => {
+  assert.deepEqual(monthDays.run({ month: 2 }), {
+    content: "February has 28 days.",
+    structured: { month: "February", days: 28 },
+  });
+  assert.equal(monthDays.run({ month: 2, year: 2024 }).content, "February 2024 has 29 days.");
+  assert.equal(monthDays.run({ month: 2, year: 1900 }).structured.days, 28);
+  assert.equal(monthDays.run({ month: 12, year: 2024 }).structured.days, 31);
+  assert.deepEqual(monthDays.input.json["required"], ["month"]);
+});
+// belljar:end
+// belljar:if prompts
+
+test("the prompt makes a plan for a month", () => {
+  const text = "Make a plan for February, which has 28 days.";
+  assert.deepEqual(planMonth.run({ month: "February" }), { description: "A plan for February", messages: text });
+  assert.equal(planMonth.run({ month: "February", goal: "rest" }).messages, `${text} My goal: rest.`);
+  assert.throws(() => planMonth.run({ month: "Feb" }), {
+    name: "Invalid",
+    message: 'a month is one of January to December, not "Feb"',
+  });
+});
+
+test("the names of months are suggested", () => {
+  assert.deepEqual(planMonth.complete("month", "Ma").values, ["March", "May"]);
+  assert.deepEqual(planMonth.complete("month", "x").values, []);
+  assert.deepEqual(planMonth.complete("goal", "r").values, []);
+});
+// belljar:end
