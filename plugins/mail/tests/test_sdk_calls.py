@@ -302,6 +302,8 @@ class Tools(unittest.TestCase):
         ]:
             with self.assertRaisesRegex(TypeError, why):
                 define(function)
+        with self.assertRaisesRegex(TypeError, 'the tool "limits" must be a plain method: remove'):
+            made(one=staticmethod(tool(limits))).list_tools()
         with self.assertRaisesRegex(TypeError, 'the name of the tool "a b" must be'):
             tool(name="a b")(no_schema)
         with self.assertRaisesRegex(TypeError, '"count" and "one" are both the tool "count": rename one'):

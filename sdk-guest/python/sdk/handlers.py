@@ -54,9 +54,12 @@ def marked(kind: Literal["tool", "prompt"], provider: type) -> Iterator[tuple[Ca
     used: dict[str, str] = {}
     for name in names:
         function = inspect.getattr_static(provider, name)
-        options = getattr(function, f"_belljar_{kind}", None)
+        # A static method does not have the attributes of its function.
+        options = getattr(getattr(function, "__wrapped__", function), f"_belljar_{kind}", None)
         if options is None:
             continue
+        if not inspect.isfunction(function):
+            raise TypeError(f'the {kind} "{options["name"]}" must be a plain method: remove the other decorators')
         if other := used.get(options["name"]):
             raise TypeError(f'"{other}" and "{name}" are both the {kind} "{options["name"]}": rename one')
         used[options["name"]] = name
