@@ -1,9 +1,10 @@
 """Tests of the tools, prompts and skills of the Python SDK."""
 
 import unittest
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import wraps
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from belljar_guest import (
@@ -215,6 +216,23 @@ class Tools(unittest.TestCase):
         self.assertEqual(Derived().call_tool("count", {"to": 3}), ToolResult((Text("3!"),)))
         with self.assertRaises(NotFound):
             self.provider.call_tool("show", {})
+
+    def test_a_method_may_have_other_decorators(self) -> None:
+        def loud(method: Callable[..., str]) -> Callable[..., str]:
+            @wraps(method)
+            def wrapper(*args: Any, **kwargs: Any) -> str:
+                return method(*args, **kwargs).upper()
+
+            return wrapper
+
+        def say(self: Any, what: str) -> str:
+            """Says it."""
+            return what
+
+        for method in (tool(loud(say)), loud(tool(say))):
+            provider = made(say=method)
+            self.assertIn("say", [one.name for one in provider.list_tools()])
+            self.assertEqual(provider.call_tool("say", {"what": "x"}), ToolResult((Text("X"),)))
 
     def test_results_are_converted(self) -> None:
         self.assertEqual(self.call("count", {"to": 2}), ToolResult((Text("Counted to 2."),)))

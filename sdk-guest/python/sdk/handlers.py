@@ -55,7 +55,8 @@ def marked(kind: Literal["tool", "prompt"], provider: type) -> Iterator[tuple[Ca
     for name in names:
         function = inspect.getattr_static(provider, name)
         # A static method does not have the attributes of its function.
-        options = getattr(getattr(function, "__wrapped__", function), f"_belljar_{kind}", None)
+        attribute = f"_belljar_{kind}"
+        options = getattr(function, attribute, None) or getattr(getattr(function, "__wrapped__", None), attribute, None)
         if options is None:
             continue
         if not inspect.isfunction(function):
