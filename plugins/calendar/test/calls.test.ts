@@ -50,6 +50,17 @@ const erase = tool({
   },
 });
 
+const count = tool({
+  name: "count",
+  description: "Counts.",
+  input: schema.object({ to: schema.integer({ minimum: 1, maximum: 100 }) }),
+  effect: "reads",
+  run({ to }) {
+    for (let at = 1; at <= to; at += 1) report(at, to, `at ${at}`);
+    return `Counted to ${to}.`;
+  },
+});
+
 test("types make the schema", () => {
   const { json } = everything.input;
   assert.deepEqual(json["required"], ["text", "ratio", "yes", "size", "flags", "point", "either", "free"]);
@@ -184,5 +195,5 @@ test("mistakes are errors of the build", () => {
 });
 
 test("progress does nothing outside of a component", () => {
-  assert.equal(report(1, 2, "half"), undefined);
+  assert.equal(count.run({ to: 3 }), "Counted to 3.");
 });
