@@ -5,7 +5,7 @@
 //! resources of other providers are read and compared. Each poll is an ordinary call: within the mount's limits and
 //! recorded, with `watch` as the caller.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::call_group::CallGroup;
 use super::pipeline::{FIRST_LOAD_WAIT, Gateway};
 use super::poll::POLL_CALLER;
 use super::poll_target::PollResult;
-use super::subscriptions::{ListFingerprint, PolledListings, VisibleLists};
+use super::subscriptions::{DefiningMount, ListFingerprint, ListKind, PolledListings, VisibleLists};
 use crate::catalog::listing::Listed;
 use crate::catalog::watch::{DirectoryWatch, WatchError, any_changed};
 use crate::catalog::{CachedListing, Mount, Snapshot};
@@ -115,6 +115,39 @@ impl Gateway {
         let mount_of = |uri: &str| snapshot.route(uri).map(|(mount, _)| (mount.name.clone(), mount.base.clone()));
         self.subscriptions.registry().reassign_mounts(mount_of);
         self.wake_list_pollers(&snapshot, !is_first);
+        self.follow_definitions(&snapshot, is_first);
+    }
+
+    /// Tells clients that the lists of tools and of prompts changed, where a mount with some came, went or was replaced.
+    fn follow_definitions(&self, snapshot: &Snapshot, is_first: bool) {
+        let has_any = |mount: &&Arc<Mount>| mount.interfaces.tools || mount.interfaces.prompts;
+        let now: BTreeMap<_, _> = snapshot
+            .mounts()
+            .iter()
+            .filter(has_any)
+            .map(|mount| {
+                let (has_tools, has_prompts) = (mount.interfaces.tools, mount.interfaces.prompts);
+                let defining =
+                    DefiningMount { id: mount.loaded.id(), base: mount.base.clone(), has_tools, has_prompts };
+                (mount.name.clone(), defining)
+            })
+            .collect();
+        let mut registry = self.subscriptions.registry();
+        let before = std::mem::replace(&mut registry.defining, now.clone());
+        if is_first {
+            return;
+        }
+        let gone_or_changed = before.iter().filter(|(name, mount)| now.get(*name) != Some(*mount));
+        let new = now.iter().filter(|(name, _)| !before.contains_key(*name));
+        for (name, DefiningMount { id: _, base, has_tools, has_prompts }) in gone_or_changed.chain(new) {
+            for (kind, is_concerned) in [(ListKind::Tools, *has_tools), (ListKind::Prompts, *has_prompts)] {
+                if is_concerned {
+                    registry.notify_list_changed(kind, name, base, |principal| {
+                        self.sees_any(principal, kind, name, base)
+                    });
+                }
+            }
+        }
     }
 
     /// Wakes the poller of every mount whose list is unknown or that was replaced, if a subscriber wants lists.
@@ -145,7 +178,7 @@ impl Gateway {
                 }
             }
             for (name, base) in unlisted {
-                registry.notify_list_changed(&name, &base, |principal| self.lists_any(principal, &name, &base));
+                registry.notify_list_changed(ListKind::Resources, &name, &base, |principal| self.lists_any(principal, &name, &base));
             }
         } else {
             registry.mount_watches.values().for_each(|mount_watch| mount_watch.wake.notify_one());
@@ -214,7 +247,7 @@ impl Gateway {
         let digest = fingerprint.digest;
         if mount_watch.fingerprint.replace(fingerprint).is_some_and(|before| before.digest != digest) {
             // Who sees a part of the mount is told of changes of this part only.
-            registry.notify_list_changed(&mount.name, &mount.base, |principal| {
+            registry.notify_list_changed(ListKind::Resources, &mount.name, &mount.base, |principal| {
                 let visible = self.visibility(principal, Action::List, mount);
                 visible.is_all() || changed.contains(&visible.class())
             });

@@ -9,11 +9,12 @@
 //! Each subscriber has a principal. `gateway::watch` asks policy for it: when a subscription begins, before each poll and
 //! before each notification.
 
+mod list_kind;
 mod queue;
 mod share;
 mod visible_list;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -30,6 +31,7 @@ use crate::policy::{AccessClass, Principal};
 use crate::sandbox::MountId;
 use queue::SubscriberQueue;
 
+pub use list_kind::{ListKind, WantedLists};
 pub(super) use queue::CollectedChanges;
 pub(super) use visible_list::{PolledListings, VisibleList, VisibleLists};
 
@@ -100,7 +102,20 @@ pub(super) struct SubscriptionRegistry {
     subscribers: HashMap<u64, SubscriberEntry>,
     uris: HashMap<Arc<str>, WatchedResource>,
     pub(super) mount_watches: HashMap<MountName, MountWatch>,
+    /// Subscribers that want to know changes of the lists of resources.
     list_subscribers: usize,
+    /// The mounts with tools or prompts as they were served last.
+    pub(super) defining: BTreeMap<MountName, DefiningMount>,
+}
+
+/// A mount with tools or prompts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DefiningMount {
+    /// A reloaded mount of the same name has another id.
+    pub(super) id: MountId,
+    pub(super) base: String,
+    pub(super) has_tools: bool,
+    pub(super) has_prompts: bool,
 }
 
 /// See the module.
@@ -125,8 +140,8 @@ pub struct Subscriber {
 pub enum ChangeNotification {
     /// This resource changed.
     Updated(Arc<str>),
-    /// The list of resources or of templates changed.
-    List,
+    /// A list changed.
+    List(ListKind),
 }
 
 /// The reason why a URI is not watched, or a subscriber is refused.
@@ -164,14 +179,14 @@ impl Subscriptions {
         self.closing.cancelled().await;
     }
 
-    /// A new subscriber for `principal`. `wants_lists`: it is also notified when lists change.
+    /// A new subscriber for `principal`. It is also notified when lists of the kinds `wanted` change.
     ///
     /// # Errors
     /// When there are too many subscribers.
     pub(super) fn subscriber(
         self: &Arc<Self>,
         principal: &Principal,
-        wants_lists: bool,
+        wanted: WantedLists,
     ) -> Result<Subscriber, SubscribeError> {
         let mut registry = self.registry();
         if registry.subscribers.len() >= MAX_WATCHERS.get() {
@@ -180,10 +195,10 @@ impl Subscriptions {
         registry.check_subscribers(principal)?;
         let id = registry.next;
         registry.next += 1;
-        let queue = Arc::new(SubscriberQueue::new(principal, wants_lists));
+        let queue = Arc::new(SubscriberQueue::new(principal, wanted));
         let (uris, classes) = (HashSet::new(), HashMap::new());
         registry.subscribers.insert(id, SubscriberEntry { queue: Arc::clone(&queue), uris, classes });
-        registry.list_subscribers += usize::from(wants_lists);
+        registry.list_subscribers += usize::from(wanted.resources);
         drop(registry);
         Ok(Subscriber { subscriptions: Arc::clone(self), id, queue })
     }
@@ -432,19 +447,25 @@ impl SubscriptionRegistry {
         }
     }
 
-    /// Notifies every subscriber that wants lists, and for whose principal `sees` is true, that the list of a mount
-    /// changed.
-    pub(super) fn notify_list_changed(&self, mount: &MountName, base: &str, sees: impl Fn(&Principal) -> bool) {
-        for queue in self.subscribers.values().map(|entry| &entry.queue).filter(|queue| queue.wants_lists()) {
+    /// Notifies every subscriber that wants lists of this kind, and for whose principal `sees` is true, that the list of a
+    /// mount changed.
+    pub(super) fn notify_list_changed(
+        &self,
+        kind: ListKind,
+        mount: &MountName,
+        base: &str,
+        sees: impl Fn(&Principal) -> bool,
+    ) {
+        for queue in self.subscribers.values().map(|entry| &entry.queue).filter(|queue| queue.wanted().wants(kind)) {
             if sees(queue.principal()) {
-                queue.add_list(mount, base);
+                queue.add_list(kind, mount, base);
             }
         }
     }
 
     /// The ids of the subscribers that want lists, and for whose principal `sees` is true.
     pub(super) fn list_subscribers(&self, sees: impl Fn(&Principal) -> bool) -> HashSet<u64> {
-        let wanting = self.subscribers.iter().filter(|(_, entry)| entry.queue.wants_lists());
+        let wanting = self.subscribers.iter().filter(|(_, entry)| entry.queue.wanted().is_any());
         wanting.filter(|(_, entry)| sees(entry.queue.principal())).map(|(id, _)| *id).collect()
     }
 
@@ -470,6 +491,11 @@ impl Subscriber {
         self.queue.principal()
     }
 
+    /// The lists of which it wants to know changes.
+    pub(super) fn wanted(&self) -> WantedLists {
+        self.queue.wanted()
+    }
+
     /// Ends the subscription to `uri`.
     pub fn unwatch(&self, uri: &str) {
         self.subscriptions.registry().unsubscribe(self.id, uri);
@@ -485,7 +511,7 @@ impl Drop for Subscriber {
     fn drop(&mut self) {
         let mut registry = self.subscriptions.registry();
         let uris = registry.subscribers.remove(&self.id).map(|entry| entry.uris).unwrap_or_default();
-        registry.list_subscribers -= usize::from(self.queue.wants_lists());
+        registry.list_subscribers -= usize::from(self.queue.wanted().resources);
         uris.iter().for_each(|uri| registry.unsubscribe(self.id, uri));
         registry.remove_unwatched();
     }

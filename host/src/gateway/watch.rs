@@ -4,7 +4,7 @@
 //! A subscription that policy refuses later ends without a word, as if the resource were gone: a notification would tell
 //! that the resource still exists. Nothing polls a resource on behalf of a principal who may not watch it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +15,7 @@ use super::call_group::CallGroup;
 use super::pipeline::Gateway;
 use super::poll::POLL_CALLER;
 use super::poll_target::PollTarget;
-use super::subscriptions::{ChangeNotification, CollectedChanges, SubscribeError, Subscriber};
+use super::subscriptions::{ChangeNotification, CollectedChanges, ListKind, SubscribeError, Subscriber, WantedLists};
 use crate::catalog::{Mount, Snapshot};
 use crate::model::{MountName, reference};
 use crate::policy::{Action, Decider, Principal, Refusal, Target};
@@ -30,17 +30,17 @@ fn watchable<'s, 'u>(snapshot: &'s Snapshot, uri: &'u str) -> Option<(&'s Arc<Mo
 }
 
 impl Gateway {
-    /// A new subscriber for `principal`. `wants_lists`: it is also notified when lists change.
+    /// A new subscriber for `principal`. It is also notified when lists of the kinds `wanted` change.
     ///
     /// # Errors
     /// When there are too many subscribers.
     pub fn subscriber(
         self: &Arc<Self>,
         principal: &Principal,
-        wants_lists: bool,
+        wanted: WantedLists,
     ) -> Result<Subscriber, SubscribeError> {
-        let subscriber = self.subscriptions.subscriber(principal, wants_lists)?;
-        if wants_lists && self.catalog.is_loaded() {
+        let subscriber = self.subscriptions.subscriber(principal, wanted)?;
+        if wanted.resources && self.catalog.is_loaded() {
             self.wake_list_pollers(&self.catalog.snapshot(), false);
             self.remember_visible_lists_soon();
         }
@@ -127,9 +127,11 @@ impl Gateway {
                     false => subscriber.unwatch(&uri),
                 }
             }
-            if is_policy_changed || self.lists_any_of(principal, &lists) {
-                changes.push(ChangeNotification::List);
-            }
+            let is_told = |kind: &ListKind| {
+                is_policy_changed
+                    || lists.iter().any(|((of, mount), base)| of == kind && self.sees_any(principal, *kind, mount, base))
+            };
+            changes.extend(subscriber.wanted().kinds().filter(is_told).map(ChangeNotification::List));
             if !changes.is_empty() {
                 return changes;
             }
@@ -187,11 +189,12 @@ impl Gateway {
 
     /// True if `principal` may list any part of the mount.
     pub(super) fn lists_any(&self, principal: &Principal, mount: &MountName, base: &str) -> bool {
-        let target = Target { mount, base, reference: None };
-        !self.policy.visibility(principal, Action::List, target, SystemTime::now()).is_nothing()
+        self.sees_any(principal, ListKind::Resources, mount, base)
     }
 
-    fn lists_any_of(&self, principal: &Principal, lists: &BTreeMap<MountName, String>) -> bool {
-        lists.iter().any(|(mount, base)| self.lists_any(principal, mount, base))
+    /// True if `principal` may see any part of this list of the mount.
+    pub(super) fn sees_any(&self, principal: &Principal, kind: ListKind, mount: &MountName, base: &str) -> bool {
+        let target = Target { mount, base, reference: None };
+        !self.policy.visibility(principal, kind.action(), target, SystemTime::now()).is_nothing()
     }
 }

@@ -25,7 +25,7 @@ use super::context::Era;
 use super::fault;
 use super::handler::Handler;
 use super::session::NotificationTask;
-use crate::gateway::subscriptions::{ChangeNotification, SubscribeError, Subscriber};
+use crate::gateway::subscriptions::{ChangeNotification, ListKind, SubscribeError, Subscriber, WantedLists};
 use crate::model::bounds::MAX_WATCHED_URIS;
 use crate::model::{Fault, ReadError};
 use crate::policy::Principal;
@@ -119,8 +119,13 @@ impl Handler {
         if uris.len() > MAX_WATCHED_URIS.get() {
             return Err(refusal(SubscribeError::TooMany(MAX_WATCHED_URIS.get()), None));
         }
-        let wants_lists = wanted.resources_list_changed == Some(true);
-        let subscriber = self.gateway.subscriber(principal, wants_lists).map_err(|why| refusal(why, None))?;
+        let is_wanted = |filter: Option<bool>| filter == Some(true);
+        let lists = WantedLists {
+            resources: is_wanted(wanted.resources_list_changed),
+            tools: is_wanted(wanted.tools_list_changed),
+            prompts: is_wanted(wanted.prompts_list_changed),
+        };
+        let subscriber = self.gateway.subscriber(principal, lists).map_err(|why| refusal(why, None))?;
         self.wait_until_loaded().await;
         let uris = uris.iter().filter(|uri| self.gateway.can_watch(principal, uri)).cloned().collect();
         self.gateway.watch(&subscriber, uris).await.map_err(|why| refusal(why, None))?;
@@ -132,6 +137,8 @@ impl Handler {
     pub(super) fn accepted_filter(&self, requested: &SubscriptionFilter) -> SubscriptionFilter {
         let mut accepted = SubscriptionFilter::new();
         accepted.resources_list_changed = requested.resources_list_changed;
+        accepted.tools_list_changed = requested.tools_list_changed;
+        accepted.prompts_list_changed = requested.prompts_list_changed;
         // rmcp compares each accepted URI with each requested one, which is quadratic. Too many URIs are refused later.
         let few = requested.resource_subscriptions.as_ref().filter(|uris| uris.len() <= MAX_WATCHED_URIS.get());
         let can_watch = |uri: &&String| self.gateway.can_watch(self.principal(), uri);
@@ -166,7 +173,9 @@ impl Handler {
             for change in changes {
                 let sent = match change {
                     ChangeNotification::Updated(uri) => sink.notify_resource_updated(uri.as_ref()).await,
-                    ChangeNotification::List => sink.notify_resource_list_changed().await,
+                    ChangeNotification::List(ListKind::Resources) => sink.notify_resource_list_changed().await,
+                    ChangeNotification::List(ListKind::Tools) => sink.notify_tool_list_changed().await,
+                    ChangeNotification::List(ListKind::Prompts) => sink.notify_prompt_list_changed().await,
                 };
                 if let Err(error) = sent {
                     tracing::debug!("a subscription ended: {error}");
@@ -189,7 +198,7 @@ impl Handler {
         if let Some(running) = session.as_ref() {
             return Ok(Arc::clone(running.subscriber()));
         }
-        let subscriber = Arc::new(self.gateway.subscriber(principal, true)?);
+        let subscriber = Arc::new(self.gateway.subscriber(principal, WantedLists::ALL)?);
         let (gateway, changed, peer) = (Arc::clone(&self.gateway), Arc::clone(&subscriber), peer.clone());
         let task = tokio::spawn(async move {
             loop {
@@ -198,7 +207,9 @@ impl Handler {
                         ChangeNotification::Updated(uri) => {
                             peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri.as_ref())).await
                         }
-                        ChangeNotification::List => peer.notify_resource_list_changed().await,
+                        ChangeNotification::List(ListKind::Resources) => peer.notify_resource_list_changed().await,
+                        ChangeNotification::List(ListKind::Tools) => peer.notify_tool_list_changed().await,
+                        ChangeNotification::List(ListKind::Prompts) => peer.notify_prompt_list_changed().await,
                     };
                     if sent.is_err() {
                         return;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::list_kind::{ListKind, WantedLists};
 use crate::model::MountName;
 use crate::model::bounds::LIST_NOTICE_INTERVAL;
 use crate::policy::Principal;
@@ -19,7 +20,7 @@ pub(super) const COLLECT_TIME: Duration = Duration::from_millis(50);
 pub(super) struct SubscriberQueue {
     pending: Mutex<CollectedChanges>,
     wake: Notify,
-    wants_lists: bool,
+    wanted: WantedLists,
     principal: Principal,
     list_notified: Mutex<Option<Instant>>,
 }
@@ -30,7 +31,7 @@ pub(in crate::gateway) struct CollectedChanges {
     /// The resources that changed.
     pub(in crate::gateway) updated: BTreeSet<Arc<str>>,
     /// The mounts whose lists changed, and their bases.
-    pub(in crate::gateway) lists: BTreeMap<MountName, String>,
+    pub(in crate::gateway) lists: BTreeMap<(ListKind, MountName), String>,
     /// True if the policy changed what the principal may list.
     pub(in crate::gateway) is_policy_changed: bool,
 }
@@ -42,11 +43,11 @@ impl CollectedChanges {
 }
 
 impl SubscriberQueue {
-    pub(super) fn new(principal: &Principal, wants_lists: bool) -> Self {
+    pub(super) fn new(principal: &Principal, wanted: WantedLists) -> Self {
         Self {
             pending: Mutex::default(),
             wake: Notify::new(),
-            wants_lists,
+            wanted,
             principal: principal.clone(),
             list_notified: Mutex::default(),
         }
@@ -56,9 +57,9 @@ impl SubscriberQueue {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True if the subscriber is notified when lists change.
-    pub(super) fn wants_lists(&self) -> bool {
-        self.wants_lists
+    /// The lists of which the subscriber wants to know changes.
+    pub(super) fn wanted(&self) -> WantedLists {
+        self.wanted
     }
 
     /// The principal of the subscriber.
@@ -73,8 +74,8 @@ impl SubscriberQueue {
     }
 
     /// Adds a mount whose list changed.
-    pub(super) fn add_list(&self, mount: &MountName, base: &str) {
-        self.pending().lists.insert(mount.clone(), base.to_owned());
+    pub(super) fn add_list(&self, kind: ListKind, mount: &MountName, base: &str) {
+        self.pending().lists.insert((kind, mount.clone()), base.to_owned());
         self.wake.notify_one();
     }
 

@@ -30,7 +30,7 @@ async fn next(subscriber: &Subscriber) -> (Vec<String>, usize) {
 }
 
 fn notify_list_changed(subscriptions: &Subscriptions) {
-    subscriptions.registry().notify_list_changed(&name("m"), "m://", |_| true);
+    subscriptions.registry().notify_list_changed(ListKind::Resources, &name("m"), "m://", |_| true);
 }
 
 fn present(n: u8) -> ResourceState {
@@ -40,7 +40,7 @@ fn present(n: u8) -> ResourceState {
 #[tokio::test(start_paused = true)]
 async fn subscribers_are_notified_once_of_changes() {
     let subscriptions = subscriptions();
-    let [one, two] = [(); 2].map(|()| subscriptions.subscriber(&own(), false).unwrap());
+    let [one, two] = [(); 2].map(|()| subscriptions.subscriber(&own(), WantedLists::NONE).unwrap());
     assert_eq!(subscribe(&one, "m://a"), Ok(true));
     let uri: Arc<str> = "m://a".into();
     subscriptions.registry().set_first_state(&uri, present(1));
@@ -63,7 +63,7 @@ async fn subscribers_are_notified_once_of_changes() {
 #[tokio::test(start_paused = true)]
 async fn pending_notifications_survive_a_dropped_future() {
     let subscriptions = subscriptions();
-    let one = subscriptions.subscriber(&own(), true).unwrap();
+    let one = subscriptions.subscriber(&own(), WantedLists { resources: true, ..WantedLists::NONE }).unwrap();
     notify_list_changed(&subscriptions);
     // The future is dropped while changes are collected.
     assert!(tokio::time::timeout(COLLECT_TIME / 2, one.next()).await.is_err());
@@ -78,7 +78,7 @@ async fn pending_notifications_survive_a_dropped_future() {
 #[test]
 fn subscribers_and_uris_are_bounded() {
     let subscriptions = subscriptions();
-    let all: Vec<Subscriber> = std::iter::from_fn(|| subscriptions.subscriber(&own(), false).ok()).collect();
+    let all: Vec<Subscriber> = std::iter::from_fn(|| subscriptions.subscriber(&own(), WantedLists::NONE).ok()).collect();
     assert_eq!(all.len(), MAX_WATCHERS.get());
     let watched = |subscriber: &Subscriber, of: usize| {
         let subscribed = (0..2 * MAX_WATCHED_URIS.get()).map(|n| subscribe(subscriber, &format!("m://{of}/{n}")));
@@ -95,7 +95,7 @@ fn subscribers_and_uris_are_bounded() {
 #[test]
 fn watched_resources_move_to_the_mount_that_serves_them() {
     let subscriptions = subscriptions();
-    let one = subscriptions.subscriber(&own(), false).unwrap();
+    let one = subscriptions.subscriber(&own(), WantedLists::NONE).unwrap();
     subscribe(&one, "m://a").unwrap();
     subscriptions.registry().set_first_state("m://a", present(1));
     subscriptions.registry().reassign_mounts(|_| Some((name("other"), "m://".to_owned())));

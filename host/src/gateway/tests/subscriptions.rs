@@ -3,7 +3,7 @@
 use tokio::time::timeout;
 
 use super::*;
-use crate::gateway::subscriptions::{ChangeNotification, SubscribeError, Subscriber};
+use crate::gateway::subscriptions::{ChangeNotification, ListKind, SubscribeError, Subscriber, WantedLists};
 
 fn site() -> Site {
     let notes = TestMount { revisions: true, ..TestMount::new("notes", "belljar://notes/", &["public", "secret"]) };
@@ -13,7 +13,7 @@ fn site() -> Site {
 }
 
 fn subscriber(site: &Site, who: &str) -> Subscriber {
-    site.gateway.subscriber(&caller(who).principal, false).unwrap()
+    site.gateway.subscriber(&caller(who).principal, WantedLists::NONE).unwrap()
 }
 
 async fn watch(site: &Site, subscriber: &Subscriber, uri: &str) -> Result<(), SubscribeError> {
@@ -25,7 +25,8 @@ async fn changes(site: &Site, subscriber: &Subscriber) -> Vec<String> {
     let next = timeout(Duration::from_secs(60), site.gateway.next_changes(subscriber)).await.unwrap_or_default();
     let shown = |change: ChangeNotification| match change {
         ChangeNotification::Updated(uri) => uri.to_string(),
-        ChangeNotification::List => "list".to_owned(),
+        ChangeNotification::List(ListKind::Resources) => "list".to_owned(),
+        ChangeNotification::List(kind) => format!("{kind:?}"),
     };
     next.into_iter().map(shown).collect()
 }
@@ -98,7 +99,7 @@ async fn the_end_of_a_mount_is_told_only_to_who_may_watch_it() {
 #[tokio::test(start_paused = true)]
 async fn a_changed_list_is_told_only_to_who_sees_some_of_the_mount() {
     let site = site();
-    let [a, b] = ["a", "b"].map(|who| site.gateway.subscriber(&caller(who).principal, true).unwrap());
+    let [a, b] = ["a", "b"].map(|who| site.gateway.subscriber(&caller(who).principal, WantedLists { resources: true, ..WantedLists::NONE }).unwrap());
     site.gateway.follow_catalog();
     tokio::time::sleep(Duration::from_secs(10)).await;
     let only = |wanted: &str| {
@@ -119,7 +120,7 @@ async fn a_changed_list_is_told_only_to_who_sees_the_change() {
     let mount = TestMount::new("notes", "belljar://notes/", &["public/a", "secret/a"]);
     let rules = [TestRule::all("key:a", "belljar://notes/public/"), TestRule::all("key:b", "belljar://")];
     let site = Site::new(vec![mount], rules.to_vec());
-    let list = |who: &str| site.gateway.subscriber(&caller(who).principal, true).unwrap();
+    let list = |who: &str| site.gateway.subscriber(&caller(who).principal, WantedLists { resources: true, ..WantedLists::NONE }).unwrap();
     let [a, b] = ["a", "b"].map(list);
     site.gateway.follow_catalog();
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -160,7 +161,7 @@ async fn a_subscription_counts_against_the_rate_of_its_rule() {
 async fn one_principal_cannot_hold_all_subscriptions() {
     let site = site();
     let all: Vec<_> = (0..64).map(|_| subscriber(&site, "a")).collect();
-    let more = site.gateway.subscriber(&caller("a").principal, false);
+    let more = site.gateway.subscriber(&caller("a").principal, WantedLists::NONE);
     assert_eq!(more.err(), Some(SubscribeError::TooMany(64)));
     subscriber(&site, "b");
     drop(all);
