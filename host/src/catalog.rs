@@ -15,6 +15,7 @@ mod mount_cache;
 mod mount_key;
 mod notice;
 mod quarantine;
+pub mod skills;
 mod snapshot;
 mod unserved;
 pub mod watch;

@@ -20,6 +20,7 @@ mod read;
 mod revoke;
 mod schema;
 mod set;
+mod skills;
 mod table;
 mod trust;
 
@@ -83,6 +84,25 @@ enum Verb {
         /// List only this mount.
         #[arg(long, value_name = "NAME")]
         mount: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        dev: DevFlag,
+    },
+    /// List the skills of all mounts with their files and digests, as MCP clients get them.
+    #[command(
+        after_help = "Examples:\n  belljar skills\n  belljar skills --mount notes --verify\n  belljar skills --json"
+    )]
+    Skills {
+        #[command(flatten)]
+        at: LocationArgs,
+        /// List only the skills of this mount.
+        #[arg(long, value_name = "NAME")]
+        mount: Option<String>,
+        /// Read every file again, and compare its size and digest. Exit code 1 if one differs.
+        #[arg(long)]
+        verify: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -367,6 +387,7 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
     match verb {
         Verb::Serve { at, http, dev } => serve::run(&at, dev.dev, http),
         Verb::List { at, mount, json, dev } => list::run(&at, dev.dev, mount.as_deref(), json),
+        Verb::Skills { at, mount, verify, json, dev } => skills::run(&at, dev.dev, mount.as_deref(), verify, json),
         Verb::Read { at, uri, output, json, dev } => read::run(&at, dev.dev, &uri, output.as_deref(), json),
         Verb::Inspect { file, json } => inspect::run(&file, json),
         Verb::Check { at, compile: Some(files), json, .. } => check::compile::run(&at, &files, json),
@@ -395,6 +416,7 @@ impl Verb {
         match self {
             Self::Serve { at, .. }
             | Self::List { at, .. }
+            | Self::Skills { at, .. }
             | Self::Read { at, .. }
             | Self::Can { at, .. }
             | Self::Check { at, .. }

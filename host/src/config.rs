@@ -157,6 +157,8 @@ pub struct MountConfig {
     pub search: bool,
     /// The first part of the public names of tools and prompts; may be empty.
     pub tool_prefix: String,
+    /// True if each listed directory with a `SKILL.md` is a skill.
+    pub skills: bool,
     /// The limits.
     pub limits: Limits,
 }
@@ -382,6 +384,12 @@ fn mount(name: &MountName, table: MountTable, defaults: &Limits) -> Result<Mount
     if ask != Ask::Never && cache.public {
         return Err(Problem::PublicAnswers { table });
     }
+    if let Some(uri) = &keys.uri
+        && uri.0.starts_with("skill:")
+        && uri.0 != format!("skill://{name}/")
+    {
+        return Err(Problem::SkillBase { table, name: name.clone() });
+    }
     if let Some(kind) = grants.needs_consent().filter(|_| ask == Ask::Never) {
         return Err(Problem::NobodyIsAsked { table, kind });
     }
@@ -393,6 +401,7 @@ fn mount(name: &MountName, table: MountTable, defaults: &Limits) -> Result<Mount
         cache,
         search: keys.search.unwrap_or(false),
         tool_prefix: keys.tool_prefix.map_or_else(|| name.to_string(), |prefix| prefix.0),
+        skills: keys.skills.unwrap_or(false),
         limits: keys.limits.map_or_else(|| defaults.clone(), |own: LimitsTable| own.over(defaults)),
     })
 }

@@ -24,6 +24,7 @@ mod record;
 pub mod response_cost;
 mod route;
 pub mod search;
+pub mod skills;
 pub mod subscriptions;
 mod visible_lists;
 mod watch;

@@ -42,6 +42,7 @@ mod provider_check;
 mod redaction;
 pub mod resources;
 pub mod revisions;
+pub mod skills;
 pub mod tools;
 
 pub use calls::{Exported, Exports, Interfaces, Reply, Request, redact_result};

@@ -30,6 +30,7 @@ pub mod request_phase;
 mod requests;
 mod session;
 mod shutdown;
+mod skills;
 pub mod stateless;
 pub mod subscriptions;
 pub mod tools;

@@ -21,6 +21,7 @@ mod reached_limit;
 pub mod reference;
 mod resource;
 pub mod seal;
+mod skill;
 pub mod template;
 pub mod text;
 mod tool;
@@ -35,10 +36,9 @@ pub use guard::Guard;
 pub use limits::Limits;
 pub use name::{MAX_MOUNT_NAME, MountName, NameError};
 pub use resource::{Annotations, Body, Contents, Description, Icon, Meta, Page, Reading, Resource, Role, Template};
+pub use skill::{SkillFiles, SkillPage};
 pub use template::{CompletionInput, Suggestions};
-pub use tool::{
-    Effect, Prompt, PromptArgument, PromptCompletion, PromptResult, Tool, ToolResult, View,
-};
+pub use tool::{Effect, Prompt, PromptArgument, PromptCompletion, PromptResult, Tool, ToolResult, View};
 pub use usage::Usage;
 
 #[cfg(test)]

@@ -42,6 +42,8 @@ pub struct Mount {
     pub tool_prefix: String,
     /// What its calls can do to the world, by its grants.
     pub powers: Powers,
+    /// True if the directories with a `SKILL.md` that it lists are skills.
+    pub lists_skills: bool,
     /// The kinds of grants that it has.
     pub granted_kinds: Vec<&'static str>,
     /// The kinds of grants that its component can use.
@@ -94,6 +96,7 @@ impl Mount {
             search: false,
             tool_prefix,
             powers: Powers::default(),
+            lists_skills: false,
             granted_kinds: Vec::new(),
             usable_kinds: Vec::new(),
             needs: Arc::default(),
@@ -121,6 +124,11 @@ impl Mount {
     /// neither cached nor shared for another: the principal belongs into every key of a cache, and of a shared call.
     pub fn is_per_principal(&self) -> bool {
         self.has_principal_secrets
+    }
+
+    /// True if it has skills: it exports their interface, or the operator made its directories skills.
+    pub fn has_skills(&self) -> bool {
+        self.lists_skills || self.interfaces.skills
     }
 
     /// The cached listings for a principal: those that all share, unless each has secrets of its own.

@@ -11,6 +11,7 @@ use super::cached_listing::ListingSlot;
 use super::definitions::DefinitionSlot;
 use super::listing_memory::ListingMemory;
 use super::mount_key::MountKey;
+use super::skills::SkillSlot;
 use crate::interfaces::tools::ToolDefinition;
 use crate::model::{MountName, Prompt, Resource, Template};
 use crate::policy::PrincipalId;
@@ -39,16 +40,21 @@ pub struct Listings {
     pub tools: DefinitionSlot<ToolDefinition>,
     /// Its prompts.
     pub prompts: DefinitionSlot<Prompt>,
+    /// Its skills.
+    pub skills: SkillSlot,
 }
 
 impl Listings {
     /// The last use of the least recently used listing, by [`ListingMemory::tick`].
     fn oldest(&self) -> Option<u64> {
-        [self.resources.oldest(), self.templates.oldest()].into_iter().flatten().min()
+        [self.resources.oldest(), self.templates.oldest(), self.skills.oldest()].into_iter().flatten().min()
     }
 
     /// Forgets the least recently used listing.
     fn drop_oldest(&self) {
+        if self.skills.oldest().is_some_and(|at| Some(at) == self.oldest()) {
+            return self.skills.clear();
+        }
         let (resources, templates) = (self.resources.oldest(), self.templates.oldest());
         if templates.is_none_or(|at| resources.is_some_and(|other| other <= at)) {
             self.resources.drop_oldest();
@@ -121,6 +127,7 @@ impl MountCache {
         self.shared.templates.clear();
         self.shared.tools.set(None);
         self.shared.prompts.set(None);
+        self.shared.skills.clear();
     }
 
     /// The last use of the least recently used listing, by [`ListingMemory::tick`].

@@ -12,7 +12,7 @@ use super::serve::ServeProblem;
 use crate::grants::secrets::PrincipalPathError;
 use crate::grants::{GrantKind, KINDS};
 use crate::model::error::show_bytes;
-use crate::model::{NameError, text};
+use crate::model::{MountName, NameError, text};
 
 /// Why the configuration is refused: the first problem in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +151,16 @@ pub enum Problem {
     PublicAnswers {
         /// The mount's table.
         table: String,
+    },
+    /// The base belongs to the names of skills.
+    #[error(
+        "{table}.uri: \"skill:\" begins the names of skills; choose another scheme, or write  uri = \"skill://{name}/\""
+    )]
+    SkillBase {
+        /// The mount's table.
+        table: String,
+        /// The mount.
+        name: MountName,
     },
     /// An entry asks first, and its mount asks nobody.
     #[error(

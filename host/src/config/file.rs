@@ -206,6 +206,10 @@ pub(super) struct MountKeys {
     /// Whether a search also reads the contents of resources. Otherwise it reads names and descriptions only.
     #[schemars(example = true)]
     pub(super) search: Option<bool>,
+    /// Whether each listed directory with a file `SKILL.md` is a skill. A component that exports `skill-provider` names its
+    /// skills itself.
+    #[schemars(example = true)]
+    pub(super) skills: Option<bool>,
     /// Limits of this mount. A missing value is that of [limits].
     pub(super) limits: Option<LimitsTable>,
 }
@@ -218,6 +222,7 @@ impl MountKeys {
             cache: Some(Freshness(CacheSettings::default().max_age)),
             cache_scope: Some(CacheScope::Private),
             search: Some(false),
+            skills: Some(false),
             ..Self::default()
         }
     }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::consent::{ANSWER_TIME, AskedRequest, ConsentAnswer, ConsentManager, ConsentInput, QuestionStateError};
+use super::consent::{ANSWER_TIME, AskedRequest, ConsentAnswer, ConsentInput, ConsentManager, QuestionStateError};
 use crate::catalog::Mount;
 use crate::grants::KINDS;
 use crate::interfaces::asking::check_answer;
@@ -191,9 +191,8 @@ impl ProviderAsks {
         self.redeem(number)?;
         let answers = questions.iter().filter_map(find).cloned().collect();
         let known = |name: &str| KINDS.iter().find(|kind| kind.name == name).map(|kind| kind.name);
-        let given = given.into_iter().filter_map(|(grant, target)| {
-            Some(Consent { grant: known(&grant)?.into(), target })
-        });
+        let given =
+            given.into_iter().filter_map(|(grant, target)| Some(Consent { grant: known(&grant)?.into(), target }));
         Ok(OpenedInput {
             consent_input: ConsentInput { can_answer, answered: None },
             context: AskContext { can_ask: can_answer, answers, state },

@@ -22,15 +22,8 @@ use crate::model::{MountName, ReadError};
 use crate::policy::{Access, Action, Principal, Refusal, Target, Visibility};
 
 /// The actions that make a mount known to a principal: it may take one of them on some part of the mount.
-const KNOWN_BY: [Action; 7] = [
-    Action::List,
-    Action::Read,
-    Action::Watch,
-    Action::Search,
-    Action::Complete,
-    Action::Call,
-    Action::Prompt,
-];
+const KNOWN_BY: [Action; 7] =
+    [Action::List, Action::Read, Action::Watch, Action::Search, Action::Complete, Action::Call, Action::Prompt];
 
 /// The error of a refused request.
 pub(super) fn to_error(refusal: Refusal) -> ReadError {

@@ -86,9 +86,9 @@ impl Gateway {
             notices.extend(notice.filter(|_| notices.len() < MAX_NOTICES).map(|notice| (mount.name.clone(), notice)));
         };
         let from = snapshot.mounts_from(start.as_ref().map(|position| &position.mount));
-        let mut rest = from.iter().filter(|mount| {
-            D::is_exported(mount.interfaces) && self.may_use_any(&caller.principal, D::ACTION, mount)
-        });
+        let mut rest = from
+            .iter()
+            .filter(|mount| D::is_exported(mount.interfaces) && self.may_use_any(&caller.principal, D::ACTION, mount));
         let (mut pending, mut offset) = (FuturesOrdered::new(), start.map_or(0, |position| position.offset));
         loop {
             while pending.len() < CONCURRENT_MOUNTS
@@ -272,7 +272,8 @@ impl Gateway {
             Some(_) => self.list_revision(group, mount, by).await,
             None => None,
         };
-        if let Some(known) = known.filter(|known| revision.is_some() && known.revision == revision && known.failure.is_none())
+        if let Some(known) =
+            known.filter(|known| revision.is_some() && known.revision == revision && known.failure.is_none())
         {
             known.mark_current();
             return Some(known);

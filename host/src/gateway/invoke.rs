@@ -159,8 +159,8 @@ impl Gateway {
         input: PromptCompletion,
     ) -> Result<Result<Suggestions, Vec<String>>, Fault> {
         let found = self.find_definition::<Prompt>(caller, &input.prompt).await;
-        let FoundDefinition { mount, definition, access: _ } =
-            found.map_err(|(error, mount)| self.refuse_unfound(caller, "complete-prompt", &input.prompt, mount, error))?;
+        let FoundDefinition { mount, definition, access: _ } = found
+            .map_err(|(error, mount)| self.refuse_unfound(caller, "complete-prompt", &input.prompt, mount, error))?;
         if !definition.arguments.iter().any(|argument| argument.name == input.name) {
             return Ok(Err(definition.arguments.iter().map(|argument| argument.name.clone()).collect()));
         }
@@ -243,7 +243,9 @@ impl Gateway {
     ) -> Result<ProviderQuestions, ReadError> {
         let refuse = |why: &str| Err(ReadError::BadOutput(format!("{} asks {why}", invocation.operation)));
         match () {
-            () if has_acted => refuse("after it sent a request that may have changed something; a provider must ask first"),
+            () if has_acted => {
+                refuse("after it sent a request that may have changed something; a provider must ask first")
+            }
             () if !can_ask => refuse("a person, but the client cannot ask one"),
             () => Ok(self.provider_asks.ask(ask, asked, &invocation.caller.principal, &invocation.mount, given)),
         }

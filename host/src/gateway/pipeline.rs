@@ -217,7 +217,8 @@ impl Gateway {
     ) -> (Result<F::Checked, ReadError>, ResponseCost) {
         let request = function.into();
         let access = self.authorize(call, &request);
-        let context = ConsentContext { consent: &mut ConsentState::default(), request: &AskedRequest::read(""), progress: None };
+        let context =
+            ConsentContext { consent: &mut ConsentState::default(), request: &AskedRequest::read(""), progress: None };
         let reply = self.run(call, access, &request, ready(()), context).await;
         self.check_reply::<F>(call.mount, &request, reply)
     }
@@ -230,7 +231,8 @@ impl Gateway {
     ) -> (Result<F::Reply, ReadError>, Usage) {
         let request = function.into();
         let access = self.authorize(call, &request);
-        let context = ConsentContext { consent: &mut ConsentState::default(), request: &AskedRequest::read(""), progress: None };
+        let context =
+            ConsentContext { consent: &mut ConsentState::default(), request: &AskedRequest::read(""), progress: None };
         let UncheckedReply { result, usage, .. } = self.run(call, access, &request, ready(()), context).await;
         (result.and_then(|reply| F::reply(reply).ok_or_else(wrong_reply)), usage)
     }

@@ -142,9 +142,8 @@ impl Gateway {
         for (name, DefiningMount { id: _, base, has_tools, has_prompts }) in gone_or_changed.chain(new) {
             for (kind, is_concerned) in [(ListKind::Tools, *has_tools), (ListKind::Prompts, *has_prompts)] {
                 if is_concerned {
-                    registry.notify_list_changed(kind, name, base, |principal| {
-                        self.sees_any(principal, kind, name, base)
-                    });
+                    registry
+                        .notify_list_changed(kind, name, base, |principal| self.sees_any(principal, kind, name, base));
                 }
             }
         }
@@ -178,7 +177,9 @@ impl Gateway {
                 }
             }
             for (name, base) in unlisted {
-                registry.notify_list_changed(ListKind::Resources, &name, &base, |principal| self.lists_any(principal, &name, &base));
+                registry.notify_list_changed(ListKind::Resources, &name, &base, |principal| {
+                    self.lists_any(principal, &name, &base)
+                });
             }
         } else {
             registry.mount_watches.values().for_each(|mount_watch| mount_watch.wake.notify_one());

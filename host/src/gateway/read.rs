@@ -11,6 +11,7 @@ use super::read_cache;
 use super::record;
 use super::response_cost::ResponseCost;
 use super::route::{Routed, Unrouted};
+use super::skills::observe_skills;
 use crate::catalog::Mount;
 use crate::config::Ask;
 use crate::interfaces::{Request, resources};
@@ -57,6 +58,20 @@ impl Gateway {
         input: ConsentInput<'_>,
         room: impl Future<Output = ()>,
     ) -> Result<ReadOutcome, Fault> {
+        match self.skill_name(&caller.principal, uri).await {
+            Some(name) => self.read_skill_file(caller, uri, name, input, room).await,
+            None => self.read_resource(caller, uri, input, room).await,
+        }
+    }
+
+    /// The same for a URI below the base of a mount.
+    pub(super) async fn read_resource(
+        &self,
+        caller: &Caller,
+        uri: &str,
+        input: ConsentInput<'_>,
+        room: impl Future<Output = ()>,
+    ) -> Result<ReadOutcome, Fault> {
         // Requests that are answered without a call are recorded too.
         self.audit.wait_for_room().await;
         let Routed { mount, reference, access } = match self.route(&caller.principal, uri).await {
@@ -95,6 +110,7 @@ impl Gateway {
                     let reading = self.readable((&caller.principal, uri), &mount, reading).ok_or_else(|| {
                         fault(self.not_found(&caller.principal, &mount, request.reference().unwrap_or_default()))
                     })?;
+                    observe_skills(&caller.principal, &mount, &reading);
                     quota.charge(quota::bytes(&reading)).await;
                     Ok(ReadOutcome::Contents(reading, mount, cost))
                 }
@@ -183,7 +199,15 @@ impl Gateway {
             (Ok(None), Some(own_result)) => own_result,
             // The reading cannot be shared: each request makes its own call.
             (Ok(None), None) => {
-                return self.read_by_call(call, access, request, room, ConsentContext { consent, request: asked, progress: None }).await;
+                return self
+                    .read_by_call(
+                        call,
+                        access,
+                        request,
+                        room,
+                        ConsentContext { consent, request: asked, progress: None },
+                    )
+                    .await;
             }
             (read, _) => {
                 if !is_leader {

@@ -142,7 +142,7 @@ impl Providers {
                 let revision = Self::lock(&self.text).clone();
                 Ok(Reply::ResourceRevisions(all.references.iter().map(|_| Ok(revision.clone())).collect()))
             }
-            Request::Describe(_) => Err(ReadError::NotFound),
+            Request::ListSkills(_) | Request::GetSkill(_) | Request::Describe(_) => Err(ReadError::NotFound),
         };
         Outcome { result, usage: Usage::default(), decisions: DecisionLog::default() }
     }
@@ -176,8 +176,12 @@ impl Site {
     ) -> Self {
         let catalog = Arc::new(Catalog::new(MemoryBudget::new(1 << 30)));
         let served = mounts.iter().enumerate().map(|(at, mount)| {
-            let interfaces =
-                Interfaces { resources: true, completion: !mount.suggestions.0.is_empty(), revisions: mount.revisions };
+            let interfaces = Interfaces {
+                resources: true,
+                completion: !mount.suggestions.0.is_empty(),
+                revisions: mount.revisions,
+                ..Interfaces::default()
+            };
             let loaded = LoadedMount::numbered(at as u64 + 1);
             let plain = Mount::plain(name(mount.name), mount.base, Limits::default());
             Arc::new(Mount { loaded, interfaces, search: true, has_principal_secrets: mount.per_principal, ..plain })

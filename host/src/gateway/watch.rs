@@ -129,7 +129,9 @@ impl Gateway {
             }
             let is_told = |kind: &ListKind| {
                 is_policy_changed
-                    || lists.iter().any(|((of, mount), base)| of == kind && self.sees_any(principal, *kind, mount, base))
+                    || lists
+                        .iter()
+                        .any(|((of, mount), base)| of == kind && self.sees_any(principal, *kind, mount, base))
             };
             changes.extend(subscriber.wanted().kinds().filter(is_told).map(ChangeNotification::List));
             if !changes.is_empty() {

@@ -28,8 +28,22 @@ const MAX_FIELDS: usize = 16;
 
 /// Keywords of a field of a form, beside `type`.
 const FIELD_KEYWORDS: [&str; 16] = [
-    "title", "description", "default", "enum", "enumNames", "oneOf", "const", "format", "minLength", "maxLength",
-    "minimum", "maximum", "pattern", "items", "minItems", "maxItems",
+    "title",
+    "description",
+    "default",
+    "enum",
+    "enumNames",
+    "oneOf",
+    "const",
+    "format",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "pattern",
+    "items",
+    "minItems",
+    "maxItems",
 ];
 
 /// Formats of a text.
@@ -37,8 +51,23 @@ const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
 /// Words that name a secret, as whole words and without regard to case.
 const SECRETS: [&str; 17] = [
-    "password", "passwords", "passwort", "passphrase", "passcode", "passwd", "secret", "secrets", "apikey", "token",
-    "tokens", "credential", "credentials", "pin", "cvv", "cvc", "otp",
+    "password",
+    "passwords",
+    "passwort",
+    "passphrase",
+    "passcode",
+    "passwd",
+    "secret",
+    "secrets",
+    "apikey",
+    "token",
+    "tokens",
+    "credential",
+    "credentials",
+    "pin",
+    "cvv",
+    "cvc",
+    "otp",
 ];
 
 /// Pairs of words that name a secret.
@@ -117,10 +146,14 @@ pub(super) fn check(mut ask: Ask, function: &str) -> Result<Ask, ReadError> {
         }
         keys.push(question.key.clone());
         if question.message.trim().is_empty() || question.message.len() > MAX_MESSAGE {
-            return Err(refuse(format!("the question {shown} in {} bytes; expected 1 to {MAX_MESSAGE}", question.message.len())));
+            return Err(refuse(format!(
+                "the question {shown} in {} bytes; expected 1 to {MAX_MESSAGE}",
+                question.message.len()
+            )));
         }
         question.message = text::cleaned(std::mem::take(&mut question.message), MAX_MESSAGE);
-        let form = check_form(&question.form).map_err(|why| refuse(format!("the question {shown}, whose form {why}")))?;
+        let form =
+            check_form(&question.form).map_err(|why| refuse(format!("the question {shown}, whose form {why}")))?;
         let fields = form.get("properties").and_then(Value::as_object);
         let names = fields.into_iter().flatten().flat_map(|(name, field)| {
             let text = |key| field.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -190,17 +223,15 @@ fn check_form(form: &str) -> Result<Map<String, Value>, String> {
             return Err(format!("has the keyword {key} in the field {shown}; a form is flat"));
         }
         let is_fine = match field.get("type").and_then(Value::as_str) {
-            Some("string") => field
-                .get("format")
-                .is_none_or(|format| format.as_str().is_some_and(|format| FORMATS.contains(&format))),
+            Some("string") => {
+                field.get("format").is_none_or(|format| format.as_str().is_some_and(|format| FORMATS.contains(&format)))
+            }
             Some("number" | "integer" | "boolean") => true,
             Some("array") => field.get("items").is_some_and(is_choice),
             _ => false,
         };
         if !is_fine {
-            return Err(format!(
-                "has the field {shown}, which is no text, number, choice or boolean; a form is flat"
-            ));
+            return Err(format!("has the field {shown}, which is no text, number, choice or boolean; a form is flat"));
         }
     }
     Ok(object.clone())
@@ -268,7 +299,11 @@ mod tests {
             json!({ "colours": { "type": "array", "items": { "type": "string", "enum": ["red"] }, "maxItems": 2 } }),
             json!({ "colours": { "type": "array", "items": { "anyOf": [{ "const": "r", "title": "Red" }] } } }),
         ] {
-            assert!(ask("q", "Which?", &form(good.clone())).is_ok(), "{good}: {:?}", ask("q", "Which?", &form(good.clone())));
+            assert!(
+                ask("q", "Which?", &form(good.clone())).is_ok(),
+                "{good}: {:?}",
+                ask("q", "Which?", &form(good.clone()))
+            );
         }
         for bad in [
             json!({}),

@@ -89,7 +89,10 @@ pub(super) fn check_definitions<G, D: Definition>(
         list.all.dedup_by(|later, first| {
             let is_same = later.name() == first.name();
             if is_same {
-                twice.push(format!("the {what} {} is listed twice; the first one is served", text::quoted(first.name(), 80)));
+                twice.push(format!(
+                    "the {what} {} is listed twice; the first one is served",
+                    text::quoted(first.name(), 80)
+                ));
             }
             is_same
         });

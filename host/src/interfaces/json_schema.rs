@@ -330,7 +330,10 @@ mod tests {
         for (schema, why) in [
             (json!({ "type": "object", "$defs": doubling, "$ref": "#/$defs/d0" }), "parts"),
             (json!({ "type": "object", "properties": { "a": { "$ref": "#" } } }), "refers to itself"),
-            (json!({ "type": "object", "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } } }), "refers to itself"),
+            (
+                json!({ "type": "object", "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } } }),
+                "refers to itself",
+            ),
             (json!({ "type": "object", "allOf": [deep] }), "levels deep"),
             (json!({ "type": "object", "anyOf": patterns }), "patterns"),
             (json!({ "type": "object", "$ref": "https://evil.example/s" }), "https://evil.example/s"),
@@ -356,7 +359,8 @@ mod tests {
     #[test]
     fn the_work_of_a_check_is_bounded() {
         let parts: Vec<Value> = (0..1000).map(|n| json!({ "minimum": n })).collect();
-        let schema = parse(json!({ "type": "object", "properties": { "a": { "items": { "anyOf": parts } } } })).unwrap();
+        let schema =
+            parse(json!({ "type": "object", "properties": { "a": { "items": { "anyOf": parts } } } })).unwrap();
         assert_eq!(schema.check(&json!({ "a": [2000] })), Ok(()));
         let why = schema.check(&json!({ "a": vec![1; 100_000] })).unwrap_err();
         assert!(why.contains("too many"), "{why}");

@@ -10,9 +10,10 @@ macro_rules! for_each_interface {
             revisions RevisionIndices "optional": CatalogRevision, ResourceRevisions;
             tools ToolIndices "optional": ListTools, CallTool;
             prompts PromptIndices "optional": ListPrompts, GetPrompt, CompletePrompt;
+            skills SkillIndices "optional": ListSkills, GetSkill;
         }
     };
 }
 
-pub(super) use super::{completion, prompts, resources, revisions, tools};
+pub(super) use super::{completion, prompts, resources, revisions, skills, tools};
 pub(super) use for_each_interface;

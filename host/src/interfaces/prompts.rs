@@ -21,7 +21,8 @@ use super::redaction::{mask_details, mask_optional};
 use super::{asking, blocks};
 use crate::grants::secrets::Redactor;
 use crate::model::{
-    AskContext, AskOutcome, Message, Prompt, PromptArgument, PromptCompletion, PromptResult, ReadError, Suggestions, text,
+    AskContext, AskOutcome, Message, Prompt, PromptArgument, PromptCompletion, PromptResult, ReadError, Suggestions,
+    text,
 };
 use crate::policy::Action;
 
@@ -129,7 +130,9 @@ fn define(prompt: Prompt) -> Result<Prompt, String> {
     for argument in &prompt.arguments {
         let shown = text::quoted(&argument.name, 80);
         if !is_name(&argument.name) {
-            return Err(format!("its argument {shown} has a bad name; a name has 1 to 48 letters, digits, \"_\" and \"-\""));
+            return Err(format!(
+                "its argument {shown} has a bad name; a name has 1 to 48 letters, digits, \"_\" and \"-\""
+            ));
         }
         if !seen.insert(argument.name.as_str()) {
             return Err(format!("its argument {shown} is there twice"));
@@ -236,9 +239,8 @@ impl Function for GetPrompt {
             return Err(ReadError::BadOutput("get gave no messages; expected at least one".to_owned()));
         }
         blocks::check_number(result.messages.len(), Self::NAME)?;
-        let message = |Message { role, block }| {
-            blocks::check(block, Self::NAME, names).map(|block| Message { role, block })
-        };
+        let message =
+            |Message { role, block }| blocks::check(block, Self::NAME, names).map(|block| Message { role, block });
         let messages: Vec<_> = result.messages.into_iter().map(message).collect::<Result<_, _>>()?;
         Ok(AskOutcome::Done(PromptResult { description: result.description.map(clean_description), messages }))
     }

@@ -20,9 +20,7 @@ use super::json_schema::Schema;
 use super::redaction::{mask_details, mask_meta, mask_optional};
 use super::{asking, blocks};
 use crate::grants::secrets::Redactor;
-use crate::model::{
-    AskContext, AskOutcome, Effect, Guard, ReadError, Tool, ToolResult, View, reference, text,
-};
+use crate::model::{AskContext, AskOutcome, Effect, Guard, ReadError, Tool, ToolResult, View, reference, text};
 use crate::policy::Action;
 
 /// The name of the interface in `wit/`.

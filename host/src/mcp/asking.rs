@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolResponse, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, ErrorData,
-    GetPromptResponse, InputRequest, InputRequiredResult, InputResponses, ReadResourceResponse,
+    CallToolResponse, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
+    ErrorData, GetPromptResponse, InputRequest, InputRequiredResult, InputResponses, ReadResourceResponse,
 };
 
 use super::consent::{self, CONSENT_KEY, can_answer};
@@ -40,8 +40,7 @@ pub(super) fn ask_input<'r>(
     let own = responses.into_iter().flatten().filter(|(key, _)| *key != CONSENT_KEY);
     let answers = own.map(|(key, value)| {
         // Unknown questions are ignored, so the name is not checked here.
-        let answer: ElicitResult =
-            serde_json::from_value(value.clone()).map_err(|_| fault::bad_answer(MALFORMED))?;
+        let answer: ElicitResult = serde_json::from_value(value.clone()).map_err(|_| fault::bad_answer(MALFORMED))?;
         let action = match answer.action {
             ElicitationAction::Accept => AnswerAction::Accept,
             ElicitationAction::Decline => AnswerAction::Decline,
@@ -150,10 +149,7 @@ impl AskRounds {
 }
 
 /// Asks the client of a session, one question after the other.
-async fn ask(
-    context: &RequestContext<'_>,
-    requests: rmcp::model::InputRequests,
-) -> Result<InputResponses, ErrorData> {
+async fn ask(context: &RequestContext<'_>, requests: rmcp::model::InputRequests) -> Result<InputResponses, ErrorData> {
     let mut answers = InputResponses::new();
     for (key, request) in requests {
         let InputRequest::Elicitation(request) = request else { continue };

@@ -14,7 +14,6 @@ use crate::gateway::consent::{ConsentAnswer, ConsentInput, ConsentQuestion, Ques
 pub(super) use crate::interfaces::asking::CONSENT_KEY;
 use crate::model::Fault;
 
-
 /// Whether the client can be asked, and its answer together with the request's state.
 ///
 /// # Errors

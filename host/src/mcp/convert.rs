@@ -14,7 +14,7 @@ use crate::model::meta::{DIGEST, MOUNT, NOTICES};
 use crate::model::{self, Body, MountName, Reading};
 
 /// `ttlMs` of a list. A provider can change its list at any time, so clients must not cache it.
-const LIST_TTL: u64 = 0;
+pub(super) const LIST_TTL: u64 = 0;
 
 /// The `_meta` of something of `mount`.
 pub(super) fn meta(entries: model::Meta, mount: &MountName) -> MetaObject {

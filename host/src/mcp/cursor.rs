@@ -35,6 +35,8 @@ pub enum CursorKind {
     Tools,
     /// `prompts/list`.
     Prompts,
+    /// `skills/list`.
+    Skills,
 }
 
 /// The reason to refuse a cursor. The text completes "the cursor ...".

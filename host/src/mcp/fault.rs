@@ -3,7 +3,7 @@
 //! | kind | code |
 //! |---|---|
 //! | `not-found` | -32602 to 2026-07-28 peers, -32002 to older ones (rmcp selects the code by the peer's revision) |
-//! | `bad-uri`, `invalid`, `bad-cursor`, `bad-state`, `bad-answer`, `bad-completion`, `bad-argument`, `no-tool`, `no-prompt` | -32602 |
+//! | `bad-uri`, `invalid`, `bad-cursor`, `bad-state`, `bad-answer`, `bad-completion`, `bad-argument`, `no-tool`, `no-prompt`, `no-skill` | -32602 |
 //! | `denied`, if consent is possible but the client cannot ask its user | -32021 |
 //! | `unauthenticated`, `insufficient-scope` | -32600; over HTTP with the statuses of RFC 6750 |
 //! | `busy`, `limit`, `denied`, `unavailable`, `failed`, `trap`, `bad-output`, `internal` | -32603 |
@@ -70,9 +70,7 @@ pub(super) fn to_error(fault: Fault) -> ErrorData {
         | ReadError::Invalid(_)
         | ReadError::BadArguments(_)
         | ReadError::BadAnswer(_)
-        | ReadError::BadRequestState(_) => {
-            ErrorData::invalid_params(message, data)
-        }
+        | ReadError::BadRequestState(_) => ErrorData::invalid_params(message, data),
         ReadError::Unauthenticated(_) | ReadError::InsufficientScope { .. } => {
             ErrorData::invalid_request(message, data)
         }
@@ -136,7 +134,10 @@ pub(super) fn bad_argument(why: &str) -> ErrorData {
 /// The error of a call to an unknown tool.
 pub(super) fn no_tool(name: &str) -> ErrorData {
     let name = text::quoted(name, 100);
-    ErrorData::invalid_params(format!("there is no tool {name}; expected one that tools/list gives"), with_kind("no-tool"))
+    ErrorData::invalid_params(
+        format!("there is no tool {name}; expected one that tools/list gives"),
+        with_kind("no-tool"),
+    )
 }
 
 /// The error of an unknown prompt.
@@ -156,6 +157,11 @@ pub(super) fn asked_too_often(rounds: usize) -> ErrorData {
 pub(super) fn unanswered(why: &str) -> ErrorData {
     let message = format!("the client did not answer a question: {}", text::excerpt(why, 200));
     ErrorData::internal_error(message, with_kind("unanswered"))
+}
+
+/// The error of a request for a skill or directory that does not exist.
+pub(super) fn no_skill(why: &str) -> ErrorData {
+    ErrorData::invalid_params(why.to_owned(), with_kind("no-skill"))
 }
 
 /// The error of a failure of belljar itself. `details` go to the log only.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
-    DiscoverResult, ErrorData, GetPromptRequestParams, GetPromptResponse, InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams,
+    DiscoverResult, ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
+    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceDirectoryRequestParams,
+    ReadResourceDirectoryResult, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext as RmcpContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -47,7 +48,7 @@ impl Handler {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
+        let mut capabilities = ServerCapabilities::builder()
             .enable_resources()
             .enable_resources_subscribe()
             .enable_resources_list_changed()
@@ -57,6 +58,11 @@ impl ServerHandler for Handler {
             .enable_prompts()
             .enable_prompts_list_changed()
             .build();
+        if self.gateway.may_have_skills() {
+            // The host knows all files of every skill, so every directory can be read.
+            let skills = ServerCapabilities::builder().enable_skills_with_directory_read().build();
+            capabilities.extensions = skills.extensions;
+        }
         ServerConfig::new(capabilities)
             .with_server_info(identity::implementation())
             .with_instructions(self.instructions(self.principal()))
@@ -104,6 +110,30 @@ impl ServerHandler for Handler {
         context: RmcpContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         self.read(request, &self.context_of(&context)).await
+    }
+
+    async fn list_skills(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RmcpContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        self.skills(request, &self.context_of(&context)).await
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        context: RmcpContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        self.skill(request, &self.context_of(&context)).await
+    }
+
+    async fn read_resource_directory(
+        &self,
+        request: ReadResourceDirectoryRequestParams,
+        context: RmcpContext<RoleServer>,
+    ) -> Result<ReadResourceDirectoryResult, ErrorData> {
+        self.directory(request, &self.context_of(&context)).await
     }
 
     async fn complete(
@@ -198,6 +228,15 @@ impl ServerHandler for Handler {
             ),
             method @ ("tools/list" | "prompts/list") => {
                 fault::invalid_params(method, "{ \"cursor\": \"...\" } or nothing")
+            }
+            method @ "skills/list" if self.gateway.may_have_skills() => {
+                fault::invalid_params(method, "{ \"cursor\": \"...\" } or nothing")
+            }
+            method @ "skills/get" if self.gateway.may_have_skills() => {
+                fault::invalid_params(method, "{ \"uri\": \"skill://MOUNT/PATH/SKILL.md\" }")
+            }
+            method @ "resources/directory/read" if self.gateway.may_have_skills() => {
+                fault::invalid_params(method, "{ \"uri\": \"skill://MOUNT/PATH\" }")
             }
             method @ ("tools/call" | "prompts/get") => {
                 fault::invalid_params(method, "{ \"name\": \"...\", \"arguments\": { ... } }")

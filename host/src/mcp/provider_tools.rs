@@ -7,7 +7,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, InputResponses, Tool, ToolAnnotations};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, InputResponses, Tool, ToolAnnotations,
+};
 
 use super::context::RequestContext;
 use super::handler::Handler;

@@ -3,8 +3,9 @@
 use rmcp::ServerHandler;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, DiscoverResult,
-    ErrorData, GetPromptRequestParams, GetPromptResponse, InputResponses, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, InputResponses, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse,
 };
 
 use super::asking::AskRounds;
@@ -59,8 +60,10 @@ impl Handler {
         context: &RequestContext<'_>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let work = async {
-            let (listing, next) =
+            let (mut listing, next) =
                 self.list::<Resource>(&context.caller, request, cursor::CursorKind::Resources).await?;
+            let entries = listing.entries.iter_mut().map(|(entry, mount)| (entry, &*mount));
+            self.gateway.name_skills(&context.caller.principal, entries);
             Ok(convert::resources(listing, next, context.era))
         };
         self.run(context, Box::pin(work)).await
@@ -103,12 +106,8 @@ impl Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let work = async {
             let consent_input = consent::consent_input(context, state, answers)?;
-            let read = self.gateway.read_with_consent(
-                &context.caller,
-                uri,
-                consent_input,
-                self.start_call(context.exchange),
-            );
+            let read =
+                self.gateway.read_with_consent(&context.caller, uri, consent_input, self.start_call(context.exchange));
             read.await.map_err(fault::to_error)
         };
         Ok(match self.run(context, Box::pin(work)).await? {

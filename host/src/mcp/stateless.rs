@@ -8,9 +8,9 @@
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequest, ClientRequest, CompleteRequest, DiscoverRequest, DiscoverRequestParams, ErrorCode, ErrorData, GetPromptRequest,
-    ListPromptsRequest,
-    ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest, ReadResourceRequest, RequestId,
+    CallToolRequest, ClientRequest, CompleteRequest, DiscoverRequest, DiscoverRequestParams, ErrorCode, ErrorData,
+    GetPromptRequest, GetSkillRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
+    ListSkillsRequest, ListToolsRequest, ReadResourceDirectoryRequest, ReadResourceRequest, RequestId,
     RequestMetaObject, RequestParamsMeta, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::service::{Peer, RequestContext as RmcpContext};
@@ -72,6 +72,9 @@ impl StatelessRequest {
                 parse_params(raw, |params| ListResourceTemplatesRequest::with_param(params).into())?
             }
             "completion/complete" => parse_params(raw, |params| CompleteRequest::new(params).into())?,
+            "skills/list" => parse_params(raw, |params| ListSkillsRequest::with_param(params).into())?,
+            "skills/get" => parse_params(raw, |params| GetSkillRequest::new(params).into())?,
+            "resources/directory/read" => parse_params(raw, |params| ReadResourceDirectoryRequest::new(params).into())?,
             "tools/list" => parse_params(raw, |params| ListToolsRequest::with_param(params).into())?,
             "prompts/list" => parse_params(raw, |params| ListPromptsRequest::with_param(params).into())?,
             "prompts/get" => parse_params(raw, |params| GetPromptRequest::new(params).into())?,
@@ -170,6 +173,15 @@ impl Handler {
             }
             ClientRequest::CompleteRequest(complete) => {
                 self.completion(complete.params, context).await.map(ServerResult::CompleteResult)
+            }
+            ClientRequest::ListSkillsRequest(list) => {
+                self.skills(list.params, context).await.map(ServerResult::ListSkillsResult)
+            }
+            ClientRequest::GetSkillRequest(get) => {
+                self.skill(get.params, context).await.map(ServerResult::GetSkillResult)
+            }
+            ClientRequest::ReadResourceDirectoryRequest(read) => {
+                self.directory(read.params, context).await.map(ServerResult::ListResourcesResult)
             }
             ClientRequest::ListToolsRequest(list) => {
                 self.tools(list.params, context).await.map(ServerResult::ListToolsResult)

@@ -178,6 +178,32 @@ pub const MAX_SEARCHES: Bound<usize> = Guard::Searches.maximum(4);
 /// The same for one caller.
 pub const MAX_SEARCHES_OF_CALLER: Bound<usize> = Guard::Searches.maximum(2);
 
+// Skills.
+
+/// Skills of one mount that are listed.
+pub const MAX_SKILLS: Bound<usize> = Guard::Skills.maximum(1000);
+
+/// Files of one skill (SEP-2640).
+pub const MAX_SKILL_FILES: Bound<usize> = Guard::Skills.maximum(512);
+
+/// Bytes of all files of one skill (SEP-2640).
+pub const MAX_SKILL_BYTES: Bound<u64> = Guard::Skills.maximum(16 << 20);
+
+/// Bytes of the files of all listed skills of one mount. Each of them is read and hashed.
+pub const MAX_SKILLS_BYTES: Bound<u64> = Guard::Skills.maximum(256 << 20);
+
+/// Memory for the entries of all skills of one mount, in bytes. A file takes about 200.
+pub const MAX_SKILLS_MEMORY: Bound<usize> = Guard::Skills.maximum(16 << 20);
+
+/// Bytes of the frontmatter of one skill. Real ones have a few hundred.
+pub const MAX_FRONTMATTER: Bound<usize> = Guard::Frontmatter.maximum(64 << 10);
+
+/// Levels of sequences and mappings in a frontmatter.
+pub const MAX_FRONTMATTER_DEPTH: Bound<usize> = Guard::Frontmatter.maximum(16);
+
+/// Keys and values of a frontmatter.
+pub const MAX_FRONTMATTER_NODES: Bound<usize> = Guard::Frontmatter.maximum(4096);
+
 // Watchers, polling and the plugin directory.
 
 /// Watchers at once, over all clients. Over HTTP each one holds a connection.

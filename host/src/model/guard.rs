@@ -78,6 +78,10 @@ guards! {
     Searches = "searches",
     /// Number of watchers, of URIs for each, and the rate of list notifications.
     Watchers = "watchers",
+    /// Number and bytes of skills and of their files.
+    Skills = "skills",
+    /// The strict syntax of the frontmatter of skills.
+    Frontmatter = "frontmatter",
     /// The syntax and length of revisions.
     Revision = "revision",
     /// Checks on cursors from providers.

@@ -28,6 +28,7 @@ pub(super) struct LoadPlan {
     pub(super) cache: CacheSettings,
     pub(super) search: bool,
     pub(super) tool_prefix: String,
+    pub(super) skills: bool,
     /// True if only the component may be loaded whose digest is in the lock.
     pub(super) needs_pin: bool,
     pub(super) limits: Limits,
@@ -37,7 +38,8 @@ pub(super) struct LoadPlan {
 impl LoadPlan {
     /// True if `mount` was built from an equal plan.
     pub(super) fn is_plan_of(&self, mount: &Mount) -> bool {
-        let Self { name, file, base, ask, cache, search, tool_prefix, needs_pin: _, limits, configured_grants: written } = self;
+        let Self { name, file, base, ask, cache, search, tool_prefix, skills, needs_pin: _, limits, .. } = self;
+        let written = &self.configured_grants;
         *name == mount.name
             && *file == mount.file
             && *base == mount.base
@@ -45,6 +47,7 @@ impl LoadPlan {
             && *cache == mount.cache
             && *search == mount.search
             && *tool_prefix == mount.tool_prefix
+            && *skills == mount.lists_skills
             && limits == mount.gate.limits()
             && *written == mount.configured_grants
     }
@@ -162,6 +165,7 @@ pub(super) fn plan_mounts(mut files: Vec<String>, config: &Config) -> (Vec<LoadP
                 cache: mount.cache,
                 search: mount.search,
                 tool_prefix: mount.tool_prefix.clone(),
+                skills: mount.skills,
                 needs_pin: mount.needs_pin(),
                 limits: mount.limits.clone(),
                 configured_grants: configured_grants(&mount.grants, &config.ambient.secrets),
@@ -194,6 +198,7 @@ pub(super) fn plan_mounts(mut files: Vec<String>, config: &Config) -> (Vec<LoadP
                             ask: Ask::Never,
                             cache: CacheSettings::default(),
                             search: false,
+                            skills: false,
                             needs_pin: false,
                             limits: config.limits.clone(),
                             configured_grants: ConfiguredGrants::default(),

@@ -100,11 +100,21 @@ impl QuestionState {
     /// Seals the state with `seal`.
     pub(super) fn sealed(&self, seal: &Seal) -> String {
         let pair = |consent: &Consent| (consent.grant.clone().into_owned(), consent.target.clone());
-        let QuestionState { number, at, mount, digest, loaded, request, caller, principal, wanted, given, carried } = self;
+        let QuestionState { number, at, mount, digest, loaded, request, caller, principal, wanted, given, carried } =
+            self;
         let given: Vec<_> = given.iter().map(pair).collect();
         let caller = (caller.0.clone(), caller.1.clone(), principal.clone());
-        let fields: SealedFields =
-            (*number, *at, mount.to_string(), (digest.0, *loaded), request.clone(), caller, pair(wanted), given, carried.clone());
+        let fields: SealedFields = (
+            *number,
+            *at,
+            mount.to_string(),
+            (digest.0, *loaded),
+            request.clone(),
+            caller,
+            pair(wanted),
+            given,
+            carried.clone(),
+        );
         // Strings and numbers always serialise.
         seal.seal(0, "", serde_json::to_vec(&fields).unwrap_or_default())
     }

@@ -33,7 +33,7 @@ impl SubscriptionRegistry {
 
     /// The principals of the subscribers that want lists, each once.
     pub(in crate::gateway) fn list_principals(&self) -> HashSet<Principal> {
-        let wanting = self.subscribers.values().filter(|entry| entry.queue.wants_lists());
+        let wanting = self.subscribers.values().filter(|entry| entry.queue.wanted().resources);
         wanting.map(|entry| entry.queue.principal().clone()).collect()
     }
 
@@ -45,7 +45,7 @@ impl SubscriptionRegistry {
         class_of: impl Fn(&Principal) -> AccessClass,
     ) {
         for SubscriberEntry { queue, classes, .. } in
-            self.subscribers.values_mut().filter(|one| one.queue.wants_lists())
+            self.subscribers.values_mut().filter(|one| one.queue.wanted().resources)
         {
             let class = class_of(queue.principal());
             if classes.insert(mount.clone(), class).is_some_and(|before| before != class) {

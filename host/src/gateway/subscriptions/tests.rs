@@ -78,7 +78,8 @@ async fn pending_notifications_survive_a_dropped_future() {
 #[test]
 fn subscribers_and_uris_are_bounded() {
     let subscriptions = subscriptions();
-    let all: Vec<Subscriber> = std::iter::from_fn(|| subscriptions.subscriber(&own(), WantedLists::NONE).ok()).collect();
+    let all: Vec<Subscriber> =
+        std::iter::from_fn(|| subscriptions.subscriber(&own(), WantedLists::NONE).ok()).collect();
     assert_eq!(all.len(), MAX_WATCHERS.get());
     let watched = |subscriber: &Subscriber, of: usize| {
         let subscribed = (0..2 * MAX_WATCHED_URIS.get()).map(|n| subscribe(subscriber, &format!("m://{of}/{n}")));

@@ -1,10 +1,10 @@
 //! Lists: filtered by mount and by the beginning of names, from one shared list.
 
 use super::*;
-use crate::gateway::subscriptions::WantedLists;
 use crate::catalog::Notice;
 use crate::catalog::listing::{ListPosition, Listed};
 use crate::gateway::ListPage;
+use crate::gateway::subscriptions::WantedLists;
 
 async fn pages<T: Listed>(site: &Site, who: &str) -> Vec<ListPage<T>> {
     let (mut pages, mut start) = (Vec::new(), None::<ListPosition>);
@@ -140,7 +140,8 @@ async fn a_list_made_with_the_secret_of_one_principal_is_for_no_other() {
     // Nor is it searched, suggested, or watched.
     let wrong = site.gateway.read(&caller("a"), "belljar://mail/OF-key-b").await.err().unwrap();
     assert!(!format!("{wrong} {:?}", wrong.error.hint(None)).contains("of-key-b"), "{wrong}");
-    let subscriber = site.gateway.subscriber(&caller("a").principal, WantedLists { resources: true, ..WantedLists::NONE }).unwrap();
+    let subscriber =
+        site.gateway.subscriber(&caller("a").principal, WantedLists { resources: true, ..WantedLists::NONE }).unwrap();
     let watched = site.gateway.watch(&subscriber, vec!["belljar://mail/x".to_owned()]).await;
     assert_eq!(watched, Err(crate::gateway::subscriptions::SubscribeError::PerPrincipal));
     assert!(!site.gateway.can_watch(&caller("a").principal, "belljar://mail/x"));

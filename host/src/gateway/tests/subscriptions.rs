@@ -99,7 +99,9 @@ async fn the_end_of_a_mount_is_told_only_to_who_may_watch_it() {
 #[tokio::test(start_paused = true)]
 async fn a_changed_list_is_told_only_to_who_sees_some_of_the_mount() {
     let site = site();
-    let [a, b] = ["a", "b"].map(|who| site.gateway.subscriber(&caller(who).principal, WantedLists { resources: true, ..WantedLists::NONE }).unwrap());
+    let [a, b] = ["a", "b"].map(|who| {
+        site.gateway.subscriber(&caller(who).principal, WantedLists { resources: true, ..WantedLists::NONE }).unwrap()
+    });
     site.gateway.follow_catalog();
     tokio::time::sleep(Duration::from_secs(10)).await;
     let only = |wanted: &str| {
@@ -120,7 +122,9 @@ async fn a_changed_list_is_told_only_to_who_sees_the_change() {
     let mount = TestMount::new("notes", "belljar://notes/", &["public/a", "secret/a"]);
     let rules = [TestRule::all("key:a", "belljar://notes/public/"), TestRule::all("key:b", "belljar://")];
     let site = Site::new(vec![mount], rules.to_vec());
-    let list = |who: &str| site.gateway.subscriber(&caller(who).principal, WantedLists { resources: true, ..WantedLists::NONE }).unwrap();
+    let list = |who: &str| {
+        site.gateway.subscriber(&caller(who).principal, WantedLists { resources: true, ..WantedLists::NONE }).unwrap()
+    };
     let [a, b] = ["a", "b"].map(list);
     site.gateway.follow_catalog();
     tokio::time::sleep(Duration::from_secs(60)).await;

@@ -1,0 +1,320 @@
+//! The frontmatter of a `SKILL.md`: YAML between two lines `---`, as JSON.
+//!
+//! A client parses the same bytes again and compares. Whatever two YAML parsers may read in different ways is therefore
+//! refused, with its line. The rest is YAML 1.2 with the core schema. Anchors, aliases and tags are refused because they
+//! make values large or typed. This module knows neither files nor guests.
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
+use serde_json::{Map, Value};
+
+use crate::model::bounds::{MAX_FRONTMATTER, MAX_FRONTMATTER_DEPTH, MAX_FRONTMATTER_NODES};
+use crate::model::error::show_bytes;
+use crate::model::{Guard, text};
+
+mod block;
+mod scalar;
+
+/// The line before and after the YAML.
+const FENCE: &str = "---";
+
+/// The longest name of a skill, in characters.
+pub const MAX_NAME: usize = 64;
+
+/// The frontmatter of a skill.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frontmatter {
+    /// The name of the skill.
+    pub name: String,
+    /// The description of the skill.
+    pub description: String,
+    /// All other fields.
+    pub others: Map<String, Value>,
+    /// The length of the YAML in bytes.
+    pub yaml_bytes: usize,
+}
+
+/// Why a frontmatter is refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct FrontmatterError {
+    /// The line in the file, from 1.
+    pub line: usize,
+    /// The rule that it breaks.
+    pub problem: FrontmatterProblem,
+}
+
+/// The rule that a frontmatter breaks.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum FrontmatterProblem {
+    /// It does not begin.
+    #[error("expected \"---\" and nothing else, which begins the frontmatter")]
+    NoBegin,
+    /// It does not end.
+    #[error("the frontmatter has no end; expected a line \"---\"")]
+    NoEnd,
+    /// It is too long.
+    #[error("the frontmatter is longer than {}", show_bytes(MAX_FRONTMATTER.get() as u64))]
+    TooLong,
+    /// It contains a character that is invisible, or that only some parsers take for a line break.
+    #[error("U+{0:04X} is invisible or controls the text; remove it")]
+    Character(u32),
+    /// It is no YAML.
+    #[error("{0}")]
+    Syntax(String),
+    /// It has an anchor or an alias.
+    #[error("anchors and aliases (\"&\", \"*\") are not allowed; write the value again, or quote it")]
+    Anchor,
+    /// It has a tag.
+    #[error("tags (\"!\") are not allowed; quote the value")]
+    Tag,
+    /// It has a directive, or several documents.
+    #[error("expected one YAML document, without directives (\"%\") and markers (\"...\")")]
+    Documents,
+    /// It is nested too deeply.
+    #[error("nested more than {} levels deep", MAX_FRONTMATTER_DEPTH.get())]
+    Depth,
+    /// It has too many values.
+    #[error("more than {} values", MAX_FRONTMATTER_NODES.get())]
+    Nodes,
+    /// It is no mapping.
+    #[error("expected keys and values, such as \"name: my-skill\"")]
+    NoMapping,
+    /// A key is no text.
+    #[error("a key is not text; quote it")]
+    Key,
+    /// A key is a merge key of YAML 1.1.
+    #[error("\"<<\" merges mappings in some parsers only; write the keys themselves, or quote it")]
+    Merge,
+    /// A key stands twice in a mapping.
+    #[error("the key {0} stands there twice")]
+    Duplicate(String),
+    /// A number has no exact form in JSON.
+    #[error("{0} has no exact form in JSON; quote it")]
+    Number(String),
+    /// A number has another value in other versions of YAML.
+    #[error("{0} is read in different ways by parsers; quote it")]
+    Ambiguous(String),
+    /// Parsers differ on the line breaks of a block.
+    #[error("{0}; parsers differ here: write the text on one line in quotes, or as a block \"|\"")]
+    Block(&'static str),
+    /// A required key is missing.
+    #[error("the key \"{0}\" is missing")]
+    Missing(&'static str),
+    /// The value of a key is no text, or empty.
+    #[error("the value of \"{0}\" must be text, and not empty")]
+    NoText(&'static str),
+    /// The name breaks the rules for names.
+    #[error(
+        "the name {0} is not valid; expected 1 to {MAX_NAME} characters of a-z, 0-9 and \"-\", without \"-\" at an edge and without \"--\""
+    )]
+    Name(String),
+}
+
+use FrontmatterProblem as Problem;
+
+impl Frontmatter {
+    /// Reads the frontmatter at the beginning of `file`.
+    ///
+    /// # Errors
+    /// The first rule that it breaks, with the line.
+    pub fn parse(file: &str) -> Result<Self, FrontmatterError> {
+        let yaml = between_fences(file)?;
+        let mut fields = Builder::new(yaml).read()?;
+        let mut take = |key: &'static str| match fields.remove(key) {
+            Some(Value::String(text)) if !text.trim().is_empty() => Ok(text),
+            Some(_) => Err(at(line_of_key(yaml, key), Problem::NoText(key))),
+            None => Err(at(1, Problem::Missing(key))),
+        };
+        let (name, description) = (take("name")?, take("description")?);
+        if Guard::Frontmatter.is_on() && !is_name(&name) {
+            return Err(at(line_of_key(yaml, "name"), Problem::Name(text::quoted(&name, 100))));
+        }
+        Ok(Self { name, description, others: fields, yaml_bytes: yaml.len() })
+    }
+}
+
+/// True if `name` is a valid name of a skill.
+pub fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && !name.contains("--")
+}
+
+/// An error in this line of the YAML, which begins in the second line of the file.
+fn at(line_of_yaml: usize, problem: Problem) -> FrontmatterError {
+    FrontmatterError { line: line_of_yaml + 1, problem }
+}
+
+/// The line of the YAML with this top-level key. The first line if it is written in another way.
+fn line_of_key(yaml: &str, key: &str) -> usize {
+    let is_key = |line: &str| line.trim_start_matches(['"', '\'']).starts_with(key);
+    yaml.lines().position(is_key).map_or(1, |line| line + 1)
+}
+
+/// The YAML between the fences. Checks its length and its characters.
+fn between_fences(file: &str) -> Result<&str, FrontmatterError> {
+    let without_break = |line: &str| line.strip_suffix("\r\n").or(line.strip_suffix('\n')).unwrap_or(line).len();
+    let mut lines = file.split_inclusive('\n');
+    let first = lines.next().unwrap_or_default();
+    if first.get(..without_break(first)) != Some(FENCE) {
+        return Err(FrontmatterError { line: 1, problem: Problem::NoBegin });
+    }
+    let (begin, mut end) = (first.len(), first.len());
+    for (number, line) in lines.enumerate() {
+        let number = number + 1;
+        let content = line.get(..without_break(line)).unwrap_or_default();
+        if content == FENCE {
+            return Ok(file.get(begin..end).unwrap_or_default());
+        }
+        end += line.len();
+        if end - begin > MAX_FRONTMATTER.get() {
+            return Err(at(number, Problem::TooLong));
+        }
+        // A carriage return that ends no line is a line break for some parsers only.
+        let is_bad = |c: &char| *c == '\u{feff}' || (*c != '\t' && !text::is_visible(*c));
+        if let Some(bad) = content.chars().find(is_bad).filter(|_| Guard::Frontmatter.is_on()) {
+            return Err(at(number, Problem::Character(bad.into())));
+        }
+    }
+    Err(FrontmatterError { line: 1, problem: Problem::NoEnd })
+}
+
+/// A sequence or mapping that is being read.
+enum Open {
+    Sequence(Vec<Value>),
+    /// The mapping, and the key whose value comes next.
+    Mapping(Map<String, Value>, Option<String>),
+}
+
+/// Builds the JSON from the events of the parser, without recursion.
+struct Builder<'y> {
+    yaml: &'y str,
+    open: Vec<Open>,
+    nodes: usize,
+    documents: usize,
+    root: Option<Value>,
+}
+
+impl<'y> Builder<'y> {
+    fn new(yaml: &'y str) -> Self {
+        Self { yaml, open: Vec::new(), nodes: 0, documents: 0, root: None }
+    }
+
+    fn read(mut self) -> Result<Map<String, Value>, FrontmatterError> {
+        for event in Parser::new_from_str(self.yaml) {
+            let (event, span) = event.map_err(|error| syntax(&error))?;
+            let line = span.start.line().max(1);
+            self.event(event, line).map_err(|problem| at(line, problem))?;
+        }
+        match self.root {
+            Some(Value::Object(fields)) => Ok(fields),
+            _ => Err(at(1, Problem::NoMapping)),
+        }
+    }
+
+    fn event(&mut self, event: Event<'_>, line: usize) -> Result<(), Problem> {
+        let is_strict = Guard::Frontmatter.is_on();
+        match event {
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+            Event::DocumentStart(is_explicit) => {
+                self.documents += 1;
+                if is_explicit || self.documents > 1 { Err(Problem::Documents) } else { Ok(()) }
+            }
+            Event::Alias(_) if is_strict => Err(Problem::Anchor),
+            Event::Alias(_) => self.value(Value::Null),
+            Event::Scalar(_, _, anchor, _) | Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _)
+                if anchor > 0 && is_strict =>
+            {
+                Err(Problem::Anchor)
+            }
+            Event::Scalar(_, _, _, Some(_)) | Event::SequenceStart(_, Some(_)) | Event::MappingStart(_, Some(_))
+                if is_strict =>
+            {
+                Err(Problem::Tag)
+            }
+            Event::Scalar(value, style, ..) => {
+                if is_strict && matches!(style, ScalarStyle::Folded | ScalarStyle::Literal) {
+                    block::check(self.yaml, line, style, &value).map_err(Problem::Block)?;
+                }
+                let is_hidden = |c: &char| !matches!(*c, '\n' | '\t') && !text::is_visible(*c);
+                if let Some(hidden) = value.chars().find(is_hidden).filter(|_| is_strict) {
+                    return Err(Problem::Character(hidden.into()));
+                }
+                let value = match style {
+                    ScalarStyle::Plain => scalar::resolve(&value)?,
+                    _ => Value::String(value.into_owned()),
+                };
+                match self.open.last_mut() {
+                    Some(Open::Mapping(map, key @ None)) => {
+                        *key = Some(key_of(map, value, style)?);
+                        self.count()
+                    }
+                    _ => self.value(value),
+                }
+            }
+            Event::SequenceStart(..) => self.begin(Open::Sequence(Vec::new())),
+            Event::MappingStart(..) => self.begin(Open::Mapping(Map::new(), None)),
+            Event::SequenceEnd | Event::MappingEnd => {
+                let whole = match self.open.pop() {
+                    Some(Open::Sequence(values)) => Value::Array(values),
+                    Some(Open::Mapping(map, _)) => Value::Object(map),
+                    None => return Err(Problem::NoMapping),
+                };
+                self.place(whole)
+            }
+        }
+    }
+
+    fn count(&mut self) -> Result<(), Problem> {
+        self.nodes += 1;
+        if self.nodes > MAX_FRONTMATTER_NODES.get() { Err(Problem::Nodes) } else { Ok(()) }
+    }
+
+    fn begin(&mut self, open: Open) -> Result<(), Problem> {
+        if matches!(self.open.last(), Some(Open::Mapping(_, None))) {
+            return Err(Problem::Key);
+        }
+        self.count()?;
+        self.open.push(open);
+        if self.open.len() > MAX_FRONTMATTER_DEPTH.get() { Err(Problem::Depth) } else { Ok(()) }
+    }
+
+    fn value(&mut self, value: Value) -> Result<(), Problem> {
+        self.count()?;
+        self.place(value)
+    }
+
+    /// Puts a value into what is open.
+    fn place(&mut self, value: Value) -> Result<(), Problem> {
+        match self.open.last_mut() {
+            None => self.root = Some(value),
+            Some(Open::Sequence(values)) => values.push(value),
+            Some(Open::Mapping(map, key)) => {
+                let key = key.take().ok_or(Problem::Key)?;
+                map.insert(key, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The key of the next value of `map`.
+fn key_of(map: &Map<String, Value>, key: Value, style: ScalarStyle) -> Result<String, Problem> {
+    let Value::String(key) = key else { return Err(Problem::Key) };
+    if key == "<<" && style == ScalarStyle::Plain {
+        return Err(Problem::Merge);
+    }
+    if map.contains_key(&key) && Guard::Frontmatter.is_on() {
+        return Err(Problem::Duplicate(text::quoted(&key, 100)));
+    }
+    Ok(key)
+}
+
+fn syntax(error: &ScanError) -> FrontmatterError {
+    at(error.marker().line().max(1), Problem::Syntax(text::excerpt(error.info(), 200)))
+}
+
+#[cfg(test)]
+mod tests;
