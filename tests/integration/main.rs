@@ -30,6 +30,7 @@ mod reads;
 mod record;
 mod sandbox;
 mod server;
+mod skills;
 mod subscriptions;
 mod support;
 mod tools;

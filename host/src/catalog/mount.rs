@@ -11,7 +11,7 @@ use crate::config::{Ask, CacheSettings};
 use crate::grants::{Need, Needs, Powers};
 use crate::interfaces::Interfaces;
 use crate::limits::Gate;
-use crate::model::{Digest, Limits, MountName};
+use crate::model::{Digest, Limits, MountName, Reading};
 use crate::policy::Principal;
 use crate::sandbox::LoadedMount;
 
@@ -136,6 +136,16 @@ impl Mount {
         match self.is_per_principal() {
             true => self.cached.of_principal(principal.id()),
             false => Arc::clone(&self.cached.shared),
+        }
+    }
+
+    /// Compares contents that are about to be served with the kept skills.
+    pub fn observe_skills(&self, principal: &Principal, reading: &Reading) {
+        if self.has_skills()
+            && let [contents] = reading.contents.as_slice()
+            && let Some(reference) = contents.reference.strip_prefix(&self.base)
+        {
+            self.listings(principal).skills.observe(reference, &contents.body);
         }
     }
 

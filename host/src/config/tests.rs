@@ -243,3 +243,12 @@ fn the_wall_is_one_of_three() {
         assert!(error(wrong).contains("expected \"best-effort\", \"require\" or \"off\""), "{}", error(wrong));
     }
 }
+
+#[test]
+fn the_scheme_of_skills_is_reserved() {
+    let why = error("[mounts.a]\nuri = 'skill://b/'");
+    assert!(why.contains("mounts.a.uri") && why.contains("uri = \"skill://a/\""), "{why}");
+    assert!(error("[mounts.a]\nuri = 'skill://'").contains("names of skills"));
+    let config = read("[mounts.a]\nuri = 'skill://a/'\nskills = true").unwrap();
+    assert!(config.mounts.values().all(|mount| mount.skills));
+}

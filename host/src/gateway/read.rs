@@ -11,7 +11,6 @@ use super::read_cache;
 use super::record;
 use super::response_cost::ResponseCost;
 use super::route::{Routed, Unrouted};
-use super::skills::observe_skills;
 use crate::catalog::Mount;
 use crate::config::Ask;
 use crate::interfaces::{Request, resources};
@@ -110,7 +109,7 @@ impl Gateway {
                     let reading = self.readable((&caller.principal, uri), &mount, reading).ok_or_else(|| {
                         fault(self.not_found(&caller.principal, &mount, request.reference().unwrap_or_default()))
                     })?;
-                    observe_skills(&caller.principal, &mount, &reading);
+                    mount.observe_skills(&caller.principal, &reading);
                     quota.charge(quota::bytes(&reading)).await;
                     Ok(ReadOutcome::Contents(reading, mount, cost))
                 }

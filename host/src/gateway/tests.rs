@@ -184,7 +184,15 @@ impl Site {
             };
             let loaded = LoadedMount::numbered(at as u64 + 1);
             let plain = Mount::plain(name(mount.name), mount.base, Limits::default());
-            Arc::new(Mount { loaded, interfaces, search: true, has_principal_secrets: mount.per_principal, ..plain })
+            let lists_skills = mount.references.iter().any(|reference| reference.ends_with("SKILL.md"));
+            Arc::new(Mount {
+                lists_skills,
+                loaded,
+                interfaces,
+                search: true,
+                has_principal_secrets: mount.per_principal,
+                ..plain
+            })
         });
         catalog.publish(change(Snapshot::new(served.collect(), Vec::new())));
         let providers = Arc::new(Providers {

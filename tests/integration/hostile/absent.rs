@@ -19,6 +19,7 @@ const CLASSES: &[(&str, usize)] = &[
     ("INF", 9),
     ("ASK", 5),
     ("AUD", 1),
+    ("SKILL", 18),
 ];
 
 /// Further ids: attacks by many clients, and by one person on another.

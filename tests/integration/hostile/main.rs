@@ -82,6 +82,8 @@ mod runner;
 mod running_site;
 #[path = "../grants/hostile_secrets.rs"]
 mod secrets;
+#[path = "../skills/hostile_skills.rs"]
+mod skills;
 #[path = "../record/hostile_stalled_readers.rs"]
 mod stalled_readers;
 #[path = "../subscriptions/hostile_subscriptions.rs"]
@@ -114,6 +116,7 @@ fn rows() -> Vec<Row> {
         secrets::rows(),
         listing::rows(),
         results::rows(),
+        skills::rows(),
         lifecycle::rows(),
         reload::rows(),
         messages::rows(),

@@ -6,7 +6,7 @@ use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::catalog::Notice;
+use crate::catalog::notice::Notice;
 use crate::interfaces::skills::{is_file, root_of};
 use crate::model::bounds::MAX_SKILLS;
 use crate::model::{SkillFiles, reference};

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use tokio::time::Instant;
 
-use super::is_passing;
+use super::entry::is_passing;
 use crate::catalog::Mount;
 use crate::catalog::skills::{KeptSkill, RevisionHash, Skill, SkillFile, digest};
 use crate::gateway::call_group::CallGroup;

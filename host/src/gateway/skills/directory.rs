@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 
+use super::entry::{MARKDOWN, MAX_DESCRIPTION, SkillEntry, SkillError, skill_uri};
 use super::name::SkillName;
-use super::{MARKDOWN, SkillEntry, SkillError, skill_uri};
 use crate::gateway::call_group::CallGroup;
 use crate::gateway::pipeline::Gateway;
 use crate::interfaces::skills::{SKILL_MD, file_of, path_below};
@@ -104,7 +104,7 @@ fn children(SkillEntry { mount, skill }: &SkillEntry, below: &str) -> Vec<Direct
         };
         if file.reference.as_ref() == file_of(&skill.root, SKILL_MD) && !is_directory {
             child.name.clone_from(&skill.frontmatter.name);
-            child.description = Some(text::excerpt(&skill.frontmatter.description, super::MAX_DESCRIPTION));
+            child.description = Some(text::excerpt(&skill.frontmatter.description, MAX_DESCRIPTION));
         }
         if segment == SKILL_MD && !is_directory {
             child.mime_type = Some(MARKDOWN.to_owned());

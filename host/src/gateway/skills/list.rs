@@ -7,14 +7,15 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::build::{BuiltSkill, Candidate};
+use super::entry::{SkillEntry, SkillError, SkillVisibility, skill_uri};
 use super::name::SkillName;
-use super::{SkillEntry, SkillError, SkillVisibility, skill_uri};
 use crate::catalog::listing::{ListPosition, is_full};
 use crate::catalog::skills::{SkillResult, SkillSet};
 use crate::catalog::{Mount, Notice, Snapshot};
 use crate::gateway::call_group::CallGroup;
 use crate::gateway::pipeline::{Gateway, MountCall};
 use crate::interfaces::skills::{GetSkill, root_of};
+use crate::model::error::LimitKind;
 use crate::model::{Fault, MountName, ReadError};
 use crate::policy::{Action, Caller, Principal};
 
@@ -198,6 +199,11 @@ impl PageBuilder<'_> {
         self.began + if self.has_progress { self.gateway.list_time } else { SKILL_TIME }
     }
 
+    /// True if a call failed because the time of the page is over.
+    fn is_late(&self, error: &ReadError) -> bool {
+        error.limit().is_some_and(|limit| limit.kind == LimitKind::ListTime) || Instant::now() >= self.end()
+    }
+
     /// Adds a mount's skills, starting at `position`. Returns true if the page ends here.
     async fn add_mount(&mut self, mount: &Arc<Mount>, visible: &SkillVisibility, mut position: ListPosition) -> bool {
         if self.is_over() {
@@ -205,6 +211,8 @@ impl PageBuilder<'_> {
         }
         let set = match self.gateway.skill_set(self.group, mount, self.end()).await {
             Ok(set) => set,
+            // The mounts before this one took the time. This one comes first on the next page.
+            Err(_) if self.has_progress && Instant::now() >= self.end() => return self.end_at(position),
             Err(notice) => {
                 self.add_notice_of_mount(mount, visible, notice);
                 return false;
@@ -249,7 +257,7 @@ impl PageBuilder<'_> {
                     first.get_or_insert(why);
                 }
                 // The time of the page is over, and not the fault of this skill. It comes first on the next page.
-                Some(BuiltSkill::Failed(_)) if self.has_progress && Instant::now() >= self.end() => {
+                Some(BuiltSkill::Failed(error)) if self.has_progress && self.is_late(&error) => {
                     break self.end_at(position);
                 }
                 Some(BuiltSkill::Failed(error)) => {

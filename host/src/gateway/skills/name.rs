@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::{MARKDOWN, SCHEME, skill_uri};
+use super::entry::{MARKDOWN, SCHEME, skill_uri};
 use crate::catalog::{Mount, Snapshot};
-use crate::gateway::ReadOutcome;
 use crate::gateway::consent::ConsentInput;
 use crate::gateway::pipeline::{FIRST_LOAD_WAIT, Gateway};
+use crate::gateway::read::ReadOutcome;
 use crate::interfaces::skills::root_of;
 use crate::model::{Body, Fault, MountName, ReadError, reference, text};
 use crate::policy::{Caller, Principal};

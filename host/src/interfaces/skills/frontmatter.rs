@@ -206,7 +206,12 @@ impl<'y> Builder<'y> {
         for event in Parser::new_from_str(self.yaml) {
             let (event, span) = event.map_err(|error| syntax(&error))?;
             let line = span.start.line().max(1);
-            self.event(event, line).map_err(|problem| at(line, problem))?;
+            if let Event::Scalar(value, style @ (ScalarStyle::Folded | ScalarStyle::Literal), ..) = &event
+                && Guard::Frontmatter.is_on()
+            {
+                block::check(self.yaml, line, *style, value).map_err(|(line, why)| at(line, Problem::Block(why)))?;
+            }
+            self.event(event).map_err(|problem| at(line, problem))?;
         }
         match self.root {
             Some(Value::Object(fields)) => Ok(fields),
@@ -214,7 +219,7 @@ impl<'y> Builder<'y> {
         }
     }
 
-    fn event(&mut self, event: Event<'_>, line: usize) -> Result<(), Problem> {
+    fn event(&mut self, event: Event<'_>) -> Result<(), Problem> {
         let is_strict = Guard::Frontmatter.is_on();
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
@@ -235,9 +240,6 @@ impl<'y> Builder<'y> {
                 Err(Problem::Tag)
             }
             Event::Scalar(value, style, ..) => {
-                if is_strict && matches!(style, ScalarStyle::Folded | ScalarStyle::Literal) {
-                    block::check(self.yaml, line, style, &value).map_err(Problem::Block)?;
-                }
                 let is_hidden = |c: &char| !matches!(*c, '\n' | '\t') && !text::is_visible(*c);
                 if let Some(hidden) = value.chars().find(is_hidden).filter(|_| is_strict) {
                     return Err(Problem::Character(hidden.into()));
