@@ -26,6 +26,7 @@ mod route;
 pub mod search;
 pub mod skills;
 pub mod subscriptions;
+pub mod views;
 mod visible_lists;
 mod watch;
 

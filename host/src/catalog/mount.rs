@@ -8,6 +8,7 @@ use super::mount_cache::{Listings, MountCache};
 use super::mount_key::{MountKey, MountKeyParts};
 use super::watch::{DirectoryWatch, WatchDepth, WatchError, Watcher};
 use crate::config::{Ask, CacheSettings};
+use crate::grants::view::ViewConfig;
 use crate::grants::{Need, Needs, Powers};
 use crate::interfaces::Interfaces;
 use crate::limits::Gate;
@@ -42,6 +43,8 @@ pub struct Mount {
     pub tool_prefix: String,
     /// What its calls can do to the world, by its grants.
     pub powers: Powers,
+    /// What the pages of its tools may do.
+    pub view: ViewConfig,
     /// True if the directories with a `SKILL.md` that it lists are skills.
     pub lists_skills: bool,
     /// The kinds of grants that it has.
@@ -96,6 +99,7 @@ impl Mount {
             search: false,
             tool_prefix,
             powers: Powers::default(),
+            view: ViewConfig::default(),
             lists_skills: false,
             granted_kinds: Vec::new(),
             usable_kinds: Vec::new(),

@@ -62,12 +62,17 @@ pub(super) struct FoundDefinition<D> {
     pub(super) access: Access,
 }
 
+/// What comes before the provider's own names in the public names of tools and prompts.
+pub fn tool_prefix(mount: &Mount) -> String {
+    match mount.tool_prefix.as_str() {
+        "" => String::new(),
+        prefix => format!("{prefix}_"),
+    }
+}
+
 /// The public name of the definition `own` of `mount`.
 pub(super) fn public_name(mount: &Mount, own: &str) -> String {
-    match mount.tool_prefix.as_str() {
-        "" => own.to_owned(),
-        prefix => format!("{prefix}_{own}"),
-    }
+    [&tool_prefix(mount), own].concat()
 }
 
 impl Gateway {

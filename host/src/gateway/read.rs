@@ -59,7 +59,10 @@ impl Gateway {
     ) -> Result<ReadOutcome, Fault> {
         match self.skill_name(&caller.principal, uri).await {
             Some(name) => self.read_skill_file(caller, uri, name, input, room).await,
-            None => self.read_resource(caller, uri, input, room).await,
+            None => match self.view_name(caller, uri).await {
+                Some(name) => self.read_view(caller, uri, name, input, room).await,
+                None => self.read_resource(caller, uri, input, room).await,
+            },
         }
     }
 

@@ -19,7 +19,7 @@ use super::grant::{CallScope, Grant, GrantView, HasCallState, Powers};
 use super::kind_error::KindError;
 use super::need::{Need, NeedSchema};
 use super::secrets::{PrincipalSecretError, Redactor, SecretTemplate, Secrets};
-use super::{denied_sockets, env, fs, http};
+use super::{denied_sockets, env, fs, http, view};
 use crate::model::{Consent, Limit};
 
 /// Defines the types that have one field per kind, and the functions that run over all kinds.
@@ -344,6 +344,7 @@ grants! {
     fs: fs::Fs,
     env: env::Env,
     http: http::Http,
+    view: view::View,
 }
 
 impl CallGrants {

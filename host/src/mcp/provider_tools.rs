@@ -11,6 +11,8 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, InputResponses, Tool, ToolAnnotations,
 };
 
+use serde_json::json;
+
 use super::context::RequestContext;
 use super::handler::Handler;
 use super::progress::with_progress;
@@ -19,10 +21,11 @@ use super::{asking, blocks, consent, convert, fault, identity};
 use crate::catalog::Mount;
 use crate::config::Ask;
 use crate::gateway::asking::AskInput;
-use crate::gateway::definitions::PublicDefinition;
+use crate::gateway::definitions::{PublicDefinition, tool_prefix};
 use crate::gateway::invoke::{Invoked, ToolReply};
+use crate::gateway::views::view_uri;
 use crate::interfaces::tools::ToolDefinition;
-use crate::model::meta::TOOL_PREFIX;
+use crate::model::meta::{TOOL_PREFIX, UI, UI_FLAT};
 use crate::model::{Effect, Guard, ReadError};
 
 /// The hints of a tool of `mount`.
@@ -49,7 +52,15 @@ pub(super) fn definition(given: &PublicDefinition<ToolDefinition>) -> Tool {
     out.output_schema = definition.output.as_ref().map(|schema| Arc::new(schema.object().clone()));
     out.annotations = Some(hints(definition, mount));
     out.icons = convert::icons(tool.icons.clone());
-    out.meta = Some(convert::meta(tool.meta.clone(), &mount.name));
+    let mut meta = convert::meta(tool.meta.clone(), &mount.name);
+    if let Some(view) = &tool.view {
+        let uri = view_uri(&mount.name, &view.page);
+        let visibility: &[&str] = if view.app_only { &["app"] } else { &["model", "app"] };
+        meta.0.insert(UI.to_owned(), json!({ "resourceUri": uri, "visibility": visibility }));
+        // Older hosts of views read only this one.
+        meta.0.insert(UI_FLAT.to_owned(), uri.into());
+    }
+    out.meta = Some(meta);
     out
 }
 
@@ -112,11 +123,7 @@ fn result(reply: ToolReply, mount: &Mount, context: &RequestContext<'_>) -> Call
     out.structured_content = structured;
     let mut meta = convert::meta(result.meta, &mount.name);
     // A view calls the tools of its provider by their public names.
-    let prefix = match mount.tool_prefix.as_str() {
-        "" => String::new(),
-        prefix => format!("{prefix}_"),
-    };
-    meta.0.insert(TOOL_PREFIX.to_owned(), prefix.into());
+    meta.0.insert(TOOL_PREFIX.to_owned(), tool_prefix(mount).into());
     out.meta = Some(meta);
     identity::add_server_info(&mut out.meta, context.era);
     out

@@ -144,6 +144,8 @@ guards! {
     Question = "question",
     /// Reports of progress grow, and come at a bounded rate.
     Progress = "progress",
+    /// The page of a view has the right type, and no network that the operator did not grant.
+    View = "view",
     /// Pictures and sounds are what they claim to be.
     Media = "media",
     /// How long a result may be cached.

@@ -18,6 +18,12 @@ pub const NOTICES: &str = "dev.belljar/notices";
 /// What comes before the provider's own names of tools in their public names.
 pub const TOOL_PREFIX: &str = "dev.belljar/toolPrefix";
 
+/// The view of a tool, and what a view may do (MCP Apps).
+pub const UI: &str = "ui";
+
+/// The page of a tool's view, by its old name.
+pub const UI_FLAT: &str = "ui/resourceUri";
+
 /// The error of a failed tool call, for programs: `kind`, `mount`, `limit`, `hint`.
 pub const ERROR: &str = "dev.belljar/error";
 

@@ -162,6 +162,7 @@ impl Builder<'_> {
             search: plan.search,
             tool_prefix: plan.tool_prefix.clone(),
             powers: self.grants(plan).map(GrantConfig::powers).unwrap_or_default(),
+            view: self.grants(plan).map(|grants| grants.view.clone()).unwrap_or_default(),
             lists_skills: plan.skills,
             granted_kinds: holds,
             usable_kinds: facts.usable_kinds.clone(),
