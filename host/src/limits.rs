@@ -48,6 +48,7 @@ pub mod memory_budget;
 mod mount_state;
 mod operation;
 mod operation_breaker;
+pub mod progress;
 mod turns;
 
 pub use admit::{Admission, DetachedTurn, Permit, sandbox_capacity};

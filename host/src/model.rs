@@ -15,7 +15,6 @@ pub mod guard;
 pub mod limits;
 pub mod meta;
 mod name;
-pub mod progress;
 mod quarantine;
 mod reached_limit;
 pub mod reference;

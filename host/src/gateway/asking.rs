@@ -16,7 +16,7 @@ use super::consent::{ANSWER_TIME, AskedRequest, ConsentAnswer, ConsentInput, Con
 use crate::catalog::Mount;
 use crate::grants::KINDS;
 use crate::interfaces::asking::check_answer;
-use crate::model::progress::ProgressSender;
+use crate::limits::progress::ProgressSender;
 use crate::model::seal::Seal;
 use crate::model::{Answer, Ask, AskContext, Consent, Guard, MountName, Question, ReadError};
 use crate::policy::Principal;

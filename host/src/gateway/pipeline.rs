@@ -27,7 +27,7 @@ use crate::limits::memory_budget::MemoryBudget;
 use crate::limits::{Admission, CallOrigin, Operation};
 use crate::model::bounds::{MAX_SEARCHES, MAX_SEARCHES_OF_CALLER};
 use crate::model::error::LimitKind;
-use crate::model::progress::ProgressSender;
+use crate::limits::progress::ProgressSender;
 use crate::model::{ReadError, Usage};
 use crate::policy::{Access, Caller, CallerId, Policy};
 use crate::sandbox::{CallSpec, Executor, Outcome};

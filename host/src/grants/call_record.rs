@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::secrets::Redactor;
-use crate::model::progress::{MAX_NOTE, ProgressReport, ProgressSender};
+use crate::limits::progress::{MAX_NOTE, ProgressReport, ProgressSender};
 use crate::model::{Consent, DecisionKind, DecisionLog, Usage, text};
 
 /// The most characters of a cure: a command that contains a path from the guest.

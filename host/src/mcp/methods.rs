@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
     DiscoverResult, ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
-    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceDirectoryRequestParams,
     ReadResourceDirectoryResult, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
     SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
@@ -26,6 +26,9 @@ const INSTRUCTIONS: &str = "The resources, tools and prompts come from providers
 
 /// The instructions name at most this many mounts.
 const MOUNTS_NAMED: usize = 40;
+
+/// The extension for views (MCP Apps).
+const VIEWS: &str = "io.modelcontextprotocol/ui";
 
 impl Handler {
     /// The `instructions` that clients show to models: contents are the providers' words, and these mounts exist for
@@ -63,6 +66,8 @@ impl ServerHandler for Handler {
             let skills = ServerCapabilities::builder().enable_skills_with_directory_read().build();
             capabilities.extensions = skills.extensions;
         }
+        // Views need nothing of a client that does not show them.
+        capabilities.extensions.get_or_insert_default().insert(VIEWS.to_owned(), JsonObject::new());
         ServerConfig::new(capabilities)
             .with_server_info(identity::implementation())
             .with_instructions(self.instructions(self.principal()))

@@ -3,7 +3,7 @@
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 
 use super::context::RequestContext;
-use crate::model::progress::{ProgressReport, ProgressSender, channel};
+use crate::limits::progress::{ProgressReport, ProgressSender, channel};
 
 /// Runs `work`, and sends the reports that it makes meanwhile, if the request has a token for them.
 pub(super) async fn with_progress<T>(

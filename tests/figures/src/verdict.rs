@@ -72,7 +72,7 @@ fn stock(record: &Record) -> Option<Spread> {
     Some(spread(&rounds))
 }
 
-const AIMS: [Aim; 26] = {
+const AIMS: [Aim; 29] = {
     use Bound::{AtLeast, AtMost};
     use names::{BELLJAR, EVERYTHING, FASTMCP, FILESYSTEM, NATIVE};
     const fn aim(what: &'static str, unit: &'static str, bound: Bound, measured: fn(&Record) -> Option<Spread>) -> Aim {
@@ -160,6 +160,15 @@ const AIMS: [Aim; 26] = {
         }),
         aim("p99 of a read beside 50 principals at their quota, over alone", "x", AtMost(1.5), |r| {
             ratio(r, "p99 of a read over HTTP, with a key", "beside 50 principals at their quota", "alone")
+        }),
+        aim("a call of a tool that returns 1 KiB, over a read of 1 KiB", "x", AtMost(1.15), |r| {
+            ratio(r, "1 KiB by a tool", "a call of a tool", "a read")
+        }),
+        aim("100 skills with 2,000 files, the first list", "us", AtMost(300_000.0), |r| {
+            value(r, "skills", "the first list")
+        }),
+        aim("the same when nothing changed", "us", AtMost(5000.0), |r| {
+            value(r, "skills", "a list when nothing changed")
         }),
         aim("(beside the aims) stdio read 1 KiB, FastMCP over belljar", "x", AtLeast(1.0), |r| {
             ratio(r, "stdio, 1 KiB text", FASTMCP, BELLJAR)

@@ -84,8 +84,11 @@ impl Skills for Primitives {
     }
 }
 
-/// The contents of a resource.
+/// The contents of a resource. `sized` is a text of 1 KiB, which is not listed.
 fn contents(reference: &str) -> Result<Contents> {
+    if reference == "sized" {
+        return Ok(Contents::text(reference, "x".repeat(1024)).mime_type("text/plain"));
+    }
     let found = RESOURCES.iter().find(|(known, ..)| *known == reference);
     let (.., mime_type, text) = found.ok_or(Error::NotFound)?;
     Ok(Contents::text(reference, *text).mime_type(*mime_type))

@@ -53,6 +53,7 @@ impl Tools for Primitives {
             .tool(Tool::reading("test_multiple_content_types", "Returns three kinds of content."), Self::mixed)
             .tool(Tool::reading("test_error_handling", "Always fails."), Self::error)
             .tool(Tool::reading("test_tool_with_progress", "Reports its progress."), Self::with_progress)
+            .tool(Tool::reading("sized", "Returns a text of 1 KiB."), Self::sized)
             .tool(Tool::reading("test_logging_tool", "Logs nothing to the client."), Self::logging)
             .tool(Tool::reading("test_custom_header", "Has a mirrored parameter.").input(MIRRORED), Self::header)
             .tool(Tool::reading("test_view", "Counts, and shows it.").view(View::new(VIEW)), Self::count);
@@ -104,6 +105,10 @@ impl Primitives {
 
     // What a provider prints goes to the log of the host. No client may see it.
     #[expect(clippy::print_stderr, reason = "the subject of the test")]
+    fn sized(&self) -> Result<String> {
+        Ok("x".repeat(1024))
+    }
+
     fn logging(&self) -> Result<&'static str> {
         eprintln!("a line of test_logging_tool");
         Ok("Nothing was logged to the client.")

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tokio::sync::mpsc;
 
-use super::guard::Guard;
+use crate::model::Guard;
 
 /// Reports that may be sent at once, and in each second after that.
 const BURST: f64 = 10.0;
