@@ -89,10 +89,14 @@ impl Handler {
         mut request: ReadResourceRequestParams,
         context: &RequestContext<'_>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let mut rounds = AskRounds::new(context, request.request_state.take(), request.input_responses.take());
+        let (state, answers) = (request.request_state.take(), request.input_responses.take());
+        if context.era.is_stateless() {
+            return self.read_once(&request.uri, context, (state.as_deref(), answers.as_ref())).await;
+        }
+        let mut rounds = AskRounds::new(context, state, answers);
         loop {
             let read = self.read_once(&request.uri, context, rounds.input()).await?;
-            if let Some(done) = rounds.finish(context, read).await? {
+            if let Some(done) = self.run(context, Box::pin(rounds.finish(context, read))).await? {
                 return Ok(done);
             }
         }

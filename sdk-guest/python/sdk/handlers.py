@@ -12,7 +12,7 @@ from typing import Any, Literal
 from .calls import Context
 from .schema import REQUIRED
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,48}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def mark(kind: Literal["tool", "prompt"], function: Callable[..., Any], options:
     """Marks a method with the options of its decorator. Refuses what cannot be a handler."""
     name = options["name"] or function.__name__
     if not _NAME.fullmatch(name):
-        raise TypeError(f'the name of the {kind} "{name}" must be 1 to 40 of the characters A-Z a-z 0-9 _ -')
+        raise TypeError(f'the name of the {kind} "{name}" must be 1 to 48 of the characters A-Z a-z 0-9 _ -')
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         raise TypeError(f'the {kind} "{name}" must be a plain method: remove "async" or "yield"')
     # The docstring describes the method to its readers, and the handler to models and people.

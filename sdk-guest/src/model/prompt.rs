@@ -11,7 +11,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prompt {
-    /// The name: letters, digits, `_` and `-`, at most 40. Clients see `<mount>_<name>`.
+    /// The name: letters, digits, `_` and `-`, at most 48. Clients see `<mount>_<name>`.
     pub name: String,
     /// A name for people.
     pub title: Option<String>,

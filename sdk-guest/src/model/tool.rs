@@ -37,7 +37,7 @@ pub struct View {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tool {
-    /// The name: letters, digits, `_` and `-`, at most 40. Clients see `<mount>_<name>`.
+    /// The name: letters, digits, `_` and `-`, at most 48. Clients see `<mount>_<name>`.
     pub name: String,
     /// A name for people.
     pub title: Option<String>,

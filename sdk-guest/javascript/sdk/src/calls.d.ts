@@ -75,7 +75,7 @@ export function context(given?: {
 }): Context;
 
 interface Named {
-  /** Letters, digits, `_` and `-`, at most 40. */
+  /** Letters, digits, `_` and `-`, at most 48. */
   name: string;
   /** A name for people. */
   title?: string | undefined;

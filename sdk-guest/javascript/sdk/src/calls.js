@@ -3,7 +3,7 @@ import { HOST, content, hints, optional, pairs, pictures, size, suggestions, toJ
 import { Invalid } from "./errors.js";
 import * as schema from "./schema.js";
 
-const NAME = /^[A-Za-z0-9_-]{1,40}$/;
+const NAME = /^[A-Za-z0-9_-]{1,48}$/;
 
 /** Defines a tool. Its `run` stays callable, so that tests can call it. */
 export function tool({ input = schema.object({}), ...definition }) {
@@ -111,7 +111,7 @@ function promptValues({ name, arguments: all }, given) {
 
 function checkName(kind, { name, description }) {
   if (!NAME.test(name)) {
-    throw new TypeError(`the name of the ${kind} "${name}" must be 1 to 40 of the characters A-Z a-z 0-9 _ -`);
+    throw new TypeError(`the name of the ${kind} "${name}" must be 1 to 48 of the characters A-Z a-z 0-9 _ -`);
   }
   if (!description) throw new TypeError(`the ${kind} "${name}" has no description`);
 }
