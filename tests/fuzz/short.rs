@@ -19,7 +19,7 @@ macro_rules! short {
 }
 
 short! {
-    reference, base, route, template, matching, listing, reading, cursor, consent, text, cutting, message, profile, compiler, config, lock, grants, authority, origin, path, redactor, filling, audit,
+    reference, base, route, template, matching, listing, reading, cursor, consent, text, cutting, message, profile, compiler, config, lock, grants, authority, origin, path, redactor, filling, schema, form, frontmatter, audit,
 }
 
 #[test]

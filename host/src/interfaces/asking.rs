@@ -199,7 +199,10 @@ fn secret_in(text: &str) -> Option<&str> {
 }
 
 /// Checks a form. The error continues "whose form ...".
-fn check_form(form: &str) -> Result<Map<String, Value>, String> {
+///
+/// # Errors
+/// The rule that it breaks.
+pub fn check_form(form: &str) -> Result<Map<String, Value>, String> {
     if form.len() > MAX_FORM {
         return Err(format!("has {} bytes; the limit is {MAX_FORM}", form.len()));
     }

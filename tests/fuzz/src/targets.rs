@@ -4,6 +4,7 @@ mod audit;
 mod consent;
 mod cursor;
 mod cutting;
+mod definitions;
 mod egress;
 mod listing;
 mod lock;
@@ -414,6 +415,67 @@ const COMPONENTS: &[&str] = &[
     "\x1b[31m",
 ];
 
+/// Parts of JSON Schemas and of forms.
+const SCHEMAS: &[&str] = &[
+    "\"type\":\"object\"",
+    "\"properties\":{\"a\":",
+    "\"$ref\":\"#\"",
+    "\"$ref\":\"#/$defs/a\"",
+    "\"$defs\":{\"a\":{}}",
+    "\"allOf\":[",
+    "\"anyOf\":[{}]",
+    "\"not\":{}",
+    "\"pattern\":\"(a+)+\"",
+    "\"patternProperties\":{\"a\":{}}",
+    "\"items\":{}",
+    "\"enum\":[\"a\"]",
+    "\"oneOf\":[{\"const\":\"a\",\"title\":\"A\"}]",
+    "\"minimum\":1e999",
+    "\"$id\":\"x:y\"",
+    "\"$anchor\":\"a\"",
+    "\"required\":[\"a\"]",
+    "\"additionalProperties\":false",
+    "\"format\":\"email\"",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "\"",
+];
+
+/// Parts of YAML.
+const YAML: &[&str] = &[
+    "---\n",
+    "name: a\n",
+    "description: b\n",
+    "- ",
+    "  ",
+    ": ",
+    "|\n",
+    ">-\n",
+    "&a ",
+    "*a",
+    "!!str ",
+    "<<: ",
+    "'",
+    "\"",
+    "#",
+    "\t",
+    "{",
+    "}",
+    "[",
+    "]",
+    "?",
+    "0o7",
+    "~",
+    "yes",
+    "1e3",
+    "\u{feff}",
+    "\u{2028}",
+    "...\n",
+];
+
 /// All targets.
 pub(crate) const ALL: &[Target] = &[
     Target { name: "reference", run: names::reference, longest: 2100, iterations: 300_000, dictionary: REFERENCES },
@@ -438,5 +500,8 @@ pub(crate) const ALL: &[Target] = &[
     Target { name: "path", run: egress::path, longest: 600, iterations: 100_000, dictionary: PATHS },
     Target { name: "redactor", run: secrets::redactor, longest: 600, iterations: 100_000, dictionary: SECRETS },
     Target { name: "filling", run: secrets::filling, longest: 600, iterations: 200_000, dictionary: SECRETS },
+    Target { name: "schema", run: definitions::schema, longest: 2048, iterations: 50_000, dictionary: SCHEMAS },
+    Target { name: "form", run: definitions::form, longest: 2048, iterations: 50_000, dictionary: SCHEMAS },
+    Target { name: "frontmatter", run: definitions::frontmatter, longest: 1024, iterations: 100_000, dictionary: YAML },
     Target { name: "audit", run: audit::audit, longest: 4096, iterations: 100_000, dictionary: WORDS },
 ];
