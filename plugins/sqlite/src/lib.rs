@@ -3,15 +3,19 @@
 //!
 //! This module implements the provider. It is the only module that knows resources and the list. `address` parses
 //! references and `store` finds databases. `snapshot` opens one read-only; `state` detects writes that happen during a
-//! read. `schema`, `rows` (with `key` and `value`) and `views` run the queries.
+//! read. `schema`, `rows` (with `key` and `value`) and `views` run the queries. `tools` has the tool `query`, and `prompts`
+//! the prompt `explore`; both use `statement` or resources.
 
 mod address;
 mod key;
+mod prompts;
 mod rows;
 mod schema;
 mod snapshot;
 mod state;
+mod statement;
 mod store;
+mod tools;
 mod value;
 mod views;
 
@@ -234,6 +238,35 @@ impl Sqlite {
         }
     }
 
+    /// The database that a tool or a prompt names. Only one of several has to be named.
+    fn chosen(&self, name: Option<&str>) -> Result<Database> {
+        let name = name.filter(|name| !name.is_empty());
+        match (self.store.named(), name) {
+            (Some(named), Some(name)) if name != named => {
+                Err(Error::invalid(format_args!("there is no database \"{name}\": expected \"{named}\"")))
+            }
+            (Some(_), _) => self.store.find(""),
+            (None, Some(name)) => match self.store.find(name) {
+                Err(Error::NotFound) => {
+                    let known = one_of(self.store.databases()?.iter().map(|database| database.name.as_str()));
+                    Err(Error::invalid(format_args!("there is no database \"{name}\": expected {known}")))
+                }
+                found => found,
+            },
+            (None, None) => {
+                let mut all = self.store.databases()?;
+                match all.pop() {
+                    Some(only) if all.is_empty() => Ok(only),
+                    Some(last) => {
+                        let known = one_of(all.iter().chain([&last]).map(|database| database.name.as_str()));
+                        Err(Error::invalid(format_args!("\"database\" is missing: expected {known}")))
+                    }
+                    None => Err(Error::invalid("the granted directories have no SQLite database")),
+                }
+            }
+        }
+    }
+
     fn listed(&self, database: &Database) -> Result<Vec<Resource>> {
         let base = base(database);
         let (names, views) = snapshot::with(database, |connection| {
@@ -395,6 +428,22 @@ fn about(resource: Resource, database: &Database, description: &str) -> Resource
     }
 }
 
+/// The first of these names, for an error.
+fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    /// The most names in an error.
+    const MAX: usize = 20;
+    let mut quoted: Vec<String> = names.map(|name| format!("\"{name}\"")).take(MAX + 1).collect();
+    if quoted.len() > MAX {
+        quoted.truncate(MAX);
+        quoted.push("...".to_owned());
+    }
+    match quoted.as_slice() {
+        [] => "none, because there is none".to_owned(),
+        [only] => only.clone(),
+        several => format!("one of {}", several.join(", ")),
+    }
+}
+
 fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(chars).collect()
@@ -450,7 +499,7 @@ fn digest(text: &str) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-belljar_guest::export!(Sqlite: Completion, Revisions);
+belljar_guest::export!(Sqlite: Completion, Revisions, Tools, Prompts);
 belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::snapshot::error;
 use crate::value::{self, IN_PAGE, IN_ROW, Row, SizeLimits};
 
 /// The approximate size of a page as JSON, in bytes. The last row may exceed it.
-const PAGE_BYTES: usize = 512 * 1024;
+pub(crate) const PAGE_BYTES: usize = 512 * 1024;
 
 /// The largest value, or part of a value, in one read, in bytes.
 pub(crate) const MAX_VALUE_BYTES: u64 = 4 * 1024 * 1024;
@@ -76,7 +76,7 @@ pub(crate) fn page(
             break;
         }
         let (key, position, row) = decode_row(table, row, base, IN_PAGE)?;
-        full = is_full(&row, &mut bytes);
+        full = is_full(&row, &mut bytes, PAGE_BYTES);
         page.rows.push((key, row));
         last = position;
     }
@@ -359,8 +359,8 @@ fn size(value: &Json) -> usize {
     }
 }
 
-/// Adds the size of `row` to `bytes`. True if the page has reached its size limit.
-pub(crate) fn is_full(row: &Row, bytes: &mut usize) -> bool {
+/// Adds the size of `row` to `bytes`. True if this is more than `max`.
+pub(crate) fn is_full(row: &Row, bytes: &mut usize, max: usize) -> bool {
     *bytes += row.0.iter().map(|(name, value)| name.len() + size(value)).sum::<usize>();
-    *bytes > PAGE_BYTES
+    *bytes > max
 }

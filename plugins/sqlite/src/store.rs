@@ -47,6 +47,11 @@ impl Store {
         self.named.is_none()
     }
 
+    /// The file that the operator named.
+    pub(crate) fn named(&self) -> Option<&str> {
+        self.named.as_deref()
+    }
+
     /// All databases, sorted by name.
     pub(crate) fn databases(&self) -> Result<Vec<Database>> {
         if let Some(named) = &self.named {

@@ -1,5 +1,7 @@
 //! Tests of the provider over temporary databases, which real SQLite connections write.
 
+mod calls;
+
 use std::path::Path;
 
 use belljar_guest::Body;

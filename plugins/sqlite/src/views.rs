@@ -1,4 +1,5 @@
 //! Views: SQL statements that the operator names in the setting `VIEWS`. Parses the setting, finds parameters, runs views.
+//! `statement` makes sure that a view only reads.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +7,15 @@ use belljar_guest::{Error, Result};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Statement};
 
-use crate::rows;
+use crate::rows::PAGE_BYTES;
 use crate::snapshot::error;
-use crate::value::{self, IN_PAGE, Row};
+use crate::statement::{self, Rows, Wrong};
 
 /// A statement with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) name: String,
     pub(crate) sql: String,
-}
-
-/// The rows of a view.
-#[derive(Debug, PartialEq)]
-pub(crate) struct ViewRows {
-    pub(crate) rows: Vec<Row>,
-    /// True if the view has more rows.
-    pub(crate) cut: bool,
 }
 
 /// Parses the setting. Each view begins on a new line with `name = SELECT` (or `WITH`, `VALUES`) and ends where the next
@@ -87,12 +80,7 @@ impl View {
     }
 
     /// Runs the view with the parameters `given`: at most `limit` rows.
-    pub(crate) fn run(
-        &self,
-        connection: &Connection,
-        given: &BTreeMap<String, String>,
-        limit: usize,
-    ) -> Result<ViewRows> {
+    pub(crate) fn run(&self, connection: &Connection, given: &BTreeMap<String, String>, limit: usize) -> Result<Rows> {
         let names = self.parameters(connection)?;
         if let Some(unknown) = given.keys().find(|name| !names.contains(name)) {
             return Err(Error::invalid(format_args!("the view \"{}\" has no parameter \"{unknown}\"", self.name)));
@@ -104,39 +92,17 @@ impl View {
             })?;
             statement.raw_bind_parameter(index + 1, parameter_value(text)).map_err(error)?;
         }
-        let columns = unique_names(statement.column_names());
-        let mut found = statement.raw_query();
-        let mut given = ViewRows { rows: Vec::new(), cut: false };
-        let mut bytes = 0;
-        let mut full = false;
-        while let Some(row) = found.next().map_err(error)? {
-            if given.rows.len() == limit || full {
-                given.cut = true;
-                break;
-            }
-            let mut fields = Vec::with_capacity(columns.len());
-            for (index, column) in columns.iter().enumerate() {
-                fields.push((column.clone(), value::json(row.get_ref(index).map_err(error)?, IN_PAGE)));
-            }
-            let row = Row(fields);
-            full = rows::is_full(&row, &mut bytes);
-            given.rows.push(row);
-        }
-        Ok(given)
+        statement::rows(&mut statement, limit, PAGE_BYTES)
     }
 
     fn prepare<'a>(&self, connection: &'a Connection) -> Result<Statement<'a>> {
-        let statement = connection.prepare(&self.sql).map_err(|cause| match error(cause) {
-            Error::Failed(why) => self.wrong(&format!("is not a valid statement: {why}")),
-            other => other,
-        })?;
-        if !statement.readonly() || statement.column_count() == 0 {
-            return Err(Error::denied(format_args!(
-                "the view \"{}\" does more than read; use one SELECT statement",
-                self.name
-            )));
-        }
-        Ok(statement)
+        statement::prepare(connection, &self.sql).map_err(|wrong| match wrong {
+            Wrong::Statement(why) => self.wrong(&format!("is not a valid statement: {why}")),
+            Wrong::Writes => {
+                Error::denied(format_args!("the view \"{}\" does more than read; use one SELECT statement", self.name))
+            }
+            Wrong::Other(error) => error,
+        })
     }
 
     fn wrong(&self, why: &str) -> Error {
@@ -151,21 +117,6 @@ fn parameter_value(text: &str) -> Value {
         (_, Ok(number)) if number.is_finite() && format!("{number:?}") == text => Value::Real(number),
         _ => Value::Text(text.to_owned()),
     }
-}
-
-/// Column names made unique: a repeated name gets a suffix.
-fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for name in names {
-        let mut own = name.to_owned();
-        let mut count = 1;
-        while all.contains(&own) {
-            count += 1;
-            own = format!("{name}:{count}");
-        }
-        all.push(own);
-    }
-    all
 }
 
 #[cfg(test)]
@@ -184,11 +135,6 @@ mod tests {
         assert_eq!(parse(""), Ok(Vec::new()));
         assert!(parse("DROP TABLE x").is_err());
         assert!(parse("a = SELECT 1\na = SELECT 2").is_err());
-    }
-
-    #[test]
-    fn repeated_column_names_get_a_suffix() {
-        assert_eq!(unique_names(["a", "a", "b", "a"].into_iter()), ["a", "a:2", "b", "a:3"]);
     }
 
     #[test]

@@ -1,0 +1,91 @@
+//! SQL statements that only read: prepares one, and collects its rows. Does not know where a statement comes from.
+
+use belljar_guest::{Error, Result};
+use rusqlite::{Connection, Statement};
+
+use crate::rows;
+use crate::snapshot::error;
+use crate::value::{self, IN_PAGE, Row};
+
+/// The reason why a text is not a statement that only reads.
+#[derive(Debug)]
+pub(crate) enum Wrong {
+    /// SQLite does not accept it; SQLite's words.
+    Statement(String),
+    /// It does more than read.
+    Writes,
+    /// The fault is not in the statement.
+    Other(Error),
+}
+
+/// The rows of a statement.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Rows {
+    /// The names of the columns, each once.
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Row>,
+    /// True if there are more rows.
+    pub(crate) cut: bool,
+}
+
+/// Prepares a statement that only reads. Three checks refuse any other one: the authorizer of the connection, SQLite's
+/// `sqlite3_stmt_readonly`, and the number of columns.
+pub(crate) fn prepare<'a>(connection: &'a Connection, sql: &str) -> Result<Statement<'a>, Wrong> {
+    let statement = connection.prepare(sql).map_err(|cause| match error(cause) {
+        Error::Failed(why) => Wrong::Statement(why),
+        Error::Denied(_) => Wrong::Writes,
+        other => Wrong::Other(other),
+    })?;
+    if !statement.readonly() || statement.column_count() == 0 {
+        return Err(Wrong::Writes);
+    }
+    Ok(statement)
+}
+
+/// The first rows of a statement whose parameters are bound: at most `limit`, of about `max_bytes` together.
+pub(crate) fn rows(statement: &mut Statement<'_>, limit: usize, max_bytes: usize) -> Result<Rows> {
+    let columns = unique_names(statement.column_names());
+    let mut found = statement.raw_query();
+    let mut given = Rows { columns, rows: Vec::new(), cut: false };
+    let mut bytes = 0;
+    let mut full = false;
+    while let Some(row) = found.next().map_err(error)? {
+        if given.rows.len() == limit || full {
+            given.cut = true;
+            break;
+        }
+        let mut fields = Vec::with_capacity(given.columns.len());
+        for (index, column) in given.columns.iter().enumerate() {
+            fields.push((column.clone(), value::json(row.get_ref(index).map_err(error)?, IN_PAGE)));
+        }
+        let row = Row(fields);
+        full = rows::is_full(&row, &mut bytes, max_bytes);
+        given.rows.push(row);
+    }
+    Ok(given)
+}
+
+/// Column names made unique: a repeated name gets a suffix.
+fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in names {
+        let mut own = name.to_owned();
+        let mut count = 1;
+        while all.contains(&own) {
+            count += 1;
+            own = format!("{name}:{count}");
+        }
+        all.push(own);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_column_names_get_a_suffix() {
+        assert_eq!(unique_names(["a", "a", "b", "a"].into_iter()), ["a", "a:2", "b", "a:3"]);
+    }
+}
