@@ -4,15 +4,18 @@
 //! This module implements the provider. It is the only module that knows resources and the list. `address` parses
 //! references to resources, and `repository` resolves revisions. `tree`, `log` and `show` build the answers from the
 //! objects in `objects`, which reads `pack`s by seeking and applies `delta`s. The parsers, the reference store and the diff
-//! come from gix. Its object store maps packs into memory, which a sandbox cannot do.
+//! come from gix. Its object store maps packs into memory, which a sandbox cannot do. `tools`
+//! and `prompts` give the same answers to models and people.
 
 mod address;
 mod delta;
 mod log;
 mod objects;
 mod pack;
+mod prompts;
 mod repository;
 mod show;
+mod tools;
 mod tree;
 
 use std::path::PathBuf;
@@ -27,6 +30,7 @@ use gix_object::tree::EntryKind;
 use serde_json::{Value as Json, json};
 
 use address::{Address, MAX_LIMIT};
+use log::Filter;
 use repository::{Reference, Repository};
 use tree::Entry;
 
@@ -304,7 +308,7 @@ impl Git {
     }
 
     fn log(&self, asked: &str, from: &[ObjectId], path: Option<&str>, limit: usize) -> Result<Contents> {
-        let page = log::page(&self.repository, from, path, limit, self.began + TIME)?;
+        let page = log::page(&self.repository, from, Filter { path, text: None }, limit, self.began + TIME)?;
         let names: Vec<String> = page.next.iter().map(|id| id.to_hex_with_len(ID_DIGITS).to_string()).collect();
         let mut next = format!("log?from={}&limit={limit}", names.join(","));
         if let Some(path) = path {
@@ -467,5 +471,8 @@ fn granted() -> Vec<(String, PathBuf)> {
     belljar_tree::granted_paths().into_iter().map(|path| (path.clone(), PathBuf::from(path))).collect()
 }
 
-belljar_guest::export!(Git: Completion, Revisions);
+belljar_guest::export!(Git: Completion, Revisions, Tools, Prompts);
 belljar_guest::needs!("../needs.toml");
+
+#[cfg(test)]
+mod tests;

@@ -53,11 +53,20 @@ impl Queue<'_> {
     }
 }
 
-/// At most `limit` commits: `from` and their ancestors, or only those that changed `path`. Stops at the time `until`.
+/// The commits that a page shows. By default all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Filter<'a> {
+    /// Only commits that changed this file or directory.
+    pub(crate) path: Option<&'a str>,
+    /// Only commits whose message contains this, in lower case.
+    pub(crate) text: Option<&'a str>,
+}
+
+/// At most `limit` commits that `filter` selects: `from` and their ancestors. Stops at the time `until`.
 pub(crate) fn page(
     repository: &Repository,
     from: &[ObjectId],
-    path: Option<&str>,
+    filter: Filter<'_>,
     limit: usize,
     until: Instant,
 ) -> Result<Page> {
@@ -77,7 +86,7 @@ pub(crate) fn page(
         let read = commit(&id, &object)?;
         let mut parents = repository.parents_in(&id, &read);
         let mut is_shown = true;
-        if let Some(path) = path {
+        if let Some(path) = filter.path {
             let own = entries.at(repository, &id, path)?;
             let mut same = None;
             for parent in &parents {
@@ -90,7 +99,8 @@ pub(crate) fn page(
             is_shown = if parents.is_empty() { own.is_some() } else { same.is_none() };
             parents = same.map_or(parents, |same| vec![same]);
         }
-        if is_shown {
+        let has_text = |text: &str| String::from_utf8_lossy(read.message).to_lowercase().contains(text);
+        if is_shown && filter.text.is_none_or(has_text) {
             page.commits.push(describe(&id, &object)?);
         }
         for parent in parents {

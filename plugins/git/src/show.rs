@@ -1,4 +1,4 @@
-//! A commit as text in the format of `git show`: author, dates, message and diff.
+//! A commit as text in the format of `git show`: author, dates, message and diff. Also the diff of two trees.
 
 use std::fmt::{self, Write as _};
 use std::ops::ControlFlow;
@@ -15,6 +15,7 @@ use gix_object::bstr::BStr;
 use gix_object::tree::{EntryKind, EntryMode};
 
 use crate::repository::{Repository, commit};
+use crate::tree::{self, Entry};
 
 /// The most changed files that are shown.
 const MAX_FILES: usize = 2_000;
@@ -22,7 +23,7 @@ const MAX_FILES: usize = 2_000;
 /// The largest file that is compared line by line, in bytes.
 const MAX_COMPARED: u64 = 1024 * 1024;
 
-/// The length of all diffs together, in bytes.
+/// The length of all diffs of a commit together, in bytes.
 const MAX_DIFF_BYTES: usize = 512 * 1024;
 
 /// One side of a change: mode and object; `None` where the file does not exist.
@@ -57,11 +58,38 @@ pub(crate) fn text(repository: &Repository, id: &ObjectId, until: Instant) -> Re
         let _ = writeln!(text, "{}", format!("    {line}").trim_end());
     }
     let before = parents.first().map(|parent| repository.tree_of(*parent)).transpose()?;
-    let (changes, cut) = changes(repository, before.as_ref(), &read.tree())?;
     text.push('\n');
     if parents.len() > 1 {
         let _ = writeln!(text, "This is a merge commit; the diff is from its first parent.");
     }
+    let trees = (before.as_ref(), &read.tree());
+    text.push_str(&diff(repository, trees, None, MAX_DIFF_BYTES, until)?.text);
+    Ok(text)
+}
+
+/// The changes from one tree to another.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// The number of files, their names, and their unified diffs.
+    pub(crate) text: String,
+    /// True if a diff is left out.
+    pub(crate) cut: bool,
+}
+
+/// The changes from the first tree to the second, or only those of the file or directory `path`. The diffs have at most `max`
+/// bytes together. Computes no further diff after the time `until`.
+pub(crate) fn diff(
+    repository: &Repository,
+    (before, after): (Option<&ObjectId>, &ObjectId),
+    path: Option<&str>,
+    max: usize,
+    until: Instant,
+) -> Result<Difference> {
+    let (changes, cut) = match path {
+        None => changes(repository, before, Some(after))?,
+        Some(path) => changes_below(repository, before, after, path)?,
+    };
+    let mut text = String::new();
     let (more, files) = (if cut { "more than " } else { "" }, if changes.len() == 1 { "file" } else { "files" });
     let _ = writeln!(text, "{more}{} {files} changed", changes.len());
     for change in &changes {
@@ -70,7 +98,7 @@ pub(crate) fn text(repository: &Repository, id: &ObjectId, until: Instant) -> Re
     let mut left_out = 0;
     let begin = text.len();
     for change in &changes {
-        let room = MAX_DIFF_BYTES.saturating_sub(text.len() - begin);
+        let room = max.saturating_sub(text.len() - begin);
         let difference = if room == 0 || Instant::now() > until { None } else { Some(difference(repository, change)?) };
         match difference.filter(|difference| difference.len() <= room) {
             Some(difference) => {
@@ -85,7 +113,7 @@ pub(crate) fn text(repository: &Repository, id: &ObjectId, until: Instant) -> Re
             "\n[git: the diffs of {left_out} of these files are left out: too many files, or diffs too long]"
         );
     }
-    Ok(text)
+    Ok(Difference { text, cut: left_out > 0 || cut })
 }
 
 fn sign(change: &Changed) -> char {
@@ -96,13 +124,50 @@ fn sign(change: &Changed) -> char {
     }
 }
 
-/// At most [`MAX_FILES`] files that differ between two trees, sorted by path. The flag is true if more files differ.
-fn changes(repository: &Repository, before: Option<&ObjectId>, after: &ObjectId) -> Result<(Vec<Changed>, bool)> {
-    let before = match before {
-        Some(id) => repository.objects.get(id)?.data,
-        None => std::rc::Rc::default(),
+/// The files that differ at `path`, or below it. Like [`changes`], which compares whole trees.
+fn changes_below(
+    repository: &Repository,
+    before: Option<&ObjectId>,
+    after: &ObjectId,
+    path: &str,
+) -> Result<(Vec<Changed>, bool)> {
+    let find = |root: &ObjectId| tree::find(&repository.objects, root, path);
+    let (before, after) = (before.map(find).transpose()?.flatten(), find(after)?);
+    if before.is_none() && after.is_none() {
+        return Err(Error::invalid(format_args!(
+            "\"path\" is \"{path}\": expected a file or a directory of one of the two revisions"
+        )));
+    }
+    let id = |entry: &Option<Entry>| entry.as_ref().filter(|entry| entry.mode.is_tree()).map(|entry| entry.id);
+    let (mut changed, cut) = match (id(&before), id(&after)) {
+        (None, None) => (Vec::new(), false),
+        (before, after) => changes(repository, before.as_ref(), after.as_ref())?,
     };
-    let after = repository.objects.get(after)?.data;
+    let whole = before.as_ref().or(after.as_ref()).map(|entry| entry.path.clone()).unwrap_or_default();
+    for change in changed.iter_mut().filter(|_| !whole.is_empty()) {
+        change.path = [whole.as_slice(), b"/", &change.path].concat();
+    }
+    let side = |entry: Option<Entry>| entry.filter(|entry| !entry.mode.is_tree()).map(|entry| (entry.mode, entry.id));
+    let (before, after) = (side(before), side(after));
+    if before != after {
+        changed.insert(0, Changed { path: whole, before, after });
+    }
+    Ok((changed, cut))
+}
+
+/// At most [`MAX_FILES`] files that differ between two trees, sorted by path. The flag is true if more files differ.
+fn changes(
+    repository: &Repository,
+    before: Option<&ObjectId>,
+    after: Option<&ObjectId>,
+) -> Result<(Vec<Changed>, bool)> {
+    let data = |id: Option<&ObjectId>| -> Result<_> {
+        Ok(match id {
+            Some(id) => repository.objects.get(id)?.data,
+            None => std::rc::Rc::default(),
+        })
+    };
+    let (before, after) = (data(before)?, data(after)?);
     let tree = |data| TreeRefIter::from_bytes(data, gix_hash::Kind::Sha1);
     let mut visitor = Capped { recorder: Recorder::default(), left: MAX_FILES };
     let compared = gix_diff::tree(tree(&before), tree(&after), State::default(), &repository.objects, &mut visitor);

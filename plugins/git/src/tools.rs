@@ -1,0 +1,104 @@
+//! The tools `log` and `diff`.
+
+use std::fmt::Write as _;
+
+use belljar_guest::{Error, Result, Tool, ToolSet, Tools};
+use gix_hash::ObjectId;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use crate::address::MAX_LIMIT;
+use crate::log::{self, Filter};
+use crate::{Git, TIME, show};
+
+/// Commits of a log when the call has no `limit`. A model has to read them.
+const COMMITS: usize = 20;
+
+/// The length of all diffs of a result together, in bytes. A model has to read them.
+const MAX_DIFF_BYTES: usize = 96 * 1024;
+
+/// The arguments of `log`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Log {
+    /// Where to begin; HEAD by default
+    rev: Option<String>,
+    /// Only commits that changed it
+    path: Option<String>,
+    /// Only messages with it
+    text: Option<String>,
+    /// 20 by default
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<usize>,
+}
+
+/// The arguments of `diff`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Diff {
+    /// A branch, tag or commit, such as HEAD~3
+    from: String,
+    /// HEAD by default
+    to: Option<String>,
+    /// Only this file or directory
+    path: Option<String>,
+}
+
+impl Tools for Git {
+    fn tools() -> ToolSet<Self> {
+        ToolSet::new()
+            .tool(Tool::reading("log", "Commits of the Git repository, newest first."), Git::log_tool)
+            .tool(Tool::reading("diff", "Unified diff of two Git revisions."), Git::diff_tool)
+    }
+}
+
+impl Git {
+    fn log_tool(&self, asked: Log) -> Result<String> {
+        let limit = asked.limit.unwrap_or(COMMITS);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(Error::invalid(format_args!("\"limit\" is {limit}: expected a number from 1 to {MAX_LIMIT}")));
+        }
+        let from = self.named("rev", asked.rev.as_deref())?;
+        let path = asked.path.as_deref().map(|path| path.trim_matches('/')).filter(|path| !path.is_empty());
+        let wanted = asked.text.as_deref().filter(|text| !text.is_empty()).map(str::to_lowercase);
+        let filter = Filter { path, text: wanted.as_deref() };
+        let page = log::page(&self.repository, &[from], filter, limit, self.began + TIME)?;
+        let mut text = String::new();
+        for commit in &page.commits {
+            let field = |name: &str| commit.get(name).and_then(Json::as_str).unwrap_or_default();
+            let (id, author) = (field("id"), field("author"));
+            let _ = writeln!(text, "{} {} {author}: {}", id.get(..12).unwrap_or(id), field("date"), field("subject"));
+        }
+        match (page.commits.len(), page.next.is_empty()) {
+            (0, true) => text.push_str("no commits\n"),
+            (_, true) => {}
+            // The search ended at a limit of work, so the last commit of the text is not where it ended.
+            (_, false) if page.unfinished => {
+                let at = page.next.first().map(|id| id.to_hex_with_len(12).to_string()).unwrap_or_default();
+                let _ = writeln!(text, "[git: the search stopped at a limit; it continues from \"rev\" {at}]");
+            }
+            (count, false) => {
+                let _ = writeln!(text, "[git: there are more than these {count}]");
+            }
+        }
+        Ok(text)
+    }
+
+    fn diff_tool(&self, asked: Diff) -> Result<String> {
+        let from = self.repository.tree_of(self.named("from", Some(&asked.from))?)?;
+        let to = self.repository.tree_of(self.named("to", asked.to.as_deref())?)?;
+        let path = asked.path.as_deref().map(|path| path.trim_matches('/')).filter(|path| !path.is_empty());
+        let found = show::diff(&self.repository, (Some(&from), &to), path, MAX_DIFF_BYTES, self.began + TIME)?;
+        Ok(if found.cut { found.text + "[git: \"path\" gives those of one file or directory]\n" } else { found.text })
+    }
+
+    /// The commit of the revision in the argument `name`.
+    pub(crate) fn named(&self, name: &str, revision: Option<&str>) -> Result<ObjectId> {
+        let revision = revision.filter(|revision| !revision.is_empty()).unwrap_or("HEAD");
+        self.commit(revision).map_err(|error| match error {
+            Error::NotFound => Error::invalid(format_args!(
+                "\"{name}\" is \"{revision}\": expected a branch, a tag or a commit of this repository"
+            )),
+            other => other,
+        })
+    }
+}
