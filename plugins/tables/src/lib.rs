@@ -3,7 +3,7 @@
 //!
 //! This module implements the provider. It is the only module that knows resources and the list. `place` finds the file of
 //! a reference, and `query` parses the parameters. `read` builds the answer: a `source` (a `table::Source`) gives the rows,
-//! `render` and `schema` write them. Wherever the format allows it, only the needed part of a file is read.
+//! `render` and `schema` write them. `tools` gives rows to models, and to the page `view/table.html`. Wherever the format allows it, only the needed part of a file is read.
 
 mod cell;
 mod column;
@@ -16,6 +16,7 @@ mod render;
 mod schema;
 mod source;
 mod table;
+mod tools;
 
 use std::fmt::Write as _;
 
@@ -93,6 +94,9 @@ impl Provider for Tables {
         if path.is_empty() {
             return Ok(self.index(reference)?.into());
         }
+        if reference == tools::VIEW {
+            return Ok(Contents::text(reference, tools::PAGE).mime_type(tools::PAGE_TYPE).into());
+        }
         // An absent file is `NotFound`, even if the query is malformed.
         let place = place::find(&self.tree, path)?;
         let query = Query::parse(query)?;
@@ -154,6 +158,9 @@ impl Revisions for Tables {
         let (path, _) = reference::split(reference);
         if path.is_empty() {
             return self.catalog_revision();
+        }
+        if reference == tools::VIEW {
+            return Ok(env!("CARGO_PKG_VERSION").to_owned());
         }
         Ok(place::find(&self.tree, path)?.meta.revision())
     }
@@ -253,7 +260,7 @@ fn sheet_resource(path: &str, meta: &Meta, sheet: &Sheet) -> Option<Resource> {
     (resource.reference.len() <= MAX_REFERENCE_BYTES).then_some(resource)
 }
 
-belljar_guest::export!(Tables: Completion, Revisions);
+belljar_guest::export!(Tables: Completion, Revisions, Tools);
 belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]

@@ -34,36 +34,78 @@ const MAX_CELL_BYTES: [usize; 3] = [1000, 16 * 1024, 1024 * 1024];
 pub(crate) fn read(tree: &Tree, reference: &str, place: &Place, query: &Query) -> Result<Contents> {
     let kind = Kind::of(&mut tree.open(&place.path)?, name(&place.path))?;
     let inside: Vec<&str> = place.inside.iter().map(String::as_str).collect();
-    match (kind, inside.as_slice()) {
-        (Kind::Delimited | Kind::Parquet, _) if query.range.is_some() => {
-            Err(Error::invalid("\"range\" works only for sheets of workbooks: use \"rows\" and \"columns\""))
-        }
-        (Kind::Delimited, inside @ ([] | [SCHEMA])) => {
+    let (sheet, is_schema) = match (kind, inside.as_slice()) {
+        (Kind::Book(_), []) => return overview(&open_book(tree, place, kind)?, reference, place, query),
+        (Kind::Book(_), [sheet]) => (Some(*sheet), false),
+        (Kind::Book(_), [sheet, SCHEMA]) => (Some(*sheet), true),
+        (Kind::Delimited | Kind::Parquet, []) => (None, false),
+        (Kind::Delimited | Kind::Parquet, [SCHEMA]) => (None, true),
+        _ if query.range.is_some() && !matches!(kind, Kind::Book(_)) => return Err(no_range()),
+        _ => return Err(Error::NotFound),
+    };
+    if is_schema {
+        return with_source(tree, place, kind, sheet, query, |source, title, facts| {
+            let schema = Schema::of(source, title, facts)?;
+            Ok(match query.format {
+                Format::Markdown => Contents::text(reference, schema.markdown()).mime_type(MARKDOWN),
+                Format::Json => json(reference, schema.json())?,
+            })
+        });
+    }
+    table(tree, place, kind, sheet, query, |sheet| written(reference, sheet, query))
+}
+
+/// Reads rows or a rectangle of a table, and gives them to `finish`. `sheet` is the sheet of a workbook.
+pub(crate) fn table<T>(
+    tree: &Tree,
+    place: &Place,
+    kind: Kind,
+    sheet: Option<&str>,
+    query: &Query,
+    finish: impl FnOnce(&render::Sheet<'_>) -> Result<T>,
+) -> Result<T> {
+    with_source(tree, place, kind, sheet, query, |source, title, _| match query.range {
+        Some(range) => rectangle(source, title, query, range, finish),
+        None => rows(source, title, query, finish),
+    })
+}
+
+/// Opens a table, and gives it to `work` with its title and facts about its format.
+fn with_source<T>(
+    tree: &Tree,
+    place: &Place,
+    kind: Kind,
+    sheet: Option<&str>,
+    query: &Query,
+    work: impl FnOnce(&mut dyn Source, &str, Vec<String>) -> Result<T>,
+) -> Result<T> {
+    match (kind, sheet) {
+        (Kind::Delimited | Kind::Parquet, _) if query.range.is_some() => Err(no_range()),
+        (Kind::Delimited, None) => {
             let mut source = Delimited::new(tree, &place.path, place.meta.size, query)?;
             let facts = vec![
                 format!("{}-separated", source.dialect.delimiter_name()),
                 source.dialect.encoding.name().to_owned(),
             ];
-            table_or_schema(&mut source, reference, &place.path, query, inside, facts)
+            work(&mut source, &place.path, facts)
         }
-        (Kind::Parquet, inside @ ([] | [SCHEMA])) => {
+        (Kind::Parquet, None) => {
             let mut source = Columnar::open(tree.open(&place.path)?, &place.path, place.meta.size)?;
-            table_or_schema(&mut source, reference, &place.path, query, inside, vec!["Parquet".to_owned()])
+            work(&mut source, &place.path, vec!["Parquet".to_owned()])
         }
-        (Kind::Book(_), inside @ ([] | [_] | [_, SCHEMA])) => {
+        (Kind::Book(_), Some(sheet)) => {
             let mut book = open_book(tree, place, kind)?;
-            let Some((sheet, inside)) = inside.split_first() else { return overview(&book, reference, place, query) };
             let sheet = find_sheet(&book, sheet)?;
             let is_hidden = book.sheets.iter().any(|other| other.name == sheet && other.is_hidden);
             let title = format!("{}: {sheet}{}", place.path, if is_hidden { " (hidden)" } else { "" });
-            let mut source = Sheet::new(&mut book, &sheet, query);
-            match (inside, query.range) {
-                ([], Some(range)) => rectangle(&mut source, reference, &title, query, range),
-                (inside, _) => table_or_schema(&mut source, reference, &title, query, inside, Vec::new()),
-            }
+            work(&mut Sheet::new(&mut book, &sheet, query), &title, Vec::new())
         }
         _ => Err(Error::NotFound),
     }
+}
+
+fn no_range() -> Error {
+    Error::invalid("\"range\" works only for sheets of workbooks: use \"rows\" and \"columns\"")
 }
 
 /// The workbook at a place.
@@ -96,24 +138,6 @@ fn find_sheet(book: &Book, name: &str) -> Result<String> {
     exact.or_else(alike).map(|sheet| sheet.name.clone()).ok_or(Error::NotFound)
 }
 
-fn table_or_schema(
-    source: &mut dyn Source,
-    reference: &str,
-    title: &str,
-    query: &Query,
-    inside: &[&str],
-    facts: Vec<String>,
-) -> Result<Contents> {
-    if inside.is_empty() {
-        return rows(source, reference, title, query);
-    }
-    let schema = Schema::of(source, title, facts)?;
-    Ok(match query.format {
-        Format::Markdown => Contents::text(reference, schema.markdown()).mime_type(MARKDOWN),
-        Format::Json => json(reference, schema.json())?,
-    })
-}
-
 fn json(reference: &str, text: Option<String>) -> Result<Contents> {
     let text = text.ok_or_else(|| Error::failed("the table could not be written as JSON"))?;
     Ok(Contents::text(reference, text).mime_type(JSON))
@@ -129,7 +153,12 @@ fn longest(cells: usize) -> usize {
 }
 
 /// Rows below the header.
-fn rows(source: &mut dyn Source, reference: &str, title: &str, query: &Query) -> Result<Contents> {
+fn rows<T>(
+    source: &mut dyn Source,
+    title: &str,
+    query: &Query,
+    finish: impl FnOnce(&render::Sheet<'_>) -> Result<T>,
+) -> Result<T> {
     let Header { names: header, width } = source.header()?;
     let names = column::names(&header, width);
     let most = if query.columns.is_some() { MAX_COLUMNS } else { COLUMNS };
@@ -175,13 +204,20 @@ fn rows(source: &mut dyn Source, reference: &str, title: &str, query: &Query) ->
         is_range: false,
         next_rows: next_rows.as_deref(),
         next_columns: next_columns.as_deref(),
+        is_tool: false,
         notes: &notes,
     };
-    written(reference, &sheet, query)
+    finish(&sheet)
 }
 
 /// The cells of a rectangle.
-fn rectangle(source: &mut Sheet<'_>, reference: &str, title: &str, query: &Query, range: Range) -> Result<Contents> {
+fn rectangle<T>(
+    source: &mut dyn Source,
+    title: &str,
+    query: &Query,
+    range: Range,
+    finish: impl FnOnce(&render::Sheet<'_>) -> Result<T>,
+) -> Result<T> {
     /// The most rows of a rectangle in one read.
     const ROWS: u32 = 1000;
     let wide = range.columns.1.min(range.columns.0.saturating_add(MAX_COLUMNS - 1));
@@ -222,9 +258,10 @@ fn rectangle(source: &mut Sheet<'_>, reference: &str, title: &str, query: &Query
         is_range: true,
         next_rows: next_rows.as_deref(),
         next_columns: None,
+        is_tool: false,
         notes: &notes,
     };
-    written(reference, &sheet, query)
+    finish(&sheet)
 }
 
 fn written(reference: &str, sheet: &render::Sheet<'_>, query: &Query) -> Result<Contents> {

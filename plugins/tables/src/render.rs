@@ -13,7 +13,7 @@ use crate::table::{Row, Total};
 const FORMULAS: usize = 20;
 
 /// The rows to write.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Sheet<'a> {
     /// The path of the file, and the name of the sheet.
     pub(crate) title: &'a str,
@@ -28,6 +28,8 @@ pub(crate) struct Sheet<'a> {
     /// The query for the next rows.
     pub(crate) next_rows: Option<&'a str>,
     pub(crate) next_columns: Option<&'a str>,
+    /// True if the two are arguments of the tool, not queries of a link.
+    pub(crate) is_tool: bool,
     pub(crate) notes: &'a [String],
 }
 
@@ -91,11 +93,15 @@ impl Sheet<'_> {
         }
         let _ = write!(text, "\n{}", self.extent());
         if let Some(next) = self.next_rows {
-            let _ = write!(text, "; [next rows]({next})");
+            let _ = match self.is_tool {
+                true => write!(text, "; nextRows: {next}"),
+                false => write!(text, "; [next rows]({next})"),
+            };
         }
         text.push('\n');
         if let Some(next) = self.next_columns {
-            let _ = writeln!(text, "\n{} of {} columns; [next columns]({next})", self.columns.len(), self.names.len());
+            let next = if self.is_tool { format!("next: {next}") } else { format!("[next columns]({next})") };
+            let _ = writeln!(text, "\n{} of {} columns; {next}", self.columns.len(), self.names.len());
         }
         let mut formulas = self.formulas();
         let listed: Vec<String> = formulas

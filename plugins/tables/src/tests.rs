@@ -1,5 +1,6 @@
 //! Tests of the provider over temporary files, and over fixtures from other programs (`fixtures/make.py`).
 
+mod calls;
 mod hostile;
 mod paging;
 mod workbooks;
