@@ -312,7 +312,7 @@ impl<T: ToolOutput> ToolOutput for Outcome<T> {
 )]
 pub trait ToolFunction<P, Form>: 'static {
     /// The arguments.
-    type Arguments: DeserializeOwned + JsonSchema;
+    type Arguments: DeserializeOwned;
     /// The result.
     type Output: ToolOutput;
 
@@ -335,7 +335,7 @@ where
 
 impl<P, A, T, F> ToolFunction<P, (A, T)> for F
 where
-    A: DeserializeOwned + JsonSchema,
+    A: DeserializeOwned,
     T: ToolOutput,
     F: Fn(&P, A) -> Result<T> + 'static,
 {
@@ -349,7 +349,7 @@ where
 
 impl<P, A, T, F> ToolFunction<P, (A, T, Context)> for F
 where
-    A: DeserializeOwned + JsonSchema,
+    A: DeserializeOwned,
     T: ToolOutput,
     F: Fn(&P, A, &Context) -> Result<T> + 'static,
 {
@@ -361,11 +361,16 @@ where
     }
 }
 
-/// One tool of a set. The schemas are functions, so that a call does not make them.
+/// The schema of any arguments.
+const ANY: &str = r#"{"type":"object"}"#;
+
+/// The schemas of the arguments and of the structured result. Functions, so that a call does not make them.
+type Schemas = (fn() -> Value, fn() -> Option<Value>);
+
+/// One tool of a set.
 struct Entry<P> {
     tool: Tool,
-    input: fn() -> Value,
-    output: fn() -> Option<Value>,
+    schemas: Option<Schemas>,
     #[expect(clippy::type_complexity, reason = "used once")]
     call: Box<dyn Fn(&P, &str, &Context) -> Result<Outcome<ToolResult>>>,
 }
@@ -384,14 +389,28 @@ impl<P> ToolSet<P> {
     /// Adds a tool. `function` is usually a method of the provider; see [`ToolFunction`].
     ///
     /// The schemas of the function's types become those of the tool, unless [`Tool::input`] or [`Tool::output`] set others.
-    pub fn tool<Form, F: ToolFunction<P, Form>>(mut self, tool: Tool, function: F) -> Self {
+    pub fn tool<Form, F: ToolFunction<P, Form>>(self, tool: Tool, function: F) -> Self
+    where
+        F::Arguments: JsonSchema,
+    {
+        self.with(tool, Some((schema::arguments::<F::Arguments>, F::Output::schema)), function)
+    }
+
+    /// Adds a tool that has its schemas already, from [`Tool::input`] and [`Tool::output`]. Without an input schema, it accepts
+    /// any arguments.
+    ///
+    /// If no tool of the component needs schemas of Rust types, it is about 110 KB smaller.
+    pub fn tool_with_schemas<Form, F: ToolFunction<P, Form>>(self, tool: Tool, function: F) -> Self {
+        self.with(tool, None, function)
+    }
+
+    fn with<Form, F: ToolFunction<P, Form>>(mut self, tool: Tool, schemas: Option<Schemas>, function: F) -> Self {
         let call = move |provider: &P, arguments: &str, context: &Context| {
             let arguments = serde_json::from_str(arguments)
                 .map_err(|error| Error::invalid(format_args!("the arguments do not fit the schema: {error}")))?;
             function.call(provider, arguments, context)?.into_outcome()
         };
-        let (input, output) = (schema::arguments::<F::Arguments>, F::Output::schema);
-        self.entries.push(Entry { tool, input, output, call: Box::new(call) });
+        self.entries.push(Entry { tool, schemas, call: Box::new(call) });
         self
     }
 
@@ -399,8 +418,9 @@ impl<P> ToolSet<P> {
     pub fn list(&self) -> Vec<Tool> {
         let complete = |entry: &Entry<P>| {
             let mut tool = entry.tool.clone();
-            tool.input.get_or_insert_with(|| (entry.input)().to_string());
-            tool.output = tool.output.or_else(|| (entry.output)().map(|schema| schema.to_string()));
+            let schemas = entry.schemas;
+            tool.input.get_or_insert_with(|| schemas.map_or(ANY.to_owned(), |(input, _)| input().to_string()));
+            tool.output = tool.output.or_else(|| Some(schemas?.1()?.to_string()));
             tool
         };
         self.entries.iter().map(complete).collect()

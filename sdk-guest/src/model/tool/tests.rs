@@ -90,6 +90,26 @@ fn schemas_come_from_the_functions() {
 }
 
 #[test]
+fn a_tool_with_schemas_needs_none_of_its_types() {
+    #[derive(Deserialize)]
+    struct Pieces {
+        pieces: u32,
+    }
+
+    let tools = ToolSet::<Shop>::new()
+        .tool_with_schemas(
+            Tool::reading("any", "Counts."),
+            |_: &Shop, Pieces { pieces }: Pieces| Ok(pieces.to_string()),
+        )
+        .tool_with_schemas(Tool::reading("echo", "Says it again.").input(ECHO).output("{}"), Shop::echo);
+    let schemas: Vec<_> = tools.list().into_iter().map(|tool| (tool.input.unwrap(), tool.output)).collect();
+    assert_eq!(schemas, [(r#"{"type":"object"}"#.to_owned(), None), (ECHO.to_owned(), Some("{}".to_owned()))]);
+    let call = |arguments: &str| tools.call(&Shop { stock: 0 }, "any", arguments, &Context::default());
+    assert_eq!(call(r#"{"pieces":2}"#), Ok(ToolResult::text("2").into()));
+    assert!(matches!(call("{}"), Err(Error::Invalid(_))));
+}
+
+#[test]
 fn results_are_converted() {
     let none = Context::default();
     assert_eq!(call("stock", "{}", &none), Ok(ToolResult::text("5 pieces").into()));
