@@ -2,12 +2,13 @@
 //!
 //! This module implements the provider. It is the only module that knows resources and references. `belljar_tree` decides
 //! which files are visible, and their order. Sizes, times, types and titles are looked up only for entries on the page.
-//! The module `revision` computes revisions from sizes and times.
+//! The module `revision` computes revisions from sizes and times, and `tools` searches.
 
 mod index;
 mod media;
 mod revision;
 mod title;
+mod tools;
 
 use belljar_guest::{
     Annotations, Argument, Body, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result,
@@ -160,7 +161,7 @@ fn title_of(tree: &Tree, path: &str, media: Option<&str>, meta: &Meta) -> Option
     title::find(&String::from_utf8_lossy(&head))
 }
 
-belljar_guest::export!(Files: Completion, Revisions);
+belljar_guest::export!(Files: Completion, Revisions, Tools);
 belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use belljar_tree::Directory;
 use super::*;
 
 mod revisions;
+mod search;
 
 struct Fixture {
     dir: tempfile::TempDir,
