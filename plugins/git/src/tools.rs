@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use belljar_guest::{Error, Result, Tool, ToolSet, Tools};
 use gix_hash::ObjectId;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
@@ -18,36 +17,36 @@ const COMMITS: usize = 20;
 /// The length of all diffs of a result together, in bytes. A model has to read them.
 const MAX_DIFF_BYTES: usize = 96 * 1024;
 
+/// The schema of [`Log`]. A text, because the code that makes schemas from types has 110 KB.
+const LOG: &str = r#"{"type":"object","properties":{"rev":{"type":"string","description":"Where to begin; HEAD by default"},"path":{"type":"string","description":"Only commits that changed it"},"text":{"type":"string","description":"Only messages with it"},"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"20 by default"}},"additionalProperties":false}"#;
+
+/// The schema of [`Diff`].
+const DIFF: &str = r#"{"type":"object","properties":{"from":{"type":"string","description":"Branch, tag or commit, such as HEAD~3"},"to":{"type":"string","description":"HEAD by default"},"path":{"type":"string","description":"Only this file or directory"}},"required":["from"],"additionalProperties":false}"#;
+
 /// The arguments of `log`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Log {
-    /// Where to begin; HEAD by default
     rev: Option<String>,
-    /// Only commits that changed it
     path: Option<String>,
-    /// Only messages with it
     text: Option<String>,
-    /// 20 by default
-    #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
 }
 
 /// The arguments of `diff`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Diff {
-    /// A branch, tag or commit, such as HEAD~3
     from: String,
-    /// HEAD by default
     to: Option<String>,
-    /// Only this file or directory
     path: Option<String>,
 }
 
 impl Tools for Git {
     fn tools() -> ToolSet<Self> {
-        ToolSet::new()
-            .tool(Tool::reading("log", "Commits of the Git repository, newest first."), Git::log_tool)
-            .tool(Tool::reading("diff", "Unified diff of two Git revisions."), Git::diff_tool)
+        let log = Tool::reading("log", "Commits of the Git repository, newest first.").input(LOG);
+        let diff = Tool::reading("diff", "Unified diff of two Git revisions.").input(DIFF);
+        ToolSet::new().tool_with_schemas(log, Git::log_tool).tool_with_schemas(diff, Git::diff_tool)
     }
 }
 

@@ -1,16 +1,15 @@
 //! The tool `query`: one SELECT with parameters. `statement` makes sure that it only reads.
 
-use belljar_guest::{Error, Result, Structured, Tool, ToolSet, Tools};
+use belljar_guest::{Error, Result, Tool, ToolResult, ToolSet, Tools};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Statement};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::address::MAX_ROWS;
 use crate::snapshot::{self, error};
 use crate::statement::{self, Wrong};
-use crate::{Sqlite, one_of, schema};
+use crate::{Sqlite, json_of, one_of, schema};
 
 /// Rows of a result when the call has no `limit`.
 const ROWS: usize = 100;
@@ -18,23 +17,24 @@ const ROWS: usize = 100;
 /// The approximate size of a result as JSON, in bytes. A model has to read it, so it is smaller than a page.
 const MAX_BYTES: usize = 128 * 1024;
 
+/// The schema of [`Query`]. A text, because the code that makes schemas from types has 110 KB.
+const INPUT: &str = r#"{"type":"object","properties":{"sql":{"type":"string","description":"One SELECT"},"parameters":{"type":["array","object"],"description":"Values of ? as array, of :name as object"},"database":{"type":"string","description":"Needed if there are several"},"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"Most rows; 100 by default"}},"required":["sql"],"additionalProperties":false}"#;
+
+/// The schema of [`Found`].
+const OUTPUT: &str = r#"{"type":"object","properties":{"columns":{"type":"array","items":{"type":"string"}},"rows":{"type":"array","items":{"type":"array"}},"truncated":{"type":"boolean"}},"required":["columns","rows","truncated"]}"#;
+
 /// The arguments.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Query {
-    /// One SELECT statement
     sql: String,
-    /// Values of ? as array, of :name as object
-    #[schemars(extend("type" = ["array", "object"]))]
     parameters: Option<Json>,
-    /// Needed if there are several
     database: Option<String>,
-    /// Most rows; 100 by default
-    #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
 }
 
 /// The result.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 struct Found {
     columns: Vec<String>,
     rows: Vec<Vec<Json>>,
@@ -44,12 +44,12 @@ struct Found {
 impl Tools for Sqlite {
     fn tools() -> ToolSet<Self> {
         let query = Tool::reading("query", "Runs a read-only SQL query (SQLite). The tables are in sqlite_schema.");
-        ToolSet::new().tool(query, Sqlite::query)
+        ToolSet::new().tool_with_schemas(query.input(INPUT).output(OUTPUT), Sqlite::query)
     }
 }
 
 impl Sqlite {
-    fn query(&self, query: Query) -> Result<Structured<Found>> {
+    fn query(&self, query: Query) -> Result<ToolResult> {
         let limit = query.limit.unwrap_or(ROWS);
         if !(1..=MAX_ROWS).contains(&limit) {
             return Err(Error::invalid(format_args!("\"limit\" is {limit}: expected a number from 1 to {MAX_ROWS}")));
@@ -63,7 +63,7 @@ impl Sqlite {
         })?;
         let rows = found.rows.into_iter().map(|row| row.0.into_iter().map(|(_, value)| value).collect()).collect();
         let found = Found { columns: found.columns, rows, truncated: found.cut };
-        Ok(Structured::new(markdown(&found), found))
+        Ok(ToolResult::text(markdown(&found)).structured(json_of(&found)))
     }
 }
 

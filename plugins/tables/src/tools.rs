@@ -2,7 +2,6 @@
 
 use belljar_guest::{Error, Result, Tool, ToolResult, ToolSet, Tools, View, reference};
 use belljar_tree::name;
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::place::{self, Place};
@@ -25,21 +24,22 @@ const MAX_NAMED: usize = 20;
 /// The schema of the result: the fields of `render::Document` that a client needs.
 const OUTPUT: &str = r#"{"type":"object","properties":{"table":{"type":"string"},"columns":{"type":"array","items":{"type":"string"}},"rows":{"type":"array","items":{"type":"array"}},"totalRows":{"type":["integer","null"]},"nextRows":{"type":["string","null"]}},"required":["columns","rows"]}"#;
 
+/// The schema of [`Wanted`]. A text, because the code that makes schemas from types has 110 KB.
+const INPUT: &str = r#"{"type":"object","properties":{"table":{"type":"string","description":"Path; of a sheet book.xlsx/Orders"},"columns":{"type":"string","description":"Names, letters or numbers: name,B,4-6"},"rows":{"type":"string","description":"101-200, or nextRows; 1-100 by default"}},"required":["table"],"additionalProperties":false}"#;
+
 /// The arguments.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Wanted {
-    /// Path, of a sheet book.xlsx/Orders
     table: String,
-    /// Names, letters or numbers: name,B,4-6
     columns: Option<String>,
-    /// 101-200, or nextRows; 1-100 by default
     rows: Option<String>,
 }
 
 impl Tools for Tables {
     fn tools() -> ToolSet<Self> {
         let query = Tool::reading("query", "Rows of a CSV file, sheet or Parquet file.");
-        ToolSet::new().tool(query.output(OUTPUT).view(View::new(VIEW)), Tables::query)
+        ToolSet::new().tool_with_schemas(query.input(INPUT).output(OUTPUT).view(View::new(VIEW)), Tables::query)
     }
 }
 
