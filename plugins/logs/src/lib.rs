@@ -2,11 +2,13 @@
 //!
 //! This module implements the provider. It is the only module that knows resources and the list. `query` parses references.
 //! `store` finds logs, and `rotation` groups the files of one log. `source` reads a file from its end. `tail` selects
-//! entries; `line` parses them with `time` and `level`. `revision` hashes names, sizes and times of files.
+//! entries; `line` parses them with `time` and `level`. `revision` hashes names, sizes and times of files. `tools`
+//! and `prompts` give the same entries to models and people.
 
 mod level;
 mod line;
 mod overview;
+mod prompts;
 mod query;
 mod revision;
 mod rotation;
@@ -14,6 +16,7 @@ mod source;
 mod store;
 mod tail;
 mod time;
+mod tools;
 
 use std::time::Duration;
 
@@ -259,7 +262,7 @@ fn log_cut() {
     );
 }
 
-belljar_guest::export!(Logs: Completion, Revisions);
+belljar_guest::export!(Logs: Completion, Revisions, Tools, Prompts);
 belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Tests of the provider over temporary directories. This file has the fixture; each module tests one area.
 
+mod calls;
 mod changes;
 mod choosing;
 mod listing;
