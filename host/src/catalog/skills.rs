@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::listing_memory::ListingMemory;
 use super::watch::{DirectoryWatch, any_changed};
 use crate::interfaces::skills::frontmatter::Frontmatter;
-use crate::interfaces::skills::path_below;
+use crate::interfaces::skills::{UnfitSkill, path_below};
 use crate::limits::memory_budget::Reservation;
 use crate::model::bounds::{MAX_SKILLS_BYTES, MAX_SKILLS_MEMORY};
 use crate::model::{Body, Digest};
@@ -93,7 +93,7 @@ impl RevisionHash {
 }
 
 /// What is known of a skill: the skill, or the reason why it is left out.
-pub type SkillResult = Result<Arc<Skill>, String>;
+pub type SkillResult = Result<Arc<Skill>, UnfitSkill>;
 
 /// A kept skill.
 #[derive(Clone)]
@@ -111,7 +111,7 @@ pub struct KeptSkill {
 impl KeptSkill {
     fn weight(&self) -> usize {
         let names = self.files.iter().map(|file| FILE_OVERHEAD + file.len()).sum::<usize>();
-        names + self.result.as_ref().map_or_else(String::len, |skill| skill.weight())
+        names + self.result.as_ref().map_or_else(|unfit| unfit.why.len(), |skill| skill.weight())
     }
 
     fn bytes(&self) -> u64 {

@@ -12,8 +12,8 @@ mod list;
 mod name;
 
 pub use directory::DirectoryChild;
-pub use entry::{MARKDOWN, SkillEntry, SkillError, skill_uri};
-pub use list::SkillPage;
+pub use entry::{MARKDOWN, SkillEntry, SkillLookupError, skill_uri};
+pub use list::SkillList;
 
 #[cfg(test)]
 mod tests;

@@ -30,19 +30,19 @@ pub const SKILL_MD: &str = "SKILL.md";
 
 /// A page of a provider's list: the skills, or the reason why one is left out; and the provider's cursor of the next
 /// page.
-pub type CheckedSkills = (Vec<Result<SkillFiles, SkillError>>, Option<String>);
+pub type CheckedSkills = (Vec<Result<SkillFiles, UnfitSkill>>, Option<String>);
 
 /// Why a skill is left out. `root` is quoted and cut.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the skill {root}: {why}")]
-pub struct SkillError {
+pub struct UnfitSkill {
     /// The directory.
     pub root: String,
     /// The reason.
     pub why: String,
 }
 
-impl SkillError {
+impl UnfitSkill {
     /// The reason why the skill in the directory `root` is left out.
     pub fn new(root: &str, why: impl Into<String>) -> Self {
         Self { root: text::quoted(root, 200), why: why.into() }
@@ -90,8 +90,8 @@ fn redact(SkillFiles { root, files }: &mut SkillFiles, redactor: &Redactor) {
 }
 
 /// Checks the names of a skill. Sorts its files.
-fn check(mut skill: SkillFiles, names: &dyn MountContext) -> Result<SkillFiles, SkillError> {
-    let bad = |why: String| SkillError::new(&skill.root, why);
+fn check(mut skill: SkillFiles, names: &dyn MountContext) -> Result<SkillFiles, UnfitSkill> {
+    let bad = |why: String| UnfitSkill::new(&skill.root, why);
     reference::check(&skill.root).map_err(|why| bad(why.to_string()))?;
     if skill.root.ends_with('/') || skill.root.contains('?') {
         return Err(bad("expected a directory without a slash at its end and without a query".to_owned()));

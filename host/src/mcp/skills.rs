@@ -15,7 +15,7 @@ use super::cursor::{BadCursor, CursorKind};
 use super::handler::Handler;
 use super::{convert, fault, identity};
 use crate::catalog::Notice;
-use crate::gateway::skills::{DirectoryChild, SkillEntry, SkillError, SkillPage, skill_uri};
+use crate::gateway::skills::{DirectoryChild, SkillEntry, SkillList, SkillLookupError, skill_uri};
 use crate::model::{MountName, reference, text};
 use crate::policy::Action;
 
@@ -36,7 +36,7 @@ impl Handler {
             let quota = self.gateway.count_action(caller, Action::List, None).await.map_err(fault::to_error)?;
             let page = self.gateway.list_skills(caller, start, None).await;
             quota.charge(page.bytes()).await;
-            let SkillPage { skills, next, mut notices } = page;
+            let SkillList { skills, next, mut notices } = page;
             let mut out = ListSkillsResult::with_all_items(valid(&skills, &mut notices));
             out.next_cursor = next.map(|next| self.cursors.seal(kind, &caller.principal, &next));
             out.meta = convert::notices(notices);
@@ -62,9 +62,11 @@ impl Handler {
             let skill = skill(&entry);
             // The name of the request was routed as it is written, so the entry has the same.
             if skill.uri != request.uri {
-                return Err(no_skill(SkillError::Unknown, &request.uri, "skill"));
+                return Err(no_skill(SkillLookupError::Unknown, &request.uri, "skill"));
             }
-            skill.validate().map_err(|why| no_skill(SkillError::Invalid(excerpt(&why)), &request.uri, "skill"))?;
+            skill
+                .validate()
+                .map_err(|why| no_skill(SkillLookupError::Invalid(excerpt(&why)), &request.uri, "skill"))?;
             let mut out = GetSkillResult::new(skill);
             identity::add_server_info(&mut out.meta, context.era);
             if context.era.is_stateless() {
@@ -102,12 +104,14 @@ impl Handler {
 }
 
 /// The error of a request for something that is no skill or directory.
-fn no_skill(error: SkillError, uri: &str, expected: &str) -> ErrorData {
+fn no_skill(error: SkillLookupError, uri: &str, expected: &str) -> ErrorData {
     let uri = text::quoted(uri, reference::MAX_URI);
     match error {
-        SkillError::Unknown => fault::no_skill(&format!("there is no {expected} {uri}; skills/list names all skills")),
-        SkillError::Invalid(why) => fault::no_skill(&format!("{uri} is no valid skill: {why}")),
-        SkillError::Failed(fault) => fault::to_error(fault),
+        SkillLookupError::Unknown => {
+            fault::no_skill(&format!("there is no {expected} {uri}; skills/list names all skills"))
+        }
+        SkillLookupError::Invalid(why) => fault::no_skill(&format!("{uri} is no valid skill: {why}")),
+        SkillLookupError::Failed(fault) => fault::to_error(fault),
     }
 }
 

@@ -108,7 +108,7 @@ impl RunningSite {
         // After some reads of the witnesses, belljar has started all of its permanent threads.
         running.alone = running.witness(&AtomicBool::new(true), 100);
         if let Some(why) = running.alone.wrong.first() {
-            return Err(format!("before the attack: {why}"));
+            return Err(format!("before the attack: {why}\n{}", running.process().stderr()));
         }
         running.before = Holdings::of(running.process());
         Ok(running)

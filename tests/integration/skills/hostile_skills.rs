@@ -135,7 +135,7 @@ pub(crate) fn rows() -> Vec<Row> {
             .act(|context| {
                 let page = page(context);
                 let notices = page["_meta"]["dev.belljar/notices"].to_string();
-                assert!(notices.contains("no progress") && notices.contains("circles"), "{notices}");
+                assert!(notices.contains("no progress") && notices.contains("gave back the cursor"), "{notices}");
                 let circle = format!("skill://{}/", context.name("circle"));
                 let all = page["skills"].as_array().cloned().unwrap_or_default();
                 assert!(all.iter().any(|skill| skill["uri"].as_str().unwrap_or_default().starts_with(&circle)));

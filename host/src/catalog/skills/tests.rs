@@ -1,3 +1,5 @@
+//! Kept skills: found in lists, compared with what is read, and bounded.
+
 use serde_json::Map;
 
 use super::*;

@@ -14,10 +14,10 @@ use crate::gateway::call_group::CallGroup;
 use crate::gateway::pipeline::{Gateway, MountCall};
 use crate::interfaces::resources;
 use crate::interfaces::skills::frontmatter::Frontmatter;
-use crate::interfaces::skills::{SKILL_MD, SkillError, file_of};
+use crate::interfaces::skills::{SKILL_MD, UnfitSkill, file_of};
 use crate::model::bounds::{MAX_SKILL_BYTES, MAX_SKILL_FILES};
 use crate::model::error::show_bytes;
-use crate::model::{Body, Guard, ReadError, text};
+use crate::model::{Body, ReadError, text};
 
 /// Files of one skill that are read at once.
 const CONCURRENT_READS: usize = 4;
@@ -26,15 +26,15 @@ const CONCURRENT_READS: usize = 4;
 const CONCURRENT_SKILLS: usize = 2;
 
 /// A skill that is to be computed: its directory and its files.
-pub(super) type Candidate = (Arc<str>, Arc<[Arc<str>]>);
+pub(super) type SkillCandidate = (Arc<str>, Arc<[Arc<str>]>);
 
 /// A skill that was computed.
 #[derive(Clone, Debug)]
 pub(super) enum BuiltSkill {
     /// The skill.
     Skill(Arc<Skill>),
-    /// The directory is no valid skill. Names it and says why.
-    Refused(String),
+    /// The directory is no valid skill.
+    Refused(UnfitSkill),
     /// A file could not be read now.
     Failed(ReadError),
 }
@@ -58,15 +58,15 @@ impl Gateway {
         &self,
         group: &CallGroup,
         mount: &Arc<Mount>,
-        candidates: &[Candidate],
+        candidates: &[SkillCandidate],
         (by, keeps): (Instant, bool),
     ) -> Vec<BuiltSkill> {
         // Before the files are read: a file that changes meanwhile has another revision afterwards.
-        let is_small = |(_, files): &&Candidate| files.len() <= MAX_SKILL_FILES.get();
+        let is_small = |(_, files): &&SkillCandidate| files.len() <= MAX_SKILL_FILES.get();
         let files = candidates.iter().filter(is_small).flat_map(|(_, files)| files.iter().cloned()).collect();
         let revisions = self.file_revisions(group, mount, files).await;
         let mut rest = revisions.as_slice();
-        let mut jobs: Vec<(Candidate, Option<Arc<[RevisionHash]>>)> = Vec::with_capacity(candidates.len());
+        let mut jobs: Vec<(SkillCandidate, Option<Arc<[RevisionHash]>>)> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
             let own = if is_small(&candidate) { candidate.1.len() } else { 0 };
             let (own, others) = rest.split_at_checked(own).unwrap_or_default();
@@ -86,15 +86,13 @@ impl Gateway {
         &self,
         group: &CallGroup,
         mount: &Arc<Mount>,
-        candidate: Candidate,
+        candidate: SkillCandidate,
         revisions: Option<Arc<[RevisionHash]>>,
         (by, keeps): (Instant, bool),
     ) -> BuiltSkill {
         let (built, fresh_for) = match self.build_skill(group, mount, &candidate, by).await {
             Ok((skill, fresh_for)) => (BuiltSkill::Skill(Arc::new(skill)), fresh_for),
-            Err(BuildError::Refused(why)) => {
-                (BuiltSkill::Refused(SkillError::new(&candidate.0, why).to_string()), None)
-            }
+            Err(BuildError::Refused(why)) => (BuiltSkill::Refused(UnfitSkill::new(&candidate.0, why)), None),
             Err(BuildError::Failed(error)) => (BuiltSkill::Failed(error), None),
         };
         let result = match &built {
@@ -117,7 +115,7 @@ impl Gateway {
         &self,
         group: &CallGroup,
         mount: &Arc<Mount>,
-        (root, files): &Candidate,
+        (root, files): &SkillCandidate,
         by: Instant,
     ) -> Result<(Skill, Option<Duration>), BuildError> {
         let (count, most) = (files.len(), MAX_SKILL_FILES.get());
@@ -133,7 +131,7 @@ impl Gateway {
         let refused = |why| BuildError::Refused(format!("its {SKILL_MD}, {why}"));
         let frontmatter = Frontmatter::parse(file).map_err(refused)?;
         let expected = if root.is_empty() { mount.name.as_str() } else { root.rsplit('/').next().unwrap_or_default() };
-        if frontmatter.name != expected && Guard::Skills.is_on() {
+        if frontmatter.name != expected {
             let (name, expected) = (text::quoted(&frontmatter.name, 100), text::quoted(expected, 100));
             return Err(BuildError::Refused(format!(
                 "its {SKILL_MD} has the name {name}; expected {expected}, as its directory"

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 
-use super::entry::{MARKDOWN, MAX_DESCRIPTION, SkillEntry, SkillError, skill_uri};
+use super::entry::{MARKDOWN, MAX_DESCRIPTION, SkillEntry, SkillLookupError, skill_uri};
 use super::name::SkillName;
 use crate::gateway::call_group::CallGroup;
 use crate::gateway::pipeline::Gateway;
@@ -40,8 +40,8 @@ impl Gateway {
     /// The direct children of the directory of a skill.
     ///
     /// # Errors
-    /// [`SkillError::Unknown`] if the URI is no directory of a skill.
-    pub async fn skill_directory(&self, caller: &Caller, uri: &str) -> Result<Vec<DirectoryChild>, SkillError> {
+    /// [`SkillLookupError::Unknown`] if the URI is no directory of a skill.
+    pub async fn skill_directory(&self, caller: &Caller, uri: &str) -> Result<Vec<DirectoryChild>, SkillLookupError> {
         let named = self.skill_name(&caller.principal, uri).await;
         // A skill in the directory of the mount itself has a URI without a slash at its end.
         let with_slash = format!("{uri}/");
@@ -49,14 +49,14 @@ impl Gateway {
             Some(named) => Some(named),
             None => self.skill_name(&caller.principal, &with_slash).await.filter(|named| named.reference.is_empty()),
         };
-        let SkillName { mount, reference } = named.ok_or(SkillError::Unknown)?;
+        let SkillName { mount, reference } = named.ok_or(SkillLookupError::Unknown)?;
         let is_directory = !reference.ends_with('/') && !reference.contains('?');
         let visible = self.skill_visibility(&caller.principal, &mount);
         if !is_directory || visible.is_nothing() {
-            return Err(SkillError::Unknown);
+            return Err(SkillLookupError::Unknown);
         }
         let counted = self.count_action(caller, Action::List, Some(&mount.name)).await;
-        let quota = counted.map_err(SkillError::Failed)?;
+        let quota = counted.map_err(SkillLookupError::Failed)?;
         let group = CallGroup::new(&self.audit, caller);
         let parents = reference.rmatch_indices('/').filter_map(|(at, _)| reference.get(..at));
         let mut roots: Vec<&str> = std::iter::once(reference).chain(parents).take(MAX_PARENTS).collect();
@@ -74,12 +74,12 @@ impl Gateway {
                     }
                 }
                 // A directory inside may be another skill that is valid, or this one inside of a valid one.
-                Err(SkillError::Unknown | SkillError::Invalid(_)) => {}
-                Err(SkillError::Failed(fault)) if fault.error == ReadError::NotFound => {}
-                Err(error @ SkillError::Failed(_)) => failed = failed.or(Some(error)),
+                Err(SkillLookupError::Unknown | SkillLookupError::Invalid(_)) => {}
+                Err(SkillLookupError::Failed(fault)) if fault.error == ReadError::NotFound => {}
+                Err(error @ SkillLookupError::Failed(_)) => failed = failed.or(Some(error)),
             }
         }
-        Err(failed.unwrap_or(SkillError::Unknown))
+        Err(failed.unwrap_or(SkillLookupError::Unknown))
     }
 }
 

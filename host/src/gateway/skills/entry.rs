@@ -42,7 +42,7 @@ impl SkillEntry {
 
 /// Why there is no skill or directory.
 #[derive(Clone, Debug)]
-pub enum SkillError {
+pub enum SkillLookupError {
     /// There is none of this name, or it is hidden.
     Unknown,
     /// The directory is no valid skill. Says why.

@@ -142,6 +142,9 @@ impl Gateway {
         revision: Option<String>,
         by: Instant,
     ) -> Result<SkillSet, Notice> {
+        // A check wants the list of now. A list of a moment ago could be kept with the revision of the present one.
+        let listings = mount.listings(&group.caller().principal);
+        listings.resources.current().iter().for_each(|listing| listing.mark_outdated());
         let listing = self.listing::<Resource>(group, mount, None, by).await;
         if !self.fill(group, mount, &listing, usize::MAX, by).await {
             return Err(Notice::LeftOut("its list of resources was not complete in time; list again soon".to_owned()));

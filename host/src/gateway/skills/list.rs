@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::build::{BuiltSkill, Candidate};
-use super::entry::{SkillEntry, SkillError, SkillVisibility, skill_uri};
+use super::build::{BuiltSkill, SkillCandidate};
+use super::entry::{SkillEntry, SkillLookupError, SkillVisibility, skill_uri};
 use super::name::SkillName;
 use crate::catalog::listing::{ListPosition, is_full};
 use crate::catalog::skills::{SkillResult, SkillSet};
@@ -34,7 +34,7 @@ const MAX_NOTICES: usize = 64;
 
 /// One page of the list of skills.
 #[derive(Debug, Default)]
-pub struct SkillPage {
+pub struct SkillList {
     /// The skills, by mount and directory.
     pub skills: Vec<SkillEntry>,
     /// Where the next page starts. `None` on the last page.
@@ -43,7 +43,7 @@ pub struct SkillPage {
     pub notices: Vec<(MountName, Notice)>,
 }
 
-impl SkillPage {
+impl SkillList {
     /// The bytes of the entries.
     pub fn bytes(&self) -> usize {
         self.skills.iter().map(|one| one.skill.weight()).sum()
@@ -57,7 +57,7 @@ struct PageBuilder<'a> {
     snapshot: &'a Snapshot,
     pages: u32,
     began: Instant,
-    page: SkillPage,
+    page: SkillList,
     bytes: usize,
     /// True if the page dealt with a skill, whether it shows it or not.
     has_progress: bool,
@@ -72,7 +72,7 @@ impl Gateway {
         caller: &Caller,
         start: Option<ListPosition>,
         only: Option<&MountName>,
-    ) -> SkillPage {
+    ) -> SkillList {
         let group = CallGroup::new(&self.audit, caller);
         // Loading is not the fault of any mount, so it does not count against the listing's time.
         let snapshot = self.loaded_snapshot().await;
@@ -84,7 +84,7 @@ impl Gateway {
             snapshot: &snapshot,
             pages,
             began: Instant::now(),
-            page: SkillPage::default(),
+            page: SkillList::default(),
             bytes: 0,
             has_progress: false,
         };
@@ -113,17 +113,17 @@ impl Gateway {
     ///
     /// # Errors
     /// Why there is none.
-    pub async fn skill(&self, caller: &Caller, uri: &str) -> Result<SkillEntry, SkillError> {
+    pub async fn skill(&self, caller: &Caller, uri: &str) -> Result<SkillEntry, SkillLookupError> {
         let Some(SkillName { mount, reference }) = self.skill_name(&caller.principal, uri).await else {
-            return Err(SkillError::Unknown);
+            return Err(SkillLookupError::Unknown);
         };
-        let root = root_of(reference).ok_or(SkillError::Unknown)?;
+        let root = root_of(reference).ok_or(SkillLookupError::Unknown)?;
         let visible = self.skill_visibility(&caller.principal, &mount);
         if !visible.contains(reference) {
-            return Err(SkillError::Unknown);
+            return Err(SkillLookupError::Unknown);
         }
         let counted = self.count_action(caller, Action::List, Some(&mount.name)).await;
-        let quota = counted.map_err(SkillError::Failed)?;
+        let quota = counted.map_err(SkillLookupError::Failed)?;
         let group = CallGroup::new(&self.audit, caller);
         let found = self.find_skill(&group, &mount, &visible, root).await?;
         quota.charge(found.skill.weight()).await;
@@ -137,32 +137,32 @@ impl Gateway {
         mount: &Arc<Mount>,
         visible: &SkillVisibility,
         root: &str,
-    ) -> Result<SkillEntry, SkillError> {
+    ) -> Result<SkillEntry, SkillLookupError> {
         let by = Instant::now() + SKILL_TIME;
-        let fault = |error| SkillError::Failed(Fault { error, mount: Some(mount.name.clone()), uri: None });
+        let fault = |error| SkillLookupError::Failed(Fault { error, mount: Some(mount.name.clone()), uri: None });
         let set = self.skill_set(group, mount, by).await;
         let set = set.map_err(|notice| fault(ReadError::Unavailable(format!("its list of skills: {notice}"))))?;
-        let (candidate, is_listed): (Candidate, _) = match set.find(root) {
+        let (candidate, is_listed): (SkillCandidate, _) = match set.find(root) {
             Some((root, files)) => ((Arc::clone(root), files.into()), true),
             None if mount.interfaces.skills => {
                 let call = MountCall::in_group(group, mount).with_deadline(by);
                 match self.call(call, GetSkill { root: root.to_owned() }).await.0 {
                     Ok(skill) => ((root.into(), skill.files.into_iter().map(Into::into).collect()), false),
-                    Err(ReadError::NotFound) => return Err(SkillError::Unknown),
+                    Err(ReadError::NotFound) => return Err(SkillLookupError::Unknown),
                     Err(error) => return Err(fault(error)),
                 }
             }
-            None => return Err(SkillError::Unknown),
+            None => return Err(SkillLookupError::Unknown),
         };
         let (root, files) = &candidate;
         if !visible.contains_all(files) {
-            return Err(SkillError::Unknown);
+            return Err(SkillLookupError::Unknown);
         }
         let listings = mount.listings(&group.caller().principal);
         let slot = &listings.skills;
         let entry = |result: SkillResult| match result {
             Ok(skill) => Ok(SkillEntry { mount: mount.name.clone(), skill }),
-            Err(why) => Err(SkillError::Invalid(why)),
+            Err(why) => Err(SkillLookupError::Invalid(why.to_string())),
         };
         if let Some(kept) = slot.kept(root, files).filter(|_| is_listed) {
             return entry(kept);
@@ -179,7 +179,7 @@ impl Gateway {
             Some(BuiltSkill::Skill(skill)) => entry(Ok(skill)),
             Some(BuiltSkill::Refused(why)) => entry(Err(why)),
             Some(BuiltSkill::Failed(error)) => Err(fault(error)),
-            None => Err(SkillError::Unknown),
+            None => Err(SkillLookupError::Unknown),
         }
     }
 }
@@ -254,7 +254,7 @@ impl PageBuilder<'_> {
                 }
                 Some(BuiltSkill::Refused(why)) => {
                     bad += 1;
-                    first.get_or_insert(why);
+                    first.get_or_insert_with(|| why.to_string());
                 }
                 // The time of the page is over, and not the fault of this skill. It comes first on the next page.
                 Some(BuiltSkill::Failed(error)) if self.has_progress && self.is_late(&error) => {
@@ -310,7 +310,7 @@ impl PageBuilder<'_> {
         let wanted = (index..set.listed()).filter_map(|index| set.get(index));
         let wanted = wanted.filter(|(_, files)| visible.contains_all(files));
         // Also those that another request computed meanwhile: the first must be among the results.
-        let candidates: Vec<Candidate> = wanted
+        let candidates: Vec<SkillCandidate> = wanted
             .filter(|(root, files)| slot.kept(root, files).is_none())
             .take(BATCH)
             .map(|(root, files)| (Arc::clone(root), files.into()))

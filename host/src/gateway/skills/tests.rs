@@ -56,7 +56,7 @@ async fn a_skill_is_seen_only_by_who_may_list_and_read_all_of_it() {
     assert_eq!(site.calls_of("read"), 2, "the other skill is kept");
     let hidden = site.gateway.skill(&caller("half"), B).await.unwrap_err();
     let absent = site.gateway.skill(&caller("half"), "skill://notes/c/pdf/SKILL.md").await.unwrap_err();
-    assert!(matches!((hidden, absent), (SkillError::Unknown, SkillError::Unknown)));
+    assert!(matches!((hidden, absent), (SkillLookupError::Unknown, SkillLookupError::Unknown)));
     assert!(site.gateway.skill_directory(&caller("half"), "skill://notes/b/pdf").await.is_err());
     assert_eq!(site.gateway.skill_directory(&caller("whole"), "skill://notes/b/pdf").await.unwrap().len(), 2);
     assert_eq!(site.calls_of("read"), 0);
@@ -164,7 +164,7 @@ async fn a_bad_skill_is_left_out_with_the_reason() {
     let (_, notice) = &page.notices[0];
     assert!(notice.to_string().contains("has the name \"pdf\"; expected \"other\""), "{notice}");
     let error = site.gateway.skill(&caller("a"), "skill://notes/b/other/SKILL.md").await.unwrap_err();
-    assert!(matches!(error, SkillError::Invalid(_)), "{error:?}");
+    assert!(matches!(error, SkillLookupError::Invalid(_)), "{error:?}");
 }
 
 #[tokio::test]

@@ -8,17 +8,17 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 use serde_json::{Map, Value};
 
 use crate::model::bounds::{MAX_FRONTMATTER, MAX_FRONTMATTER_DEPTH, MAX_FRONTMATTER_NODES};
-use crate::model::error::show_bytes;
 use crate::model::{Guard, text};
 
 mod block;
+mod problem;
 mod scalar;
+
+pub use problem::{FrontmatterError, FrontmatterProblem};
+use problem::{FrontmatterProblem as Problem, MAX_NAME};
 
 /// The line before and after the YAML.
 const FENCE: &str = "---";
-
-/// The longest name of a skill, in characters.
-pub const MAX_NAME: usize = 64;
 
 /// The frontmatter of a skill.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,85 +32,6 @@ pub struct Frontmatter {
     /// The length of the YAML in bytes.
     pub yaml_bytes: usize,
 }
-
-/// Why a frontmatter is refused.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("line {line}: {problem}")]
-pub struct FrontmatterError {
-    /// The line in the file, from 1.
-    pub line: usize,
-    /// The rule that it breaks.
-    pub problem: FrontmatterProblem,
-}
-
-/// The rule that a frontmatter breaks.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum FrontmatterProblem {
-    /// It does not begin.
-    #[error("expected \"---\" and nothing else, which begins the frontmatter")]
-    NoBegin,
-    /// It does not end.
-    #[error("the frontmatter has no end; expected a line \"---\"")]
-    NoEnd,
-    /// It is too long.
-    #[error("the frontmatter is longer than {}", show_bytes(MAX_FRONTMATTER.get() as u64))]
-    TooLong,
-    /// It contains a character that is invisible, or that only some parsers take for a line break.
-    #[error("U+{0:04X} is invisible or controls the text; remove it")]
-    Character(u32),
-    /// It is no YAML.
-    #[error("{0}")]
-    Syntax(String),
-    /// It has an anchor or an alias.
-    #[error("anchors and aliases (\"&\", \"*\") are not allowed; write the value again, or quote it")]
-    Anchor,
-    /// It has a tag.
-    #[error("tags (\"!\") are not allowed; quote the value")]
-    Tag,
-    /// It has a directive, or several documents.
-    #[error("expected one YAML document, without directives (\"%\") and markers (\"...\")")]
-    Documents,
-    /// It is nested too deeply.
-    #[error("nested more than {} levels deep", MAX_FRONTMATTER_DEPTH.get())]
-    Depth,
-    /// It has too many values.
-    #[error("more than {} values", MAX_FRONTMATTER_NODES.get())]
-    Nodes,
-    /// It is no mapping.
-    #[error("expected keys and values, such as \"name: my-skill\"")]
-    NoMapping,
-    /// A key is no text.
-    #[error("a key is not text; quote it")]
-    Key,
-    /// A key is a merge key of YAML 1.1.
-    #[error("\"<<\" merges mappings in some parsers only; write the keys themselves, or quote it")]
-    Merge,
-    /// A key stands twice in a mapping.
-    #[error("the key {0} stands there twice")]
-    Duplicate(String),
-    /// A number has no exact form in JSON.
-    #[error("{0} has no exact form in JSON; quote it")]
-    Number(String),
-    /// A number has another value in other versions of YAML.
-    #[error("{0} is read in different ways by parsers; quote it")]
-    Ambiguous(String),
-    /// Parsers differ on the line breaks of a block.
-    #[error("{0}; parsers differ here: write the text on one line in quotes, or as a block \"|\"")]
-    Block(&'static str),
-    /// A required key is missing.
-    #[error("the key \"{0}\" is missing")]
-    Missing(&'static str),
-    /// The value of a key is no text, or empty.
-    #[error("the value of \"{0}\" must be text, and not empty")]
-    NoText(&'static str),
-    /// The name breaks the rules for names.
-    #[error(
-        "the name {0} is not valid; expected 1 to {MAX_NAME} characters of a-z, 0-9 and \"-\", without \"-\" at an edge and without \"--\""
-    )]
-    Name(String),
-}
-
-use FrontmatterProblem as Problem;
 
 impl Frontmatter {
     /// Reads the frontmatter at the beginning of `file`.
@@ -126,11 +47,16 @@ impl Frontmatter {
             None => Err(at(1, Problem::Missing(key))),
         };
         let (name, description) = (take("name")?, take("description")?);
-        if Guard::Frontmatter.is_on() && !is_name(&name) {
+        if is_strict() && !is_name(&name) {
             return Err(at(line_of_key(yaml, "name"), Problem::Name(text::quoted(&name, 100))));
         }
         Ok(Self { name, description, others: fields, yaml_bytes: yaml.len() })
     }
+}
+
+/// True if what parsers read in different ways is refused.
+fn is_strict() -> bool {
+    Guard::Frontmatter.is_on()
 }
 
 /// True if `name` is a valid name of a skill.
@@ -174,7 +100,7 @@ fn between_fences(file: &str) -> Result<&str, FrontmatterError> {
         }
         // A carriage return that ends no line is a line break for some parsers only.
         let is_bad = |c: &char| *c == '\u{feff}' || (*c != '\t' && !text::is_visible(*c));
-        if let Some(bad) = content.chars().find(is_bad).filter(|_| Guard::Frontmatter.is_on()) {
+        if let Some(bad) = content.chars().find(is_bad).filter(|_| is_strict()) {
             return Err(at(number, Problem::Character(bad.into())));
         }
     }
@@ -207,7 +133,7 @@ impl<'y> Builder<'y> {
             let (event, span) = event.map_err(|error| syntax(&error))?;
             let line = span.start.line().max(1);
             if let Event::Scalar(value, style @ (ScalarStyle::Folded | ScalarStyle::Literal), ..) = &event
-                && Guard::Frontmatter.is_on()
+                && is_strict()
             {
                 block::check(self.yaml, line, *style, value).map_err(|(line, why)| at(line, Problem::Block(why)))?;
             }
@@ -220,7 +146,7 @@ impl<'y> Builder<'y> {
     }
 
     fn event(&mut self, event: Event<'_>) -> Result<(), Problem> {
-        let is_strict = Guard::Frontmatter.is_on();
+        let is_strict = is_strict();
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(is_explicit) => {
@@ -308,7 +234,7 @@ fn key_of(map: &Map<String, Value>, key: Value, style: ScalarStyle) -> Result<St
     if key == "<<" && style == ScalarStyle::Plain {
         return Err(Problem::Merge);
     }
-    if map.contains_key(&key) && Guard::Frontmatter.is_on() {
+    if map.contains_key(&key) && is_strict() {
         return Err(Problem::Duplicate(text::quoted(&key, 100)));
     }
     Ok(key)

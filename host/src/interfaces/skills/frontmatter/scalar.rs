@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use super::FrontmatterProblem as Problem;
+use super::problem::FrontmatterProblem as Problem;
 use crate::model::text;
 
 /// The value of a plain scalar.

@@ -1,3 +1,5 @@
+//! Tables of frontmatter: what is read, and what is refused with which line.
+
 use serde_json::{Value, json};
 
 use super::*;
