@@ -283,8 +283,8 @@ fn an_answer_counts_once_for_its_own_read() {
     let state = expect_question(&mut client, &plan()).state;
     let once = |uri: &str, state: &str| answer(uri, state, chosen("once"));
 
-    refused(ask(&mut client, once(&need("/notes/other"), &state)), "was given for another read");
-    refused(ask(&mut client, once("belljar://clock/utc", &state)), "was given for another read");
+    refused(ask(&mut client, once(&need("/notes/other"), &state)), "was given for another request");
+    refused(ask(&mut client, once("belljar://clock/utc", &state)), "was given for another request");
     let mut another = once(&plan(), &state);
     another["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({ "name": "another", "version": "1" });
     refused(ask(&mut client, another), "was given to another client");
