@@ -50,7 +50,7 @@ fn the_list_has_the_names_of_the_suites() {
     // A name of the suite that is longer than the interface allows.
     let too_long: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).filter(|name| name.len() > 40).collect();
     assert_eq!(too_long, ["test_input_required_result_tampered_state"]);
-    assert_eq!((tools.len(), Primitives::prompts().list().len()), (19, 5));
+    assert_eq!((tools.len(), Primitives::prompts().list().len()), (22, 5));
 }
 
 #[test]

@@ -19,6 +19,9 @@ const MIRRORED: &str = r#"{"type":"object","properties":{"region":{"type":"strin
 /// The time between two reports of progress.
 const STEP: Duration = Duration::from_millis(50);
 
+/// The description of the tools that stand for a change of a list.
+const CHANGE: &str = "Tells the operator, who then changes the list. A provider cannot change its own lists.";
+
 #[derive(Deserialize)]
 struct Region {
     region: String,
@@ -54,6 +57,9 @@ impl Tools for Primitives {
             .tool(Tool::reading("test_error_handling", "Always fails."), Self::error)
             .tool(Tool::reading("test_tool_with_progress", "Reports its progress."), Self::with_progress)
             .tool(Tool::reading("sized", "Returns a text of 1 KiB."), Self::sized)
+            .tool(Tool::reading("test_reconnection", "Answers at once."), Self::reconnection)
+            .tool(Tool::reading("test_trigger_tool_change", CHANGE), Self::change)
+            .tool(Tool::reading("test_trigger_prompt_change", CHANGE), Self::change)
             .tool(Tool::reading("test_logging_tool", "Logs nothing to the client."), Self::logging)
             .tool(Tool::reading("test_custom_header", "Has a mirrored parameter.").input(MIRRORED), Self::header)
             .tool(Tool::reading("test_view", "Counts, and shows it.").view(View::new(VIEW)), Self::count);
@@ -103,15 +109,24 @@ impl Primitives {
         Ok("The work is done.")
     }
 
-    // What a provider prints goes to the log of the host. No client may see it.
-    #[expect(clippy::print_stderr, reason = "the subject of the test")]
     fn sized(&self) -> Result<String> {
         Ok("x".repeat(1024))
     }
 
+    // What a provider prints goes to the log of the host. No client may see it.
+    #[expect(clippy::print_stderr, reason = "the subject of the test")]
     fn logging(&self) -> Result<&'static str> {
         eprintln!("a line of test_logging_tool");
         Ok("Nothing was logged to the client.")
+    }
+
+    // The host holds the stream of a call open until its result, so there is nothing to resume.
+    fn reconnection(&self) -> Result<&'static str> {
+        Ok("The stream stayed open.")
+    }
+
+    fn change(&self) -> Result<&'static str> {
+        Ok("The operator knows of this call by the audit record.")
     }
 
     fn header(&self, arguments: Value) -> Result<String> {
