@@ -144,7 +144,7 @@ fn refused(answer: Result<Value, RpcError>, why: &str) {
     let error = answer.err().unwrap_or_else(|| panic!("belljar accepted the answer; expected the refusal: {why}"));
     assert_eq!((error.code, kind(&error)), (INVALID_PARAMS, "bad-state"), "{why}: {error}");
     assert!(error.message.contains(why), "{error}");
-    assert_eq!(error.data["hint"], "read again, without a request state", "{error}");
+    assert_eq!(error.data["hint"], "send the request again, without a request state", "{error}");
     assert_clean(&error.message);
 }
 

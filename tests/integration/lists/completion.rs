@@ -80,7 +80,7 @@ fn check<W: Wire>(client: &mut Client<W>) {
     }
     let prompt = json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "x", "value": "" } });
     for (bad, expected) in [
-        (prompt, "no prompts"),
+        (prompt, "there is no prompt \"x\""),
         (json!({}), "ref/resource"),
         (
             json!({ "ref": { "type": "ref/tool", "uri": "x" }, "argument": { "name": "x", "value": "" } }),
