@@ -4,6 +4,7 @@
 //! front are missing: a test makes the principals itself.
 
 mod completion;
+mod invoke;
 mod lists;
 mod reads;
 mod search;
@@ -23,7 +24,8 @@ use crate::interfaces::{Interfaces, Reply, Request};
 use crate::limits::memory_budget::MemoryBudget;
 use crate::limits::{Admission, Permit};
 use crate::model::{
-    Body, Contents, DecisionLog, Limits, MountName, Page, ReadError, Reading, Resource, Suggestions, Template, Usage,
+    AskOutcome, Block, BlockBody, Body, Contents, DecisionLog, Effect, Limits, Link, Message, MountName, Page, Prompt,
+    PromptArgument, PromptResult, ReadError, Reading, Resource, Role, Suggestions, Template, Tool, ToolResult, Usage,
 };
 use crate::policy::test_rules::{TestRule, rule_set};
 use crate::policy::{Caller, Evidence, KeyIdentity, Policy, Principal, authenticate};
@@ -44,6 +46,10 @@ pub(crate) struct TestMount {
     pub(crate) suggestions: (Vec<&'static str>, Option<u32>),
     pub(crate) fresh_for: Option<Duration>,
     pub(crate) revisions: bool,
+    /// The names of its tools. Each answers with a text, and with links to all references.
+    pub(crate) tools: Vec<&'static str>,
+    /// The names of its prompts. Each has one argument, `word`.
+    pub(crate) prompts: Vec<&'static str>,
     /// Each principal has a secret of its own, and lists a resource of its own.
     pub(crate) per_principal: bool,
 }
@@ -60,9 +66,43 @@ impl TestMount {
             suggestions: (Vec::new(), None),
             fresh_for: None,
             revisions: false,
+            tools: Vec::new(),
+            prompts: Vec::new(),
             per_principal: false,
         }
     }
+}
+
+fn test_tool(name: &str) -> Tool {
+    Tool {
+        name: name.to_owned(),
+        title: None,
+        description: "A test".to_owned(),
+        input: r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#.to_owned(),
+        output: None,
+        effect: Effect::Reads,
+        idempotent: true,
+        open_world: false,
+        view: None,
+        icons: Vec::new(),
+        meta: Vec::new(),
+    }
+}
+
+fn test_prompt(name: &str) -> Prompt {
+    let word = PromptArgument { name: "word".to_owned(), title: None, description: None, required: false };
+    let (description, arguments) = ("A test".to_owned(), vec![word]);
+    Prompt { name: name.to_owned(), title: None, description, arguments, icons: Vec::new(), meta: Vec::new() }
+}
+
+fn text_block(text: &str) -> Block {
+    Block { body: BlockBody::Text(text.to_owned()), annotations: None }
+}
+
+fn link(reference: &str) -> Block {
+    let (reference, name) = (reference.to_owned(), "r".to_owned());
+    let link = Link { reference, name, title: None, description: None, mime_type: None, size: None };
+    Block { body: BlockBody::Link(link), annotations: None }
 }
 
 /// A call that a provider got: the mount, the name of the function, and its argument.
@@ -142,6 +182,32 @@ impl Providers {
                 let revision = Self::lock(&self.text).clone();
                 Ok(Reply::ResourceRevisions(all.references.iter().map(|_| Ok(revision.clone())).collect()))
             }
+            Request::ListTools(_) => {
+                see("list-tools", "");
+                Ok(Reply::ListTools(mount.tools.iter().map(|name| test_tool(name)).collect()))
+            }
+            Request::CallTool(call) => {
+                see("call-tool", &call.name);
+                let links = mount.references.iter().map(|reference| link(reference));
+                let content = std::iter::once(text_block(&format!("for {principal}"))).chain(links).collect();
+                Ok(Reply::CallTool(AskOutcome::Done(ToolResult { content, ..ToolResult::default() })))
+            }
+            Request::ListPrompts(_) => {
+                see("list-prompts", "");
+                Ok(Reply::ListPrompts(mount.prompts.iter().map(|name| test_prompt(name)).collect()))
+            }
+            Request::GetPrompt(get) => {
+                see("get-prompt", &get.name);
+                let blocks = std::iter::once(text_block(&format!("for {principal}")));
+                let blocks = blocks.chain(mount.references.iter().map(|reference| link(reference)));
+                let messages = blocks.map(|block| Message { role: Role::User, block }).collect();
+                Ok(Reply::GetPrompt(AskOutcome::Done(PromptResult { description: None, messages })))
+            }
+            Request::CompletePrompt(complete) => {
+                see("complete-prompt", &complete.0.prompt);
+                let values = mount.suggestions.0.iter().map(|value| (*value).to_owned()).collect();
+                Ok(Reply::CompletePrompt(Suggestions { values, total: mount.suggestions.1 }))
+            }
             Request::ListSkills(_) | Request::GetSkill(_) | Request::Describe(_) => Err(ReadError::NotFound),
         };
         Outcome { result, usage: Usage::default(), decisions: DecisionLog::default() }
@@ -180,6 +246,8 @@ impl Site {
                 resources: true,
                 completion: !mount.suggestions.0.is_empty(),
                 revisions: mount.revisions,
+                tools: !mount.tools.is_empty(),
+                prompts: !mount.prompts.is_empty(),
                 ..Interfaces::default()
             };
             let loaded = LoadedMount::numbered(at as u64 + 1);

@@ -89,6 +89,10 @@ async fn stateless_requests_are_answered_as_rmcp_would() {
         ("tools/call", json!({ "name": "none" })),
         ("tools/call", json!({ "name": "list_resources", "arguments": { "limit": 1e300 } })),
         ("tools/call", json!({ "name": "read_resource", "arguments": { "uri": "belljar://none/x" } })),
+        ("prompts/list", json!({})),
+        ("prompts/list", json!({ "cursor": "made up" })),
+        ("prompts/get", json!({ "name": "none" })),
+        ("prompts/get", json!({ "name": "none", "arguments": { "a": 1 } })),
         ("server/discover", json!({})),
     ];
     let mut dispatched = 0;

@@ -58,12 +58,16 @@ impl Outcome {
 mod tests {
     use super::*;
     use crate::interfaces::completion::Complete;
+    use crate::interfaces::prompts::{CompletePrompt, GetPrompt, ListPrompts};
     use crate::interfaces::resources::{Describe, ListResources, ListTemplates, Read};
     use crate::interfaces::revisions::{CatalogRevision, ResourceRevisions};
+    use crate::interfaces::tools::{CallTool, ListTools};
     use crate::model::error::LimitKind;
     use crate::model::{
-        Annotations, Body, CompletionInput, Contents, DecisionKind, Description, Icon, Limit, Page, Reading, Resource,
-        Role, Suggestions, Template,
+        Annotations, Answer, AnswerAction, Ask, AskContext, AskOutcome, Block, BlockBody, Body, CompletionInput,
+        Contents, DecisionKind, Description, Effect, Icon, Limit, Link, Media, Message, Page, Prompt, PromptArgument,
+        PromptCompletion, PromptResult, Question, Reading, Resource, Role, Suggestions, Template, Tool, ToolResult,
+        View,
     };
 
     fn read_back<T>(value: &T)
@@ -82,7 +86,18 @@ mod tests {
             value: "x".to_owned(),
             resolved: vec![("b".to_owned(), "y".to_owned())],
         };
-        let requests: [Request; 7] = [
+        let answer =
+            |action, content: Option<&str>| Answer { key: "k".to_owned(), action, content: content.map(str::to_owned) };
+        let answers = vec![
+            answer(AnswerAction::Accept, Some("{\"a\":1}")),
+            answer(AnswerAction::Decline, None),
+            answer(AnswerAction::Cancel, None),
+        ];
+        let context = AskContext { can_ask: true, answers, state: Some("s".to_owned()) };
+        let resolved = vec![("b".to_owned(), "y".to_owned())];
+        let (name, value) = ("a".to_owned(), "x".to_owned());
+        let prompt_completion = PromptCompletion { prompt: "p".to_owned(), name, value, resolved: resolved.clone() };
+        let requests: [Request; 12] = [
             Describe.into(),
             ListResources { cursor: Some("c".to_owned()) }.into(),
             ListTemplates.into(),
@@ -90,6 +105,11 @@ mod tests {
             Complete(completing).into(),
             CatalogRevision.into(),
             ResourceRevisions { references: vec!["a".to_owned(), String::new()] }.into(),
+            ListTools.into(),
+            CallTool { name: "t".to_owned(), arguments: "{}".to_owned(), context: context.clone() }.into(),
+            ListPrompts.into(),
+            GetPrompt { name: "p".to_owned(), arguments: resolved, context }.into(),
+            CompletePrompt(prompt_completion).into(),
         ];
         for request in requests {
             let consent = vec![Consent { grant: "http".into(), target: "https://a.example".to_owned() }];
@@ -101,6 +121,68 @@ mod tests {
                 consent,
             });
         }
+    }
+
+    /// Two tools and two prompts, with every kind of field.
+    fn definitions(icons: &[Icon], meta: &[(String, String)]) -> [Reply; 2] {
+        let tool = Tool {
+            name: "t".to_owned(),
+            title: Some("T".to_owned()),
+            description: "d".to_owned(),
+            input: "{}".to_owned(),
+            output: Some("{}".to_owned()),
+            effect: Effect::Destroys,
+            idempotent: true,
+            open_world: false,
+            view: Some(View { page: "v.html".to_owned(), app_only: true }),
+            icons: icons.to_vec(),
+            meta: meta.to_vec(),
+        };
+        let plain = Tool { effect: Effect::Adds, output: None, view: None, ..tool.clone() };
+        let argument = PromptArgument { name: "a".to_owned(), title: None, description: None, required: true };
+        let prompt = Prompt {
+            name: "p".to_owned(),
+            title: None,
+            description: "d".to_owned(),
+            arguments: vec![argument],
+            icons: icons.to_vec(),
+            meta: meta.to_vec(),
+        };
+        let without = Prompt { arguments: Vec::new(), ..prompt.clone() };
+        [Reply::ListTools(vec![tool, plain]), Reply::ListPrompts(vec![prompt, without])]
+    }
+
+    /// Results with every kind of block, and questions.
+    fn call_replies(contents: Contents, annotations: &Annotations, meta: &[(String, String)]) -> Vec<Reply> {
+        let media = || Media { mime_type: "image/png".to_owned(), data: vec![0, 255] };
+        let link = Link {
+            reference: "r".to_owned(),
+            name: "n".to_owned(),
+            title: None,
+            description: Some("d".to_owned()),
+            mime_type: None,
+            size: Some(3),
+        };
+        let bodies = [
+            BlockBody::Text("t".to_owned()),
+            BlockBody::Image(media()),
+            BlockBody::Audio(media()),
+            BlockBody::Link(link),
+            BlockBody::Embedded(contents),
+        ];
+        let content = bodies.map(|body| Block { body, annotations: Some(annotations.clone()) }).to_vec();
+        let messages = content.iter().map(|block| Message { role: Role::Assistant, block: block.clone() }).collect();
+        let (key, message, form) = ("k".to_owned(), "m".to_owned(), "{}".to_owned());
+        let ask = Ask { questions: vec![Question { key, message, form }], state: Some("s".to_owned()) };
+        let structured = Some("{\"a\":1}".to_owned());
+        let result = ToolResult { content, structured, is_error: true, meta: meta.to_vec() };
+        vec![
+            Reply::CallTool(AskOutcome::Done(result)),
+            Reply::CallTool(AskOutcome::Ask(ask.clone())),
+            Reply::GetPrompt(AskOutcome::Done(PromptResult { description: None, messages })),
+            Reply::GetPrompt(AskOutcome::Ask(ask)),
+            Reply::CompletePrompt(Suggestions { values: vec!["v".to_owned()], total: None }),
+        ]
     }
 
     #[test]
@@ -122,13 +204,14 @@ mod tests {
             icons: icons.clone(),
             meta: meta.clone(),
         };
+        let definitions = definitions(&icons, &meta);
         let template = Template {
             template: "{a}".to_owned(),
             name: "n".to_owned(),
             title: None,
             description: text("d"),
             mime_type: None,
-            annotations: Some(annotations),
+            annotations: Some(annotations.clone()),
             icons,
             meta: meta.clone(),
         };
@@ -151,15 +234,20 @@ mod tests {
             Reply::CatalogRevision("r".to_owned()),
             Reply::ResourceRevisions(vec![Ok("r".to_owned()), Err(ReadError::NotFound)]),
         ];
+        let replies = replies.into_iter().chain(definitions);
+        let replies = replies.chain(call_replies(contents(Body::Text("t".to_owned())), &annotations, &meta));
         let errors = [
             ReadError::NotFound,
+            ReadError::BadArguments("a".to_owned()),
+            ReadError::BadAnswer("b".to_owned()),
+            ReadError::ToolExhausted(Limit { kind: LimitKind::Time, used: 2, cap: 1 }),
             ReadError::Denied { message: "m".to_owned(), denial },
             ReadError::BadRequestState("is missing".into()),
             ReadError::Exhausted(Limit { kind: LimitKind::ListTime, used: 2, cap: 1 }),
             ReadError::CircuitOpen { last: again, times: 3, retry_after: std::time::Duration::from_secs(1) },
             ReadError::Cancelled,
         ];
-        for result in replies.into_iter().map(Ok).chain(errors.into_iter().map(Err)) {
+        for result in replies.map(Ok).chain(errors.into_iter().map(Err)) {
             read_back(&Outcome { result, usage: Usage::default(), decisions: decisions.clone() });
         }
     }

@@ -8,6 +8,10 @@ use crate::policy::{Evidence, authenticate};
 
 const URI: &str = "belljar://m/x";
 
+fn read(uri: &str) -> AskedRequest<'_> {
+    AskedRequest::read(uri)
+}
+
 fn mount(ask: Ask) -> Mount {
     Mount { ask, ..plain("m", "belljar://m/") }
 }
@@ -50,7 +54,7 @@ fn asked(
     error: &ReadError,
 ) -> Option<ConsentQuestion> {
     let mut consent = ConsentState { may_ask: true, given: given.to_vec(), ..ConsentState::default() };
-    consents.set_question_at(now, &mut consent, &caller("c"), URI, &mount(Ask::Once), error, &decisions(asks));
+    consents.set_question_at(now, &mut consent, &caller("c"), &read(URI), &mount(Ask::Once), error, &decisions(asks));
     consent.question
 }
 
@@ -75,7 +79,7 @@ fn the_same_question_is_asked_once_a_minute_for_each_mount() {
         now + CONSENT_INTERVAL.get(),
         &mut consent,
         &caller("c"),
-        URI,
+        &read(URI),
         &other,
         &denied(),
         &decisions(&[origin(1)]),
@@ -124,8 +128,8 @@ fn no_question_without_a_person_or_for_a_mount_that_may_not_ask() {
     for (may_ask, ask) in [(false, Ask::Once), (true, Ask::Never)] {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let input = ConsentInput { can_answer: may_ask, answered: None };
-        let mut consent = runtime.block_on(consents.begin(input, &caller("c"), URI, &mount(ask), 0)).unwrap();
-        consents.set_question(&mut consent, &caller("c"), URI, &mount(ask), &denied(), &decisions(&[origin(1)]));
+        let mut consent = runtime.block_on(consents.begin(input, &caller("c"), &read(URI), &mount(ask), 0)).unwrap();
+        consents.set_question(&mut consent, &caller("c"), &read(URI), &mount(ask), &denied(), &decisions(&[origin(1)]));
         assert_eq!(consent.question, None);
     }
 }
@@ -135,14 +139,14 @@ fn an_answer_is_valid_once_in_time_and_for_its_question_only() {
     let (consents, now) = (consents(), Instant::now());
     let state = asked(&consents, now, &[origin(7)], &[directory()], &denied()).unwrap().state;
     let redeem = |choice, who: &str, uri: &str, mount: &Mount, after: Duration| {
-        consents.redeem(&state, choice, &caller(who), uri, mount, now + after)
+        consents.redeem(&state, choice, &caller(who), &read(uri), mount, now + after)
     };
     let once = |who: &str, uri: &str, mount: &Mount| redeem(ConsentAnswer::Once, who, uri, mount, Duration::ZERO);
     let m = mount(Ask::Once);
     let other_bytes = Mount { digest: Digest::of(b"other"), ask: Ask::Once, ..plain("m", "belljar://m/") };
     let other = Mount { ask: Ask::Once, ..plain("n", "belljar://m/") };
     for (error, why) in [
-        (once("c", "belljar://m/y", &m), QuestionStateError::OtherRead),
+        (once("c", "belljar://m/y", &m), QuestionStateError::OtherRequest),
         (once("d", URI, &m), QuestionStateError::OtherClient),
         (once("c", URI, &other), QuestionStateError::OtherMount),
         (once("c", URI, &other_bytes), QuestionStateError::OtherBytes),
@@ -158,6 +162,24 @@ fn an_answer_is_valid_once_in_time_and_for_its_question_only() {
     let opened = redeem(ConsentAnswer::Once, "c", URI, &m, ANSWER_TIME - Duration::from_secs(1)).unwrap();
     assert_eq!((opened.wanted, opened.given), (directory(), vec![origin(7)]));
     assert_eq!(once("c", URI, &m), Err(QuestionStateError::Used));
+}
+
+#[test]
+fn an_answer_about_a_call_is_for_its_name_and_its_arguments_only() {
+    let (consents, now, m) = (consents(), Instant::now(), mount(Ask::Once));
+    let call = |tool: &'static str, arguments| AskedRequest::Call { tool: tool.into(), arguments: [arguments; 32] };
+    let mut consent = ConsentState { may_ask: true, ..ConsentState::default() };
+    let asked = [origin(1)];
+    consents.set_question_at(now, &mut consent, &caller("c"), &call("m_send", 1), &m, &denied(), &decisions(&asked));
+    let state = consent.question.unwrap().state;
+    let redeem = |request: &AskedRequest<'_>| {
+        consents.redeem(&state, ConsentAnswer::Once, &caller("c"), request, &m, now).map(|opened| opened.wanted)
+    };
+    let prompt = AskedRequest::Prompt { prompt: "m_send".into(), arguments: [1; 32] };
+    for other in [call("m_send", 2), call("m_other", 1), prompt, read(URI)] {
+        assert_eq!(redeem(&other), Err(QuestionStateError::OtherRequest), "{other}");
+    }
+    assert_eq!(redeem(&call("m_send", 1)), Ok(origin(1)));
 }
 
 #[test]
@@ -191,12 +213,12 @@ async fn permanent_consent_applies_to_every_later_call() {
         let consents = ConsentManager::new(&[1; 32], Some(Arc::clone(&writer) as Arc<dyn ConsentWriter>));
         let m = mount(Ask::Persist);
         let mut consent = ConsentState { may_ask: true, ..ConsentState::default() };
-        consents.set_question(&mut consent, &caller("c"), URI, &m, &denied(), &decisions(&[origin(1)]));
+        consents.set_question(&mut consent, &caller("c"), &read(URI), &m, &denied(), &decisions(&[origin(1)]));
         let question = consent.question.unwrap();
         assert!(question.can_be_permanent);
         assert!(consents.for_call(&caller("c").principal, &m, &ConsentState::default(), 0).is_empty());
         let input = ConsentInput { can_answer: true, answered: Some((&question.state, Some(ConsentAnswer::Always))) };
-        let consent = consents.begin(input, &caller("c"), URI, &m, 0).await.unwrap();
+        let consent = consents.begin(input, &caller("c"), &read(URI), &m, 0).await.unwrap();
         assert_eq!(
             consents.for_call(&caller("c").principal, &m, &consent, 0),
             [origin(1)],
@@ -228,14 +250,14 @@ async fn after_a_refusal_the_same_request_asks_no_further_question() {
         let (consents, m) = (consents(), mount(Ask::Once));
         let question = asked(&consents, Instant::now(), &[], &[origin(1)], &denied()).unwrap();
         let input = ConsentInput { can_answer: true, answered: Some((&question.state, Some(choice))) };
-        let mut consent = consents.begin(input, &caller("c"), URI, &m, 0).await.unwrap();
+        let mut consent = consents.begin(input, &caller("c"), &read(URI), &m, 0).await.unwrap();
         assert_eq!(
             consents.for_call(&caller("c").principal, &m, &consent, 0).len(),
             usize::from(goes_on),
             "{choice:?}"
         );
         assert_eq!(consent.consented().answered, Some((origin(1), choice.as_str())));
-        consents.set_question(&mut consent, &caller("c"), URI, &m, &denied(), &decisions(&[origin(2)]));
+        consents.set_question(&mut consent, &caller("c"), &read(URI), &m, &denied(), &decisions(&[origin(2)]));
         assert_eq!(consent.question.is_some(), goes_on, "{choice:?}");
     }
 }
@@ -244,10 +266,10 @@ async fn after_a_refusal_the_same_request_asks_no_further_question() {
 fn a_state_without_an_answer_repeats_the_question() {
     let (consents, m, now) = (consents(), mount(Ask::Once), Instant::now());
     let question = asked(&consents, now, &[], &[origin(1)], &denied()).unwrap();
-    let again = |uri: &str| consents.unanswered(&question.state, &caller("c"), uri, &m, now);
+    let again = |uri: &str| consents.unanswered(&question.state, &caller("c"), &read(uri), &m, now);
     assert_eq!(again(URI), Ok(question.clone()), "the same, as often as it comes back");
     assert_eq!(again(URI), Ok(question.clone()));
     assert!(again("belljar://m/y").is_err());
-    consents.redeem(&question.state, ConsentAnswer::Deny, &caller("c"), URI, &m, now).unwrap();
+    consents.redeem(&question.state, ConsentAnswer::Deny, &caller("c"), &read(URI), &m, now).unwrap();
     assert_eq!(again(URI), Err(QuestionStateError::Used));
 }

@@ -92,6 +92,12 @@ fn requests() -> (Vec<Sent>, Vec<Sent>) {
     };
     let meta = |key: &str, value: Value| with(&["params", "_meta", &format!("io.modelcontextprotocol/{key}")], value);
     let tool = Sent::ordinary(&message("tools/call", json!({ "name": "list_resources", "arguments": {} })));
+    let prompt = Sent::ordinary(&message("prompts/get", json!({ "name": "none" })));
+    let reporting = |method, params| {
+        let mut message = message(method, params);
+        message["params"]["_meta"]["progressToken"] = json!(1);
+        Sent::ordinary(&message)
+    };
     let complete = |reference: Value| {
         let argument = json!({ "name": "x", "value": "" });
         Sent::ordinary(&message("completion/complete", json!({ "ref": reference, "argument": argument })))
@@ -129,6 +135,10 @@ fn requests() -> (Vec<Sent>, Vec<Sent>) {
         Sent::ordinary(&message("server/discover", json!({}))),
         complete(json!({ "type": "ref/resource", "uri": "belljar://none/{x}" })),
         complete(json!({ "type": "ref/prompt", "name": "none" })),
+        Sent::ordinary(&message("prompts/list", json!({}))),
+        Sent::ordinary(&message("prompts/list", json!({ "cursor": "made up" }))),
+        prompt.clone(),
+        Sent::ordinary(&message("prompts/get", json!({ "name": "none", "arguments": { "a": 1 } }))),
     ];
     let uri = "belljar://none/x?y=%20z";
     let wrapped = format!("=?base64?{}?=", base64::Engine::encode(&base64::engine::general_purpose::STANDARD, uri));
@@ -179,7 +189,15 @@ fn requests() -> (Vec<Sent>, Vec<Sent>) {
         Sent::ordinary(&message("server/discover", json!({ "x": 1 }))),
         complete(json!({ "type": "ref/other" })),
         Sent::ordinary(&message("completion/complete", json!({}))),
-        Sent::ordinary(&message("prompts/list", json!({}))),
+        Sent::ordinary(&message("prompts/list", json!({ "cursor": 5 }))),
+        prompt.with("Mcp-Name", &[]),
+        prompt.with("Mcp-Name", &["other"]),
+        prompt.with("Mcp-Method", &["prompts/list"]),
+        Sent::ordinary(&message("prompts/get", json!({}))),
+        Sent::ordinary(&message("prompts/get", json!({ "name": "none", "arguments": [] }))),
+        // A report of progress needs a stream.
+        reporting("tools/call", json!({ "name": "list_resources" })),
+        reporting("prompts/get", json!({ "name": "none" })),
         Sent::ordinary(&message("resources/subscribe", json!({ "uri": uri }))),
     ];
     // Each of these differs from an ordinary request in one header.
