@@ -248,8 +248,10 @@ impl Loader {
                 self.seen.insert(file.plan.file.clone(), seen);
             }
             self.builder().place_mount(PreviousState { state: &self.state, loaded: &loaded }, &mut next, file);
-            // During the first load there are no served mounts to replace, so partial results are published.
-            if !self.is_first_load_done && self.published.elapsed() >= PUBLISH_INTERVAL {
+            // During the first load there are no served mounts to replace, so partial results are published. A second scan
+            // during it may find some: a partial result would withdraw them.
+            if !self.is_first_load_done && self.state.served.is_empty() && self.published.elapsed() >= PUBLISH_INTERVAL
+            {
                 self.publish_state(&next, false);
             }
         }
