@@ -6,6 +6,7 @@
 mod cached_entries;
 mod cached_listing;
 mod current;
+mod defined;
 mod definitions;
 pub mod listing;
 mod listing_memory;
@@ -23,7 +24,8 @@ pub mod watch;
 pub use cached_entries::{EntryVerdict, ProviderPage, ServedMount};
 pub use cached_listing::CachedListing;
 pub use current::Catalog;
-pub use definitions::{CachedDefinitions, Defined};
+pub use defined::Defined;
+pub use definitions::CachedDefinitions;
 pub use listing_memory::ListingMemory;
 pub use loader::{MountComponent, read_components};
 pub use mount::Mount;

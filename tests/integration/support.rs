@@ -67,8 +67,17 @@ pub(crate) fn shared() -> &'static Path {
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("integration");
         // A test may run itself again in a network namespace. The second run uses the code that the first run compiled.
         if belljar_tests::net::inside().is_none() {
-            let components =
-                ["clock", "files", "guest_fixture", "guest_hostile", "guest_primitives", "guest_sized", "logs", "web"];
+            let components = [
+                "clock",
+                "files",
+                "guest_fixture",
+                "guest_hostile",
+                "guest_primitives",
+                "guest_sized",
+                "guest_skills",
+                "logs",
+                "web",
+            ];
             Site::compile(&shared, &components);
         }
         shared

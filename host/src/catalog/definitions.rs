@@ -9,77 +9,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::listing_memory::ListingMemory;
-use super::mount_cache::Listings;
-use crate::interfaces::definitions::{CheckedDefinitions, Definition};
-use crate::interfaces::prompts::ListPrompts;
-use crate::interfaces::tools::{ListTools, ToolDefinition};
-use crate::interfaces::{Exported, Interfaces};
+use crate::interfaces::definitions::CheckedDefinitions;
 use crate::limits::memory_budget::Reservation;
-use crate::model::Prompt;
-use crate::policy::Action;
 
 /// Definitions are served for this time without asking the provider whether they are current.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
 
 /// A compiled schema takes about this many times its text.
 const MEMORY_FACTOR: u64 = 8;
-
-/// A kind of definitions that a provider lists: tools or prompts.
-pub trait Defined: Definition + Sized {
-    /// The function that lists them.
-    type List: Exported<Checked = CheckedDefinitions<Self>>;
-
-    /// What one of them is called: `tool`.
-    const WHAT: &'static str;
-
-    /// The action of who uses one.
-    const ACTION: Action;
-
-    /// A call of that function.
-    fn list() -> Self::List;
-
-    /// The slot of this kind.
-    fn slot(listings: &Listings) -> &DefinitionSlot<Self>;
-
-    /// True if a component with these interfaces has such definitions.
-    fn is_exported(interfaces: Interfaces) -> bool;
-}
-
-impl Defined for ToolDefinition {
-    type List = ListTools;
-    const WHAT: &'static str = "tool";
-    const ACTION: Action = Action::Call;
-
-    fn list() -> ListTools {
-        ListTools
-    }
-
-    fn slot(listings: &Listings) -> &DefinitionSlot<Self> {
-        &listings.tools
-    }
-
-    fn is_exported(interfaces: Interfaces) -> bool {
-        interfaces.tools
-    }
-}
-
-impl Defined for Prompt {
-    type List = ListPrompts;
-    const WHAT: &'static str = "prompt";
-    const ACTION: Action = Action::Prompt;
-
-    fn list() -> ListPrompts {
-        ListPrompts
-    }
-
-    fn slot(listings: &Listings) -> &DefinitionSlot<Self> {
-        &listings.prompts
-    }
-
-    fn is_exported(interfaces: Interfaces) -> bool {
-        interfaces.prompts
-    }
-}
 
 /// The definitions of one kind, once they were listed.
 pub struct DefinitionSlot<D> {

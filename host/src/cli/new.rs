@@ -43,7 +43,7 @@ pub(super) fn list(as_json: bool) -> Result<ExitCode, Failure> {
     let mut out = String::new();
     for one in &all {
         let also = one.aliases.iter().map(|alias| format!(", {alias}")).collect::<String>();
-        let needs: Vec<String> = one.tools.iter().map(language::Tool::display_name).collect();
+        let needs: Vec<String> = one.tools.iter().map(language::LanguageTool::display_name).collect();
         let _ = writeln!(out, "{:<12} --lang {}{also}\n{:12} needs {}", one.name, one.id, "", needs.join(", "));
     }
     output::print(&out)?;
@@ -96,7 +96,13 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-fn to_text(at: &Path, language: &Language, files: usize, missing: &[&language::Tool], next: &[String]) -> String {
+fn to_text(
+    at: &Path,
+    language: &Language,
+    files: usize,
+    missing: &[&language::LanguageTool],
+    next: &[String],
+) -> String {
     let mut out = format!(
         "created {}: a provider in {}, {files} files; its README.md names the files to edit\n",
         at.display(),

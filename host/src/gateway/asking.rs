@@ -15,10 +15,10 @@ use tokio::time::Instant;
 use super::consent::{ANSWER_TIME, AskedRequest, ConsentAnswer, ConsentInput, ConsentManager, QuestionStateError};
 use crate::catalog::Mount;
 use crate::grants::KINDS;
-use crate::interfaces::asking::check_answer;
+use crate::interfaces::asking::{are_questions_checked, check_answer};
 use crate::limits::progress::ProgressSender;
 use crate::model::seal::Seal;
-use crate::model::{Answer, Ask, AskContext, Consent, Guard, MountName, Question, ReadError};
+use crate::model::{Answer, Ask, AskContext, Consent, MountName, Question, ReadError};
 use crate::policy::Principal;
 
 /// The longest state: eight forms and a URI, escaped, in base64.
@@ -212,7 +212,7 @@ impl ProviderAsks {
         if u128::from(age) >= ANSWER_TIME.as_millis() {
             return Err(QuestionStateError::Expired);
         }
-        let is_bound = Guard::Question.is_on();
+        let is_bound = are_questions_checked();
         match () {
             () if !is_bound => Ok(()),
             () if opened.request != *request => Err(QuestionStateError::OtherRequest),
@@ -231,7 +231,7 @@ impl ProviderAsks {
             memory.used.retain(|_, at| at.elapsed() < ANSWER_TIME);
         }
         let is_used = memory.used.insert(number, Instant::now()).is_some();
-        match is_used && Guard::Question.is_on() {
+        match is_used && are_questions_checked() {
             true => Err(QuestionStateError::Used),
             false => Ok(()),
         }

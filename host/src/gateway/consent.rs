@@ -35,7 +35,7 @@ use crate::model::seal::Seal;
 use crate::model::{AskContext, Consent, DecisionLog, Digest, Guard, MountName, ReadError, text};
 use crate::policy::{Caller, Principal, PrincipalKind};
 use crate::telemetry::ConsentRecord;
-use question::MAX_SHOWN_CHARS;
+use asked_request::MAX_SHOWN_CHARS;
 
 pub use asked_request::AskedRequest;
 pub use question::{ConsentAnswer, ConsentInput, ConsentQuestion};

@@ -15,9 +15,9 @@ use super::call_group::CallGroup;
 use super::pipeline::{Gateway, MountCall};
 use crate::catalog::listing::ListPosition;
 use crate::catalog::{CachedDefinitions, Defined, Mount, Notice, Snapshot};
-use crate::interfaces::definitions::CheckedDefinitions;
+use crate::interfaces::definitions::{CheckedDefinitions, are_names_checked};
 use crate::interfaces::tools::ToolDefinition;
-use crate::model::{Guard, MountName, ReadError, text};
+use crate::model::{MountName, ReadError, text};
 use crate::policy::{Access, Action, Caller, Principal, Refusal};
 
 /// Mounts that are asked concurrently.
@@ -138,7 +138,7 @@ impl Gateway {
     /// Why `mount` does not get the public name `name`. `None`: it gets it.
     fn refuse_name<D: Defined>(&self, snapshot: &Snapshot, mount: &Arc<Mount>, name: &str) -> Option<String> {
         let shown = text::quoted(name, 80);
-        if !Guard::ToolName.is_on() {
+        if !are_names_checked() {
             return None;
         }
         if name.len() > MAX_PUBLIC_NAME {
@@ -204,7 +204,7 @@ impl Gateway {
         let snapshot = self.loaded_snapshot().await;
         let (principal, group) = (&caller.principal, CallGroup::new(&self.audit, caller));
         let mut failure = (ReadError::NotFound, None);
-        if name.len() > MAX_PUBLIC_NAME && Guard::ToolName.is_on() {
+        if name.len() > MAX_PUBLIC_NAME && are_names_checked() {
             return Err(failure);
         }
         for (mount, own) in self.owners::<D>(&snapshot, name) {

@@ -86,7 +86,7 @@ impl Gateway {
         let invocation = Invocation { caller, name, operation: CALL_TOOL, mount, access, asked };
         let checked = match json.len() > MAX_ARGUMENTS.get() {
             true => Err(format!("they have {} bytes; the limit is {}", json.len(), MAX_ARGUMENTS.get())),
-            false => definition.check_arguments(&arguments),
+            false => definition.check_arguments(&arguments).map_err(|why| why.to_string()),
         };
         if let Err(why) = checked {
             return Err(self.refuse_call(&invocation, ReadError::BadArguments(why)));

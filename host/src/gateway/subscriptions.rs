@@ -9,6 +9,7 @@
 //! Each subscriber has a principal. `gateway::watch` asks policy for it: when a subscription begins, before each poll and
 //! before each notification.
 
+mod error;
 mod list_kind;
 mod queue;
 mod share;
@@ -26,11 +27,12 @@ use super::poll_target::{CrashBackoff, PollResult, PollTarget, ResourceState};
 use crate::catalog::watch::Watcher;
 use crate::config;
 use crate::model::bounds::{MAX_WATCHED_URIS, MAX_WATCHED_URIS_TOTAL, MAX_WATCHERS};
-use crate::model::{Guard, MountName, ReadError};
+use crate::model::{Guard, MountName};
 use crate::policy::{AccessClass, Principal};
 use crate::sandbox::MountId;
 use queue::SubscriberQueue;
 
+pub use error::SubscribeError;
 pub use list_kind::{ListKind, WantedLists};
 pub(super) use queue::CollectedChanges;
 pub(super) use visible_list::{PolledListings, VisibleList, VisibleLists};
@@ -142,21 +144,6 @@ pub enum ChangeNotification {
     Updated(Arc<str>),
     /// A list changed.
     List(ListKind),
-}
-
-/// The reason why a URI is not watched, or a subscriber is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SubscribeError {
-    /// No mount serves this URI, or it is hidden from the subscriber.
-    UnknownUri,
-    /// Only scopes are missing. Names all that the subscription needs.
-    InsufficientScope(Vec<String>),
-    /// Each principal gets other answers from the mount, so belljar cannot poll it for all.
-    PerPrincipal,
-    /// The given maximum is reached.
-    TooMany(usize),
-    /// The principal has used up a rate.
-    Busy(ReadError),
 }
 
 impl Subscriptions {

@@ -122,9 +122,14 @@ pub(super) fn mask(Ask { questions, state }: &mut Ask, redactor: &Redactor) {
     mask_optional(state, redactor);
 }
 
+/// True unless a test switched the checks of questions and answers off.
+pub fn are_questions_checked() -> bool {
+    Guard::Question.is_on()
+}
+
 /// Checks the questions that `function` gave, and cleans their texts.
 pub(super) fn check(mut ask: Ask, function: &str) -> Result<Ask, ReadError> {
-    if !Guard::Question.is_on() {
+    if !are_questions_checked() {
         return Ok(ask);
     }
     let refuse = |why: String| ReadError::BadOutput(format!("{function} asks {why}"));
@@ -198,32 +203,38 @@ fn secret_in(text: &str) -> Option<&str> {
     single.or_else(pair).copied()
 }
 
+/// Why a form is refused. The text continues "the form ...".
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FormError(String);
+
 /// Checks a form. The error continues "whose form ...".
 ///
 /// # Errors
 /// The rule that it breaks.
-pub fn check_form(form: &str) -> Result<Map<String, Value>, String> {
+pub fn check_form(form: &str) -> Result<Map<String, Value>, FormError> {
     if form.len() > MAX_FORM {
-        return Err(format!("has {} bytes; the limit is {MAX_FORM}", form.len()));
+        return Err(FormError(format!("has {} bytes; the limit is {MAX_FORM}", form.len())));
     }
-    let schema = Schema::parse(form).map_err(|error| error.to_string())?;
+    let schema = Schema::parse(form).map_err(|error| FormError(error.to_string()))?;
     let object = schema.object();
     let unknown = |known: &[&str], fields: &Map<String, Value>| {
         fields.keys().find(|key| !known.contains(&key.as_str())).map(|key| text::quoted(key, MAX_KEY))
     };
     if let Some(key) = unknown(&["$schema", "type", "title", "description", "properties", "required"], object) {
-        return Err(format!("has the keyword {key}; expected \"type\", \"properties\" and \"required\""));
+        return Err(FormError(format!("has the keyword {key}; expected \"type\", \"properties\" and \"required\"")));
     }
     let fields = object.get("properties").and_then(Value::as_object).filter(|fields| !fields.is_empty());
     let fields = fields.filter(|fields| fields.len() <= MAX_FIELDS);
-    let fields = fields.ok_or_else(|| format!("has no properties, or more than {MAX_FIELDS}"))?;
+    let fields = fields.ok_or_else(|| FormError(format!("has no properties, or more than {MAX_FIELDS}")))?;
     for (name, field) in fields {
         let shown = text::quoted(name, MAX_KEY);
         let field = field.as_object().filter(|_| is_key(name));
-        let field = field.ok_or_else(|| format!("has the field {shown}; expected a name of letters and a schema"))?;
+        let field = field
+            .ok_or_else(|| FormError(format!("has the field {shown}; expected a name of letters and a schema")))?;
         let known: Vec<&str> = FIELD_KEYWORDS.iter().copied().chain(["type"]).collect();
         if let Some(key) = unknown(&known, field) {
-            return Err(format!("has the keyword {key} in the field {shown}; a form is flat"));
+            return Err(FormError(format!("has the keyword {key} in the field {shown}; a form is flat")));
         }
         let is_fine = match field.get("type").and_then(Value::as_str) {
             Some("string") => {
@@ -234,7 +245,9 @@ pub fn check_form(form: &str) -> Result<Map<String, Value>, String> {
             _ => false,
         };
         if !is_fine {
-            return Err(format!("has the field {shown}, which is no text, number, choice or boolean; a form is flat"));
+            return Err(FormError(format!(
+                "has the field {shown}, which is no text, number, choice or boolean; a form is flat"
+            )));
         }
     }
     Ok(object.clone())
@@ -265,13 +278,14 @@ pub enum AnswerError {
 /// # Errors
 /// If the answer accepts and its content does not fit.
 pub fn check_answer(answer: &Answer, question: &Question) -> Result<(), AnswerError> {
-    if answer.action != AnswerAction::Accept || !Guard::Question.is_on() {
+    if answer.action != AnswerAction::Accept || !are_questions_checked() {
         return Ok(());
     }
     let content = answer.content.as_deref().unwrap_or("{}");
-    let check = || {
+    let check = || -> Result<(), String> {
         let schema = Schema::parse(&question.form).map_err(|error| error.to_string())?;
-        schema.check(&serde_json::from_str(content).map_err(|error| error.to_string())?)
+        let content = serde_json::from_str(content).map_err(|error: serde_json::Error| error.to_string())?;
+        schema.check(&content).map_err(|error| error.to_string())
     };
     check().map_err(|why| AnswerError::Form { key: text::quoted(&answer.key, MAX_KEY), why })
 }

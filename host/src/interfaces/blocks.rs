@@ -98,9 +98,7 @@ pub(super) fn check(block: Block, function: &str, names: &dyn MountContext) -> R
     let refuse = |why: String| ReadError::BadOutput(format!("{function} gave {why}"));
     let absolute = |given: &str| {
         let shown = || text::quoted(given, 100);
-        if Guard::Reference.is_on() {
-            reference::check(given).map_err(|why| refuse(format!("the reference {}, which {why}", shown())))?;
-        }
+        reference::check(given).map_err(|why| refuse(format!("the reference {}, which {why}", shown())))?;
         names.absolute(given).map_err(|why| refuse(format!("the reference {}, and {why}", shown())))
     };
     let body = match block.body {

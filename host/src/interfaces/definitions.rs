@@ -42,10 +42,24 @@ impl<D: Definition> CheckedDefinitions<D> {
     }
 }
 
+/// Why a definition is left out.
+pub(super) struct DefinitionError(pub(super) String);
+
+impl From<String> for DefinitionError {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
+
+/// True unless a test switched the checks of names off.
+pub fn are_names_checked() -> bool {
+    Guard::ToolName.is_on()
+}
+
 /// True if a tool, a prompt or an argument may have this name.
 pub(super) fn is_name(name: &str) -> bool {
     let is_letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
-    !Guard::ToolName.is_on() || ((1..=MAX_TOOL_NAME).contains(&name.len()) && name.bytes().all(is_letter))
+    !are_names_checked() || ((1..=MAX_TOOL_NAME).contains(&name.len()) && name.bytes().all(is_letter))
 }
 
 /// Checks the reply of `function`: a list of things, each called `what`. Leaves out those that break a rule.
@@ -58,7 +72,7 @@ pub(super) fn check_definitions<G, D: Definition>(
     what: &str,
     bytes_of: impl Fn(&G) -> usize,
     name_of: impl Fn(&G) -> &str,
-    define: impl Fn(G) -> Result<D, String>,
+    define: impl Fn(G) -> Result<D, DefinitionError>,
 ) -> Result<CheckedDefinitions<D>, ReadError> {
     let (count, most) = (given.len(), MAX_DEFINITIONS.get());
     if count > most {
@@ -77,14 +91,14 @@ pub(super) fn check_definitions<G, D: Definition>(
                 list.all.push(Arc::new(definition));
                 continue;
             }
-            Err(why) => why,
+            Err(DefinitionError(why)) => why,
         };
         if list.left_out.len() < MAX_REASONS {
             list.left_out.push(format!("the {what} {shown} is left out: {why}"));
         }
     }
     list.all.sort_by(|one, other| one.name().cmp(other.name()));
-    if Guard::Duplicates.is_on() {
+    if are_names_checked() {
         let mut twice = Vec::new();
         list.all.dedup_by(|later, first| {
             let is_same = later.name() == first.name();

@@ -69,6 +69,12 @@ pub enum SchemaError {
     Invalid(String),
 }
 
+/// How a document breaks a schema: the violations with their places, in one line. The texts of the document are cut and
+/// cleaned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Violations(String);
+
 /// A checked schema.
 pub struct Schema {
     object: Map<String, Value>,
@@ -127,17 +133,18 @@ impl Schema {
     /// Checks `value` against the schema.
     ///
     /// # Errors
-    /// The violations with their places, in one line.
-    pub fn check(&self, value: &Value) -> Result<(), String> {
+    /// The violations with their places.
+    pub fn check(&self, value: &Value) -> Result<(), Violations> {
         let values = count(value);
         if values.saturating_mul(self.parts) > MAX_SCHEMA_WORK.get() {
-            return Err(format!("there are {values} values, which is too many for a check against this schema"));
+            let why = format!("there are {values} values, which is too many for a check against this schema");
+            return Err(Violations(why));
         }
         match &self.validator {
             Some(validator) => violations(validator, value),
             None => {
                 let root = Value::Object(self.object.clone());
-                violations(&compile(&root).map_err(|error| error.to_string())?, value)
+                violations(&compile(&root).map_err(|error| Violations(error.to_string()))?, value)
             }
         }
     }
@@ -156,7 +163,7 @@ fn compile(root: &Value) -> Result<Validator, SchemaError> {
 }
 
 /// The first violations, each with its place.
-fn violations(validator: &Validator, value: &Value) -> Result<(), String> {
+fn violations(validator: &Validator, value: &Value) -> Result<(), Violations> {
     if validator.is_valid(value) {
         return Ok(());
     }
@@ -170,7 +177,7 @@ fn violations(validator: &Validator, value: &Value) -> Result<(), String> {
         all.truncate(MAX_VIOLATIONS);
         all.push("and more".to_owned());
     }
-    Err(all.join("; "))
+    Err(Violations(all.join("; ")))
 }
 
 /// The number of values in a document.
@@ -314,7 +321,7 @@ mod tests {
             (json!({}), "the whole: \"month\" is a required"),
             (json!({ "month": 1, "x": 1 }), "the whole: Additional"),
         ] {
-            let why = schema.check(&wrong).unwrap_err();
+            let why = schema.check(&wrong).unwrap_err().to_string();
             assert!(why.contains(place), "{wrong}: {why}");
         }
     }
@@ -362,7 +369,7 @@ mod tests {
         let schema =
             parse(json!({ "type": "object", "properties": { "a": { "items": { "anyOf": parts } } } })).unwrap();
         assert_eq!(schema.check(&json!({ "a": [2000] })), Ok(()));
-        let why = schema.check(&json!({ "a": vec![1; 100_000] })).unwrap_err();
+        let why = schema.check(&json!({ "a": vec![1; 100_000] })).unwrap_err().to_string();
         assert!(why.contains("too many"), "{why}");
     }
 

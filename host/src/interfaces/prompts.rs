@@ -9,7 +9,7 @@ use wasmtime::Store;
 use wasmtime::component::Instance;
 
 use super::completion::{MAX_SUGGESTIONS, MAX_VALUE};
-use super::definitions::{CheckedDefinitions, Definition, check_definitions, is_name};
+use super::definitions::{CheckedDefinitions, Definition, DefinitionError, check_definitions, is_name};
 use super::fields::{
     ENTRY_CHARGE, clean_description, clean_icons, clean_meta, clean_name, icon_bytes, meta_bytes, text_bytes,
     unless_unguarded,
@@ -119,12 +119,12 @@ impl Function for ListPrompts {
 }
 
 /// Checks one prompt.
-fn define(prompt: Prompt) -> Result<Prompt, String> {
+fn define(prompt: Prompt) -> Result<Prompt, DefinitionError> {
     if !is_name(&prompt.name) {
-        return Err("a name has 1 to 48 letters, digits, \"_\" and \"-\"".to_owned());
+        return Err("a name has 1 to 48 letters, digits, \"_\" and \"-\"".to_owned().into());
     }
     if prompt.arguments.len() > MAX_ARGUMENTS {
-        return Err(format!("it has {} arguments; the limit is {MAX_ARGUMENTS}", prompt.arguments.len()));
+        return Err(format!("it has {} arguments; the limit is {MAX_ARGUMENTS}", prompt.arguments.len()).into());
     }
     let mut seen = HashSet::new();
     for argument in &prompt.arguments {
@@ -132,10 +132,11 @@ fn define(prompt: Prompt) -> Result<Prompt, String> {
         if !is_name(&argument.name) {
             return Err(format!(
                 "its argument {shown} has a bad name; a name has 1 to 48 letters, digits, \"_\" and \"-\""
-            ));
+            )
+            .into());
         }
         if !seen.insert(argument.name.as_str()) {
-            return Err(format!("its argument {shown} is there twice"));
+            return Err(format!("its argument {shown} is there twice").into());
         }
     }
     let argument = |one: PromptArgument| PromptArgument {

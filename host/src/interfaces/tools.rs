@@ -9,14 +9,14 @@ use serde_json::Value;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
-use super::definitions::{CheckedDefinitions, Definition, check_definitions, is_name};
+use super::definitions::{CheckedDefinitions, Definition, DefinitionError, check_definitions, is_name};
 use super::fields::{
     ENTRY_CHARGE, clean_description, clean_icons, clean_meta, clean_name, icon_bytes, meta_bytes, text_bytes,
     unless_unguarded,
 };
 use super::function::{Function, MountContext, Returned};
 use super::generated::tool_provider as generated;
-use super::json_schema::Schema;
+use super::json_schema::{Schema, Violations};
 use super::redaction::{mask_details, mask_meta, mask_optional};
 use super::{asking, blocks};
 use crate::grants::secrets::Redactor;
@@ -140,9 +140,9 @@ impl Function for ListTools {
 }
 
 /// Checks one tool.
-fn define(tool: Tool, names: &dyn MountContext) -> Result<ToolDefinition, String> {
+fn define(tool: Tool, names: &dyn MountContext) -> Result<ToolDefinition, DefinitionError> {
     if !is_name(&tool.name) {
-        return Err("a name has 1 to 48 letters, digits, \"_\" and \"-\"".to_owned());
+        return Err("a name has 1 to 48 letters, digits, \"_\" and \"-\"".to_owned().into());
     }
     let schema = |schema: &str, of: &str| Schema::parse(schema).map_err(|why| format!("the schema of its {of} {why}"));
     let input = schema(&tool.input, "arguments")?;
@@ -266,13 +266,18 @@ fn check_result(result: ToolResult, names: &dyn MountContext) -> Result<ToolResu
     Ok(ToolResult { content, meta: clean_meta(result.meta), ..result })
 }
 
+/// True unless a test switched the checks against schemas off.
+fn are_schemas_checked() -> bool {
+    Guard::SchemaCheck.is_on()
+}
+
 impl ToolDefinition {
     /// Checks the arguments of a call.
     ///
     /// # Errors
     /// The violations with their places.
-    pub fn check_arguments(&self, arguments: &Value) -> Result<(), String> {
-        match Guard::SchemaCheck.is_on() {
+    pub fn check_arguments(&self, arguments: &Value) -> Result<(), Violations> {
+        match are_schemas_checked() {
             true => self.input.check(arguments),
             false => Ok(()),
         }
@@ -296,7 +301,7 @@ impl ToolDefinition {
                 Some(value)
             }
         };
-        if !Guard::SchemaCheck.is_on() || result.is_error {
+        if !are_schemas_checked() || result.is_error {
             return Ok(value);
         }
         match (&self.output, &value) {

@@ -27,7 +27,7 @@ pub(super) struct Language {
     pub(super) test: Vec<String>,
     /// The programs that the commands need.
     #[serde(default)]
-    pub(super) tools: Vec<Tool>,
+    pub(super) tools: Vec<LanguageTool>,
     /// Names that a project cannot have: keywords of the language and modules of its standard library.
     #[serde(default)]
     pub(super) reserved: Vec<String>,
@@ -44,7 +44,7 @@ pub(super) struct CopyRule {
 /// A program that a language needs.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Tool {
+pub(super) struct LanguageTool {
     /// The display name, if the command does not show it.
     name: Option<String>,
     /// A command that succeeds if the tool is installed.
@@ -55,7 +55,7 @@ pub(super) struct Tool {
     pub(super) get: String,
 }
 
-impl Tool {
+impl LanguageTool {
     /// The display name of the tool.
     pub(super) fn display_name(&self) -> String {
         let asks_version = |word: &&String| ["--version", "-version", "-V", "version"].contains(&word.as_str());
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_tool_has_a_display_name() {
-        let tool = |command: &[&str], name: Option<&str>| Tool {
+        let tool = |command: &[&str], name: Option<&str>| LanguageTool {
             name: name.map(str::to_owned),
             command: command.iter().map(|word| (*word).to_owned()).collect(),
             why: String::new(),

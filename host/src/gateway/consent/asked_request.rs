@@ -5,8 +5,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::question::MAX_SHOWN_CHARS;
 use crate::model::text;
+
+/// The most characters of a URI, an origin or a path that a question shows.
+pub(super) const MAX_SHOWN_CHARS: usize = 300;
 
 /// The request for which a person is asked. An answer is for exactly this request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,12 +2,9 @@
 
 use std::fmt;
 
-use super::asked_request::AskedRequest;
+use super::asked_request::{AskedRequest, MAX_SHOWN_CHARS};
 use crate::grants::GrantKind;
 use crate::model::{Consent, Digest, MountName, text};
-
-/// The most characters of a URI, an origin or a path that a question shows.
-pub(super) const MAX_SHOWN_CHARS: usize = 300;
 
 /// Hexadecimal digits of a digest that a question shows: enough to compare, few enough to read.
 const DIGEST_DIGITS: usize = 12;

@@ -124,7 +124,7 @@ impl Resources for Provider {
         let body = match reference.rsplit('/').next().unwrap_or_default() {
             "SKILL.md" => Body::Text(front.unwrap_or_else(|| skill_md(&name))),
             "data.bin" => Body::Blob(vec![0, 159, 146, 150]),
-            "x.txt" if attack == "flip" => Body::Text(format!("{:x}", RandomState::new().hash_one(()))),
+            "x.txt" if attack == "flip" => Body::Text(format!("{:016x}", RandomState::new().hash_one(()))),
             "x.txt" if attack == "secret" => Body::Text(std::env::var("TEXT").unwrap_or_default()),
             "x.txt" if attack == "spin" => loop {
                 std::hint::black_box(());
