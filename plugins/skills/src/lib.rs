@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use belljar_guest::{
-    Annotations, Body, Contents, Error, Info, Page, Provider, Reading, Resource, Result, Revisions, Skill, SkillPage,
-    Skills, reference,
+    Annotations, Contents, Error, Info, Page, Provider, Reading, Resource, Result, Revisions, Skill, SkillPage, Skills,
+    reference,
 };
 use belljar_tree::{Bounds, Kind, MAX_REFERENCE_BYTES, Meta, Path, Step, Tree, Walk, join, name};
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path as FilePath;
 
+use belljar_guest::Body;
 use belljar_tree::Directory;
 
 use super::*;

@@ -155,6 +155,73 @@ impl Address {
         Ok(Place { url: self.expand(&values)?, item })
     }
 
+    /// The path and the query of the reference below the entry that gives this URL. `None` if none is found: for other URLs,
+    /// and for templates with `{.x}`, `{;x}` or two variables without text between them.
+    pub(crate) fn reference_of(&self, url: &Url) -> Option<(Option<String>, String)> {
+        let values = self.values_in(url.as_str())?;
+        let value = |name: &String| values.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        let last = self.path.len().saturating_sub(1);
+        let mut segments = Vec::new();
+        for (at, name) in self.path.iter().enumerate() {
+            let takes_rest = self.takes_rest && at == last;
+            segments.push(if takes_rest {
+                reference::encode(value(name)?)
+            } else {
+                reference::encode_segment(value(name)?)
+            });
+        }
+        let mut pairs = Vec::new();
+        for name in &self.query {
+            if let Some((_, value)) = url.query_pairs().find(|(known, _)| known == name) {
+                // In a query, "&" ends a value.
+                pairs.push(format!("{name}={}", reference::encode_segment(&value).replace('&', "%26")));
+            }
+        }
+        let (below, query) = ((!segments.is_empty()).then(|| segments.join("/")), pairs.join("&"));
+        // The expansion decides: it makes the same checks as for any other reference.
+        let place = self.place(below.as_deref(), &query, false).ok()?;
+        (place.url == *url && place.item.is_none()).then_some((below, query))
+    }
+
+    /// The values of the path variables, decoded, as they are spelled in `url`. Stops at the first expression of the query.
+    fn values_in<'a>(&'a self, url: &str) -> Option<Vec<(&'a str, String)>> {
+        let (mut values, mut text, mut rest) = (Vec::new(), self.text.as_str(), url);
+        while let Some((literal, after)) = text.split_once('{') {
+            let (inner, tail) = after.split_once('}')?;
+            let names = inner.trim_start_matches(['+', '/']);
+            if names.starts_with(['?', '&']) {
+                break;
+            }
+            if names.starts_with(['.', ';']) {
+                return None;
+            }
+            rest = rest.strip_prefix(literal)?;
+            let following = tail.split('{').next().unwrap_or_default();
+            for (at, name) in names.split(',').enumerate() {
+                let separator = if inner.starts_with('/') { "/" } else { "," };
+                if inner.starts_with('/') || at > 0 {
+                    rest = rest.strip_prefix(separator)?;
+                }
+                let end = match following {
+                    "" => rest.find('?'),
+                    following if inner.starts_with('+') => rest.rfind(following),
+                    following => rest.find(following),
+                };
+                let end = end.unwrap_or(rest.len());
+                let end = if inner.starts_with('+') {
+                    end
+                } else {
+                    rest.find(['/', ',', '?', '&']).map_or(end, |at| end.min(at))
+                };
+                let (value, after) = rest.split_at_checked(end)?;
+                values.push((name, percent_decode_str(value).decode_utf8().ok()?.into_owned()));
+                rest = after;
+            }
+            text = tail;
+        }
+        Some(values)
+    }
+
     fn check_query(&self, query: &str) -> Result<()> {
         for (name, _) in reference::pairs(query) {
             let name = reference::decode(name)?;
@@ -323,6 +390,39 @@ mod tests {
                 let filled = url(template, &format!("it/{value}")).unwrap();
                 assert!(filled.starts_with("https://a.example/"), "{template} {value}: {filled}");
             }
+        }
+    }
+
+    #[test]
+    fn a_url_of_an_address_has_a_reference() {
+        let of = |template: &str, url: &str| {
+            let found = Address::parse(template).unwrap().reference_of(&Url::parse(url).unwrap());
+            found.map(|(below, query)| format!("it/{}?{query}", below.unwrap_or_default()))
+        };
+        for (template, url, expected) in [
+            ("https://a.example/x?y=1", "https://a.example/x?y=1", "it/?"),
+            ("https://a.example/u/{id}", "https://a.example/u/a%20b%2Fc%3F", "it/a%20b%2Fc%3F?"),
+            ("https://a.example/u/{id}/posts{?q,n}", "https://a.example/u/7/posts?n=3", "it/7?n=3"),
+            ("https://a.example/u{?q,n}", "https://a.example/u?q=two%20words&n=3", "it/?q=two%20words&n=3"),
+            ("https://a.example/u?k=1{&q}", "https://a.example/u?k=1&q=a%26b", "it/?q=a%26b"),
+            ("https://a.example{/a,b}", "https://a.example/x/y", "it/x/y?"),
+            ("https://a.example/raw/{+path}", "https://a.example/raw/src/main.rs", "it/src/main.rs?"),
+            ("https://a.example/{v}.json", "https://a.example/for%C3%AAt.json", "it/for%C3%AAt?"),
+            ("https://a.example/s?q={words}", "https://a.example/s?q=x%26y%3D1", "it/x&y=1?"),
+        ] {
+            assert_eq!(of(template, url).as_deref(), Some(expected), "{template} {url}");
+        }
+        for (template, url) in [
+            ("https://a.example/x", "https://a.example/y"),
+            ("https://a.example/x", "https://a.example/x?more=1"),
+            ("https://a.example/x", "http://a.example/x"),
+            ("https://a.example/u/{id}", "https://a.example/u/1/2"),
+            ("https://a.example/u/{id}", "https://b.example/u/1"),
+            ("https://a.example/u/{id}", "https://a.example/u/"),
+            ("https://a.example/u{?q}", "https://a.example/u?q=1&other=2"),
+            ("https://a.example/d/{+path}", "https://a.example/d/a%2F..%2Fb"),
+        ] {
+            assert_eq!(of(template, url), None, "{template} {url}");
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! This module implements the provider. It is the only module that knows resources, references and the list. `config` and
 //! `address` define the allowed requests, and `http` sends them. `present` converts answers to contents with `json`, `feed`
-//! and `page`. `revision` detects changes.
+//! and `page`. `revision` detects changes. `tools` gives models the same answers.
 
 mod address;
 mod charset;
@@ -15,6 +15,7 @@ mod json;
 mod page;
 mod present;
 mod revision;
+mod tools;
 
 use std::time::Duration;
 
@@ -246,7 +247,7 @@ fn unusable_words(name: &str, why: &str) -> String {
     format!("The entry \"{name}\" of WEB cannot be used: {why}")
 }
 
-belljar_guest::export!(Web: Completion, Revisions);
+belljar_guest::export!(Web: Completion, Revisions, Tools);
 belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]

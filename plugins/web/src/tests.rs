@@ -1,6 +1,7 @@
 //! Tests of the provider over recorded answers. This file has the recording; each module tests one area.
 
 mod asking;
+mod calls;
 mod feeds;
 mod listing;
 mod pages;
