@@ -24,8 +24,8 @@ const MAX_CHARACTERS: usize = 200;
 /// How many bytes of a file are searched.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// How many bytes one call searches. A byte takes about 60 instructions, and the fuel of a call allows five thousand million.
-const MAX_BYTES: u64 = 32 * 1024 * 1024;
+/// How many bytes one call searches. A byte takes up to 130 units of fuel, and a call has five thousand million.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How many files one call looks at.
 const MAX_VISITED: usize = 20_000;
@@ -112,28 +112,35 @@ impl Files {
     /// The file at `path`, if it has all words. A file that cannot be read has only those of its path.
     fn look_into(&self, path: String, words: &[String], left: &mut u64) -> Option<Found> {
         let meta = self.tree.meta(&path).ok().filter(|meta| meta.kind == Kind::File)?;
-        let lower = path.to_lowercase();
-        let missing: Vec<&String> = words.iter().filter(|word| !lower.contains(word.as_str())).collect();
+        let missing: Vec<&String> = words.iter().filter(|word| !contains(&path, word)).collect();
         let length = meta.size.min(MAX_FILE_BYTES).min(*left);
         *left -= length;
         let bytes = self.tree.read(&path, length).unwrap_or_default();
         // Pictures and archives have such a byte near their beginning, text has none.
         let is_binary = bytes.iter().take(8000).any(|byte| *byte == 0);
         let text = if is_binary { "".into() } else { String::from_utf8_lossy(&bytes) };
-        let lowered = text.to_lowercase();
-        if !missing.iter().all(|word| lowered.contains(word.as_str())) {
+        if !missing.iter().all(|word| contains(&text, word)) {
             return None;
         }
-        let has_word = |line: &str| {
-            let line = line.to_lowercase();
-            words.iter().any(|word| line.contains(word.as_str()))
-        };
+        let has_word = |line: &str| words.iter().any(|word| contains(line, word));
         let lines = (1..).zip(text.lines()).filter(|(_, line)| has_word(line)).take(MAX_LINES);
         let lines = lines.map(|(number, line)| (number, shortened(line, words))).collect();
         let mut link = Link::new(reference::encode(&path)).name(name(&path)).size(meta.size);
         link.mime_type = media::by_name(name(&path)).map(str::to_owned);
         (link.reference.len() <= MAX_REFERENCE_BYTES).then_some(Found { link, path, lines })
     }
+}
+
+/// True if a text contains `word`, ignoring case. `word` is in lower case.
+fn contains(text: &str, word: &str) -> bool {
+    if !word.is_ascii() {
+        return text.to_lowercase().contains(word);
+    }
+    // Does not lower the text: that would take several times as long. Other letters never have the bytes of ASCII.
+    let (word, first) = (word.as_bytes(), word.as_bytes().first().copied().unwrap_or_default());
+    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text.as_bytes())
+        .filter_map(|at| text.as_bytes().get(at..at + word.len()))
+        .any(|part| part.eq_ignore_ascii_case(word))
 }
 
 /// True if a pattern matches a path, or the name of the file if the pattern has no `/`.

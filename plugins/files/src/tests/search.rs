@@ -83,6 +83,17 @@ fn large_files_are_searched_in_part() {
 }
 
 #[test]
+fn case_is_ignored_in_every_script() {
+    let fixture = Fixture::new("");
+    fixture.write("Größe/a.txt", "ÄPFEL und Birnen\n");
+    for words in ["äpfel", "ÄPFEL", "BIRNEN", "größe", "GRÖSSE äpfel", "UND Größe"] {
+        let (_, links) = search(&fixture.files, &format!("{{\"words\":\"{words}\"}}")).unwrap();
+        // The capital letter of "ß" is "ẞ", not "SS".
+        assert_eq!(links.len(), usize::from(!words.contains("SS")), "{words}");
+    }
+}
+
+#[test]
 fn the_definition_is_short() {
     let tools = Files::tools().list();
     let [tool] = tools.as_slice() else { panic!("{tools:?}") };
