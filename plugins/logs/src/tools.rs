@@ -20,7 +20,7 @@ pub(crate) const MAX_BYTES: usize = 96 * 1024;
 const MAX_NAMED: usize = 20;
 
 /// The schema of [`Search`]. A text, because the code that makes schemas from types has 110 KB.
-const INPUT: &str = r#"{"type":"object","properties":{"log":{"type":"string","description":"Path; needed if there are several"},"text":{"type":"string","description":"Ignoring case"},"level":{"type":"string","description":"This or worse: debug, info, warn, error, fatal"},"since":{"type":"string","description":"15m, 2h, 1d ago, or RFC 3339"},"until":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"Lines; 100 by default"}},"additionalProperties":false}"#;
+const INPUT: &str = r#"{"type":"object","properties":{"log":{"type":"string","description":"Path; needed if there are several"},"text":{"type":"string","description":"Ignoring case"},"level":{"type":"string","description":"This or worse: debug, info, warn, error, fatal"},"since":{"type":"string","description":"15m, 2h, 1d ago, or RFC 3339"},"until":{"type":"string","description":"As since"},"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"Lines; 100 by default"}},"additionalProperties":false}"#;
 
 /// The arguments.
 #[derive(Debug, Deserialize)]

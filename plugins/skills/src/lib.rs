@@ -38,6 +38,9 @@ const MAX_SKILL: (usize, u64) = (512, 16 * 1024 * 1024);
 /// How many bytes of a `SKILL.md` are searched for its front matter.
 const HEAD: u64 = 8 * 1024;
 
+/// The prefix of every cursor.
+const CURSOR: &str = "after:";
+
 const MARKDOWN: &str = "text/markdown";
 
 impl Provider for SkillDirectory {
@@ -53,17 +56,17 @@ impl Provider for SkillDirectory {
 
     /// The files of all skills.
     fn list_resources(&self, cursor: Option<&str>) -> Result<Page> {
-        let start = cursor.map(reference::decode).transpose()?.unwrap_or_default();
+        let start = position(cursor)?;
         let mut walk = Walk::new(&self.tree, start, PAGE);
         let (mut resources, mut last, mut known) = (Vec::new(), String::new(), HashMap::new());
         loop {
             let path = match walk.next()? {
                 Step::File(path) => path,
-                Step::Paused(position) => return Ok(Page::new(resources).next_cursor(reference::encode(&position))),
+                Step::Paused(position) => return Ok(Page::new(resources).next_cursor(cursor_at(&position))),
                 Step::End => return Ok(Page::new(resources)),
             };
             if resources.len() == PAGE {
-                return Ok(Page::new(resources).next_cursor(reference::encode(&last)));
+                return Ok(Page::new(resources).next_cursor(cursor_at(&last)));
             }
             if self.is_in_skill(&path, &mut known)
                 && let Some(meta) = self.file(&path)
@@ -76,14 +79,13 @@ impl Provider for SkillDirectory {
 
     fn read(&self, reference: &str) -> Result<Reading> {
         let (path, query) = reference::split(reference);
-        if !query.is_empty() {
-            return Err(Error::invalid("a file of a skill has no parameters: leave out the query"));
-        }
         let wanted = Path::parse(path)?;
-        if wanted.path.is_empty() {
-            return Ok(self.overview(reference)?.into());
+        let meta = if wanted.path.is_empty() { None } else { Some(self.served(&wanted)?) };
+        // An absent file is `NotFound`, even with a query.
+        if !query.is_empty() {
+            return Err(Error::invalid("a skill has no parameters: leave out the query"));
         }
-        let meta = self.served(&wanted)?;
+        let Some(meta) = meta else { return Ok(self.overview(reference)?.into()) };
         if meta.size > MAX_SKILL.1 {
             return Err(Error::failed(format_args!(
                 "the file has {} bytes: all files of a skill together have at most {}",
@@ -98,17 +100,17 @@ impl Provider for SkillDirectory {
 
 impl Skills for SkillDirectory {
     fn list_skills(&self, cursor: Option<&str>) -> Result<SkillPage> {
-        let start = cursor.map(reference::decode).transpose()?.unwrap_or_default();
+        let start = position(cursor)?;
         let mut walk = Walk::new(&self.tree, start, SKILLS).only(|name| name == SKILL);
         let (mut skills, mut last) = (Vec::new(), String::new());
         loop {
             let path = match walk.next()? {
                 Step::File(path) => path,
-                Step::Paused(position) => return Ok(SkillPage::new(skills).next_cursor(reference::encode(&position))),
+                Step::Paused(position) => return Ok(SkillPage::new(skills).next_cursor(cursor_at(&position))),
                 Step::End => return Ok(SkillPage::new(skills)),
             };
             if skills.len() == SKILLS {
-                return Ok(SkillPage::new(skills).next_cursor(reference::encode(&last)));
+                return Ok(SkillPage::new(skills).next_cursor(cursor_at(&last)));
             }
             if let Some(root) = root_of(&path).filter(|_| self.file(&path).is_some()) {
                 match self.skill(root) {
@@ -251,6 +253,22 @@ fn root_of(manifest: &str) -> Option<&str> {
     let plain = last.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
     let hyphens = last.starts_with('-') || last.ends_with('-') || last.contains("--");
     (plain && !hyphens && (1..=64).contains(&last.len())).then_some(root)
+}
+
+/// The cursor of the page after a path.
+fn cursor_at(path: &str) -> String {
+    format!("{CURSOR}{}", reference::encode(path))
+}
+
+/// The path after which a page begins.
+fn position(cursor: Option<&str>) -> Result<String> {
+    let Some(cursor) = cursor else { return Ok(String::new()) };
+    let path = cursor.strip_prefix(CURSOR).ok_or_else(|| {
+        Error::invalid(format_args!(
+            "the cursor does not begin with \"{CURSOR}\": use one from a list of this provider"
+        ))
+    })?;
+    reference::decode(path)
 }
 
 /// The media type of a file, by its extension. Text never gets the type of a binary format.

@@ -87,6 +87,7 @@ fn files_of_skills_are_listed_and_no_others() {
         assert_eq!(fixture.skills.read(hidden), Err(Error::NotFound), "{hidden}");
     }
     assert!(matches!(fixture.skills.read("greeting/SKILL.md?x=1"), Err(Error::Invalid(_))));
+    assert_eq!(fixture.skills.read("none?x=1"), Err(Error::NotFound));
 }
 
 #[test]
@@ -139,6 +140,8 @@ fn pages_follow_each_other_without_a_gap() {
     }
     let expected: Vec<String> = (0..120).map(|n| format!("skill-{n:03}")).collect();
     assert_eq!(roots, expected);
+    assert!(matches!(fixture.skills.list_skills(Some("skill-001")), Err(Error::Invalid(_))));
+    assert!(matches!(fixture.skills.list_resources(Some("skill-001")), Err(Error::Invalid(_))));
 }
 
 #[test]
