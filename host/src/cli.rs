@@ -3,12 +3,18 @@
 //!
 //! Exit codes: 0 success, 1 failure, 2 wrong usage.
 
+mod arguments;
+mod blocks;
+mod call;
 mod can;
 mod check;
 mod confirm;
+mod consent;
 mod declare;
 mod dev;
+mod fields;
 mod flags;
+mod form;
 mod grant;
 mod inspect;
 mod key;
@@ -16,12 +22,16 @@ mod list;
 mod new;
 mod output;
 mod progress;
+mod prompt;
+mod prompts;
 mod read;
 mod revoke;
+mod rounds;
 mod schema;
 mod set;
 mod skills;
 mod table;
+mod tools;
 mod trust;
 
 use std::net::SocketAddr;
@@ -55,6 +65,51 @@ struct DevFlag {
     /// component in the plugin directory can use the grants of its mount.
     #[arg(long)]
     dev: bool,
+}
+
+/// The options of `tools` and `prompts`.
+#[derive(Args)]
+struct DefinitionsArgs {
+    #[command(flatten)]
+    at: LocationArgs,
+    /// List only those of this mount.
+    #[arg(long, value_name = "NAME")]
+    mount: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    dev: DevFlag,
+}
+
+/// The options of `call` and `prompt`, and the words after them.
+#[derive(Args)]
+struct CallArgs {
+    #[command(flatten)]
+    at: LocationArgs,
+    /// Write the picture, the sound or the binary resource of the result to a file.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print the whole result as JSON.
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+    #[command(flatten)]
+    dev: DevFlag,
+    /// The name, and after it the arguments; --help after the name lists them.
+    #[arg(value_names = ["NAME", "ARGUMENTS"], required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
+}
+
+impl DefinitionsArgs {
+    fn host(&self) -> rounds::HostArgs<'_> {
+        rounds::HostArgs { at: &self.at, dev: self.dev.dev, output: None, asks: false }
+    }
+}
+
+impl CallArgs {
+    fn host(&self) -> rounds::HostArgs<'_> {
+        rounds::HostArgs { at: &self.at, dev: self.dev.dev, output: self.output.as_deref(), asks: true }
+    }
 }
 
 #[derive(Subcommand)]
@@ -127,6 +182,30 @@ enum Verb {
         json: bool,
         #[command(flatten)]
         dev: DevFlag,
+    },
+    /// List the tools of every mount: what each does, what it can change by the grants of its mount, and its arguments.
+    #[command(after_help = "Examples:\n  belljar tools\n  belljar tools --mount notes --json")]
+    Tools {
+        #[command(flatten)]
+        list: DefinitionsArgs,
+    },
+    /// Call a tool and print its result. Asks on the terminal what the provider asks.
+    #[command(after_help = call::HELP)]
+    Call {
+        #[command(flatten)]
+        call: CallArgs,
+    },
+    /// List the prompts of every mount, with their arguments.
+    #[command(after_help = "Examples:\n  belljar prompts\n  belljar prompts --mount notes --json")]
+    Prompts {
+        #[command(flatten)]
+        list: DefinitionsArgs,
+    },
+    /// Get a prompt and print its messages. Asks on the terminal what the provider asks.
+    #[command(after_help = prompt::HELP)]
+    Prompt {
+        #[command(flatten)]
+        call: CallArgs,
     },
     /// Describe a component file: its exports, imports and digest, the grants it can use, and whether it can be
     /// mounted.
@@ -389,6 +468,10 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         Verb::List { at, mount, json, dev } => list::run(&at, dev.dev, mount.as_deref(), json),
         Verb::Skills { at, mount, verify, json, dev } => skills::run(&at, dev.dev, mount.as_deref(), verify, json),
         Verb::Read { at, uri, output, json, dev } => read::run(&at, dev.dev, &uri, output.as_deref(), json),
+        Verb::Tools { list } => tools::run(list.host(), list.mount.as_deref(), list.json),
+        Verb::Call { call } => call::run(call.host(), &call.words, call.output.as_deref(), call.json),
+        Verb::Prompts { list } => prompts::run(list.host(), list.mount.as_deref(), list.json),
+        Verb::Prompt { call } => prompt::run(call.host(), &call.words, call.output.as_deref(), call.json),
         Verb::Inspect { file, json } => inspect::run(&file, json),
         Verb::Check { at, compile: Some(files), json, .. } => check::compile::run(&at, &files, json),
         Verb::Check { at, conformance: Some(file), json, .. } => check::conformance::run(at, &file, json),
@@ -424,6 +507,8 @@ impl Verb {
             | Self::Revoke { at, .. }
             | Self::Set { at, .. }
             | Self::Trust { at, .. } => Some(at),
+            Self::Tools { list } | Self::Prompts { list } => Some(&mut list.at),
+            Self::Call { call } | Self::Prompt { call } => Some(&mut call.at),
             Self::Key { verb } => Some(verb.location()),
             Self::Inspect { .. } | Self::Schema | Self::Declare { .. } | Self::Dev { .. } | Self::New { .. } => None,
         }

@@ -11,6 +11,7 @@ pub mod consent;
 pub mod definitions;
 mod describe;
 mod explain;
+pub mod hints;
 pub mod invoke;
 mod listing;
 mod pipeline;

@@ -7,3 +7,4 @@ mod grant;
 mod inspect;
 mod new;
 mod suggested_commands;
+mod tools;

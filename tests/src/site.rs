@@ -125,11 +125,14 @@ impl Site {
         let mut all: Vec<OsString> = verb.iter().map(OsString::from).collect();
         // `inspect` looks at one file, and takes no configuration.
         if verb.first() != Some(&"inspect") {
-            all.extend(["--plugins".into(), self.path("plugins").into()]);
+            let mut places: Vec<OsString> = vec!["--plugins".into(), self.path("plugins").into()];
             let config = self.path("belljar.toml");
             if config.exists() {
-                all.extend(["--config".into(), config.into()]);
+                places.extend(["--config".into(), config.into()]);
             }
+            // What stands after the name of a tool or a prompt belongs to it.
+            let end = if matches!(verb.first(), Some(&("call" | "prompt"))) { 1 } else { all.len() };
+            all.splice(end..end, places);
         }
         all
     }

@@ -20,8 +20,7 @@ const USAGE: &str = "cargo xtask bench [--rounds N] [--only PROGRAM,...] [--publ
 const FLOOR: &str = "floor";
 
 /// The benchmark programs, in the order in which they run. Each prints its tables.
-const PROGRAMS: [&str; 10] =
-    [FLOOR, "peers", "big", "fair", "who", "tools", "seam", "live", "scale", "languages"];
+const PROGRAMS: [&str; 10] = [FLOOR, "peers", "big", "fair", "who", "tools", "seam", "live", "scale", "languages"];
 
 /// The options of one run.
 #[derive(Debug, Default, PartialEq)]

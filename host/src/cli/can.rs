@@ -22,7 +22,7 @@ use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
 
 /// The end of the help.
-pub(super) const HELP: &str = "WHO is one of:\n  local               the user of this machine: on standard input and at the command line\n  anonymous           an HTTP client without authentication\n  key:NAME            the holder of an API key, with the scopes and groups that the keys file gives it\n  SUBJECT[@ISSUER]    the subject of an access token\n\nExamples:\n  belljar can local read belljar://notes/plan.md\n  belljar can key:ci list belljar://logs/\n  belljar can alice@https://login.example read belljar://logs/a --group oncall --at 2026-11-23T09:00:00Z\n\nThe exit code is 0 for yes and 1 for no.";
+pub(super) const HELP: &str = "WHO is one of:\n  local               the user of this machine: on standard input and at the command line\n  anonymous           an HTTP client without authentication\n  key:NAME            the holder of an API key, with the scopes and groups that the keys file gives it\n  SUBJECT[@ISSUER]    the subject of an access token\n\nFor call and prompt, URI is the name of the tool or prompt: notes_search, or belljar://notes/search below\nthe base of its mount. Who is denied a part of a mount for reading may use none of its tools and prompts.\n\nExamples:\n  belljar can local read belljar://notes/plan.md\n  belljar can key:ci list belljar://logs/\n  belljar can key:ci call notes_search\n  belljar can alice@https://login.example read belljar://logs/a --group oncall --at 2026-11-23T09:00:00Z\n\nThe exit code is 0 for yes and 1 for no.";
 
 /// The most rules that an answer shows.
 const MAX_RULES: usize = 5;
@@ -33,10 +33,10 @@ pub(super) struct CanArgs {
     /// The principal: local, anonymous, key:NAME, or SUBJECT[@ISSUER].
     #[arg(value_name = "WHO")]
     who: String,
-    /// The action: list, read, search, complete or subscribe.
+    /// The action: list, read, search, complete, subscribe, call or prompt.
     #[arg(value_name = "ACTION")]
     action: String,
-    /// The URI of a resource, or the base of a mount.
+    /// The URI of a resource, the base of a mount, or the name of a tool or a prompt.
     #[arg(value_name = "URI")]
     uri: String,
     /// The time of the request, such as 2026-11-23T09:00:00Z (default: now).
@@ -56,7 +56,10 @@ pub(super) fn run(at: &LocationArgs, request: &CanArgs, as_json: bool) -> Result
     let mut config = configuration::file(at)?;
     configuration::read_policies(&mut config).map_err(ConfigurationError::from)?;
     let principal = principal(request, &config, time)?;
-    let (mount, base, reference) = route(&config, &request.uri)?;
+    let (mount, base, reference) = match by_public_name(&config, action, &request.uri) {
+        Some(found) => found,
+        None => route(&config, &request.uri)?,
+    };
     reference::check(&reference).map_err(|why| Failure::Misused(format!("the URI {why}")))?;
     // A list, a search or a watch of a base is about the mount as a whole.
     let is_whole = reference.is_empty() && action != Action::Read;
@@ -165,6 +168,24 @@ fn parse_time(time: &str) -> Result<SystemTime, Failure> {
     })
 }
 
+/// The mount, its base and the own name of a tool or a prompt, from its public name. `None` if `name` is a URI, or if no
+/// mount can have such a name.
+fn by_public_name(config: &Config, action: Action, name: &str) -> Option<(MountName, String, String)> {
+    if !matches!(action, Action::Call | Action::Prompt) || name.contains(':') {
+        return None;
+    }
+    let (prefix, own) = name.split_once('_')?;
+    let configured = config.mounts.iter().find(|(_, mount)| !prefix.is_empty() && mount.tool_prefix == prefix);
+    if let Some((name, mount)) = configured {
+        let base = mount.uri.clone().unwrap_or_else(|| default_base(name));
+        return Some((name.clone(), base, own.to_owned()));
+    }
+    // Any name can become a mount, unless the configuration gives it another prefix.
+    let name = MountName::new(prefix).ok().filter(|name| !config.mounts.contains_key(name))?;
+    let base = default_base(&name);
+    Some((name, base, own.to_owned()))
+}
+
 /// The mount that the URI would belong to, its base, and the reference. Any name can become a mount, so a URI below
 /// `belljar://` has one whether it is served or not.
 fn route(config: &Config, uri: &str) -> Result<(MountName, String, String), Failure> {
@@ -232,6 +253,14 @@ fn reason(explanation: &Explanation) -> (String, Vec<(&Rule, String)>) {
         Explanation::NoRules => ("the configuration has no rules: everybody may do everything".to_owned(), Vec::new()),
         Explanation::Allowed(rules) => ("allowed by".to_owned(), without_notes(rules)),
         Explanation::Denied(rules) => ("denied by".to_owned(), without_notes(rules)),
+        Explanation::DeniedPart { rules, policies } => {
+            let policies = match policies.as_slice() {
+                [] => String::new(),
+                ids => format!(" {} of the policies{}", quoted(ids), if rules.is_empty() { "" } else { " and" }),
+            };
+            let why = "tools and prompts see the whole mount, and a part of it is denied for reading by";
+            (format!("{why}{policies}"), without_notes(rules))
+        }
         Explanation::Permitted(ids) => (format!("permitted by {} of the policies", quoted(ids)), Vec::new()),
         Explanation::Forbidden(ids) => (format!("forbidden by {} of the policies", quoted(ids)), Vec::new()),
         Explanation::Scope { scopes, rule } => {
@@ -276,6 +305,9 @@ fn to_json(
         Explanation::NoRules => json!({ "reason": "no-rules" }),
         Explanation::Allowed(found) => json!({ "reason": "allowed", "rules": rules(found) }),
         Explanation::Denied(found) => json!({ "reason": "denied", "rules": rules(found) }),
+        Explanation::DeniedPart { rules: found, policies } => {
+            json!({ "reason": "denied-part", "rules": rules(found), "policies": policies })
+        }
         Explanation::Permitted(ids) => json!({ "reason": "permitted", "policies": ids }),
         Explanation::Forbidden(ids) => json!({ "reason": "forbidden", "policies": ids }),
         Explanation::Scope { scopes, rule } => {

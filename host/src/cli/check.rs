@@ -3,6 +3,7 @@
 
 pub(super) mod compile;
 pub(super) mod conformance;
+mod definitions;
 mod rule_warnings;
 
 use super::output;
@@ -88,13 +89,14 @@ pub(super) fn quarantined(one: &QuarantinedMount) -> Value {
     })
 }
 
-/// The warnings about a mount's grants.
-fn warnings(config: &Config, mount: &Mount) -> Vec<String> {
+/// The warnings about a mount's grants, its file, and the names of its tools and prompts.
+fn warnings(config: &Config, mount: &Mount, snapshot: &Snapshot) -> Vec<String> {
     let useless =
         useless(mount).into_iter().map(|kind| format!("the component cannot use the grant \"{kind}\"; remove it"));
     let held = config.mounts.get(&mount.name).and_then(|written| written.grants.configure(&config.ambient).ok());
     let held = held.map(|held| held.warnings()).unwrap_or_default();
-    useless.chain(mount.warning.map(str::to_owned)).chain(held).collect()
+    let names = definitions::warnings(mount, snapshot);
+    useless.chain(mount.warning.map(str::to_owned)).chain(held).chain(names).collect()
 }
 
 /// The lines about the grants that a mount's component needs, and those that its imports could use.
@@ -155,6 +157,9 @@ fn to_text(config: &Config, wall: &WallStatus, api_keys: Option<KeyCount>, snaps
         let (name, base) = (table::padded(table::NAME, &mount.name, names), &mount.base);
         let details = table::styled(table::FAINT, format!("({}, {})", mount.file, mount.digest.short()));
         let _ = writeln!(out, "{}       {name}  {base:bases$}  {details}", table::styled(table::GOOD, "ok"));
+        if let Some(definitions) = definitions::describe(mount) {
+            let _ = writeln!(out, "           serves   {definitions}");
+        }
         out += &needs_text(mount);
         match bound(config, mount) {
             Some("off") => drop(writeln!(out, "           bound    to no digest, because of --dev")),
@@ -164,7 +169,7 @@ fn to_text(config: &Config, wall: &WallStatus, api_keys: Option<KeyCount>, snaps
         for line in granted(config, mount) {
             let _ = writeln!(out, "           granted  {line}");
         }
-        for warning in warnings(config, mount) {
+        for warning in warnings(config, mount, snapshot) {
             let _ = writeln!(out, "           {}  {warning}", table::styled(table::WARN, "warning"));
         }
     }
@@ -197,7 +202,8 @@ fn to_json(
             json!({
                 "name": mount.name.as_str(), "base": mount.base, "file": mount.file, "digest": mount.digest.to_string(),
                 "granted": granted(config, mount), "useless": useless(mount), "uses": mount.usable_kinds, "needs": needs(mount),
-                "bound": bound(config, mount), "warnings": warnings(config, mount),
+                "bound": bound(config, mount), "warnings": warnings(config, mount, snapshot),
+                "serves": definitions::kinds(mount), "toolPrefix": mount.tool_prefix,
             })
         })
         .collect();

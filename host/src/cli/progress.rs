@@ -14,7 +14,7 @@ use crate::sandbox::COMPILING;
 use crate::server::log;
 
 /// Escape sequence: moves the cursor to the beginning of the line and clears the line.
-const CLEAR: &str = "\r\u{1b}[2K";
+pub(super) const CLEAR: &str = "\r\u{1b}[2K";
 
 /// True if standard error is a terminal on which a line can be overwritten.
 fn is_in_place() -> bool {

@@ -1,7 +1,7 @@
 //! `belljar read`: reads one resource. It uses the same gateway as MCP clients do.
 
-use super::output;
-use std::io::{BufRead, IsTerminal, Read as _, Write};
+use super::{consent, output};
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,20 +12,14 @@ use serde_json::{Value, json};
 
 use crate::catalog::Mount;
 use crate::config::Config;
-use crate::gateway::consent::{ConsentAnswer, ConsentInput, ConsentQuestion};
+use crate::gateway::consent::{ConsentAnswer, ConsentInput};
 use crate::gateway::{Gateway, ReadOutcome};
 use crate::model::{Body, Contents, Fault, ReadError, Reading, command, text};
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
 use crate::server::{
-    configuration, keys::Keys, keys::SharedCode, landlock, log, pins::Pinning, privileged_helper, record, startup,
+    configuration, keys::Keys, keys::SharedCode, landlock, pins::Pinning, privileged_helper, record, startup,
 };
-
-/// The longest line that is read from the terminal, in bytes. Every valid answer is shorter.
-const MAX_LINE_BYTES: u64 = 1024;
-
-/// How often the question is repeated after an invalid answer, before the answer is "deny".
-const MAX_TRIES: usize = 10;
 
 pub(super) fn run(
     at: &LocationArgs,
@@ -70,7 +64,7 @@ pub(super) fn run(
 /// Reads the resource. If the read needs a consent for which the configuration lets the mount ask, asks on the
 /// terminal.
 async fn read(gateway: &Gateway, config: &Config, uri: &str) -> Result<(Reading, Arc<Mount>), Failure> {
-    let can_answer = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let can_answer = consent::can_ask();
     let mut answer: Option<(String, ConsentAnswer)> = None;
     loop {
         let answered = answer.as_ref().map(|(state, choice)| (state.as_str(), Some(*choice)));
@@ -82,7 +76,7 @@ async fn read(gateway: &Gateway, config: &Config, uri: &str) -> Result<(Reading,
             ReadOutcome::Contents(reading, mount, _) => return Ok((reading, mount)),
             ReadOutcome::ConsentUnavailable(fault) => return Err(fault.into()),
             ReadOutcome::ConsentRequired(question) => {
-                answer = Some((question.state.clone(), prompt(&question, config)?))
+                answer = Some((question.state.clone(), consent::ask(&question, config)?))
             }
         }
     }
@@ -99,54 +93,6 @@ fn with_rules(fault: Fault, config: &Config, uri: &str) -> Failure {
             Failure::Failed(format!("{}; the rules hold for you, too: {cure}", failure.message()))
         }
     }
-}
-
-/// Asks for a consent on the terminal. Repeats the question after an invalid answer; the end of input means "deny".
-fn prompt(question: &ConsentQuestion, config: &Config) -> Result<ConsentAnswer, Failure> {
-    log::flush();
-    let mut out = std::io::stderr().lock();
-    writeln!(out, "{question}")?;
-    // A local user may see the host path. A client gets only the guest path.
-    let granted = config.mounts.get(&question.mount);
-    if let Some(place) = granted.and_then(|own| own.grants.host_path(&question.wanted, &config.ambient)) {
-        writeln!(out, "On this machine that is \"{}\".", text::excerpt(&place.to_string_lossy(), 500))?;
-    }
-    let always = if question.can_be_permanent { ", always" } else { "" };
-    for _ in 0..MAX_TRIES {
-        write!(out, "[once{always}, deny] ")?;
-        out.flush()?;
-        let mut line = String::new();
-        if std::io::stdin().lock().take(MAX_LINE_BYTES).read_line(&mut line)? == 0 {
-            break;
-        }
-        if let Some(choice) = typed(&line, question.can_be_permanent) {
-            return Ok(choice);
-        }
-        let always = if question.can_be_permanent { "\"always\" (or \"a\") for good, " } else { "" };
-        writeln!(
-            out,
-            "That is not an answer: type \"once\" (or \"o\", \"yes\") for this read, {always}\"deny\" (or \"d\", \"no\")."
-        )?;
-    }
-    writeln!(out, "No answer: denied.")?;
-    Ok(ConsentAnswer::Deny)
-}
-
-/// Parses an answer: a word or its beginning, in upper or lower case. "yes" means "once". `can_last`: "always" is
-/// allowed.
-fn typed(line: &str, can_last: bool) -> Option<ConsentAnswer> {
-    let word = line.trim().to_lowercase();
-    let choices = [
-        ("once", ConsentAnswer::Once),
-        ("yes", ConsentAnswer::Once),
-        ("always", ConsentAnswer::Always),
-        ("deny", ConsentAnswer::Deny),
-        ("no", ConsentAnswer::Deny),
-    ];
-    let fits = |(whole, choice): &&(&str, ConsentAnswer)| {
-        whole.starts_with(&word) && (can_last || *choice != ConsentAnswer::Always)
-    };
-    choices.iter().find(fits).filter(|_| !word.is_empty()).map(|(_, choice)| *choice)
 }
 
 fn bytes(contents: &Contents) -> &[u8] {
@@ -187,37 +133,11 @@ fn write_to(out: &mut impl Write, all: &[Contents], to_terminal: bool) -> std::i
     Ok(())
 }
 
-fn to_json(contents: &Contents) -> Value {
+/// One item of the contents.
+pub(super) fn to_json(contents: &Contents) -> Value {
     let (kind, body) = match &contents.body {
         Body::Text(text) => ("text", text.clone()),
         Body::Blob(bytes) => ("blob", STANDARD.encode(bytes)),
     };
     json!({ "uri": contents.reference, "mimeType": contents.mime_type, kind: body })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_words_and_their_beginnings_are_answers() {
-        for (line, last, choice) in [
-            ("once\n", true, Some(ConsentAnswer::Once)),
-            ("o\n", false, Some(ConsentAnswer::Once)),
-            ("Y\n", false, Some(ConsentAnswer::Once)),
-            (" yes \r\n", true, Some(ConsentAnswer::Once)),
-            ("a\n", true, Some(ConsentAnswer::Always)),
-            ("alw\n", true, Some(ConsentAnswer::Always)),
-            ("always\n", false, None),
-            ("a\n", false, None),
-            ("n\n", true, Some(ConsentAnswer::Deny)),
-            ("NO\n", true, Some(ConsentAnswer::Deny)),
-            ("d\n", true, Some(ConsentAnswer::Deny)),
-            ("\n", true, None),
-            ("oncee\n", true, None),
-            ("ja\n", true, None),
-        ] {
-            assert_eq!(typed(line, last), choice, "{line:?}");
-        }
-    }
 }

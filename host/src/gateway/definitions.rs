@@ -17,7 +17,7 @@ use crate::catalog::listing::ListPosition;
 use crate::catalog::{CachedDefinitions, Defined, Mount, Notice, Snapshot};
 use crate::interfaces::definitions::{CheckedDefinitions, are_names_checked};
 use crate::interfaces::tools::ToolDefinition;
-use crate::model::{MountName, ReadError, text};
+use crate::model::{Fault, MountName, ReadError, text};
 use crate::policy::{Access, Action, Caller, Principal, Refusal};
 
 /// Mounts that are asked concurrently.
@@ -76,8 +76,14 @@ pub(super) fn public_name(mount: &Mount, own: &str) -> String {
 }
 
 impl Gateway {
-    /// One page of the tools, or of the prompts, of all mounts that `caller` may use, starting at `start`.
-    pub async fn definitions<D: Defined>(&self, caller: &Caller, start: Option<ListPosition>) -> DefinitionPage<D> {
+    /// One page of the tools, or of the prompts, of all mounts that `caller` may use, starting at `start`. Of one mount only,
+    /// if `only` names one.
+    pub async fn definitions<D: Defined>(
+        &self,
+        caller: &Caller,
+        start: Option<ListPosition>,
+        only: Option<&MountName>,
+    ) -> DefinitionPage<D> {
         let group = CallGroup::new(&self.audit, caller);
         let snapshot = self.loaded_snapshot().await;
         let end = Instant::now() + self.list_time;
@@ -91,9 +97,11 @@ impl Gateway {
             notices.extend(notice.filter(|_| notices.len() < MAX_NOTICES).map(|notice| (mount.name.clone(), notice)));
         };
         let from = snapshot.mounts_from(start.as_ref().map(|position| &position.mount));
-        let mut rest = from
-            .iter()
-            .filter(|mount| D::is_exported(mount.interfaces) && self.may_use_any(&caller.principal, D::ACTION, mount));
+        let mut rest = from.iter().filter(|mount| {
+            only.is_none_or(|only| mount.name == *only)
+                && D::is_exported(mount.interfaces)
+                && self.may_use_any(&caller.principal, D::ACTION, mount)
+        });
         let (mut pending, mut offset) = (FuturesOrdered::new(), start.map_or(0, |position| position.offset));
         loop {
             while pending.len() < CONCURRENT_MOUNTS
@@ -196,6 +204,13 @@ impl Gateway {
     ///
     /// # Errors
     /// [`ReadError::NotFound`] if there is none, or if it is hidden; or why it cannot be known now.
+    pub async fn definition<D: Defined>(&self, caller: &Caller, name: &str) -> Result<PublicDefinition<D>, Fault> {
+        let FoundDefinition { mount, definition, access: _ } =
+            self.find_definition(caller, name).await.map_err(|(error, mount)| Fault { error, mount, uri: None })?;
+        Ok(PublicDefinition { name: name.to_owned(), definition, mount })
+    }
+
+    /// As [`Gateway::definition`], with the access for the call.
     pub(super) async fn find_definition<D: Defined>(
         &self,
         caller: &Caller,

@@ -1,8 +1,4 @@
 //! The tools of providers on the wire: their definitions and their results.
-//!
-//! What clients are told about the effects of a tool follows from the grants of its mount, because clients let tools run
-//! without a question for it. A provider that was granted only safe methods of HTTP cannot change anything: its tools are
-//! read-only, whatever it says. One that was granted others can, so none of its tools is, whatever it says.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,27 +15,19 @@ use super::progress::with_progress;
 use super::tools::failed;
 use super::{asking, blocks, consent, convert, fault, identity};
 use crate::catalog::Mount;
-use crate::config::Ask;
 use crate::gateway::asking::AskInput;
 use crate::gateway::definitions::{PublicDefinition, tool_prefix};
+use crate::gateway::hints::ToolHints;
 use crate::gateway::invoke::{Invoked, ToolReply};
 use crate::gateway::views::view_uri;
 use crate::interfaces::tools::ToolDefinition;
+use crate::model::ReadError;
 use crate::model::meta::{TOOL_PREFIX, UI, UI_FLAT};
-use crate::model::{Effect, Guard, ReadError};
 
-/// The hints of a tool of `mount`.
+/// The hints of a tool on the wire.
 fn hints(definition: &ToolDefinition, mount: &Mount) -> ToolAnnotations {
-    let tool = &definition.tool;
-    let claims = (tool.effect == Effect::Reads, tool.effect == Effect::Destroys, tool.idempotent, tool.open_world);
-    let powers = mount.powers;
-    let (reads, destroys, idempotent, open_world) = match Guard::Hints.is_on() {
-        false => claims,
-        true if powers.can_change => (false, tool.effect != Effect::Adds, tool.idempotent, true),
-        // A person may be asked for more, but never for more than a read of another place.
-        true => (true, false, true, powers.can_reach_out || mount.ask != Ask::Never),
-    };
-    ToolAnnotations::new().read_only(reads).destructive(destroys).idempotent(idempotent).open_world(open_world)
+    let ToolHints { read_only, destructive, idempotent, open_world } = ToolHints::of(definition, mount);
+    ToolAnnotations::new().read_only(read_only).destructive(destructive).idempotent(idempotent).open_world(open_world)
 }
 
 /// The definition that clients see.

@@ -159,7 +159,7 @@ impl Handler {
         };
         let is_first = start.is_none();
         let _ = self.gateway.count_action(caller, D::ACTION, None).await.map_err(fault::to_error)?;
-        let mut page = self.gateway.definitions::<D>(caller, start).await;
+        let mut page = self.gateway.definitions::<D>(caller, start, None).await;
         let next = page.next.take().map(|position| self.cursors.seal(kind, &caller.principal, &position));
         Ok((page, next, is_first))
     }

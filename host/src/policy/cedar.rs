@@ -259,6 +259,14 @@ impl CedarPolicies {
         self.policies.policies().filter(may).map(|policy| policy.id().to_string()).collect()
     }
 
+    /// The ids of the policies that may forbid `action` of `principal` on some resource of `target`'s mount. Looks at the
+    /// heads only, as [`CedarPolicies::permitting`] does, so it may name too many and never too few.
+    pub fn forbidding(&self, principal: &Principal, action: Action, target: Target<'_>) -> Vec<String> {
+        let head = self.head(principal, action, target, "");
+        let may = |policy: &&Policy| policy.effect() == Effect::Forbid && head.may_match(policy);
+        self.policies.policies().filter(may).map(|policy| policy.id().to_string()).collect()
+    }
+
     /// What the policies say about `action` of `principal` on `target` at the time `at`.
     pub fn decide(&self, principal: &Principal, action: Action, target: Target<'_>, at: SystemTime) -> CedarOpinion {
         let Some(action) = action.word() else { return CedarOpinion::Silent };

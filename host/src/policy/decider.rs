@@ -124,8 +124,27 @@ impl Decider {
         by_rules.judged(Arc::clone(judge), (principal, action, target, minute), class, is_forbidden)
     }
 
-    /// Explains the decision of [`Decider::authorize`].
+    /// Explains the decision of [`Decider::authorize`]. For a tool or a prompt, also whether a part of its mount is denied.
     pub fn explain(&self, principal: &Principal, action: Action, target: Target<'_>, at: SystemTime) -> Explanation {
+        let explanation = self.explain_decision(principal, action, target, at);
+        let whole = Target { reference: None, ..target };
+        let is_use = matches!(action, Action::Call | Action::Prompt) && explanation.is_allowed();
+        if !is_use || !self.visibility(principal, Action::Read, whole, at).has_denied() {
+            return explanation;
+        }
+        let judge = self.judge_of(principal);
+        let policies =
+            judge.map(|judge| judge.policies().forbidding(principal, Action::Read, whole)).unwrap_or_default();
+        Explanation::DeniedPart { rules: self.rules.denying_reads(principal, whole, at), policies }
+    }
+
+    fn explain_decision(
+        &self,
+        principal: &Principal,
+        action: Action,
+        target: Target<'_>,
+        at: SystemTime,
+    ) -> Explanation {
         let by_rules = || self.rules.explain(principal, action, target, at);
         let Some(judge) = self.judge_of(principal) else {
             return by_rules();

@@ -21,6 +21,14 @@ pub enum Explanation {
     Forbidden(Vec<String>),
     /// These rules deny it.
     Denied(Vec<Rule>),
+    /// It is the use of a tool or a prompt, and the principal is denied a part of the mount for reading. A tool sees all that
+    /// its mount was granted, so no tool of such a mount may be used.
+    DeniedPart {
+        /// The rules that deny a part.
+        rules: Vec<Rule>,
+        /// The policies of `policy.cedar` that may forbid a part.
+        policies: Vec<String>,
+    },
     /// A key or token with these scopes would be allowed, by this rule.
     Scope {
         /// All scopes that the request needs.
@@ -71,26 +79,7 @@ impl RuleSet {
             return Explanation::NoRules;
         }
         let decided = self.authorize(principal, action, target, at);
-        let minute = self.minute(at);
-        let base = Base::new(target.base);
-        let is_about = |rule: &Rule| {
-            let area = Area::new([&rule.resources], target, &base);
-            match (target.reference, rule.is_denying()) {
-                (Some(reference), true) => area.has_any(&base.spellings(reference)),
-                (Some(reference), false) => area.has_either(&base.spellings(reference)),
-                (None, _) => !area.is_empty(),
-            }
-        };
-        let obstacles = |rule: &Rule| {
-            let is_now = rule.schedule.as_ref().is_none_or(|schedule| schedule.contains(minute));
-            let conditions = [
-                (rule.who.is_met_by(principal, &[]), Obstacle::Who),
-                (is_about(rule), Obstacle::What),
-                (rule.actions.contains(action), Obstacle::Do),
-                (is_now, Obstacle::When),
-            ];
-            conditions.into_iter().filter(|(is_met, _)| !is_met).map(|(_, obstacle)| obstacle).collect::<Vec<_>>()
-        };
+        let obstacles = |rule: &Rule| self.obstacles(rule, principal, action, target, at);
         let met = |is_denying: bool| {
             let rules = self.rules().filter(|rule| rule.is_denying() == is_denying && obstacles(rule).is_empty());
             rules.cloned().collect::<Vec<_>>()
@@ -120,6 +109,38 @@ impl RuleSet {
                 Explanation::NoRule(near.collect())
             }
         }
+    }
+
+    /// The rules that deny `principal` some resource of a mount for reading. `whole` is the mount as a whole.
+    pub(super) fn denying_reads(&self, principal: &Principal, whole: Target<'_>, at: SystemTime) -> Vec<Rule> {
+        let denies =
+            |rule: &&Rule| rule.is_denying() && self.obstacles(rule, principal, Action::Read, whole, at).is_empty();
+        self.rules().filter(denies).cloned().collect()
+    }
+
+    /// The conditions of `rule` that a request does not meet.
+    fn obstacles(
+        &self,
+        rule: &Rule,
+        principal: &Principal,
+        action: Action,
+        target: Target<'_>,
+        at: SystemTime,
+    ) -> Vec<Obstacle> {
+        let (minute, base) = (self.minute(at), Base::new(target.base));
+        let area = Area::new([&rule.resources], target, &base);
+        let is_about = match (target.reference, rule.is_denying()) {
+            (Some(reference), true) => area.has_any(&base.spellings(reference)),
+            (Some(reference), false) => area.has_either(&base.spellings(reference)),
+            (None, _) => !area.is_empty(),
+        };
+        let conditions = [
+            (rule.who.is_met_by(principal, &[]), Obstacle::Who),
+            (is_about, Obstacle::What),
+            (rule.actions.contains(action), Obstacle::Do),
+            (rule.schedule.as_ref().is_none_or(|schedule| schedule.contains(minute)), Obstacle::When),
+        ];
+        conditions.into_iter().filter(|(is_met, _)| !is_met).map(|(_, obstacle)| obstacle).collect()
     }
 
     /// All scopes that rules name, in their order, each once.

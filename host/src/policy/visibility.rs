@@ -60,6 +60,10 @@ impl JudgedPart {
         }
     }
 
+    fn may_forbid(&self) -> bool {
+        !self.judge.policies().forbidding(&self.principal, self.action, self.target(None)).is_empty()
+    }
+
     fn contains_below(&self, prefix: &str) -> bool {
         let target = self.target(None);
         if self.judge.policies().forbids_all_below(&self.principal, self.action, target, prefix) {
@@ -170,12 +174,13 @@ impl Visibility {
         }
     }
 
-    /// True if a rule denies some resource of the mount.
+    /// True if a rule denies some resource of the mount, or a policy may forbid one. A condition of a policy counts as met,
+    /// because nobody knows which resources the mount has.
     pub fn has_denied(&self) -> bool {
         match &self.part {
             VisiblePart::All => false,
             VisiblePart::Allowed(part) => part.has_denied(),
-            VisiblePart::Judged(part) => part.is_forbidden || part.by_rules.has_denied(),
+            VisiblePart::Judged(part) => part.is_forbidden || part.by_rules.has_denied() || part.may_forbid(),
         }
     }
 

@@ -19,7 +19,7 @@ fn tools(name: &'static str, tools: &[&'static str], references: &[&str]) -> Tes
 }
 
 async fn names<D: Defined>(site: &Site, who: &str) -> (Vec<String>, usize) {
-    let page: DefinitionPage<D> = site.gateway.definitions(&caller(who), None).await;
+    let page: DefinitionPage<D> = site.gateway.definitions(&caller(who), None, None).await;
     (page.entries.into_iter().map(|one| one.name).collect(), page.notices.len())
 }
 

@@ -28,12 +28,14 @@ const PEOPLE: [Person; 9] = [
     (PrincipalKind::Belljar, "", "belljar", &[], &[]),
 ];
 
-const ACTIONS: [(&str, Action); 5] = [
+const ACTIONS: [(&str, Action); 7] = [
     ("list", Action::List),
     ("read", Action::Read),
     ("search", Action::Search),
     ("complete", Action::Complete),
     ("subscribe", Action::Watch),
+    ("call", Action::Call),
+    ("prompt", Action::Prompt),
 ];
 
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];

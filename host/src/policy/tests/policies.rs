@@ -155,6 +155,38 @@ fn an_explanation_names_the_policy() {
 }
 
 #[test]
+fn whoever_is_denied_a_part_of_a_mount_may_use_none_of_its_tools() {
+    let explain = |decider: &Decider, action, reference| {
+        let target = Target { mount: &notes(), base: BASE, reference };
+        decider.explain(&oncall(), action, target, at("2026-11-23 12:00:00"))
+    };
+    let secret = Rule { resources: what(&["belljar://notes/secret/**"]), ..deny() };
+    let by_rule: Decider = RuleSet::new(vec![allow(), secret.clone()]).into();
+    let by_policy = decider(vec![allow()], BOTH);
+    for (decider, expected) in [
+        (&by_rule, Explanation::DeniedPart { rules: vec![secret.clone()], policies: Vec::new() }),
+        (&by_policy, Explanation::DeniedPart { rules: Vec::new(), policies: vec!["secret".to_owned()] }),
+    ] {
+        for action in [Action::Call, Action::Prompt] {
+            assert_eq!(explain(decider, action, Some("search")), expected, "{action:?}");
+            assert_eq!(explain(decider, action, None), expected, "{action:?}");
+        }
+        assert!(explain(decider, Action::Read, Some("search")).is_allowed());
+        assert!(!explain(decider, Action::Read, Some("secret/x")).is_allowed());
+    }
+    // A denied tool, another mount, other people, and other actions are no denied part.
+    let calls =
+        Rule { actions: [Action::Call].into_iter().collect(), resources: what(&["belljar://notes/send"]), ..deny() };
+    let others = Rule { resources: what(&["belljar://other/**"]), ..deny() };
+    let alice = Rule { who: user("alice"), ..secret };
+    let fine: Decider = RuleSet::new(vec![allow(), calls.clone(), others, alice]).into();
+    assert!(explain(&fine, Action::Call, Some("search")).is_allowed());
+    assert_eq!(explain(&fine, Action::Call, Some("send")), Explanation::Denied(vec![calls]));
+    let elsewhere = decider(vec![allow()], "forbid(principal, action, resource in Mount::\"other\");");
+    assert!(explain(&elsewhere, Action::Call, Some("search")).is_allowed());
+}
+
+#[test]
 fn no_spelling_slips_past_a_policy_that_forbids() {
     let forbid = |what: &str| decider(vec![allow()], &format!("forbid(principal, action, resource {what});"));
     let folder = forbid("in Folder::\"belljar://notes/my%20files/\"");

@@ -21,7 +21,8 @@ const SKILLS: usize = 100;
 const FILES: usize = 20;
 
 fn call(client: &mut Client<Http>) {
-    let result = client.request("tools/call", json!({ "name": "primitives_sized", "arguments": {} })).expect("a result");
+    let result =
+        client.request("tools/call", json!({ "name": "primitives_sized", "arguments": {} })).expect("a result");
     let text = result["content"][0]["text"].as_str().expect("a text");
     assert_eq!(text.len(), 1024);
 }
@@ -76,7 +77,9 @@ fn skills(record: &mut Record, rounds: u32) {
         site.mount("files");
         for skill in 0..SKILLS {
             let name = format!("skill-{skill}");
-            let text = format!("---\nname: {name}\ndescription: Does something useful. Use it for the number {skill}.\n---\n\n# How\n");
+            let text = format!(
+                "---\nname: {name}\ndescription: Does something useful. Use it for the number {skill}.\n---\n\n# How\n"
+            );
             site.write(&format!("skills/{name}/SKILL.md"), &text);
             for file in 1..FILES {
                 site.write(&format!("skills/{name}/references/{file}.md"), "x".repeat(2048));
@@ -98,7 +101,10 @@ fn skills(record: &mut Record, rounds: u32) {
             again.add(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX), 1);
         }
     }
-    println!("\n| {SKILLS} skills, {} files | us until the whole list | middle half | ratio |\n|---|---|---|---|", SKILLS * FILES);
+    println!(
+        "\n| {SKILLS} skills, {} files | us until the whole list | middle half | ratio |\n|---|---|---|---|",
+        SKILLS * FILES
+    );
     for (name, own) in [("the first list", &first), ("a list when nothing changed", &again)] {
         println!("{}", row(name, own, &first));
         record.row("skills", name, "us", &own.0);

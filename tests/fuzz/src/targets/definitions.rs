@@ -9,7 +9,12 @@ use crate::input;
 
 /// Documents that an accepted schema judges, within its bound of work.
 fn documents() -> [Value; 4] {
-    [json!({}), json!({ "a": [1, "b", null], "b": { "a": { "a": true } } }), json!({ "a": "x".repeat(2000) }), json!([1])]
+    [
+        json!({}),
+        json!({ "a": [1, "b", null], "b": { "a": { "a": true } } }),
+        json!({ "a": "x".repeat(2000) }),
+        json!([1]),
+    ]
 }
 
 /// An accepted schema is an object that refers to nothing outside of it, and a check against it ends.
