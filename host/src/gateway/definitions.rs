@@ -1,8 +1,8 @@
 //! The tools of all mounts, or their prompts: lists, and the way from a public name to its definition.
 //!
 //! A public name is the mount's prefix, an "_" and the provider's own name. A prefix has no "_", so a name splits in one
-//! way. An operator may give a mount an empty prefix; then the first mount that has a name gets it, after the mounts with
-//! prefixes.
+//! way. An operator may give a mount an empty prefix; then the first mount that has a name gets it, unless the name begins
+//! with the prefix of another mount.
 
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ impl Gateway {
                     continue;
                 }
                 let name = public_name(mount, definition.name());
-                match self.refuse_name::<D>(&snapshot, mount, &name) {
+                match self.refuse_name::<D>(&caller.principal, &snapshot, mount, &name) {
                     Some(why) => add_notice(&mut page.notices, mount, why),
                     None => page.entries.push(PublicDefinition {
                         name,
@@ -144,7 +144,13 @@ impl Gateway {
     }
 
     /// Why `mount` does not get the public name `name`. `None`: it gets it.
-    fn refuse_name<D: Defined>(&self, snapshot: &Snapshot, mount: &Arc<Mount>, name: &str) -> Option<String> {
+    fn refuse_name<D: Defined>(
+        &self,
+        principal: &Principal,
+        snapshot: &Snapshot,
+        mount: &Arc<Mount>,
+        name: &str,
+    ) -> Option<String> {
         let shown = text::quoted(name, 80);
         if !are_names_checked() {
             return None;
@@ -161,15 +167,17 @@ impl Gateway {
             return Some(format!("the {} {shown} is left out: belljar's own tool has this name", D::WHAT));
         }
         let (owner, _) = self.owners::<D>(snapshot, name).find(|(owner, own)| {
-            Arc::ptr_eq(owner, mount) || {
-                let known = D::slot(&owner.cached.shared).current();
+            // The prefix of another mount is its own, whether its list is known or not.
+            let has_prefix = !owner.tool_prefix.is_empty();
+            Arc::ptr_eq(owner, mount) || (has_prefix && mount.tool_prefix.is_empty()) || {
+                let known = D::slot(&owner.listings(principal)).current();
                 known.is_some_and(|known| known.list.find(own).is_some())
             }
         })?;
         let is_own = Arc::ptr_eq(owner, mount);
         (!is_own).then(|| {
             format!(
-                "the {} {shown} is left out: mount \"{}\" has this name already; set another tool-prefix under [mounts.{}]",
+                "the {} {shown} is left out: mount \"{}\" has this name or prefix already; set another tool-prefix under [mounts.{}]",
                 D::WHAT, owner.name, mount.name
             )
         })
@@ -187,15 +195,22 @@ impl Gateway {
             let (prefix, own) = split?;
             (mount.tool_prefix == prefix && !prefix.is_empty()).then_some((mount, own))
         });
-        let bare = mounts().filter(|mount| mount.tool_prefix.is_empty()).map(move |mount| (mount, name));
+        let is_bare = |mount: &&Arc<Mount>| mount.tool_prefix.is_empty();
+        let is_taken =
+            split.is_some_and(|(prefix, _)| !prefix.is_empty() && mounts().any(|mount| mount.tool_prefix == prefix));
+        let bare = mounts().filter(is_bare).filter(move |_| !is_taken).map(move |mount| (mount, name));
         prefixed.chain(bare)
     }
 
-    /// The schema of the arguments of the tool with the public name `name`, if it is known without a call.
-    pub fn known_arguments(&self, name: &str) -> Option<Arc<ToolDefinition>> {
+    /// The tool with the public name `name`, if it is known without a call and `principal` may call it.
+    pub fn known_tool(&self, principal: &Principal, name: &str) -> Option<Arc<ToolDefinition>> {
         let snapshot = self.catalog.snapshot();
         let known = |(mount, own): (&Arc<Mount>, &str)| {
-            ToolDefinition::slot(&mount.cached.shared).current()?.list.find(own).map(Arc::clone)
+            // What a tool that is hidden demands of clients would tell that it is there.
+            let is_visible = self.decide(principal, Action::Call, mount, Some(own)).is_ok()
+                && self.may_use_any(principal, Action::Call, mount);
+            let known = || ToolDefinition::slot(&mount.listings(principal)).current()?.list.find(own).map(Arc::clone);
+            is_visible.then(known).flatten()
         };
         self.owners::<ToolDefinition>(&snapshot, name).find_map(known)
     }

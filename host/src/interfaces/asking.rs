@@ -160,16 +160,23 @@ pub(super) fn check(mut ask: Ask, function: &str) -> Result<Ask, ReadError> {
         let form =
             check_form(&question.form).map_err(|why| refuse(format!("the question {shown}, whose form {why}")))?;
         let fields = form.get("properties").and_then(Value::as_object);
-        let names = fields.into_iter().flatten().flat_map(|(name, field)| {
-            let text = |key| field.get(key).and_then(Value::as_str).unwrap_or_default();
-            [name.as_str(), text("title"), text("description")]
-        });
-        if let Some(secret) = names.chain([question.message.as_str()]).find_map(secret_in) {
+        let texts = |name, of: &Map<String, Value>| {
+            let text = |key| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            [name, text("title"), text("description")]
+        };
+        let none = Map::new();
+        let of_field = |(name, field): (&String, &Value)| texts(name.clone(), field.as_object().unwrap_or(&none));
+        let named =
+            texts(question.key.clone(), &form).into_iter().chain(fields.into_iter().flatten().flat_map(of_field));
+        let secret = named.chain([question.message.clone()]).find_map(|text| secret_in(&text).map(str::to_owned));
+        if let Some(secret) = secret {
             return Err(refuse(format!(
                 "the question {shown}, which asks for a secret ({}); the protocol forbids that",
-                text::quoted(secret, 40)
+                text::quoted(&secret, 40)
             )));
         }
+        // The form as it was checked: its texts were cleaned.
+        question.form = Value::Object(form).to_string();
     }
     Ok(ask)
 }

@@ -64,6 +64,9 @@ pub enum SchemaError {
     /// A reference leads to a part that contains it.
     #[error("refers to itself at {0}; recursive schemas are not supported")]
     Recursive(String),
+    /// It has hidden or reordering characters in a place where they cannot be removed without changing what it says.
+    #[error("has hidden characters in {0}; expected them nowhere, or only in titles and descriptions")]
+    Hidden(String),
     /// It does not compile.
     #[error("is invalid: {0}")]
     Invalid(String),
@@ -94,7 +97,8 @@ impl Schema {
             return Err(SchemaError::TooLong { bytes: json.len() });
         }
         let not_json = |error: serde_json::Error| SchemaError::NotJson(text::excerpt(&error.to_string(), 120));
-        let schema: Value = serde_json::from_str(json).map_err(not_json)?;
+        let mut schema: Value = serde_json::from_str(json).map_err(not_json)?;
+        clean(&mut schema)?;
         let is_object = schema.get("type").and_then(Value::as_str) == Some("object");
         let Value::Object(object) = schema else { return Err(SchemaError::NotAnObject) };
         if !is_object {
@@ -153,6 +157,39 @@ impl Schema {
 impl std::fmt::Debug for Schema {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "schema of {} parts", self.parts)
+    }
+}
+
+/// Keywords whose texts are for people, and mean nothing to a check.
+const TEXTS: [&str; 3] = ["title", "description", "$comment"];
+
+/// Cleans the texts for people. Clients show them, and models read them, like the description of the tool.
+///
+/// # Errors
+/// If another text, such as the name of an argument or a choice, has hidden characters.
+fn clean(value: &mut Value) -> Result<(), SchemaError> {
+    // Without line breaks and tabs, which any text may have.
+    let plain = |text: &str| text.replace(['\n', '\r', '\t'], " ");
+    let shown = |text: &str| {
+        let plain = plain(text);
+        let shown = text::excerpt(&plain, usize::MAX);
+        (shown != plain).then_some(shown)
+    };
+    let refuse = |text: &str| shown(text).map_or(Ok(()), |_| Err(SchemaError::Hidden(text::quoted(text, 80))));
+    match value {
+        Value::String(text) => refuse(text),
+        Value::Array(items) => items.iter_mut().try_for_each(clean),
+        Value::Object(fields) => fields.iter_mut().try_for_each(|(key, value)| {
+            refuse(key)?;
+            match value {
+                Value::String(text) if TEXTS.contains(&key.as_str()) => {
+                    shown(text).into_iter().for_each(|clean| *text = clean);
+                    Ok(())
+                }
+                value => clean(value),
+            }
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -361,6 +398,25 @@ mod tests {
         assert!(matches!(Schema::parse("{"), Err(SchemaError::NotJson(_))));
         let long = json!({ "type": "object", "description": "x".repeat(MAX_SCHEMA.get()) });
         assert!(matches!(parse(long), Err(SchemaError::TooLong { .. })));
+    }
+
+    #[test]
+    fn hidden_characters_are_removed_from_texts_and_refused_elsewhere() {
+        let field =
+            json!({ "type": "string", "title": "a\u{202e}b", "description": "c\u{1b}[31m\nd", "default": "x\ny" });
+        let schema = parse(json!({ "type": "object", "properties": { "a": field } })).unwrap();
+        let field = &schema.object()["properties"]["a"];
+        assert_eq!((&field["title"], &field["description"]), (&json!("ab"), &json!("c[31m d")));
+        assert_eq!(field["default"], "x\ny");
+        for hidden in [
+            json!({ "type": "object", "properties": { "a\u{200b}": {} } }),
+            json!({ "type": "object", "properties": { "a": { "enum": ["x\u{202e}"] } } }),
+            json!({ "type": "object", "properties": { "a": { "default": { "b": "\u{1b}" } } } }),
+            json!({ "type": "object", "required": ["a\u{e0041}"] }),
+        ] {
+            let error = parse(hidden.clone()).map(|_| ()).unwrap_err();
+            assert!(matches!(error, SchemaError::Hidden(_)), "{hidden}: {error}");
+        }
     }
 
     #[test]

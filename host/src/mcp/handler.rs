@@ -94,8 +94,8 @@ impl Handler {
         Self { session: Session::default(), ..self.clone() }
     }
 
-    /// A handler for one `subscriptions/listen` of this principal.
-    pub fn for_listen(&self, principal: Principal) -> Self {
+    /// A handler for one request of this principal.
+    pub fn for_principal(&self, principal: Principal) -> Self {
         Self { principal, ..self.for_session() }
     }
 

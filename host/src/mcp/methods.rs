@@ -186,7 +186,7 @@ impl ServerHandler for Handler {
 
     /// rmcp compares the HTTP headers of a call with the arguments that this schema marks.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let known = self.gateway.known_arguments(name).filter(|known| known.input.has_headers())?;
+        let known = self.gateway.known_tool(self.principal(), name).filter(|known| known.input.has_headers())?;
         Some(Tool::new(name.to_owned(), "", Arc::new(known.input.object().clone())))
     }
 

@@ -24,6 +24,7 @@ use super::deferred_bodies::DeferredBodies;
 use super::exchange::Exchange;
 use super::handler::Handler;
 use super::{encode, fault};
+use crate::policy::Principal;
 
 /// A request whose `_meta` names revision 2026-07-28 and the client's capabilities.
 pub struct StatelessRequest {
@@ -104,10 +105,10 @@ impl StatelessRequest {
         &self.request
     }
 
-    /// True if this calls a tool some of whose arguments must be repeated in HTTP headers.
-    pub fn has_parameter_headers(&self, handler: &Handler) -> bool {
+    /// True if this calls a tool some of whose arguments must be repeated in HTTP headers, and that `principal` may call.
+    pub fn has_parameter_headers(&self, handler: &Handler, principal: &Principal) -> bool {
         let ClientRequest::CallToolRequest(call) = &self.request else { return false };
-        handler.gateway.known_arguments(&call.params.name).is_some_and(|known| known.input.has_headers())
+        handler.gateway.known_tool(principal, &call.params.name).is_some_and(|known| known.input.has_headers())
     }
 
     /// The URI of the resource or the name of the tool, which the HTTP header `Mcp-Name` repeats.

@@ -17,9 +17,12 @@ const CLASSES: &[(&str, usize)] = &[
     ("XPL", 12),
     ("ADV", 10),
     ("INF", 9),
-    ("ASK", 5),
+    ("ASK", 19),
     ("AUD", 1),
     ("SKILL", 18),
+    ("TOOL", 53),
+    ("PROMPT", 8),
+    ("VIEW", 6),
 ];
 
 /// Further ids: attacks by many clients, and by one person on another.

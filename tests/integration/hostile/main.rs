@@ -24,6 +24,8 @@
 mod absent;
 #[path = "../sandbox/hostile_advisories.rs"]
 mod advisories;
+#[path = "../consent/hostile_asking.rs"]
+mod asking;
 #[path = "../limits/hostile_blocking.rs"]
 mod blocking;
 #[path = "../reads/hostile_cancellation.rs"]
@@ -70,7 +72,11 @@ mod people;
 mod principals;
 #[path = "../limits/hostile_processor_time.rs"]
 mod processor_time;
+#[path = "../prompts/hostile_prompts.rs"]
+mod prompts;
 mod prove;
+#[path = "../tools/hostile_tools.rs"]
+mod provider_tools;
 #[path = "../record/hostile_record.rs"]
 mod record;
 #[path = "../configuration/hostile_reload.rs"]
@@ -80,6 +86,8 @@ mod results;
 mod row;
 mod runner;
 mod running_site;
+#[path = "../tools/hostile_schemas.rs"]
+mod schemas;
 #[path = "../grants/hostile_secrets.rs"]
 mod secrets;
 #[path = "../skills/hostile_skills.rs"]
@@ -94,6 +102,8 @@ mod tokens;
 mod tools;
 #[path = "../grants/hostile_upstreams.rs"]
 mod upstreams;
+#[path = "../tools/hostile_views.rs"]
+mod views;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -117,6 +127,10 @@ fn rows() -> Vec<Row> {
         listing::rows(),
         results::rows(),
         skills::rows(),
+        provider_tools::rows(),
+        schemas::rows(),
+        prompts::rows(),
+        views::rows(),
         lifecycle::rows(),
         reload::rows(),
         messages::rows(),
@@ -128,6 +142,7 @@ fn rows() -> Vec<Row> {
         machine_failures::rows(),
         stalled_readers::rows(),
         consent::rows(),
+        asking::rows(),
         record::rows(),
         credentials::rows(),
         tokens::rows(),

@@ -165,7 +165,7 @@ impl Endpoint {
         if self.bounds.fast_path
             && let Some(request) = stateless::request(&head, &message)
             // rmcp compares these headers with the arguments.
-            && !request.has_parameter_headers(&self.handler)
+            && !request.has_parameter_headers(&self.handler, head.principal())
         {
             return self.serve_fast_path(connection, request, &exchange).await;
         }
@@ -192,10 +192,11 @@ impl Endpoint {
         response
     }
 
-    /// rmcp's side for one `subscriptions/listen`. rmcp asks the handler which part of the filter is accepted, and does
-    /// not say for whom: so each `listen` gets a handler that knows its principal.
-    fn rmcp_for_listen(&self, principal: &Principal) -> RmcpService {
-        let handler = self.handler.for_listen(principal.clone());
+    /// rmcp's side for one request. rmcp asks the handler which part of a filter is accepted, and which headers a tool has,
+    /// and does not say for whom: so each `subscriptions/listen` and each call of a tool gets a handler that knows its
+    /// principal.
+    fn rmcp_for(&self, principal: &Principal) -> RmcpService {
+        let handler = self.handler.for_principal(principal.clone());
         let each = move || Ok(handler.clone());
         StreamableHttpService::new(each, Arc::clone(&self.sessions), self.config.clone())
     }
@@ -210,7 +211,8 @@ impl Endpoint {
             .get(header::CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().to_ascii_lowercase().starts_with(b"application/json"));
         // rmcp checks that the header names the method of the body.
-        let listens = parts.headers.get(&names::METHOD).is_some_and(|method| method == "subscriptions/listen");
+        let is_method = |name: &str| parts.headers.get(&names::METHOD).is_some_and(|method| method == name);
+        let (listens, calls) = (is_method("subscriptions/listen"), is_method("tools/call"));
         let stays_open = listens || parts.method == Method::GET;
         let subscribed = listens.then(SubscribedSignal::default);
         if listens {
@@ -224,10 +226,10 @@ impl Endpoint {
         // A client that disconnects before the response drops this future, and `id_hold` with it.
         let mut cancel_on_drop = CancelOnDrop::new(&self.rmcp, id_hold);
         // Boxed, as the work of a handler is: the connection moves the future that it waits for.
-        let response = match &subscribed {
-            None => ChargeEncoding::new(Box::pin(self.rmcp.handle(request)), Arc::clone(&exchange)).await,
-            Some(_) => {
-                let rmcp = self.rmcp_for_listen(&principal);
+        let response = match listens || calls {
+            false => ChargeEncoding::new(Box::pin(self.rmcp.handle(request)), Arc::clone(&exchange)).await,
+            true => {
+                let rmcp = self.rmcp_for(&principal);
                 ChargeEncoding::new(Box::pin(async move { rmcp.handle(request).await }), Arc::clone(&exchange)).await
             }
         };
