@@ -7,7 +7,9 @@
 mod consent;
 pub(crate) mod expectations;
 mod matrix;
+mod primitives;
 pub(crate) mod programs;
 mod subscriptions;
+mod tokens;
 mod tools;
 mod web;

@@ -8,6 +8,6 @@ mod logs;
 mod mail;
 mod pdf;
 mod sqlite;
-mod support;
+pub(crate) mod support;
 mod tables;
 mod web;

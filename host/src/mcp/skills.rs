@@ -93,6 +93,10 @@ impl Handler {
             let children = children.map_err(|error| no_skill(error, &request.uri, "directory of a skill"))?;
             let mut out = ReadResourceDirectoryResult::with_all_items(children.into_iter().map(child).collect());
             identity::add_server_info(&mut out.meta, context.era);
+            // SEP-2640 does not ask for these members, but the TypeScript client 2.4 refuses a result without them.
+            if context.era.is_stateless() {
+                (out.ttl_ms, out.cache_scope) = (Some(convert::LIST_TTL), Some(CacheScope::Private));
+            }
             Ok(out)
         };
         self.run(context, Box::pin(work)).await

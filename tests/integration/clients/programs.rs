@@ -130,7 +130,7 @@ pub(crate) fn inspector(reach: &Reach<'_>, era: &str, reads: &[&str]) -> Option<
 }
 
 /// The command line of the Inspector, with the configuration of one server.
-struct Inspector {
+pub(crate) struct Inspector {
     /// The directory of the data and the configuration.
     home: tempfile::TempDir,
     node: PathBuf,
@@ -139,7 +139,8 @@ struct Inspector {
 }
 
 impl Inspector {
-    fn new(reach: &Reach<'_>, era: &str) -> Option<Inspector> {
+    /// The Inspector for a server. `None` if this machine lacks Node.
+    pub(crate) fn new(reach: &Reach<'_>, era: &str) -> Option<Inspector> {
         let server = match reach {
             Reach::Stdio(site) => stdio_server(site),
             Reach::Http(server) => json!({ "type": "streamable-http", "url": server.url() }),
@@ -156,7 +157,28 @@ impl Inspector {
     }
 
     /// Calls a method. Returns its result, or its error.
-    fn ask(&self, method: &str, more: &[&str]) -> Result<Value, Value> {
+    pub(crate) fn ask(&self, method: &str, more: &[&str]) -> Result<Value, Value> {
+        let (succeeded, stdout, stderr) = self.run(method, more);
+        // A result goes to stdout and an error to stderr, each as one JSON object.
+        let (stream, key) = if succeeded { (&stdout, "result") } else { (&stderr, "error") };
+        let mut answer: Value = serde_json::from_str(stream.trim())
+            .unwrap_or_else(|error| panic!("{method}: no answer ({error}); stdout {stdout:?}, stderr {stderr:?}"));
+        let payload = answer[key].take();
+        if key == "result" { Ok(payload) } else { Err(payload) }
+    }
+
+    /// Calls a method with an option that prints one JSON object a line. Panics if the Inspector fails.
+    pub(crate) fn lines(&self, method: &str, more: &[&str]) -> Vec<Value> {
+        let (succeeded, stdout, stderr) = self.run(method, more);
+        assert!(succeeded, "{method} {more:?}: stdout {stdout:?}, stderr {stderr:?}");
+        stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .collect()
+    }
+
+    /// Calls a method. Returns whether it succeeded, its standard output, and its standard error.
+    fn run(&self, method: &str, more: &[&str]) -> (bool, String, String) {
         let mut command = Command::new(&self.node);
         command
             .arg(&self.script)
@@ -167,13 +189,7 @@ impl Inspector {
             .arg(self.home.path().join("mcp.json"))
             .env("HOME", self.home.path());
         let output = process::run(command, PATIENCE);
-        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        // A result goes to stdout and an error to stderr, each as one JSON object.
-        let (stream, key) = if output.status.success() { (&stdout, "result") } else { (&stderr, "error") };
-        let mut answer: Value = serde_json::from_str(stream.trim())
-            .unwrap_or_else(|error| panic!("{method}: no answer ({error}); stdout {stdout:?}, stderr {stderr:?}"));
-        let payload = answer[key].take();
-        if key == "result" { Ok(payload) } else { Err(payload) }
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
     }
 }
 

@@ -116,6 +116,8 @@ fn serves<W: Wire>(client: &mut Client<W>) {
     assert!(why.contains("line 3"), "{why}");
 
     let children = client.request("resources/directory/read", json!({ "uri": base })).unwrap();
+    assert_eq!(children["ttlMs"].is_number(), era == Era::Stateless, "{children}");
+    assert_eq!(children["cacheScope"].is_string(), era == Era::Stateless, "{children}");
     let one = |child: &Value| format!("{} {}", child["uri"].as_str().unwrap(), child["mimeType"].as_str().unwrap());
     let children: Vec<_> = children["resources"].as_array().unwrap().iter().map(one).collect();
     assert_eq!(children[0], format!("{base}/SKILL.md text/markdown"));
