@@ -26,7 +26,7 @@ pub mod text;
 mod tool;
 mod usage;
 
-pub use ask::{Answer, AnswerAction, Ask, AskContext, AskOutcome, Question};
+pub use ask::{Answer, AnswerAction, AskContext, AskOutcome, AskedQuestions, Question};
 pub use block::{Block, BlockBody, Link, Media, Message};
 pub use decision_log::{Consent, Decision, DecisionKind, DecisionLog, MAX_REFUSALS};
 pub use digest::{Digest, DigestError};
@@ -37,7 +37,7 @@ pub use name::{MAX_MOUNT_NAME, MountName, NameError};
 pub use resource::{Annotations, Body, Contents, Description, Icon, Meta, Page, Reading, Resource, Role, Template};
 pub use skill::{SkillFiles, SkillPage};
 pub use template::{CompletionInput, Suggestions};
-pub use tool::{Effect, Prompt, PromptArgument, PromptCompletion, PromptResult, Tool, ToolResult, View};
+pub use tool::{Effect, Prompt, PromptArgument, PromptCompletion, PromptResult, Tool, ToolResult, ToolView};
 pub use usage::Usage;
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::grants::KINDS;
 use crate::interfaces::asking::{are_questions_checked, check_answer};
 use crate::limits::progress::ProgressSender;
 use crate::model::seal::Seal;
-use crate::model::{Answer, Ask, AskContext, Consent, MountName, Question, ReadError};
+use crate::model::{Answer, AskedQuestions, AskContext, Consent, MountName, Question, ReadError};
 use crate::policy::Principal;
 
 /// The longest state: eight forms and a URI, escaped, in base64.
@@ -111,7 +111,7 @@ impl ProviderAsks {
     /// Seals the questions of a call.
     pub(super) fn ask(
         &self,
-        ask: Ask,
+        ask: AskedQuestions,
         request: &AskedRequest<'_>,
         principal: &Principal,
         mount: &Mount,

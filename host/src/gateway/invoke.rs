@@ -18,7 +18,7 @@ use crate::interfaces::tools::{CallTool, ToolDefinition};
 use crate::interfaces::{Exported, Request};
 use crate::model::bounds::MAX_ARGUMENTS;
 use crate::model::{
-    Ask, AskContext, AskOutcome, Block, BlockBody, Consent, Fault, Message, MountName, Prompt, PromptCompletion,
+    AskedQuestions, AskContext, AskOutcome, Block, BlockBody, Consent, Fault, Message, MountName, Prompt, PromptCompletion,
     PromptResult, ReadError, Suggestions, ToolResult,
 };
 use crate::policy::{Access, Action, Caller};
@@ -234,7 +234,7 @@ impl Gateway {
     /// The questions of a call, ready for the client.
     fn forward(
         &self,
-        ask: Ask,
+        ask: AskedQuestions,
         asked: &AskedRequest<'_>,
         invocation: &Invocation<'_>,
         can_ask: bool,

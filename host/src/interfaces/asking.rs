@@ -11,7 +11,7 @@ use super::json_schema::Schema;
 use super::redaction::mask_optional;
 use crate::grants::secrets::Redactor;
 use crate::model::bounds::{MAX_ASK_STATE, MAX_QUESTIONS_AT_ONCE};
-use crate::model::{Answer, AnswerAction, Ask, AskContext, Guard, Question, ReadError, text};
+use crate::model::{Answer, AnswerAction, AskedQuestions, AskContext, Guard, Question, ReadError, text};
 
 /// The name of belljar's own question.
 pub const CONSENT_KEY: &str = "consent";
@@ -80,7 +80,7 @@ const SECRET_PAIRS: [(&str, &str); 6] = [
     ("security", "code"),
 ];
 
-impl From<wit::Ask> for Ask {
+impl From<wit::Ask> for AskedQuestions {
     fn from(ask: wit::Ask) -> Self {
         let question = |one: wit::Question| Question { key: one.key, message: one.message, form: one.form };
         Self { questions: ask.questions.into_iter().map(question).collect(), state: ask.state }
@@ -109,13 +109,13 @@ pub(super) fn input(context: &AskContext) -> impl Iterator<Item = &str> {
 }
 
 /// The size of questions in bytes.
-pub(super) fn bytes(Ask { questions, state }: &Ask) -> usize {
+pub(super) fn bytes(AskedQuestions { questions, state }: &AskedQuestions) -> usize {
     let question = |one: &Question| ENTRY_CHARGE + one.key.len() + one.message.len() + one.form.len();
     questions.iter().map(question).sum::<usize>() + state.as_ref().map_or(0, String::len)
 }
 
 /// Masks the secrets in questions.
-pub(super) fn mask(Ask { questions, state }: &mut Ask, redactor: &Redactor) {
+pub(super) fn mask(AskedQuestions { questions, state }: &mut AskedQuestions, redactor: &Redactor) {
     for Question { key, message, form } in questions {
         [key, message, form].into_iter().for_each(|text| redactor.mask(text));
     }
@@ -128,7 +128,7 @@ pub fn are_questions_checked() -> bool {
 }
 
 /// Checks the questions that `function` gave, and cleans their texts.
-pub(super) fn check(mut ask: Ask, function: &str) -> Result<Ask, ReadError> {
+pub(super) fn check(mut ask: AskedQuestions, function: &str) -> Result<AskedQuestions, ReadError> {
     if !are_questions_checked() {
         return Ok(ask);
     }
@@ -303,9 +303,9 @@ mod tests {
 
     use super::*;
 
-    fn ask(key: &str, message: &str, form: &Value) -> Result<Ask, ReadError> {
+    fn ask(key: &str, message: &str, form: &Value) -> Result<AskedQuestions, ReadError> {
         let question = Question { key: key.to_owned(), message: message.to_owned(), form: form.to_string() };
-        check(Ask { questions: vec![question], state: None }, "call")
+        check(AskedQuestions { questions: vec![question], state: None }, "call")
     }
 
     fn form(fields: Value) -> Value {

@@ -20,7 +20,7 @@ use super::json_schema::{Schema, Violations};
 use super::redaction::{mask_details, mask_meta, mask_optional};
 use super::{asking, blocks};
 use crate::grants::secrets::Redactor;
-use crate::model::{AskContext, AskOutcome, Effect, Guard, ReadError, Tool, ToolResult, View, reference, text};
+use crate::model::{AskContext, AskOutcome, Effect, Guard, ReadError, Tool, ToolResult, ToolView, reference, text};
 use crate::policy::Action;
 
 /// The name of the interface in `wit/`.
@@ -65,7 +65,7 @@ impl From<generated::ToolInfo> for Tool {
             },
             idempotent: info.idempotent,
             open_world: info.open_world,
-            view: info.view.map(|view| View { page: view.page, app_only: view.app_only }),
+            view: info.view.map(|view| ToolView { page: view.page, app_only: view.app_only }),
             icons: info.icons.into_iter().map(Into::into).collect(),
             meta: info.meta,
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// Its name, unique in its [`Ask`].
+    /// Its name, unique in its [`AskedQuestions`].
     pub key: String,
     /// The text for the person, in the provider's words.
     pub message: String,
@@ -15,7 +15,7 @@ pub struct Question {
 
 /// Questions that a call gives instead of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ask {
+pub struct AskedQuestions {
     /// The questions, at least one.
     pub questions: Vec<Question>,
     /// What the call with the answers must know.
@@ -61,5 +61,5 @@ pub enum AskOutcome<T> {
     /// The result.
     Done(T),
     /// Questions.
-    Ask(Ask),
+    Ask(AskedQuestions),
 }

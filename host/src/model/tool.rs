@@ -18,7 +18,7 @@ pub enum Effect {
 
 /// A page that shows the results of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct View {
+pub struct ToolView {
     /// The relative reference of the page.
     pub page: String,
     /// True if only the page may call the tool, and not the model.
@@ -45,7 +45,7 @@ pub struct Tool {
     /// True if it reaches beyond the mount's own data. A claim.
     pub open_world: bool,
     /// The page that shows its results.
-    pub view: Option<View>,
+    pub view: Option<ToolView>,
     /// Pictures.
     pub icons: Vec<Icon>,
     /// Entries of `_meta` for the client.

@@ -64,10 +64,10 @@ mod tests {
     use crate::interfaces::tools::{CallTool, ListTools};
     use crate::model::error::LimitKind;
     use crate::model::{
-        Annotations, Answer, AnswerAction, Ask, AskContext, AskOutcome, Block, BlockBody, Body, CompletionInput,
+        Annotations, Answer, AnswerAction, AskedQuestions, AskContext, AskOutcome, Block, BlockBody, Body, CompletionInput,
         Contents, DecisionKind, Description, Effect, Icon, Limit, Link, Media, Message, Page, Prompt, PromptArgument,
         PromptCompletion, PromptResult, Question, Reading, Resource, Role, Suggestions, Template, Tool, ToolResult,
-        View,
+        ToolView,
     };
 
     fn read_back<T>(value: &T)
@@ -134,7 +134,7 @@ mod tests {
             effect: Effect::Destroys,
             idempotent: true,
             open_world: false,
-            view: Some(View { page: "v.html".to_owned(), app_only: true }),
+            view: Some(ToolView { page: "v.html".to_owned(), app_only: true }),
             icons: icons.to_vec(),
             meta: meta.to_vec(),
         };
@@ -173,7 +173,7 @@ mod tests {
         let content = bodies.map(|body| Block { body, annotations: Some(annotations.clone()) }).to_vec();
         let messages = content.iter().map(|block| Message { role: Role::Assistant, block: block.clone() }).collect();
         let (key, message, form) = ("k".to_owned(), "m".to_owned(), "{}".to_owned());
-        let ask = Ask { questions: vec![Question { key, message, form }], state: Some("s".to_owned()) };
+        let ask = AskedQuestions { questions: vec![Question { key, message, form }], state: Some("s".to_owned()) };
         let structured = Some("{\"a\":1}".to_owned());
         let result = ToolResult { content, structured, is_error: true, meta: meta.to_vec() };
         vec![
