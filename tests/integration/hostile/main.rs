@@ -99,6 +99,8 @@ mod subscriptions;
 mod table;
 #[path = "../auth/hostile_tokens.rs"]
 mod tokens;
+#[path = "../tools/hostile_tool_calls.rs"]
+mod tool_calls;
 mod tools;
 #[path = "../grants/hostile_upstreams.rs"]
 mod upstreams;
@@ -128,6 +130,7 @@ fn rows() -> Vec<Row> {
         results::rows(),
         skills::rows(),
         provider_tools::rows(),
+        tool_calls::rows(),
         schemas::rows(),
         prompts::rows(),
         views::rows(),

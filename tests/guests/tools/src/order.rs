@@ -117,6 +117,6 @@ pub(crate) fn blocks(how: &Value, seen: &str) -> Vec<Block> {
 
 /// The messages of a prompt, of a person and of a model in turn.
 pub(crate) fn messages(how: &Value, seen: &str) -> Vec<Message> {
-    let role = |at: usize| if at % 2 == 0 { Role::User } else { Role::Assistant };
+    let role = |at: usize| if at.is_multiple_of(2) { Role::User } else { Role::Assistant };
     blocks(how, seen).into_iter().enumerate().map(|(at, block)| Message { role: role(at), block }).collect()
 }
