@@ -20,7 +20,7 @@ const CLASSES: &[(&str, usize)] = &[
     ("ASK", 19),
     ("AUD", 1),
     ("SKILL", 18),
-    ("TOOL", 53),
+    ("TOOL", 54),
     ("PROMPT", 8),
     ("VIEW", 6),
 ];

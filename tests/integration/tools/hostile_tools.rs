@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::expect::{Answer, INVALID_PARAMS, cut, is_clean};
 use crate::http_grants::holding;
 use crate::people::{self, Person, assert_same};
-use crate::row::{Guest, Row, RunMode, bare, hostile_guest};
+use crate::row::{Guest, Row, RunMode, Stops, bare, hostile_guest};
 use crate::running_site::RowContext;
 use crate::tools::shown;
 
@@ -399,6 +399,7 @@ fn policy() -> Vec<Row> {
         // Two people: bob may call no tool of the mounts, and alice all of them.
         crowd(),
         headers(),
+        strange_headers(),
     ]
 }
 
@@ -467,4 +468,46 @@ fn headers() -> Row {
             "the same bytes".to_owned()
         })
         .stopped_by(&["policy"])
+}
+
+/// Tools that give clients strange names for headers.
+fn strange_headers() -> Row {
+    let long = "h".repeat(9000);
+    let strange = ["Region\r\nX-Evil: 1", "", " ", "\u{e9}", "a:b", "Authorization", &long, "a\0b"];
+    let tool = |(n, header): (usize, &&str)| {
+        let field = json!({ "type": "string", "x-mcp-header": header });
+        json!({ "name": format!("t{n}"), "input": { "type": "object", "properties": { "region": field, "other": field } } })
+    };
+    let others = [json!(7), json!(null), json!({ "x": 1 }), json!(["Region"])].map(|header| {
+        let field = json!({ "type": ["object", "array"], "x-mcp-header": header });
+        json!({ "name": "other", "input": { "type": "object", "properties": { "region": field } } })
+    });
+    let all: Vec<Value> =
+        strange.iter().enumerate().map(tool).chain(others).chain([json!({ "name": "attack" })]).collect();
+    bare("TOOL-54", "tools whose schemas give headers names with line breaks, of other headers, twice, and without end")
+        .mount("=vault", Guest::Built(GUEST))
+        .config(&env(&[("TOOLS", Value::from(all))]))
+        .settings("[auth]\nkeys = \"keys.toml\"\n[[allow]]\nwho = \"anyone\"")
+        .prepare(people::prepare)
+        .run_mode(RunMode::Http)
+        .act(|context| {
+            let alice = Person::new(context, "alice");
+            let listed = alice.ask("tools/list", json!({}));
+            assert!(listed.text().contains("vault_attack"), "{}", cut(&listed.text()));
+            for name in ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "other"] {
+                for arguments in
+                    [json!({}), json!({ "region": "eu", "other": "us" }), json!({ "region": { "x": [1] } })]
+                {
+                    let answer = alice.tool(&format!("vault_{name}"), arguments);
+                    let body = answer.json();
+                    assert!([200, 400].contains(&answer.status), "{name}: HTTP {}", answer.status);
+                    assert!(body["error"]["code"].is_i64() || body["result"].is_object(), "{name}: {body}");
+                    assert!(answer.header("x-evil").is_none(), "{name}: a header of the provider");
+                }
+            }
+            let fine = alice.tool("vault_attack", json!({ "how": { "content": [{ "text": "fine" }] } })).json();
+            assert_eq!(fine["result"]["content"][0]["text"], "fine", "{fine}");
+            "an answer each".to_owned()
+        })
+        .stopped(Stops::Structure("headers are compared with arguments, and never made of a name from a provider"))
 }
