@@ -38,8 +38,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use flags::WriteFlags;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use flags::{CallArgs, DefinitionsArgs, DevFlag, WriteFlags};
 
 use crate::config::listen_address;
 use crate::server::failure::Failure;
@@ -56,60 +56,6 @@ use crate::server::{compiler_process, inherited, invocation, log, open_files, pr
 struct Command {
     #[command(subcommand)]
     verb: Verb,
-}
-
-/// The flag `--dev`: true if components are not compared with the lock.
-#[derive(Args, Clone, Copy)]
-struct DevFlag {
-    /// For developing providers only: ignore belljar.lock, neither compare components with it nor write it. Every
-    /// component in the plugin directory can use the grants of its mount.
-    #[arg(long)]
-    dev: bool,
-}
-
-/// The options of `tools` and `prompts`.
-#[derive(Args)]
-struct DefinitionsArgs {
-    #[command(flatten)]
-    at: LocationArgs,
-    /// List only those of this mount.
-    #[arg(long, value_name = "NAME")]
-    mount: Option<String>,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    dev: DevFlag,
-}
-
-/// The options of `call` and `prompt`, and the words after them.
-#[derive(Args)]
-struct CallArgs {
-    #[command(flatten)]
-    at: LocationArgs,
-    /// Write the picture, the sound or the binary resource of the result to a file.
-    #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Print the whole result as JSON.
-    #[arg(long, conflicts_with = "output")]
-    json: bool,
-    #[command(flatten)]
-    dev: DevFlag,
-    /// The name, and after it the arguments; --help after the name lists them.
-    #[arg(value_names = ["NAME", "ARGUMENTS"], required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
-    words: Vec<String>,
-}
-
-impl DefinitionsArgs {
-    fn host(&self) -> rounds::HostArgs<'_> {
-        rounds::HostArgs { at: &self.at, dev: self.dev.dev, output: None, asks: false }
-    }
-}
-
-impl CallArgs {
-    fn host(&self) -> rounds::HostArgs<'_> {
-        rounds::HostArgs { at: &self.at, dev: self.dev.dev, output: self.output.as_deref(), asks: true }
-    }
 }
 
 #[derive(Subcommand)]

@@ -1,12 +1,15 @@
-//! The flags of the commands that write the configuration. `grant` and `revoke` get theirs from the list of kinds of
-//! grants; nothing here names a kind.
+//! Flags that several commands share. `grant` and `revoke` get theirs from the list of kinds of grants; nothing here names
+//! a kind.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
+use super::rounds::HostArgs;
 use crate::grants::edit::GrantArgs;
 use crate::grants::{GrantKind, KINDS};
+use crate::server::location::LocationArgs;
 
 /// The flags that all commands with a confirmation have.
 #[derive(Args, Clone, Copy)]
@@ -17,6 +20,60 @@ pub(super) struct WriteFlags {
     /// Print the change as JSON; the question goes to standard error.
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// The flag `--dev`: true if components are not compared with the lock.
+#[derive(Args, Clone, Copy)]
+pub(super) struct DevFlag {
+    /// For developing providers only: ignore belljar.lock, neither compare components with it nor write it. Every
+    /// component in the plugin directory can use the grants of its mount.
+    #[arg(long)]
+    pub(super) dev: bool,
+}
+
+/// The options of `tools` and `prompts`.
+#[derive(Args)]
+pub(super) struct DefinitionsArgs {
+    #[command(flatten)]
+    pub(super) at: LocationArgs,
+    /// List only those of this mount.
+    #[arg(long, value_name = "NAME")]
+    pub(super) mount: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) dev: DevFlag,
+}
+
+/// The options of `call` and `prompt`, and the words after them.
+#[derive(Args)]
+pub(super) struct CallArgs {
+    #[command(flatten)]
+    pub(super) at: LocationArgs,
+    /// Write the picture, the sound or the binary resource of the result to a file.
+    #[arg(long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Print the whole result as JSON.
+    #[arg(long, conflicts_with = "output")]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) dev: DevFlag,
+    /// The name, and after it the arguments; --help after the name lists them.
+    #[arg(value_names = ["NAME", "ARGUMENTS"], required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(super) words: Vec<String>,
+}
+
+impl DefinitionsArgs {
+    pub(super) fn host(&self) -> HostArgs<'_> {
+        HostArgs { at: &self.at, dev: self.dev.dev, output: None, asks: false }
+    }
+}
+
+impl CallArgs {
+    pub(super) fn host(&self) -> HostArgs<'_> {
+        HostArgs { at: &self.at, dev: self.dev.dev, output: self.output.as_deref(), asks: true }
+    }
 }
 
 /// The grants to add, in the order of the command line.

@@ -33,6 +33,7 @@ fn full(error: ReadError) -> Event {
         caller: Caller {
             client: Some("c 1".into()),
             address: Some(Ipv4Addr::LOCALHOST.into()),
+            trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
             ..Caller::new(authenticate(Evidence::Token(token)), "http")
         },
         mount: MountName::new("m").ok(),
