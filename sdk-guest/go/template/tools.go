@@ -16,8 +16,8 @@ func (p MyProvider) Tools() []belljar.Tool {
 
 // MonthDays are the arguments of month_days.
 type MonthDays struct {
-	Month int  `json:"month" minimum:"1" maximum:"12"`
-	Year  *int `json:"year"`
+	Month int  `json:"month" description:"The number of the month" minimum:"1" maximum:"12"`
+	Year  *int `json:"year" description:"The year; without it, February has 28 days"`
 }
 
 // Days is the result of month_days: its fields for programs, and the sentence for the model.

@@ -33,7 +33,8 @@ func TestToolsRefuse(t *testing.T) {
 
 func TestDescribesItsTools(t *testing.T) {
 	tool := provider.Tools()[0]
-	input := `{"type":"object","properties":{"month":{"type":"integer","minimum":1,"maximum":12},"year":{"type":"integer"}},"required":["month"]}`
+	input := `{"type":"object","properties":{"month":{"type":"integer","minimum":1,"maximum":12,"description":"The number of the month"},` +
+		`"year":{"type":"integer","description":"The year; without it, February has 28 days"}},"required":["month"]}`
 	if tool.Input != input || tool.Effect != belljar.EffectReads || !tool.Idempotent || !tool.ClosedWorld {
 		t.Error(tool)
 	}

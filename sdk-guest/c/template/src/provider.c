@@ -152,8 +152,10 @@ belljar_status provider_tools(belljar_tools *tools) {
     belljar_tool_add(tools, &(belljar_tool){
         .name = "month_days",
         .description = "How many days a month has.",
-        .input = "{\"type\":\"object\",\"properties\":{\"month\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":12},"
-                 "\"year\":{\"type\":\"integer\"}},\"required\":[\"month\"]}",
+        .input = "{\"type\":\"object\",\"properties\":{\"month\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":12,"
+                 "\"description\":\"The number of the month\"},"
+                 "\"year\":{\"type\":\"integer\",\"description\":\"The year; without it, February has 28 days\"}},"
+                 "\"required\":[\"month\"]}",
         .output = "{\"type\":\"object\",\"properties\":{\"month\":{\"type\":\"string\"},\"days\":{\"type\":\"integer\"}},"
                   "\"required\":[\"month\",\"days\"]}",
         .effect = BELLJAR_READS,

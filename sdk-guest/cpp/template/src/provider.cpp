@@ -153,7 +153,8 @@ Result<Reading> MyProvider::read_file(const std::string &reference, const std::s
 std::vector<Tool> MyProvider::tools() {
     return {{.name = "month_days",
              .description = "How many days a month has.",
-             .input = schema::object({schema::integer("month").minimum(1).maximum(12), schema::integer("year").optional()}),
+             .input = schema::object({schema::integer("month").description("The number of the month").minimum(1).maximum(12),
+                                      schema::integer("year").description("The year; without it, February has 28 days").optional()}),
              .output = schema::object({schema::string("month"), schema::integer("days")}),
              .effect = Effect::reads,
              .idempotent = true,

@@ -85,8 +85,10 @@ static void counts_the_days_of_a_month() {
 static void describes_its_tools() {
     auto tools = MyProvider("data").tools();
     CHECK(tools.size() == 1 && tools[0].effect == Effect::reads && tools[0].idempotent && tools[0].closed_world);
-    CHECK(tools[0].input == R"({"type":"object","properties":{"month":{"type":"integer","minimum":1,"maximum":12},)"
-                            R"("year":{"type":"integer"}},"required":["month"]})");
+    CHECK(tools[0].input == R"({"type":"object","properties":{"month":{"type":"integer","description":"The number of the month",)"
+                            R"("minimum":1,"maximum":12},)"
+                            R"("year":{"type":"integer","description":"The year; without it, February has 28 days"}},)"
+                            R"("required":["month"]})");
 }
 
 /* belljar:end */

@@ -108,7 +108,10 @@ const MonthDays = struct {
     month: i64,
     year: ?i64 = null,
 
-    pub const rules = .{ .month = .{ .minimum = 1, .maximum = 12 } };
+    pub const rules = .{
+        .month = .{ .description = "The number of the month", .minimum = 1, .maximum = 12 },
+        .year = .{ .description = "The year; without it, February has 28 days" },
+    };
 };
 
 const Days = struct { month: []const u8, days: i64 };

@@ -83,8 +83,10 @@ test "counts the days of a month" {
 test "describes its tools" {
     const tool = provider.tools[0];
     try expect(tool.effect == .reads and tool.idempotent and tool.closed_world);
-    const input = "{\"type\":\"object\",\"properties\":{\"month\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":12}," ++
-        "\"year\":{\"type\":\"integer\"}},\"required\":[\"month\"]}";
+    const input = "{\"type\":\"object\",\"properties\":{\"month\":{\"type\":\"integer\"," ++
+        "\"description\":\"The number of the month\",\"minimum\":1,\"maximum\":12}," ++
+        "\"year\":{\"type\":\"integer\",\"description\":\"The year; without it, February has 28 days\"}}," ++
+        "\"required\":[\"month\"]}";
     try expectEqualStrings(input, tool.input);
 }
 // belljar:end
