@@ -1,5 +1,8 @@
 //! Makes a provider in each language by `belljar new`, and builds and tests it with the commands of its README. The tests read
 //! from the component, `target/languages/LANG.wasm`. Then the tests of the SDK itself run in the project, if there are some.
+//!
+//! The projects have every part of `belljar new --with`. Two languages also build a project without them: one whose template
+//! leaves out files, and one whose template leaves out lines.
 
 use std::fs;
 use std::path::Path;
@@ -14,6 +17,12 @@ use crate::tools;
 
 /// The name of the projects. The templates have another name, so the build shows a place that `belljar new` did not replace.
 const NAME: &str = "month-shelf";
+
+/// Further parts of the projects.
+const PARTS: &str = "tools,prompts";
+
+/// The languages that also build a project without further parts.
+const PLAIN: [&str; 2] = ["c", "rust"];
 
 /// The tests of the SDKs, one folder for each language. Their files are added to a project, or replace files of its tests.
 const SDK_TESTS: &str = "tests/sdk";
@@ -32,13 +41,19 @@ pub(crate) fn run(shell: &Shell) -> Result<String> {
     let (mut took, mut failed) = (Vec::new(), Vec::new());
     for language in languages {
         let lang = text(&language["lang"])?;
-        output::line(&format!("--- {lang}"));
-        let began = Instant::now();
-        match project(shell, &belljar, &place, lang) {
-            Ok(()) => took.push(format!("{lang} {} s", began.elapsed().as_secs())),
-            Err(error) => {
-                output::line(&format!("{lang}: {error:#}"));
-                failed.push(lang.to_owned());
+        for parts in [Some(PARTS), None] {
+            if parts.is_none() && !PLAIN.contains(&lang) {
+                continue;
+            }
+            let shown = if parts.is_some() { lang.to_owned() } else { format!("{lang} without parts") };
+            output::line(&format!("--- {shown}"));
+            let began = Instant::now();
+            match project(shell, &belljar, &place, lang, parts) {
+                Ok(()) => took.push(format!("{shown} {} s", began.elapsed().as_secs())),
+                Err(error) => {
+                    output::line(&format!("{shown}: {error:#}"));
+                    failed.push(shown);
+                }
             }
         }
     }
@@ -48,15 +63,19 @@ pub(crate) fn run(shell: &Shell) -> Result<String> {
     Ok(took.join(", "))
 }
 
-fn project(shell: &Shell, belljar: &Path, place: &Path, lang: &str) -> Result<()> {
-    let project = place.join(lang);
-    let wasm = place.join(lang).with_extension("wasm");
+/// Makes, builds and tests a project. With parts, its component is left for the tests, and the tests of the SDK run in it.
+fn project(shell: &Shell, belljar: &Path, place: &Path, lang: &str, parts: Option<&str>) -> Result<()> {
+    let project = place.join(if parts.is_some() { lang.to_owned() } else { format!("{lang}-plain") });
+    let wasm = project.with_extension("wasm");
     let _ = fs::remove_file(&wasm);
     if project.exists() {
         fs::remove_dir_all(&project)?;
     }
     let mut new = tools::command(shell, &belljar.to_string_lossy())?;
     new.args(["new", "--json", "--lang", lang, NAME, "--dir"]).arg(&project);
+    if let Some(parts) = parts {
+        new.args(["--with", parts]);
+    }
     let made: Value = serde_json::from_str(&shell::capture(&mut new)?)?;
     if let Some(missing) = made["missing"].as_array().and_then(|missing| missing.first()) {
         bail!("{} is missing; {}", missing["name"], missing["get"]);
@@ -65,25 +84,30 @@ fn project(shell: &Shell, belljar: &Path, place: &Path, lang: &str) -> Result<()
     if project.join("Cargo.toml").is_file() {
         fs::copy(shell.root.join("Cargo.lock"), project.join("Cargo.lock"))?;
     }
+    // A plain project uses the dependencies that cargo compiled for the other one.
+    let cargo_target = place.join(lang).join("target");
     for name in ["setup", "build", "test"] {
-        step(shell, &made, name, &project)?;
+        step(shell, &made, name, &project, &cargo_target)?;
+    }
+    if parts.is_none() {
+        return Ok(());
     }
     let component = project.join(text(&made["component"])?);
     fs::copy(&component, &wasm).with_context(|| format!("the build left no {}", component.display()))?;
     let sdk_tests = shell.root.join(SDK_TESTS).join(lang);
     if sdk_tests.is_dir() {
         copy_below(&sdk_tests, &project)?;
-        step(shell, &made, "test", &project).context("the tests of the SDK")?;
+        step(shell, &made, "test", &project, &cargo_target).context("the tests of the SDK")?;
     }
     Ok(())
 }
 
-/// Runs one of the commands that `belljar new` printed, in the project.
-fn step(shell: &Shell, made: &Value, name: &str, project: &Path) -> Result<()> {
+/// Runs one of the commands that `belljar new` printed, in the project. cargo builds in `cargo_target`.
+fn step(shell: &Shell, made: &Value, name: &str, project: &Path, cargo_target: &Path) -> Result<()> {
     let words: Vec<&str> = made[name].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let Some((program, arguments)) = words.split_first() else { return Ok(()) };
     let mut command = tools::command(shell, program)?;
-    shell::run(command.args(arguments).current_dir(project))
+    shell::run(command.args(arguments).current_dir(project).env("CARGO_TARGET_DIR", cargo_target))
 }
 
 /// Copies all files below a directory.

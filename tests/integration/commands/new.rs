@@ -91,6 +91,34 @@ fn every_language_makes_a_whole_project() {
     }
 }
 
+/// The files of a project that mention `word`, apart from the interface and the SDK.
+fn mentions(root: &Path, word: &str) -> Vec<String> {
+    let is_own = |file: &&String| !file.starts_with("wit/") && !file.contains("belljar");
+    let text = |file: &String| String::from_utf8_lossy(&fs::read(root.join(file)).unwrap()).into_owned();
+    files(root).iter().filter(is_own).filter(|file| text(file).contains(word)).cloned().collect()
+}
+
+#[test]
+fn a_project_has_only_the_parts_that_its_author_wants() {
+    let site = Site::new();
+    for language in languages(&site) {
+        let lang = language["lang"].as_str().unwrap();
+        for (parts, has_tool, has_prompt) in
+            [("", false, false), ("tools", true, false), ("prompts", false, true), ("tools,prompts", true, true)]
+        {
+            let dir = format!("{lang}-{}", parts.replace(',', "-"));
+            let with: &[&str] = if parts.is_empty() { &[] } else { &["--with", parts] };
+            let output = run(&site, &[&["new", "--lang", lang, "sea-level2", "--dir", &dir], with].concat());
+            assert!(output.status.success(), "{dir}: {}", stdout_and_stderr(&output));
+            let root = site.path(&dir);
+            for (word, is_wanted) in [("month_days", has_tool), ("plan_month", has_prompt), ("belljar:if", false)] {
+                let found = mentions(&root, word);
+                assert_eq!(!found.is_empty(), is_wanted, "{dir}: {word} is in {found:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn new_prints_the_next_commands() {
     let site = Site::new();

@@ -137,6 +137,8 @@ fn each_language_follows_the_table() {
         for (lang, _) in &languages {
             check_lists(&mut client, lang);
             check_reads(&mut client, lang);
+            check_tool(&mut client, lang);
+            check_prompt(&mut client, lang);
         }
         client.close();
     }
@@ -200,6 +202,128 @@ fn check_reads<W: Wire>(client: &mut Client<W>, lang: &str) {
     }
     let hello = client.text(&format!("belljar://{lang}-bare/hello.txt"));
     assert_eq!(hello, format!("Hello from {NAME}.\n"));
+}
+
+/// The entry of a list with this name.
+fn named<W: Wire>(client: &mut Client<W>, method: &str, key: &str, name: &str) -> Value {
+    let all = client.pages(method, key).concat();
+    let found = all.iter().find(|entry| entry["name"] == name);
+    found.unwrap_or_else(|| panic!("{method} has no {name}: {all:?}")).clone()
+}
+
+/// The schema of a number, as all languages give it: `type` and bounds. Ignores words for people.
+fn is_number(schema: &Value, bounds: Option<(i64, i64)>) -> bool {
+    let bound = |key: &str| schema[key].as_f64();
+    let kinds = match &schema["type"] {
+        Value::Array(kinds) => kinds.clone(),
+        kind => vec![kind.clone()],
+    };
+    let is_optional = kinds.contains(&json!("null"));
+    kinds.contains(&json!("integer"))
+        && bounds.is_none_or(|(low, high)| {
+            !is_optional && (bound("minimum"), bound("maximum")) == (Some(low as f64), Some(high as f64))
+        })
+}
+
+/// The calls of `month_days`: arguments, text, structured result.
+fn calls() -> [(Value, &'static str, Value); 4] {
+    [
+        (json!({ "month": 2, "year": 2024 }), "February 2024 has 29 days.", json!({ "month": "February", "days": 29 })),
+        (json!({ "month": 2, "year": 1900 }), "February 1900 has 28 days.", json!({ "month": "February", "days": 28 })),
+        (json!({ "month": 2 }), "February has 28 days.", json!({ "month": "February", "days": 28 })),
+        (
+            json!({ "month": 12, "year": 2024 }),
+            "December 2024 has 31 days.",
+            json!({ "month": "December", "days": 31 }),
+        ),
+    ]
+}
+
+/// The calls of `month_days` with arguments that break its schema, and parts of the message: the place and the bound.
+fn refused_calls() -> [(Value, [&'static str; 2]); 4] {
+    [
+        (json!({ "month": 13 }), ["/month", "12"]),
+        (json!({ "month": 0 }), ["/month", "1"]),
+        (json!({ "month": "May" }), ["/month", "integer"]),
+        (json!({}), ["month", "required"]),
+    ]
+}
+
+fn check_tool<W: Wire>(client: &mut Client<W>, lang: &str) {
+    let name = format!("{lang}_month_days");
+    let tool = named(client, "tools/list", "tools", &name);
+    assert_eq!(tool["description"], "How many days a month has.", "{lang}");
+    let (input, output) = (&tool["inputSchema"], &tool["outputSchema"]);
+    assert_eq!((&input["type"], &input["required"]), (&json!("object"), &json!(["month"])), "{lang}: {input}");
+    let properties: Vec<_> = input["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(properties, ["month", "year"], "{lang}: {input}");
+    assert!(is_number(&input["properties"]["month"], Some((1, 12))), "{lang}: {input}");
+    assert!(is_number(&input["properties"]["year"], None), "{lang}: {input}");
+    assert_eq!(output["type"], "object", "{lang}: {output}");
+    assert_eq!(output["properties"]["month"]["type"], "string", "{lang}: {output}");
+    assert!(is_number(&output["properties"]["days"], None), "{lang}: {output}");
+    let mut required: Vec<_> =
+        output["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    required.sort_unstable();
+    assert_eq!(required, ["days", "month"], "{lang}: {output}");
+    // The component declares no HTTP, so its world is closed, and it can only read.
+    let hints = &tool["annotations"];
+    assert_eq!((&hints["readOnlyHint"], &hints["openWorldHint"]), (&json!(true), &json!(false)), "{lang}: {hints}");
+
+    let mut call = |arguments: &Value| {
+        let result = client.request("tools/call", json!({ "name": name, "arguments": arguments }));
+        result.unwrap_or_else(|error| panic!("{lang} {arguments}: {error}"))
+    };
+    for (arguments, text, structured) in calls() {
+        let result = call(&arguments);
+        assert_ne!(result["isError"], json!(true), "{lang} {arguments}: {result}");
+        assert_eq!(result["content"][0]["text"], text, "{lang} {arguments}");
+        assert_eq!(result["content"].as_array().map(Vec::len), Some(1), "{lang} {arguments}: {result}");
+        assert_eq!(result["structuredContent"], structured, "{lang} {arguments}");
+    }
+    for (arguments, parts) in refused_calls() {
+        let result = call(&arguments);
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert_eq!(result["isError"], json!(true), "{lang} {arguments}: {result}");
+        assert_eq!(result["structuredContent"], Value::Null, "{lang} {arguments}: {result}");
+        assert!(parts.iter().all(|part| text.contains(part)), "{lang} {arguments}: {text}");
+    }
+}
+
+fn check_prompt<W: Wire>(client: &mut Client<W>, lang: &str) {
+    let name = format!("{lang}_plan_month");
+    let prompt = named(client, "prompts/list", "prompts", &name);
+    assert_eq!(prompt["description"], "A plan for a month.", "{lang}");
+    let arguments = prompt["arguments"].as_array().unwrap().iter();
+    let arguments: Vec<_> = arguments.map(|one| (one["name"].clone(), one["required"] == json!(true))).collect();
+    assert_eq!(arguments, [(json!("month"), true), (json!("goal"), false)], "{lang}: {prompt}");
+    assert_eq!(prompt["arguments"][0]["description"], "The name of the month", "{lang}");
+
+    let mut get = |arguments: Value| client.request("prompts/get", json!({ "name": name, "arguments": arguments }));
+    for (arguments, text) in [
+        (json!({ "month": "May" }), "Make a plan for May, which has 31 days."),
+        (json!({ "month": "May", "goal": "rest" }), "Make a plan for May, which has 31 days. My goal: rest."),
+    ] {
+        let result = get(arguments).unwrap_or_else(|error| panic!("{lang}: {error}"));
+        assert_eq!(result["description"], "A plan for May", "{lang}");
+        let expected = json!([{ "role": "user", "content": { "type": "text", "text": text } }]);
+        assert_eq!(result["messages"], expected, "{lang}");
+    }
+    let unknown = get(json!({ "month": "X" })).expect_err(lang);
+    let words = "a month is one of January to December, not \"X\"";
+    // The message has the provider's words in quotes, so those of the words themselves are escaped.
+    assert!(unknown.message.replace("\\\"", "\"").contains(words), "{lang}: {unknown}");
+    let missing = get(json!({})).expect_err(lang);
+    assert!(missing.code == -32602 && missing.message.contains("month"), "{lang}: {missing}");
+
+    for (argument, value, expected) in
+        [("month", "Ma", json!(["March", "May"])), ("month", "x", json!([])), ("goal", "Ma", json!([]))]
+    {
+        let reference = json!({ "type": "ref/prompt", "name": name });
+        let params = json!({ "ref": reference, "argument": { "name": argument, "value": value } });
+        let result = client.request("completion/complete", params).unwrap_or_else(|error| panic!("{lang}: {error}"));
+        assert_eq!(result["completion"]["values"], expected, "{lang}: {argument} {value}");
+    }
 }
 
 /// The real clients get the same results, from one list of all languages.
