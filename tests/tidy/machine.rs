@@ -65,7 +65,9 @@ fn is_pin(line: &str) -> bool {
     let hashed = hash.is_some_and(|hash| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()));
     let pinned = line.split_once("==").is_some_and(|(name, version)| {
         let word = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
-        word(name) && word(version)
+        // An extra of a package, as in `pydantic[email]`, comes from the same place.
+        let (name, extra) = name.strip_suffix(']').and_then(|name| name.split_once('[')).unwrap_or((name, ""));
+        word(name) && word(extra) && word(version)
     });
     line.is_empty() || line.starts_with('#') || pinned || hashed
 }

@@ -109,14 +109,14 @@ fn run(family: &str, script: &str, mode: &str, reach: &Reach<'_>) -> Option<Valu
     Some(serde_json::from_str(stdout.trim()).unwrap_or_else(|why| panic!("no report ({why}):\n{stdout}\n{stderr}")))
 }
 
-/// Compares the report of a client with the expected results.
-fn check(seen: &Value) {
-    assert_eq!(seen["capabilities"], json!(["tools", "prompts", "completions"]));
+/// Compares the report of `client` with the expected results.
+fn check(client: &str, seen: &Value) {
+    assert_eq!(seen["capabilities"], json!(["tools", "prompts", "completions"]), "{client}");
     check_lists(&seen["listed_tools"], &seen["listed_prompts"]);
 
     let result = |at: usize| {
         let result = &seen["calls"][at]["result"];
-        assert!(result.is_object(), "{}: {}", calls()[at].0, seen["calls"][at]);
+        assert!(result.is_object(), "{client}: {}: {}", calls()[at].0, seen["calls"][at]);
         result
     };
     let text = |at: usize| result(at)["content"][0]["text"].as_str().unwrap_or_default();
@@ -163,13 +163,13 @@ fn check(seen: &Value) {
         "Step 2: What is your favorite color?",
         "What context should the prompt use?",
     ];
-    assert_eq!(asked, expected.map(|message| json!(question(message))));
+    assert_eq!(asked, expected.map(|message| json!(question(message))), "{client}");
     for one in seen["questions"].as_array().unwrap() {
         assert_eq!(one["requestedSchema"]["type"], "object", "{one}");
     }
     assert_eq!(seen["slow"]["result"]["content"][0]["text"], "The work is done.", "{}", seen["slow"]);
     let progress: Vec<_> = seen["progress"].as_array().unwrap().iter().map(|one| one[0].as_f64().unwrap()).collect();
-    assert_eq!(progress, [0.0, 50.0, 100.0]);
+    assert_eq!(progress, [0.0, 50.0, 100.0], "{client}");
     assert!(seen["progress"].as_array().unwrap().iter().all(|one| one[1].as_f64() == Some(100.0)), "{seen}");
 }
 
@@ -233,9 +233,8 @@ fn every_client_calls_asks_prompts_and_completes() {
         for reach in [Reach::Stdio(&site), Reach::Http(&server)] {
             // `None`: `cargo xtask test` has already reported that this machine lacks the client.
             let Some(seen) = run(family, script, mode, &reach) else { continue };
-            println!("{script} {mode}");
             assert_eq!(seen["protocol"], protocol, "{script} {mode}");
-            check(&seen);
+            check(&format!("{script} {mode}"), &seen);
             match script {
                 "node/primitives_2.mjs" => check_skills_of_typescript(&seen),
                 "py/primitives_fastmcp.py" => check_skills_of_fastmcp(&seen, protocol),
