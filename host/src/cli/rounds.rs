@@ -129,10 +129,7 @@ pub(super) async fn invoke<T>(
             let answers = answers.clone();
             call(AskInput { can_answer, state: state.as_deref(), consent: choice, answers, progress }).await
         });
-        let invoked = invoked.await.map_err(|fault| match fault.error {
-            ReadError::BadArguments(_) => Failure::Misused(fault.to_string()),
-            _ => fault.into(),
-        })?;
+        let invoked = invoked.await.map_err(|fault| to_failure(fault, can_answer))?;
         match invoked {
             Invoked::Done(result, mount, _) => return Ok((result, mount)),
             Invoked::ConsentUnavailable(fault) => return Err(fault.into()),
@@ -149,6 +146,18 @@ pub(super) async fn invoke<T>(
         }
     }
     Err(Failure::Failed(format!("the provider asks too often: {MAX_ROUNDS} times in one call")))
+}
+
+/// The failure of a call. Says so if it may have failed because nobody could be asked: each provider has its own words.
+fn to_failure(fault: Fault, can_answer: bool) -> Failure {
+    match &fault.error {
+        ReadError::BadArguments(_) => Failure::Misused(fault.to_string()),
+        ReadError::Invalid(_) | ReadError::BadOutput(_) | ReadError::ProviderFailed(_) if !can_answer => {
+            let note = "nobody could be asked: standard input or standard error is no terminal";
+            Failure::Failed(format!("{}\n  {note}", Failure::from(fault).message()))
+        }
+        _ => fault.into(),
+    }
 }
 
 /// Runs `work`, and shows its reports on standard error, if that is a terminal.
