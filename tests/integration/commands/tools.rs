@@ -1,7 +1,9 @@
 //! `belljar tools`, `call`, `prompts` and `prompt`: their output, their arguments, and their exit codes. The tests run the
-//! real commands with the guest of the conformance suites, and no terminal.
+//! real commands with the guest of the conformance suites; one test has a terminal.
 
 use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 use belljar_tests::Site;
 use serde_json::{Value, json};
@@ -140,6 +142,39 @@ fn a_prompt_is_printed_as_its_messages() {
     assert!(out.contains("==> user <==\nPlease analyze the image above.\n"), "{out}");
     let (json, _) = run(&site, 0, &["prompt", "--json", "kit_test_simple_prompt"]);
     assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["messages"][0]["role"], json!("user"));
+}
+
+/// What a command shows on a terminal of its own, where somebody types `typed`. The command must succeed.
+fn at_a_terminal(site: &Site, words: &[&str], typed: &str) -> String {
+    let belljar = site.command(site.arguments(words));
+    let line = std::iter::once(belljar.get_program()).chain(belljar.get_args());
+    let line: Vec<String> = line.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    let mut script = Command::new("script");
+    script.args(["-qec", &line.join(" "), "/dev/null"]).env_clear().envs(site.environment());
+    script.stdin(Stdio::piped()).stdout(Stdio::piped()).current_dir(site.path(""));
+    let mut child = script.spawn().expect("start `script`, of util-linux");
+    child.stdin.as_mut().unwrap().write_all(typed.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let shown = stdout_and_stderr(&output).replace('\r', "");
+    assert!(output.status.success(), "{words:?}: {shown}");
+    shown
+}
+
+#[test]
+fn questions_are_asked_at_a_terminal_field_by_field() {
+    let site = site("");
+    let shown = at_a_terminal(&site, &["call", "kit_test_input_required_result_multi_round"], "Ada\nred\n");
+    assert!(shown.contains("kit: the provider says: Step 1: What is your name?\n"), "{shown}");
+    assert!(shown.contains("kit: the provider says: Step 2: What is your favorite color?\n"), "{shown}");
+    assert!(shown.ends_with("Ada likes red.\n"), "{shown}");
+    // Age, name, score, status, verified: a default, a text, a wrong number and a right one, a default, a boolean.
+    let tool = "kit_test_elicitation_sep1034_defaults";
+    let shown = at_a_terminal(&site, &["call", tool], "\nx\nhigh\n31\n\nno\n");
+    assert!(shown.contains("That is not an answer: expected a number such as 0.5."), "{shown}");
+    let content = r#"{"age":30,"name":"x","score":31,"status":"active","verified":false}"#;
+    assert!(shown.contains(content), "{shown}");
+    let shown = at_a_terminal(&site, &["prompt", "kit_test_input_required_result_prompt"], "a test\n");
+    assert!(shown.ends_with("Consider this context: a test\n"), "{shown}");
 }
 
 #[test]

@@ -327,7 +327,7 @@ fn forge<W: Wire>(client: &mut Client<W>, state: &str) {
     for state in altered {
         refused(ask(client, answer(&plan(), &state, chosen("once"))), "was not given by this server");
     }
-    refused(ask(client, answer(&plan(), &"A".repeat(100_000), chosen("once"))), "is longer than any");
+    refused(ask(client, answer(&plan(), &"A".repeat(200_000), chosen("once"))), "is longer than any");
 }
 
 /// A malformed answer does not use up the question: the client may send another answer.
