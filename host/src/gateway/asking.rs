@@ -18,7 +18,7 @@ use crate::grants::KINDS;
 use crate::interfaces::asking::{are_questions_checked, check_answer};
 use crate::limits::progress::ProgressSender;
 use crate::model::seal::Seal;
-use crate::model::{Answer, AskedQuestions, AskContext, Consent, MountName, Question, ReadError};
+use crate::model::{Answer, AskContext, AskedQuestions, Consent, MountName, Question, ReadError};
 use crate::policy::Principal;
 
 /// The longest state: eight forms and a URI, escaped, in base64.

@@ -18,8 +18,8 @@ use crate::interfaces::tools::{CallTool, ToolDefinition};
 use crate::interfaces::{Exported, Request};
 use crate::model::bounds::MAX_ARGUMENTS;
 use crate::model::{
-    AskedQuestions, AskContext, AskOutcome, Block, BlockBody, Consent, Fault, Message, MountName, Prompt, PromptCompletion,
-    PromptResult, ReadError, Suggestions, ToolResult,
+    AskContext, AskOutcome, AskedQuestions, Block, BlockBody, Consent, Fault, Message, MountName, Prompt,
+    PromptCompletion, PromptResult, ReadError, Suggestions, ToolResult,
 };
 use crate::policy::{Access, Action, Caller};
 

@@ -10,6 +10,7 @@
 //! before each notification.
 
 mod error;
+mod last_lists;
 mod list_kind;
 mod queue;
 mod share;
@@ -33,27 +34,10 @@ use crate::sandbox::MountId;
 use queue::SubscriberQueue;
 
 pub use error::SubscribeError;
+pub(super) use last_lists::{DefiningMount, ListFingerprint};
 pub use list_kind::{ListKind, WantedLists};
 pub(super) use queue::CollectedChanges;
 pub(super) use visible_list::{PolledListings, VisibleList, VisibleLists};
-
-/// The state of a mount's list at its last poll.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ListFingerprint {
-    /// The mount whose list it is. A reloaded mount of the same name has another id.
-    pub(super) id: MountId,
-    /// The ids of the cached listings of resources and of templates.
-    pub(super) lists: (u32, u32),
-    /// A hash of the base and the entries that are served. `None` if nothing is served.
-    pub(super) digest: Option<blake3::Hash>,
-}
-
-impl ListFingerprint {
-    /// The fingerprint of an empty list, or of a mount that does not exist.
-    pub(super) fn empty() -> Self {
-        Self { id: MountId::none(), lists: (0, 0), digest: None }
-    }
-}
 
 /// A watched resource.
 struct WatchedResource {
@@ -108,16 +92,6 @@ pub(super) struct SubscriptionRegistry {
     list_subscribers: usize,
     /// The mounts with tools or prompts as they were served last.
     pub(super) defining: BTreeMap<MountName, DefiningMount>,
-}
-
-/// A mount with tools or prompts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct DefiningMount {
-    /// A reloaded mount of the same name has another id.
-    pub(super) id: MountId,
-    pub(super) base: String,
-    pub(super) has_tools: bool,
-    pub(super) has_prompts: bool,
 }
 
 /// See the module.

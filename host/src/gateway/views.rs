@@ -84,14 +84,14 @@ impl Gateway {
         };
         let refuse = |why: &str| {
             let error = ReadError::BadOutput(format!("read gave {why} for the page of a view"));
-            Err(Fault { error, mount: Some(mount.name.clone()), uri: shown() })
+            Fault { error, mount: Some(mount.name.clone()), uri: shown() }
         };
-        let [page] = reading.contents.as_mut_slice() else { return refuse("several contents") };
+        let [page] = reading.contents.as_mut_slice() else { return Err(refuse("several contents")) };
         if served.name != mount.name || page.reference != usual {
-            return refuse("another resource");
+            return Err(refuse("another resource"));
         }
         if page.mime_type.as_deref() != Some(MIME) && Guard::View.is_on() {
-            return refuse(&format!("a type other than \"{MIME}\""));
+            return Err(refuse(&format!("a type other than \"{MIME}\"")));
         }
         uri.clone_into(&mut page.reference);
         let prefix = serde_json::Value::from(tool_prefix(&served)).to_string();

@@ -11,7 +11,7 @@ use super::json_schema::Schema;
 use super::redaction::mask_optional;
 use crate::grants::secrets::Redactor;
 use crate::model::bounds::{MAX_ASK_STATE, MAX_QUESTIONS_AT_ONCE};
-use crate::model::{Answer, AnswerAction, AskedQuestions, AskContext, Guard, Question, ReadError, text};
+use crate::model::{Answer, AnswerAction, AskContext, AskedQuestions, Guard, Question, ReadError, text};
 
 /// The name of belljar's own question.
 pub const CONSENT_KEY: &str = "consent";

@@ -64,10 +64,10 @@ mod tests {
     use crate::interfaces::tools::{CallTool, ListTools};
     use crate::model::error::LimitKind;
     use crate::model::{
-        Annotations, Answer, AnswerAction, AskedQuestions, AskContext, AskOutcome, Block, BlockBody, Body, CompletionInput,
-        Contents, DecisionKind, Description, Effect, Icon, Limit, Link, Media, Message, Page, Prompt, PromptArgument,
-        PromptCompletion, PromptResult, Question, Reading, Resource, Role, Suggestions, Template, Tool, ToolResult,
-        ToolView,
+        Annotations, Answer, AnswerAction, AskContext, AskOutcome, AskedQuestions, Block, BlockBody, Body,
+        CompletionInput, Contents, DecisionKind, Description, Effect, Icon, Limit, Link, Media, Message, Page, Prompt,
+        PromptArgument, PromptCompletion, PromptResult, Question, Reading, Resource, Role, Suggestions, Template, Tool,
+        ToolResult, ToolView,
     };
 
     fn read_back<T>(value: &T)

@@ -3,11 +3,12 @@
 //!
 //! This module implements the provider. It is the only module that knows resources and the list. `address` parses
 //! references and `store` finds databases. `snapshot` opens one read-only; `state` detects writes that happen during a
-//! read. `schema`, `rows` (with `key` and `value`) and `views` run the queries. `tools` has the tool `query`, and `prompts`
-//! the prompt `explore`; both use `statement` or resources.
+//! read. `schema`, `rows` (with `key` and `value`) and `views` run the queries, and `output` writes JSON. `tools` has the
+//! tool `query`, and `prompts` the prompt `explore`; both use `statement` or resources.
 
 mod address;
 mod key;
+mod output;
 mod prompts;
 mod rows;
 mod schema;
@@ -28,6 +29,7 @@ use rusqlite::types::Value;
 use serde_json::{Value as Json, json};
 
 use address::{Address, MAX_ROWS};
+use output::{JSON, json_of, lines, object, table_of};
 use schema::Table;
 use state::State;
 use store::{Database, Store};
@@ -53,8 +55,6 @@ const MAX_COUNTED_ROWS: usize = 20_000;
 
 /// The prefix of every cursor.
 const CURSOR: &str = "after:";
-
-const JSON: &str = "application/json";
 
 impl Provider for Sqlite {
     fn open() -> Result<Self> {
@@ -469,26 +469,6 @@ fn template(view: &View, connection: &Connection, rows: usize) -> Option<Templat
             None
         }
     }
-}
-
-fn json_of(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
-}
-
-fn lines(asked: &str, value: &Json) -> Contents {
-    Contents::text(asked, serde_json::to_string_pretty(value).unwrap_or_default()).mime_type(JSON)
-}
-
-/// A JSON object of the fields `head` in this order, followed by `rest`, which is JSON text.
-fn object(head: &[(&str, Json)], rest: &str) -> String {
-    let head: String = head.iter().map(|(name, value)| format!("\"{name}\": {value},\n")).collect();
-    format!("{{\n{head}{rest}\n}}\n")
-}
-
-/// A JSON object of the fields `head` and the array `rows`, with one row a line.
-fn table_of(head: &[(&str, Json)], rows: impl Iterator<Item = String>) -> String {
-    let rows: Vec<String> = rows.collect();
-    object(head, &format!("\"rows\": [\n{}\n]", rows.join(",\n")))
 }
 
 /// A 64-bit hash of `text`, in hexadecimal.

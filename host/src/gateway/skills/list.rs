@@ -10,7 +10,7 @@ use super::build::{BuiltSkill, SkillCandidate};
 use super::entry::{SkillEntry, SkillLookupError, SkillVisibility, skill_uri};
 use super::name::SkillName;
 use crate::catalog::listing::{ListPosition, is_full};
-use crate::catalog::skills::{SkillResult, SkillSet};
+use crate::catalog::skills::SkillSet;
 use crate::catalog::{Mount, Notice, Snapshot};
 use crate::gateway::call_group::CallGroup;
 use crate::gateway::pipeline::{Gateway, MountCall};
@@ -160,24 +160,21 @@ impl Gateway {
         }
         let listings = mount.listings(&group.caller().principal);
         let slot = &listings.skills;
-        let entry = |result: SkillResult| match result {
-            Ok(skill) => Ok(SkillEntry { mount: mount.name.clone(), skill }),
-            Err(why) => Err(SkillLookupError::Invalid(why.to_string())),
-        };
+        let entry = |skill| SkillEntry { mount: mount.name.clone(), skill };
         if let Some(kept) = slot.kept(root, files).filter(|_| is_listed) {
-            return entry(kept);
+            return kept.map(entry).map_err(|why| SkillLookupError::Invalid(why.to_string()));
         }
         // One request computes at a time: a flood of requests costs a mount no more than its list.
         let Ok(_turn) = timeout_at(by, slot.turn.lock()).await else {
             return Err(fault(ReadError::busy("other requests for its skills are running")));
         };
         if let Some(kept) = slot.kept(root, files).filter(|_| is_listed) {
-            return entry(kept);
+            return kept.map(entry).map_err(|why| SkillLookupError::Invalid(why.to_string()));
         }
         let mut built = self.build_skills(group, mount, std::slice::from_ref(&candidate), (by, is_listed)).await;
         match built.pop() {
-            Some(BuiltSkill::Skill(skill)) => entry(Ok(skill)),
-            Some(BuiltSkill::Refused(why)) => entry(Err(why)),
+            Some(BuiltSkill::Skill(skill)) => Ok(entry(skill)),
+            Some(BuiltSkill::Refused(why)) => Err(SkillLookupError::Invalid(why.to_string())),
             Some(BuiltSkill::Failed(error)) => Err(fault(error)),
             None => Err(SkillLookupError::Unknown),
         }
