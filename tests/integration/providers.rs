@@ -10,4 +10,5 @@ mod pdf;
 mod sqlite;
 pub(crate) mod support;
 mod tables;
+mod tools;
 mod web;
