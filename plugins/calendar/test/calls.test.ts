@@ -186,7 +186,7 @@ test("definitions are converted for the host", () => {
 
 test("mistakes are errors of the build", () => {
   const run = () => "";
-  assert.throws(() => tool({ name: "a b", description: "x", run }), /the name of the tool "a b" must be 1 to 40/);
+  assert.throws(() => tool({ name: "a b", description: "x", run }), /the name of the tool "a b" must be 1 to 48/);
   assert.throws(() => tool({ name: "a", description: "", run }), /the tool "a" has no description/);
   const input = schema.array(schema.string());
   assert.throws(() => tool({ name: "a", description: "x", input, run }), /the input of the tool "a" must be an object/);

@@ -71,7 +71,7 @@ impl Tables {
                 }
                 let sheets = book.sheets.iter().map(|sheet| format!("{path}/{}", sheet.name));
                 let known = one_of(sheets.take(MAX_NAMED));
-                let asked = [&[path.clone()], inside].concat().join("/");
+                let asked = [std::slice::from_ref(path), inside].concat().join("/");
                 Err(Error::invalid(format_args!(
                     "\"table\" is \"{asked}\": expected a sheet of this workbook, {known}"
                 )))

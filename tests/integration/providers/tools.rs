@@ -93,7 +93,8 @@ fn a_database_is_queried_and_never_changed() {
     assert_eq!(found["truncated"], json!(false));
     assert!(text(&result).contains("buyer 6"), "the text stands alone: {result}");
 
-    let named = json!({ "sql": "SELECT id FROM orders WHERE buyer = :who", "parameters": { "who": "buyer 3" }, "limit": 5 });
+    let named =
+        json!({ "sql": "SELECT id FROM orders WHERE buyer = :who", "parameters": { "who": "buyer 3" }, "limit": 5 });
     let result = call(&mut client, "sqlite_query", named);
     assert_eq!(result["structuredContent"]["rows"], json!([[3], [10], [17], [24], [31]]));
     assert_eq!(result["structuredContent"]["truncated"], json!(true));
@@ -167,7 +168,14 @@ fn commits_and_differences_are_those_of_git() {
 fn logs_files_and_tables_are_searched() {
     let site = over_data("logs", "");
     let lines: String = (0..5000)
-        .map(|n| format!("2026-03-01T{:02}:{:02}:00Z {} request {n} of a boat\n", n / 60 % 24, n % 60, if n % 500 == 3 { "ERROR" } else { "INFO" }))
+        .map(|n| {
+            format!(
+                "2026-03-01T{:02}:{:02}:00Z {} request {n} of a boat\n",
+                n / 60 % 24,
+                n % 60,
+                if n % 500 == 3 { "ERROR" } else { "INFO" }
+            )
+        })
         .collect();
     site.write("data/app.log", &lines);
     let mut client = site.stdio(Era::Stateless);
@@ -212,7 +220,8 @@ fn logs_files_and_tables_are_searched() {
 
 #[test]
 fn the_tool_of_the_web_gets_what_is_granted_and_nothing_else() {
-    let upstream = Upstream::plain(|_| answer("200 OK", "content-type: text/html\r\n", "<h1>Tides</h1><p>High at noon.</p>"));
+    let upstream =
+        Upstream::plain(|_| answer("200 OK", "content-type: text/html\r\n", "<h1>Tides</h1><p>High at noon.</p>"));
     let other = Upstream::plain(|_| answer("200 OK", "content-type: text/html\r\n", "not granted"));
     let (granted, refused) = (format!("http://{}", upstream.address()), format!("http://{}", other.address()));
     let site = support::site(

@@ -1,9 +1,9 @@
 //! Sealed states of consent questions: `gateway::consent`. Only the manager that sealed a state may open it, because no other
 //! one has the key. An altered state must not open.
 
-use belljar::gateway::consent::{ConsentManager, QuestionState};
+use belljar::gateway::consent::{AskedRequest, ConsentManager, QuestionState};
 use belljar::grants::KINDS;
-use belljar::model::{Consent, Digest, MountName};
+use belljar::model::{AskContext, Consent, Digest, MountName};
 
 use crate::input::{self, Fields};
 
@@ -18,17 +18,26 @@ pub(super) fn consent(bytes: &[u8]) {
     let (wanted, given, number) = (fields.text(), fields.option(), fields.number());
     // The number of the input selects a kind of grant.
     let kind = |n: u64| KINDS[usize::try_from(n).unwrap_or_default() % KINDS.len()].name;
+    // The number also selects the request: a read, a call or a prompt.
+    let arguments = [number.to_le_bytes()[0]; 32];
+    let request = match number % 3 {
+        0 => AskedRequest::Read(uri.clone().into()),
+        1 => AskedRequest::Call { tool: uri.clone().into(), arguments },
+        _ => AskedRequest::Prompt { prompt: uri.clone().into(), arguments },
+    };
+    let carried = (number % 2 == 0).then(|| AskContext { state: Some(uri), ..AskContext::default() });
     let ticket = QuestionState {
         number,
         loaded: number.rotate_left(16),
         at: number.rotate_left(32),
         mount: MountName::new(&mount).unwrap_or_else(|_| MountName::new("notes").unwrap()),
         digest: Digest::of(mount.as_bytes()),
-        uri,
+        request,
         caller: ("stdio".to_owned(), client),
         principal: mount.clone(),
         wanted: Consent { grant: kind(number).into(), target: wanted },
         given: given.into_iter().map(|what| Consent { grant: kind(number / 2).into(), target: what }).collect(),
+        carried,
     };
     let sealed = consents.seal(&ticket);
     assert_eq!(consents.open(&sealed), Ok(ticket), "the manager opens its own state");
