@@ -12,9 +12,6 @@ use crate::grants::secrets::Redactor;
 use crate::model::bounds::MAX_BLOCKS;
 use crate::model::{Block, BlockBody, Contents, Guard, Link, Media, Message, ReadError, reference, text};
 
-/// Bytes at the beginning of an SVG picture in which its first tag must come.
-const SVG_HEAD: usize = 4096;
-
 impl From<wit::Media> for Media {
     fn from(media: wit::Media) -> Self {
         Self { mime_type: media.mime_type, data: media.data }
@@ -137,6 +134,10 @@ fn check_media(media: Media, class: &str, refuse: impl Fn(String) -> ReadError) 
     let Some(mime_type) = mime.filter(|mime| mime.split_once('/').is_some_and(|(kind, _)| kind == class)) else {
         return Err(refuse(format!("content of the class \"{class}\" with the type {shown}; expected {class}/...")));
     };
+    if mime_type.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case("image/svg+xml")) {
+        let why = format!("a picture of the type {shown}, which can hold scripts; expected an embedded resource");
+        return Err(refuse(why));
+    }
     match is_of_type(&media.data, &mime_type) {
         true => Ok(Media { mime_type, data: media.data }),
         false => Err(refuse(format!("bytes that are not of their type {shown}"))),
@@ -161,10 +162,6 @@ fn is_of_type(data: &[u8], mime: &str) -> bool {
         format!("{class}/{subtype}")
     };
     let wanted = essence(mime);
-    if wanted == "image/svg+xml" {
-        let head = data.get(..data.len().min(SVG_HEAD)).unwrap_or_default();
-        return std::str::from_utf8(data).is_ok() && memchr::memmem::find(head, b"<svg").is_some();
-    }
     infer::get(data).is_some_and(|found| essence(found.mime_type()) == wanted)
 }
 
@@ -180,7 +177,6 @@ mod tests {
             (png, "image/png"),
             (b"\xff\xd8\xff\xe0\0\x10JFIF", "image/jpeg"),
             (b"GIF89a\x01\0\x01\0", "image/gif"),
-            (b"<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg'/>", "image/svg+xml"),
             (wav, "audio/wav"),
             (wav, "audio/x-wav"),
             (b"ID3\x04\0\0\0\0\0\0", "audio/mpeg"),
@@ -191,7 +187,7 @@ mod tests {
             (png, "image/jpeg"),
             (b"<html><script>".as_slice(), "image/png"),
             (b"", "image/png"),
-            (b"\xff<svg", "image/svg+xml"),
+            (b"<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg'/>", "image/svg+xml"),
             (png, "audio/wav"),
             (wav, "audio/mpeg"),
         ] {

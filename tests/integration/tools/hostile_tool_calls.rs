@@ -100,13 +100,14 @@ fn results() -> Vec<Row> {
                     ("audio", "audio/wav", png),
                     ("audio", "image/png", png),
                     ("image", "image/png\r\nx: y", png),
-                    ("image", "image/svg+xml", "<html></html>"),
+                    ("image", "image/svg+xml", "<svg onload='alert(1)'/>"),
+                    ("image", "Image/SVG+xml; charset=utf-8", "<svg/>"),
                     ("image", "image/png", ""),
                     ("image", "", png),
                 ] {
                     refused(&call(context, media(is, mime, data)), "bad-output");
                 }
-                "ten refused".to_owned()
+                "eleven refused".to_owned()
             })
             .stopped_by(&["media"]),
         plain("TOOL-21", "links and resources with dot segments, other schemes, hosts and queries")
