@@ -2,7 +2,12 @@
 //!
 //! - The call of a tool that returns 1 KiB, compared with a read of 1 KiB of the same component, over HTTP.
 //! - The list of 100 skills with 2,000 files: the first one, and the next ones while nothing changes.
-#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first error, and prints")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a bench ends at the first error, and prints"
+)]
 
 use std::time::Instant;
 
@@ -19,6 +24,10 @@ const BATCHES: u32 = 8;
 /// Skills, and files of each.
 const SKILLS: usize = 100;
 const FILES: usize = 20;
+
+fn read(client: &mut Client<Http>) {
+    client.read("belljar://primitives/sized").expect("a reading");
+}
 
 fn call(client: &mut Client<Http>) {
     let result =
@@ -37,9 +46,7 @@ fn calls(record: &mut Record, rounds: u32) {
     let mut client = Client::connect(server.wire(Era::Stateless), Era::Stateless);
     let mut samples = [Samples::default(), Samples::default()];
     for batch in 0..=rounds * BATCHES {
-        let read = |client: &mut Client<Http>| drop(client.read("belljar://primitives/sized").expect("a reading"));
-        let kinds: [&dyn Fn(&mut Client<Http>); 2] = [&read, &call];
-        for (one, samples) in kinds.iter().zip(&mut samples) {
+        for (one, samples) in [read as fn(&mut Client<Http>), call].iter().zip(&mut samples) {
             let before = process_cpu(server.process.id());
             (0..BATCH).for_each(|_| one(&mut client));
             // The first one warms up.
@@ -80,9 +87,9 @@ fn skills(record: &mut Record, rounds: u32) {
             let text = format!(
                 "---\nname: {name}\ndescription: Does something useful. Use it for the number {skill}.\n---\n\n# How\n"
             );
-            site.write(&format!("skills/{name}/SKILL.md"), &text);
+            site.write(format!("skills/{name}/SKILL.md"), text);
             for file in 1..FILES {
-                site.write(&format!("skills/{name}/references/{file}.md"), "x".repeat(2048));
+                site.write(format!("skills/{name}/references/{file}.md"), "x".repeat(2048));
             }
         }
         let folder = site.path("skills");

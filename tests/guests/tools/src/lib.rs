@@ -1,8 +1,8 @@
 //! A provider whose tools, prompts and pages are what rows of the hostile table describe, in JSON. It uses the raw
 //! functions of the interface, because the SDK prevents most of these attacks.
 //!
-//! The variables `TOOLS` and `PROMPTS` have the definitions ([`define`]). The argument `how` of a call, or the variable
-//! `GIVE`, says what a call does ([`order`]). The variable `PAGE` has the media type and `_meta` of the pages.
+//! The variables `TOOLS` and `PROMPTS` have the definitions (`define`). The argument `how` of a call, or the variable
+//! `GIVE`, says what a call does (`order`). The variable `PAGE` has the media type and `_meta` of the pages.
 
 #![cfg(target_family = "wasm")]
 #![expect(clippy::indexing_slicing, reason = "a missing part of a JSON value reads as null")]
