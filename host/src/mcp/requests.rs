@@ -89,16 +89,28 @@ impl Handler {
         mut request: ReadResourceRequestParams,
         context: &RequestContext<'_>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let (state, answers) = (request.request_state.take(), request.input_responses.take());
-        if context.era.is_stateless() {
-            return self.read_once(&request.uri, context, (state.as_deref(), answers.as_ref())).await;
+        let rounds = AskRounds::new(context, request.request_state.take(), request.input_responses.take());
+        let first = self.read_once(&request.uri, context, rounds.input()).await?;
+        if context.era.is_stateless() || matches!(first, ReadResourceResponse::Complete(_)) {
+            return Ok(first);
         }
-        let mut rounds = AskRounds::new(context, state, answers);
+        // Boxed, because most reads ask nothing, and each read would have room for its state.
+        Box::pin(self.read_after_questions(&request.uri, context, rounds, first)).await
+    }
+
+    /// Asks the client of a session, and reads with its answers.
+    async fn read_after_questions(
+        &self,
+        uri: &str,
+        context: &RequestContext<'_>,
+        mut rounds: AskRounds,
+        mut response: ReadResourceResponse,
+    ) -> Result<ReadResourceResponse, ErrorData> {
         loop {
-            let read = self.read_once(&request.uri, context, rounds.input()).await?;
-            if let Some(done) = self.run(context, Box::pin(rounds.finish(context, read))).await? {
+            if let Some(done) = self.run(context, Box::pin(rounds.finish(context, response))).await? {
                 return Ok(done);
             }
+            response = self.read_once(uri, context, rounds.input()).await?;
         }
     }
 

@@ -179,7 +179,7 @@ fn check_lists(tools: &Value, prompts: &Value) {
         list.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
     };
     let listed = names(tools);
-    assert_eq!(listed.len(), 3 + 22, "{listed:?}");
+    assert_eq!(listed.len(), 3 + 23, "{listed:?}");
     for (name, _) in calls().iter().filter(|(name, _)| *name != "no_such_tool") {
         assert!(listed.iter().any(|one| one == name), "{name}: {listed:?}");
     }

@@ -88,7 +88,7 @@ fn run(family: &str, script: &str, mode: &str, reach: &Reach<'_>) -> Option<Valu
 fn check(seen: &Value) {
     assert_eq!(seen["capabilities"], json!(["tools", "completions"]));
     let names: Vec<_> = seen["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["list_resources", "read_resource", "search_resources"]);
+    assert_eq!(names, ["list_resources", "read_resource", "search_resources", "notes_search"]);
     for tool in seen["tools"].as_array().unwrap() {
         assert_eq!((&tool["annotations"]["readOnlyHint"], &tool["outputSchema"]), (&json!(true), &Value::Null));
     }

@@ -117,7 +117,7 @@ fn a_database_is_queried_and_never_changed() {
     // A query without an end stops at a limit, and the next one is answered.
     let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     let error = fail(&mut client, "sqlite_query", json!({ "sql": endless }));
-    assert!(error.contains("limits.tools"), "{error}");
+    assert!(error.contains("the query was stopped"), "{error}");
     let one = call(&mut client, "sqlite_query", json!({ "sql": "SELECT max(id) FROM orders" }));
     assert_eq!(one["structuredContent"]["rows"], json!([[3000]]));
     // The host checks the arguments before the provider runs.
@@ -213,9 +213,8 @@ fn logs_files_and_tables_are_searched() {
     let uri = definition(&mut client, "tables_query")["_meta"]["ui"]["resourceUri"].as_str().unwrap().to_owned();
     let contents = client.read(&uri).unwrap()["contents"][0].take();
     assert_eq!(contents["mimeType"], "text/html;profile=mcp-app", "{uri}");
-    assert!(contents["text"].as_str().unwrap().contains("<table"), "{uri}");
-    let policy = contents["_meta"]["ui"]["csp"].to_string();
-    assert!(!policy.contains("http"), "{policy}");
+    assert!(contents["text"].as_str().unwrap().starts_with("<!doctype html>"), "{uri}");
+    assert!(contents["_meta"]["ui"].is_null(), "{contents}");
 }
 
 #[test]

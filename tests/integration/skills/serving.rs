@@ -181,7 +181,7 @@ fn the_capability_is_declared_with_the_reading_of_directories() {
     // Waits until all components are loaded.
     client.resources();
     let greeting = client.request("server/discover", json!({})).unwrap();
-    assert!(greeting["capabilities"]["extensions"].is_null(), "{greeting}");
+    assert!(greeting["capabilities"]["extensions"]["io.modelcontextprotocol/skills"].is_null(), "{greeting}");
     let error = client.request("skills/list", json!({})).unwrap_err();
     assert_eq!(error.code, -32601);
 }

@@ -135,8 +135,12 @@ fn questions_are_asked_before_the_result() {
     let order = |context: &Context| call("order_if_sure", r#"{"pieces":2}"#, context);
     let ask = order(&Context::asking()).unwrap().ask().unwrap();
     let [question] = ask.questions.as_slice() else { panic!("{ask:?}") };
-    let form = r#"{"properties":{"sure":{"type":"boolean"}},"required":["sure"],"type":"object"}"#;
-    assert_eq!((question.key.as_str(), question.form.as_str()), ("sure", form));
+    let form =
+        serde_json::json!({ "properties": { "sure": { "type": "boolean" } }, "required": ["sure"], "type": "object" });
+    assert_eq!(
+        (question.key.as_str(), serde_json::from_str::<serde_json::Value>(&question.form).unwrap()),
+        ("sure", form)
+    );
     let answered = |content: &str| order(&Context::asking().answer(Answer::accept("sure", content)));
     assert!(answered(r#"{"sure":true}"#).unwrap().done().is_some());
     assert_eq!(answered(r#"{"sure":false}"#), Err(Error::denied("not sure")));
