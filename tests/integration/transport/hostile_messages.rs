@@ -101,7 +101,7 @@ pub(crate) fn rows() -> Vec<Row> {
                     ("tools/call", json!({ "name": "x" }), INVALID_PARAMS),
                     ("tools/call", json!({ "name": "list_resources", "arguments": "x" }), INVALID_PARAMS),
                     ("completion/complete", json!({ "ref": { "type": "ref/resource" } }), INVALID_PARAMS),
-                    ("prompts/get", json!({ "name": "x" }), -32601),
+                    ("prompts/get", json!({ "name": "x" }), INVALID_PARAMS),
                     ("resources/read", json!({}), INVALID_PARAMS),
                     ("resources/read", json!({ "uri": 5 }), INVALID_PARAMS),
                     ("resources/read", json!({ "uri": ["a"] }), INVALID_PARAMS),
