@@ -122,7 +122,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RmcpContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
-        self.skills(request, &self.context_of(&context)).await
+        Box::pin(self.skills(request, &self.context_of(&context))).await
     }
 
     async fn get_skill(
@@ -130,7 +130,7 @@ impl ServerHandler for Handler {
         request: GetSkillRequestParams,
         context: RmcpContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
-        self.skill(request, &self.context_of(&context)).await
+        Box::pin(self.skill(request, &self.context_of(&context))).await
     }
 
     async fn read_resource_directory(
@@ -138,7 +138,7 @@ impl ServerHandler for Handler {
         request: ReadResourceDirectoryRequestParams,
         context: RmcpContext<RoleServer>,
     ) -> Result<ReadResourceDirectoryResult, ErrorData> {
-        self.directory(request, &self.context_of(&context)).await
+        Box::pin(self.directory(request, &self.context_of(&context))).await
     }
 
     async fn complete(
@@ -146,7 +146,7 @@ impl ServerHandler for Handler {
         request: CompleteRequestParams,
         context: RmcpContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.completion(request, &self.context_of(&context)).await
+        Box::pin(self.completion(request, &self.context_of(&context))).await
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -203,7 +203,7 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RmcpContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.prompt(request, &self.context_of(&context)).await
+        Box::pin(self.prompt(request, &self.context_of(&context))).await
     }
 
     async fn call_tool(
@@ -211,7 +211,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RmcpContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.tool_result(request, &self.context_of(&context)).await
+        Box::pin(self.tool_result(request, &self.context_of(&context))).await
     }
 
     /// rmcp calls this for each request that it could not parse: an unknown method, or a known one with malformed

@@ -162,7 +162,8 @@ impl Handler {
         EncodedAnswer { message, error }
     }
 
-    /// Calls the handler's method for a stateless request.
+    /// Calls the handler's method for a stateless request. Methods with much state are boxed, because every read would
+    /// otherwise have room for it.
     async fn dispatch(&self, request: ClientRequest, context: &RequestContext<'_>) -> Result<ServerResult, ErrorData> {
         let result = match request {
             ClientRequest::ReadResourceRequest(read) => self.read(read.params, context).await.map(Into::into),
@@ -173,16 +174,16 @@ impl Handler {
                 self.templates(list.params, context).await.map(ServerResult::ListResourceTemplatesResult)
             }
             ClientRequest::CompleteRequest(complete) => {
-                self.completion(complete.params, context).await.map(ServerResult::CompleteResult)
+                Box::pin(self.completion(complete.params, context)).await.map(ServerResult::CompleteResult)
             }
             ClientRequest::ListSkillsRequest(list) => {
-                self.skills(list.params, context).await.map(ServerResult::ListSkillsResult)
+                Box::pin(self.skills(list.params, context)).await.map(ServerResult::ListSkillsResult)
             }
             ClientRequest::GetSkillRequest(get) => {
-                self.skill(get.params, context).await.map(ServerResult::GetSkillResult)
+                Box::pin(self.skill(get.params, context)).await.map(ServerResult::GetSkillResult)
             }
             ClientRequest::ReadResourceDirectoryRequest(read) => {
-                self.directory(read.params, context).await.map(ServerResult::ListResourcesResult)
+                Box::pin(self.directory(read.params, context)).await.map(ServerResult::ListResourcesResult)
             }
             ClientRequest::ListToolsRequest(list) => {
                 self.tools(list.params, context).await.map(ServerResult::ListToolsResult)
@@ -190,8 +191,10 @@ impl Handler {
             ClientRequest::ListPromptsRequest(list) => {
                 self.prompts(list.params, context).await.map(ServerResult::ListPromptsResult)
             }
-            ClientRequest::GetPromptRequest(get) => self.prompt(get.params, context).await.map(Into::into),
-            ClientRequest::CallToolRequest(call) => self.tool_result(call.params, context).await.map(Into::into),
+            ClientRequest::GetPromptRequest(get) => Box::pin(self.prompt(get.params, context)).await.map(Into::into),
+            ClientRequest::CallToolRequest(call) => {
+                Box::pin(self.tool_result(call.params, context)).await.map(Into::into)
+            }
             ClientRequest::DiscoverRequest(_) => {
                 self.discovery(&context.caller.principal).await.map(ServerResult::DiscoverResult)
             }
