@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::mount::Mount;
+use super::notice::Notice;
 use super::quarantine::QuarantinedMount;
 use super::unserved::{CompilingMount, RefusedMount, UnservedMount};
 use crate::config::Ask;
@@ -280,6 +281,15 @@ impl Snapshot {
     /// The mounts that are configured and not served.
     pub fn unserved(&self) -> &[UnservedMount] {
         &self.unserved
+    }
+
+    /// The mounts that are not served: quarantined, compiling, or for another reason. Each with its base, and the notice
+    /// for a list.
+    pub fn absent(&self) -> impl Iterator<Item = (&MountName, &str, Notice)> {
+        let quarantined = self.quarantined.iter().map(|one| (&one.name, one.base.as_str(), one.notice()));
+        let compiling = self.compiling.iter().map(|one| (&one.name, one.base.as_str(), one.notice()));
+        let unserved = self.unserved.iter().map(|one| (&one.name, one.base.as_str(), one.notice()));
+        quarantined.chain(compiling).chain(unserved)
     }
 
     /// The same, marked as complete: every file and mount is in one of the lists.

@@ -16,7 +16,7 @@
 use std::time::SystemTime;
 
 use super::pipeline::{Gateway, MountCall};
-use crate::catalog::{Mount, Snapshot};
+use crate::catalog::{Mount, Notice, Snapshot};
 use crate::interfaces::Request;
 use crate::model::{MountName, ReadError};
 use crate::policy::{Access, Action, Principal, Refusal, Target, Visibility};
@@ -74,6 +74,20 @@ impl Gateway {
     pub(super) fn knows(&self, principal: &Principal, mount: &MountName, base: &str) -> bool {
         !self.has_rules()
             || KNOWN_BY.iter().any(|action| !self.visibility_of(principal, *action, mount, base).is_nothing())
+    }
+
+    /// The mounts that are not served, as far as `principal` knows them, with the notices for a list. Only one of them, if
+    /// `only` names it.
+    pub(super) fn absent_mounts<'s>(
+        &self,
+        principal: &Principal,
+        snapshot: &'s Snapshot,
+        only: Option<&MountName>,
+    ) -> impl Iterator<Item = (&'s MountName, Notice)> {
+        let is_known = move |(name, base, _): &(&MountName, &str, Notice)| {
+            only.is_none_or(|only| *name == only) && self.knows(principal, name, base)
+        };
+        snapshot.absent().filter(is_known).map(|(name, _, notice)| (name, notice))
     }
 
     /// True if `principal` knows every mount of `snapshot`. Then no text about one of them can name a hidden one.

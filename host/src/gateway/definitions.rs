@@ -96,6 +96,11 @@ impl Gateway {
             let notice = if knows_all { Some(notice) } else { notice.without_details() };
             notices.extend(notice.filter(|_| notices.len() < MAX_NOTICES).map(|notice| (mount.name.clone(), notice)));
         };
+        // These notices are given once for each list: on its first page.
+        if start.is_none() {
+            let absent = self.absent_mounts(&caller.principal, &snapshot, only);
+            page.notices.extend(absent.map(|(name, notice)| (name.clone(), notice)).take(MAX_NOTICES));
+        }
         let from = snapshot.mounts_from(start.as_ref().map(|position| &position.mount));
         let mut rest = from.iter().filter(|mount| {
             only.is_none_or(|only| mount.name == *only)

@@ -103,17 +103,8 @@ impl Gateway {
 
         // These notices are given once for each list: on its first page.
         if start.is_none() {
-            let is_wanted = |name: &MountName, base: &str| {
-                only.is_none_or(|only| name == only) && self.knows(principal, name, base)
-            };
-            for one in snapshot.quarantined().iter().filter(|one| is_wanted(&one.name, &one.base)) {
-                builder.add_notice(&one.name, one.notice());
-            }
-            for one in snapshot.compiling().iter().filter(|one| is_wanted(&one.name, &one.base)) {
-                builder.add_notice(&one.name, one.notice());
-            }
-            for one in snapshot.unserved().iter().filter(|one| is_wanted(&one.name, &one.base)) {
-                builder.add_notice(&one.name, one.notice());
+            for (name, notice) in self.absent_mounts(principal, &snapshot, only) {
+                builder.add_notice(name, notice);
             }
         }
 

@@ -169,7 +169,9 @@ fn check(client: &str, seen: &Value) {
     }
     assert_eq!(seen["slow"]["result"]["content"][0]["text"], "The work is done.", "{}", seen["slow"]);
     let progress: Vec<_> = seen["progress"].as_array().unwrap().iter().map(|one| one[0].as_f64().unwrap()).collect();
-    assert_eq!(progress, [0.0, 50.0, 100.0], "{client}");
+    // The SDKs in TypeScript drop a report that arrives together with the response: they forget the request first.
+    let least = if client.starts_with("node/") { 1 } else { 3 };
+    assert!(progress.len() >= least && [0.0, 50.0, 100.0].starts_with(&progress), "{client}: {progress:?}");
     assert!(seen["progress"].as_array().unwrap().iter().all(|one| one[1].as_f64() == Some(100.0)), "{seen}");
 }
 

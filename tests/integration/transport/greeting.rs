@@ -136,6 +136,10 @@ fn clients_get_the_reason_why_a_mount_is_not_served() {
         reason("gone").contains("not served: something that it was granted does not exist or cannot be opened"),
         "{notices}"
     );
+    for method in ["tools/list", "prompts/list", "skills/list"] {
+        let other = client.request(method, json!({})).unwrap()["_meta"]["dev.belljar/notices"].clone();
+        assert_eq!(other, notices, "{method}");
+    }
     assert!(reason("broken").contains("not served: its component cannot be loaded"), "{notices}");
     for (uri, mount) in [("belljar://gone/x", "gone"), ("belljar://broken/x", "broken")] {
         let error = client.read(uri).unwrap_err();

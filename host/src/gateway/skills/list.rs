@@ -332,14 +332,8 @@ impl PageBuilder<'_> {
 
     /// Adds notices about the mounts that are not served.
     fn add_absent(&mut self, principal: &Principal, only: Option<&MountName>) {
-        let snapshot = self.snapshot;
-        let quarantined = snapshot.quarantined().iter().map(|one| (&one.name, &one.base, one.notice()));
-        let compiling = snapshot.compiling().iter().map(|one| (&one.name, &one.base, one.notice()));
-        let unserved = snapshot.unserved().iter().map(|one| (&one.name, &one.base, one.notice()));
-        for (name, base, notice) in quarantined.chain(compiling).chain(unserved) {
-            if only.is_none_or(|only| name == only) && self.gateway.knows(principal, name, base) {
-                self.add_notice(name, notice);
-            }
+        for (name, notice) in self.gateway.absent_mounts(principal, self.snapshot, only) {
+            self.add_notice(name, notice);
         }
     }
 
