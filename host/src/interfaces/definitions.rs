@@ -98,7 +98,7 @@ pub(super) fn check_definitions<G, D: Definition>(
         }
     }
     list.all.sort_by(|one, other| one.name().cmp(other.name()));
-    if Guard::Duplicates.is_on() {
+    if are_names_checked() {
         let mut twice = Vec::new();
         list.all.dedup_by(|later, first| {
             let is_same = later.name() == first.name();

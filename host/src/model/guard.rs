@@ -70,7 +70,7 @@ guards! {
     Namespace = "namespace",
     /// MIME types, sizes, icons and other fields of entries.
     Fields = "fields",
-    /// Removal of resources, tools and prompts with the same name.
+    /// Removal of listing entries with the same name.
     Duplicates = "duplicates",
     /// Number of entries and templates of a mount.
     Entries = "entries",

@@ -120,7 +120,7 @@ pub(crate) fn rows() -> Vec<Row> {
             assert!(is_clean(&said), "{said}");
             cut(&said)
         })
-        .stopped_by(&["tool-name", "duplicates", "sanitising"]),
+        .stopped_by(&["tool-name", "sanitising"]),
         prompts("PROMPT-06", "more prompts than a mount may have, and suggestions without end", json!([{ "name": "p", "times": 10_000 }]))
             .mount("other", Guest::Built(GUEST))
             .config("env = { COMPLETE = \"100000\", PROMPTS = \"[{\\\"name\\\":\\\"talk\\\",\\\"arguments\\\":[{\\\"name\\\":\\\"a\\\"}]}]\" }")

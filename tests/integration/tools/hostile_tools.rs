@@ -212,7 +212,7 @@ fn collisions() -> Vec<Row> {
                 assert_eq!(all[0]["description"], "first");
                 cut(&notices(context, "tools/list"))
             })
-            .stopped_by(&["duplicates"]),
+            .stopped_by(&["tool-name"]),
         guest("TOOL-08", "two mounts without a prefix, with the same name", &[("GIVE", json!({ "content": [{ "text": "one" }] }))])
             .config("tool-prefix = \"\"")
             .mount("z", Guest::Built(GUEST))
