@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::fields::{Field, FieldType, MAX_NAME_CHARS};
 use super::table;
-use crate::model::text;
+use crate::model::{nearest, text};
 
 /// What the words after a name ask for.
 #[derive(Debug, PartialEq)]
@@ -23,8 +23,8 @@ fn is_flag(name: &str) -> bool {
 }
 
 /// The flag of a field, as it is typed.
-fn flag(field: &Field) -> String {
-    format!("--{}", text::excerpt(&field.name, MAX_NAME_CHARS))
+fn flag(name: &str) -> String {
+    format!("--{}", text::excerpt(name, MAX_NAME_CHARS))
 }
 
 /// The field that `--name` stands for. A "-" may stand for an "_".
@@ -39,13 +39,12 @@ fn unknown(fields: &[Field], name: &str) -> String {
         return format!("there is no argument {shown}; the flags of belljar itself stand before the name");
     }
     let flags: Vec<&Field> = fields.iter().filter(|field| is_flag(&field.name)).collect();
-    let nearest = flags.iter().min_by_key(|field| strsim::osa_distance(&field.name, name));
-    let near = nearest.filter(|field| strsim::osa_distance(&field.name, name) <= field.name.len().div_ceil(3));
+    let near = nearest(name, flags.iter().map(|field| field.name.as_str()));
     match (near, flags.as_slice()) {
         (Some(near), _) => format!("there is no argument {shown}; did you mean \"{}\"?", flag(near)),
         (None, []) => format!("there is no argument {shown}; it takes no arguments as flags"),
         (None, all) => {
-            let all: Vec<String> = all.iter().map(|field| flag(field)).collect();
+            let all: Vec<String> = all.iter().map(|field| flag(&field.name)).collect();
             format!("there is no argument {shown}; the arguments are {}", all.join(", "))
         }
     }
@@ -82,7 +81,7 @@ pub(super) fn parse(fields: &[Field], words: &[String]) -> Result<Words, String>
             None => (typed, None),
         };
         let field = find(fields, name).ok_or_else(|| unknown(fields, name))?;
-        let (shown, mut rest) = (flag(field), words.clone());
+        let (shown, mut rest) = (flag(&field.name), words.clone());
         let next = rest.next().filter(|next| !next.starts_with("--"));
         let value = match (value, next) {
             (Some(value), _) => value,
@@ -140,7 +139,7 @@ fn columns(field: &Field) -> (String, String) {
         FieldType::Json => "JSON",
     };
     let kind = if field.choices.is_empty() { kind } else { "CHOICE" };
-    let name = if is_flag(&field.name) { flag(field) } else { text::quoted(&field.name, MAX_NAME_CHARS) };
+    let name = if is_flag(&field.name) { flag(&field.name) } else { text::quoted(&field.name, MAX_NAME_CHARS) };
     let left = format!("{name} {kind}");
     let mut notes = Vec::new();
     if !is_flag(&field.name) {

@@ -104,9 +104,7 @@ pub(super) fn write_file(blocks: &[&Block], path: &Path) -> Result<(), Failure> 
             files.len()
         )));
     };
-    #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
-    std::fs::write(path, bytes)
-        .map_err(|error| Failure::Failed(format!("cannot write \"{}\": {error}", path.display())))
+    output::write_file(path, bytes)
 }
 
 /// A block as MCP writes it.

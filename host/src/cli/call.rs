@@ -5,11 +5,10 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::arguments::{self, Words};
 use super::blocks::{self, Stream};
 use super::fields::Field;
-use super::rounds::{self, HostArgs};
-use super::{output, tools};
+use super::host::HostArgs;
+use super::{arguments, definitions, output, rounds, tools};
 use crate::catalog::Mount;
 use crate::gateway::asking::AskInput;
 use crate::gateway::definitions::PublicDefinition;
@@ -28,16 +27,8 @@ pub(super) fn run(
     output: Option<&Path>,
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
-    let Some((name, words)) = words.split_first() else {
-        return Err(Failure::misused("the name of the tool is missing; to list the tools, run: belljar tools"));
-    };
-    rounds::with_host(host, async |host| {
-        let found = rounds::definition::<ToolDefinition>(host, name).await?;
-        let fields = Field::all_of(found.definition.input.object());
-        let arguments = match arguments::parse(&fields, words).map_err(Failure::Misused)? {
-            Words::Help => return output::print(&help(&found)).map(|()| ExitCode::SUCCESS),
-            Words::Arguments(arguments) => arguments,
-        };
+    let fields = |tool: &ToolDefinition| Field::all_of(tool.input.object());
+    definitions::with_arguments(host, words, fields, help, async |host, name, arguments| {
         let call = async |input: AskInput<'_>| {
             host.gateway.call_tool(&startup::caller(), name, arguments.clone(), input, std::future::ready(())).await
         };
@@ -70,12 +61,11 @@ fn to_json(name: &str, reply: &ToolReply, mount: &Mount) -> Value {
 }
 
 /// What the tool does, and its arguments.
-fn help(found: &PublicDefinition<ToolDefinition>) -> String {
-    let fields = Field::all_of(found.definition.input.object());
+fn help(found: &PublicDefinition<ToolDefinition>, fields: &[Field]) -> String {
     let about = tools::about(found);
     let arguments = match fields.is_empty() {
         true => "It takes no arguments as flags.\n".to_owned(),
-        false => format!("Arguments, as flags or as one JSON object:\n{}", arguments::help(&fields, 2)),
+        false => format!("Arguments, as flags or as one JSON object:\n{}", arguments::help(fields, 2)),
     };
     format!("{} ({})\n{about}\n{arguments}", found.name, tools::hints_text(found))
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use super::rounds::HostArgs;
+use super::host::HostArgs;
 use crate::grants::edit::GrantArgs;
 use crate::grants::{GrantKind, KINDS};
 use crate::server::location::LocationArgs;

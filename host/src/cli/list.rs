@@ -1,6 +1,5 @@
 //! `belljar list`: lists mounts, resources and templates, as text or JSON. It uses the same gateway as MCP clients do.
 
-use super::output;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,7 +7,8 @@ use std::sync::Arc;
 use anstyle::Style;
 use serde_json::{Value, json};
 
-use super::{progress, table};
+use super::host::{HostArgs, with_host};
+use super::{output, table};
 use crate::catalog::listing::Listed;
 use crate::catalog::{Mount, Snapshot};
 use crate::gateway::Gateway;
@@ -16,7 +16,7 @@ use crate::model::error::show_bytes;
 use crate::model::{Description, MountName, ReadError, Resource, Template};
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
-use crate::server::{configuration, keys::Keys, keys::SharedCode, landlock, pins::Pinning, record, startup};
+use crate::server::startup;
 
 /// One mount with all of its resources and templates.
 struct MountListing {
@@ -28,16 +28,9 @@ struct MountListing {
 }
 
 pub(super) fn run(at: &LocationArgs, dev: bool, only: Option<&str>, as_json: bool) -> Result<ExitCode, Failure> {
-    progress::start("error");
     let only = only.map(MountName::new).transpose().map_err(Failure::misused)?;
-    let config = configuration::config(at, &[], Pinning::unless_dev(dev, Pinning::WriteMissing))?;
-    let keys = Keys::read(at, &config, SharedCode::Use)?;
-    let wall = landlock::raise(&config, &keys, None)?;
-    wall.runtime()?.block_on(async {
-        let audit = record::audit(&config, true)?;
-        let host = startup::start(config, keys, audit, None)?;
+    with_host(HostArgs { at, dev, output: None, asks: false }, async |host| {
         let snapshot = host.gateway.fully_loaded_snapshot().await;
-        progress::end();
         if let Some(only) = &only
             && !snapshot.mounts().iter().any(|mount| mount.name == *only)
             && !snapshot.refused().iter().any(|refused| refused.name == only.as_str())

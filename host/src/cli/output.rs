@@ -1,6 +1,7 @@
 //! Prints the results of commands.
 
 use std::io::Write as _;
+use std::path::Path;
 
 use crate::server::failure::Failure;
 
@@ -30,4 +31,11 @@ pub(super) fn message(as_json: bool, text: &str) -> Result<(), Failure> {
 /// Writes a JSON value to standard output, over several lines.
 pub(super) fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
     print(&format!("{value:#}\n"))
+}
+
+/// Writes the file that `--output` names.
+pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
+    std::fs::write(path, bytes)
+        .map_err(|error| Failure::Failed(format!("cannot write \"{}\": {error}", path.display())))
 }

@@ -6,11 +6,10 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::arguments::{self, Words};
 use super::blocks::{self, Stream};
 use super::fields::Field;
-use super::rounds::{self, HostArgs};
-use super::{output, prompts};
+use super::host::HostArgs;
+use super::{arguments, definitions, output, prompts, rounds};
 use crate::catalog::Mount;
 use crate::gateway::asking::AskInput;
 use crate::gateway::definitions::PublicDefinition;
@@ -27,16 +26,8 @@ pub(super) fn run(
     output: Option<&Path>,
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
-    let Some((name, words)) = words.split_first() else {
-        return Err(Failure::misused("the name of the prompt is missing; to list the prompts, run: belljar prompts"));
-    };
-    rounds::with_host(host, async |host| {
-        let found = rounds::definition::<Prompt>(host, name).await?;
-        let fields = Field::of_prompt(&found.definition);
-        let arguments = match arguments::parse(&fields, words).map_err(Failure::Misused)? {
-            Words::Help => return output::print(&help(&found, &fields)).map(|()| ExitCode::SUCCESS),
-            Words::Arguments(arguments) => texts(arguments).map_err(Failure::Misused)?,
-        };
+    definitions::with_arguments(host, words, Field::of_prompt, help, async |host, name, arguments| {
+        let arguments = texts(arguments).map_err(Failure::Misused)?;
         let get = async |input: AskInput<'_>| {
             host.gateway.get_prompt(&startup::caller(), name, arguments.clone(), input, std::future::ready(())).await
         };

@@ -1,6 +1,5 @@
 //! `belljar read`: reads one resource. It uses the same gateway as MCP clients do.
 
-use super::{consent, output};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,6 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::host::{HostArgs, with_host};
+use super::{consent, output};
 use crate::catalog::Mount;
 use crate::config::Config;
 use crate::gateway::consent::{ConsentAnswer, ConsentInput};
@@ -17,9 +18,7 @@ use crate::gateway::{Gateway, ReadOutcome};
 use crate::model::{Body, Contents, Fault, ReadError, Reading, command, text};
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
-use crate::server::{
-    configuration, keys::Keys, keys::SharedCode, landlock, pins::Pinning, privileged_helper, record, startup,
-};
+use crate::server::startup;
 
 pub(super) fn run(
     at: &LocationArgs,
@@ -28,16 +27,7 @@ pub(super) fn run(
     output: Option<&Path>,
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
-    super::progress::start("warn,rmcp=error");
-    let config = configuration::config(at, &[], Pinning::unless_dev(dev, Pinning::WriteMissing))?;
-    let consents = privileged_helper::start_for_consents(at, &config)?;
-    let keys = Keys::read(at, &config, SharedCode::Use)?;
-    let wall = landlock::raise(&config, &keys, output)?;
-    wall.runtime()?.block_on(async {
-        let audit = record::audit(&config, true)?;
-        let host = startup::start(config, keys, audit, consents)?;
-        host.gateway.fully_loaded_snapshot().await;
-        super::progress::end();
+    with_host(HostArgs { at, dev, output, asks: true }, async |host| {
         let (reading, mount) = read(&host.gateway, &host.config, uri).await?;
         if as_json {
             let contents: Vec<Value> = reading.contents.iter().map(to_json).collect();
@@ -51,9 +41,7 @@ pub(super) fn run(
                     reading.contents.len()
                 )));
             };
-            #[expect(clippy::disallowed_methods, reason = "the file that the operator named")]
-            std::fs::write(path, bytes(only))
-                .map_err(|error| Failure::Failed(format!("cannot write \"{}\": {error}", path.display())))?;
+            output::write_file(path, bytes(only))?;
         } else {
             write_out(&reading.contents)?;
         }

@@ -1,118 +1,24 @@
-//! Calls of tools and prompts from the command line: the host, the questions on the terminal, and the progress.
+//! Calls of tools and prompts from the command line: the questions on the terminal, and the progress.
 
 use std::io::{IsTerminal, Write as _};
-use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::{consent, form, progress};
-use crate::catalog::{Defined, Mount};
+use crate::catalog::Mount;
 use crate::config::Config;
-use crate::gateway::Gateway;
 use crate::gateway::asking::AskInput;
 use crate::gateway::consent::ConsentAnswer;
-use crate::gateway::definitions::PublicDefinition;
 use crate::gateway::invoke::Invoked;
 use crate::limits::progress::{ProgressReport, ProgressSender, channel};
-use crate::model::{Answer, Fault, MountName, ReadError, command, text};
+use crate::model::{Answer, Fault, ReadError, text};
 use crate::server::failure::Failure;
-use crate::server::location::LocationArgs;
-use crate::server::startup::StartedHost;
-use crate::server::{
-    configuration, keys::Keys, keys::SharedCode, landlock, log, pins::Pinning, privileged_helper, record, startup,
-};
+use crate::server::log;
 
 /// How often a person is asked in one call.
 const MAX_ROUNDS: usize = 8;
 
 /// The most characters of a report's note.
 const MAX_NOTE_CHARS: usize = 100;
-
-/// Where a command finds the host, and what it writes.
-pub(super) struct HostArgs<'a> {
-    pub(super) at: &'a LocationArgs,
-    pub(super) dev: bool,
-    /// The file that the command writes.
-    pub(super) output: Option<&'a Path>,
-    /// True if the command can make calls for which a person is asked.
-    pub(super) asks: bool,
-}
-
-/// Starts the host, waits until every component is loaded, and runs `work`.
-pub(super) fn with_host(
-    HostArgs { at, dev, output, asks }: HostArgs<'_>,
-    work: impl AsyncFnOnce(&StartedHost) -> Result<ExitCode, Failure>,
-) -> Result<ExitCode, Failure> {
-    progress::start(if asks { "warn,rmcp=error" } else { "error" });
-    let config = configuration::config(at, &[], Pinning::unless_dev(dev, Pinning::WriteMissing))?;
-    let consents = if asks { privileged_helper::start_for_consents(at, &config)? } else { None };
-    let keys = Keys::read(at, &config, SharedCode::Use)?;
-    let wall = landlock::raise(&config, &keys, output)?;
-    wall.runtime()?.block_on(async {
-        let audit = record::audit(&config, true)?;
-        let host = startup::start(config, keys, audit, consents)?;
-        host.gateway.fully_loaded_snapshot().await;
-        progress::end();
-        work(&host).await
-    })
-}
-
-/// The definitions of all mounts, or of one, and what was left out: the mount and the reason.
-pub(super) async fn definitions<D: Defined>(
-    gateway: &Gateway,
-    only: Option<&MountName>,
-) -> Result<(Vec<PublicDefinition<D>>, Vec<(MountName, String)>), Failure> {
-    if let Some(only) = only {
-        let snapshot = gateway.fully_loaded_snapshot().await;
-        let mount = snapshot.mounts().iter().find(|mount| mount.name == *only).ok_or_else(|| {
-            let cure = command::line(["list"]);
-            Failure::Failed(format!("there is no mount \"{only}\"; to list the mounts, run: {cure}"))
-        })?;
-        if !D::is_exported(mount.interfaces) {
-            return Err(Failure::Failed(format!("the provider of the mount \"{only}\" has no {}s", D::WHAT)));
-        }
-    }
-    let (mut all, mut notices, mut next) = (Vec::new(), Vec::new(), None);
-    loop {
-        let page = gateway.definitions::<D>(&startup::caller(), next, only).await;
-        all.extend(page.entries);
-        notices.extend(page.notices.into_iter().map(|(mount, notice)| (mount, notice.to_string())));
-        next = page.next;
-        if next.is_none() {
-            return Ok((all, notices));
-        }
-    }
-}
-
-/// The definition with this public name.
-pub(super) async fn definition<D: Defined>(host: &StartedHost, name: &str) -> Result<PublicDefinition<D>, Failure> {
-    if name.starts_with('-') {
-        let shown = text::quoted(name, 80);
-        return Err(Failure::Misused(format!("{shown} is no flag of this command; --help lists its flags")));
-    }
-    match host.gateway.definition::<D>(&startup::caller(), name).await {
-        Ok(found) => Ok(found),
-        Err(Fault { error: ReadError::NotFound, .. }) => Err(unknown::<D>(host, name).await),
-        Err(fault) => Err(fault.into()),
-    }
-}
-
-/// The failure for an unknown name, with the nearest name that is known.
-async fn unknown<D: Defined>(host: &StartedHost, name: &str) -> Failure {
-    let known = match definitions::<D>(&host.gateway, None).await {
-        Ok((known, _)) => known,
-        Err(failure) => return failure,
-    };
-    let distance = |one: &&PublicDefinition<D>| strsim::osa_distance(&one.name, name);
-    let nearest = known.iter().min_by_key(distance).filter(|one| distance(one) <= one.name.len().div_ceil(3));
-    let list = command::line([format!("{}s", D::WHAT)]);
-    let hint = match nearest {
-        Some(near) => format!("did you mean \"{}\"?", near.name),
-        None => format!("to list the {}s, run: {list}", D::WHAT),
-    };
-    let rules = if host.config.rules.is_empty() { "" } else { "; the rules hold for you, too" };
-    Failure::Failed(format!("there is no {} {}; {hint}{rules}", D::WHAT, text::quoted(name, 80)))
-}
 
 /// Makes a call, and asks its questions on the terminal until it has a result.
 ///

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{output, progress, table};
+use super::definitions::{notices_json, notices_text};
+use super::host::{HostArgs, with_host};
+use super::{output, table};
 use crate::catalog::skills::{SkillFile, digest};
 use crate::gateway::Gateway;
 use crate::gateway::skills::{SkillEntry, skill_uri};
@@ -14,7 +16,7 @@ use crate::model::error::show_bytes;
 use crate::model::{MountName, text};
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
-use crate::server::{configuration, keys::Keys, keys::SharedCode, landlock, pins::Pinning, record, startup};
+use crate::server::startup;
 
 /// The digits of a digest in a table.
 const SHOWN_DIGITS: usize = 12;
@@ -47,16 +49,9 @@ pub(super) fn run(
     verify: bool,
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
-    progress::start("error");
     let only = only.map(MountName::new).transpose().map_err(Failure::misused)?;
-    let config = configuration::config(at, &[], Pinning::unless_dev(dev, Pinning::WriteMissing))?;
-    let keys = Keys::read(at, &config, SharedCode::Use)?;
-    let wall = landlock::raise(&config, &keys, None)?;
-    wall.runtime()?.block_on(async {
-        let audit = record::audit(&config, true)?;
-        let host = startup::start(config, keys, audit, None)?;
+    with_host(HostArgs { at, dev, output: None, asks: false }, async |host| {
         let snapshot = host.gateway.fully_loaded_snapshot().await;
-        progress::end();
         if let Some(only) = &only {
             let mount = snapshot.find(only).ok_or_else(|| {
                 Failure::Failed(format!("there is no mount \"{only}\"; `belljar list` shows all mounts"))
@@ -152,9 +147,7 @@ fn to_text(skills: &[ListedSkill], notices: &[(MountName, String)]) -> String {
             }
         }
     }
-    for (mount, notice) in notices {
-        let _ = writeln!(out, "{} mount \"{mount}\": {notice}", table::styled(table::WARN, "!"));
-    }
+    out += &notices_text(notices);
     if out.is_empty() {
         out.push_str(
             "there are no skills; for a mount that lists files named SKILL.md, set  skills = true  under [mounts.NAME]\n",
@@ -186,7 +179,5 @@ fn to_json(skills: &[ListedSkill], notices: &[(MountName, String)]) -> Value {
             "files": files.collect::<Vec<_>>(),
         })
     };
-    let notices: Vec<Value> =
-        notices.iter().map(|(mount, reason)| json!({ "mount": mount.as_str(), "reason": reason })).collect();
-    json!({ "skills": skills.iter().map(one).collect::<Vec<_>>(), "notices": notices })
+    json!({ "skills": skills.iter().map(one).collect::<Vec<_>>(), "notices": notices_json(notices) })
 }

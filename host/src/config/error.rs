@@ -12,7 +12,7 @@ use super::serve::ServeProblem;
 use crate::grants::secrets::PrincipalPathError;
 use crate::grants::{GrantKind, KINDS};
 use crate::model::error::show_bytes;
-use crate::model::{MountName, NameError, text};
+use crate::model::{MountName, NameError, nearest, text};
 
 /// Why the configuration is refused: the first problem in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -316,12 +316,9 @@ fn value_problem(source: &str, error: DeserializeError) -> Problem {
 
 /// The cure of an unknown key: the key of `known` that is spelt almost alike, or all of them.
 fn cure(unknown: &str, mut known: Vec<&str>) -> KeyCure {
-    let nearest = known.iter().min_by_key(|key| strsim::osa_distance(unknown, key));
-    match nearest {
-        Some(near) if strsim::osa_distance(unknown, near) <= near.len().div_ceil(3) => {
-            KeyCure::Nearest((*near).to_owned())
-        }
-        _ => {
+    match nearest(unknown, known.iter().copied()) {
+        Some(near) => KeyCure::Nearest(near.to_owned()),
+        None => {
             known.sort_unstable();
             KeyCure::OneOf(known.into_iter().map(str::to_owned).collect())
         }

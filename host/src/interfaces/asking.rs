@@ -3,6 +3,8 @@
 //! A form is flat: texts, numbers, choices. It must not ask for a secret (2026-07-28, client/elicitation); what looks like
 //! one is refused.
 
+use std::iter::once;
+
 use serde_json::{Map, Value};
 
 use super::fields::ENTRY_CHARGE;
@@ -159,26 +161,25 @@ pub(super) fn check(mut ask: AskedQuestions, function: &str) -> Result<AskedQues
         question.message = text::cleaned(std::mem::take(&mut question.message), MAX_MESSAGE);
         let form =
             check_form(&question.form).map_err(|why| refuse(format!("the question {shown}, whose form {why}")))?;
-        let fields = form.get("properties").and_then(Value::as_object);
-        let texts = |name, of: &Map<String, Value>| {
-            let text = |key| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-            [name, text("title"), text("description")]
-        };
-        let none = Map::new();
-        let of_field = |(name, field): (&String, &Value)| texts(name.clone(), field.as_object().unwrap_or(&none));
-        let named =
-            texts(question.key.clone(), &form).into_iter().chain(fields.into_iter().flatten().flat_map(of_field));
-        let secret = named.chain([question.message.clone()]).find_map(|text| secret_in(&text).map(str::to_owned));
-        if let Some(secret) = secret {
+        let fields = form.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let of_fields =
+            fields.flat_map(|(name, field)| once(name.as_str()).chain(field.as_object().into_iter().flat_map(titles)));
+        let of_form = once(question.key.as_str()).chain(titles(&form)).chain(of_fields);
+        if let Some(secret) = of_form.chain(once(question.message.as_str())).find_map(secret_in) {
             return Err(refuse(format!(
                 "the question {shown}, which asks for a secret ({}); the protocol forbids that",
-                text::quoted(&secret, 40)
+                text::quoted(secret, 40)
             )));
         }
         // The form as it was checked: its texts were cleaned.
         question.form = Value::Object(form).to_string();
     }
     Ok(ask)
+}
+
+/// The title and the description of a schema.
+fn titles(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    ["title", "description"].into_iter().filter_map(|key| schema.get(key)?.as_str())
 }
 
 fn is_key(key: &str) -> bool {

@@ -134,7 +134,7 @@ fn check_media(media: Media, class: &str, refuse: impl Fn(String) -> ReadError) 
     let Some(mime_type) = mime.filter(|mime| mime.split_once('/').is_some_and(|(kind, _)| kind == class)) else {
         return Err(refuse(format!("content of the class \"{class}\" with the type {shown}; expected {class}/...")));
     };
-    if mime_type.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case("image/svg+xml")) {
+    if essence(&mime_type) == "image/svg+xml" {
         let why = format!("a picture of the type {shown}, which can hold scripts; expected an embedded resource");
         return Err(refuse(why));
     }
@@ -144,23 +144,25 @@ fn check_media(media: Media, class: &str, refuse: impl Fn(String) -> ReadError) 
     }
 }
 
+/// A media type in lower case, without parameters, by the name that `infer` uses.
+fn essence(mime: &str) -> String {
+    let essence = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let (class, subtype) = essence.split_once('/').unwrap_or_default();
+    let subtype = subtype.strip_prefix("x-").unwrap_or(subtype);
+    let subtype = match subtype {
+        "mp3" => "mpeg",
+        "wave" | "vnd.wave" => "wav",
+        "jpg" => "jpeg",
+        "mp4" => "m4a",
+        "vnd.microsoft.icon" => "icon",
+        "ms-bmp" => "bmp",
+        other => other,
+    };
+    format!("{class}/{subtype}")
+}
+
 /// True if `data` begins as contents of the type `mime` do.
 fn is_of_type(data: &[u8], mime: &str) -> bool {
-    let essence = |mime: &str| {
-        let essence = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        let (class, subtype) = essence.split_once('/').unwrap_or_default();
-        let subtype = subtype.strip_prefix("x-").unwrap_or(subtype);
-        let subtype = match subtype {
-            "mp3" => "mpeg",
-            "wave" | "vnd.wave" => "wav",
-            "jpg" => "jpeg",
-            "mp4" => "m4a",
-            "vnd.microsoft.icon" => "icon",
-            "ms-bmp" => "bmp",
-            other => other,
-        };
-        format!("{class}/{subtype}")
-    };
     let wanted = essence(mime);
     infer::get(data).is_some_and(|found| essence(found.mime_type()) == wanted)
 }

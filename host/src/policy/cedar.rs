@@ -253,18 +253,30 @@ impl CedarPolicies {
     /// The ids of the policies that may permit `action` of `principal` on some resource of `target`'s mount whose
     /// reference begins with `prefix`. Looks at the heads of the policies only, not at their conditions, so it may name
     /// too many and never too few. [`Action::Describe`] stands for any action.
-    pub fn permitting(&self, principal: &Principal, action: Action, target: Target<'_>, prefix: &str) -> Vec<String> {
-        let head = self.head(principal, action, target, prefix);
-        let may = |policy: &&Policy| policy.effect() == Effect::Permit && head.may_match(policy);
-        self.policies.policies().filter(may).map(|policy| policy.id().to_string()).collect()
+    pub fn permitting<'s>(
+        &'s self,
+        principal: &Principal,
+        action: Action,
+        target: Target<'_>,
+        prefix: &str,
+    ) -> impl Iterator<Item = String> + use<'s> {
+        self.matching(Effect::Permit, self.head(principal, action, target, prefix))
     }
 
     /// The ids of the policies that may forbid `action` of `principal` on some resource of `target`'s mount. Looks at the
-    /// heads only, as [`CedarPolicies::permitting`] does, so it may name too many and never too few.
-    pub fn forbidding(&self, principal: &Principal, action: Action, target: Target<'_>) -> Vec<String> {
-        let head = self.head(principal, action, target, "");
-        let may = |policy: &&Policy| policy.effect() == Effect::Forbid && head.may_match(policy);
-        self.policies.policies().filter(may).map(|policy| policy.id().to_string()).collect()
+    /// heads only, as [`CedarPolicies::permitting`] does.
+    pub fn forbidding<'s>(
+        &'s self,
+        principal: &Principal,
+        action: Action,
+        target: Target<'_>,
+    ) -> impl Iterator<Item = String> + use<'s> {
+        self.matching(Effect::Forbid, self.head(principal, action, target, ""))
+    }
+
+    fn matching<'s>(&'s self, effect: Effect, head: Head<'s>) -> impl Iterator<Item = String> + use<'s> {
+        let may = move |policy: &&Policy| policy.effect() == effect && head.may_match(policy);
+        self.policies.policies().filter(may).map(|policy| policy.id().to_string())
     }
 
     /// What the policies say about `action` of `principal` on `target` at the time `at`.

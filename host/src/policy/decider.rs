@@ -133,9 +133,11 @@ impl Decider {
             return explanation;
         }
         let judge = self.judge_of(principal);
-        let policies =
-            judge.map(|judge| judge.policies().forbidding(principal, Action::Read, whole)).unwrap_or_default();
-        Explanation::DeniedPart { rules: self.rules.denying_reads(principal, whole, at), policies }
+        let policies = judge.map(|judge| judge.policies().forbidding(principal, Action::Read, whole).collect());
+        Explanation::DeniedPart {
+            rules: self.rules.denying_reads(principal, whole, at),
+            policies: policies.unwrap_or_default(),
+        }
     }
 
     fn explain_decision(
@@ -157,7 +159,7 @@ impl Decider {
             (CedarOpinion::Forbidden(ids), ..) | (_, CedarOpinion::Forbidden(ids), _) => Explanation::Forbidden(ids),
             (_, CedarOpinion::Permitted(ids), Ok(_)) => Explanation::Permitted(ids),
             (_, _, Ok(_)) if !by_rules().is_allowed() => {
-                Explanation::Permitted(judge.policies().permitting(principal, action, target, ""))
+                Explanation::Permitted(judge.policies().permitting(principal, action, target, "").collect())
             }
             _ => by_rules(),
         }

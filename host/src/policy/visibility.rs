@@ -61,7 +61,7 @@ impl JudgedPart {
     }
 
     fn may_forbid(&self) -> bool {
-        !self.judge.policies().forbidding(&self.principal, self.action, self.target(None)).is_empty()
+        self.judge.policies().forbidding(&self.principal, self.action, self.target(None)).next().is_some()
     }
 
     fn contains_below(&self, prefix: &str) -> bool {
@@ -69,7 +69,8 @@ impl JudgedPart {
         if self.judge.policies().forbids_all_below(&self.principal, self.action, target, prefix) {
             return false;
         }
-        let may_permit = || !self.judge.policies().permitting(&self.principal, self.action, target, prefix).is_empty();
+        let may_permit =
+            || self.judge.policies().permitting(&self.principal, self.action, target, prefix).next().is_some();
         !self.is_forbidden && (self.by_rules.contains_below(prefix) || may_permit())
     }
 }

@@ -99,8 +99,11 @@ impl Provider for Web {
     }
 
     fn list_templates(&self) -> Result<Vec<Template>> {
-        let usable = self.entries.iter().filter_map(|(name, entry)| Some((name, entry.as_ref().ok()?)));
-        Ok(usable.filter(|(_, entry)| entry.address.is_template()).map(|(name, entry)| template(name, entry)).collect())
+        Ok(self
+            .usable()
+            .filter(|(_, entry)| entry.address.is_template())
+            .map(|(name, entry)| template(name, entry))
+            .collect())
     }
 
     fn read(&self, reference: &str) -> Result<Reading> {
@@ -113,8 +116,7 @@ impl Provider for Web {
 
 impl Completion for Web {
     fn complete(&self, template: &str, argument: &Argument, _resolved: &[Argument]) -> Result<Suggestions> {
-        let usable = self.entries.iter().filter_map(|(name, entry)| Some((name, entry.as_ref().ok()?)));
-        let mut same = usable.filter(|(name, entry)| entry.address.shown_as(name) == template);
+        let mut same = self.usable().filter(|(name, entry)| entry.address.shown_as(name) == template);
         let entry = same.next().map(|(_, entry)| entry);
         match entry.filter(|entry| entry.address.variables().any(|name| name == argument.name)) {
             Some(entry) => {
@@ -159,6 +161,11 @@ impl Revisions for Web {
 }
 
 impl Web {
+    /// The entries that can be used, with their names.
+    fn usable(&self) -> impl Iterator<Item = (&String, &Entry)> {
+        self.entries.iter().filter_map(|(name, entry)| Some((name, entry.as_ref().ok()?)))
+    }
+
     /// The entry and the place that a reference names.
     fn find(&self, reference: &str) -> Result<(&Entry, Place)> {
         let (path, query) = reference::split(reference);

@@ -68,8 +68,7 @@ impl Web {
     fn reference_of(&self, mut url: Url) -> Result<String> {
         // Never sent, so it does not matter.
         url.set_fragment(None);
-        let usable = self.entries.iter().filter_map(|(name, entry)| Some((name, entry.as_ref().ok()?)));
-        let mut found = usable.filter_map(|(name, entry)| Some((name, entry.address.reference_of(&url)?)));
+        let mut found = self.usable().filter_map(|(name, entry)| Some((name, entry.address.reference_of(&url)?)));
         let (name, (below, query)) = found.next().ok_or(Error::NotFound)?;
         let below = below.map(|below| format!("/{below}")).unwrap_or_default();
         let query = if query.is_empty() { query } else { format!("?{query}") };
@@ -78,8 +77,8 @@ impl Web {
 
     /// The usable entries, for an error.
     fn expected(&self) -> String {
-        let usable = self.entries.iter().filter_map(|(name, entry)| Some((name, entry.as_ref().ok()?)));
-        let shown: Vec<String> = usable.map(|(name, entry)| format!("\"{}\"", entry.address.shown_as(name))).collect();
+        let shown: Vec<String> =
+            self.usable().map(|(name, entry)| format!("\"{}\"", entry.address.shown_as(name))).collect();
         let more = if shown.len() > MAX_NAMED { ", ..." } else { "" };
         let first: Vec<&str> = shown.iter().take(MAX_NAMED).map(String::as_str).collect();
         match first.as_slice() {

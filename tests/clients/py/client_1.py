@@ -9,14 +9,9 @@ import sys
 from datetime import timedelta
 from importlib.metadata import version
 
-from mcp import ClientSession, McpError, StdioServerParameters, types
-from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamable_http_client
-
-
-def plain(model):
-    """A result as JSON, with the names of the protocol and without absent fields."""
-    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+from mcp import ClientSession, McpError, types
+from results import plain
+from sdk_1 import transport
 
 
 async def collect(fetch, key):
@@ -41,13 +36,7 @@ async def read(session, uri):
 
 async def main(request):
     """Connects, requests all lists, reads the requested resources, and returns the report."""
-    if "url" in request:
-        transport = streamable_http_client(request["url"])
-    else:
-        transport = stdio_client(
-            StdioServerParameters(command=request["command"], args=request["args"], env=request["env"])
-        )
-    async with transport as streams, ClientSession(
+    async with transport(request) as streams, ClientSession(
         streams[0], streams[1], read_timeout_seconds=timedelta(seconds=60)
     ) as session:
         greeting = await session.initialize()

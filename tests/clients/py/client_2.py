@@ -10,11 +10,7 @@ from importlib.metadata import version
 
 from mcp import Client, StdioServerParameters, types
 from mcp.shared.exceptions import MCPError
-
-
-def plain(model):
-    """A result as JSON, with the names of the protocol and without absent fields."""
-    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+from results import plain
 
 
 async def collect(fetch, key):

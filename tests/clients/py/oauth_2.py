@@ -16,16 +16,12 @@ from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata
 from mcp.shared.exceptions import MCPError
+from results import plain
 
 REDIRECT = "http://127.0.0.1/callback"
 
 # The most redirects of one authorization. A login and a consent take six.
 MOST_REDIRECTS = 12
-
-
-def plain(model):
-    """A result as JSON, with the names of the protocol and without absent fields."""
-    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 class Storage:

@@ -8,22 +8,15 @@ import json
 import sys
 from datetime import timedelta
 
-from mcp import ClientSession, McpError, StdioServerParameters, types
-from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamable_http_client
+from mcp import ClientSession, McpError, types
 from primitives import Recorder, declared, report
+from sdk_1 import transport
 
 
 async def main(request):
     """Connects, makes the requests, and returns the report."""
     recorder = Recorder(request, types)
-    if "url" in request:
-        transport = streamable_http_client(request["url"])
-    else:
-        transport = stdio_client(
-            StdioServerParameters(command=request["command"], args=request["args"], env=request["env"])
-        )
-    async with transport as streams, ClientSession(
+    async with transport(request) as streams, ClientSession(
         streams[0],
         streams[1],
         read_timeout_seconds=timedelta(seconds=60),

@@ -12,7 +12,8 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from fastmcp.skills.client import SkillsClientExtension
 from mcp.shared.exceptions import MCPError
-from primitives import Recorder, declared, plain, report
+from primitives import Recorder, declared, report
+from results import plain
 
 
 class Adapter:

@@ -9,19 +9,7 @@ import sys
 
 from mcp import Client, StdioServerParameters, types
 from mcp.shared.exceptions import MCPError
-
-
-def plain(model):
-    """A result as JSON, with the names of the protocol and without absent fields."""
-    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-
-async def attempt(work):
-    """Returns the result of a request, or the error of the server. The SDK raises other errors for results that break their schema."""
-    try:
-        return {"result": plain(await work)}
-    except MCPError as failure:
-        return {"error": plain(failure.error)}
+from results import attempt, plain
 
 
 def complete(client, wanted):
@@ -45,8 +33,10 @@ async def main(request):
             "protocol": client.protocol_version,
             "capabilities": [name for name in ("tools", "completions") if getattr(capabilities, name) is not None],
             "tools": plain(await client.list_tools())["tools"],
-            "calls": [await attempt(client.call_tool(call["name"], call["arguments"])) for call in request["calls"]],
-            "completions": [await attempt(complete(client, wanted)) for wanted in request["completions"]],
+            "calls": [
+                await attempt(client.call_tool(call["name"], call["arguments"]), MCPError) for call in request["calls"]
+            ],
+            "completions": [await attempt(complete(client, wanted), MCPError) for wanted in request["completions"]],
         }
 
 

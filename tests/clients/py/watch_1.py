@@ -8,9 +8,8 @@ import json
 import sys
 from datetime import timedelta
 
-from mcp import ClientSession, McpError, StdioServerParameters, types
-from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamable_http_client
+from mcp import ClientSession, McpError, types
+from sdk_1 import transport
 from watch import Follower, follow, print_line
 
 
@@ -41,13 +40,7 @@ async def main(request):
             if cursor is None:
                 return found
 
-    if "url" in request:
-        transport = streamable_http_client(request["url"])
-    else:
-        transport = stdio_client(
-            StdioServerParameters(command=request["command"], args=request["args"], env=request["env"])
-        )
-    async with transport as streams, ClientSession(
+    async with transport(request) as streams, ClientSession(
         streams[0], streams[1], read_timeout_seconds=timedelta(seconds=60), message_handler=handle
     ) as session:
         greeting = await session.initialize()

@@ -11,15 +11,11 @@
 //! The Inspector asks no questions and shows no progress. It is run once for each request.
 
 use std::process::Command;
-use std::time::Duration;
 
-use belljar_tests::{Server, Site, places, process};
+use belljar_tests::{Server, Site, places};
 use serde_json::{Value, json};
 
-use crate::clients::programs::{Inspector, Reach};
-
-/// The longest accepted time of a client program.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::clients::programs::{Inspector, Reach, report};
 
 /// The clients: the interpreter, the program, the requested mode, and the protocol version that the client then uses.
 const CLIENTS: [(&str, &str, &str, &str); 8] = [
@@ -101,12 +97,8 @@ fn run(family: &str, script: &str, mode: &str, reach: &Reach<'_>) -> Option<Valu
         question("What context should the prompt use?"): accept(json!({ "context": "a test" })),
     });
     let mut command = Command::new(program);
-    command.arg(places::client_script(script)).arg(request.to_string());
-    let output = process::run(command, PATIENCE);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{script} {mode} failed with {}:\n{stdout}\n{stderr}", output.status);
-    Some(serde_json::from_str(stdout.trim()).unwrap_or_else(|why| panic!("no report ({why}):\n{stdout}\n{stderr}")))
+    command.arg(places::client_script(script));
+    Some(report(command, &request))
 }
 
 /// Compares the report of `client` with the expected results.

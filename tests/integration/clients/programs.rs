@@ -203,14 +203,19 @@ fn stdio_server(site: &Site) -> Value {
     json!({ "command": places::host(), "args": arguments, "env": environment })
 }
 
-/// Runs a program of `tests/clients/`, and parses its report.
-fn program(mut command: Command, request: &Value) -> Report {
+/// Runs a client program with a request. Returns the report that it prints.
+pub(crate) fn report(mut command: Command, request: &Value) -> Value {
+    let shown = format!("{command:?}");
     command.arg(request.to_string());
     let output = process::run(command, PATIENCE);
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "the client failed with {}:\n{stdout}\n{stderr}", output.status);
-    let mut seen: Value =
-        serde_json::from_str(stdout.trim()).unwrap_or_else(|error| panic!("no report ({error}):\n{stdout}\n{stderr}"));
+    assert!(output.status.success(), "{shown} failed with {}:\n{stdout}\n{stderr}", output.status);
+    serde_json::from_str(stdout.trim()).unwrap_or_else(|error| panic!("no report ({error}):\n{stdout}\n{stderr}"))
+}
+
+/// Runs a program of `tests/clients/`, and parses its report.
+fn program(command: Command, request: &Value) -> Report {
+    let mut seen = report(command, request);
     assert_eq!(seen["server"], "belljar", "the name of the server, as the client reports it");
     let word = |value: &Value| value.as_str().unwrap().to_owned();
     Report {

@@ -6,15 +6,11 @@
 //! `capabilities` and `tools`, and for each call and completion, in order, its `result` or its `error`.
 
 use std::process::Command;
-use std::time::Duration;
 
-use belljar_tests::{Site, places, process};
+use belljar_tests::{Site, places};
 use serde_json::{Value, json};
 
-use crate::clients::programs::Reach;
-
-/// The longest accepted time of a client program.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::clients::programs::{Reach, report};
 
 /// The clients: the interpreter, the program, the requested mode, and the protocol version that the client then uses.
 const CLIENTS: [(&str, &str, &str, &str); 5] = [
@@ -76,12 +72,8 @@ fn run(family: &str, script: &str, mode: &str, reach: &Reach<'_>) -> Option<Valu
     request["calls"] = calls.into();
     request["completions"] = completions();
     let mut command = Command::new(program);
-    command.arg(places::client_script(script)).arg(request.to_string());
-    let output = process::run(command, PATIENCE);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{script} failed with {}:\n{stdout}\n{stderr}", output.status);
-    Some(serde_json::from_str(stdout.trim()).unwrap_or_else(|why| panic!("no report ({why}):\n{stdout}\n{stderr}")))
+    command.arg(places::client_script(script));
+    Some(report(command, &request))
 }
 
 /// Compares a report with the expected results.
