@@ -56,6 +56,11 @@ pub fn are_names_checked() -> bool {
     Guard::ToolName.is_on()
 }
 
+/// The rule for names of tools, prompts and arguments, for errors.
+pub(super) fn name_rule() -> String {
+    format!("a name has 1 to {MAX_TOOL_NAME} letters, digits, \"_\" and \"-\"")
+}
+
 /// True if a tool, a prompt or an argument may have this name.
 pub(super) fn is_name(name: &str) -> bool {
     let is_letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');

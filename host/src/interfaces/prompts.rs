@@ -9,7 +9,7 @@ use wasmtime::Store;
 use wasmtime::component::Instance;
 
 use super::completion::{MAX_SUGGESTIONS, MAX_VALUE};
-use super::definitions::{CheckedDefinitions, Definition, DefinitionError, check_definitions, is_name};
+use super::definitions::{CheckedDefinitions, Definition, DefinitionError, check_definitions, is_name, name_rule};
 use super::fields::{
     ENTRY_CHARGE, clean_description, clean_icons, clean_meta, clean_name, icon_bytes, meta_bytes, text_bytes,
     unless_unguarded,
@@ -121,7 +121,7 @@ impl Function for ListPrompts {
 /// Checks one prompt.
 fn define(prompt: Prompt) -> Result<Prompt, DefinitionError> {
     if !is_name(&prompt.name) {
-        return Err("a name has 1 to 48 letters, digits, \"_\" and \"-\"".to_owned().into());
+        return Err(name_rule().into());
     }
     if prompt.arguments.len() > MAX_ARGUMENTS {
         return Err(format!("it has {} arguments; the limit is {MAX_ARGUMENTS}", prompt.arguments.len()).into());
@@ -130,10 +130,7 @@ fn define(prompt: Prompt) -> Result<Prompt, DefinitionError> {
     for argument in &prompt.arguments {
         let shown = text::quoted(&argument.name, 80);
         if !is_name(&argument.name) {
-            return Err(format!(
-                "its argument {shown} has a bad name; a name has 1 to 48 letters, digits, \"_\" and \"-\""
-            )
-            .into());
+            return Err(format!("its argument {shown} has a bad name; {}", name_rule()).into());
         }
         if !seen.insert(argument.name.as_str()) {
             return Err(format!("its argument {shown} is there twice").into());

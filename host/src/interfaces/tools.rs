@@ -9,7 +9,7 @@ use serde_json::Value;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
-use super::definitions::{CheckedDefinitions, Definition, DefinitionError, check_definitions, is_name};
+use super::definitions::{CheckedDefinitions, Definition, DefinitionError, check_definitions, is_name, name_rule};
 use super::fields::{
     ENTRY_CHARGE, clean_description, clean_icons, clean_meta, clean_name, icon_bytes, meta_bytes, text_bytes,
     unless_unguarded,
@@ -142,7 +142,7 @@ impl Function for ListTools {
 /// Checks one tool.
 fn define(tool: Tool, names: &dyn MountContext) -> Result<ToolDefinition, DefinitionError> {
     if !is_name(&tool.name) {
-        return Err("a name has 1 to 48 letters, digits, \"_\" and \"-\"".to_owned().into());
+        return Err(name_rule().into());
     }
     let schema = |schema: &str, of: &str| Schema::parse(schema).map_err(|why| format!("the schema of its {of} {why}"));
     let input = schema(&tool.input, "arguments")?;
