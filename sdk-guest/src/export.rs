@@ -7,7 +7,7 @@ mod convert;
 ///
 /// `export!(Type)` exports the mandatory interface, which needs [`Provider`](crate::Provider). The optional interfaces are
 /// named after a colon and need the trait of the same name: `export!(Type: Completion)`, `export!(Type: Tools, Prompts)`.
-/// They are `Completion`, `Revisions`, `Tools`, `Prompts` and `Skills`. The host offers only the interfaces that are named here.
+/// They are `Completion`, `Revisions`, `Parts`, `Tools`, `Prompts` and `Skills`. The host offers only the interfaces that are named here.
 ///
 /// Use the macro once, at the top of the crate. Only a wasm build exports anything. A native build only checks that the traits are
 /// implemented, so the crate builds and its tests run like those of any other crate.
@@ -83,6 +83,18 @@ macro_rules! __export {
             $crate::__private::revisions::__export_revisions!(Exported with_types_in $crate::__private::revisions);
         };
     };
+    ($provider:ty, Parts) => {
+        const _: () = {
+            const fn has_parts<T: $crate::Parts>() {}
+            has_parts::<$provider>();
+        };
+        #[cfg(target_family = "wasm")]
+        #[allow(unsafe_code, reason = "generated: calls from the host")]
+        const _: () = {
+            type Exported = $crate::__private::Exported<$provider>;
+            $crate::__private::parts::__export_parts!(Exported with_types_in $crate::__private::parts);
+        };
+    };
     ($provider:ty, Tools) => {
         $crate::__export_tools!($provider);
     };
@@ -112,7 +124,7 @@ macro_rules! __export {
     };
     ($provider:ty, $other:ident) => {
         compile_error!(concat!(
-            "no interface \"", stringify!($other), "\": expected Completion, Revisions, Tools, Prompts or Skills"
+            "no interface \"", stringify!($other), "\": expected Completion, Revisions, Parts, Tools, Prompts or Skills"
         ));
     };
 }
@@ -192,6 +204,20 @@ pub mod revisions {
         with: { "belljar:provider/types@0.1.1": crate::export::provider::belljar::provider::types },
         pub_export_macro: true,
         export_macro_name: "__export_revisions",
+    });
+}
+
+/// Generated: `parts`.
+#[cfg(target_family = "wasm")]
+#[allow(missing_docs, unsafe_code, unreachable_pub, reason = "generated")]
+#[allow(clippy::all, clippy::allow_attributes_without_reason, reason = "generated")]
+pub mod parts {
+    wit_bindgen::generate!({
+        path: "../wit",
+        inline: "package belljar:guest-sdk; world parts { export belljar:provider/parts@0.1.1; }",
+        with: { "belljar:provider/types@0.1.1": crate::export::provider::belljar::provider::types },
+        pub_export_macro: true,
+        export_macro_name: "__export_parts",
     });
 }
 

@@ -58,6 +58,7 @@
 //! |---|---|
 //! | [`Completion`] | suggests values for the variables of templates |
 //! | [`Revisions`] | makes subscriptions cheap |
+//! | [`Parts`] | reads a range of a large resource, lists a directory |
 //! | `Tools` | functions that a model calls; needs the feature `tools`, which adds serde and schemars |
 //! | [`Prompts`] | messages that a person chooses |
 //! | [`Skills`] | directories that tell a model how to do something |
@@ -74,6 +75,7 @@ pub mod reference;
 pub use error::{Error, Result};
 pub use model::ask::{Action, Answer, Ask, Context, Outcome, Question};
 pub use model::block::{Block, BlockBody, Link, Media, Message};
+pub use model::part::{Extent, PartialReading, Positions, Range, Unit};
 pub use model::prompt::{Arguments, Prompt, PromptArgument, PromptFunction, PromptResult, PromptSet};
 pub use model::skill::{Skill, SkillPage};
 #[cfg(feature = "tools")]
@@ -83,7 +85,7 @@ pub use model::{
 };
 #[cfg(feature = "tools")]
 pub use provider::Tools;
-pub use provider::{Completion, Prompts, Provider, Revisions, Skills};
+pub use provider::{Completion, Parts, Prompts, Provider, Revisions, Skills};
 
 /// The expansion of [`export!`]. Not a public interface: it may change in any version.
 #[doc(hidden)]

@@ -7,6 +7,7 @@ use crate::{Error, Result};
 
 pub(crate) mod ask;
 pub(crate) mod block;
+pub(crate) mod part;
 pub(crate) mod prompt;
 #[cfg(feature = "tools")]
 mod schema;
@@ -149,6 +150,17 @@ pub enum Body {
     Text(String),
     /// Bytes that are not text. The provider returns them unencoded; the host encodes them in base64 for clients.
     Blob(Vec<u8>),
+}
+
+impl Body {
+    /// The number of bytes.
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks for it")]
+    pub fn len(&self) -> usize {
+        match self {
+            Body::Text(text) => text.len(),
+            Body::Blob(bytes) => bytes.len(),
+        }
+    }
 }
 
 /// A variable of a template, or an argument of a prompt, and its value.

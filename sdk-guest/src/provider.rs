@@ -2,7 +2,10 @@
 
 #[cfg(feature = "tools")]
 use crate::ToolSet;
-use crate::{Argument, Error, Info, Page, PromptSet, Reading, Result, Skill, SkillPage, Suggestions, Template};
+use crate::{
+    Argument, Error, Info, Page, PartialReading, PromptSet, Range, Reading, Result, Skill, SkillPage, Suggestions,
+    Template,
+};
 
 /// A provider of resources.
 ///
@@ -66,6 +69,31 @@ pub trait Revisions: Provider {
     /// revisions together is cheaper.
     fn resource_revisions(&self, references: &[String]) -> Vec<Result<String>> {
         references.iter().map(|reference| self.resource_revision(reference)).collect()
+    }
+}
+
+/// Reads a range of a resource, and lists the resources below a reference. Export it with `export!(Type: Parts)`.
+///
+/// The host calls [`read_part`](Parts::read_part) in place of [`Provider::read`]: without a range, both must give the same.
+/// It makes `?bytes=0-65535` and `?lines=1-200` of a URI a range, so the reference has no such query.
+pub trait Parts: Provider {
+    /// Reads a part of one resource, or the whole resource if `range` is `None` and the contents fit.
+    ///
+    /// `most` is the number of bytes that all contents together may have. If the requested range has more, give its first
+    /// part, which ends at the end of a line or of a character; the [`Extent`](crate::Extent) says where. If the resource
+    /// cannot be read in this unit, fail with [`Error::Invalid`], and say in which unit it can.
+    ///
+    /// [`PartialReading::cut`] makes a part of contents that are in memory.
+    fn read_part(&self, reference: &str, range: Option<Range>, most: u64) -> Result<PartialReading>;
+
+    /// Lists the resources directly below a reference, a page at a time; `cursor` is as for
+    /// [`Provider::list_resources`]. `""` is the mount itself.
+    ///
+    /// A directory has the media type `inode/directory`, and its reference ends with `/`. Fails with [`Error::NotFound`]
+    /// if there is no such directory, which is the default.
+    fn list_below(&self, reference: &str, cursor: Option<&str>) -> Result<Page> {
+        let _ = (reference, cursor);
+        Err(Error::NotFound)
     }
 }
 

@@ -21,6 +21,7 @@ mod commands;
 mod configuration;
 mod conformance;
 mod consent;
+mod corpus;
 mod grants;
 mod languages;
 mod limits;

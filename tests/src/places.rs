@@ -52,6 +52,12 @@ pub fn python(major: u32) -> Option<PathBuf> {
     installed("python", target().join(format!("clients/py{major}/bin/python")))
 }
 
+/// The interpreter of the Python environment with the native libraries of the corpus. `None` if `BELLJAR_SKIP` says that this
+/// machine lacks Python.
+pub fn native_python() -> Option<PathBuf> {
+    installed("python", target().join("clients/native/bin/python"))
+}
+
 /// The installed Node 22: the conformance suites and the Inspector need this version.
 pub fn node() -> Option<PathBuf> {
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };

@@ -154,14 +154,16 @@ fn rust(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
-/// Makes one virtual environment for each major version of the MCP SDK. An environment can have only one version of a package.
+/// Makes one virtual environment for each major version of the MCP SDK, because an environment can have only one version of a
+/// package, and one for the native libraries that providers are compared with.
 fn python(shell: &Shell) -> Result<()> {
     for major in ["1", "2"] {
         let pins = shell.root.join(format!("tests/clients/py/requirements-{major}.txt"));
         let place = shell.target.join(format!("clients/py{major}"));
         environment(&pins, &place, &format!("the Python clients (mcp {major})"))?;
     }
-    Ok(())
+    let pins = shell.root.join("tests/corpus/requirements.txt");
+    environment(&pins, &shell.target.join("clients/native"), "the native libraries of the corpus")
 }
 
 /// Makes a virtual environment in `place` with the packages of the requirements file `pins`.

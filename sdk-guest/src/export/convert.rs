@@ -2,10 +2,13 @@
 //! provider. Conversions move values, and copy no text.
 
 mod call;
+mod part;
 mod prompt;
 mod skill;
 #[cfg(feature = "tools")]
 mod tool;
+
+use std::time::Duration;
 
 use super::provider::belljar::provider::types as wit;
 use super::provider::exports::belljar::provider::resource_provider;
@@ -36,8 +39,7 @@ impl<P: Provider> resource_provider::Guest for Exported<P> {
 
     fn read(reference: String) -> Result<resource_provider::Reading, wit::ProviderError> {
         let Reading { contents, fresh_for } = call(|provider: &P| provider.read(&reference))?;
-        let fresh_for = fresh_for.map(|time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX));
-        Ok(resource_provider::Reading { contents: into_all(contents), fresh_for })
+        Ok(resource_provider::Reading { contents: into_all(contents), fresh_for: fresh_for.map(milliseconds) })
     }
 }
 
@@ -64,6 +66,10 @@ impl<P: Revisions> wit_revisions::Guest for Exported<P> {
             Err(error) => references.iter().map(|_| Err(error.clone().into())).collect(),
         }
     }
+}
+
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 fn into_all<A: Into<B>, B>(all: Vec<A>) -> Vec<B> {

@@ -1,0 +1,1 @@
+//! `plugins/calendar` compared with native libraries.

@@ -1,0 +1,1 @@
+//! `plugins/files` compared with native libraries.

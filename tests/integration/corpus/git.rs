@@ -1,0 +1,1 @@
+//! `plugins/git` compared with native libraries.

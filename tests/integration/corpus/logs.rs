@@ -1,0 +1,1 @@
+//! `plugins/logs` compared with native libraries.

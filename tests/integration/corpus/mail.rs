@@ -1,0 +1,1 @@
+//! `plugins/mail` compared with native libraries.

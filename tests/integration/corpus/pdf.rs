@@ -1,0 +1,1 @@
+//! `plugins/pdf` compared with native libraries.

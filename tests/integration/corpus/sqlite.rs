@@ -1,0 +1,1 @@
+//! `plugins/sqlite` compared with native libraries.

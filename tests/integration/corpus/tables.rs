@@ -1,0 +1,1 @@
+//! `plugins/tables` compared with native libraries.

@@ -1,0 +1,1 @@
+//! `plugins/web` compared with native libraries.
