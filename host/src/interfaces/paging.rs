@@ -18,7 +18,7 @@ const FREE_PAGES: u64 = 256;
 const MIN_ENTRIES_PER_PAGE: u64 = 4;
 
 /// The longest cursor of a provider, in bytes.
-const MAX_CURSOR: usize = 4096;
+pub(super) const MAX_CURSOR: usize = 4096;
 
 /// Why the rest of a provider's list is not fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

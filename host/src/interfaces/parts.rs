@@ -12,6 +12,7 @@ use wasmtime::component::Instance;
 use super::fields::ENTRY_CHARGE;
 use super::function::{Function, MountContext, ReplyLimits, Returned};
 use super::generated::parts as generated;
+use super::paging::MAX_CURSOR;
 use super::resources::{EntryPage, ListResources, check_reading, reading_bytes, redact_reading};
 use crate::grants::secrets::Redactor;
 use crate::model::part::{Part, Positions, Range, Unit};
@@ -219,7 +220,7 @@ impl Function for ListBelow {
         ListResources::redact(page, redactor);
     }
 
-    /// Checks that each entry is below the reference.
+    /// Checks that each entry is below the reference, and that the cursor leads on.
     fn check(&self, page: Page, _: &dyn MountContext) -> Result<Self::Checked, ReadError> {
         let below = self.reference.trim_end_matches('/');
         let is_below = |given: &str| match below {
@@ -232,6 +233,15 @@ impl Function for ListBelow {
                 text::quoted(&self.reference, 100),
                 text::quoted(&other.reference, 100)
             )));
+        }
+        if let Some(next) = &page.next {
+            let bad = |why: String| Err(ReadError::BadOutput(format!("list-below gave {why}")));
+            if next.len() > MAX_CURSOR {
+                return bad(format!("a cursor of {} bytes; the limit is {MAX_CURSOR}", next.len()));
+            }
+            if self.cursor.as_ref() == Some(next) {
+                return bad("back the cursor that it was given".to_owned());
+            }
         }
         Ok((page.resources, page.next))
     }
