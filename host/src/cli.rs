@@ -314,7 +314,7 @@ enum Verb {
         dir: Option<PathBuf>,
         /// Further parts of the project, each with an example, such as "tools,prompts".
         #[arg(long, value_name = "PARTS", value_delimiter = ',')]
-        with: Vec<new::Part>,
+        with: Vec<new::ProjectPart>,
         /// List the languages and the tools that each needs.
         #[arg(long, conflicts_with_all = ["lang", "name", "dir", "with"])]
         list: bool,

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::model::command::shell_quoted;
 use crate::server::failure::Failure;
-pub(super) use blocks::Part;
+pub(super) use blocks::ProjectPart;
 use language::Language;
 use project::ProjectNames;
 
@@ -55,7 +55,7 @@ pub(super) fn run(
     lang: &str,
     name: &str,
     dir: Option<&Path>,
-    parts: &[Part],
+    parts: &[ProjectPart],
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
     let all = embedded::languages()?;

@@ -15,6 +15,7 @@ mod definition;
 mod entry;
 mod list;
 mod mount;
+mod page;
 pub mod pointer;
 pub mod ranges;
 mod read;

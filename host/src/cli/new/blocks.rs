@@ -15,14 +15,14 @@ const END: &str = "belljar:end";
 
 /// A part of a project that `belljar new --with` adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Part {
+pub(crate) enum ProjectPart {
     /// A tool: a function that a model calls.
     Tools,
     /// A prompt: messages that a person chooses.
     Prompts,
 }
 
-impl Part {
+impl ProjectPart {
     /// The value of `--with` that adds this part.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -33,13 +33,13 @@ impl Part {
 }
 
 /// The parts of one project.
-pub(super) type Parts = BTreeSet<Part>;
+pub(super) type Parts = BTreeSet<ProjectPart>;
 
 /// True if a block with this condition belongs to a project with these parts. `None` if the condition is not known.
 fn holds(condition: &str, parts: &Parts) -> Option<bool> {
     Some(match condition {
-        "tools" => parts.contains(&Part::Tools),
-        "prompts" => parts.contains(&Part::Prompts),
+        "tools" => parts.contains(&ProjectPart::Tools),
+        "prompts" => parts.contains(&ProjectPart::Prompts),
         "any" => !parts.is_empty(),
         "none" => parts.is_empty(),
         _ => return None,
@@ -95,7 +95,8 @@ mod tests {
 
     /// Every choice of parts.
     fn choices() -> [Parts; 4] {
-        [vec![], vec![Part::Tools], vec![Part::Prompts], vec![Part::Tools, Part::Prompts]].map(Parts::from_iter)
+        [vec![], vec![ProjectPart::Tools], vec![ProjectPart::Prompts], vec![ProjectPart::Tools, ProjectPart::Prompts]]
+            .map(Parts::from_iter)
     }
 
     #[test]

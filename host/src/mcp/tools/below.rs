@@ -7,7 +7,7 @@ use super::super::cursor::{BelowPosition, CursorKind};
 use super::super::fault;
 use super::super::handler::Handler;
 use super::entry::{ToolContent, ToolEntry};
-use super::list::{LIMITS, PAGE_LENGTH, ToolPage, content, notice_line};
+use super::page::{LIMITS, PAGE_LENGTH, ToolPage, content, notice_line};
 
 /// Runs the tool. The provider's pages are larger than those of the tool, so a page begins at a page of the provider and a
 /// number of entries to skip.

@@ -1,6 +1,6 @@
 //! `list_resources`: the resources or templates, in pages that fit into a model's context.
 
-use rmcp::model::{ContentBlock, ErrorData, Tool};
+use rmcp::model::{ErrorData, Tool};
 use serde_json::json;
 
 use super::super::context::RequestContext;
@@ -9,21 +9,15 @@ use super::super::handler::Handler;
 use super::super::{cursor, fault};
 use super::arguments::Arguments;
 use super::definition::tool;
-use super::entry::{NOTICE_LENGTH, ToolContent, ToolEntry, text_bytes};
+use super::entry::{ToolContent, ToolEntry, text_bytes};
+use super::page::{LIMITS, PAGE_LENGTH, ToolPage, content, notice_line};
 use super::{below, mount};
-use crate::catalog::Notice;
 use crate::catalog::listing::Listed;
-use crate::model::{MountName, Resource, Template, text};
+use crate::model::{MountName, Resource, Template};
 use crate::policy::Action;
 
 /// The name of the tool.
 pub(super) const NAME: &str = "list_resources";
-
-/// Entries per page: the default and the maximum.
-pub(super) const LIMITS: (u32, usize) = (50, 200);
-
-/// A page ends after this many characters, because single entries can be long.
-pub(super) const PAGE_LENGTH: usize = 60_000;
 
 /// Most pages of the catalog that one call lists, if the first ones are empty.
 const MAX_CATALOG_PAGES: usize = 4;
@@ -93,14 +87,6 @@ pub(super) async fn run(
     Ok(content)
 }
 
-/// One page of the tool.
-#[derive(Default)]
-pub(super) struct ToolPage {
-    pub(super) entries: Vec<ToolEntry>,
-    pub(super) next: Option<String>,
-    pub(super) notices: Vec<String>,
-}
-
 /// Cuts a page of the tool out of the catalog's pages, which are larger. The next page begins at a page of the catalog
 /// and a number of entries to skip.
 async fn page<T: Listed>(
@@ -140,32 +126,4 @@ async fn page<T: Listed>(
         }
     }
     page
-}
-
-/// A notice as the tool shows it.
-pub(super) fn notice_line(mount: &MountName, notice: &Notice) -> String {
-    format!("mount \"{mount}\": {}", text::excerpt(&notice.to_string(), NOTICE_LENGTH))
-}
-
-/// The content of the result.
-pub(super) fn content(page: ToolPage, templates: bool) -> ToolContent {
-    let what = if templates { "templates" } else { "resources" };
-    let mut lines = vec![match (page.entries.len(), &page.next) {
-        (0, None) => format!("No {what}."),
-        (count, None) => format!("{count} {what}; there are no more."),
-        (count, Some(_)) => format!("{count} {what}; there are more: call again with cursor = nextCursor."),
-    }];
-    let mut mount = None;
-    for entry in &page.entries {
-        // Some mounts have a base URI without their name.
-        if mount.replace(&entry.mount) != Some(&entry.mount) {
-            lines.push(format!("mount {}:", entry.mount));
-        }
-        lines.push(if templates { entry.described_line() } else { entry.line() });
-    }
-    if let Some(next) = &page.next {
-        lines.push(format!("nextCursor: {next}"));
-    }
-    lines.extend(page.notices.iter().map(|notice| format!("left out: {notice}")));
-    vec![ContentBlock::text(lines.join("\n"))]
 }
