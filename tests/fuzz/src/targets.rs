@@ -16,7 +16,9 @@ mod secrets;
 mod text;
 mod wasm;
 
-use crate::Target;
+use belljar_fuzz_run::{Target, none};
+
+use crate::components;
 
 /// Parts of references, and texts that could lead out of the granted names.
 const REFERENCES: &[&str] = &[
@@ -478,30 +480,30 @@ const YAML: &[&str] = &[
 
 /// All targets.
 pub(crate) const ALL: &[Target] = &[
-    Target { name: "reference", run: names::reference, longest: 2100, iterations: 300_000, dictionary: REFERENCES },
-    Target { name: "base", run: names::base, longest: 1100, iterations: 300_000, dictionary: REFERENCES },
-    Target { name: "route", run: names::route, longest: 1024, iterations: 100_000, dictionary: REFERENCES },
-    Target { name: "template", run: names::template, longest: 2100, iterations: 200_000, dictionary: TEMPLATES },
-    Target { name: "matching", run: cutting::matching, longest: 2100, iterations: 20_000, dictionary: TEMPLATES },
-    Target { name: "listing", run: listing::listing, longest: 8192, iterations: 100_000, dictionary: META },
-    Target { name: "reading", run: reading::reading, longest: 4096, iterations: 150_000, dictionary: META },
-    Target { name: "cursor", run: cursor::cursor, longest: 6000, iterations: 50_000, dictionary: WORDS },
-    Target { name: "consent", run: consent::consent, longest: 6000, iterations: 50_000, dictionary: WORDS },
-    Target { name: "text", run: text::text, longest: 1024, iterations: 300_000, dictionary: WORDS },
-    Target { name: "cutting", run: cutting::cutting, longest: 1024, iterations: 200_000, dictionary: CUTS },
-    Target { name: "message", run: message_lines::message, longest: 4096, iterations: 20_000, dictionary: MESSAGES },
-    Target { name: "profile", run: wasm::profile, longest: 32 << 10, iterations: 50_000, dictionary: COMPONENTS },
-    Target { name: "compiler", run: wasm::compiler, longest: 2048, iterations: 2_000, dictionary: COMPONENTS },
-    Target { name: "config", run: operator::config, longest: 2048, iterations: 100_000, dictionary: CONFIGURATION },
-    Target { name: "lock", run: lock::lock, longest: 2048, iterations: 50_000, dictionary: LOCKS },
-    Target { name: "grants", run: operator::grants, longest: 1024, iterations: 20_000, dictionary: GRANTS },
-    Target { name: "authority", run: egress::authority, longest: 600, iterations: 300_000, dictionary: AUTHORITIES },
-    Target { name: "origin", run: egress::origin, longest: 600, iterations: 300_000, dictionary: AUTHORITIES },
-    Target { name: "path", run: egress::path, longest: 600, iterations: 100_000, dictionary: PATHS },
-    Target { name: "redactor", run: secrets::redactor, longest: 600, iterations: 100_000, dictionary: SECRETS },
-    Target { name: "filling", run: secrets::filling, longest: 600, iterations: 200_000, dictionary: SECRETS },
-    Target { name: "schema", run: definitions::schema, longest: 2048, iterations: 50_000, dictionary: SCHEMAS },
-    Target { name: "form", run: definitions::form, longest: 2048, iterations: 50_000, dictionary: SCHEMAS },
-    Target { name: "frontmatter", run: definitions::frontmatter, longest: 1024, iterations: 100_000, dictionary: YAML },
-    Target { name: "audit", run: audit::audit, longest: 4096, iterations: 100_000, dictionary: WORDS },
+    Target { name: "reference", run: names::reference, longest: 2100, iterations: 300_000, dictionary: REFERENCES, built: none },
+    Target { name: "base", run: names::base, longest: 1100, iterations: 300_000, dictionary: REFERENCES, built: none },
+    Target { name: "route", run: names::route, longest: 1024, iterations: 100_000, dictionary: REFERENCES, built: none },
+    Target { name: "template", run: names::template, longest: 2100, iterations: 200_000, dictionary: TEMPLATES, built: none },
+    Target { name: "matching", run: cutting::matching, longest: 2100, iterations: 20_000, dictionary: TEMPLATES, built: none },
+    Target { name: "listing", run: listing::listing, longest: 8192, iterations: 100_000, dictionary: META, built: none },
+    Target { name: "reading", run: reading::reading, longest: 4096, iterations: 150_000, dictionary: META, built: none },
+    Target { name: "cursor", run: cursor::cursor, longest: 6000, iterations: 50_000, dictionary: WORDS, built: none },
+    Target { name: "consent", run: consent::consent, longest: 6000, iterations: 50_000, dictionary: WORDS, built: none },
+    Target { name: "text", run: text::text, longest: 1024, iterations: 300_000, dictionary: WORDS, built: none },
+    Target { name: "cutting", run: cutting::cutting, longest: 1024, iterations: 200_000, dictionary: CUTS, built: none },
+    Target { name: "message", run: message_lines::message, longest: 4096, iterations: 20_000, dictionary: MESSAGES, built: none },
+    Target { name: "profile", run: wasm::profile, longest: 32 << 10, iterations: 50_000, dictionary: COMPONENTS, built: components::skeletons },
+    Target { name: "compiler", run: wasm::compiler, longest: 2048, iterations: 2_000, dictionary: COMPONENTS, built: none },
+    Target { name: "config", run: operator::config, longest: 2048, iterations: 100_000, dictionary: CONFIGURATION, built: none },
+    Target { name: "lock", run: lock::lock, longest: 2048, iterations: 50_000, dictionary: LOCKS, built: none },
+    Target { name: "grants", run: operator::grants, longest: 1024, iterations: 20_000, dictionary: GRANTS, built: none },
+    Target { name: "authority", run: egress::authority, longest: 600, iterations: 300_000, dictionary: AUTHORITIES, built: none },
+    Target { name: "origin", run: egress::origin, longest: 600, iterations: 300_000, dictionary: AUTHORITIES, built: none },
+    Target { name: "path", run: egress::path, longest: 600, iterations: 100_000, dictionary: PATHS, built: none },
+    Target { name: "redactor", run: secrets::redactor, longest: 600, iterations: 100_000, dictionary: SECRETS, built: none },
+    Target { name: "filling", run: secrets::filling, longest: 600, iterations: 200_000, dictionary: SECRETS, built: none },
+    Target { name: "schema", run: definitions::schema, longest: 2048, iterations: 50_000, dictionary: SCHEMAS, built: none },
+    Target { name: "form", run: definitions::form, longest: 2048, iterations: 50_000, dictionary: SCHEMAS, built: none },
+    Target { name: "frontmatter", run: definitions::frontmatter, longest: 1024, iterations: 100_000, dictionary: YAML, built: none },
+    Target { name: "audit", run: audit::audit, longest: 4096, iterations: 100_000, dictionary: WORDS, built: none },
 ];

@@ -8,11 +8,18 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use belljar_fuzz::{TARGETS, Target, corpus};
+use belljar_fuzz_run::{Target, corpus, find};
 use libfuzzer_sys::fuzz_target;
 
 static TARGET: LazyLock<&Target> =
-    LazyLock::new(|| belljar_fuzz::target(&std::env::var("BELLJAR_FUZZ_TARGET").unwrap_or_default()));
+    LazyLock::new(|| find(all(), &std::env::var("BELLJAR_FUZZ_TARGET").unwrap_or_default()));
+
+/// The targets of the host and of the providers.
+fn all() -> &'static [Target] {
+    static ALL: LazyLock<Vec<Target>> =
+        LazyLock::new(|| [belljar_fuzz::TARGETS, belljar_fuzz_providers::TARGETS].concat());
+    &ALL
+}
 
 fuzz_target!(
     init: {
@@ -26,10 +33,10 @@ fuzz_target!(
 );
 
 fn list(directory: &Path) -> std::io::Result<()> {
-    for target in TARGETS {
+    for target in all() {
         let own = directory.join(target.name);
         fs::create_dir_all(own.join("built"))?;
-        for (name, seed) in corpus::built(target) {
+        for (name, seed) in (target.built)() {
             fs::write(own.join("built").join(name), seed)?;
         }
         let mut dictionary = String::new();

@@ -4,16 +4,14 @@ use std::fs;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
 
-use belljar_tests::places;
-
-use crate::{Target, components};
+use crate::Target;
 
 /// The directory of a target's corpus.
 pub fn directory(target: &Target) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus").join(target.name)
 }
 
-/// The corpus of a target in the repository, and the seeds from [`built`].
+/// The corpus of a target in the repository, and the seeds from what was built.
 ///
 /// # Panics
 /// If the corpus is empty: mutations of no seed would be random bytes, which test little.
@@ -29,19 +27,20 @@ pub fn seeds(target: &Target) -> Vec<(String, Vec<u8>)> {
         .collect();
     seeds.sort();
     assert!(!seeds.is_empty(), "{} is empty", directory.display());
-    seeds.extend(built(target));
+    seeds.extend((target.built)());
     seeds
 }
 
-/// Seeds that are made from the components of this build. Only the target `profile` has such seeds.
-pub fn built(target: &Target) -> Vec<(String, Vec<u8>)> {
-    if target.name == "profile" { components::skeletons() } else { Vec::new() }
+/// The build directory. `BELLJAR_TEST_TARGET` names another one than `target`.
+fn build_directory() -> PathBuf {
+    let named = std::env::var_os("BELLJAR_TEST_TARGET");
+    named.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target"), PathBuf::from)
 }
 
 /// Writes an input that broke an invariant to a file. Returns a message with the input and the path of the file.
 pub fn report(target: &Target, input: &[u8], why: &str) -> String {
     let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(input);
-    let directory = places::target().join("fuzz/found");
+    let directory = build_directory().join("fuzz/found");
     let file = directory.join(format!("{}-{hash:016x}", target.name));
     let kept = fs::create_dir_all(&directory).and_then(|()| fs::write(&file, input));
     let place = match kept {
