@@ -1,3 +1,4 @@
 //! The templates of `belljar new`: the providers of all languages behave alike.
 
+mod many_files;
 mod templates;
