@@ -3,6 +3,7 @@
 use std::fs;
 
 use belljar_tests::{Era, Site, places};
+use serde_json::Value;
 
 use super::templates::{compile, languages};
 
@@ -39,4 +40,8 @@ fn one_call_opens_10_000_files_in_each_language() {
         }
     }
     client.close();
+    // A look at ".." would be refused, and its hint would then be shown with any failure of the call.
+    for record in site.audit() {
+        assert_eq!(record["denials"], Value::Null, "{record}");
+    }
 }

@@ -130,7 +130,7 @@ export interface Argument {
 export type Suggestions = string[] | { values: string[]; total?: number | undefined };
 
 /** A provider. State does not outlive a call: each runs in a fresh sandbox. */
-export interface Provider extends Partial<Tooling>, Partial<Prompting>, Partial<Skilled> {
+export interface Provider extends Partial<Parting>, Partial<Tooling>, Partial<Prompting>, Partial<Skilled> {
   /** The description of the provider. Must work without any grant. */
   describe?(): Info;
   /** Lists resources, a page at a time; `page` makes such a page from entries in a stable order. */

@@ -61,7 +61,7 @@ impl Provider for MyProvider {
                 .mime_type("application/json"),
             Template::new("files/{name}")
                 .name("file")
-                .description("A file of the granted directory \"/data\"; name is its file name, and empty for all files"),
+                .description("A file of the directory \"/data\", by its name; without a name, all files"),
         ])
     }
 
