@@ -3,12 +3,13 @@
 
 .DEFAULT_GOAL = build/$(NAME).wasm
 
-KNOWN_INTERFACES = completion revisions tools prompts skills progress
+KNOWN_INTERFACES = completion revisions parts tools prompts skills progress
 UNKNOWN_INTERFACES = $(filter-out $(KNOWN_INTERFACES),$(INTERFACES))
 $(if $(UNKNOWN_INTERFACES),$(error INTERFACES names "$(UNKNOWN_INTERFACES)": remove it, or use one of $(KNOWN_INTERFACES)))
 
 completion.wit = export belljar:provider/completion@0.1.1;
 revisions.wit  = export belljar:provider/revisions@0.1.1;
+parts.wit      = export belljar:provider/parts@0.1.1;
 tools.wit      = export belljar:provider/tool-provider@0.1.1;
 prompts.wit    = export belljar:provider/prompt-provider@0.1.1;
 skills.wit     = export belljar:provider/skill-provider@0.1.1;

@@ -1,3 +1,5 @@
 //! The templates of `belljar new`: the providers of all languages behave alike.
 
+mod many_files;
+mod parts;
 mod templates;

@@ -1,6 +1,9 @@
 //! Makes a provider in each language by `belljar new`, and builds and tests it with the commands of its README. The tests read
 //! from the component, `target/languages/LANG.wasm`. Then the tests of the SDK itself run in the project, if there are some.
 //!
+//! In some languages, the project also gets the interface `parts`, by a patch: the tests then read through `read-part` there,
+//! and through `read` in the other languages.
+//!
 //! The projects have every part of `belljar new --with`. Two languages also build a project without them: one whose template
 //! leaves out files, and one whose template leaves out lines.
 
@@ -26,6 +29,9 @@ const PLAIN: [&str; 2] = ["c", "rust"];
 
 /// The tests of the SDKs, one folder for each language. Their files are added to a project, or replace files of its tests.
 const SDK_TESTS: &str = "tests/sdk";
+
+/// The patches that add the interface `parts` to a project, each with the name of its language.
+const PATCHES: &str = "tests/sdk/parts";
 
 /// Makes a project in every language. Returns the time that each project took.
 ///
@@ -86,6 +92,12 @@ fn project(shell: &Shell, belljar: &Path, place: &Path, lang: &str, parts: Optio
     }
     // A plain project uses the dependencies that cargo compiled for the other one.
     let cargo_target = place.join(lang).join("target");
+    if parts.is_some() {
+        let patch = shell.root.join(PATCHES).join(lang).with_extension("patch");
+        if patch.is_file() {
+            apply(shell, &patch, &project).context("if the template has changed, change the patch, too")?;
+        }
+    }
     for name in ["setup", "build", "test"] {
         step(shell, &made, name, &project, &cargo_target)?;
     }
@@ -108,6 +120,14 @@ fn step(shell: &Shell, made: &Value, name: &str, project: &Path, cargo_target: &
     let Some((program, arguments)) = words.split_first() else { return Ok(()) };
     let mut command = tools::command(shell, program)?;
     shell::run(command.args(arguments).current_dir(project).env("CARGO_TARGET_DIR", cargo_target))
+}
+
+/// Applies a patch to a project.
+fn apply(shell: &Shell, patch: &Path, project: &Path) -> Result<()> {
+    let place = project.parent().context("a project is in a directory")?;
+    // Below this ceiling, git does not look for the repository around the project.
+    let mut git = tools::command(shell, "git")?;
+    shell::run(git.arg("apply").arg(patch).current_dir(project).env("GIT_CEILING_DIRECTORIES", place))
 }
 
 /// Copies all files below a directory.

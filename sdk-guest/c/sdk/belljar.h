@@ -1,7 +1,7 @@
 /* Write belljar resource providers in C.
  *
- * A provider consists of the functions under "The provider", and under "Tools", "Prompts" and "Skills" if the Makefile
- * names these interfaces. Each call runs in a fresh sandbox: statics start anew,
+ * A provider consists of the functions under "The provider", and under "Parts", "Tools", "Prompts" and "Skills" if the
+ * Makefile names these interfaces. Each call runs in a fresh sandbox: statics start anew,
  * and the memory of a call is freed with it. Two rules suffice for memory: values that you pass in are copied, and
  * values that this header returns live until the call is over. Do not free them.
  *
@@ -238,6 +238,54 @@ belljar_status belljar_list_files(const char *directory, belljar_file **files, s
 
 /* Reads a regular file whole. BELLJAR_NOT_FOUND if the path is absent or a directory. */
 belljar_status belljar_read_file(const char *path, char **bytes, size_t *length);
+
+/* ---- Parts: ranges of large resources, and the resources below a reference. For the interface parts ------------- */
+
+/* What a range counts. */
+typedef enum belljar_unit {
+    BELLJAR_BYTES = 0,
+    BELLJAR_LINES /* lines of text; for a table, rows */
+} belljar_unit;
+
+/* The part that the caller asks for. Positions are counted from 0. */
+typedef struct belljar_range {
+    belljar_unit unit;
+    uint64_t start;
+    belljar_size end;  /* the position after the last one; absent: the end of the resource */
+    belljar_size last; /* if present, so many positions counted back from the end, in place of `start` and `end` */
+} belljar_range;
+
+/* The part that was read. `{0}` is the whole resource. */
+typedef struct belljar_extent {
+    bool some; /* false: the contents are the whole resource */
+    belljar_unit unit;
+    uint64_t start, end; /* `end` is the position after the last one, where the next part starts */
+    belljar_size total;  /* the number of positions, if it is known without reading all of the resource */
+    bool more;           /* positions follow after `end` */
+} belljar_extent;
+
+/* You write them. The host calls provider_read_part in place of provider_read: without a range, both must give the same.
+ *
+ * `range` is NULL if the caller asks for no range: then read the whole resource if it has at most `most` bytes, else its
+ * first part. A part is one content of at most `most` bytes, which ends at the end of a line or of a character; `extent`
+ * says where. If the resource has no lines, or no bytes, return BELLJAR_INVALID, and say what it has. */
+belljar_status provider_read_part(const char *reference, const belljar_range *range, uint64_t most,
+                                  belljar_reading *reading, belljar_extent *extent);
+
+/* Lists the resources directly below a reference, a page at a time, as provider_list does; "" is the mount itself. A
+ * directory has the media type "inode/directory", and its reference ends with a slash. */
+belljar_status provider_list_below(const char *reference, const char *cursor, belljar_page *page);
+
+/* Cuts the requested part out of a reading that is in memory. For a provider that cannot read a part cheaper than the
+ * whole: `status = provider_read(reference, reading)`, and then `return belljar_cut(reading, range, most, extent)`. */
+belljar_status belljar_cut(belljar_reading *reading, const belljar_range *range, uint64_t most,
+                           belljar_extent *extent);
+
+/* The requested positions in a resource of `total`, both at most `total`. `range` must not be NULL. */
+void belljar_within(const belljar_range *range, uint64_t total, uint64_t *start, uint64_t *end);
+
+/* The positions from `start` to `end` of a resource of `total`. */
+belljar_extent belljar_extent_of(belljar_unit unit, uint64_t start, uint64_t end, uint64_t total);
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 

@@ -133,21 +133,12 @@ void exports_belljar_provider_resource_provider_describe(
     if (broken != NULL) memset(ret, 0, sizeof *ret);
 }
 
-bool exports_belljar_provider_resource_provider_list_resources(
-    provider_string_t *cursor, exports_belljar_provider_resource_provider_resource_page_t *ret, generated_error *err) {
-    const char *from = cursor != NULL ? received(cursor) : NULL;
-    if (cursor != NULL && from == NULL)
-        return ended(belljar_fail(BELLJAR_INVALID, "the cursor holds a NUL and is not one of this provider's"), err);
-
-    belljar_page page = {0};
-    belljar_status status = provider_list(from, &page);
-    if (status != BELLJAR_OK) return ended(status, err);
-
-    exports_belljar_provider_resource_provider_list_resource_info_t list = {
-        array(page.length, sizeof *list.ptr), page.length};
-    for (size_t i = 0; i < page.length; i++) {
-        const belljar_resource *entry = &page.resources[i];
-        list.ptr[i] = (belljar_provider_types_resource_info_t){
+/* The entries of a page. */
+static belljar_provider_types_resource_info_t *resources(const belljar_page *page) {
+    belljar_provider_types_resource_info_t *list = array(page->length, sizeof *list);
+    for (size_t i = 0; i < page->length; i++) {
+        const belljar_resource *entry = &page->resources[i];
+        list[i] = (belljar_provider_types_resource_info_t){
             string(entry->reference, "a reference"),
             string(entry->name, "a name"),
             optional(entry->title, "a title"),
@@ -159,7 +150,40 @@ bool exports_belljar_provider_resource_provider_list_resources(
             metadata(entry->meta, entry->meta_length),
         };
     }
-    ret->resources = list;
+    return list;
+}
+
+/* The contents of a reading. */
+static belljar_provider_types_contents_t *contents(const belljar_reading *reading) {
+    belljar_provider_types_contents_t *list = array(reading->length, sizeof *list);
+    for (size_t i = 0; i < reading->length; i++) {
+        const belljar_contents *from = &reading->contents[i];
+        list[i].reference = string(from->reference, "a reference");
+        list[i].mime_type = optional(from->mime_type, "a media type");
+        list[i].meta = metadata(NULL, 0);
+        if (from->is_text) {
+            list[i].body.tag = BELLJAR_PROVIDER_TYPES_BODY_TEXT;
+            list[i].body.val.text = of_length(from->data, from->length, "the text");
+        } else {
+            list[i].body.tag = BELLJAR_PROVIDER_TYPES_BODY_BLOB;
+            list[i].body.val.blob = (provider_list_u8_t){(uint8_t *)from->data, from->length};
+        }
+    }
+    return list;
+}
+
+bool exports_belljar_provider_resource_provider_list_resources(
+    provider_string_t *cursor, exports_belljar_provider_resource_provider_resource_page_t *ret, generated_error *err) {
+    const char *from = cursor != NULL ? received(cursor) : NULL;
+    if (cursor != NULL && from == NULL)
+        return ended(belljar_fail(BELLJAR_INVALID, "the cursor holds a NUL and is not one of this provider's"), err);
+
+    belljar_page page = {0};
+    belljar_status status = provider_list(from, &page);
+    if (status != BELLJAR_OK) return ended(status, err);
+
+    ret->resources.ptr = resources(&page);
+    ret->resources.len = page.length;
     ret->next_cursor = optional(copied(page.next_cursor), "the cursor");
     return ended(BELLJAR_OK, err);
 }
@@ -198,22 +222,8 @@ bool exports_belljar_provider_resource_provider_read(provider_string_t *referenc
     belljar_status status = provider_read(asked, &reading);
     if (status != BELLJAR_OK) return ended(status, err);
 
-    ret->contents.ptr = array(reading.length, sizeof *ret->contents.ptr);
+    ret->contents.ptr = contents(&reading);
     ret->contents.len = reading.length;
-    for (size_t i = 0; i < reading.length; i++) {
-        const belljar_contents *from = &reading.contents[i];
-        belljar_provider_types_contents_t *to = &ret->contents.ptr[i];
-        to->reference = string(from->reference, "a reference");
-        to->mime_type = optional(from->mime_type, "a media type");
-        to->meta = metadata(NULL, 0);
-        if (from->is_text) {
-            to->body.tag = BELLJAR_PROVIDER_TYPES_BODY_TEXT;
-            to->body.val.text = of_length(from->data, from->length, "the text");
-        } else {
-            to->body.tag = BELLJAR_PROVIDER_TYPES_BODY_BLOB;
-            to->body.val.blob = (provider_list_u8_t){(uint8_t *)from->data, from->length};
-        }
-    }
     ret->fresh_for = (provider_option_u32_t){reading.fresh_for_ms > 0, reading.fresh_for_ms};
     return ended(BELLJAR_OK, err);
 }
@@ -268,6 +278,64 @@ void exports_belljar_provider_revisions_resource_revisions(
         if (status == BELLJAR_OK) ret->ptr[i].val.ok = string(copied(revision), "the revision");
         ret->ptr[i].is_err = !ended(status, &ret->ptr[i].val.err);
     }
+}
+
+#endif
+
+#ifdef BELLJAR_PARTS
+
+bool exports_belljar_provider_parts_read_part(provider_string_t *reference,
+                                              exports_belljar_provider_parts_range_t *range, uint64_t most,
+                                              exports_belljar_provider_parts_partial_reading_t *ret,
+                                              generated_error *err) {
+    const char *asked = received(reference);
+    if (asked == NULL) return ended(BELLJAR_NOT_FOUND, err);
+    belljar_range given = {0};
+    if (range != NULL) {
+        given.unit = range->unit == EXPORTS_BELLJAR_PROVIDER_PARTS_UNIT_LINES ? BELLJAR_LINES : BELLJAR_BYTES;
+        if (range->positions.tag == EXPORTS_BELLJAR_PROVIDER_PARTS_POSITIONS_LAST) {
+            given.last = (belljar_size)BELLJAR_SOME(range->positions.val.last);
+        } else {
+            given.start = range->positions.val.span.start;
+            given.end = (belljar_size){range->positions.val.span.end.is_some, range->positions.val.span.end.val};
+        }
+    }
+
+    belljar_reading reading = {0};
+    belljar_extent extent = {0};
+    belljar_status status = provider_read_part(asked, range != NULL ? &given : NULL, most, &reading, &extent);
+    if (status != BELLJAR_OK) return ended(status, err);
+
+    ret->contents.ptr = contents(&reading);
+    ret->contents.len = reading.length;
+    ret->fresh_for = (provider_option_u32_t){reading.fresh_for_ms > 0, reading.fresh_for_ms};
+    ret->extent.is_some = extent.some;
+    ret->extent.val = (exports_belljar_provider_parts_extent_t){
+        extent.unit == BELLJAR_LINES ? EXPORTS_BELLJAR_PROVIDER_PARTS_UNIT_LINES
+                                     : EXPORTS_BELLJAR_PROVIDER_PARTS_UNIT_BYTES,
+        extent.start,
+        extent.end,
+        {extent.total.some, extent.total.value},
+        extent.more,
+    };
+    return ended(BELLJAR_OK, err);
+}
+
+bool exports_belljar_provider_parts_list_below(provider_string_t *reference, provider_string_t *cursor,
+                                               exports_belljar_provider_parts_below_page_t *ret,
+                                               generated_error *err) {
+    const char *asked = received(reference), *from = cursor != NULL ? received(cursor) : NULL;
+    if (asked == NULL) return ended(BELLJAR_NOT_FOUND, err);
+    if (cursor != NULL && from == NULL)
+        return ended(belljar_fail(BELLJAR_INVALID, "the cursor holds a NUL and is not one of this provider's"), err);
+
+    belljar_page page = {0};
+    belljar_status status = provider_list_below(asked, from, &page);
+    if (status != BELLJAR_OK) return ended(status, err);
+    ret->resources.ptr = resources(&page);
+    ret->resources.len = page.length;
+    ret->next_cursor = optional(copied(page.next_cursor), "the cursor");
+    return ended(BELLJAR_OK, err);
 }
 
 #endif

@@ -26,6 +26,8 @@ belljar_status belljar_list_files(const char *directory, belljar_file **files, s
     size_t capacity = 0;
     for (struct dirent *entry; (entry = readdir(opened)) != NULL;) {
         struct stat status;
+        /* Neither is a file, and the host refuses to look at the second one. */
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
         /* Skips links that lead out of the grant, and dangling ones. */
         if (stat(belljar_format("%s/%s", directory, entry->d_name), &status) != 0 || !S_ISREG(status.st_mode)) continue;
         if (*length == capacity) {

@@ -18,6 +18,13 @@ const belljar_annotations *belljar_copy_annotations(const belljar_annotations *f
 const belljar_icon *belljar_copy_icons(const belljar_icon *from, size_t length);
 const belljar_meta *belljar_copy_meta(const belljar_meta *from, size_t length);
 
+/* Finds the requested part of `length` bytes: where it begins and ends, and its extent. */
+belljar_status belljar_find_part(const char *data, size_t length, bool is_text, const belljar_range *range,
+                                 uint64_t most, size_t *begin, size_t *end, belljar_extent *extent);
+
+/* The failure for a range of a resource with several contents. */
+belljar_status belljar_no_part(size_t contents);
+
 /* Sends a report to the caller. Only components with the interface progress have it. */
 void belljar_send_report(double done, double total, const char *note);
 

@@ -22,6 +22,29 @@ struct Extras : Pictures {
 
 } // namespace
 
+void add_contents(Reading &reading, belljar_reading *to) {
+    for (Contents &from : reading.contents) {
+        if (from.is_text)
+            belljar_add_string(to, from.reference.c_str(), or_null(from.mime_type), from.body.data(), from.body.size());
+        else
+            belljar_add_blob(to, from.reference.c_str(), or_null(from.mime_type), from.body.data(), from.body.size());
+        std::string().swap(from.body);
+    }
+    to->fresh_for_ms = reading.fresh_for_ms;
+}
+
+void add_page(Page &page, belljar_page *into) {
+    for (Resource &from : page.resources) {
+        belljar_resource to = {};
+        Extras extras(from, to);
+        to.reference = from.reference.c_str();
+        if (from.size) to.size = BELLJAR_SOME(*from.size);
+        belljar_page_add(into, &to);
+        from = {}; /* freed after the copy, so that a long page is in memory only once */
+    }
+    if (page.next_cursor) into->next_cursor = belljar_format("%s", page.next_cursor->c_str());
+}
+
 Result<std::size_t> offset_of(const Text &cursor) {
     belljar_page page = {};
     belljar_status status = belljar_page_start(&page, or_null(cursor), 1);
@@ -108,15 +131,7 @@ belljar_info provider_describe(void) {
 belljar_status provider_list(const char *cursor, belljar_page *page) {
     auto listed = belljar::open()->list(text_of(cursor));
     if (!listed) return status_of(listed.error());
-    for (Resource &from : listed->resources) {
-        belljar_resource to = {};
-        Extras extras(from, to);
-        to.reference = from.reference.c_str();
-        if (from.size) to.size = BELLJAR_SOME(*from.size);
-        belljar_page_add(page, &to);
-        from = {}; /* freed after the copy, so that a long page is in memory only once */
-    }
-    if (listed->next_cursor) page->next_cursor = belljar_format("%s", listed->next_cursor->c_str());
+    add_page(*listed, page);
     return BELLJAR_OK;
 }
 
@@ -135,14 +150,7 @@ belljar_status provider_templates(belljar_templates *templates) {
 belljar_status provider_read(const char *reference, belljar_reading *reading) {
     auto read = belljar::open()->read(reference);
     if (!read) return status_of(read.error());
-    for (Contents &from : read->contents) {
-        if (from.is_text)
-            belljar_add_string(reading, from.reference.c_str(), or_null(from.mime_type), from.body.data(), from.body.size());
-        else
-            belljar_add_blob(reading, from.reference.c_str(), or_null(from.mime_type), from.body.data(), from.body.size());
-        std::string().swap(from.body);
-    }
-    reading->fresh_for_ms = read->fresh_for_ms;
+    add_contents(*read, reading);
     return BELLJAR_OK;
 }
 

@@ -166,6 +166,48 @@ struct Suggestions {
     void add_if(const std::string &text, std::string value);
 };
 
+/* ---- Parts ----------------------------------------------------------------------------------------------------- */
+
+/* What a range counts: bytes, or lines of text; for a table, lines are rows. */
+enum class Unit { bytes, lines };
+
+/* The part that the caller asks for. Positions are counted from 0. */
+struct Range {
+    Unit unit = Unit::bytes;
+    std::uint64_t start = 0;
+    std::optional<std::uint64_t> end = {};  /* the position after the last one; absent: the end of the resource */
+    std::optional<std::uint64_t> last = {}; /* so many positions counted back from the end, in place of start and end */
+
+    /* The requested positions in a resource of `total`, as start and end. Both are at most `total`. */
+    std::pair<std::uint64_t, std::uint64_t> within(std::uint64_t total) const;
+};
+
+/* The part that was read. */
+struct Extent {
+    Unit unit = Unit::bytes;
+    std::uint64_t start = 0, end = 0;        /* `end` is the position after the last one, where the next part starts */
+    std::optional<std::uint64_t> total = {}; /* the number of positions, if it is known without reading everything */
+    bool more = false;                       /* positions follow after `end` */
+
+    /* The positions from `start` to `end` of a resource of `total`. */
+    static Extent of(Unit unit, std::uint64_t start, std::uint64_t end, std::uint64_t total);
+
+    bool operator==(const Extent &) const = default;
+};
+
+/* The result of reading a part: one content and its extent. Without an extent, a reading of the whole resource. */
+struct PartialReading : Reading {
+    std::optional<Extent> extent = {};
+
+    PartialReading() = default;
+    PartialReading(Reading whole) : Reading(std::move(whole)) {}
+    PartialReading(Contents one) : Reading(std::move(one)) {}
+    PartialReading(Contents part, const Extent &extent) : Reading(std::move(part)), extent(extent) {}
+
+    /* The requested part of a reading that is in memory. For a provider that cannot read a part cheaper than the whole. */
+    static Result<PartialReading> cut(Reading reading, const std::optional<Range> &range, std::uint64_t most);
+};
+
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
 /* A JSON value, or an absent one. It lives until the call is over. */
@@ -437,6 +479,15 @@ class Provider {
      * resource, differ. */
     virtual Result<std::string> catalog_revision();
     virtual Result<std::string> resource_revision(const std::string &reference);
+
+    /* For the interface parts. The host calls `read_part` in place of `read`: without a range, both must give the same. It
+     * reads the whole resource if it has at most `most` bytes, else its first part. A part has at most `most` bytes and ends
+     * at the end of a line or of a character. By default, cuts what `read` gives. */
+    virtual Result<PartialReading> read_part(const std::string &reference, const std::optional<Range> &range,
+                                             std::uint64_t most);
+    /* Lists the resources directly below a reference, a page at a time; "" is the mount itself. A directory has the media
+     * type "inode/directory", and its reference ends with a slash. By default, there are no directories. */
+    virtual Result<Page> list_below(const std::string &reference, const Text &cursor);
 
     /* For the interface tools: all tools. Must work without any grant. */
     virtual std::vector<Tool> tools();

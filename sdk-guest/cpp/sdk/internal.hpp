@@ -61,4 +61,8 @@ struct Pictures {
     }
 };
 
+/* Moves the contents of a reading, and the entries of a page, to the C SDK. */
+void add_contents(Reading &from, belljar_reading *to);
+void add_page(Page &from, belljar_page *to);
+
 } // namespace belljar

@@ -56,6 +56,12 @@ func (p MyProvider) entries() []belljar.Resource {
 		reference := "months/" + strconv.Itoa(index+1)
 		list = append(list, belljar.Resource{Reference: reference, Name: month.name, MimeType: "application/json"})
 	}
+	return append(list, p.files()...)
+}
+
+// files is the list of the files in the directory.
+func (p MyProvider) files() []belljar.Resource {
+	var list []belljar.Resource
 	files, _ := os.ReadDir(p.Directory) // sorted by name; empty without the grant
 	for _, file := range files {
 		if info, err := os.Stat(filepath.Join(p.Directory, file.Name())); err == nil && info.Mode().IsRegular() {
@@ -79,7 +85,7 @@ func (p MyProvider) Templates() ([]belljar.Template, error) {
 		{
 			Template:    "files/{name}",
 			Name:        "file",
-			Description: "A file of the granted directory, by its name",
+			Description: "A file of the granted directory, by its name; without a name, all files",
 		},
 	}, nil
 }
@@ -88,6 +94,9 @@ func (p MyProvider) Templates() ([]belljar.Template, error) {
 func (p MyProvider) Read(reference string) (belljar.Reading, error) {
 	if number, ok := strings.CutPrefix(reference, "months/"); ok {
 		return readMonth(reference, number)
+	}
+	if reference == "files/" {
+		return p.readAllFiles()
 	}
 	if name, ok := strings.CutPrefix(reference, "files/"); ok {
 		return p.readFile(reference, name)
@@ -116,13 +125,40 @@ func readMonth(reference, text string) (belljar.Reading, error) {
 	return belljar.Text(reference, "application/json", json), nil
 }
 
+// needDirectory fails if the directory was not granted.
+func (p MyProvider) needDirectory() error {
+	if _, err := os.Stat(p.Directory); err != nil {
+		return belljar.Denied("this needs the directory \"%s\", which was not granted", p.Directory)
+	}
+	return nil
+}
+
+// readAllFiles reads all files of the directory, one content each.
+func (p MyProvider) readAllFiles() (belljar.Reading, error) {
+	var all belljar.Reading
+	if err := p.needDirectory(); err != nil {
+		return all, err
+	}
+	for _, file := range p.files() {
+		one, err := p.readFile(file.Reference, strings.TrimPrefix(file.Reference, "files/"))
+		if err != nil {
+			return belljar.Reading{}, err
+		}
+		all.Contents = append(all.Contents, one.Contents...)
+	}
+	if len(all.Contents) == 0 {
+		return belljar.Reading{}, belljar.ErrNotFound
+	}
+	return all, nil
+}
+
 func (p MyProvider) readFile(reference, segment string) (belljar.Reading, error) {
 	name, err := belljar.Decode(segment)
 	if err != nil {
 		return belljar.Reading{}, err
 	}
-	if _, err := os.Stat(p.Directory); err != nil {
-		return belljar.Reading{}, belljar.Denied("this needs the directory \"%s\", which was not granted", p.Directory)
+	if err := p.needDirectory(); err != nil {
+		return belljar.Reading{}, err
 	}
 	path := filepath.Join(p.Directory, name)
 	if info, err := os.Stat(path); strings.Contains(name, "/") || err == nil && !info.Mode().IsRegular() {

@@ -36,6 +36,7 @@ func TestReadsWhatItLists(t *testing.T) {
 		{"dot.png", "image/png", "\x89PNG"},
 		{"months/2", "application/json", `{"month":2,"name":"February","days":28}`},
 		{"files/notes.md", "text/markdown", "# Notes\n"},
+		{"files/", "text/markdown", "# Notes\n"},
 	} {
 		reading, err := provider.Read(want.reference)
 		if err != nil || len(reading.Contents) != 1 {

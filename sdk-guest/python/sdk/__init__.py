@@ -28,8 +28,9 @@ from .calls import (
 )
 from .errors import Denied, Failed, Invalid, NotFound, ProviderError, Unavailable
 from .model import Annotations, Argument, Contents, Icon, Info, Json, Page, Reading, Resource, Suggestions, Template
+from .parts import Extent, PartialReading, Range
 from .prompts import prompt
-from .provider import Completion, Provider, Revisions, Skills
+from .provider import Completion, Parts, Provider, Revisions, Skills
 from .reference import decode, encode_path, encode_segment, split
 from .schema import Field
 from .tools import tool
@@ -46,6 +47,7 @@ __all__ = [
     "Context",
     "Denied",
     "Embedded",
+    "Extent",
     "Failed",
     "Field",
     "Icon",
@@ -57,12 +59,15 @@ __all__ = [
     "Message",
     "NotFound",
     "Page",
+    "PartialReading",
+    "Parts",
     "PromptArgument",
     "PromptInfo",
     "PromptResult",
     "Provider",
     "ProviderError",
     "Question",
+    "Range",
     "Reading",
     "Resource",
     "Revisions",

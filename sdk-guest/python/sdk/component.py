@@ -17,7 +17,8 @@ from wit_world.exports import resource_provider as exported
 from wit_world.imports import types as wit
 
 from . import calls, convert, errors, model, progress, prompts, tools
-from .provider import Completion, Provider, Revisions, Skills
+from .parts import Extent, Range, Unit
+from .provider import Completion, Parts, Provider, Revisions, Skills
 
 T = TypeVar("T")
 
@@ -95,6 +96,46 @@ def revisions(make: Callable[[], Revisions]) -> type:
             return error
 
     return Revisions
+
+
+def parts(make: Callable[[], Parts]) -> type:
+    """The class ``Parts`` of a component whose world exports it."""
+    # The build generates this module only for worlds with parts.
+    wire = import_module("wit_world.exports.parts")
+
+    def asked(given: Any) -> Range | None:
+        if given is None:
+            return None
+        unit: Unit = "lines" if given.unit == wire.Unit.LINES else "bytes"
+        match given.positions:
+            case wire.Positions_Last():
+                return Range(unit, last=given.positions.value)
+            case _:
+                return Range(unit, given.positions.value.start, given.positions.value.end)
+
+    def extent(one: Extent | None) -> Any:
+        if one is None:
+            return None
+        unit = wire.Unit.LINES if one.unit == "lines" else wire.Unit.BYTES
+        return wire.Extent(unit, one.start, one.end, one.total, one.more)
+
+    class Parts:
+        def read_part(self, reference: str, range: Any, most: int) -> Any:
+            def call() -> Any:
+                given = make().read_part(reference, asked(range), most)
+                contents = [convert.contents(one) for one in given.contents]
+                return wire.PartialReading(contents, convert.milliseconds(given.fresh_for), extent(given.extent))
+
+            return _answer(call)
+
+        def list_below(self, reference: str, cursor: str | None) -> Any:
+            def call() -> Any:
+                page = make().list_below(reference, cursor)
+                return wire.BelowPage([convert.resource(one) for one in page.resources], convert.text(page.next_cursor))
+
+            return _answer(call)
+
+    return Parts
 
 
 def tool_provider(make: Callable[[], Provider]) -> type:

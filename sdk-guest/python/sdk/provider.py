@@ -8,6 +8,7 @@ from . import prompts, tools
 from .calls import Ask, Context, PromptInfo, PromptResult, Skill, SkillPage, ToolInfo, ToolResult
 from .errors import NotFound
 from .model import Argument, Contents, Info, Json, Page, Reading, Suggestions, Template
+from .parts import PartialReading, Range
 
 
 class Provider(ABC):
@@ -77,6 +78,27 @@ class Revisions(ABC):
     @abstractmethod
     def resource_revision(self, reference: str) -> str:
         """The revision of one resource. It differs from an earlier one if a read would return other contents."""
+
+
+class Parts(ABC):
+    """For a provider of large resources and of directories."""
+
+    @abstractmethod
+    def read_part(self, reference: str, range: Range | None, most: int) -> PartialReading:
+        """Reads a part of one resource. The host calls it in place of ``read``: without a range, both must give the same.
+
+        Without a range, reads the whole resource if it has at most ``most`` bytes, else its first part. A part has at most
+        ``most`` bytes, too, and ends at the end of a line or of a character. If the resource has no lines, or no bytes,
+        raise ``Invalid``, and say what it has. ``PartialReading.cut`` cuts a part out of what ``read`` gives.
+        """
+
+    def list_below(self, reference: str, cursor: str | None) -> Page:
+        """Lists the resources directly below a reference, a page at a time; ``""`` is the mount itself.
+
+        A directory has the media type ``inode/directory``, and its reference ends with ``/``. By default, there are no
+        directories.
+        """
+        raise NotFound(f'there is no directory "{reference}"')
 
 
 class Skills(ABC):

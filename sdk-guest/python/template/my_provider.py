@@ -35,6 +35,7 @@ from belljar_guest import (
     PromptResult,
     # belljar:end
     Provider,
+    Reading,
     Resource,
     Template,
     # belljar:if tools
@@ -103,10 +104,10 @@ class MyProvider(Provider):
                 description="A month of the year by its number, from 1 to 12.",
                 mime_type="application/json",
             ),
-            Template("files/{name}", name="file", description="A file of the directory by its name."),
+            Template("files/{name}", name="file", description="A file of the directory by its name; without a name, all files."),
         ]
 
-    def read(self, reference: str) -> Contents:
+    def read(self, reference: str) -> Contents | Reading:
         match reference.split("/"):
             case ["hello.txt"]:
                 return Contents(reference, "Hello from my-provider.\n", "text/plain")
@@ -114,6 +115,8 @@ class MyProvider(Provider):
                 return Contents(reference, DOT, "image/png")
             case ["months", number]:
                 return self._month(reference, decode(number))
+            case ["files", ""]:
+                return self._all_files()
             case ["files", name]:
                 return self._file(reference, decode(name))
             case _:
@@ -155,17 +158,20 @@ class MyProvider(Provider):
         yield Resource("dot.png", mime_type="image/png")
         for number, (name, _) in enumerate(MONTHS, 1):
             yield Resource(f"months/{number}", name, mime_type="application/json")
-        if not self.data.is_dir():
-            return
-        for path in sorted(self.data.iterdir(), key=lambda path: path.name):
-            if path.is_symlink() or not path.is_file():
-                continue
+        for path in self._paths():
             found = path.stat()
             modified = Annotations(last_modified=datetime.fromtimestamp(int(found.st_mtime), UTC))
             reference = f"files/{encode_segment(path.name)}"
             yield Resource(
                 reference, path.name, mime_type=mime_type(path.name), size=found.st_size, annotations=modified
             )
+
+    def _paths(self) -> Iterator[Path]:
+        if not self.data.is_dir():
+            return
+        for path in sorted(self.data.iterdir(), key=lambda path: path.name):
+            if not path.is_symlink() and path.is_file():
+                yield path
 
     def _month(self, reference: str, number: str) -> Contents:
         if not (number.isascii() and number.isdecimal()):
@@ -176,9 +182,19 @@ class MyProvider(Provider):
         month = {"month": int(number), "name": name, "days": days}
         return Contents(reference, json.dumps(month, separators=(",", ":")), "application/json")
 
-    def _file(self, reference: str, name: str) -> Contents:
+    def _all_files(self) -> Reading:
+        self._need_grant()
+        contents = [self._file(f"files/{encode_segment(path.name)}", path.name) for path in self._paths()]
+        if not contents:
+            raise NotFound
+        return Reading(contents)
+
+    def _need_grant(self) -> None:
         if not self.data.is_dir():
             raise Denied('this needs the directory "/data", which was not granted')
+
+    def _file(self, reference: str, name: str) -> Contents:
+        self._need_grant()
         path = self.data / name
         if "/" in name or not path.is_file():
             raise NotFound

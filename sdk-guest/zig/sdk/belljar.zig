@@ -12,6 +12,8 @@
 //!     fn complete(call: *Call, template: []const u8, argument: Argument, resolved: []const Argument) !Suggestions
 //!     fn catalogRevision(call: *Call) ![]const u8
 //!     fn resourceRevision(call: *Call, reference: []const u8) ![]const u8
+//!     fn readPart(call: *Call, reference: []const u8, range: ?Range, most: u64) !PartialReading
+//!     fn listBelow(call: *Call, reference: []const u8, cursor: ?[]const u8) !Page
 //!     const tools = [_]Tool{tool(...)};
 //!     const prompts = [_]Prompt{prompt(...)};
 //!     fn listSkills(call: *Call, cursor: ?[]const u8) !SkillPage
@@ -51,6 +53,12 @@ pub const Question = calls.Question;
 pub const Answer = calls.Answer;
 pub const Skill = calls.Skill;
 pub const SkillPage = calls.SkillPage;
+
+const parts = @import("parts.zig");
+pub const Unit = parts.Unit;
+pub const Range = parts.Range;
+pub const Extent = parts.Extent;
+pub const PartialReading = parts.PartialReading;
 /// The JSON Schema of a struct.
 pub const schema = @import("schema.zig").schema;
 
@@ -121,7 +129,8 @@ pub const Call = struct {
         c.belljar_report(done, total, if (note) |text| try call.sentinel(text) else null);
     }
 
-    fn last(call: *Call, status: c.Status) Error {
+    /// The error of a function of the C SDK, whose reason becomes that of the call.
+    pub fn last(call: *Call, status: c.Status) Error {
         call.reason = try call.print("{s}", .{std.mem.span(c.belljar_reason())});
         return switch (status) {
             .not_found => error.NotFound,

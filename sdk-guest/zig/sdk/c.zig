@@ -134,6 +134,16 @@ pub const Templates = opaque {};
 pub const Reading = extern struct { contents: ?*anyopaque, length: usize, capacity: usize, fresh_for_ms: u32 };
 pub const Suggestions = extern struct { values: ?*anyopaque, length: usize, capacity: usize, total: Size };
 
+pub const Range = extern struct { unit: c_uint = 0, start: u64 = 0, end: Size = .{}, last: Size = .{} };
+pub const Extent = extern struct {
+    some: bool = false,
+    unit: c_uint = 0,
+    start: u64 = 0,
+    end: u64 = 0,
+    total: Size = .{},
+    more: bool = false,
+};
+
 pub extern fn belljar_fail(status: Status, format: [*:0]const u8, ...) Status;
 pub extern fn belljar_reason() [*:0]const u8;
 pub extern fn belljar_page_add(page: *Page, entry: *const Resource) bool;
@@ -154,4 +164,6 @@ pub extern fn belljar_message_add(messages: *Messages, role: c_uint, block: *con
 pub extern fn belljar_ask(ask: *Questions, key: String, message: String, form: String) void;
 pub extern fn belljar_skill_add(skills: *Skills, root: String) void;
 pub extern fn belljar_skill_file(skills: *Skills, reference: String) void;
+pub extern fn belljar_find_part(data: [*]const u8, length: usize, is_text: bool, range: ?*const Range, most: u64, begin: *usize, end: *usize, extent: *Extent) Status;
+pub extern fn belljar_no_part(contents: usize) Status;
 pub extern fn belljar_report(done: f64, total: f64, note: String) void;

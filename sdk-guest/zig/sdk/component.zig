@@ -19,6 +19,10 @@ comptime {
     if (@hasDecl(provider, "complete")) @export(&complete, .{ .name = "provider_complete" });
     if (@hasDecl(provider, "catalogRevision")) @export(&catalogRevision, .{ .name = "provider_catalog_revision" });
     if (@hasDecl(provider, "resourceRevision")) @export(&resourceRevision, .{ .name = "provider_resource_revision" });
+    if (@hasDecl(provider, "readPart")) {
+        @export(&readPart, .{ .name = "provider_read_part" });
+        @export(&listBelow, .{ .name = "provider_list_below" });
+    }
     if (@hasDecl(provider, "tools")) {
         @export(&tools, .{ .name = "provider_tools" });
         @export(&callTool, .{ .name = "belljar_call_tool" });
@@ -117,7 +121,10 @@ fn list(cursor: c.String, page: *c.Page) callconv(.c) c.Status {
 }
 
 fn listing(cursor: c.String, page: *c.Page) !void {
-    const listed: belljar.Page = try provider.list(&call, if (cursor) |text| std.mem.span(text) else null);
+    try addPage(try provider.list(&call, if (cursor) |text| std.mem.span(text) else null), page);
+}
+
+fn addPage(listed: belljar.Page, page: *c.Page) !void {
     for (listed.resources) |from| {
         var to: c.Resource = .{ .reference = try string(from.reference) };
         try common(from, &to);
@@ -148,7 +155,12 @@ fn read(reference: [*:0]const u8, reading: *c.Reading) callconv(.c) c.Status {
 
 fn reads(reference: []const u8, into: *c.Reading) !void {
     const reading: belljar.Reading = try provider.read(&call, reference);
-    for (reading.contents) |from| {
+    try addContents(reading.contents, into);
+    into.fresh_for_ms = reading.fresh_for_ms;
+}
+
+fn addContents(contents: []const belljar.Contents, into: *c.Reading) !void {
+    for (contents) |from| {
         const name = try string(from.reference);
         const mime_type = try optional(from.mime_type);
         switch (from.body) {
@@ -156,7 +168,35 @@ fn reads(reference: []const u8, into: *c.Reading) !void {
             .blob => |bytes| c.belljar_add_blob(into, name, mime_type, bytes.ptr, bytes.len),
         }
     }
+}
+
+fn readPart(reference: [*:0]const u8, range: ?*const c.Range, most: u64, reading: *c.Reading, extent: *c.Extent) callconv(.c) c.Status {
+    readsPart(std.mem.span(reference), range, most, reading, extent) catch |err| return statusOf(err);
+    return .ok;
+}
+
+fn readsPart(reference: []const u8, given: ?*const c.Range, most: u64, into: *c.Reading, extent: *c.Extent) !void {
+    const range: ?belljar.Range = if (given) |asked| .{
+        .unit = @enumFromInt(asked.unit),
+        .start = asked.start,
+        .end = if (asked.end.some) asked.end.value else null,
+        .last = if (asked.last.some) asked.last.value else null,
+    } else null;
+    const reading: belljar.PartialReading = try provider.readPart(&call, reference, range, most);
+    try addContents(reading.contents, into);
     into.fresh_for_ms = reading.fresh_for_ms;
+    const found = reading.extent orelse return;
+    extent.* = .{ .some = true, .unit = @intFromEnum(found.unit), .start = found.start, .end = found.end, .more = found.more };
+    if (found.total) |total| extent.total = .{ .some = true, .value = total };
+}
+
+fn listBelow(reference: [*:0]const u8, cursor: c.String, page: *c.Page) callconv(.c) c.Status {
+    listsBelow(std.mem.span(reference), cursor, page) catch |err| return statusOf(err);
+    return .ok;
+}
+
+fn listsBelow(reference: []const u8, cursor: c.String, page: *c.Page) !void {
+    try addPage(try provider.listBelow(&call, reference, if (cursor) |text| std.mem.span(text) else null), page);
 }
 
 fn complete(pattern: [*:0]const u8, argument: *const c.Argument, resolved: [*]const c.Argument, length: usize, into: *c.Suggestions) callconv(.c) c.Status {

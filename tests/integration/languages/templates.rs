@@ -47,7 +47,7 @@ const FILES: [(&str, &str, &[u8]); 6] = [
 ];
 
 /// Every language with a template and with its tools on this machine. `cargo xtask test` reports missing tools.
-fn languages() -> Vec<(String, PathBuf)> {
+pub(super) fn languages() -> Vec<(String, PathBuf)> {
     let sdks = places::repository().join("sdk-guest");
     let mut all: Vec<String> = fs::read_dir(sdks)
         .unwrap()
@@ -77,9 +77,14 @@ fn site(languages: &[(String, PathBuf)]) -> Site {
         );
     }
     site.config(&config);
+    compile(&site);
+    site
+}
+
+/// Compiles all components of a site.
+pub(super) fn compile(site: &Site) {
     let compiled = process::run(site.command(site.arguments(&["check", "--compile"])), Duration::from_secs(600));
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    site
 }
 
 /// The references that a provider without its grant lists, in order, with their names.
@@ -179,6 +184,12 @@ fn check_reads<W: Wire>(client: &mut Client<W>, lang: &str) {
             assert_eq!(&contents[key], value, "{uri}: {contents}");
         }
     }
+    let all = client.read(&format!("belljar://{lang}/files/")).unwrap_or_else(|error| panic!("{lang}: {error:?}"));
+    let mut files = FILES;
+    files.sort_by_key(|(_, name, _)| name.as_bytes());
+    let expected = files.map(|(reference, _, _)| format!("belljar://{lang}/{reference}"));
+    let uris: Vec<_> = all["contents"].as_array().unwrap().iter().map(|one| one["uri"].as_str().unwrap()).collect();
+    assert_eq!(uris, expected, "{lang}");
     for (reference, kind, words) in FAILURES {
         let uri = format!("belljar://{lang}/{reference}");
         let error = client.read(&uri).expect_err(&uri);
@@ -192,7 +203,7 @@ fn check_reads<W: Wire>(client: &mut Client<W>, lang: &str) {
             error.message
         );
     }
-    for reference in ["files/notes.md", "files/none.txt"] {
+    for reference in ["files/notes.md", "files/none.txt", "files/"] {
         let uri = format!("belljar://{lang}-bare/{reference}");
         let error = client.read(&uri).expect_err(&uri);
         let data = error.data;

@@ -80,7 +80,7 @@ belljar_status provider_templates(belljar_templates *templates) {
     belljar_template_add(templates, &(belljar_template){
         .pattern = "files/{name}",
         .name = "file",
-        .description = "A file of the granted directory, by its name",
+        .description = "A file of the granted directory, by its name; without a name, all files",
     });
     return BELLJAR_OK;
 }
@@ -97,21 +97,40 @@ static belljar_status read_month(const char *reference, const char *text, bellja
     return BELLJAR_OK;
 }
 
+/* Fails if the directory was not granted. */
+static belljar_status need_directory(void) {
+    if (belljar_is_directory(data_directory)) return BELLJAR_OK;
+    return belljar_fail(BELLJAR_DENIED, "this needs the directory \"%s\", which was not granted", data_directory);
+}
+
 static belljar_status read_file(const char *reference, const char *segment, belljar_reading *reading) {
     const char *name = belljar_decode(segment);
     if (name == NULL) return BELLJAR_INVALID;
-    if (!belljar_is_directory(data_directory))
-        return belljar_fail(BELLJAR_DENIED, "this needs the directory \"%s\", which was not granted", data_directory);
+    belljar_status status = need_directory();
+    if (status != BELLJAR_OK) return status;
     if (strchr(name, '/') != NULL) return BELLJAR_NOT_FOUND;
 
     char *bytes;
     size_t length;
-    belljar_status status = belljar_read_file(belljar_format("%s/%s", data_directory, name), &bytes, &length);
+    status = belljar_read_file(belljar_format("%s/%s", data_directory, name), &bytes, &length);
     if (status != BELLJAR_OK) return status;
     const char *type = "application/octet-stream";
     if (belljar_is_utf8(bytes, length)) type = type_of(name) != NULL ? type_of(name) : "text/plain";
     belljar_add_file(reading, reference, type, bytes, length);
     return BELLJAR_OK;
+}
+
+/* All files of the directory, one content each. */
+static belljar_status read_all_files(belljar_reading *reading) {
+    belljar_file *files = NULL;
+    size_t length = 0;
+    belljar_status status = need_directory();
+    if (status == BELLJAR_OK) status = belljar_list_files(data_directory, &files, &length);
+    for (size_t i = 0; status == BELLJAR_OK && i < length; i++) {
+        const char *segment = belljar_encode(files[i].name);
+        status = read_file(belljar_format("files/%s", segment), segment, reading);
+    }
+    return status == BELLJAR_OK && length == 0 ? BELLJAR_NOT_FOUND : status;
 }
 
 belljar_status provider_read(const char *reference, belljar_reading *reading) {
@@ -125,6 +144,7 @@ belljar_status provider_read(const char *reference, belljar_reading *reading) {
         return BELLJAR_OK;
     }
     if ((rest = belljar_after(reference, "months/")) != NULL) return read_month(reference, rest, reading);
+    if (strcmp(reference, "files/") == 0) return read_all_files(reading);
     if ((rest = belljar_after(reference, "files/")) != NULL) return read_file(reference, rest, reading);
     return BELLJAR_NOT_FOUND;
 }

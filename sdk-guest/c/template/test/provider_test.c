@@ -57,6 +57,8 @@ static void reads_what_it_lists(void) {
     CHECK(dot != NULL && !dot->is_text && dot->length == 70 && memcmp(dot->data, "\x89PNG", 4) == 0);
     const belljar_contents *notes = read_one("files/notes.md");
     CHECK(notes != NULL && notes->is_text && strcmp(notes->mime_type, "text/markdown") == 0);
+    const belljar_contents *all = read_one("files/");
+    CHECK(all != NULL && strcmp(all->reference, "files/notes.md") == 0 && strcmp(all->data, notes->data) == 0);
 }
 
 static void failures_have_reasons(void) {

@@ -124,7 +124,7 @@ Result<std::vector<Template>> MyProvider::templates() {
          .name = "month",
          .description = "A month by its number, from 1 to 12: its name and how many days it has",
          .mime_type = "application/json"},
-        {.pattern = "files/{name}", .name = "file", .description = "A file of the granted directory, by its name"},
+        {.pattern = "files/{name}", .name = "file", .description = "A file of the granted directory, by its name; without a name, all files"},
     };
 }
 
@@ -132,15 +132,36 @@ Result<Reading> MyProvider::read(const std::string &reference) {
     if (reference == "hello.txt") return Contents::text(reference, "text/plain", "Hello from my-provider.\n");
     if (reference == "dot.png") return Contents::blob(reference, "image/png", std::string(std::begin(dot), std::end(dot)));
     if (reference.starts_with("months/")) return read_month(reference, std::string_view(reference).substr(7));
+    if (reference == "files/") return read_all_files();
     if (reference.starts_with("files/")) return read_file(reference, reference.substr(6));
     return not_found();
+}
+
+Result<void> MyProvider::need_directory() {
+    if (is_directory(directory)) return {};
+    return denied("this needs the directory \"" + directory + "\", which was not granted");
+}
+
+/* All files of the directory, one content each. */
+Result<Reading> MyProvider::read_all_files() {
+    if (auto need = need_directory(); !need) return std::unexpected(need.error());
+    auto files = list_files(directory);
+    if (!files) return std::unexpected(files.error());
+    Reading all;
+    for (const File &file : *files) {
+        std::string segment = encode(file.name);
+        auto one = read_file("files/" + segment, segment);
+        if (!one) return one;
+        all.contents.push_back(std::move(one->contents.front()));
+    }
+    if (all.contents.empty()) return not_found();
+    return all;
 }
 
 Result<Reading> MyProvider::read_file(const std::string &reference, const std::string &segment) {
     auto name = decode(segment);
     if (!name) return std::unexpected(name.error());
-    if (!is_directory(directory))
-        return denied("this needs the directory \"" + directory + "\", which was not granted");
+    if (auto need = need_directory(); !need) return std::unexpected(need.error());
     if (name->contains('/')) return not_found();
 
     auto bytes = belljar::read_file(directory + "/" + *name);

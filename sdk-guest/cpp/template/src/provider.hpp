@@ -23,6 +23,8 @@ class MyProvider : public belljar::Provider {
     /* belljar:end */
 
   private:
+    belljar::Result<void> need_directory(); /* fails if the directory was not granted */
+    belljar::Result<belljar::Reading> read_all_files();
     belljar::Result<belljar::Reading> read_file(const std::string &reference, const std::string &segment);
 
     std::string directory;

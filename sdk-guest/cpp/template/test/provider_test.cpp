@@ -48,6 +48,7 @@ static void reads_what_it_lists() {
     CHECK(reads("dot.png", "image/png", "\x89PNG", false));
     CHECK(reads("months/2", "application/json", "{\"month\":2,\"name\":\"February\",\"days\":28}", true));
     CHECK(reads("files/notes.md", "text/markdown", "# Notes\n", true));
+    CHECK(reads("files/", "text/markdown", "# Notes\n", true));
 }
 
 static void failures_have_reasons() {

@@ -2,13 +2,13 @@
 // values. Every value that a provider throws becomes an error of the interface, never a trap.
 import stderr from "wasi:cli/stderr@0.2.12";
 
-import { HOST, optional, reading, resourcePage, skill, skillPage, suggestions, templateInfo } from "./convert.js";
+import { HOST, optional, partialReading, rangeOf, reading, resourcePage, skill, skillPage, suggestions, templateInfo } from "./convert.js";
 import { NotFound, ProviderError } from "./errors.js";
 import { encodeUtf8 } from "./text.js";
 
 /**
- * The exports of a component for a provider: `resourceProvider`, and also `completion`, `revisions` and `skillProvider` if
- * the provider has their methods, `toolProvider` if it has `tools`, and `promptProvider` if it has `prompts`.
+ * The exports of a component for a provider: `resourceProvider`, and also `completion`, `revisions`, `parts` and
+ * `skillProvider` if the provider has their methods, `toolProvider` if it has `tools`, and `promptProvider` if it has `prompts`.
  */
 export function component(provider) {
   const exports = {
@@ -29,6 +29,12 @@ export function component(provider) {
     exports.revisions = {
       catalogRevision: () => answer(() => String(provider.catalogRevision())),
       resourceRevisions: (references) => references.map((reference) => revision(provider, reference)),
+    };
+  }
+  if (provider.readPart) {
+    exports.parts = {
+      readPart: (reference, range, most) => answer(() => partialReading(provider.readPart(reference, rangeOf(range), Number(most)))),
+      listBelow: (reference, cursor) => answer(() => resourcePage(below(provider, reference, cursor ?? undefined))),
     };
   }
   // A list is checked now, so that a mistake is an error of the build.
@@ -54,6 +60,11 @@ export function component(provider) {
     };
   }
   return exports;
+}
+
+function below(provider, reference, cursor) {
+  if (!provider.listBelow) throw new NotFound(`there is no directory "${reference}"`);
+  return provider.listBelow(reference, cursor);
 }
 
 /** All tools or prompts: a list, or a function that makes one. */

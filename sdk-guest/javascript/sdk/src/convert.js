@@ -46,6 +46,23 @@ export function reading({ contents, freshFor }) {
   return { contents: contents.map(content), freshFor: freshFor === undefined ? null : Math.trunc(freshFor) };
 }
 
+export function partialReading(given) {
+  return { ...reading(given), extent: given.extent ? extentOf(given.extent) : null };
+}
+
+function extentOf({ unit, start, end, total, more }) {
+  return { unit, start: size(start), end: size(end), total: size(total), more: Boolean(more) };
+}
+
+/** The range of a caller. */
+export function rangeOf(range) {
+  if (!range) return undefined;
+  const { unit, positions } = range;
+  if (positions.tag === "last") return { unit, last: Number(positions.val) };
+  const { start, end } = positions.val;
+  return { unit, start: Number(start), end: end === undefined || end === null ? undefined : Number(end) };
+}
+
 export function content({ reference, mimeType, text, blob, meta }) {
   const body = blob === undefined ? { tag: "text", val: String(text).toWellFormed() } : { tag: "blob", val: blob };
   return { reference, mimeType: optional(mimeType), body, meta: pairs(meta) };

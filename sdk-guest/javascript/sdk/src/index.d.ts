@@ -130,7 +130,7 @@ export interface Argument {
 export type Suggestions = string[] | { values: string[]; total?: number | undefined };
 
 /** A provider. State does not outlive a call: each runs in a fresh sandbox. */
-export interface Provider extends Partial<Tooling>, Partial<Prompting>, Partial<Skilled> {
+export interface Provider extends Partial<Parting>, Partial<Tooling>, Partial<Prompting>, Partial<Skilled> {
   /** The description of the provider. Must work without any grant. */
   describe?(): Info;
   /** Lists resources, a page at a time; `page` makes such a page from entries in a stable order. */
@@ -155,6 +155,49 @@ export interface Revising {
   resourceRevision(reference: string): string;
 }
 
+/** What a range counts: bytes, or lines of text. For a table, lines are rows. */
+export type Unit = "bytes" | "lines";
+
+/** The part that the caller asks for. Positions are counted from 0, and `end` is excluded. */
+export type Range =
+  | { unit: Unit; start: number; end?: number | undefined; last?: undefined }
+  /** So many positions, counted back from the end. */
+  | { unit: Unit; last: number; start?: undefined; end?: undefined };
+
+/** The part that was read. */
+export interface Extent {
+  unit: Unit;
+  start: number;
+  /** The position after the last one, where the next part starts. */
+  end: number;
+  /** The number of positions, if it is known without reading all of the resource. */
+  total?: number | undefined;
+  /** Whether positions follow after `end`. */
+  more: boolean;
+}
+
+/** The result of reading a part. */
+export interface PartialReading extends Reading {
+  /** If left out, the contents are the whole resource. A part is one content, with the requested reference. */
+  extent?: Extent | undefined;
+}
+
+/** A provider of large resources and of directories. */
+export interface Parting {
+  /**
+   * Reads a part of one resource. The host calls it in place of `read`: without a range, both must give the same. Then it
+   * reads the whole resource if it has at most `most` bytes, else its first part. A part has at most `most` bytes, too, and
+   * ends at the end of a line or of a character. If the resource has no lines, or no bytes, throw `Invalid`, and say what
+   * it has. `cut` cuts a part out of what `read` gives.
+   */
+  readPart(reference: string, range: Range | undefined, most: number): PartialReading;
+  /**
+   * Lists the resources directly below a reference, a page at a time; `""` is the mount itself. A directory has the media
+   * type `inode/directory`, and its reference ends with `/`. If it is left out, there are no directories.
+   */
+  listBelow?(reference: string, cursor?: string): Page;
+}
+
 /** The optional fields of a reading. */
 export interface Options {
   mimeType?: string | undefined;
@@ -172,6 +215,13 @@ export function blob(reference: string, body: Uint8Array, options?: Options): Re
 export function fromBytes(reference: string, bytes: Uint8Array, options?: Options): Reading;
 /** The page of at most `size` entries at `cursor`. `entries` is consumed only as far as the page needs. */
 export function page(entries: Iterable<Resource>, cursor: string | undefined, size?: number): Page;
+
+/** The requested part of a reading that is in memory, of at most `most` bytes. */
+export function cut(reading: Reading, range: Range | undefined, most: number): PartialReading;
+/** The positions from `start` to `end` of a resource of `total`. */
+export function extent(unit: Unit, start: number, end: number, total: number): Extent;
+/** The requested positions in a resource of `total`. Both are at most `total`. */
+export function within(range: Range, total: number): { start: number; end: number };
 
 /** Encodes one segment of a path, such as a file name. A `/` in it becomes `%2F`. */
 export function encodeSegment(segment: string): string;

@@ -1,5 +1,5 @@
-// The exports of the component. Add `completion`, `revisions`, `toolProvider`, `promptProvider` or `skillProvider` here, and
-// their interface in wit/world.wit.
+// The exports of the component. Add `completion`, `revisions`, `parts`, `toolProvider`, `promptProvider` or `skillProvider`
+// here, and their interface in wit/world.wit.
 import { component } from "@belljar/guest/component";
 
 import { provider } from "./provider.js";

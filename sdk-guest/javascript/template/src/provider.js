@@ -103,7 +103,7 @@ export const provider = {
         description: "A month of the year by its number, from 1 to 12.",
         mimeType: "application/json",
       },
-      { template: "files/{name}", name: "file", description: "A file of the directory by its name." },
+      { template: "files/{name}", name: "file", description: "A file of the directory by its name; without a name, all files." },
     ];
   },
 
@@ -121,6 +121,7 @@ export const provider = {
     const [family, name, ...more] = reference.split("/");
     if (more.length === 0 && name !== undefined) {
       if (family === "months") return month(reference, decode(name));
+      if (reference === "files/") return allFiles();
       if (family === "files") return file(reference, decode(name));
     }
     throw new NotFound();
@@ -148,6 +149,14 @@ function month(reference, number) {
   const found = MONTHS[Number(number) - 1];
   if (!found) throw new NotFound();
   return json(reference, { month: Number(number), name: found[0], days: found[1] });
+}
+
+/** All files of the directory, one content each. */
+function allFiles() {
+  const names = files.list(DIRECTORY).filter(({ kind }) => kind === "file");
+  const [first, ...others] = names.flatMap(({ name }) => file(`files/${encodeSegment(name)}`, name).contents);
+  if (!first) throw new NotFound();
+  return { contents: [first, ...others] };
 }
 
 function file(reference, name) {

@@ -4,7 +4,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from belljar_guest import Denied, Invalid, NotFound
+from belljar_guest import Contents, Denied, Invalid, NotFound, Reading
 # belljar:if tools
 from belljar_guest import Text, ToolResult
 # belljar:end
@@ -31,6 +31,11 @@ class ProviderTest(unittest.TestCase):
         self.provider = MyProvider(self.data)
         self.without_grant = MyProvider(self.data / "nowhere")
 
+    def one(self, reference: str) -> Contents:
+        contents = self.provider.read(reference)
+        assert isinstance(contents, Contents)
+        return contents
+
     def listed(self, provider: MyProvider) -> list[str]:
         references: list[str] = []
         cursor = None
@@ -52,13 +57,17 @@ class ProviderTest(unittest.TestCase):
 
     def test_every_listed_resource_can_be_read(self) -> None:
         for reference in self.listed(self.provider):
-            self.assertEqual(self.provider.read(reference).reference, reference)
+            self.assertEqual(self.one(reference).reference, reference)
 
     def test_reads_text_bytes_and_json(self) -> None:
-        self.assertEqual(self.provider.read("hello.txt").body, "Hello from my-provider.\n")
-        self.assertEqual(self.provider.read("months/2").body, '{"month":2,"name":"February","days":28}')
-        self.assertEqual(self.provider.read("files/plan%20b.md").mime_type, "text/markdown")
-        self.assertEqual(self.provider.read("files/picture").body, PICTURE)
+        self.assertEqual(self.one("hello.txt").body, "Hello from my-provider.\n")
+        self.assertEqual(self.one("months/2").body, '{"month":2,"name":"February","days":28}')
+        self.assertEqual(self.one("files/plan%20b.md").mime_type, "text/markdown")
+        self.assertEqual(self.one("files/picture").body, PICTURE)
+
+    def test_reads_all_files(self) -> None:
+        expected = Reading([self.one("files/picture"), self.one("files/plan%20b.md")])
+        self.assertEqual(self.provider.read("files/"), expected)
 
     def test_failures_have_reasons(self) -> None:
         for reference in ["", "nothing", "months/13", "months/0", "months/1/2", "files/nope.md", "files/folder"]:

@@ -61,7 +61,7 @@ impl Provider for MyProvider {
                 .mime_type("application/json"),
             Template::new("files/{name}")
                 .name("file")
-                .description("A file of the granted directory \"/data\"; name is its file name"),
+                .description("A file of the directory \"/data\", by its name; without a name, all files"),
         ])
     }
 
@@ -72,6 +72,7 @@ impl Provider for MyProvider {
             }
             None if reference == "dot.png" => Contents::blob(reference, DOT).mime_type("image/png"),
             Some(("months", month)) => Contents::text(reference, month_json(month)?).mime_type("application/json"),
+            Some(("files", "")) => return self.all_files(),
             Some(("files", name)) => self.file(reference, &reference::decode(name)?)?,
             _ => return Err(Error::NotFound),
         };
@@ -100,10 +101,27 @@ impl MyProvider {
         Ok(files)
     }
 
-    fn file(&self, reference: &str, name: &str) -> Result<Contents> {
-        if !self.data.is_dir() {
-            return Err(Error::denied("this needs the directory \"/data\", which was not granted"));
+    /// Fails if the directory was not granted.
+    fn need_directory(&self) -> Result<()> {
+        if self.data.is_dir() {
+            return Ok(());
         }
+        Err(Error::denied("this needs the directory \"/data\", which was not granted"))
+    }
+
+    /// All files of the directory, one content each.
+    fn all_files(&self) -> Result<Reading> {
+        self.need_directory()?;
+        let files = self.files()?;
+        if files.is_empty() {
+            return Err(Error::NotFound);
+        }
+        let contents: Result<Vec<Contents>> = files.iter().map(|file| self.file(&file.reference, &file.name)).collect();
+        Ok(Reading::new(contents?))
+    }
+
+    fn file(&self, reference: &str, name: &str) -> Result<Contents> {
+        self.need_directory()?;
         let path = self.data.join(name);
         // "/" is part of no file's name, and "" is the directory itself.
         if name.contains('/') || !path.is_file() {

@@ -82,11 +82,17 @@ fn utf_8_files_are_text_and_others_are_blobs() {
     assert_eq!(text(&provider, "files/a.md"), "# A");
     let blob = provider.read("files/c.bin").unwrap().contents.remove(0);
     assert_eq!(blob, Contents::blob("files/c.bin", *b"\xff\0").mime_type("application/octet-stream"));
-    for absent in ["files/", "files/b.md", "files/..%2Fa.md", "nothing", ""] {
+    let all = provider.read("files/").unwrap().contents;
+    assert_eq!(all.iter().map(|one| one.reference.as_str()).collect::<Vec<_>>(), ["files/a.md", "files/c.bin"]);
+    for absent in ["files/b.md", "files/..%2Fa.md", "nothing", ""] {
         assert_eq!(provider.read(absent), Err(Error::NotFound), "{absent}");
     }
     let denied = Error::denied("this needs the directory \"/data\", which was not granted");
-    assert_eq!(without_files().read("files/a.md"), Err(denied));
+    for reference in ["files/a.md", "files/"] {
+        assert_eq!(without_files().read(reference), Err(denied.clone()));
+    }
+    let (_dir, empty) = with_files(&[]);
+    assert_eq!(empty.read("files/"), Err(Error::NotFound));
 }
 // belljar:if tools
 

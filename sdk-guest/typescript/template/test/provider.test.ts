@@ -58,6 +58,7 @@ test("reads files only where they were granted", () => {
   assert.throws(() => provider.read("files/notes.md"), Denied);
   grant("/data", "data");
   assert.ok(provider.read("files/notes.md").contents[0].text?.startsWith("# Notes"));
+  assert.deepEqual(provider.read("files/"), { contents: provider.read("files/notes.md").contents });
   assert.throws(() => provider.read("files/nope.md"), NotFound);
   assert.throws(() => provider.read("files/..%2Fpackage.json"), NotFound);
 });

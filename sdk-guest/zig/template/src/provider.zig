@@ -55,12 +55,13 @@ pub fn templates(_: *Call) ![]const belljar.Template {
             .description = "A month by its number, from 1 to 12: its name and how many days it has",
             .mime_type = "application/json",
         },
-        .{ .template = "files/{name}", .name = "file", .description = "A file of the granted directory, by its name" },
+        .{ .template = "files/{name}", .name = "file", .description = "A file of the granted directory, by its name; without a name, all files" },
     };
 }
 
 pub fn read(call: *Call, reference: []const u8) !belljar.Reading {
     if (std.mem.cutPrefix(u8, reference, "months/")) |number| return readMonth(call, reference, number);
+    if (std.mem.eql(u8, reference, "files/")) return readAllFiles(call);
     if (std.mem.cutPrefix(u8, reference, "files/")) |name| return readFile(call, reference, name);
     if (std.mem.eql(u8, reference, "hello.txt"))
         return .one(call, .{ .reference = reference, .mime_type = "text/plain", .body = .{ .text = "Hello from my-provider.\n" } });
@@ -80,10 +81,27 @@ fn readMonth(call: *Call, reference: []const u8, text: []const u8) !belljar.Read
     return .one(call, .{ .reference = reference, .mime_type = "application/json", .body = .{ .text = json } });
 }
 
-fn readFile(call: *Call, reference: []const u8, segment: []const u8) !belljar.Reading {
-    const name = try belljar.decode(call, segment);
+fn needDirectory(call: *Call) !void {
     if (!try belljar.isDirectory(call, data))
         return call.fail(error.Denied, "this needs the directory \"{s}\", which was not granted", .{data});
+}
+
+/// All files of the directory, one content each.
+fn readAllFiles(call: *Call) !belljar.Reading {
+    try needDirectory(call);
+    const files = try belljar.listFiles(call, data);
+    if (files.len == 0) return error.NotFound;
+    const all = try call.allocator().alloc(belljar.Contents, files.len);
+    for (all, files) |*contents, file| {
+        const segment = try belljar.encode(call, file.name);
+        contents.* = (try readFile(call, try call.print("files/{s}", .{segment}), segment)).contents[0];
+    }
+    return .{ .contents = all };
+}
+
+fn readFile(call: *Call, reference: []const u8, segment: []const u8) !belljar.Reading {
+    const name = try belljar.decode(call, segment);
+    try needDirectory(call);
     if (std.mem.findScalar(u8, name, '/') != null) return error.NotFound;
 
     const body: belljar.Body = .of(try belljar.readFile(call, try call.print("{s}/{s}", .{ data, name })));

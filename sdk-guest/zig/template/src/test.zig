@@ -40,6 +40,7 @@ test "reads what it lists" {
         .{ "hello.txt", "text/plain", "Hello from my-provider.\n" },
         .{ "months/2", "application/json", "{\"month\":2,\"name\":\"February\",\"days\":28}" },
         .{ "files/notes.md", "text/markdown", "# Notes\n" },
+        .{ "files/", "text/markdown", "# Notes\n" },
     }) |want| {
         const contents = (try provider.read(&call, want[0])).contents[0];
         try expectEqualStrings(want[1], contents.mime_type.?);

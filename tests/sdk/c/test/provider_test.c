@@ -1,4 +1,4 @@
-/* Tests of the SDK itself, in place of those of the template: the reader of JSON, and questions. */
+/* Tests of the SDK itself, in place of those of the template: the reader of JSON, questions, and parts. */
 #include "belljar.h"
 
 #include <stdio.h>
@@ -132,7 +132,77 @@ static void lists_hold_what_was_added(void) {
     belljar_report(1, 0, NULL);
 }
 
+/* A part of a text, cut as a provider does. The extent is in `cut_extent`. */
+static belljar_extent cut_extent;
+static const char *cut(const char *text, const belljar_range *range, uint64_t most) {
+    belljar_reading reading = {0};
+    belljar_add_text(&reading, "a", "text/plain", text);
+    if (belljar_cut(&reading, range, most, &cut_extent) != BELLJAR_OK) return belljar_reason();
+    return reading.contents[0].data;
+}
+
+static bool extends(belljar_unit unit, uint64_t start, uint64_t end, uint64_t total) {
+    return cut_extent.some && cut_extent.unit == unit && cut_extent.start == start && cut_extent.end == end &&
+           cut_extent.total.some && cut_extent.total.value == total && cut_extent.more == (end < total);
+}
+
+static void what_fits_is_whole(void) {
+    CHECK(strcmp(cut("one\ntwo\n", NULL, 8), "one\ntwo\n") == 0 && !cut_extent.some);
+    CHECK(strcmp(cut("one\ntwo\n", NULL, 7), "one\n") == 0 && extends(BELLJAR_BYTES, 0, 4, 8));
+    CHECK(strcmp(cut("one two", NULL, 5), "one t") == 0 && extends(BELLJAR_BYTES, 0, 5, 7));
+}
+
+static void parts_in_bytes_join_to_the_text(void) {
+    static const char text[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\x94\nb";
+    for (uint64_t most = 1; most < 12; most++) {
+        char joined[64] = "";
+        belljar_range range = {.unit = BELLJAR_BYTES};
+        do {
+            const char *part = cut(text, &range, most);
+            CHECK(belljar_is_utf8(part, strlen(part)) && cut_extent.end > range.start);
+            if (cut_extent.end <= range.start) return;
+            strcat(joined, part);
+            range.start = cut_extent.end;
+        } while (cut_extent.more);
+        CHECK(strcmp(joined, text) == 0);
+    }
+}
+
+static void lines_are_counted_from_both_ends(void) {
+    const char *text = "1\n2\n3\n4";
+    belljar_range middle = {BELLJAR_LINES, 1, BELLJAR_SOME(3), {0}}, beyond = {BELLJAR_LINES, 9, {0}, {0}};
+    belljar_range last = {.unit = BELLJAR_LINES, .last = BELLJAR_SOME(2)}, all = {.unit = BELLJAR_LINES};
+    belljar_range tail = {.unit = BELLJAR_BYTES, .last = BELLJAR_SOME(3)};
+    belljar_range backwards = {BELLJAR_LINES, 3, BELLJAR_SOME(1), {0}};
+    CHECK(strcmp(cut(text, &middle, 100), "2\n3\n") == 0 && extends(BELLJAR_LINES, 1, 3, 4));
+    CHECK(strcmp(cut(text, &last, 100), "3\n4") == 0 && extends(BELLJAR_LINES, 2, 4, 4));
+    CHECK(strcmp(cut(text, &beyond, 100), "") == 0 && extends(BELLJAR_LINES, 4, 4, 4));
+    CHECK(strcmp(cut(text, &backwards, 100), "") == 0 && extends(BELLJAR_LINES, 3, 3, 4));
+    CHECK(strcmp(cut(text, &all, 4), "1\n2\n") == 0 && extends(BELLJAR_LINES, 0, 2, 4));
+    CHECK(strcmp(cut(text, &tail, 100), "3\n4") == 0 && extends(BELLJAR_BYTES, 4, 7, 7));
+    CHECK(strcmp(cut("", &last, 100), "") == 0 && extends(BELLJAR_LINES, 0, 0, 0));
+}
+
+static void parts_that_cannot_be_given_are_refused(void) {
+    belljar_range lines = {.unit = BELLJAR_LINES}, bytes = {.start = 1};
+    CHECK(strcmp(cut("12345", &lines, 4), "line 1 has 5 bytes; the limit of a read is 4; read it with \"?bytes=0-65535\"") == 0);
+
+    belljar_reading reading = {0};
+    belljar_extent extent;
+    belljar_add_blob(&reading, "a", NULL, "\0\x9f\xff", 3);
+    CHECK(belljar_cut(&reading, &lines, 4, &extent) == BELLJAR_INVALID && strstr(belljar_reason(), "has no lines") != NULL);
+    CHECK(belljar_cut(&reading, &bytes, 1, &extent) == BELLJAR_OK && extent.start == 1 && extent.end == 2 && extent.more);
+    CHECK(reading.contents[0].length == 1 && reading.contents[0].data[0] == '\x9f');
+    belljar_add_text(&reading, "a/b", NULL, "second");
+    CHECK(belljar_cut(&reading, NULL, 1, &extent) == BELLJAR_OK && !extent.some && reading.length == 2);
+    CHECK(belljar_cut(&reading, &bytes, 1, &extent) == BELLJAR_INVALID && strstr(belljar_reason(), "2 contents") != NULL);
+}
+
 int main(void) {
+    what_fits_is_whole();
+    parts_in_bytes_join_to_the_text();
+    lines_are_counted_from_both_ends();
+    parts_that_cannot_be_given_are_refused();
     malformed_json_is_refused();
     depth_is_bounded();
     values_have_their_types();

@@ -1,5 +1,7 @@
-/* Tests of the SDK itself, in place of those of the template: schemas, JSON, questions. */
+/* Tests of the SDK itself, in place of those of the template: schemas, JSON, questions, parts. */
 #include "belljar.hpp"
+
+#include "belljar.h"
 
 #include <cstdio>
 #include <limits>
@@ -79,7 +81,45 @@ static void a_tool_asks_and_is_answered() {
     CHECK(!malformed && malformed.error().kind == Kind::invalid);
 }
 
+static Result<PartialReading> cut(const std::string &text, const std::optional<Range> &range, std::uint64_t most) {
+    return PartialReading::cut(Contents::text("a", "text/plain", text), range, most);
+}
+
+static void parts_are_cut_out() {
+    std::string text = "1\n2\n3\n4";
+    auto whole = cut(text, std::nullopt, 7), first = cut(text, std::nullopt, 5);
+    CHECK(whole && whole->contents[0].body == text && !whole->extent);
+    CHECK(first && first->contents[0].body == "1\n2\n" && first->extent == Extent::of(Unit::bytes, 0, 4, 7));
+    auto middle = cut(text, Range{Unit::lines, 1, 3}, 100), last = cut(text, Range{.unit = Unit::lines, .last = 2}, 100);
+    CHECK(middle && middle->contents[0].body == "2\n3\n" && middle->extent == Extent::of(Unit::lines, 1, 3, 4));
+    CHECK(last && last->contents[0].body == "3\n4" && last->extent == Extent::of(Unit::lines, 2, 4, 4));
+    auto inside = cut("a\xc3\xa9", Range{Unit::bytes, 2, 3}, 100);
+    CHECK(inside && inside->contents[0].body == "\xc3\xa9" && inside->extent == Extent::of(Unit::bytes, 1, 3, 3));
+    auto bytes = PartialReading::cut(Contents::blob("a", "", std::string("\0\x9f\xff", 3)), Range{Unit::bytes, 1, 2}, 9);
+    CHECK(bytes && bytes->contents[0].body == "\x9f");
+    auto lines = PartialReading::cut(Contents::blob("a", "", "\x9f"), Range{Unit::lines, 0}, 9);
+    CHECK(!lines && lines.error().kind == Kind::invalid && lines.error().reason.contains("?bytes="));
+    CHECK((Range{.last = 9}.within(4) == std::pair<std::uint64_t, std::uint64_t>(0, 4)));
+}
+
+/* Through the functions that the component calls, which open the provider of the template. */
+static void a_provider_reads_parts_of_what_it_reads() {
+    belljar_range five = {BELLJAR_BYTES, 0, BELLJAR_SOME(5), {}};
+    belljar_reading reading = {}, all = {};
+    belljar_extent extent = {}, whole = {};
+    CHECK(provider_read_part("hello.txt", &five, 100, &reading, &extent) == BELLJAR_OK && reading.length == 1);
+    CHECK(std::string(reading.contents[0].data) == "Hello" && extent.some && extent.end == 5 && extent.more);
+    CHECK(extent.unit == BELLJAR_BYTES && extent.total.some && extent.total.value > 5);
+    CHECK(provider_read_part("hello.txt", nullptr, 100, &all, &whole) == BELLJAR_OK && !whole.some);
+    CHECK(all.contents[0].length == extent.total.value);
+    CHECK(provider_read_part("none", nullptr, 100, &all, &whole) == BELLJAR_NOT_FOUND);
+    belljar_page page = {};
+    CHECK(provider_list_below("none/", nullptr, &page) == BELLJAR_NOT_FOUND);
+}
+
 int main() {
+    parts_are_cut_out();
+    a_provider_reads_parts_of_what_it_reads();
     schemas_are_json();
     values_have_their_types();
     a_tool_asks_and_is_answered();

@@ -3,6 +3,7 @@ package belljar
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -143,5 +144,77 @@ func TestReportsReachTheirReceiver(t *testing.T) {
 func TestSuggestionsIgnoreCase(t *testing.T) {
 	if got := StartingWith("mA", "March", "April", "May").Values; !slices.Equal(got, []string{"March", "May"}) {
 		t.Error(got)
+	}
+}
+
+func cut(text string, part *Range, most int64) (string, *Extent, error) {
+	reading, err := Cut(Text("a", "text/plain", text), part, most)
+	if err != nil {
+		return "", nil, err
+	}
+	return string(reading.Contents[0].Body), reading.Extent, nil
+}
+
+func TestPartsAreCutOut(t *testing.T) {
+	text := "1\n2\n3\n4"
+	for _, want := range []struct {
+		text   string
+		part   *Range
+		most   int64
+		got    string
+		extent *Extent
+	}{
+		{text, nil, 7, text, nil},
+		{text, nil, 5, "1\n2\n", NewExtent(UnitBytes, 0, 4, 7)},
+		{"one two", nil, 5, "one t", NewExtent(UnitBytes, 0, 5, 7)},
+		{text, &Range{Unit: UnitLines, Start: 1, End: new(int64(3))}, 9, "2\n3\n", NewExtent(UnitLines, 1, 3, 4)},
+		{text, &Range{Unit: UnitLines, Last: new(int64(2))}, 9, "3\n4", NewExtent(UnitLines, 2, 4, 4)},
+		{text, &Range{Unit: UnitLines, Start: 9}, 9, "", NewExtent(UnitLines, 4, 4, 4)},
+		{text, &Range{Unit: UnitLines}, 4, "1\n2\n", NewExtent(UnitLines, 0, 2, 4)},
+		{text, &Range{Last: new(int64(3))}, 9, "3\n4", NewExtent(UnitBytes, 4, 7, 7)},
+		{"aé", &Range{Start: 2, End: new(int64(3))}, 9, "é", NewExtent(UnitBytes, 1, 3, 3)},
+		{"", &Range{Unit: UnitLines}, 9, "", NewExtent(UnitLines, 0, 0, 0)},
+	} {
+		got, extent, err := cut(want.text, want.part, want.most)
+		if err != nil || got != want.got || !reflect.DeepEqual(extent, want.extent) {
+			t.Errorf("%+v: %q %+v %v", want.part, got, extent, err)
+		}
+	}
+}
+
+func TestPartsJoinToTheText(t *testing.T) {
+	text := "aé€🔔\nb"
+	for most := range int64(11) {
+		part, joined := Range{}, ""
+		for {
+			got, extent, err := cut(text, &part, most+1)
+			if err != nil || extent.End <= part.Start {
+				t.Fatal(extent, err)
+			}
+			joined += got
+			if part.Start = extent.End; !extent.More {
+				break
+			}
+		}
+		if joined != text {
+			t.Errorf("%d: %q", most, joined)
+		}
+	}
+}
+
+func TestPartsThatCannotBeGivenAreRefused(t *testing.T) {
+	lines := &Range{Unit: UnitLines}
+	if _, _, err := cut("12345", lines, 4); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "line 1 has 5 bytes") {
+		t.Error(err)
+	}
+	if _, err := Cut(Blob("a", "", []byte{0, 0x9f}), lines, 4); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "?bytes=") {
+		t.Error(err)
+	}
+	two := Reading{Contents: []Contents{{Reference: "a"}, {Reference: "b"}}}
+	if whole, err := Cut(two, nil, 0); err != nil || whole.Extent != nil || len(whole.Contents) != 2 {
+		t.Error(whole, err)
+	}
+	if _, err := Cut(two, lines, 4); !errors.Is(err, ErrInvalid) {
+		t.Error(err)
 	}
 }

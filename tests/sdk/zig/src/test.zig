@@ -1,4 +1,4 @@
-//! Tests of the SDK itself, in place of those of the template: schemas, arguments, questions.
+//! Tests of the SDK itself, in place of those of the template: schemas, arguments, questions, parts.
 const std = @import("std");
 const belljar = @import("belljar");
 
@@ -114,4 +114,33 @@ test "a prompt needs its required arguments" {
     try expectError(error.NotFound, belljar.getPrompt(&prompts, &call, "absent", &.{}));
     const none = try belljar.completePrompt(&prompts, &call, "say", given[0], &.{});
     try expectEqual(0, none.values.len);
+}
+
+fn cut(call: *belljar.Call, body: belljar.Body, range: ?belljar.Range, most: u64) !belljar.PartialReading {
+    return .cut(call, try .one(call, .{ .reference = "a", .body = body }), range, most);
+}
+
+fn expectPart(part: belljar.PartialReading, text: []const u8, extent: ?belljar.Extent) !void {
+    try expectEqualStrings(text, part.contents[0].body.text);
+    try expectEqual(extent, part.extent);
+}
+
+test "parts are cut out" {
+    var call: belljar.Call = .init(std.testing.allocator);
+    defer call.deinit();
+    const text: belljar.Body = .{ .text = "1\n2\n3\n4" };
+    try expectPart(try cut(&call, text, null, 7), "1\n2\n3\n4", null);
+    try expectPart(try cut(&call, text, null, 5), "1\n2\n", .of(.bytes, 0, 4, 7));
+    try expectPart(try cut(&call, text, .{ .unit = .lines, .start = 1, .end = 3 }, 9), "2\n3\n", .of(.lines, 1, 3, 4));
+    try expectPart(try cut(&call, text, .{ .unit = .lines, .last = 2 }, 9), "3\n4", .of(.lines, 2, 4, 4));
+    try expectPart(try cut(&call, .{ .text = "a\u{e9}" }, .{ .start = 2, .end = 3 }, 9), "\u{e9}", .of(.bytes, 1, 3, 3));
+    const blob: belljar.Body = .{ .blob = "\x00\x9f\xff" };
+    try expectEqualStrings("\x9f", (try cut(&call, blob, .{ .start = 1, .end = 2 }, 9)).contents[0].body.blob);
+    try expectError(error.Invalid, cut(&call, blob, .{ .unit = .lines }, 9));
+    try expect(std.mem.find(u8, call.reason, "?bytes=") != null);
+    try expectEqual(4, (belljar.Range{ .last = 9 }).within(4).end);
+    try expectEqual(0, (belljar.Range{ .last = 9 }).within(4).start);
+    const two: belljar.Reading = .{ .contents = &.{ .{ .reference = "a", .body = text }, .{ .reference = "b", .body = text } } };
+    try expectEqual(2, (try belljar.PartialReading.cut(&call, two, null, 1)).contents.len);
+    try expectError(error.Invalid, belljar.PartialReading.cut(&call, two, .{ .unit = .lines }, 9));
 }

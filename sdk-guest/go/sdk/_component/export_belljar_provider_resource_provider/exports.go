@@ -3,9 +3,6 @@
 package export_belljar_provider_resource_provider
 
 import (
-	"math"
-	"time"
-
 	witTypes "go.bytecodealliance.org/pkg/wit/types"
 
 	"my-provider/build/_bindings/exports/glue"
@@ -29,21 +26,7 @@ func ListResources(cursor witTypes.Option[string]) witTypes.Result[generated.Res
 		if err != nil {
 			return generated.ResourcePage{}, err
 		}
-		resources := make([]generated.ResourceInfo, 0, len(page.Resources))
-		for _, entry := range page.Resources {
-			resources = append(resources, generated.ResourceInfo{
-				Reference:   glue.String(entry.Reference),
-				Name:        glue.OrElse(entry.Name, entry.Reference),
-				Title:       glue.Optional(entry.Title),
-				Description: glue.Optional(entry.Description),
-				MimeType:    glue.Optional(entry.MimeType),
-				Size:        glue.Size(entry.Size),
-				Annotations: glue.Annotations(entry.Annotations),
-				Icons:       glue.Icons(entry.Icons),
-				Meta:        glue.Meta(entry.Meta),
-			})
-		}
-		return generated.ResourcePage{Resources: resources, NextCursor: glue.NextCursor(page.NextCursor)}, nil
+		return generated.ResourcePage{Resources: glue.Resources(page.Resources), NextCursor: glue.NextCursor(page.NextCursor)}, nil
 	})
 }
 
@@ -78,18 +61,10 @@ func Read(reference string) witTypes.Result[generated.Reading, generated.Provide
 		if err != nil {
 			return generated.Reading{}, err
 		}
-		contents := make([]generated.Contents, 0, len(reading.Contents))
-		for _, content := range reading.Contents {
-			converted, err := glue.Contents(content)
-			if err != nil {
-				return generated.Reading{}, err
-			}
-			contents = append(contents, converted)
+		contents, err := glue.AllContents(reading.Contents)
+		if err != nil {
+			return generated.Reading{}, err
 		}
-		fresh := witTypes.None[uint32]()
-		if ms := min(int64(reading.FreshFor/time.Millisecond), math.MaxUint32); ms > 0 {
-			fresh = witTypes.Some(uint32(ms))
-		}
-		return generated.Reading{Contents: contents, FreshFor: fresh}, nil
+		return generated.Reading{Contents: contents, FreshFor: glue.FreshFor(reading.FreshFor)}, nil
 	})
 }

@@ -3,6 +3,7 @@ package glue
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -98,6 +99,46 @@ func Contents(from belljar.Contents) (belljar_provider_types.Contents, error) {
 		Body:      body,
 		Meta:      Meta(from.Meta),
 	}, nil
+}
+
+// AllContents converts the contents of a reading.
+func AllContents(from []belljar.Contents) ([]belljar_provider_types.Contents, error) {
+	to := make([]belljar_provider_types.Contents, 0, len(from))
+	for _, content := range from {
+		converted, err := Contents(content)
+		if err != nil {
+			return nil, err
+		}
+		to = append(to, converted)
+	}
+	return to, nil
+}
+
+// FreshFor converts the time for which the host may serve a reading from its cache.
+func FreshFor(from time.Duration) witTypes.Option[uint32] {
+	if ms := min(int64(from/time.Millisecond), math.MaxUint32); ms > 0 {
+		return witTypes.Some(uint32(ms))
+	}
+	return witTypes.None[uint32]()
+}
+
+// Resources converts the entries of a page.
+func Resources(from []belljar.Resource) []belljar_provider_types.ResourceInfo {
+	to := make([]belljar_provider_types.ResourceInfo, 0, len(from))
+	for _, entry := range from {
+		to = append(to, belljar_provider_types.ResourceInfo{
+			Reference:   String(entry.Reference),
+			Name:        OrElse(entry.Name, entry.Reference),
+			Title:       Optional(entry.Title),
+			Description: Optional(entry.Description),
+			MimeType:    Optional(entry.MimeType),
+			Size:        Size(entry.Size),
+			Annotations: Annotations(entry.Annotations),
+			Icons:       Icons(entry.Icons),
+			Meta:        Meta(entry.Meta),
+		})
+	}
+	return to
 }
 
 // Annotations converts annotations to the generated type.
