@@ -8,9 +8,12 @@ const FOLLOW = { symlinkFollow: true };
 const CHUNK = 1 << 20;
 const KINDS = { "regular-file": "file", directory: "directory", "symbolic-link": "link" };
 
+/** The granted directories with their guest paths. Each question to the host opens all of them again. */
+let directories = [];
+
 /** The granted guest paths. */
 export function granted() {
-  return preopens.getDirectories().map(([, path]) => path);
+  return grants().map(([, path]) => path);
 }
 
 /** The kind, size and modification time of a path. Follows links. */
@@ -25,8 +28,11 @@ export function stat(path) {
 export function list(path) {
   const [directory, rest] = locate(path);
   const opened = attempt(path, () => directory.openAt(FOLLOW, rest, { directory: true }, { read: true }));
-  const stream = attempt(path, () => opened.readDirectory());
-  const entries = [];
+  return using(opened, () => using(attempt(path, () => opened.readDirectory()), (stream) => entries(path, stream)));
+}
+
+function entries(path, stream) {
+  const found = [];
   for (;;) {
     let entry;
     try {
@@ -37,9 +43,9 @@ export function list(path) {
       throw failure(path, error);
     }
     if (!entry) break;
-    entries.push({ name: entry.name, kind: KINDS[entry.type] ?? "other" });
+    found.push({ name: entry.name, kind: KINDS[entry.type] ?? "other" });
   }
-  return entries.sort((a, b) => compareText(a.name, b.name));
+  return found.sort((a, b) => compareText(a.name, b.name));
 }
 
 /** The bytes of a file: all, or at most `length` from `offset`. */
@@ -47,16 +53,27 @@ export function read(path, { offset = 0, length = Number.MAX_SAFE_INTEGER } = {}
   const [directory, rest] = locate(path);
   // Checked before the file is opened: opening a pipe would block for ever.
   if (stat(path).kind !== "file") throw new NotFound();
-  const file = attempt(path, () => directory.openAt(FOLLOW, rest, {}, { read: true }));
-  const pieces = [];
-  let total = 0;
-  for (let ended = false; !ended && total < length; ) {
-    const [piece, end] = attempt(path, () => file.read(Math.min(CHUNK, length - total), offset + total));
-    pieces.push(piece);
-    total += piece.length;
-    ended = end;
+  const opened = attempt(path, () => directory.openAt(FOLLOW, rest, {}, { read: true }));
+  return using(opened, (file) => {
+    const pieces = [];
+    let total = 0;
+    for (let ended = false; !ended && total < length; ) {
+      const [piece, end] = attempt(path, () => file.read(Math.min(CHUNK, length - total), offset + total));
+      pieces.push(piece);
+      total += piece.length;
+      ended = end;
+    }
+    return joined(pieces, total);
+  });
+}
+
+/** Calls `use` with a resource of the host, and drops the resource: a call may hold only some hundreds. */
+function using(resource, use) {
+  try {
+    return use(resource);
+  } finally {
+    resource[Symbol.dispose]();
   }
-  return joined(pieces, total);
 }
 
 function joined(pieces, total) {
@@ -73,13 +90,19 @@ function joined(pieces, total) {
 /** The granted directory of a path, and the path relative to it. The longest matching guest path wins. */
 function locate(path) {
   let found;
-  for (const [directory, guest] of preopens.getDirectories()) {
+  for (const [directory, guest] of grants()) {
     const base = guest.endsWith("/") ? guest : `${guest}/`;
     if (path !== guest && !path.startsWith(base)) continue;
     if (!found || guest.length > found[2]) found = [directory, path.slice(base.length) || ".", guest.length];
   }
   if (!found) throw new Denied(`this needs ${JSON.stringify(path)}, which was not granted`);
   return found;
+}
+
+/** Asks the host once. An instance lives for one call; during the build, nothing is granted, and nothing is kept. */
+function grants() {
+  if (directories.length === 0) directories = preopens.getDirectories();
+  return directories;
 }
 
 function attempt(path, call) {
