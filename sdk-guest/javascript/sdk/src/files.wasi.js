@@ -2,7 +2,7 @@
 import preopens from "wasi:filesystem/preopens@0.2.12";
 
 import { Denied, Failed, NotFound, Unavailable } from "./errors.js";
-import { compareText } from "./text.js";
+import { sortTexts } from "./text.js";
 
 const FOLLOW = { symlinkFollow: true };
 const CHUNK = 1 << 20;
@@ -43,22 +43,29 @@ function entries(path, stream) {
       throw failure(path, error);
     }
     if (!entry) break;
-    found.push({ name: entry.name, kind: KINDS[entry.type] ?? "other" });
+    // Sorted as texts: a name contains no NUL, and NUL is before all other characters.
+    found.push(`${entry.name}\0${KINDS[entry.type] ?? "other"}`);
   }
-  return found.sort((a, b) => compareText(a.name, b.name));
+  return sortTexts(found).map((text) => {
+    const at = text.lastIndexOf("\0");
+    return { name: text.slice(0, at), kind: text.slice(at + 1) };
+  });
 }
 
 /** The bytes of a file: all, or at most `length` from `offset`. */
 export function read(path, { offset = 0, length = Number.MAX_SAFE_INTEGER } = {}) {
   const [directory, rest] = locate(path);
   // Checked before the file is opened: opening a pipe would block for ever.
-  if (stat(path).kind !== "file") throw new NotFound();
+  const { type, size } = attempt(path, () => directory.statAt(FOLLOW, rest));
+  if (type !== "regular-file") throw new NotFound();
+  // Files of the kernel have the size 0, and contents.
+  const most = size > 0 ? Math.min(length, Math.max(0, size - offset)) : length;
   const opened = attempt(path, () => directory.openAt(FOLLOW, rest, {}, { read: true }));
   return using(opened, (file) => {
     const pieces = [];
     let total = 0;
-    for (let ended = false; !ended && total < length; ) {
-      const [piece, end] = attempt(path, () => file.read(Math.min(CHUNK, length - total), offset + total));
+    for (let ended = false; !ended && total < most; ) {
+      const [piece, end] = attempt(path, () => file.read(Math.min(CHUNK, most - total), offset + total));
       pieces.push(piece);
       total += piece.length;
       ended = end;
