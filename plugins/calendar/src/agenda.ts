@@ -1,7 +1,7 @@
 // The agenda: the occurrences in a span of time, in one calendar or in all. A broken event becomes a problem in the answer,
 // and does not affect the others.
 import { CalendarZones } from "./custom-zones.js";
-import { dateText, dayOfLocal } from "./dates.js";
+import { FIRST_DAY, LAST_DAY, dateText, dayOfLocal } from "./dates.js";
 import { type Event, eventOf } from "./event.js";
 import { surelyOutside } from "./filter.js";
 import { decoded, parseComponent, textOf, first as property } from "./lines.js";
@@ -37,7 +37,10 @@ export interface ParsedEvents {
 export function agenda(calendars: Calendar[], from: number, to: number, own: Zone): Agenda & { parsed: ParsedEvents[] } {
   const found: Agenda & { parsed: ParsedEvents[] } = { entries: [], problems: [], parsed: [] };
   // The filter adds two days on each side: the text has local times, and their zones are not parsed yet.
-  const day = (time: number): string => dateText(dayOfLocal(own.local(time))).replaceAll("-", "");
+  const day = (time: number): string => {
+    const found = Math.min(Math.max(dayOfLocal(own.local(time)), FIRST_DAY), LAST_DAY);
+    return dateText(found).replaceAll("-", "");
+  };
   const [first, last] = [day(from - 2 * DAY), day(to + 2 * DAY)];
   for (const calendar of calendars) {
     const skipped = new Set<string>();

@@ -41,8 +41,10 @@ export function surelyOutside(text: string, first: string, last: string): boolea
 function dayIn(piece: string): string {
   const at = piece.indexOf(":") + 1;
   const day = piece.slice(at, at + 8);
-  // Text with another length or another character is no number of eight digits.
-  return day.length === 8 && Number(day) > 10_000 && !/\D/.test(day) ? day : "?";
+  const number = Number(day);
+  const [month, inMonth] = [Math.floor(number / 100) % 100, number % 100];
+  // Another text is no number, or has no month.
+  return day.length === 8 && number > 10_000 && month > 0 && month < 13 && inMonth > 0 && inMonth < 32 && number % 1 === 0 ? day : "?";
 }
 
 /** The months from one day to another. */

@@ -21,10 +21,10 @@ export interface Component {
 /** Joins the lines that are folded over several ones, and removes carriage returns. */
 export function unfold(text: string): string {
   let plain = text.includes("\r") ? text.split("\r").join("") : text;
+  // Quoted-printable text of vCalendar 1.0 breaks lines after a `=`, and has no folded lines.
+  if (plain.includes("QUOTED-PRINTABLE")) plain = plain.replace(/(;[^:\n]*QUOTED-PRINTABLE[^:\n]*:)((?:[^\n]*=\n)+)/gi, unbroken);
   if (plain.includes("\n ")) plain = plain.split("\n ").join("");
-  if (plain.includes("\n\t")) plain = plain.split("\n\t").join("");
-  // Quoted-printable text of vCalendar 1.0 breaks lines after a `=`.
-  return plain.includes("QUOTED-PRINTABLE") ? plain.replace(/(;[^:\n]*QUOTED-PRINTABLE[^:\n]*:)((?:[^\n]*=\n)+)/gi, unbroken) : plain;
+  return plain.includes("\n\t") ? plain.split("\n\t").join("") : plain;
 }
 
 function unbroken(_: string, begin: string, value: string): string {
