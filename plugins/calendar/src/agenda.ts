@@ -4,9 +4,9 @@ import { CalendarZones } from "./custom-zones.js";
 import { FIRST_DAY, LAST_DAY, dateText, dayOfLocal } from "./dates.js";
 import { type Event, eventOf } from "./event.js";
 import { surelyOutside } from "./filter.js";
-import { decoded, parseComponent, textOf, first as property } from "./lines.js";
+import { decoded, has, parseComponent, textOf, first as property } from "./lines.js";
 import { type Occurrence, type Series, occurrencesBetween } from "./occurrences.js";
-import { type Calendar, type Parts, headText, read, uidOf } from "./source.js";
+import { type Calendar, type Parts, affordable, headText, read, uidOf } from "./source.js";
 import type { Zone } from "./zones.js";
 
 const DAY = 86_400_000;
@@ -27,7 +27,7 @@ export interface Agenda {
 
 /** The parsed events of a calendar, by UID, and a message for each that could not be parsed. */
 export interface ParsedEvents {
-  name: string | undefined;
+  heads: string[];
   counts: Map<string, number>;
   series: Map<string, Series>;
   problems: string[];
@@ -42,17 +42,18 @@ export function agenda(calendars: Calendar[], from: number, to: number, own: Zon
     return dateText(found).replaceAll("-", "");
   };
   const [first, last] = [day(from - 2 * DAY), day(to + 2 * DAY)];
-  for (const calendar of calendars) {
-    const skipped = new Set<string>();
+  for (const calendar of affordable(calendars, found.problems)) {
+    const skipped: string[] = [];
     const parsed = tryParse(calendar, own, (text) => {
       if (!surelyOutside(text, first, last)) return true;
-      skipped.add(uidOf(text));
+      skipped.push(text);
       return false;
     });
     // Of several events with one UID, one counts. It may be outside of the span.
-    const shared = new Set([...parsed.series.keys()].filter((uid) => skipped.has(uid)));
+    const elsewhere = new Set(parsed.series.size > 0 ? skipped.map(uidOf) : []);
+    const shared = new Set([...parsed.series.keys()].filter((uid) => elsewhere.has(uid)));
     if (shared.size > 0) {
-      const whole = tryParse(calendar, own, (text) => shared.has(uidOf(text)));
+      const whole = tryParse(calendar, own, (text) => shared.has(uidOf(text)), true);
       for (const uid of shared) parsed.series.set(uid, whole.series.get(uid) ?? { uid, base: undefined, exceptions: [] });
     }
     found.parsed.push(parsed);
@@ -89,21 +90,22 @@ export function withUids(calendar: Calendar, uids: Set<string>, own: Zone): Pars
 }
 
 /** Parses the wanted events of a calendar. An error becomes a problem of the calendar. */
-export function tryParse(calendar: Calendar, own: Zone, wanted: (text: string) => boolean): ParsedEvents {
+function tryParse(calendar: Calendar, own: Zone, wanted: (text: string) => boolean, again = false): ParsedEvents {
   try {
-    return parseEvents(calendar, read(calendar, wanted), own);
+    return parseEvents(calendar, read(calendar, wanted, again), own);
   } catch (error) {
-    return { name: undefined, counts: new Map(), series: new Map(), problems: [`"${calendar.path}": ${message(error)}`] };
+    return { heads: [], counts: new Map(), series: new Map(), problems: [`"${calendar.path}": ${message(error)}`] };
   }
 }
 
 /** Parses events, and puts those with one UID together. */
 export function parseEvents(calendar: Calendar, parts: Parts, own: Zone): ParsedEvents {
-  const heads = parts.heads.map((head) => new CalendarZones(own, parts.zones, head.includes("X-WR-TIMEZONE") ? headText(head, "X-WR-TIMEZONE") : undefined));
+  const heads = parts.heads.map((head) => new CalendarZones(own, parts.zones, has(head, "X-WR-TIMEZONE") ? headText(head, "X-WR-TIMEZONE") : undefined));
   const found: ParsedEvents = {
-    ...{ name: headText(parts.heads[0], "X-WR-CALNAME", "NAME"), counts: parts.counts, series: new Map() },
+    ...{ heads: parts.heads, counts: parts.counts, series: new Map() },
     problems: heads.flatMap(({ problems }) => problems).map((text) => `"${calendar.path}": ${text}`),
   };
+  if (parts.events.length === 0) return found;
   const none = new CalendarZones(own, parts.zones);
   for (const { text, head } of parts.events) {
     try {

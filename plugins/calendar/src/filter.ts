@@ -3,8 +3,8 @@
 /** Properties that begin with R and say nothing of the time. */
 const HARMLESS = /^(?:EQUEST-STATUS|ELATED-TO|ESOURCES)[;:]/;
 
-/** A short duration, of at most six weeks. */
-const SHORT = /\nDURATION[^:\n]*:\+?P(?:T\d{1,3}[HMS]|[0-9]D|[1-6]W)\r?\n/;
+/** The value of a short duration, of at most six weeks, after the name. */
+const SHORT = /^[^:\n]*:\+?P(?:T\d{1,3}[HMS]|[0-9]D|[1-6]W)\r?\n/;
 
 /**
  * True if the text of an event shows that it is outside of a span of days. Days have the form `20261120`. The span must have
@@ -21,7 +21,10 @@ export function surelyOutside(text: string, first: string, last: string): boolea
   if (start === "" || start === "?" || end === "?" || (end !== "" && end < start)) return false;
   if (start <= last && (end || start) >= first) return false;
   const isOver = start < first;
-  if (isOver && end === "" && text.includes("\nDUR") && (!SHORT.test(text) || months(start, first) < 3)) return false;
+  if (isOver && end === "") {
+    const duration = text.split("\nDURATION", 2)[1];
+    if (duration !== undefined && (!SHORT.test(duration) || months(start, first) < 3)) return false;
+  }
   const others = text.split("\nR");
   for (let at = 1; at < others.length; at += 1) {
     const piece = others[at] ?? "";

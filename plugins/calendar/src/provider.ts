@@ -21,7 +21,7 @@ import { dateText } from "./dates.js";
 import { begins, dayName, dayOf, monthName, monthText, parseDay, parseMonth, parseWeek, weekText } from "./days.js";
 import * as render from "./render.js";
 import { nextTimes, search, wordsOf } from "./search.js";
-import { type Calendar, calendar, calendars, headText, read as readCalendar, roots, status } from "./source.js";
+import { type Calendar, affordable, beginAnswer, calendar, calendars, headText, read as readCalendar, roots, status } from "./source.js";
 import { type Zone, zoneFromSetting } from "./zones.js";
 
 const DAY = 86_400_000;
@@ -101,6 +101,7 @@ export class Calendars {
     const [family, rest] = at < 0 ? [path, ""] : [path.slice(0, at), path.slice(at + 1)];
     // Missing grants are reported before wrong settings.
     roots();
+    beginAnswer(environment.get("READ_MIB"));
     if (path === "") return this.overview(reference);
     if (path === "next") return this.next(reference, query);
     if (path === "search") return this.search(reference, query);
@@ -174,6 +175,7 @@ export class Calendars {
     yield { reference: "next", name: "next", title: "What comes next", mimeType };
     yield { reference: "days/today", name: "today", title: "Today", mimeType };
     yield { reference: "weeks/this", name: "week", title: "This week", mimeType };
+    beginAnswer(environment.get("READ_MIB"));
     const all = calendars();
     for (const one of all) {
       const { modified } = status(one);
@@ -200,7 +202,7 @@ export class Calendars {
     const lines = ["| calendar | name | events | size |", "|---|---|---|---|"];
     const problems: string[] = [];
     let named = 0;
-    for (const one of calendars(problems)) {
+    for (const one of affordable(calendars(problems), problems)) {
       const link = `[${one.path.replaceAll("|", "\\|")}](calendars/${encodePath(one.path)})`;
       const { size } = status(one);
       // With one event in each file, names and numbers say nothing, and cost the most.
@@ -228,8 +230,6 @@ export class Calendars {
     const problems: string[] = [];
     const found = search(chosen(query, problems), words, this.now(), zone);
     problems.push(...found.problems);
-    const more = found.total - found.entries.length;
-    if (more > 0) problems.push(`${more} more events have these words: add a word, or calendar=`);
     if (isJson(query)) {
       const events = found.entries.map((entry) => render.row(entry, zone));
       return json(reference, { words, total: found.total, zone: zone.name, events, problems });
@@ -267,7 +267,7 @@ export class Calendars {
     const today = dayOf(this.now(), zone);
     const found = agenda([one], this.now(), this.now() + AHEAD * DAY, zone);
     const [parsed] = found.parsed;
-    const title = `${parsed?.name ?? one.path}: ${parsed?.counts.get("VEVENT") ?? 0} events${others(parsed?.counts)}`;
+    const title = `${headText(parsed?.heads[0], "X-WR-CALNAME", "NAME") ?? one.path}: ${parsed?.counts.get("VEVENT") ?? 0} events${others(parsed?.counts)}`;
     return this.answer(reference, title, found, today, today + AHEAD + 1, query);
   }
 

@@ -2,17 +2,19 @@
 import { Invalid } from "@belljar/guest";
 
 import { type Entry, parseEvents } from "./agenda.js";
-import { type Component, all, parameter, textOf, unfold } from "./lines.js";
+import { dateText, dayOfLocal } from "./dates.js";
+import { surelyOutside } from "./filter.js";
+import { type Component, all, has, parameter, replaced, textOf } from "./lines.js";
 import { type Series, occurrencesBetween } from "./occurrences.js";
-import { type Calendar, read, uidOf } from "./source.js";
+import { type Calendar, affordable, read, uidOf } from "./source.js";
 import { timeOf } from "./values.js";
 import type { Zone } from "./zones.js";
 
 const DAY = 86_400_000;
 
-/** The most events in an answer, and the most for which the next occurrence is computed. */
+/** The most events in an answer, and the most that are parsed. */
 const MOST = 50;
-const MOST_COMPUTED = 500;
+const MOST_PARSED = 200;
 
 /** The properties that are searched. */
 const SEARCHED = ["SUMMARY", "DESCRIPTION", "LOCATION", "CATEGORIES", "COMMENT", "CONTACT", "ORGANIZER", "ATTENDEE", "URL", "UID"];
@@ -35,26 +37,39 @@ export function wordsOf(query: string | undefined): string[] {
 /** The events that have all words, in any order and any case, in any of their texts. */
 export function search(calendars: Calendar[], words: string[], now: number, own: Zone): Matches {
   const found: Matches = { entries: [], total: 0, problems: [] };
+  let [parsedEvents, unparsed] = [0, 0];
   // Of a word, only the part in ASCII is compared before a text is decoded.
   const parts = words.map((word) => word.split(/[^\x20-\x7e]|[\\,;:"]/).reduce((long, one) => (one.length > long.length ? one : long), ""));
-  for (const calendar of calendars) {
+  const today = dateText(dayOfLocal(own.local(now))).replaceAll("-", "");
+  for (const calendar of affordable(calendars, found.problems)) {
     try {
-      const matched = new Set<string>();
-      read(calendar, (text) => {
-        if (mayHave(text, parts)) matched.add(uidOf(text));
+      // Those that may be upcoming are parsed first, and the others as far as there is room.
+      const [upcoming, past] = [new Set<string>(), new Set<string>()];
+      const take = (text: string): void => {
+        if (mayHave(text, parts)) (surelyOutside(text, today, "99991231") ? past : upcoming).add(uidOf(text));
+      };
+      const seen = read(calendar, (text) => {
+        take(text);
         return false;
-      }).events.forEach(({ text }) => matched.add(uidOf(text)));
-      if (matched.size === 0) continue;
+      });
+      for (const { text } of seen.events) take(text);
+      for (const uid of upcoming) past.delete(uid);
+      const room = Math.max(0, MOST_PARSED - parsedEvents);
+      const wanted = new Set([...upcoming, ...[...past].reverse()].slice(0, room));
+      unparsed += upcoming.size + past.size - wanted.size;
+      if (wanted.size === 0) continue;
       // The other texts of these events, which move or replace single occurrences, may lack the words.
-      const whole = read(calendar, (text) => matched.has(uidOf(text)));
-      whole.events = whole.events.filter(({ text }) => matched.has(uidOf(text)));
+      const whole = read(calendar, (text) => wanted.has(uidOf(text)), true);
+      whole.events = whole.events.filter(({ text }) => wanted.has(uidOf(text)));
       const parsed = parseEvents(calendar, whole, own);
+      parsedEvents += parsed.series.size;
       for (const series of parsed.series.values()) {
         const every = [...(series.base ? [series.base] : []), ...series.exceptions];
-        if (!every.some(({ component }) => has(component, words))) continue;
+        if (!every.some(({ component }) => hasWords(component, words))) continue;
         found.total += 1;
-        const entry = found.entries.length < MOST_COMPUTED ? nextTimes(series, now, 1)[0] : undefined;
+        const entry = nextTimes(series, now, 1)[0];
         if (entry) found.entries.push({ ...entry, calendar });
+        else found.problems.push(`"${calendar.path}": the event "${series.uid}" never occurs`);
       }
       found.problems.push(...parsed.problems);
     } catch (error) {
@@ -63,18 +78,22 @@ export function search(calendars: Calendar[], words: string[], now: number, own:
   }
   const rank = ({ end, start }: Entry): number => (end >= now ? start : Number.MAX_SAFE_INTEGER - start);
   found.entries.sort((a, b) => rank(a) - rank(b));
+  const more = found.entries.length - MOST + unparsed;
   found.entries.length = Math.min(found.entries.length, MOST);
+  found.total += unparsed;
+  if (unparsed > 0) found.problems.push(`about ${more} more events have these words: add a word, or calendar=`);
+  else if (more > 0) found.problems.push(`${more} more events have these words: add a word, or calendar=`);
   return found;
 }
 
 /** False if the text of an event surely lacks one of the parts of words, which are in lower case. */
 function mayHave(text: string, parts: string[]): boolean {
-  const plain = unfold(text).toLowerCase();
-  // Quoted-printable text has another form.
-  return parts.every((part) => part === "" || plain.split(part, 2).length > 1) || plain.includes("quoted-printable");
+  const plain = replaced(replaced(text, "\r\n ", ""), "\n ", "").toLowerCase();
+  // Quoted-printable text, and lines that are folded with tabs, have other forms.
+  return parts.every((part) => part === "" || has(plain, part)) || has(plain, "quoted-printable") || has(plain, "\n\t");
 }
 
-function has(component: Component, words: string[]): boolean {
+function hasWords(component: Component, words: string[]): boolean {
   const texts = SEARCHED.flatMap((name) => all(component, name)).map((property) => `${textOf(property) ?? ""} ${parameter(property, "CN") ?? ""}`);
   const text = texts.join("\n").toLowerCase();
   return words.every((word) => text.includes(word));

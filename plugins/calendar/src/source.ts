@@ -1,12 +1,14 @@
 // Finds calendars, and reads the parts of their files that a question needs. Most events of a file are outside of the asked
 // span. Their text is dropped before it is parsed, and before it is decoded: both take many times as long as splitting.
-import { Denied, NotFound, decodeLatin1 } from "@belljar/guest";
+import { Denied, Failed, NotFound, decodeLatin1 } from "@belljar/guest";
 import * as files from "@belljar/guest/files";
 
 import { encoded, parseComponent, textOf, unfold } from "./lines.js";
 
-/** The largest file that is read, in bytes. Splitting it takes a large part of a call's fuel. */
-const LARGEST = 16 << 20;
+/** The MiB that one answer goes through, unless the operator says so: about as much as the default fuel suffices for. */
+const MEBIBYTES = 7;
+/** What a file costs besides its bytes, in bytes. */
+const FILE = 900;
 /** The bytes that are split at once. */
 const CHUNK = 1 << 20;
 const DEPTH = 8;
@@ -36,6 +38,30 @@ export interface Parts {
   events: Source[];
   /** The numbers of all its components, by name. */
   counts: Map<string, number>;
+}
+
+/** The bytes that this answer may still go through, and those that it might at its beginning. */
+let [left, most] = [0, 0];
+
+/** Begins an answer, with the operator's setting READ_MIB. */
+export function beginAnswer(setting: string | undefined): void {
+  const mebibytes = Number(setting || MEBIBYTES);
+  if (!(mebibytes >= 1 && mebibytes <= 4096)) throw new Failed(`the setting READ_MIB is "${setting}": expected a number of MiB from 1 to 4096`);
+  most = mebibytes * (1 << 20);
+  left = most;
+}
+
+/** The calendars until the answer has gone through its bytes, and a message that says how to read the rest. */
+export function* affordable(calendars: Calendar[], problems: string[]): Generator<Calendar> {
+  for (let at = 0; at < calendars.length; at += 1) {
+    const one = calendars[at];
+    if (left <= 0 || !one) {
+      const rest = `${calendars.length - at} calendars from "${one?.path}" on are not read: the others have ${most >> 20} MiB`;
+      problems.push(`${rest}. Ask for one, with calendar=, or raise the setting READ_MIB and the limit fuel`);
+      return;
+    }
+    yield one;
+  }
 }
 
 /** The granted directories. */
@@ -102,18 +128,28 @@ export function status(calendar: Calendar): { size: number; modified: Date | und
   return files.stat(calendar.file);
 }
 
-/** Reads the wanted events of a calendar. Throws an Error if the file is too large or not an iCalendar file. */
-export function read(calendar: Calendar, wanted: (text: string) => boolean): Parts {
+/**
+ * Reads the wanted events of a calendar. Throws an Error if the file is too large or not an iCalendar file. `again` for a file
+ * that the answer has already read.
+ */
+export function read(calendar: Calendar, wanted: (text: string) => boolean, again = false): Parts {
   const splitter = new Splitter(wanted);
   let bytes = files.read(calendar.file, { offset: 0, length: CHUNK });
-  if ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)) {
-    splitter.add(utf16(files.read(calendar.file, { offset: 0, length: LARGEST })));
-    return splitter.end();
+  left -= again ? 0 : FILE;
+  const is16 = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
+  // Units of two bytes are decoded in JavaScript, which costs more than all else.
+  if (is16 && bytes.length === CHUNK) throw new Error("it is UTF-16, and larger than 1 MiB: save it as UTF-8");
+  if (bytes.length === CHUNK) {
+    const { size } = files.stat(calendar.file);
+    if (size > most) {
+      throw new Error(`it is larger than ${most >> 20} MiB: divide it by years, or raise the setting READ_MIB and the limit fuel`);
+    }
+    if (size > left + FILE && !again) throw new Error(`it is too large to be read with the other calendars: ask for it alone, with calendar=${calendar.path}`);
   }
   for (let offset = CHUNK; ; offset += CHUNK) {
-    splitter.add(decodeLatin1(bytes));
+    left -= again ? 0 : bytes.length;
+    splitter.add(is16 ? utf16(bytes) : decodeLatin1(bytes));
     if (bytes.length < CHUNK) return splitter.end();
-    if (offset >= LARGEST) throw new Error(`it is larger than ${LARGEST >> 20} MiB: divide it by years, or ask the program for fewer events`);
     bytes = files.read(calendar.file, { offset, length: CHUNK });
   }
 }
@@ -139,17 +175,22 @@ class Splitter {
   add(chunk: string): void {
     if (!this.started) {
       this.started = true;
-      const begin = chunk.slice(0, 2000).replace(/^(?:\xef\xbb\xbf)?\s*/, "");
-      if (!/^BEGIN:V(?:CALENDAR|EVENT)/i.test(begin)) throw new Error("it is not an iCalendar file");
-      if (!chunk.includes("\n")) this.normalize = (text) => text.split("\r").join("\n");
-      if (!begin.startsWith("BEGIN:V")) this.normalize = (text) => text.replace(/^(?:BEGIN|END):\w+/gim, (line) => line.toUpperCase());
       this.rest = "\n";
-      chunk = chunk.slice(Math.min(chunk.length, 2000) - begin.length);
+      if (!chunk.startsWith("BEGIN:VCALENDAR\r\n")) chunk = this.begin(chunk);
     }
     const pieces = (this.rest + this.normalize(chunk)).split("\nBEGIN:V");
     const last = pieces.pop() ?? "";
     for (const piece of pieces) this.take(piece);
     this.rest = `\nBEGIN:V${last}`;
+  }
+
+  /** Looks how a file is written that does not begin as it should. Returns the text from its beginning. */
+  private begin(chunk: string): string {
+    const begin = chunk.slice(0, 2000).replace(/^(?:\xef\xbb\xbf)?\s*/, "");
+    if (!/^BEGIN:V(?:CALENDAR|EVENT)/i.test(begin)) throw new Error("it is not an iCalendar file");
+    if (!chunk.includes("\n")) this.normalize = (text) => text.split("\r").join("\n");
+    if (!begin.startsWith("BEGIN:V")) this.normalize = (text) => text.replace(/^(?:BEGIN|END):\w+/gim, (line) => line.toUpperCase());
+    return chunk.slice(Math.min(chunk.length, 2000) - begin.length);
   }
 
   end(): Parts {
@@ -164,14 +205,14 @@ class Splitter {
       this.open = [piece];
       return;
     }
+    if (piece === "" || piece === "\n") return;
+    if (piece.startsWith("CALENDAR")) {
+      this.close();
+      this.parts.heads.push(piece);
+      return;
+    }
     const name = /^[A-Z-]{0,20}/.exec(piece)?.[0] ?? "";
     switch (name) {
-      case "":
-        break;
-      case "CALENDAR":
-        this.close();
-        this.parts.heads.push(piece);
-        break;
       case "TIMEZONE":
         this.close();
         this.parts.zones.push(`BEGIN:V${piece}`);

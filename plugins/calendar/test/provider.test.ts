@@ -123,12 +123,12 @@ test("all-day events are on the same day in every zone", () => {
 
 test("broken files and events do not affect the others", () => {
   write("broken.ics", "this is no calendar");
-  write("large.ics", `BEGIN:VCALENDAR\r\nX-LONG:${"x".repeat(17 << 20)}`);
+  write("large.ics", `BEGIN:VCALENDAR\r\nX-LONG:${"x".repeat(9 << 20)}`);
   write("work.ics", calendar("BEGIN:VEVENT\r\nUID:never\r\nDTSTART:20261123T08\r\n", event("bad", "DTSTART:tomorrow", "SUMMARY:Bad"), event("good", "DTSTART:20261123T080000Z")));
   assert.equal(rows("days/2026-11-23").length, 1);
   const text = read("days/2026-11-23");
   assert.match(text, /- "broken\.ics": it is not an iCalendar file\n/);
-  assert.match(text, /- "large\.ics": it is larger than 16 MiB: divide it/);
+  assert.match(text, /- "large\.ics": it is larger than 7 MiB: divide it/);
   assert.match(text, /- "work\.ics": the event "Bad": /);
   assert.match(read(""), /- "broken\.ics": it is not an iCalendar file\n/);
   assert.match(read("calendars/broken.ics"), /it is not an iCalendar file/);
