@@ -472,6 +472,6 @@ repetitions()
 google()
 far()
 # Another number of rules can be given, to look for differences.
-for seed in range(int(sys.argv[2]) if len(sys.argv) > 2 else 200):
+for seed in range(int(sys.argv[2]) if len(sys.argv) > 2 else 100):
     generated(seed)
 print(json.dumps(CASES))

@@ -77,7 +77,9 @@ export function calendars(problems: string[] = []): Calendar[] {
   const found: Calendar[] = [];
   let more = 0;
   const walk = (directory: string, path: string, depth: number): void => {
-    for (const { name, kind } of files.list(directory)) {
+    const entries = files.list(directory);
+    if (entries.unreadable > 0) problems.push(`"${path || "."}": ${entries.unreadable} names are not UTF-8, and cannot be read: rename these files`);
+    for (const { name, kind } of entries) {
       if (name.startsWith(".")) continue;
       const inner = path === "" ? name : `${path}/${name}`;
       if (kind === "directory") {

@@ -165,6 +165,13 @@ test("a search finds all words in all texts, upcoming events first", () => {
   assert.throws(() => read("search?q="), Invalid);
 });
 
+test("a file whose name is not UTF-8 is named", () => {
+  write("a.ics", calendar(event("a", "DTSTART:20261123T080000Z")));
+  writeFileSync(Buffer.concat([Buffer.from(`${directory}/`), Buffer.of(0xe9), Buffer.from(".ics")]), calendar());
+  assert.match(read("days/2026-11-23"), /1 names are not UTF-8, and cannot be read: rename these files/);
+  assert.equal(rows("days/2026-11-23").length, 1);
+});
+
 test("a month", () => {
   write("a.ics", calendar(event("a", "DTSTART;VALUE=DATE:20261031", "RRULE:FREQ=MONTHLY;BYMONTHDAY=-1")));
   assert.deepEqual(starts("months/2026-11"), ["2026-11-30"]);

@@ -24,7 +24,7 @@ export function stat(path) {
   return { kind: KINDS[type] ?? "other", size, modified };
 }
 
-/** The entries of a directory, sorted by name. Links are not followed. */
+/** The entries of a directory, sorted by name, and the number of those whose names are not UTF-8. Links are not followed. */
 export function list(path) {
   const [directory, rest] = locate(path);
   const opened = attempt(path, () => directory.openAt(FOLLOW, rest, { directory: true }, { read: true }));
@@ -33,23 +33,26 @@ export function list(path) {
 
 function entries(path, stream) {
   const found = [];
+  let unreadable = 0;
   for (;;) {
     let entry;
     try {
       entry = stream.readDirectoryEntry();
     } catch (error) {
-      // Skip a name that is not UTF-8: no reference can contain it.
-      if (code(error) === "illegal-byte-sequence") continue;
-      throw failure(path, error);
+      if (code(error) !== "illegal-byte-sequence") throw failure(path, error);
+      // A name that is not UTF-8: no reference can contain it.
+      unreadable += 1;
+      continue;
     }
     if (!entry) break;
     // Sorted as texts: a name contains no NUL, and NUL is before all other characters.
     found.push(`${entry.name}\0${KINDS[entry.type] ?? "other"}`);
   }
-  return sortTexts(found).map((text) => {
+  const sorted = sortTexts(found).map((text) => {
     const at = text.lastIndexOf("\0");
     return { name: text.slice(0, at), kind: text.slice(at + 1) };
   });
+  return Object.assign(sorted, { unreadable });
 }
 
 /** The bytes of a file: all, or at most `length` from `offset`. */
