@@ -1,106 +1,163 @@
-// Parses events with ical.js.
-import ICAL from "ical.js";
+// Events: what a VEVENT says of its start, its end and its repetition. A property that cannot be understood is left out
+// and named; only without a start there is no event.
+import { type Component, type Property, all, first, textOf } from "./lines.js";
+import { type Rule, parseRule } from "./rule.js";
+import type { CalendarZones } from "./custom-zones.js";
+import { type Length, type Moment, checked, length, moment, momentOf, shown, timeOf } from "./values.js";
 
-import { begins } from "./days.js";
-import type { Parts } from "./source.js";
-import { type Zone, find } from "./zones.js";
+const DAY = 86_400_000;
+
+/** The length of an event: whole days, an exact time, or a duration whose days follow the clock. */
+export type Span = { days: number } | { exact: number } | { nominal: Length };
+
+/** An additional start (RDATE), with its own length if it is a period. */
+export interface Additional {
+  start: Moment;
+  span: Span | undefined;
+}
 
 /** An event, or a single occurrence with its own properties (RECURRENCE-ID). */
 export interface Event {
   uid: string;
-  component: ICAL.Component;
-  start: ICAL.Time;
-  /** In milliseconds. */
-  duration: number;
+  component: Component;
+  start: Moment;
+  span: Span;
+  sequence: number;
   /** The RECURRENCE-ID: the occurrence that this one replaces. */
-  instead?: number;
-}
-
-/** An event and the occurrences that replace its own. */
-export interface Series {
-  uid: string;
-  base: Event | undefined;
-  exceptions: Event[];
-}
-
-/** The parsed events of a calendar, and a message for each part that could not be parsed. */
-export interface ParsedEvents {
-  name: string | undefined;
-  series: Map<string, Series>;
+  instead: Moment | undefined;
+  /** True if the replacement is also for all later occurrences. */
+  future: boolean;
+  rules: { rule: Rule; until: number }[];
+  /** The rules of the times that do not occur: EXRULE of the first iCalendar. */
+  exceptRules: { rule: Rule; until: number }[];
+  additional: Additional[];
+  excluded: Moment[];
+  /** What was left out. */
   problems: string[];
 }
 
-/** Parses the events of a calendar whose text passes the filter `wanted`. */
-export function parseEvents(parts: Parts, zone: Zone, wanted: (text: string) => boolean): ParsedEvents {
-  const parsed: ParsedEvents = { name: nameOf(parts.head), series: new Map(), problems: [] };
-  const calendar = new ICAL.Component(["vcalendar", [], []]);
-  for (const text of parts.zones) {
+/** The event of a component. Throws if it has no start that can be understood. */
+export function eventOf(component: Component, uid: string, zones: CalendarZones): Event {
+  zones.problems = [];
+  const begin = first(component, "DTSTART");
+  if (!begin) throw new Error("it has no DTSTART");
+  const start = momentOf(begin, zones);
+  const problems: string[] = [];
+  const event: Event = {
+    ...{ uid, component, start, span: { exact: 0 }, sequence: -1, instead: undefined, future: false },
+    ...{ rules: [], exceptRules: [], additional: [], excluded: [], problems },
+  };
+  const attempt = (parse: () => void): void => {
     try {
-      calendar.addSubcomponent(new ICAL.Component(ICAL.parse(text)));
+      parse();
     } catch (error) {
-      parsed.problems.push(`a time zone: ${reason(error)}`);
+      problems.push(error instanceof Error ? error.message : String(error));
     }
+  };
+  // The default: a day for a date, no time at all for a time.
+  event.span = start.isDate ? { days: 1 } : { exact: 0 };
+  attempt(() => setSpan(event, zones));
+  const sequence = Number(first(component, "SEQUENCE")?.value ?? -1);
+  if (!Number.isNaN(sequence)) event.sequence = sequence;
+  const instead = first(component, "RECURRENCE-ID");
+  if (instead) {
+    event.instead = start;
+    attempt(() => (event.instead = momentOf(instead, zones)));
+    event.future = /RANGE="?THISANDFUTURE/i.test(instead.parameters);
   }
-  for (const text of parts.events) {
-    if (!wanted(text)) continue;
-    try {
-      const component = new ICAL.Component(ICAL.parse(text));
-      calendar.addSubcomponent(component);
-      const event = eventOf(component, zone);
-      const series = parsed.series.get(event.uid) ?? { uid: event.uid, base: undefined, exceptions: [] };
-      if (event.instead === undefined) series.base ??= event;
-      else series.exceptions.push(event);
-      parsed.series.set(event.uid, series);
-    } catch (error) {
-      parsed.problems.push(`the event "${label(text)}": ${reason(error)}`);
-    }
+  for (const [name, rules] of [["RRULE", event.rules], ["EXRULE", event.exceptRules]] as const) {
+    for (const property of all(component, name)) attempt(() => rules.push(ruleOf(property, start, zones)));
   }
-  return parsed;
-}
-
-function eventOf(component: ICAL.Component, zone: Zone): Event {
-  const uid = text(component, "uid");
-  const start = component.getFirstPropertyValue("dtstart");
-  if (!(start instanceof ICAL.Time)) throw new Error("it has no start");
-  if (!uid) throw new Error("it has no UID");
-  const event: Event = { uid, component, start, duration: 0 };
-  const end = component.getFirstPropertyValue("dtend");
-  const duration = component.getFirstPropertyValue("duration");
-  if (end instanceof ICAL.Time) event.duration = timeOf(end, component, "dtend", zone) - timeOf(start, component, "dtstart", zone);
-  else if (duration instanceof ICAL.Duration) event.duration = duration.toSeconds() * 1000;
-  else if (start.isDate) event.duration = 86_400_000;
-  if (event.duration < 0) throw new Error("it ends before it starts");
-  const instead = component.getFirstPropertyValue("recurrence-id");
-  if (instead instanceof ICAL.Time) event.instead = timeOf(instead, component, "recurrence-id", zone);
+  for (const property of all(component, "RDATE")) {
+    for (const value of values(property)) attempt(() => event.additional.push(additional(value, property, zones)));
+  }
+  for (const property of all(component, "EXDATE")) {
+    for (const value of values(property)) attempt(() => event.excluded.push(moment(value, property, zones)));
+  }
+  if (!component.complete) problems.push("it has no END:VEVENT");
+  problems.unshift(...new Set(zones.problems));
   return event;
 }
 
-/** A time in milliseconds since 1970. Dates, and times without a zone, are in the zone of the setting ZONE. */
-export function timeOf(time: ICAL.Time, component: ICAL.Component, property: string, zone: Zone): number {
-  if (time.isDate) return begins(Date.UTC(time.year, time.month - 1, time.day) / 86_400_000, zone);
-  if (time.zone === ICAL.Timezone.utcTimezone) return time.toUnixTime() * 1000;
-  // Prefers the provider's own zone tables to the VTIMEZONE of the file. A VTIMEZONE is often outdated or missing, and a
-  // thousand times as slow.
-  const named = component.getFirstProperty(property)?.getFirstParameter("tzid");
-  const known = named && find(named);
-  if (known) return known.time(time);
-  return time.zone && time.zone !== ICAL.Timezone.localTimezone ? time.toUnixTime() * 1000 : zone.time(time);
+function setSpan(event: Event, zones: CalendarZones): void {
+  const { component, start } = event;
+  const ending = first(component, "DTEND");
+  if (ending) {
+    const end = momentOf(ending, zones);
+    if (start.isDate && end.isDate) {
+      const days = (end.local - start.local) / DAY;
+      // Many programs write the day itself as the end of an event of one day.
+      if (days >= 0) event.span = { days: Math.max(days, 1) };
+      else [event.start, event.span] = [end, { days: -days }];
+      if (days < 0) throw new Error("DTEND is before DTSTART: they are read in the other order");
+      return;
+    }
+    // With one time, the other date is the midnight of its day.
+    if (start.isDate) event.start = { ...start, isDate: false, zone: end.zone };
+    const last = end.isDate ? event.start.zone.time(end.local) : timeOf(end);
+    const time = last - timeOf(event.start);
+    event.span = { exact: Math.abs(time) };
+    if (time < 0) {
+      event.start = end.isDate ? { ...end, isDate: false, zone: event.start.zone } : end;
+      throw new Error("DTEND is before DTSTART: they are read in the other order");
+    }
+    return;
+  }
+  const duration = first(component, "DURATION");
+  if (duration) event.span = spanOf(length(duration.value, "DURATION"), event.start);
+}
+
+function spanOf(given: Length, start: Moment): Span {
+  if (given.days < 0 || given.time < 0) throw new Error("DURATION is negative: the event is read without it");
+  checked(start.local + given.days * DAY + given.time, "DURATION");
+  if (!start.isDate) return { nominal: given };
+  return { days: Math.max(1, given.days + Math.ceil(given.time / DAY)) };
+}
+
+function ruleOf(property: Property, start: Moment, zones: CalendarZones): { rule: Rule; until: number } {
+  let rule: Rule;
+  try {
+    rule = parseRule(property.value);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`${property.name} is "${shown(property.value)}": ${reason}; without it, the event does not repeat`);
+  }
+  if (rule.until === undefined) return { rule, until: Infinity };
+  const end = moment(rule.until, { name: "UNTIL", parameters: "", value: rule.until }, zones);
+  if (start.isDate) return { rule, until: Math.floor(end.local / DAY) * DAY };
+  // UNTIL is in UTC; programs also write a date, or a local time, which are in the zone of the start.
+  const isUtc = /Z$/i.test(rule.until.trim());
+  return { rule, until: isUtc ? start.zone.local(timeOf(end)) : end.local };
+}
+
+function additional(value: string, property: Property, zones: CalendarZones): Additional {
+  const [begin = "", end] = value.split("/");
+  const start = moment(begin, property, zones);
+  if (end === undefined) return { start, span: undefined };
+  if (/^[+-]?P/i.test(end)) return { start, span: spanOf(length(end, property.name), start) };
+  return { start, span: { exact: Math.max(0, timeOf(moment(end, property, zones)) - timeOf(start)) } };
+}
+
+/** The values of a property with several. vCalendar 1.0 separates them by `;`. */
+function values({ value }: Property): string[] {
+  return value.split(/[,;]/).filter((one) => one.trim() !== "");
+}
+
+/** The end of an occurrence of this length, as a time. `start` is its start, and `local` the same in the zone. */
+export function endOf(span: Span, start: number, local: number, { zone }: Moment): number {
+  if ("days" in span) return zone.time(local + span.days * DAY);
+  if ("exact" in span) return start + span.exact;
+  const { days, time } = span.nominal;
+  return (days === 0 ? start : zone.time(local + days * DAY)) + time;
+}
+
+/** The longest possible length of an occurrence, in milliseconds. */
+export function longest(span: Span): number {
+  if ("days" in span) return (span.days + 1) * DAY;
+  return "exact" in span ? span.exact : (span.nominal.days + 1) * DAY + span.nominal.time;
 }
 
 /** The value of a property as trimmed text. */
-export function text(component: ICAL.Component, property: string): string | undefined {
-  const value = component.getFirstPropertyValue(property);
-  return value === null || value === undefined ? undefined : String(value).trim() || undefined;
-}
-
-function nameOf(head: string): string | undefined {
-  return /^(?:X-WR-CALNAME|NAME)[^:\r\n]*:([^\r\n]+)/im.exec(head)?.[1]?.replace(/\\([,;\\])/g, "$1");
-}
-
-function label(text: string): string {
-  return (/^(?:SUMMARY)[^:\r\n]*:([^\r\n]{1,60})/im.exec(text)?.[1] ?? /^UID:([^\r\n]{1,60})/im.exec(text)?.[1] ?? "?").trim();
-}
-
-function reason(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).slice(0, 200);
+export function text(component: Component, property: string): string | undefined {
+  return textOf(first(component, property));
 }

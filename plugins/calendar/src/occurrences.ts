@@ -1,8 +1,19 @@
 // Computes the occurrences of events: single and recurring ones, with exceptions and moved occurrences.
-import ICAL from "ical.js";
+import { dayOfLocal } from "./dates.js";
+import { type Event, type Span, endOf, longest } from "./event.js";
+import { expand } from "./expand.js";
+import { type Moment, timeOf } from "./values.js";
 
-import { type Event, type Series, timeOf } from "./event.js";
-import type { Zone } from "./zones.js";
+const DAY = 86_400_000;
+
+/** An event and the occurrences that replace its own. */
+export interface Series {
+  uid: string;
+  base: Event | undefined;
+  exceptions: Event[];
+  /** Other events with the same UID, which do not count. */
+  others?: Event[];
+}
 
 /** One occurrence of an event, in milliseconds since 1970. */
 export interface Occurrence {
@@ -12,112 +23,106 @@ export interface Occurrence {
   repeats: boolean;
 }
 
-/** The most steps of a recurrence rule. */
-const STEPS = 1500;
-
-const DAY = 86_400_000;
-const PERIODS: Record<string, number> = { HOURLY: DAY / 24, DAILY: DAY, WEEKLY: 7 * DAY };
-
-/** The occurrences of a series between two times, in no particular order. */
-export function occurrencesBetween(series: Series, from: number, to: number, zone: Zone): Occurrence[] {
+/** The occurrences of a series between two times, and what could not be computed. */
+export function occurrencesBetween(series: Series, from: number, to: number): { found: Occurrence[]; problems: string[] } {
   const found: Occurrence[] = [];
-  const moved = new Set<number>();
-  const add = (event: Event, start: number, repeats: boolean): void => {
-    const end = start + event.duration;
+  const problems: string[] = [];
+  const add = (event: Event, start: number, end: number, repeats: boolean): void => {
     // An event without duration occurs at its start.
-    if (start < to && (end > from || (event.duration === 0 && start >= from))) found.push({ event, start, end, repeats });
+    if (start < to && (end > from || (end === start && start >= from))) found.push({ event, start, end, repeats });
   };
-  for (const event of series.exceptions) {
-    moved.add(event.instead ?? 0);
-    add(event, timeOf(event.start, event.component, "dtstart", zone), true);
-  }
   const { base } = series;
-  if (base) {
-    const { component } = base;
-    const repeats = component.hasProperty("rrule") || component.hasProperty("rdate");
-    const off = dates(component, "exdate", zone);
-    for (const start of starts(base, from - base.duration, to, zone)) {
-      if (!moved.has(start) && !off.has(start)) add(base, start, repeats);
+  const replaced = replacements(series.exceptions, base);
+  const excluded = new Set(base?.excluded.map((one) => key(one, base)) ?? []);
+  for (const [id, event] of replaced) {
+    if (excluded.has(id)) continue;
+    const { start } = event;
+    const time = timeOf(start);
+    add(event, time, endOf(event.span, time, start.local, start), true);
+  }
+  if (!base) return { found, problems };
+  const repeats = base.rules.length > 0 || base.additional.length > 0;
+  const later = series.exceptions.filter(({ future, instead }) => future && instead).sort((a, b) => replacedTime(a) - replacedTime(b));
+  const done = new Set<number>();
+  for (const { local, time, span } of starts(base, later, from, to, problems)) {
+    const id = base.start.isDate ? dayOfLocal(local) : time;
+    const date = `on ${dayOfLocal(local)}`;
+    if (done.has(time) || replaced.has(id) || replaced.has(date) || excluded.has(id) || excluded.has(date)) continue;
+    done.add(time);
+    const change = later.findLast((one) => replacedTime(one) < time);
+    if (!change?.instead) {
+      add(base, time, endOf(span ?? base.span, time, local, base.start), repeats);
+      continue;
     }
+    const moved = local + change.start.local - change.instead.local;
+    const start = change.start.zone.time(moved);
+    add(change, start, endOf(change.span, start, moved, change.start), true);
+  }
+  return { found, problems };
+}
+
+/** The exceptions by the occurrences that they replace. Of several for one occurrence, the one with the highest SEQUENCE counts. */
+function replacements(exceptions: Event[], base: Event | undefined): Map<number | string, Event> {
+  const found = new Map<number | string, Event>();
+  for (const event of exceptions) {
+    const id = key(event.instead ?? event.start, base ?? event);
+    const other = found.get(id);
+    if (!other || event.sequence > other.sequence) found.set(id, event);
   }
   return found;
 }
 
-/** True if the text of an event shows that it is outside of a span of days. Days have the form `20261120`. */
-export function surelyOutside(text: string, from: string, to: string): boolean {
-  let start: string | undefined;
-  let end: string | undefined;
-  for (const line of text.split("\n")) {
-    // Events with a recurrence, a duration or a RECURRENCE-ID must be parsed first.
-    if (line.startsWith("D")) {
-      if (line.startsWith("DTSTART")) start = /:(\d{8})/.exec(line)?.[1] ?? "?";
-      else if (line.startsWith("DTEND")) end = /:(\d{8})/.exec(line)?.[1] ?? "?";
-      else if (line.startsWith("DURATION")) return false;
-    } else if (line.startsWith("R") && /^(?:RRULE|RDATE|RECURRENCE-ID)/.test(line)) return false;
-  }
-  end ??= start;
-  if (start === undefined || end === undefined || start === "?" || end === "?") return false;
-  return start > to || end < from;
+/** Identifies an occurrence of `base`: all-day ones by their day, others by their time, or by the local day if only this is given. */
+function key(moment: Moment, base: Event): number | string {
+  if (base.start.isDate) return dayOfLocal(moment.local);
+  return moment.isDate ? `on ${dayOfLocal(moment.local)}` : timeOf(moment);
 }
 
-function starts(event: Event, from: number, to: number, zone: Zone): Set<number> {
-  const { component, start } = event;
-  const at = (time: ICAL.Time): number => timeOf(time, component, "dtstart", zone);
-  const found = dates(component, "rdate", zone);
-  found.add(at(start));
-  for (const property of component.getAllProperties("rrule")) {
-    const rule = property.getFirstValue();
-    if (!(rule instanceof ICAL.Recur)) continue;
-    const iterator = rule.iterator(forward(start, rule, at(start), from));
-    let steps = 0;
-    for (let time = iterator.next(); time; time = iterator.next()) {
-      const one = at(time);
-      if (one >= to) break;
-      if (one >= from) found.add(one);
-      if ((steps += 1) > STEPS) throw new Error("it repeats too often");
-    }
+function replacedTime({ instead, start }: Event): number {
+  return timeOf(instead ?? start);
+}
+
+interface Start {
+  local: number;
+  time: number;
+  span: Span | undefined;
+}
+
+/** The starts of an event that may be in a span, or be moved into it. */
+function starts(base: Event, later: Event[], from: number, to: number, problems: string[]): Start[] {
+  const { zone } = base.start;
+  let [before, after] = [longest(base.span), 0];
+  for (const { start, instead, span } of later) {
+    const shift = start.local - (instead?.local ?? start.local);
+    before = Math.max(before, longest(span) + shift);
+    after = Math.max(after, -shift);
+  }
+  // A day more on each side, as the zones may differ.
+  const [first, last] = [zone.local(from) - before - DAY, zone.local(to) + after + DAY];
+  const locals: number[] = [];
+  for (const { rule, until } of base.rules) locals.push(...attempt(() => expand(rule, base.start.local, first, last, until, problems), problems));
+  // The start occurs even if it does not match the rule, unless the rule ends before it.
+  if (base.rules.length === 0 || base.rules.some(({ until }) => until >= base.start.local)) locals.push(base.start.local);
+  const left = new Set<number>();
+  for (const { rule, until } of base.exceptRules) {
+    for (const one of attempt(() => expand(rule, base.start.local, first, last, until, problems), problems)) left.add(one);
+  }
+  const found: Start[] = [];
+  for (const local of locals) if (!left.has(local)) found.push({ local, time: zone.time(local), span: undefined });
+  for (const { start, span } of base.additional) {
+    const local = start.isDate || base.start.isDate ? start.local : zone.local(timeOf(start));
+    const kept = base.start.isDate ? dayOfLocal(local) * DAY : local;
+    // First, so that the length of a period counts for a time that the rule has too.
+    found.unshift({ local: kept, time: zone.time(kept), span: base.start.isDate ? undefined : span });
   }
   return found;
 }
 
-/**
- * Moves the start of a rule close to `from`, in whole periods, so that all later occurrences stay the same. Otherwise, the
-  * library would step through an event of ten years ago day by day. Keeps a distance of two periods: a rule yields its start
-  * even if the start does not match the rule, and the moved start must not be in the result.
- */
-function forward(start: ICAL.Time, rule: ICAL.Recur, time: number, from: number): ICAL.Time {
-  if (rule.count || time >= from) return start;
-  const interval = rule.interval || 1;
-  const moved = start.clone();
-  const period = PERIODS[rule.freq];
-  if (period !== undefined) {
-    const periods = Math.floor((from - time) / (period * interval)) - 2;
-    if (periods > 0) moved.adjust(0, (periods * interval * period) / (DAY / 24), 0, 0);
-    return moved;
+function attempt(compute: () => number[], problems: string[]): number[] {
+  try {
+    return compute();
+  } catch (error) {
+    problems.push(error instanceof Error ? error.message : String(error));
+    return [];
   }
-  // Not every month has a 30th.
-  if (start.day > 28) return start;
-  const until = new Date(from);
-  const months = (until.getUTCFullYear() - start.year) * 12 + until.getUTCMonth() + 1 - start.month;
-  const step = interval * (rule.freq === "YEARLY" ? 12 : 1);
-  const steps = Math.floor(months / step) - 2;
-  if ((rule.freq === "MONTHLY" || rule.freq === "YEARLY") && steps > 0) {
-    const month = start.month - 1 + steps * step;
-    moved.year = start.year + Math.floor(month / 12);
-    moved.month = (month % 12) + 1;
-  }
-  return moved;
-}
-
-function dates(component: ICAL.Component, name: string, zone: Zone): Set<number> {
-  const found = new Set<number>();
-  for (const property of component.getAllProperties(name)) {
-    for (const value of property.getValues()) {
-      const time = value instanceof ICAL.Period ? value.start : value;
-      if (!(time instanceof ICAL.Time)) continue;
-      const tzid = property.getFirstParameter("tzid");
-      found.add(timeOf(time, component, tzid ? name : "dtstart", zone));
-    }
-  }
-  return found;
 }

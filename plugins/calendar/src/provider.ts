@@ -16,12 +16,12 @@ import {
 } from "@belljar/guest";
 import * as environment from "@belljar/guest/environment";
 
-import { type Agenda, agenda, one } from "./agenda.js";
-import { begins, dateText, dayName, dayOf, parseDay, parseWeek, weekText } from "./days.js";
-import { type Series, timeOf } from "./event.js";
-import { type Occurrence, occurrencesBetween } from "./occurrences.js";
+import { type Agenda, agenda, withUids } from "./agenda.js";
+import { dateText } from "./dates.js";
+import { begins, dayName, dayOf, monthName, monthText, parseDay, parseMonth, parseWeek, weekText } from "./days.js";
 import * as render from "./render.js";
-import { type Calendar, calendar, calendars, read as readCalendar, roots, status } from "./source.js";
+import { nextTimes, search, wordsOf } from "./search.js";
+import { type Calendar, affordable, beginAnswer, calendar, calendars, headText, read as readCalendar, roots, status } from "./source.js";
 import { type Zone, zoneFromSetting } from "./zones.js";
 
 const DAY = 86_400_000;
@@ -29,6 +29,12 @@ const DAY = 86_400_000;
 /** The number of days ahead in the list and in `next`, unless `days` is given. */
 const AHEAD = 30;
 const MOST_AHEAD = 1000;
+
+/** The most occurrences in an answer. */
+const MOST_ENTRIES = 10_000;
+
+/** The most calendars of which the overview shows the name and the number of events. */
+const MOST_NAMED = 500;
 
 type Query = Map<string, string>;
 
@@ -40,7 +46,7 @@ export class Calendars {
     return {
       title: environment.get("TITLE") || "Calendar",
       version: "0.1.0",
-      description: "Calendars of .ics files: upcoming events, days, weeks, and each event with its repetitions.",
+      description: "Calendars of .ics files: upcoming events, days, weeks, months, each event with its repetitions, and search.",
     };
   }
 
@@ -67,6 +73,16 @@ export class Calendars {
         description: `The events of an ISO 8601 week: 2026-W47, this or next. ${format}`,
       },
       {
+        template: "months/{month}{?calendar,format}",
+        name: "month",
+        description: `The events of a month: 2026-11, this or next. ${format}`,
+      },
+      {
+        template: "search{?q,calendar,format}",
+        name: "search",
+        description: `The events with all words of {q} in their texts, past ones too, each with its next time. ${format}`,
+      },
+      {
         template: "calendars/{+calendar}{?format}",
         name: "calendar",
         description: `A calendar: its name, the number of its events, and its upcoming events. ${format}`,
@@ -85,8 +101,10 @@ export class Calendars {
     const [family, rest] = at < 0 ? [path, ""] : [path.slice(0, at), path.slice(at + 1)];
     // Missing grants are reported before wrong settings.
     roots();
+    beginAnswer(environment.get("READ_MIB"));
     if (path === "") return this.overview(reference);
     if (path === "next") return this.next(reference, query);
+    if (path === "search") return this.search(reference, query);
     if (rest === "") throw new NotFound();
     const zone = this.zone();
     const today = dayOf(this.now(), zone);
@@ -98,6 +116,10 @@ export class Calendars {
       case "weeks": {
         const monday = parseWeek(decode(rest), today);
         return this.span(reference, `Week ${weekText(monday)}`, monday, monday + 7, query);
+      }
+      case "months": {
+        const [first, end] = parseMonth(decode(rest), today);
+        return this.span(reference, monthName(first), first, end, query);
       }
       case "calendars":
         return this.calendar(reference, calendar(decode(rest)), query);
@@ -116,6 +138,7 @@ export class Calendars {
       calendar: () => calendars().map(({ path }) => path),
       date: () => ["today", "tomorrow", "yesterday", ...this.following(dateText, 1)],
       week: () => ["this", "next", ...this.following(weekText, 7)],
+      month: () => ["this", "next", ...this.following(monthText, 30)],
       format: () => ["json", "markdown"],
       days: () => ["7", "30", "90"],
     };
@@ -130,8 +153,8 @@ export class Calendars {
   resourceRevision(reference: string): string {
     const { path } = split(reference);
     const [family = "", ...rest] = path.split("/");
-    const known = path === "" || path === "next" || ["days", "weeks"].includes(family);
-    if (known) return revision(calendars(), path === "next" ? Math.floor(this.now() / 60_000) : dayOf(this.now(), this.zone()));
+    const known = ["", "next", "search"].includes(path) || ["days", "weeks", "months"].includes(family);
+    if (known) return revision(calendars(), path === "next" || path === "search" ? Math.floor(this.now() / 60_000) : dayOf(this.now(), this.zone()));
     if (family === "events") rest.pop();
     if (family !== "events" && family !== "calendars") throw new NotFound();
     return revision([calendar(decode(rest.join("/")))], Math.floor(this.now() / 60_000));
@@ -152,6 +175,7 @@ export class Calendars {
     yield { reference: "next", name: "next", title: "What comes next", mimeType };
     yield { reference: "days/today", name: "today", title: "Today", mimeType };
     yield { reference: "weeks/this", name: "week", title: "This week", mimeType };
+    beginAnswer(environment.get("READ_MIB"));
     const all = calendars();
     for (const one of all) {
       const { modified } = status(one);
@@ -177,19 +201,41 @@ export class Calendars {
   private overview(reference: string): Reading {
     const lines = ["| calendar | name | events | size |", "|---|---|---|---|"];
     const problems: string[] = [];
-    for (const one of calendars()) {
+    let named = 0;
+    for (const one of affordable(calendars(problems), problems)) {
       const link = `[${one.path.replaceAll("|", "\\|")}](calendars/${encodePath(one.path)})`;
+      const { size } = status(one);
+      // With one event in each file, names and numbers say nothing, and cost the most.
+      if ((named += 1) > MOST_NAMED) {
+        lines.push(`| ${link} | | | ${size} |`);
+        continue;
+      }
       try {
-        const { head, events } = readCalendar(one);
-        const name = /^X-WR-CALNAME[^:\r\n]*:([^\r\n]+)/im.exec(head)?.[1]?.trim() ?? "";
-        lines.push(`| ${link} | ${name.replaceAll("|", "\\|")} | ${events.length} | ${status(one).size} |`);
+        const { heads, counts } = readCalendar(one, () => false);
+        const name = heads[0]?.includes("NAME") ? (headText(heads[0], "X-WR-CALNAME", "NAME") ?? "") : "";
+        lines.push(`| ${link} | ${name.replaceAll("|", "\\|")} | ${counts.get("VEVENT") ?? 0}${others(counts)} | ${size} |`);
       } catch (error) {
-        lines.push(`| ${link} | | | ${status(one).size} |`);
+        lines.push(`| ${link} | | | ${size} |`);
         problems.push(`"${one.path}": ${error instanceof Error ? error.message : error}`);
       }
     }
     const zone = `\nTimes are in the zone ${this.zone().name}.\n`;
     const body = `# ${this.describe().title}\n${zone}\n${lines.join("\n")}\n${render.problems(problems)}`;
+    return text(reference, body, { mimeType: "text/markdown" });
+  }
+
+  private search(reference: string, query: Query): Reading {
+    const words = wordsOf(query.get("q"));
+    const zone = this.zone();
+    const problems: string[] = [];
+    const found = search(chosen(query, problems), words, this.now(), zone);
+    problems.push(...found.problems);
+    if (isJson(query)) {
+      const events = found.entries.map((entry) => render.row(entry, zone));
+      return json(reference, { words, total: found.total, zone: zone.name, events, problems });
+    }
+    const title = `Events with ${words.map((word) => `"${word}"`).join(" and ")}: ${found.total}`;
+    const body = `# ${title} (${zone.name})\n${render.matches(found.entries, this.now(), zone)}${render.problems(problems)}`;
     return text(reference, body, { mimeType: "text/markdown" });
   }
 
@@ -200,32 +246,39 @@ export class Calendars {
       throw new Invalid(`"days" is "${days}": expected a number from 1 to ${MOST_AHEAD}`);
     }
     const zone = this.zone();
-    const found = agenda(chosen(query), this.now(), this.now() + ahead * DAY, zone);
-    found.entries = found.entries.filter(({ event }) => !isOff(event.component.getFirstPropertyValue("status")));
+    const problems: string[] = [];
+    const found = agenda(chosen(query, problems), this.now(), this.now() + ahead * DAY, zone);
+    found.entries = found.entries.filter(({ event }) => !render.isOff(event));
+    found.problems.push(...problems);
     const today = dayOf(this.now(), zone);
     return this.answer(reference, `The next ${ahead} days`, found, today, today + ahead + 1, query);
   }
 
   private span(reference: string, title: string, from: number, to: number, query: Query): Reading {
     const zone = this.zone();
-    return this.answer(reference, title, agenda(chosen(query), begins(from, zone), begins(to, zone), zone), from, to, query);
+    const problems: string[] = [];
+    const found = agenda(chosen(query, problems), begins(from, zone), begins(to, zone), zone);
+    found.problems.push(...problems);
+    return this.answer(reference, title, found, from, to, query);
   }
 
   private calendar(reference: string, one: Calendar, query: Query): Reading {
-    const { head, events } = readable(one);
-    const name = /^X-WR-CALNAME[^:\r\n]*:([^\r\n]+)/im.exec(head)?.[1]?.trim() ?? one.path;
     const zone = this.zone();
     const today = dayOf(this.now(), zone);
     const found = agenda([one], this.now(), this.now() + AHEAD * DAY, zone);
-    return this.answer(reference, `${name}: ${events.length} events`, found, today, today + AHEAD + 1, query);
+    const [parsed] = found.parsed;
+    const title = `${headText(parsed?.heads[0], "X-WR-CALNAME", "NAME") ?? one.path}: ${parsed?.counts.get("VEVENT") ?? 0} events${others(parsed?.counts)}`;
+    return this.answer(reference, title, found, today, today + AHEAD + 1, query);
   }
 
   private event(reference: string, from: Calendar, uid: string, query: Query): Reading {
     const zone = this.zone();
-    const { series, problems } = one(from, uid, zone);
+    const parsed = withUids(from, new Set([uid]), zone);
+    const series = parsed.series.get(uid);
     const event = series?.base ?? series?.exceptions[0];
     if (!series || !event) throw new NotFound();
-    const next = this.nextTimes(series, zone).map((one) => ({ ...one, calendar: from }));
+    const problems = [...new Set([...parsed.problems, ...event.problems.map((text) => `"${from.path}": ${text}`)])];
+    const next = nextTimes(series, this.now(), 5).map((one) => ({ ...one, calendar: from }));
     const details = render.details(next[0]?.event ?? event, next, zone);
     if (isJson(query)) return json(reference, { ...details, calendar: from.path, zone: zone.name, problems });
     const { summary, description, next: _, start: __, uid: ___, ...fields } = details;
@@ -237,23 +290,14 @@ export class Calendars {
     return text(reference, `${body.join("\n")}\n${about}${render.problems(problems)}`, { mimeType: "text/markdown" });
   }
 
-  /** The occurrences from now, or from the beginning if the event is over. Extends the span step by step to save work. */
-  private nextTimes(series: Series, zone: Zone): Occurrence[] {
-    let found: Occurrence[] = [];
-    for (const days of [14, 100, 800]) {
-      found = occurrencesBetween(series, this.now(), this.now() + days * DAY, zone);
-      if (found.length >= 5) break;
-    }
-    const event = series.base ?? series.exceptions[0];
-    if (found.length === 0 && event) {
-      const start = timeOf(event.start, event.component, "dtstart", zone);
-      found = occurrencesBetween(series, start, start + 100 * DAY, zone);
-    }
-    return found.sort((a, b) => a.start - b.start).slice(0, 5);
-  }
-
   private answer(reference: string, title: string, found: Agenda, from: number, to: number, query: Query): Reading {
     const zone = this.zone();
+    const more = found.entries.length - MOST_ENTRIES;
+    if (more > 0) {
+      const rest = found.entries.splice(MOST_ENTRIES);
+      const next = dateText(dayOf(rest[0]?.start ?? 0, zone));
+      found.problems.unshift(`${more} more occurrences, from ${next} on: ask for a shorter span, such as days/${next} or weeks/${weekText(dayOf(rest[0]?.start ?? 0, zone))}, or add calendar=`);
+    }
     if (isJson(query)) {
       const events = found.entries.map((entry) => render.row(entry, zone));
       return json(reference, { from: dateText(from), to: dateText(to), zone: zone.name, events, problems: found.problems });
@@ -263,28 +307,22 @@ export class Calendars {
   }
 }
 
-function chosen(query: Query): Calendar[] {
+function chosen(query: Query, problems: string[]): Calendar[] {
   const path = query.get("calendar");
-  return path ? [calendar(path)] : calendars();
+  return path ? [calendar(path)] : calendars(problems);
 }
 
-function readable(one: Calendar): ReturnType<typeof readCalendar> {
-  try {
-    return readCalendar(one);
-  } catch {
-    // A read of this calendar reports the error.
-    return { head: "", zones: [], events: [] };
-  }
+/** The components of a calendar that are not served. */
+function others(counts: Map<string, number> | undefined): string {
+  const names = { VTODO: "to-dos", VJOURNAL: "journals", VFREEBUSY: "free and busy times", VAVAILABILITY: "availabilities" };
+  const found = Object.entries(names).flatMap(([name, text]) => (counts?.has(name) ? [`${counts.get(name)} ${text}`] : []));
+  return found.length > 0 ? ` (not read: ${found.join(", ")})` : "";
 }
 
 function isJson(query: Query): boolean {
   const format = query.get("format") || "markdown";
   if (format !== "json" && format !== "markdown") throw new Invalid(`"format" is "${format}": expected "json" or "markdown"`);
   return format === "json";
-}
-
-function isOff(status: unknown): boolean {
-  return String(status).toUpperCase() === "CANCELLED";
 }
 
 function revision(of: Calendar[], time: number): string {

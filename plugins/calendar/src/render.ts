@@ -1,12 +1,12 @@
 // Renders occurrences and events: as Markdown for people and models, as JSON for programs.
 import { encodePath, encodeSegment } from "@belljar/guest";
-import ICAL from "ical.js";
 
 import type { Agenda, Entry } from "./agenda.js";
-import { dateText, dayName, dayOf } from "./days.js";
+import { dateText, dayOfLocal, modulo, timeText, two } from "./dates.js";
+import { dayName, dayOf } from "./days.js";
 import { type Event, text } from "./event.js";
+import { type Property, all, first, parameter, textOf } from "./lines.js";
 import type { Zone } from "./zones.js";
-import { two } from "./zones.js";
 
 /** An occurrence as JSON. All-day occurrences have dates instead of times; the end is the first day after. */
 export function row(entry: Entry, zone: Zone): Record<string, unknown> {
@@ -17,8 +17,8 @@ export function row(entry: Entry, zone: Zone): Record<string, unknown> {
     start: stamp(event, entry.start, zone),
     end: stamp(event, entry.end, zone),
     allDay: event.start.isDate,
-    location: line(text(event.component, "location")),
-    status: text(event.component, "status")?.toLowerCase(),
+    location: line(text(event.component, "LOCATION")),
+    status: text(event.component, "STATUS")?.toLowerCase(),
     repeats: entry.repeats,
     calendar: calendar.path,
   };
@@ -26,13 +26,34 @@ export function row(entry: Entry, zone: Zone): Record<string, unknown> {
 
 /** The days with their entries, without empty days. A longer event appears on each of its days. */
 export function days(agenda: Agenda, from: number, to: number, zone: Zone): string {
-  const lines: string[] = [];
-  for (let day = from; day < to; day += 1) {
-    const here = agenda.entries.filter((entry) => isOn(entry, day, zone));
-    if (here.length === 0) continue;
-    lines.push("", `## ${dayName(day)}`, "", ...here.map((entry) => item(entry, day, zone)));
+  const byDay = new Map<number, string[]>();
+  for (const entry of agenda.entries) {
+    const last = Math.min(dayOf(Math.max(entry.end - 1, entry.start), zone), to - 1);
+    for (let day = Math.max(dayOf(entry.start, zone), from); day <= last; day += 1) {
+      const items = byDay.get(day);
+      if (items) items.push(item(entry, day, zone));
+      else byDay.set(day, [item(entry, day, zone)]);
+    }
   }
+  const lines: string[] = [];
+  for (const day of [...byDay.keys()].sort((a, b) => a - b)) lines.push("", `## ${dayName(day)}`, "", ...(byDay.get(day) ?? []));
   return lines.length > 0 ? `${lines.join("\n")}\n` : "\nNothing.\n";
+}
+
+/** The events that a search found, each with its next time, or its last one. */
+export function matches(entries: Entry[], now: number, zone: Zone): string {
+  if (entries.length === 0) return "\nNothing.\n";
+  const lines = entries.map((entry) => {
+    const place = line(text(entry.event.component, "LOCATION"));
+    const time = entry.end < now ? `last: ${when(entry, zone)}` : when(entry, zone);
+    return `- ${time} **${summary(entry.event)}**${place ? `, ${place}` : ""}${isOff(entry.event) ? " (cancelled)" : ""} · ${entry.calendar.path} · ${reference(entry)}`;
+  });
+  return `\n${lines.join("\n")}\n`;
+}
+
+/** True for a cancelled event. */
+export function isOff({ component }: Event): boolean {
+  return text(component, "STATUS")?.toUpperCase() === "CANCELLED";
 }
 
 /** The list of problems at the end of an answer. */
@@ -40,37 +61,38 @@ export function problems(texts: string[]): string {
   if (texts.length === 0) return "";
   const shown = texts.slice(0, 20).map((text) => `- ${line(text)}`);
   if (texts.length > shown.length) shown.push(`- and ${texts.length - shown.length} more`);
-  return `\nNot understood, and left out:\n\n${shown.join("\n")}\n`;
+  return `\nNot understood, or left out:\n\n${shown.join("\n")}\n`;
 }
 
 /** All properties of an event. */
 export function details(event: Event, next: Entry[], zone: Zone): Record<string, unknown> {
   const { component } = event;
-  const people = component.getAllProperties("attendee").map((property) => {
-    const state = property.getFirstParameter("partstat")?.toLowerCase();
+  const people = all(component, "ATTENDEE").map((property) => {
+    const state = parameter(property, "PARTSTAT")?.toLowerCase();
     return state ? `${person(property)} (${state})` : person(property);
   });
-  const organizer = component.getFirstProperty("organizer");
-  const rules = component.getAllProperties("rrule").map((property) => String(property.getFirstValue()));
+  const organizer = first(component, "ORGANIZER");
+  const rules = all(component, "RRULE").map((property) => property.value.trim());
+  const { start } = event;
   return {
     uid: event.uid,
     summary: summary(event),
-    start: next[0] ? stamp(event, next[0].start, zone) : event.start.toString(),
-    location: line(text(component, "location")),
-    status: text(component, "status")?.toLowerCase(),
+    start: next[0] ? stamp(event, next[0].start, zone) : start.isDate ? dateText(dayOfLocal(start.local)) : timeText(start.local),
+    location: line(text(component, "LOCATION")),
+    status: text(component, "STATUS")?.toLowerCase(),
     organizer: organizer ? person(organizer) : undefined,
     attendees: people.length > 0 ? people : undefined,
     repeats: rules.length > 0 ? rules : undefined,
-    url: text(component, "url"),
-    categories: text(component, "categories"),
-    description: text(component, "description"),
+    url: text(component, "URL"),
+    categories: text(component, "CATEGORIES"),
+    description: text(component, "DESCRIPTION"),
     next: next.map((entry) => ({ start: stamp(entry.event, entry.start, zone), end: stamp(entry.event, entry.end, zone) })),
   };
 }
 
 /** The title of an event. */
 export function summary(event: Event): string {
-  return line(text(event.component, "summary")) ?? "(no title)";
+  return line(text(event.component, "SUMMARY")) ?? "(no title)";
 }
 
 /** The reference of an occurrence's event. */
@@ -88,16 +110,12 @@ export function when(entry: Entry, zone: Zone): string {
 
 function item(entry: Entry, day: number, zone: Zone): string {
   const { event, calendar } = entry;
-  const place = line(text(event.component, "location"));
-  const off = text(event.component, "status") === "CANCELLED" ? " (cancelled)" : "";
+  const place = line(text(event.component, "LOCATION"));
+  const off = isOff(event) ? " (cancelled)" : "";
   const from = dayOf(entry.start, zone) < day ? "…" : clock(entry.start, zone);
   const to = dayOf(entry.end - 1, zone) > day ? "…" : clock(entry.end, zone);
   const time = event.start.isDate ? "all day" : entry.start === entry.end ? from : `${from}–${to}`;
   return `- ${time} **${summary(event)}**${place ? `, ${place}` : ""}${off} · ${calendar.path} · ${reference(entry)}`;
-}
-
-function isOn(entry: Entry, day: number, zone: Zone): boolean {
-  return dayOf(entry.start, zone) <= day && dayOf(Math.max(entry.end - 1, entry.start), zone) >= day;
 }
 
 function stamp(event: Event, time: number, zone: Zone): string {
@@ -105,13 +123,13 @@ function stamp(event: Event, time: number, zone: Zone): string {
 }
 
 function clock(time: number, zone: Zone): string {
-  const { hour, minute } = zone.wall(time);
-  return `${two(hour)}:${two(minute)}`;
+  const minutes = Math.floor(zone.local(time) / 60_000);
+  return `${two(modulo(Math.floor(minutes / 60), 24))}:${two(modulo(minutes, 60))}`;
 }
 
-function person(property: ICAL.Property): string {
-  const address = String(property.getFirstValue()).replace(/^mailto:/i, "");
-  const name = property.getFirstParameter("cn");
+function person(property: Property): string {
+  const address = (textOf(property) ?? "").replace(/^mailto:/i, "");
+  const name = parameter(property, "CN");
   return name && name !== address ? `${name} <${address}>` : address;
 }
 

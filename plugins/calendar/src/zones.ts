@@ -1,85 +1,132 @@
-// Converts between local time and UTC. The JavaScript engine has no time zones, so the tables come from a package.
+// Converts between local time and UTC. The JavaScript engine has no time zones, so the tables come from packages, by
+// zones.js. The component's build runs this file up to its end, so that a call finds the tables unpacked.
 import { Failed } from "@belljar/guest";
-import moment from "moment-timezone";
 
-/** A local date and time, as on a wall clock. */
-export interface Wall {
-  year: number;
-  /** 1 to 12. */
-  month: number;
-  day: number;
-  hour: number;
-  minute: number;
-  second: number;
-}
+import packed from "../build/zones.json";
+import { timeText, two } from "./dates.js";
 
-const MINUTE = 60_000;
 const DAY = 86_400_000;
 
-const known = new Map<string, Zone | undefined>();
-
-/** A time zone of the IANA database, or undefined. Some programs write a path before its name. */
-export function find(name: string): Zone | undefined {
-  if (!known.has(name)) {
-    const found = moment.tz.zone(name) ?? moment.tz.zone(/[^/]+\/[^/]+$/.exec(name)?.[0] ?? name);
-    known.set(name, found ? new Zone(found) : undefined);
-  }
-  return known.get(name);
+/** The offset east of UTC of a span of time, in milliseconds. The span begins at `from` and ends before `until`. */
+export interface Offset {
+  from: number;
+  until: number;
+  offset: number;
 }
 
-/** The zone in the operator's setting ZONE; UTC by default. */
-export function zoneFromSetting(value: string | undefined): Zone {
-  const name = value || "Etc/UTC";
-  const zone = find(name);
-  if (!zone) throw new Failed(`the setting ZONE is "${name}": no such time zone; write it as "Europe/Berlin"`);
-  return zone;
-}
-
-/** A time zone. Times are in milliseconds since 1970. */
+/** A time zone. Times and local times are in milliseconds since 1970. */
 export class Zone {
-  constructor(private readonly rules: NonNullable<ReturnType<typeof moment.tz.zone>>) {}
+  private last: Offset = { from: 0, until: 0, offset: 0 };
 
-  get name(): string {
-    return this.rules.name === "Etc/UTC" ? "UTC" : this.rules.name;
+  constructor(
+    readonly name: string,
+    private readonly find: (time: number) => Offset,
+  ) {}
+
+  /** The offset east of UTC at a time. */
+  offset(time: number): number {
+    // Most questions are about neighbouring times.
+    if (time < this.last.from || time >= this.last.until) this.last = this.find(time);
+    return this.last.offset;
   }
 
-  /** The time of a local date and time. */
-  time(wall: Wall): number {
-    const local = Date.UTC(wall.year, wall.month - 1, wall.day, wall.hour, wall.minute, wall.second);
-    const before = this.rules.utcOffset(local - DAY);
-    const after = this.rules.utcOffset(local + DAY);
-    if (before === after) return local + before * MINUTE;
-    // A local time that occurs twice means its first occurrence. A skipped local time gets the offset before the change.
-    const found = [before, after]
-      .map((offset) => local + offset * MINUTE)
-      .filter((time, index) => this.rules.utcOffset(time) === (index === 0 ? before : after));
-    return found.length > 0 ? Math.min(...found) : local + before * MINUTE;
+  /**
+   * The time of a local time. A local time that occurs twice means its first occurrence. A skipped local time gets the offset
+   * before the change (RFC 5545, section 3.3.5).
+   */
+  time(local: number): number {
+    const before = this.offset(local - DAY);
+    const first = local - before;
+    // Inside of one span, which is nearly always, nothing changes within a day.
+    if (local + DAY < this.last.until) return first;
+    const after = this.offset(local + DAY);
+    if (before === after || this.offset(first) === before) return first;
+    return this.offset(local - after) === after ? local - after : first;
   }
 
-  /** The local date and time of a time. */
-  wall(time: number): Wall {
-    const local = new Date(time - this.rules.utcOffset(time) * MINUTE);
-    return {
-      year: local.getUTCFullYear(),
-      month: local.getUTCMonth() + 1,
-      day: local.getUTCDate(),
-      hour: local.getUTCHours(),
-      minute: local.getUTCMinutes(),
-      second: local.getUTCSeconds(),
-    };
+  /** The local time of a time. */
+  local(time: number): number {
+    return time + this.offset(time);
   }
 
   /** As RFC 3339, with the zone's offset. */
   text(time: number): string {
-    const offset = -this.rules.utcOffset(time);
-    const local = new Date(time + offset * MINUTE).toISOString().slice(0, 19);
+    // The form has no seconds in an offset; zones had some before 1970.
+    const offset = Math.round(this.offset(time) / 60_000);
+    const local = timeText(time + offset * 60_000);
     if (offset === 0) return `${local}Z`;
-    const [hours, minutes] = [Math.trunc(Math.abs(offset) / 60), Math.round(Math.abs(offset) % 60)];
+    const [hours, minutes] = [Math.trunc(Math.abs(offset) / 60), Math.abs(offset) % 60];
     return `${local}${offset < 0 ? "-" : "+"}${two(hours)}:${two(minutes)}`;
   }
 }
 
-/** A number with at least two digits. */
-export function two(number: number): string {
-  return String(number).padStart(2, "0");
+/** A zone with one offset east of UTC, in milliseconds. */
+export function fixed(name: string, offset: number): Zone {
+  return new Zone(name, () => ({ from: -Infinity, until: Infinity, offset }));
+}
+
+export const UTC = fixed("UTC", 0);
+
+/** The beginnings of the spans of all zones, one zone after the other, and the offsets in them. */
+const begins = new Float64Array(packed.tables.reduce((sum, table) => sum + table.split(",").length, 0));
+const offsets = new Int32Array(begins.length);
+/** The index of the first span of each table, and the number of all spans. */
+const firsts = new Int32Array(packed.tables.length + 1);
+let filled = 0;
+packed.tables.forEach((table, index) => {
+  firsts[index] = filled;
+  for (const part of table.split(",")) {
+    const [begin, offset] = part.split(" ");
+    begins[filled] = begin === "" ? -Infinity : Number(begin) * 1000;
+    offsets[filled] = Number(offset) * 1000;
+    filled += 1;
+  }
+});
+firsts[packed.tables.length] = filled;
+const names = new Map(Object.entries(packed.names) as [string, [string, number]][]);
+const known = new Map<string, Zone | undefined>();
+
+/**
+ * A time zone by its name in the IANA database or in Windows, in any case. Some programs write a path before the name:
+ * `/mozilla.org/20050126_1/Europe/Berlin`. Some write an offset: `UTC+01:00`.
+ */
+export function find(name: string): Zone | undefined {
+  if (!known.has(name)) known.set(name, lookUp(name));
+  return known.get(name);
+}
+
+function lookUp(name: string): Zone | undefined {
+  const plain = name.trim().toLowerCase();
+  if (plain === "z" || plain === "utc" || plain === "etc/utc") return UTC;
+  const spelled = plain.replaceAll(" ", "_");
+  for (let at = 0; at >= 0; at = spelled.indexOf("/", at) + 1 || -1) {
+    const found = names.get(spelled.slice(at)) ?? (at === 0 ? names.get(plain) : undefined);
+    // A single word after a path, such as `Local`, is not the name of a zone.
+    if (found && (at === 0 || found[0].includes("/"))) return built(found[0], found[1]);
+  }
+  const [, sign, hours, minutes] = /^(?:utc|gmt)([+-])(\d{1,2}):?(\d\d)?$/.exec(plain) ?? [];
+  if (hours === undefined) return undefined;
+  const offset = (Number(hours) * 60 + Number(minutes ?? 0)) * 60_000;
+  return fixed(name.trim(), sign === "-" ? -offset : offset);
+}
+
+function built(name: string, table: number): Zone {
+  const [first, end] = [firsts[table] ?? 0, firsts[table + 1] ?? 0];
+  return new Zone(name, (time) => {
+    let [low, high] = [first, end];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if ((begins[middle] ?? 0) <= time) low = middle;
+      else high = middle;
+    }
+    return { from: begins[low] ?? 0, until: high < end ? (begins[high] ?? 0) : Infinity, offset: offsets[low] ?? 0 };
+  });
+}
+
+/** The zone in the operator's setting ZONE; UTC by default. */
+export function zoneFromSetting(value: string | undefined): Zone {
+  const name = value || "UTC";
+  const zone = find(name);
+  if (!zone) throw new Failed(`the setting ZONE is "${name}": no such time zone; write it as "Europe/Berlin"`);
+  return zone;
 }

@@ -123,12 +123,12 @@ test("all-day events are on the same day in every zone", () => {
 
 test("broken files and events do not affect the others", () => {
   write("broken.ics", "this is no calendar");
-  write("large.ics", new Uint8Array(4 << 20));
+  write("large.ics", `BEGIN:VCALENDAR\r\nX-LONG:${"x".repeat(9 << 20)}`);
   write("work.ics", calendar("BEGIN:VEVENT\r\nUID:never\r\nDTSTART:20261123T08\r\n", event("bad", "DTSTART:tomorrow", "SUMMARY:Bad"), event("good", "DTSTART:20261123T080000Z")));
   assert.equal(rows("days/2026-11-23").length, 1);
   const text = read("days/2026-11-23");
   assert.match(text, /- "broken\.ics": it is not an iCalendar file\n/);
-  assert.match(text, /- "large\.ics": it is larger than 3 MiB\n/);
+  assert.match(text, /- "large\.ics": it is larger than 7 MiB: divide it/);
   assert.match(text, /- "work\.ics": the event "Bad": /);
   assert.match(read(""), /- "broken\.ics": it is not an iCalendar file\n/);
   assert.match(read("calendars/broken.ics"), /it is not an iCalendar file/);
@@ -145,6 +145,68 @@ test("the list has each upcoming event once, and every listed resource can be re
   assert.deepEqual(references, ["next", "days/today", "weeks/this", "calendars/team/a%20b.ics", "events/team/a%20b.ics/x%2Fy"]);
   for (const reference of references) assert.notEqual(read(reference), "", reference);
   assert.match(read("events/team/a%20b.ics/old"), /1 January 2020/);
+});
+
+test("a search finds all words in all texts, upcoming events first", () => {
+  write(
+    "a.ics",
+    calendar(
+      event("past", "DTSTART:20200101T080000Z", "SUMMARY:Zahnarzt", "LOCATION:K\u00f6ln"),
+      event("soon", "DTSTART:20261201T080000Z", "SUMMARY:ZAHNARZT", "DESCRIPTION:in k\r\n \u00f6ln"),
+      event("weekly", "DTSTART:20200106T080000Z", "RRULE:FREQ=WEEKLY", "SUMMARY:Teeth", "ATTENDEE;CN=Zahnarzt K\u00f6ln:mailto:a@example.org"),
+      event("other", "DTSTART:20261201T080000Z", "SUMMARY:Zahnarzt, Berlin"),
+    ),
+  );
+  const found = JSON.parse(read("search?q=zahnarzt%20K%C3%B6ln&format=json"));
+  assert.equal(found.total, 3);
+  assert.deepEqual(found.events.map(({ start }: Row) => start), ["2026-11-23T09:00:00+01:00", "2026-12-01T09:00:00+01:00", "2020-01-01T09:00:00+01:00"]);
+  assert.match(read("search?q=zahnarzt"), /last: Wednesday, 1 January 2020, 09:00 \*\*Zahnarzt\*\*|last: Wednesday, 1 January 2020/);
+  assert.match(read("search?q=nobody"), /Nothing/);
+  assert.throws(() => read("search?q="), Invalid);
+});
+
+test("a file whose name is not UTF-8 is named", () => {
+  write("a.ics", calendar(event("a", "DTSTART:20261123T080000Z")));
+  writeFileSync(Buffer.concat([Buffer.from(`${directory}/`), Buffer.of(0xe9), Buffer.from(".ics")]), calendar());
+  assert.match(read("days/2026-11-23"), /1 names are not UTF-8, and cannot be read: rename these files/);
+  assert.equal(rows("days/2026-11-23").length, 1);
+});
+
+test("a month", () => {
+  write("a.ics", calendar(event("a", "DTSTART;VALUE=DATE:20261031", "RRULE:FREQ=MONTHLY;BYMONTHDAY=-1")));
+  assert.deepEqual(starts("months/2026-11"), ["2026-11-30"]);
+  assert.deepEqual(starts("months/this"), ["2026-11-30"]);
+  assert.deepEqual(starts("months/next"), ["2026-12-31"]);
+  for (const month of ["2026-13", "2026", "x"]) assert.throws(() => read(`months/${month}`), Invalid);
+});
+
+test("an event without a UID can be read", () => {
+  write("a.ics", calendar("BEGIN:VEVENT\r\nDTSTART:20261123T080000Z\r\nSUMMARY:Nameless\r\nEND:VEVENT\r\n"));
+  const [reference] = JSON.parse(read("days/2026-11-23?format=json")).events.map((one: { reference: string }) => one.reference);
+  assert.match(read(reference), /^# Nameless\n/);
+});
+
+test("a second event with the same UID is named", () => {
+  write("a.ics", calendar(event("a", "DTSTART:20261123T080000Z", "SUMMARY:First"), event("a", "DTSTART:20261124T080000Z", "SUMMARY:Second")));
+  assert.deepEqual(starts("days/2026-11-24"), []);
+  assert.match(read("days/2026-11-24"), /the event "Second": its UID "a" is also the UID of another event/);
+});
+
+test("what an answer does not read is named, with the way on", () => {
+  const large = `${event("a", "DTSTART:20261123T080000Z", `DESCRIPTION:${"x".repeat(700_000)}`)}`;
+  for (const name of ["a", "b", "c"]) write(`${name}.ics`, calendar(large));
+  process.env["READ_MIB"] = "1";
+  try {
+    assert.match(read("days/2026-11-23"), /1 calendars from "c\.ics" on are not read: the others have 1 MiB\. Ask for one, with calendar=/);
+    assert.equal(rows("days/2026-11-23").length, 2);
+    assert.equal(JSON.parse(read("days/2026-11-23?calendar=c.ics&format=json")).problems.length, 0);
+    process.env["READ_MIB"] = "x";
+    assert.throws(() => read("days/2026-11-23"), (error) => error instanceof Failed && error.message.includes('READ_MIB is "x"'));
+  } finally {
+    delete process.env["READ_MIB"];
+  }
+  write("many.ics", calendar(event("m", "DTSTART:20261123T080000Z", "RRULE:FREQ=MINUTELY")));
+  assert.match(read("weeks/2026-W48?calendar=many.ics"), /it repeats more than 5000 times in this span, and the rest is left out: ask for a shorter span/);
 });
 
 test("errors are reported", () => {

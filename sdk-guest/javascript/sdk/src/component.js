@@ -100,10 +100,14 @@ function listed(provider, root) {
 /** Writes a line to the host's log. */
 function log(...values) {
   const line = values.map((value) => (value instanceof Error ? `${value}\n${value.stack.trimEnd()}` : String(value))).join(" ");
-  const stream = stderr.getStderr();
-  // A stream takes at most 4096 bytes at a time.
   const bytes = encodeUtf8(`${line}\n`);
-  for (let at = 0; at < bytes.length; at += 4096) stream.blockingWriteAndFlush(bytes.subarray(at, at + 4096));
+  const stream = stderr.getStderr();
+  try {
+    // A stream takes at most 4096 bytes at a time.
+    for (let at = 0; at < bytes.length; at += 4096) stream.blockingWriteAndFlush(bytes.subarray(at, at + 4096));
+  } finally {
+    stream[Symbol.dispose]();
+  }
 }
 
 // Libraries expect this global; the engine does not have it.

@@ -1,5 +1,6 @@
 // Granted directories in Node, for unit tests. The same functions as files.wasi.js. Nothing is granted until a test
 // calls `grant`.
+import { isUtf8 } from "node:buffer";
 import fs from "node:fs";
 import path from "node:path";
 
@@ -29,12 +30,12 @@ export function stat(guestPath) {
   return { kind: kindOf(found), size: found.size, modified: found.mtime };
 }
 
-/** The entries of a directory, sorted by name. Links are not followed. */
+/** The entries of a directory, sorted by name, and the number of those whose names are not UTF-8. Links are not followed. */
 export function list(guestPath) {
-  const entries = attempt(guestPath, (directory) => fs.readdirSync(directory, { withFileTypes: true }));
-  return entries
-    .map((entry) => ({ name: entry.name, kind: kindOf(entry) }))
-    .sort((a, b) => compareText(a.name, b.name));
+  const all = attempt(guestPath, (directory) => fs.readdirSync(directory, { withFileTypes: true, encoding: "buffer" }));
+  const entries = all.filter(({ name }) => isUtf8(name)).map((entry) => ({ name: String(entry.name), kind: kindOf(entry) }));
+  entries.sort((a, b) => compareText(a.name, b.name));
+  return Object.assign(entries, { unreadable: all.length - entries.length });
 }
 
 /** The bytes of a file: all, or at most `length` from `offset`. */

@@ -2,15 +2,18 @@
 import preopens from "wasi:filesystem/preopens@0.2.12";
 
 import { Denied, Failed, NotFound, Unavailable } from "./errors.js";
-import { compareText } from "./text.js";
+import { sortTexts } from "./text.js";
 
 const FOLLOW = { symlinkFollow: true };
 const CHUNK = 1 << 20;
 const KINDS = { "regular-file": "file", directory: "directory", "symbolic-link": "link" };
 
+/** The granted directories with their guest paths. Each question to the host opens all of them again. */
+let directories = [];
+
 /** The granted guest paths. */
 export function granted() {
-  return preopens.getDirectories().map(([, path]) => path);
+  return grants().map(([, path]) => path);
 }
 
 /** The kind, size and modification time of a path. Follows links. */
@@ -21,42 +24,66 @@ export function stat(path) {
   return { kind: KINDS[type] ?? "other", size, modified };
 }
 
-/** The entries of a directory, sorted by name. Links are not followed. */
+/** The entries of a directory, sorted by name, and the number of those whose names are not UTF-8. Links are not followed. */
 export function list(path) {
   const [directory, rest] = locate(path);
   const opened = attempt(path, () => directory.openAt(FOLLOW, rest, { directory: true }, { read: true }));
-  const stream = attempt(path, () => opened.readDirectory());
-  const entries = [];
+  return using(opened, () => using(attempt(path, () => opened.readDirectory()), (stream) => entries(path, stream)));
+}
+
+function entries(path, stream) {
+  const found = [];
+  let unreadable = 0;
   for (;;) {
     let entry;
     try {
       entry = stream.readDirectoryEntry();
     } catch (error) {
-      // Skip a name that is not UTF-8: no reference can contain it.
-      if (code(error) === "illegal-byte-sequence") continue;
-      throw failure(path, error);
+      if (code(error) !== "illegal-byte-sequence") throw failure(path, error);
+      // A name that is not UTF-8: no reference can contain it.
+      unreadable += 1;
+      continue;
     }
     if (!entry) break;
-    entries.push({ name: entry.name, kind: KINDS[entry.type] ?? "other" });
+    // Sorted as texts: a name contains no NUL, and NUL is before all other characters.
+    found.push(`${entry.name}\0${KINDS[entry.type] ?? "other"}`);
   }
-  return entries.sort((a, b) => compareText(a.name, b.name));
+  const sorted = sortTexts(found).map((text) => {
+    const at = text.lastIndexOf("\0");
+    return { name: text.slice(0, at), kind: text.slice(at + 1) };
+  });
+  return Object.assign(sorted, { unreadable });
 }
 
 /** The bytes of a file: all, or at most `length` from `offset`. */
 export function read(path, { offset = 0, length = Number.MAX_SAFE_INTEGER } = {}) {
   const [directory, rest] = locate(path);
   // Checked before the file is opened: opening a pipe would block for ever.
-  if (stat(path).kind !== "file") throw new NotFound();
-  const file = attempt(path, () => directory.openAt(FOLLOW, rest, {}, { read: true }));
-  const pieces = [];
-  let total = 0;
-  for (let ended = false; !ended && total < length; ) {
-    const [piece, end] = attempt(path, () => file.read(Math.min(CHUNK, length - total), offset + total));
-    pieces.push(piece);
-    total += piece.length;
-    ended = end;
+  const { type, size } = attempt(path, () => directory.statAt(FOLLOW, rest));
+  if (type !== "regular-file") throw new NotFound();
+  // Files of the kernel have the size 0, and contents.
+  const most = size > 0 ? Math.min(length, Math.max(0, size - offset)) : length;
+  const opened = attempt(path, () => directory.openAt(FOLLOW, rest, {}, { read: true }));
+  return using(opened, (file) => {
+    const pieces = [];
+    let total = 0;
+    for (let ended = false; !ended && total < most; ) {
+      const [piece, end] = attempt(path, () => file.read(Math.min(CHUNK, most - total), offset + total));
+      pieces.push(piece);
+      total += piece.length;
+      ended = end;
+    }
+    return joined(pieces, total);
+  });
+}
+
+/** Calls `use` with a resource of the host, and drops the resource: a call may hold only some hundreds. */
+function using(resource, use) {
+  try {
+    return use(resource);
+  } finally {
+    resource[Symbol.dispose]();
   }
-  return joined(pieces, total);
 }
 
 function joined(pieces, total) {
@@ -73,13 +100,19 @@ function joined(pieces, total) {
 /** The granted directory of a path, and the path relative to it. The longest matching guest path wins. */
 function locate(path) {
   let found;
-  for (const [directory, guest] of preopens.getDirectories()) {
+  for (const [directory, guest] of grants()) {
     const base = guest.endsWith("/") ? guest : `${guest}/`;
     if (path !== guest && !path.startsWith(base)) continue;
     if (!found || guest.length > found[2]) found = [directory, path.slice(base.length) || ".", guest.length];
   }
   if (!found) throw new Denied(`this needs ${JSON.stringify(path)}, which was not granted`);
   return found;
+}
+
+/** Asks the host once. An instance lives for one call; during the build, nothing is granted, and nothing is kept. */
+function grants() {
+  if (directories.length === 0) directories = preopens.getDirectories();
+  return directories;
 }
 
 function attempt(path, call) {

@@ -234,6 +234,8 @@ export function split(reference: string): { path: string; query: Map<string, str
 
 /** The text of UTF-8 bytes, or undefined if they are not UTF-8. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined;
+/** The text of ISO 8859-1 bytes, one character for each byte. It costs much less than UTF-8. */
+export function decodeLatin1(bytes: Uint8Array): string;
 /** The bytes of a text. */
 export function encodeUtf8(text: string): Uint8Array;
 /** Compares texts in the order of their UTF-8 bytes. */

@@ -5,4 +5,4 @@ export { cut, extent, within } from "./parts.js";
 export { tool, prompt, ask, context, startingWith } from "./calls.js";
 export * as schema from "./schema.js";
 export { encodeSegment, encodePath, decode, split } from "./reference.js";
-export { decodeUtf8, encodeUtf8, compareText } from "./text.js";
+export { decodeUtf8, decodeLatin1, encodeUtf8, compareText } from "./text.js";

@@ -14,14 +14,22 @@ export function decodeUtf8(bytes) {
       // Moves the cut to the end of a character.
       while (end < bytes.length && end > at + CHUNK - 4 && (bytes[end] & 0xc0) === 0x80) end -= 1;
       const chunk = bytes.slice(at, end);
-      // A text with one character for each byte. No built-in function decodes UTF-8 directly, and a loop would be slow.
-      const binary = atob(chunk.toBase64());
+      const binary = decodeLatin1(chunk);
+      // No built-in function decodes UTF-8 directly, and a loop would be slow.
       pieces.push(isAscii(chunk) ? binary : decodeURIComponent(escape(binary)));
     }
     return pieces.join("");
   } catch {
     return undefined;
   }
+}
+
+/** A text with one character for each byte: ISO 8859-1. It costs a part of what UTF-8 costs. */
+export function decodeLatin1(bytes) {
+  if (bytes.toBase64) return atob(bytes.toBase64());
+  let text = "";
+  for (let at = 0; at < bytes.length; at += CHUNK) text += String.fromCharCode.apply(null, bytes.subarray(at, at + CHUNK));
+  return text;
 }
 
 /** Tests four bytes at a time, and eight times per iteration, because iterations are expensive. */
@@ -46,8 +54,17 @@ export function encodeUtf8(text) {
   return bytes;
 }
 
+/**
+ * Sorts texts in the order of `compareText`, in place. The engine's own order is by UTF-16 units, and costs a hundredth of a
+ * function in JavaScript; they differ only with characters from U+D800.
+ */
+export function sortTexts(texts) {
+  return /[\ud800-\uffff]/.test(texts.join("")) ? texts.sort(compareText) : texts.sort();
+}
+
 /** Compares in the order of UTF-8 bytes, which is the order of code points, not of UTF-16 units. */
 export function compareText(a, b) {
+  if (a === b) return 0;
   const end = Math.min(a.length, b.length);
   for (let at = 0; at < end; at += 1) {
     const one = a.charCodeAt(at);
