@@ -1,6 +1,7 @@
 //! Parses references. Does not open databases: the modules that query decide whether a table or a key exists.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use belljar_guest::{Error, Result, reference};
 
@@ -160,10 +161,13 @@ fn parameters(query: &str) -> Result<(BTreeMap<String, String>, Vec<String>)> {
         if name == "where" {
             // A client that fills in a template may leave a variable empty.
             filters.extend(Some(value).filter(|value| !value.is_empty()));
-        } else if all.contains_key(&name) {
-            return Err(Error::invalid(format_args!("\"{name}\" is given twice")));
-        } else {
-            all.insert(name, value);
+            continue;
+        }
+        match all.entry(name) {
+            Entry::Vacant(entry) => drop(entry.insert(value)),
+            Entry::Occupied(entry) => {
+                return Err(Error::invalid(format_args!("\"{}\" is given twice", entry.key())));
+            }
         }
     }
     Ok((all, filters))

@@ -116,7 +116,8 @@ fn all(table: &Table, filter: &str) -> Result<Condition> {
     // A value may contain the word: what follows it must begin with a column.
     while let Some((at, next)) = rest.match_indices(['a', 'A']).find_map(|(at, _)| {
         let next = rest.get(at..)?.strip_prefix_ignore_case("and ")?;
-        let before = rest.get(..at).filter(|before| before.ends_with(' ') && before.matches('"').count() % 2 == 0)?;
+        let before =
+            rest.get(..at).filter(|before| before.ends_with(' ') && before.matches('"').count().is_multiple_of(2))?;
         (split(table, next).is_some() && split(table, before).is_some()).then_some((at, next))
     }) {
         whole = whole.and(one(table, rest.get(..at).unwrap_or_default())?);

@@ -68,7 +68,7 @@ fn is_blank(line: &str) -> bool {
 /// True if the statement has its semicolon.
 fn is_ended(sql: &str) -> bool {
     // A semicolon inside quotes has an odd number of quotes before it.
-    sql.trim_end().ends_with(';') && sql.matches('\'').count() % 2 == 0 && sql.matches('"').count() % 2 == 0
+    sql.trim_end().ends_with(';') && ['\'', '"'].iter().all(|quote| sql.matches(*quote).count().is_multiple_of(2))
 }
 
 /// The name and the rest of a line `name = rest`.
