@@ -12,6 +12,8 @@ mod address;
 mod answer;
 mod cell;
 mod filter;
+#[doc(hidden)]
+pub mod fuzzing;
 mod key;
 mod listing;
 mod modules;

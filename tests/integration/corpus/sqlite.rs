@@ -8,7 +8,8 @@ use super::Case;
 const BASE: &str = "belljar://sqlite/";
 
 fn read(client: &mut Client<Stdio>, reference: &str) -> Result<Value, String> {
-    let result = client.read(&format!("{BASE}{reference}")).map_err(|error| format!("{}: {:?}", error.message, error.data))?;
+    let result =
+        client.read(&format!("{BASE}{reference}")).map_err(|error| format!("{}: {:?}", error.message, error.data))?;
     let text = result["contents"][0]["text"].as_str().ok_or("the contents are bytes")?;
     serde_json::from_str(text).map_err(|error| format!("{error} in {text}"))
 }
@@ -60,7 +61,11 @@ fn judge(case: &Case, client: &mut Client<Stdio>) -> Result<(), String> {
         let (rows, notices) = pages(client, reference)?;
         let words = expected["notice"].as_str().unwrap_or_default();
         let is_said = notices.iter().any(|notice| notice.contains(words));
-        return if rows.len() as u64 >= most && is_said { Ok(()) } else { Err(format!("{} rows, {notices:?}", rows.len())) };
+        return if rows.len() as u64 >= most && is_said {
+            Ok(())
+        } else {
+            Err(format!("{} rows, {notices:?}", rows.len()))
+        };
     }
     if expected["names"].is_array() {
         let overview = read(client, reference)?;
@@ -69,7 +74,8 @@ fn judge(case: &Case, client: &mut Client<Stdio>) -> Result<(), String> {
     }
     if let Some(columns) = expected["columns"].as_array() {
         let schema = read(client, reference)?;
-        let names = |key: &str| schema[key].as_array().map(|all| all.iter().map(|one| one["name"].clone()).collect::<Value>());
+        let names =
+            |key: &str| schema[key].as_array().map(|all| all.iter().map(|one| one["name"].clone()).collect::<Value>());
         equal(&names("indexes").unwrap_or_default(), &expected["indexes"], "the indexes")?;
         let foreign = schema["foreign_keys"].as_array().ok_or("no foreign keys")?;
         let foreign = foreign.iter().map(|key| json!([key["column"], key["table"], key["references"]])).collect();
