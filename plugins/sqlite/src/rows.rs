@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::filter::Condition;
 use crate::key::Key;
 use crate::name;
-use crate::schema::{Affinity, Keys, Table, quote};
+use crate::schema::{Affinity, Column, Keys, Table, quote};
 use crate::snapshot::error;
 use crate::value::{self, IN_PAGE, IN_ROW, Parameter, Row, SizeLimits};
 
@@ -82,38 +82,40 @@ pub(crate) fn keys(connection: &Connection, table: &Table, prefix: &str, most: u
     Ok(keys)
 }
 
-/// The SELECT for rows: the key's values, then type, size and value of each column. A value over `limits` is NULL. SQLite
-/// finds type and size without loading the value.
+/// The SELECT for rows: the key's values, then two terms for each column: the value, which is NULL if it is larger than
+/// `limits`, and then the type and the size. SQLite finds type and size without loading the value.
 pub(crate) fn select(table: &Table, limits: SizeLimits) -> String {
+    let keys = match &table.keys {
+        Keys::Rowid { others, .. } => others.as_slice(),
+        Keys::Primary(columns) => columns.as_slice(),
+        Keys::None => &[],
+    };
     let mut terms: Vec<String> = Vec::new();
-    match &table.keys {
-        Keys::Rowid { alias, others, .. } => {
-            terms.push(quote(alias));
-            terms.extend(others.iter().map(|column| value_or_null(&quote(&column.name), MAX_KEY_BYTES, MAX_KEY_BYTES)));
-        }
-        Keys::Primary(columns) => {
-            terms
-                .extend(columns.iter().map(|column| value_or_null(&quote(&column.name), MAX_KEY_BYTES, MAX_KEY_BYTES)));
-        }
-        Keys::None => {}
+    if let Keys::Rowid { alias, .. } = &table.keys {
+        terms.push(quote(alias));
     }
+    terms.extend(keys.iter().map(|column| {
+        let name = quote(&column.name);
+        format!("iif({}, NULL, {name})", is_larger(column, &name, MAX_KEY_BYTES))
+    }));
     for column in &table.columns {
         let name = quote(&column.name);
-        terms.extend([
-            format!("typeof({name})"),
-            format!("octet_length({name})"),
-            value_or_null(&name, limits.text, limits.blob),
-        ]);
+        let is_larger = is_larger(column, &name, limits.text);
+        terms.push(format!("iif({is_larger}, NULL, {name})"));
+        terms.push(format!("iif({is_larger}, typeof({name}) || octet_length({name}), NULL)"));
     }
     format!("SELECT {} FROM {}", list(terms), quote(&table.name))
 }
 
-/// An SQL expression: the column's value, or NULL if it is larger than `text` or `blob` bytes.
-fn value_or_null(name: &str, text: usize, blob: usize) -> String {
-    format!(
-        "CASE typeof({name}) WHEN 'text' THEN iif(octet_length({name}) <= {text}, {name}, NULL) \
-         WHEN 'blob' THEN iif(octet_length({name}) <= {blob}, {name}, NULL) ELSE {name} END"
-    )
+/// The SQL condition that a text or a blob has more than `most` bytes.
+fn is_larger(column: &Column, name: &str, most: usize) -> String {
+    match column.affinity {
+        Affinity::Text | Affinity::Blob => format!("octet_length({name}) > {most}"),
+        // These columns seldom have text, and SQLite would write each number as text to find its size.
+        Affinity::Integer | Affinity::Real | Affinity::Numeric => {
+            format!("typeof({name}) IN ('text', 'blob') AND octet_length({name}) > {most}")
+        }
+    }
 }
 
 /// Decodes a row of [`select`]: its key, the key from which the next page continues, and its values.
@@ -151,18 +153,22 @@ pub(crate) fn decode_row(
     let mut fields = Vec::with_capacity(table.columns.len());
     let mut bytes = 0;
     for column in &table.columns {
-        let kind: String = row.get(at).map_err(error)?;
-        let size: Option<i64> = row.get(at + 1).map_err(error)?;
-        let value = row.get_ref(at + 2).map_err(error)?;
-        at += 3;
-        let is_left_out = match value {
-            ValueRef::Null => kind != "null",
-            ValueRef::Text(value) | ValueRef::Blob(value) => bytes > MAX_ROW_BYTES && value.len() > MAX_SHORT_BYTES,
-            ValueRef::Integer(_) | ValueRef::Real(_) => false,
+        let value = row.get_ref(at).map_err(error)?;
+        // The type and the size of a value that SQLite left out, such as `blob6000`.
+        let about = row.get_ref(at + 1).map_err(error)?.as_str_or_null().unwrap_or_default();
+        at += 2;
+        let is_full = bytes > MAX_ROW_BYTES;
+        let left_out = match value {
+            ValueRef::Null => about.map(parse_size),
+            ValueRef::Text(text) if text.len() > if is_full { MAX_SHORT_BYTES } else { limits.text } => {
+                Some(("text", text.len() as i64))
+            }
+            ValueRef::Blob(blob) if blob.len() > limits.blob => Some(("blob", blob.len() as i64)),
+            _ => None,
         };
-        let json = if is_left_out {
+        let json = if let Some((kind, size)) = left_out {
             let place = key.as_ref().map(|key| reference_of_value(base, &table.name, key, &column.name));
-            value::placeholder(&kind, size.unwrap_or_default(), place.as_deref())
+            value::placeholder(kind, size, place.as_deref())
         } else {
             value::json(value, limits)
         };
@@ -170,6 +176,12 @@ pub(crate) fn decode_row(
         fields.push((column.name.clone(), json));
     }
     Ok((key, position, Row(fields)))
+}
+
+/// The type and the size in a text such as `blob6000`.
+fn parse_size(text: &str) -> (&str, i64) {
+    let (kind, size) = text.split_at_checked(4).unwrap_or((text, ""));
+    (kind, size.parse().unwrap_or_default())
 }
 
 fn reference_of_value(base: &str, table: &str, key: &str, column: &str) -> String {

@@ -10,7 +10,7 @@ use crate::modules;
 use crate::name;
 use crate::snapshot::{Snapshot, error};
 
-/// The most columns served per table. `rows` selects three terms per column, and this build of SQLite allows 8000 terms in a
+/// The most columns served per table. `rows` selects two terms per column, and this build of SQLite allows 8000 terms in a
 /// SELECT (`.cargo/config.toml`). SQLite itself allows 2000 columns, unless a program was built for more.
 pub(crate) const MAX_COLUMNS: usize = 2500;
 
