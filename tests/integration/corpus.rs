@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use belljar_tests::{Era, places};
+use belljar_tests::{Client, Era, Stdio, places};
 use serde_json::Value;
 
 use crate::providers::support;
@@ -39,6 +39,22 @@ pub(crate) fn compare(
     config: &str,
     mut judge: impl FnMut(&Case, Result<&str, &str>) -> Result<(), String>,
 ) {
+    compare_reads(provider, config, |case, client| {
+        let read = client.read(&format!("belljar://{provider}/{}", case.reference));
+        let answer = match &read {
+            Ok(result) => Ok(result["contents"][0]["text"].as_str().unwrap_or_default()),
+            Err(error) => Err(error.message.as_str()),
+        };
+        judge(case, answer)
+    });
+}
+
+/// Like [`compare`]. `judge` reads what it wants itself, for example several pages.
+pub(crate) fn compare_reads(
+    provider: &str,
+    config: &str,
+    mut judge: impl FnMut(&Case, &mut Client<Stdio>) -> Result<(), String>,
+) {
     let Some(python) = places::native_python() else { return };
     if support::lacks_build_tools() {
         return;
@@ -55,12 +71,7 @@ pub(crate) fn compare(
             |key: &str| case[key].as_str().unwrap_or_else(|| panic!("a case without \"{key}\": {case}")).to_owned();
         let (name, reference) = (text("name"), text("reference"));
         let case = Case { name, reference, expected: case["expected"].take() };
-        let read = client.read(&format!("belljar://{provider}/{}", case.reference));
-        let answer = match &read {
-            Ok(result) => Ok(result["contents"][0]["text"].as_str().unwrap_or_default()),
-            Err(error) => Err(error.message.as_str()),
-        };
-        if let Err(why) = judge(&case, answer) {
+        if let Err(why) = judge(&case, &mut client) {
             wrong.push(format!("{} ({}): {why}", case.name, case.reference));
         }
     }

@@ -1,8 +1,11 @@
 //! Parses references. Does not open databases: the modules that query decide whether a table or a key exists.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use belljar_guest::{Error, Result, reference};
+
+use crate::page::Position;
 
 /// The most rows on one page.
 pub(crate) const MAX_ROWS: usize = 1000;
@@ -16,14 +19,56 @@ pub(crate) enum Address {
     Schema { table: Option<String> },
     /// The CREATE statements of the database.
     Ddl,
-    /// A page of at most `limit` rows after the key `after`.
-    Page { table: String, after: Option<String>, limit: Option<usize> },
+    /// A page of rows.
+    Page { table: String, wanted: Wanted },
     /// One row.
     Row { table: String, key: String },
     /// One value of a row, or `length` bytes of it from `offset`.
     Value { table: String, key: String, column: String, offset: Option<u64>, length: Option<u64> },
-    /// The rows of a view that the operator named.
-    View { name: String, parameters: BTreeMap<String, String>, limit: Option<usize> },
+    /// The rows of a view that the operator named. `parameters` has all parameters, also the page's own.
+    View { name: String, parameters: BTreeMap<String, String> },
+}
+
+/// Which rows of a table a page has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// The filters, which all apply.
+    pub(crate) filters: Vec<String>,
+    /// The words of a full-text search.
+    pub(crate) matching: Option<String>,
+    /// The columns of the order.
+    pub(crate) sort: Option<String>,
+    /// The key before the first row.
+    pub(crate) after: Option<String>,
+    /// How many rows to leave out after that.
+    pub(crate) skip: u64,
+    /// The most rows.
+    pub(crate) limit: Option<usize>,
+}
+
+impl Wanted {
+    /// The query of the page that begins at another position.
+    pub(crate) fn query_at(&self, position: &Position, limit: usize) -> String {
+        let mut query = String::new();
+        let mut add = |name: &str, value: &str| {
+            let mark = if query.is_empty() { '?' } else { '&' };
+            query.push(mark);
+            query.push_str(name);
+            query.push('=');
+            query.push_str(&reference::encode_segment(value).replace('&', "%26"));
+        };
+        self.filters.iter().for_each(|filter| add("where", filter));
+        let named = [("match", &self.matching), ("sort", &self.sort), ("after", &position.after)];
+        named
+            .iter()
+            .filter_map(|(name, value)| Some((name, value.as_ref()?)))
+            .for_each(|(name, value)| add(name, value));
+        if position.skip > 0 {
+            add("skip", &position.skip.to_string());
+        }
+        add("limit", &limit.to_string());
+        query
+    }
 }
 
 impl Address {
@@ -39,7 +84,12 @@ impl Address {
             segments.pop();
         }
         let database = if named { Some(segments.drain(..1.min(segments.len())).collect::<String>()) } else { None };
-        let mut query = reference::parameters(query)?;
+        let (mut query, filters) = parameters(query)?;
+        if let (Some(first), false) = (filters.first(), matches!(segments.as_slice(), [kind, _] if kind == "tables")) {
+            return Err(Error::invalid(format_args!(
+                "\"where\" is \"{first}\": only the rows of a table have filters"
+            )));
+        }
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         let owned = |text: &str| text.to_owned();
         let address = match segments.as_slice() {
@@ -48,28 +98,38 @@ impl Address {
             ["schema"] => Address::Schema { table: None },
             ["schema", table] => Address::Schema { table: Some(owned(table)) },
             ["tables", table] => {
-                let after = query.remove("after").filter(|after| !after.is_empty());
-                Address::Page { table: owned(table), after, limit: limit(&mut query)? }
+                let mut text = |name: &str| query.remove(name).filter(|value| !value.is_empty());
+                let (matching, sort, after) = (text("match"), text("sort"), text("after"));
+                let skip = number(&mut query, "skip", "rows")?.unwrap_or_default();
+                let wanted = Wanted { filters, matching, sort, after, skip, limit: limit(&mut query)? };
+                Address::Page { table: owned(table), wanted }
             }
             ["tables", table, "rows", key] => Address::Row { table: owned(table), key: owned(key) },
             ["tables", table, "rows", key, column] => {
-                let (offset, length) = (number(&mut query, "offset")?, number(&mut query, "length")?);
+                let mut bytes = |name| number(&mut query, name, "bytes");
+                let (offset, length) = (bytes("offset")?, bytes("length")?);
                 Address::Value { table: owned(table), key: owned(key), column: owned(column), offset, length }
             }
-            ["views", name] => {
-                let limit = limit(&mut query)?;
-                Address::View { name: owned(name), parameters: std::mem::take(&mut query), limit }
-            }
+            ["views", name] => Address::View { name: owned(name), parameters: std::mem::take(&mut query) },
             _ => return Err(Error::NotFound),
         };
         match query.keys().next() {
-            Some(unknown) => Err(Error::invalid(format_args!("\"{unknown}\" is not a parameter of this resource"))),
+            Some(unknown) => {
+                let known = match &address {
+                    Address::Page { .. } => "where, match, sort, after, skip, limit, lines, bytes",
+                    Address::Value { .. } => "bytes, lines, offset, length",
+                    _ => "bytes, lines",
+                };
+                Err(Error::invalid(format_args!(
+                    "\"{unknown}\" is not a parameter of this resource: expected one of {known}"
+                )))
+            }
             None => Ok((database, address)),
         }
     }
 }
 
-fn limit(query: &mut BTreeMap<String, String>) -> Result<Option<usize>> {
+pub(crate) fn limit(query: &mut BTreeMap<String, String>) -> Result<Option<usize>> {
     match query.remove("limit").filter(|limit| !limit.is_empty()) {
         None => Ok(None),
         Some(text) => rows(&text).map(Some).ok_or_else(|| {
@@ -83,10 +143,34 @@ pub(crate) fn rows(text: &str) -> Option<usize> {
     text.parse().ok().filter(|rows| (1..=MAX_ROWS).contains(rows))
 }
 
-fn number(query: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64>> {
+/// Takes a number out of the parameters.
+pub(crate) fn number(query: &mut BTreeMap<String, String>, name: &str, unit: &str) -> Result<Option<u64>> {
     let Some(text) = query.remove(name).filter(|text| !text.is_empty()) else { return Ok(None) };
-    let wrong = |_| Error::invalid(format_args!("\"{name}\" is \"{text}\": expected a number of bytes"));
-    text.parse().map(Some).map_err(wrong)
+    // SQLite counts with 63 bits.
+    let number = text.parse().ok().filter(|number| i64::try_from(*number).is_ok());
+    let wrong = || Error::invalid(format_args!("\"{name}\" is \"{text}\": expected a number of {unit}"));
+    number.map(Some).ok_or_else(wrong)
+}
+
+/// The parameters of a query, and the filters. Only filters may be given more than once.
+fn parameters(query: &str) -> Result<(BTreeMap<String, String>, Vec<String>)> {
+    let mut all = BTreeMap::new();
+    let mut filters = Vec::new();
+    for (name, value) in reference::pairs(query) {
+        let (name, value) = (reference::decode(name)?, reference::decode(value)?);
+        if name == "where" {
+            // A client that fills in a template may leave a variable empty.
+            filters.extend(Some(value).filter(|value| !value.is_empty()));
+            continue;
+        }
+        match all.entry(name) {
+            Entry::Vacant(entry) => drop(entry.insert(value)),
+            Entry::Occupied(entry) => {
+                return Err(Error::invalid(format_args!("\"{}\" is given twice", entry.key())));
+            }
+        }
+    }
+    Ok((all, filters))
 }
 
 #[cfg(test)]
@@ -99,8 +183,10 @@ mod tests {
 
     #[test]
     fn a_page_takes_after_and_limit() {
-        let page =
-            |after: Option<&str>, limit| Address::Page { table: "a b/c".into(), after: after.map(Into::into), limit };
+        let page = |after: Option<&str>, limit| {
+            let wanted = Wanted { after: after.map(Into::into), limit, ..Wanted::default() };
+            Address::Page { table: "a b/c".into(), wanted }
+        };
         assert_eq!(of("tables/a%20b%2Fc"), Ok(page(None, None)));
         assert_eq!(of("tables/a%20b%2Fc?after=1%2C2&limit=7"), Ok(page(Some("1,2"), Some(7))));
         assert_eq!(of("tables/a%20b%2Fc?after=&limit="), Ok(page(None, None)));
@@ -111,6 +197,24 @@ mod tests {
             "tables/t?offset=3",
             "tables/t?limit=1&limit=2",
         ] {
+            assert!(matches!(of(wrong), Err(Error::Invalid(_))), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_query_of_the_next_page_keeps_filters_and_order() {
+        let Ok(Address::Page { wanted, .. }) =
+            of("tables/t?where=a%26b%3E1&sort=-c&where=d%20is%20empty&match=x&skip=2&where=")
+        else {
+            panic!("no page")
+        };
+        assert_eq!(wanted.filters, ["a&b>1", "d is empty"]);
+        let position = Position { after: Some("1,'&'".into()), skip: 7 };
+        let next = wanted.query_at(&position, 50);
+        assert_eq!(next, "?where=a%26b%3E1&where=d%20is%20empty&match=x&sort=-c&after=1,'%26'&skip=7&limit=50");
+        let Ok(Address::Page { wanted: again, .. }) = of(&format!("tables/t{next}")) else { panic!("no page") };
+        assert_eq!(again, Wanted { after: position.after, skip: 7, limit: Some(50), ..wanted });
+        for wrong in ["schema?where=a%3D1", "tables/t?skip=-1", "tables/t?skip=18446744073709551615"] {
             assert!(matches!(of(wrong), Err(Error::Invalid(_))), "{wrong}");
         }
     }

@@ -1,10 +1,13 @@
 //! Converts row keys to text and back. A key is one value, or several separated by commas. A value that would be
-//! ambiguous is written as an SQL literal: `'a,b'`, `x'00ff'`. `rowid=7` is the row with rowid 7.
+//! ambiguous is written as an SQL literal: `'a,b'`, `x'00ff'`. Text that a reference cannot carry is written as its bytes:
+//! `t'610a'`. `rowid=7` is the row with rowid 7.
 
 use belljar_guest::{Error, Result};
 use rusqlite::types::{Value, ValueRef};
 
+use crate::name;
 use crate::schema::Affinity;
+use crate::value::Parameter;
 
 /// A parsed key.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +15,7 @@ pub(crate) enum Key {
     /// SQLite's rowid.
     Rowid(i64),
     /// A value for each column of the primary key.
-    Values(Vec<Value>),
+    Values(Vec<Parameter>),
 }
 
 const ROWID: &str = "rowid=";
@@ -39,7 +42,7 @@ impl Key {
             .ok_or_else(|| wrong("has a malformed value: quote text as 'text' and bytes as x'00ff'"))
     }
 
-    /// Writes a key. `None` if a value is NULL (NULL identifies no row) or text that is not UTF-8.
+    /// Writes a key. `None` if a value is NULL (NULL identifies no row).
     pub(crate) fn write(values: &[(ValueRef<'_>, Affinity)]) -> Option<String> {
         let alone = values.len() == 1;
         let texts: Option<Vec<String>> =
@@ -54,7 +57,7 @@ impl Key {
 }
 
 fn is_quoted(token: &str) -> bool {
-    token.starts_with('\'') || token.starts_with("x'")
+    token.starts_with('\'') || token.starts_with("x'") || name::unescape(token).is_some()
 }
 
 /// Splits at commas outside quotes. `None` if a quote does not end.
@@ -75,32 +78,38 @@ fn split(text: &str) -> Option<Vec<&str>> {
     (!quoted).then_some(tokens)
 }
 
-fn value(token: &str, affinity: Affinity) -> Option<Value> {
-    let inner = |from: usize| token.get(from..).and_then(|rest| rest.strip_suffix('\''));
-    if let Some(hex) = token.strip_prefix("x'").and(inner(2)) {
-        let digits: Option<Vec<u8>> =
-            hex.chars().map(|digit| digit.to_digit(16).and_then(|d| u8::try_from(d).ok())).collect();
-        let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
-        let bytes = digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit));
-        return Some(Value::Blob(bytes.collect()));
+fn value(token: &str, affinity: Affinity) -> Option<Parameter> {
+    if let Some(rest) = token.strip_prefix("x'") {
+        return name::unhex(rest.strip_suffix('\'')?).map(|bytes| Value::Blob(bytes).into());
     }
-    if token.starts_with('\'') {
-        return (token.len() > 1).then(|| inner(1)).flatten().map(|text| Value::Text(text.replace("''", "'")));
+    if let Some(rest) = token.strip_prefix('\'') {
+        return rest.strip_suffix('\'').map(|text| Value::Text(text.replace("''", "'")).into());
     }
-    Some(if affinity == Affinity::Text { Value::Text(token.to_owned()) } else { guess(token) })
+    if let Some(bytes) = name::unescape(token) {
+        return Some(Parameter::text(bytes));
+    }
+    let value = if affinity == Affinity::Text { Value::Text(token.to_owned()) } else { guess(token) };
+    Some(value.into())
 }
+
+/// The infinite numbers, as SQLite itself writes them: numbers that are too large for a double.
+const INFINITE: [(&str, f64); 2] = [("9e999", f64::INFINITY), ("-9e999", f64::NEG_INFINITY)];
 
 fn guess(token: &str) -> Value {
     // Only the spelling that this module writes counts as a number: `inf` and `1e5` may be text.
     match (token.parse::<i64>(), token.parse::<f64>()) {
         (Ok(number), _) if number.to_string() == token => Value::Integer(number),
-        (_, Ok(number)) if number.is_finite() && real(number) == token => Value::Real(number),
+        (_, Ok(number)) if real(number) == token => Value::Real(number),
         _ => Value::Text(token.to_owned()),
     }
 }
 
 fn real(number: f64) -> String {
-    format!("{number:?}")
+    match INFINITE.iter().find(|(_, infinite)| *infinite == number) {
+        Some((text, _)) => (*text).to_owned(),
+        None if number.is_nan() => String::new(),
+        None => format!("{number:?}"),
+    }
 }
 
 fn plain(value: ValueRef<'_>, affinity: Affinity, alone: bool) -> Option<String> {
@@ -108,16 +117,15 @@ fn plain(value: ValueRef<'_>, affinity: Affinity, alone: bool) -> Option<String>
         ValueRef::Null => None,
         ValueRef::Integer(number) => Some(number.to_string()),
         ValueRef::Real(number) => Some(real(number)),
-        ValueRef::Blob(bytes) => {
-            Some(format!("x'{}'", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
-        }
+        ValueRef::Blob(bytes) => Some(name::hex("x", bytes)),
         ValueRef::Text(bytes) => {
-            // A reference cannot carry bytes that are not UTF-8.
-            let text = std::str::from_utf8(bytes).ok()?;
-            let comma = if alone { is_quoted(text) } else { text.contains([',', '\'']) };
-            let odd = text.is_empty() || matches!(text, "." | "..") || text.starts_with(ROWID) || comma;
+            // SQLite does not check that text is UTF-8.
+            let Ok(text) = std::str::from_utf8(bytes) else { return Some(name::hex("t", bytes)) };
+            let comma = if alone { is_quoted(text) } else { text.contains([',', '\'']) || is_quoted(text) };
+            let odd = text.is_empty() || text.starts_with(ROWID) || comma || name::is_refused(text);
             let number = affinity != Affinity::Text && !matches!(guess(text), Value::Text(_));
-            Some(if odd || number { format!("'{}'", text.replace('\'', "''")) } else { text.to_owned() })
+            let written = if odd || number { format!("'{}'", text.replace('\'', "''")) } else { text.to_owned() };
+            Some(if name::is_refused(&written) { name::hex("t", bytes) } else { written })
         }
     }
 }
@@ -130,7 +138,8 @@ mod tests {
         let refs: Vec<_> = values.iter().map(|(value, affinity)| (ValueRef::from(value), *affinity)).collect();
         let text = Key::write(&refs).unwrap();
         let affinities: Vec<_> = values.iter().map(|(_, affinity)| *affinity).collect();
-        let expected: Vec<Value> = values.iter().map(|(value, _)| value.clone()).collect();
+        let expected: Vec<Parameter> = values.iter().map(|(value, _)| value.clone().into()).collect();
+        assert!(!name::is_refused(&text), "{text}");
         assert_eq!(Key::parse(&text, &affinities), Ok(Key::Values(expected)), "{text}");
         text
     }
@@ -146,7 +155,30 @@ mod tests {
         assert_eq!(written_key(&[(text("7"), Blob)]), "'7'");
         assert_eq!(written_key(&[(text("1.5"), Blob)]), "'1.5'");
         assert_eq!(written_key(&[(text("x'y"), Text)]), "'x''y'");
-        for odd in ["", ".", "..", "'", "''", "'a'", "x'00'", "rowid=5", "a/b?c#d%2e", "ü,ü", "1e5", "inf", "NaN"] {
+        for odd in [
+            "",
+            ".",
+            "..",
+            "'",
+            "''",
+            "'a'",
+            "x'00'",
+            "rowid=5",
+            "a/b?c#d%2e",
+            "ü,ü",
+            "1e5",
+            "inf",
+            "NaN",
+            "9e999",
+            "a\nb",
+            "\0",
+            "a/../b",
+            "../a",
+            "a\\..",
+            "t'61'",
+            "t'is",
+            "\u{85}",
+        ] {
             for affinity in [Text, Blob] {
                 written_key(&[(text(odd), affinity)]);
                 written_key(&[(text(odd), affinity), (Value::Real(0.1), Blob), (Value::Integer(i64::MIN), Integer)]);
@@ -154,6 +186,21 @@ mod tests {
         }
         assert_eq!(written_key(&[(Value::Blob(vec![0, 171]), Blob), (text("a,b"), Text)]), "x'00ab','a,b'");
         assert_eq!(written_key(&[(Value::Real(1e300), Blob)]), "1e300");
+        for real in [f64::INFINITY, f64::NEG_INFINITY, -0.5, 1e16, 5e-324, f64::MAX, 9_007_199_254_740_993.0] {
+            for affinity in [Affinity::Real, Blob, Affinity::Numeric] {
+                written_key(&[(Value::Real(real), affinity)]);
+                written_key(&[(Value::Real(real), affinity), (text("a"), Text)]);
+            }
+        }
+        assert_eq!(written_key(&[(Value::Real(f64::INFINITY), Blob)]), "9e999");
+        assert_eq!(written_key(&[(text("a\nb"), Text)]), "t'610a62'");
+    }
+
+    #[test]
+    fn text_that_is_not_utf8_keeps_its_bytes() {
+        let key = Key::write(&[(ValueRef::Text(b"a\xff"), Affinity::Text)]).unwrap();
+        assert_eq!(key, "t'61ff'");
+        assert_eq!(Key::parse(&key, &[Affinity::Text]), Ok(Key::Values(vec![Parameter::text(b"a\xff".to_vec())])));
     }
 
     #[test]

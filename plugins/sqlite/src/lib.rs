@@ -1,14 +1,25 @@
 //! SQLite databases as resources: the schema, pages of table rows, rows by key, single values, and the SQL views that the
 //! operator names.
 //!
-//! This module implements the provider. It is the only module that knows resources and the list. `address` parses
-//! references and `store` finds databases. `snapshot` opens one read-only; `state` detects writes that happen during a
-//! read. `schema`, `rows` (with `key` and `value`) and `views` run the queries, and `output` writes JSON. `tools` has the
-//! tool `query`, and `prompts` the prompt `explore`; both use `statement` or resources.
+//! This module implements the provider. `address` parses references and `name` their segments; `store` finds databases, and
+//! `listing` lists them. `snapshot` opens one read-only, with the rules of `access`; `state` detects writes that happen
+//! during a read. `answer` makes the contents, from `schema` (with `modules`), `page` (with `filter`), `rows` (with `key` and
+//! `value`), `cell` and `views`; `output` writes JSON. `tools` has the tool `query`, and `prompts` the prompt `explore`; both
+//! use `statement` or resources.
 
+mod access;
 mod address;
+mod answer;
+mod cell;
+mod filter;
+#[doc(hidden)]
+pub mod fuzzing;
 mod key;
+mod listing;
+mod modules;
+mod name;
 mod output;
+mod page;
 mod prompts;
 mod rows;
 mod schema;
@@ -21,16 +32,17 @@ mod value;
 mod views;
 
 use belljar_guest::{
-    Argument, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result, Revisions, Suggestions,
-    Template, reference,
+    Argument, Completion, Error, Info, Page, PartialReading, Parts, Provider, Range, Reading, Result, Revisions,
+    Suggestions, Template,
 };
-use rusqlite::Connection;
-use rusqlite::types::Value;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use address::{Address, MAX_ROWS};
-use output::{JSON, json_of, lines, object, table_of};
+use answer::Request;
+use listing::base;
+use output::{JSON, lines};
 use schema::Table;
+use snapshot::Snapshot;
 use state::State;
 use store::{Database, Store};
 use views::View;
@@ -50,8 +62,8 @@ const PAGE: usize = 1000;
 /// The longest reference that the host accepts, in bytes.
 const MAX_REFERENCE_BYTES: usize = 2 * 1024;
 
-/// The most rows that the overview counts, over all tables. Counting scans the rows, so this bounds the overview's cost.
-const MAX_COUNTED_ROWS: usize = 20_000;
+/// The most bytes of a whole reading, for hosts that do not read parts. The default limit of the host.
+const MAX_RESULT_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The prefix of every cursor.
 const CURSOR: &str = "after:";
@@ -75,50 +87,30 @@ impl Provider for Sqlite {
     }
 
     fn list_resources(&self, cursor: Option<&str>) -> Result<Page> {
-        let foreign = || {
-            Error::invalid(format_args!(
-                "the cursor does not begin with \"{CURSOR}\": use one from a list of this provider"
-            ))
-        };
-        let cursor = cursor.map(|cursor| cursor.strip_prefix(CURSOR).ok_or_else(foreign)).transpose()?;
-        let mut resources = Vec::new();
-        for database in self.store.databases()? {
-            match self.listed(&database) {
-                Ok(listed) => resources.extend(listed),
-                // A broken database does not hide the others.
-                Err(error) if self.store.has_several() => {
-                    resources.push(about(
-                        Resource::new(overview(&database)).mime_type(JSON),
-                        &database,
-                        &format!("cannot be read: {error}"),
-                    ));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        resources.retain(|resource| resource.reference.len() <= MAX_REFERENCE_BYTES);
-        resources.sort_by(|one, other| one.reference.cmp(&other.reference));
-        let mut page = Page::of(resources, cursor, PAGE);
-        page.next_cursor = page.next_cursor.map(|last| format!("{CURSOR}{last}"));
-        Ok(page)
+        self.list(cursor)
     }
 
     fn list_templates(&self) -> Result<Vec<Template>> {
         let base = if self.store.has_several() { "{database}/" } else { "" };
         let of = |rest: &str, name: &str| Template::new(format!("{base}{rest}")).name(name);
         let mut templates = vec![
-            of("tables/{table}{?after,limit}", "rows").title("Rows of a table").mime_type(JSON).description(format!(
-                "A page of the rows of {{table}} in the order of their keys: at most {{limit}} of them ({} unless you say \
-                 otherwise, {MAX_ROWS} at most), those after the key {{after}}. Each page names the next one.",
-                self.rows
-            )),
+            of("tables/{table}{?where,sort,match,after,skip,limit,lines}", "rows")
+                .title("Rows of a table")
+                .mime_type(JSON)
+                .description(format!(
+                    "A page of the rows of {{table}} in the order of their keys, or of the columns {{sort}} (a,-b): at most \
+                     {{limit}} of them ({} unless you say otherwise, {MAX_ROWS} at most), those after the key {{after}}. \
+                     {{where}} is a filter such as price>10, name~word or note is empty (= != < <= > >= ~ !~); repeat it for \
+                     more. {{match}} searches full-text tables. Each page names the next one.",
+                    self.rows
+                )),
             of("tables/{table}/rows/{key}", "row").title("A row by its key").mime_type(JSON).description(
                 "The row of {table} whose primary key is {key}; the values of a key of several columns have commas \
                  between them; rowid=7 is the row with rowid 7 in a table without a primary key",
             ),
-            of("tables/{table}/rows/{key}/{column}{?offset,length}", "value").title("A value").description(
-                "The unchanged value of the column {column} in that row: text or bytes. Large values can be read in parts \
-                 of {length} bytes from {offset}",
+            of("tables/{table}/rows/{key}/{column}{?bytes,lines}", "value").title("A value").description(
+                "The unchanged value of the column {column} in that row: text or bytes. Large values can be read in parts: \
+                 bytes=0-65535",
             ),
             of("schema/{table}", "schema").title("The schema of a table").mime_type(JSON).description(
                 "Columns with their types, the key, indexes and foreign keys of {table}, and its CREATE statement",
@@ -126,22 +118,44 @@ impl Provider for Sqlite {
         ];
         if !self.views.is_empty() {
             let database = self.store.find("")?;
-            templates.extend(snapshot::with(&database, |connection| {
-                Ok(self.views.iter().filter_map(|view| template(view, connection, self.rows)).collect::<Vec<_>>())
+            templates.extend(snapshot::with(&database, |snapshot| {
+                Ok(self.views.iter().filter_map(|view| template(view, snapshot, self.rows)).collect::<Vec<_>>())
             })?);
         }
         Ok(templates)
     }
 
     fn read(&self, reference: &str) -> Result<Reading> {
+        let reading = self.read_part(reference, None, MAX_RESULT_BYTES)?;
+        match reading.extent {
+            Some(extent) if extent.more => Err(Error::failed(format_args!(
+                "the resource has more than {MAX_RESULT_BYTES} bytes; ask for parts of a value with \
+                 ?offset=0&length={MAX_RESULT_BYTES}"
+            ))),
+            _ => Ok(Reading::new(reading.contents)),
+        }
+    }
+}
+
+impl Parts for Sqlite {
+    fn read_part(&self, reference: &str, range: Option<Range>, most: u64) -> Result<PartialReading> {
         let (database, address) = Address::parse(reference, self.store.has_several())?;
         let Some(database) = self.database(database)? else {
-            let names: Vec<String> = self.store.databases()?.into_iter().map(|database| database.name).collect();
-            return Ok(lines(reference, &json!({ "databases": names })).into());
+            let (databases, is_whole) = self.store.search()?;
+            let names: Vec<String> = databases.into_iter().map(|database| database.name).collect();
+            let mut whole = json!({ "databases": names });
+            if let (false, Some(whole)) = (is_whole, whole.as_object_mut()) {
+                whole.insert("notice".to_owned(), json!(store::NOT_ALL));
+            }
+            return PartialReading::cut(lines(reference, &whole), range, most);
         };
         let base = base(&database);
-        let contents = snapshot::with(&database, |connection| self.answer(connection, reference, &base, &address))?;
-        Ok(contents.into())
+        let request = Request { asked: reference, base: &base, address: &address, range, most };
+        snapshot::with(&database, |snapshot| self.answer(snapshot, &request))
+    }
+
+    fn list_below(&self, reference: &str, cursor: Option<&str>) -> Result<Page> {
+        self.below(reference, cursor)
     }
 }
 
@@ -167,21 +181,21 @@ impl Completion for Sqlite {
                 database => database?,
             },
         };
-        let table = |connection: &Connection| match resolved("table").map(|name| Table::find(connection, name)) {
+        let table = |snapshot: &Snapshot| match resolved("table").map(|name| Table::find(snapshot, name)) {
             None | Some(Err(Error::NotFound)) => Ok(None),
             Some(table) => table.map(Some),
         };
         Ok(match argument.name.as_str() {
-            "table" => snapshot::with(&database, |connection| {
-                let names = schema::names(connection)?;
-                Ok(Suggestions::starting_with(value, names.iter().map(|(name, _)| name.as_str())))
+            "table" => snapshot::with(&database, |snapshot| {
+                let listed = snapshot.catalog.listed();
+                Ok(Suggestions::starting_with(value, listed.iter().map(|entry| entry.name.as_str())))
             })?,
-            "key" | "after" => snapshot::with(&database, |connection| match table(connection)? {
-                Some(table) => rows::keys(connection, &table, value, Suggestions::MAX).map(Suggestions::new),
+            "key" | "after" => snapshot::with(&database, |snapshot| match table(snapshot)? {
+                Some(table) => rows::keys(&snapshot.connection, &table, value, Suggestions::MAX).map(Suggestions::new),
                 None => Ok(Suggestions::default()),
             })?,
-            "column" => snapshot::with(&database, |connection| {
-                let columns = table(connection)?.map(|table| table.columns).unwrap_or_default();
+            "column" | "sort" | "where" => snapshot::with(&database, |snapshot| {
+                let columns = table(snapshot)?.map(|table| table.columns).unwrap_or_default();
                 Ok(Suggestions::starting_with(value, columns.iter().map(|column| column.name.as_str())))
             })?,
             "limit" => Suggestions::starting_with(value, ["10", "100", "1000"]),
@@ -195,8 +209,8 @@ impl Revisions for Sqlite {
     fn catalog_revision(&self) -> Result<String> {
         let mut revision = String::new();
         for database in self.store.databases()? {
-            let version = snapshot::with(&database, |connection| {
-                let version = connection.query_row("PRAGMA schema_version", [], |row| row.get::<_, i64>(0));
+            let version = snapshot::with(&database, |snapshot| {
+                let version = snapshot.connection.query_row("PRAGMA schema_version", [], |row| row.get::<_, i64>(0));
                 version.map_err(snapshot::error)
             });
             let version = version.map_or_else(|_| "none".to_owned(), |version| version.to_string());
@@ -266,166 +280,6 @@ impl Sqlite {
             }
         }
     }
-
-    fn listed(&self, database: &Database) -> Result<Vec<Resource>> {
-        let base = base(database);
-        let (names, views) = snapshot::with(database, |connection| {
-            let plain =
-                self.views.iter().filter(|view| view.parameters(connection).is_ok_and(|names| names.is_empty()));
-            Ok((schema::names(connection)?, plain.map(|view| view.name.clone()).collect::<Vec<_>>()))
-        })?;
-        let of = |rest: String, name: &str| Resource::new(format!("{base}{rest}")).name(name).mime_type(JSON);
-        let mut listed = vec![
-            about(
-                Resource::new(overview(database)).mime_type(JSON),
-                database,
-                "tables with their columns and row counts",
-            ),
-            about(
-                of("schema".to_owned(), "schema"),
-                database,
-                "tables, columns with types, keys, indexes and foreign keys",
-            ),
-            about(of("schema.sql".to_owned(), "schema.sql"), database, "the CREATE statements of the database")
-                .mime_type("application/sql"),
-        ];
-        for (name, kind) in names.iter().filter(|(name, _)| !name.is_empty()) {
-            let description = match kind.as_str() {
-                "view" => format!("the first {} rows of the view \"{name}\"", self.rows),
-                _ => format!("the first {} rows of the table \"{name}\"; each page names the next one", self.rows),
-            };
-            listed.push(about(of(format!("tables/{}", reference::encode_segment(name)), name), database, &description));
-        }
-        for name in views {
-            let description = format!("rows of the operator's view \"{name}\"");
-            listed.push(about(of(format!("views/{name}"), &name), database, &description));
-        }
-        Ok(listed)
-    }
-
-    fn answer(&self, connection: &Connection, asked: &str, base: &str, address: &Address) -> Result<Contents> {
-        match address {
-            Address::Overview => self.overview(connection, asked),
-            Address::Ddl => Ok(Contents::text(asked, schema::ddl(connection)?).mime_type("application/sql")),
-            Address::Schema { table: Some(name) } => {
-                Ok(lines(asked, &Table::find(connection, name)?.describe(connection)?))
-            }
-            Address::Schema { table: None } => {
-                let names = schema::names(connection)?;
-                let tables: Result<Vec<Json>> = names
-                    .iter()
-                    .map(|(name, kind)| {
-                        match Table::find(connection, name).and_then(|table| table.describe(connection)) {
-                            // A view of a dropped table.
-                            Err(Error::Failed(why)) => Ok(json!({ "name": name, "type": kind, "error": why })),
-                            described => described,
-                        }
-                    })
-                    .collect();
-                Ok(lines(asked, &json!({ "tables": tables? })))
-            }
-            Address::Page { table, after, limit } => {
-                let table = Table::find(connection, table)?;
-                let limit = limit.unwrap_or(self.rows);
-                let page = rows::page(connection, &table, base, after.as_deref(), limit)?;
-                let next = page.next.map(|after| {
-                    let name = reference::encode_segment(&table.name);
-                    format!(
-                        "{base}tables/{name}?after={}&limit={limit}",
-                        reference::encode_segment(&after).replace('&', "%26")
-                    )
-                });
-                let written = page.rows.iter().map(|(key, row)| match key {
-                    Some(key) => json_of(&KeyedRow { key, row }),
-                    None => json_of(row),
-                });
-                let head = [
-                    ("table", json!(table.name)),
-                    ("key", json!(table.key_columns())),
-                    ("cut", json!(page.cut)),
-                    ("next", json!(next)),
-                ];
-                Ok(Contents::text(asked, table_of(&head, written)).mime_type(JSON))
-            }
-            Address::Row { table, key } => {
-                let table = Table::find(connection, table)?;
-                let (key, row) = rows::row(connection, &table, base, key)?;
-                let place = key.map(|key| rows::reference_of_row(base, &table.name, &key));
-                let head = [("table", json!(table.name)), ("reference", json!(place))];
-                Ok(Contents::text(asked, object(&head, &format!("\"row\": {}", json_of(&row)))).mime_type(JSON))
-            }
-            Address::Value { table, key, column, offset, length } => {
-                let table = Table::find(connection, table)?;
-                let single = rows::single(connection, &table, key, column, (*offset, *length))?;
-                let size = json!({ "size": single.size }).to_string();
-                Ok(match single.value {
-                    Value::Text(text) => Contents::text(asked, text).mime_type("text/plain").meta("sqlite/value", size),
-                    Value::Blob(bytes) => {
-                        let kind = infer::get(&bytes).map_or("application/octet-stream", |kind| kind.mime_type());
-                        Contents::blob(asked, bytes).mime_type(kind).meta("sqlite/value", size)
-                    }
-                    other => lines(asked, &value::json((&other).into(), value::IN_ROW)),
-                })
-            }
-            Address::View { name, parameters, limit } => {
-                let view = self.views.iter().find(|view| view.name == *name).ok_or(Error::NotFound)?;
-                let given = view.run(connection, parameters, limit.unwrap_or(self.rows))?;
-                let head = [("view", json!(name)), ("cut", json!(given.cut))];
-                Ok(Contents::text(asked, table_of(&head, given.rows.iter().map(json_of))).mime_type(JSON))
-            }
-        }
-    }
-
-    /// The tables with their columns and row counts. Counting stops at [`MAX_COUNTED_ROWS`] rows over all tables.
-    fn overview(&self, connection: &Connection, asked: &str) -> Result<Contents> {
-        let names = schema::names(connection)?;
-        // Each table gets an equal share of the rows that may be counted, at least 100.
-        let share = (MAX_COUNTED_ROWS / names.len().max(1)).max(100);
-        let mut tables = Vec::new();
-        for (index, (name, kind)) in names.iter().enumerate() {
-            let mut about = json!({ "name": name, "type": kind });
-            let found = Table::find(connection, name);
-            if let (Some(about), Ok(table)) = (about.as_object_mut(), found) {
-                let columns: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
-                about.insert("columns".to_owned(), json!(columns));
-                about.insert("key".to_owned(), json!(table.key_columns()));
-                if kind == "table" && index * share < MAX_COUNTED_ROWS {
-                    about.insert("rows".to_owned(), schema::count(connection, name, share)?);
-                }
-            }
-            tables.push(about);
-        }
-        let views: Vec<&str> = self.views.iter().map(|view| view.name.as_str()).collect();
-        Ok(lines(asked, &json!({ "tables": tables, "views": views })))
-    }
-}
-
-/// A row with its key, as a page shows it.
-#[derive(serde::Serialize)]
-struct KeyedRow<'a> {
-    key: &'a str,
-    row: &'a value::Row,
-}
-
-fn base(database: &Database) -> String {
-    match database.name.as_str() {
-        "" => String::new(),
-        name => format!("{}/", reference::encode_segment(name)),
-    }
-}
-
-fn overview(database: &Database) -> String {
-    base(database).trim_end_matches('/').to_owned()
-}
-
-/// Sets name and description of an entry. With several databases, the title begins with the database's name.
-fn about(resource: Resource, database: &Database, description: &str) -> Resource {
-    let name = if resource.reference == overview(database) { "overview".to_owned() } else { resource.name.clone() };
-    let resource = resource.name(&name).description(capitalized(description));
-    match database.name.as_str() {
-        "" => resource,
-        database => resource.title(format!("{database}: {name}")),
-    }
 }
 
 /// The first of these names, for an error.
@@ -444,17 +298,13 @@ fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-fn capitalized(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(chars).collect()
-}
-
 /// The template of a view. A broken view has no template: its error goes to the host's log, and a read returns it.
 #[expect(clippy::print_stderr, reason = "stderr goes to the host's log")]
-fn template(view: &View, connection: &Connection, rows: usize) -> Option<Template> {
-    match view.parameters(connection) {
+fn template(view: &View, snapshot: &Snapshot, rows: usize) -> Option<Template> {
+    match view.parameters(snapshot) {
         Ok(names) => {
-            let variables: Vec<&str> = names.iter().map(String::as_str).chain(["limit"]).collect();
+            let own = ["skip", "limit"].into_iter().filter(|own| !names.iter().any(|name| name == own));
+            let variables: Vec<&str> = names.iter().map(String::as_str).chain(own).collect();
             let needs =
                 if names.is_empty() { "no parameters".to_owned() } else { format!("needs {}", names.join(", ")) };
             let description = format!(
@@ -479,7 +329,7 @@ fn digest(text: &str) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-belljar_guest::export!(Sqlite: Completion, Revisions, Tools, Prompts);
+belljar_guest::export!(Sqlite: Completion, Revisions, Parts, Tools, Prompts);
 belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 
 use belljar_guest::{
     Argument, Arguments, Body, Error, Link, Message, Prompt, PromptArgument, PromptResult, PromptSet, Prompts,
-    Provider, Result, Suggestions, reference,
+    Provider, Result, Suggestions,
 };
 
-use crate::{Sqlite, base, one_of, schema, snapshot};
+use crate::listing::base;
+use crate::{Sqlite, name, one_of, snapshot};
 
 /// The largest resource that a message contains, in bytes. A larger one is only named.
 const MAX_ATTACHED: usize = 64 * 1024;
@@ -44,9 +45,9 @@ impl Prompts for Sqlite {
             "table" => match self.chosen(resolved("database")) {
                 // One of several databases, or none, is not chosen yet.
                 Err(Error::Invalid(_)) => Ok(Suggestions::default()),
-                database => snapshot::with(&database?, |connection| {
-                    let names = schema::names(connection)?;
-                    Ok(Suggestions::starting_with(value, names.iter().map(|(name, _)| name.as_str())))
+                database => snapshot::with(&database?, |snapshot| {
+                    let listed = snapshot.catalog.listed();
+                    Ok(Suggestions::starting_with(value, listed.iter().map(|entry| entry.name.as_str())))
                 }),
             },
             _ => Ok(Suggestions::default()),
@@ -61,12 +62,14 @@ impl Sqlite {
         let (text, references) = match arguments.get("table").filter(|table| !table.is_empty()) {
             None => (DATABASE, [base.trim_end_matches('/').to_owned(), format!("{base}schema.sql")]),
             Some(table) => {
-                let names = snapshot::with(&database, schema::names)?;
-                if !names.iter().any(|(name, _)| name.eq_ignore_ascii_case(table)) {
-                    let known = one_of(names.iter().map(|(name, _)| name.as_str()));
+                let names = snapshot::with(&database, |snapshot| {
+                    Ok(snapshot.catalog.listed().iter().map(|entry| entry.name.clone()).collect::<Vec<_>>())
+                })?;
+                if !names.iter().any(|name| name.eq_ignore_ascii_case(table)) {
+                    let known = one_of(names.iter().map(String::as_str));
                     return Err(Error::invalid(format_args!("there is no table \"{table}\": expected {known}")));
                 }
-                let table = reference::encode_segment(table);
+                let table = name::segment(table);
                 (TABLE, [format!("{base}schema/{table}"), format!("{base}tables/{table}?limit={SAMPLE}")])
             }
         };

@@ -1,13 +1,18 @@
 //! The schema of a database: tables and views, their columns and keys, and their CREATE statements.
 
+use std::collections::HashSet;
+
 use belljar_guest::{Error, Result};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use serde_json::{Value as Json, json};
 
-use crate::snapshot::error;
+use crate::modules;
+use crate::name;
+use crate::snapshot::{Snapshot, error};
 
-/// The most columns served per table. `rows` selects three terms per column, and SQLite allows 2000 terms in a SELECT.
-pub(crate) const MAX_COLUMNS: usize = 600;
+/// The most columns served per table. `rows` selects two terms per column, and this build of SQLite allows 8000 terms in a
+/// SELECT (`.cargo/config.toml`). SQLite itself allows 2000 columns, unless a program was built for more.
+pub(crate) const MAX_COLUMNS: usize = 2500;
 
 /// The type affinity of a column (<https://sqlite.org/datatype3.html#determination_of_column_affinity>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,12 +31,14 @@ pub(crate) struct Column {
     /// The declared type; may be empty.
     pub(crate) kind: String,
     pub(crate) affinity: Affinity,
-    not_null: bool,
+    pub(crate) not_null: bool,
     default: Option<String>,
     /// The position in the primary key, counted from 1; 0 for a column outside the key.
     key: i64,
     /// A generated column.
-    generated: bool,
+    pub(crate) generated: bool,
+    /// A column that only queries can name, such as `rank` of a full-text index.
+    hidden: bool,
 }
 
 /// The columns that identify a row.
@@ -42,72 +49,218 @@ pub(crate) enum Keys {
     Rowid { alias: String, column: Option<String>, others: Vec<Column> },
     /// A WITHOUT ROWID table, stored in the order of these columns.
     Primary(Vec<Column>),
-    /// No key: a view, or a table whose columns hide all names of the rowid.
+    /// No key: a view, a table whose columns hide all names of the rowid, or one whose key has an unknown collation.
     None,
+}
+
+/// What an entry of the schema is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A table.
+    Table,
+    /// A view of the database.
+    View,
+    /// A virtual table of this module.
+    Virtual(String),
+}
+
+/// A table or a view of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+}
+
+/// All tables and views, in the order of the schema.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    entries: Vec<Entry>,
+    /// Tables and views whose statement is not UTF-8. SQLite's interface for Rust cannot read these.
+    pub(crate) not_utf8: Vec<String>,
 }
 
 /// A table or a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) name: String,
-    /// `table`, `view` or `virtual`.
-    pub(crate) kind: String,
+    pub(crate) kind: Kind,
     pub(crate) columns: Vec<Column>,
     pub(crate) keys: Keys,
+    /// The number of columns that are not served: those over [`MAX_COLUMNS`].
+    pub(crate) left_out: usize,
 }
 
-/// Names and kinds of the listed tables and views, sorted by name. Leaves out SQLite's own tables and the shadow tables of
-/// virtual tables.
-pub(crate) fn names(connection: &Connection) -> Result<Vec<(String, String)>> {
-    let sql = "SELECT name, CASE WHEN sql LIKE 'CREATE VIRTUAL%' THEN 'virtual' ELSE type END FROM sqlite_schema \
-               WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name";
-    let all: Vec<(String, String)> = rows(connection, sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let shadows: Vec<String> = all
-        .iter()
-        .filter(|(_, kind)| kind == "virtual")
-        .flat_map(|(name, _)| {
-            ["data", "idx", "content", "docsize", "config", "segments", "segdir", "stat", "node", "rowid", "parent"]
-                .map(|end| format!("{name}_{end}"))
-        })
-        .collect();
-    Ok(all.into_iter().filter(|(name, _)| !shadows.contains(name)).collect())
+impl Kind {
+    /// The word for this kind.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Kind::Table => "table",
+            Kind::View => "view",
+            Kind::Virtual(_) => "virtual",
+        }
+    }
+
+    /// The module of a virtual table.
+    pub(crate) fn module(&self) -> Option<&str> {
+        match self {
+            Kind::Virtual(module) => Some(module),
+            Kind::Table | Kind::View => None,
+        }
+    }
+}
+
+impl Catalog {
+    /// Reads the names of all tables and views.
+    pub(crate) fn of(connection: &Connection) -> Result<Catalog> {
+        let sql = "SELECT name, type, rootpage, sql FROM sqlite_schema WHERE type IN ('table', 'view')";
+        let mut statement = connection.prepare(sql).map_err(error)?;
+        let mut found = statement.query([]).map_err(error)?;
+        let mut catalog = Catalog::default();
+        while let Some(row) = found.next().map_err(error)? {
+            let bytes = |at| row.get_ref(at).ok().and_then(|value| value.as_bytes().ok()).unwrap_or_default();
+            let (Ok(name), Ok(sql)) = (std::str::from_utf8(bytes(0)), std::str::from_utf8(bytes(3))) else {
+                catalog.not_utf8.push(String::from_utf8_lossy(bytes(0)).into_owned());
+                continue;
+            };
+            let is_stored = row.get::<_, i64>(2).is_ok_and(|page| page != 0);
+            let kind = match bytes(1) {
+                b"view" => Kind::View,
+                _ if is_stored => Kind::Table,
+                _ => Kind::Virtual(modules::module_of(sql).unwrap_or_default()),
+            };
+            catalog.entries.push(Entry { name: name.to_owned(), kind });
+        }
+        Ok(catalog)
+    }
+
+    /// The entries of the list, sorted by name. Leaves out SQLite's own tables and the shadow tables of virtual tables.
+    pub(crate) fn listed(&self) -> Vec<&Entry> {
+        let shadows: HashSet<String> = self
+            .entries
+            .iter()
+            .filter_map(|entry| Some((entry, entry.kind.module()?)))
+            .flat_map(|(entry, module)| {
+                modules::shadows(module).iter().map(|end| format!("{}_{end}", entry.name).to_ascii_lowercase())
+            })
+            .collect();
+        let mut listed: Vec<&Entry> = self
+            .entries
+            .iter()
+            .filter(|entry| !is_internal(&entry.name) && !shadows.contains(&entry.name.to_ascii_lowercase()))
+            .collect();
+        listed.sort_by(|one, other| one.name.cmp(&other.name));
+        listed
+    }
+
+    /// The shadow tables of all R*Trees, in lower case.
+    pub(crate) fn rtree_shadows(&self) -> HashSet<String> {
+        let trees = self.entries.iter().filter(|entry| entry.kind.module().is_some_and(modules::is_rtree));
+        trees
+            .flat_map(|tree| modules::RTREE.iter().map(|end| format!("{}_{end}", tree.name).to_ascii_lowercase()))
+            .collect()
+    }
+
+    /// The entry that a segment of a reference names; upper and lower case are equal.
+    fn find(&self, segment: &str) -> Option<Entry> {
+        let by = |is: &dyn Fn(&str) -> bool| self.entries.iter().find(|entry| is(&entry.name)).cloned();
+        by(&|known| known.eq_ignore_ascii_case(segment)).or_else(|| by(&|known| name::is(known, segment))).or_else(
+            || {
+                ["sqlite_schema", "sqlite_master"]
+                    .iter()
+                    .find(|known| known.eq_ignore_ascii_case(segment))
+                    .map(|known| Entry { name: (*known).to_owned(), kind: Kind::Table })
+            },
+        )
+    }
+}
+
+/// True for the name of one of SQLite's own tables.
+fn is_internal(name: &str) -> bool {
+    name.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("sqlite_"))
 }
 
 impl Table {
-    /// Looks up the table or view called `name`; upper and lower case are equal.
-    pub(crate) fn find(connection: &Connection, name: &str) -> Result<Table> {
-        let sql = "SELECT name, type, wr FROM pragma_table_list(?1) WHERE schema = 'main'";
-        let found: Option<(String, String, bool)> = connection
-            .query_row(sql, [name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .optional()
-            .map_err(error)?;
-        let (name, kind, without_rowid) = found.ok_or(Error::NotFound)?;
-        let sql =
-            "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?1) WHERE hidden <> 1";
-        let mut columns = rows(connection, sql, &[&name], Column::of)?;
+    /// Looks up the table or view that a segment of a reference names; upper and lower case are equal.
+    pub(crate) fn find(snapshot: &Snapshot, segment: &str) -> Result<Table> {
+        let catalog = &snapshot.catalog;
+        let Some(Entry { name, kind }) = catalog.find(segment) else {
+            return Err(match catalog.not_utf8.iter().any(|name| name == segment) {
+                true => not_utf8(segment),
+                false => Error::NotFound,
+            });
+        };
+        // The columns of a view may come from such a table.
+        if let (Kind::View, Some(odd)) = (&kind, catalog.not_utf8.first()) {
+            return Err(not_utf8(odd));
+        }
+        let connection = &snapshot.connection;
+        let quoted = quote(&name);
+        let mut columns = rows(connection, &format!("PRAGMA table_xinfo({quoted})"), &[], Column::of)?;
+        columns.retain(|column| !column.hidden);
+        if columns.is_empty() {
+            // SQLite could not read the CREATE statement.
+            return Err(snapshot.damaged.clone().map_or(Error::NotFound, Error::Failed));
+        }
         let mut primary: Vec<Column> = columns.iter().filter(|column| column.key > 0).cloned().collect();
         primary.sort_by_key(|column| column.key);
         let alias = ["rowid", "_rowid_", "oid"]
             .into_iter()
-            .find(|alias| !columns.iter().any(|column| column.name.eq_ignore_ascii_case(alias)));
-        let keys = match (kind.as_str(), without_rowid) {
-            ("view", _) => Keys::None,
-            (_, true) if !primary.is_empty() => Keys::Primary(primary),
-            _ => {
-                // An INTEGER PRIMARY KEY has no index of its own, because it is the rowid.
-                let sql = "SELECT count(*) FROM pragma_index_list(?1) WHERE origin = 'pk'";
-                let indexed: i64 = connection.query_row(sql, [&name], |row| row.get(0)).map_err(error)?;
-                match (primary.as_slice(), alias) {
-                    ([only], _) if indexed == 0 && kind != "virtual" => {
-                        Keys::Rowid { alias: only.name.clone(), column: Some(only.name.clone()), others: Vec::new() }
+            .find(|alias| !columns.iter().any(|column| column.name.eq_ignore_ascii_case(alias)))
+            .map(str::to_owned);
+        let keys = match (&kind, primary.as_slice(), alias) {
+            (Kind::View, ..) => Keys::None,
+            (_, [], Some(alias)) => Keys::Rowid { alias, column: None, others: primary },
+            (_, [], None) => Keys::None,
+            (Kind::Virtual(_), _, alias) => {
+                alias.map_or(Keys::None, |alias| Keys::Rowid { alias, column: None, others: Vec::new() })
+            }
+            (Kind::Table, [first, rest @ ..], alias) => {
+                let key_index = KeyIndex::of(connection, &quoted)?;
+                match (key_index, alias) {
+                    // An INTEGER PRIMARY KEY has no index of its own, because it is the rowid.
+                    (KeyIndex::Rowid, _) if rest.is_empty() => {
+                        Keys::Rowid { alias: first.name.clone(), column: Some(first.name.clone()), others: Vec::new() }
                     }
-                    (_, Some(alias)) => Keys::Rowid { alias: alias.to_owned(), column: None, others: primary },
+                    (KeyIndex::Clustered { known: true }, _) => Keys::Primary(primary),
+                    (KeyIndex::Separate { known: true }, Some(alias)) => {
+                        Keys::Rowid { alias, column: None, others: primary }
+                    }
+                    // The collation of the key is not known, so SQLite cannot search for a key.
+                    (KeyIndex::Separate { .. } | KeyIndex::Rowid, Some(alias)) => {
+                        Keys::Rowid { alias, column: None, others: Vec::new() }
+                    }
                     _ => Keys::None,
                 }
             }
         };
+        let left_out = columns.len().saturating_sub(MAX_COLUMNS);
         columns.truncate(MAX_COLUMNS);
-        Ok(Table { name, kind, columns, keys })
+        Ok(Table { name, kind, columns, keys, left_out })
+    }
+
+    /// The column that a segment of a reference names.
+    pub(crate) fn column(&self, segment: &str) -> Option<&Column> {
+        let exact = self.columns.iter().find(|column| column.name == segment);
+        exact.or_else(|| self.columns.iter().find(|column| name::is(&column.name, segment)))
+    }
+
+    /// True if a query of this table can be restricted to ranges of rowids.
+    pub(crate) fn rowid(&self) -> Option<&str> {
+        match (&self.keys, &self.kind) {
+            (Keys::Rowid { alias, .. }, Kind::Table) => Some(alias),
+            _ => None,
+        }
+    }
+
+    /// The collation of the key that SQLite does not have, if any.
+    pub(crate) fn unknown_collation(&self, connection: &Connection) -> Result<Option<String>> {
+        let quoted = quote(&self.name);
+        let indexes = rows(connection, &format!("PRAGMA index_list({quoted})"), &[], |row| {
+            Ok((row.get::<_, String>(1)?, row.get::<_, String>(3)?))
+        })?;
+        let Some((index, _)) = indexes.iter().find(|(_, origin)| origin == "pk") else { return Ok(None) };
+        let all = collations(connection, index)?;
+        Ok(all.into_iter().find(|name| !is_known(name)))
     }
 
     /// The names of the key columns, for display.
@@ -142,7 +295,7 @@ impl Table {
         let made: Option<Option<String>> =
             connection.query_row(sql, [&self.name], |row| row.get(0)).optional().map_err(error)?;
         Ok(json!({
-            "name": self.name, "type": self.kind, "columns": columns, "key": self.key_columns(),
+            "name": self.name, "type": self.kind.word(), "columns": columns, "key": self.key_columns(),
             "indexes": indexes, "foreign_keys": foreign, "sql": made.flatten(),
         }))
     }
@@ -150,16 +303,24 @@ impl Table {
 
 impl Column {
     fn of(row: &Row<'_>) -> rusqlite::Result<Column> {
-        let kind: String = row.get(1)?;
+        let kind: String = row.get::<_, Option<String>>(2)?.unwrap_or_default();
         Ok(Column {
-            name: row.get(0)?,
+            name: row.get(1)?,
             affinity: affinity(&kind),
             kind,
-            not_null: row.get(2)?,
-            default: row.get(3)?,
-            key: row.get(4)?,
-            generated: row.get::<_, i64>(5)? != 0,
+            not_null: row.get(3)?,
+            default: row.get(4)?,
+            key: row.get(5)?,
+            hidden: row.get::<_, i64>(6)? == 1,
+            generated: row.get::<_, i64>(6)? > 1,
         })
+    }
+
+    /// A column with this name and declared type.
+    #[cfg(test)]
+    pub(crate) fn for_test(name: &str, kind: &str) -> Column {
+        let (name, kind, affinity) = (name.to_owned(), kind.to_owned(), affinity(kind));
+        Column { name, kind, affinity, not_null: false, default: None, key: 0, generated: false, hidden: false }
     }
 
     fn describe(&self) -> Json {
@@ -178,6 +339,50 @@ impl Column {
         }
         about
     }
+}
+
+/// The index of a primary key.
+enum KeyIndex {
+    /// None: the key is the rowid.
+    Rowid,
+    /// The table is stored in the order of its key. `known` says whether SQLite has the collations of the key.
+    Clustered { known: bool },
+    /// An index beside the table.
+    Separate { known: bool },
+}
+
+impl KeyIndex {
+    /// The index of the primary key of the table with this quoted name.
+    fn of(connection: &Connection, quoted: &str) -> Result<KeyIndex> {
+        let indexes = rows(connection, &format!("PRAGMA index_list({quoted})"), &[], |row| {
+            Ok((row.get::<_, String>(1)?, row.get::<_, String>(3)?))
+        })?;
+        let Some((index, _)) = indexes.iter().find(|(_, origin)| origin == "pk") else { return Ok(KeyIndex::Rowid) };
+        let known = collations(connection, index)?.iter().all(|name| is_known(name));
+        // For a table WITHOUT ROWID, and for no other, the name of the table stands for the index of its key.
+        let clustered = rows(connection, &format!("PRAGMA index_info({quoted})"), &[], |_| Ok(()))?;
+        Ok(if clustered.is_empty() { KeyIndex::Separate { known } } else { KeyIndex::Clustered { known } })
+    }
+}
+
+/// The collations of an index.
+fn collations(connection: &Connection, index: &str) -> Result<Vec<String>> {
+    let sql = format!("PRAGMA index_xinfo({})", quote(index));
+    let all = rows(connection, &sql, &[], |row| {
+        Ok((row.get::<_, bool>(5)?, row.get::<_, Option<String>>(4)?.unwrap_or_default()))
+    })?;
+    Ok(all.into_iter().filter_map(|(is_key, name)| is_key.then_some(name)).collect())
+}
+
+/// True for a collation of SQLite itself.
+fn is_known(collation: &str) -> bool {
+    ["BINARY", "NOCASE", "RTRIM"].iter().any(|known| known.eq_ignore_ascii_case(collation))
+}
+
+fn not_utf8(name: &str) -> Error {
+    Error::failed(format_args!(
+        "the CREATE statement of \"{name}\" has bytes that are not UTF-8: this provider cannot read it"
+    ))
 }
 
 fn affinity(kind: &str) -> Affinity {

@@ -97,6 +97,11 @@ impl State {
         ))
     }
 
+    /// The first bytes of the file.
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.header
+    }
+
     pub(crate) fn mode(&self) -> Mode {
         // Byte 19 of the header is the read version: 2 means write-ahead log.
         let logged = self.header.get(19) == Some(&2) && self.log.is_some();

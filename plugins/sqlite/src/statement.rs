@@ -1,10 +1,11 @@
 //! SQL statements that only read: prepares one, and collects its rows. Does not know where a statement comes from.
 
 use belljar_guest::{Error, Result};
-use rusqlite::{Connection, Statement};
+use rusqlite::Statement;
+use rusqlite::config::DbConfig;
 
 use crate::rows;
-use crate::snapshot::error;
+use crate::snapshot::{Snapshot, error};
 use crate::value::{self, IN_PAGE, Row};
 
 /// The reason why a text is not a statement that only reads.
@@ -30,7 +31,14 @@ pub(crate) struct Rows {
 
 /// Prepares a statement that only reads. Three checks refuse any other one: the authorizer of the connection, SQLite's
 /// `sqlite3_stmt_readonly`, and the number of columns.
-pub(crate) fn prepare<'a>(connection: &'a Connection, sql: &str) -> Result<Statement<'a>, Wrong> {
+pub(crate) fn prepare<'a>(snapshot: &'a Snapshot, sql: &str) -> Result<Statement<'a>, Wrong> {
+    snapshot.check_names().map_err(Wrong::Other)?;
+    let connection = &snapshot.connection;
+    // A misspelled name in double quotes is an error, and not a text. Views of the database may have such texts.
+    let has_texts = !sql.contains('"');
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, has_texts)
+        .map_err(|cause| Wrong::Other(error(cause)))?;
     let statement = connection.prepare(sql).map_err(|cause| match error(cause) {
         Error::Failed(why) => Wrong::Statement(why),
         Error::Denied(_) => Wrong::Writes,
@@ -42,13 +50,18 @@ pub(crate) fn prepare<'a>(connection: &'a Connection, sql: &str) -> Result<State
     Ok(statement)
 }
 
-/// The first rows of a statement whose parameters are bound: at most `limit`, of about `max_bytes` together.
-pub(crate) fn rows(statement: &mut Statement<'_>, limit: usize, max_bytes: usize) -> Result<Rows> {
+/// Rows of a statement whose parameters are bound, after the first `skip`: at most `limit`, of about `max_bytes` together.
+pub(crate) fn rows(statement: &mut Statement<'_>, skip: u64, limit: usize, max_bytes: usize) -> Result<Rows> {
     let columns = unique_names(statement.column_names());
     let mut found = statement.raw_query();
     let mut given = Rows { columns, rows: Vec::new(), cut: false };
     let mut bytes = 0;
     let mut full = false;
+    for _ in 0..skip {
+        if found.next().map_err(error)?.is_none() {
+            return Ok(given);
+        }
+    }
     while let Some(row) = found.next().map_err(error)? {
         if given.rows.len() == limit || full {
             given.cut = true;

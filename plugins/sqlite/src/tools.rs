@@ -1,15 +1,16 @@
 //! The tool `query`: one SELECT with parameters. `statement` makes sure that it only reads.
 
 use belljar_guest::{Error, Result, Tool, ToolResult, ToolSet, Tools};
+use rusqlite::Statement;
 use rusqlite::types::Value;
-use rusqlite::{Connection, Statement};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::address::MAX_ROWS;
-use crate::snapshot::{self, error};
+use crate::output::json_of;
+use crate::snapshot::{self, Snapshot, error};
 use crate::statement::{self, Wrong};
-use crate::{Sqlite, json_of, one_of, schema};
+use crate::{Sqlite, one_of};
 
 /// Rows of a result when the call has no `limit`.
 const ROWS: usize = 100;
@@ -55,11 +56,10 @@ impl Sqlite {
             return Err(Error::invalid(format_args!("\"limit\" is {limit}: expected a number from 1 to {MAX_ROWS}")));
         }
         let database = self.chosen(query.database.as_deref())?;
-        let found = snapshot::with(&database, |connection| {
-            let mut statement =
-                statement::prepare(connection, &query.sql).map_err(|wrong| explain(connection, wrong))?;
+        let found = snapshot::with(&database, |snapshot| {
+            let mut statement = statement::prepare(snapshot, &query.sql).map_err(|wrong| explain(snapshot, wrong))?;
             bind(&mut statement, query.parameters.as_ref())?;
-            statement::rows(&mut statement, limit, MAX_BYTES)
+            statement::rows(&mut statement, 0, limit, MAX_BYTES)
         })?;
         let rows = found.rows.into_iter().map(|row| row.0.into_iter().map(|(_, value)| value).collect()).collect();
         let found = Found { columns: found.columns, rows, truncated: found.cut };
@@ -68,11 +68,10 @@ impl Sqlite {
 }
 
 /// The error of a statement, with what was expected. An unknown name is answered with the names of the tables.
-fn explain(connection: &Connection, wrong: Wrong) -> Error {
+fn explain(snapshot: &Snapshot, wrong: Wrong) -> Error {
     match wrong {
         Wrong::Statement(why) if why.contains("no such table") => {
-            let names = schema::names(connection).unwrap_or_default();
-            let known = one_of(names.iter().map(|(name, _)| name.as_str()));
+            let known = one_of(snapshot.catalog.listed().iter().map(|entry| entry.name.as_str()));
             Error::invalid(format_args!("\"sql\" is not valid: {why}; expected {known}"))
         }
         Wrong::Statement(why) => Error::invalid(format_args!("\"sql\" is not valid: {why}; expected one SELECT")),

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rusqlite::types::ValueRef;
+use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Value as Json, json};
 
@@ -20,6 +20,52 @@ impl Serialize for Row {
             map.serialize_entry(name, value)?;
         }
         map.end()
+    }
+}
+
+/// The value of a parameter of a statement.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Parameter {
+    /// Any value; text is UTF-8.
+    Value(Value),
+    /// Text that is not UTF-8.
+    Text(Vec<u8>),
+}
+
+impl Parameter {
+    /// Text of these bytes, which may be any.
+    pub(crate) fn text(bytes: Vec<u8>) -> Parameter {
+        match String::from_utf8(bytes) {
+            Ok(text) => Value::Text(text).into(),
+            Err(error) => Parameter::Text(error.into_bytes()),
+        }
+    }
+}
+
+impl From<Value> for Parameter {
+    fn from(value: Value) -> Self {
+        Parameter::Value(value)
+    }
+}
+
+impl From<ValueRef<'_>> for Parameter {
+    fn from(value: ValueRef<'_>) -> Self {
+        match value {
+            ValueRef::Null => Value::Null.into(),
+            ValueRef::Integer(number) => Value::Integer(number).into(),
+            ValueRef::Real(number) => Value::Real(number).into(),
+            ValueRef::Text(bytes) => Parameter::text(bytes.to_vec()),
+            ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()).into(),
+        }
+    }
+}
+
+impl ToSql for Parameter {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Parameter::Value(value) => value.into(),
+            Parameter::Text(bytes) => ValueRef::Text(bytes),
+        }))
     }
 }
 

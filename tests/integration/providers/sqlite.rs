@@ -307,6 +307,39 @@ c.commit()
 }
 
 #[test]
+fn the_sizes_of_the_readme_work_under_the_default_limits() {
+    if lacks_build_tools() {
+        return;
+    }
+    let mut served = serve(ONE_DATABASE);
+    let program = r"
+import sqlite3, sys
+c = sqlite3.connect(sys.argv[1], isolation_level=None)
+c.executescript('PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN; CREATE TABLE large (id INTEGER PRIMARY KEY, v); CREATE TABLE tight (k TEXT PRIMARY KEY, v) WITHOUT ROWID;')
+for sql in ['INSERT INTO large VALUES (1, zeroblob(20000000))', 'INSERT INTO tight SELECT 1, v FROM large']: c.execute(sql)
+c.execute('CREATE TABLE wide (%s)' % ', '.join('c%d' % i for i in range(2000)))
+c.execute('INSERT INTO wide (c1999) VALUES (5)')
+c.execute('CREATE TABLE many (id INTEGER PRIMARY KEY, a INT)')
+c.executemany('INSERT INTO many (a) VALUES (?)', ((i * 7919 % 500009,) for i in range(500000)))
+for i in range(500): c.execute('CREATE TABLE t%d (a, b)' % i); c.execute('CREATE VIEW v%d AS SELECT a FROM t%d' % (i, i))
+c.execute('COMMIT')
+";
+    python(program, &[&served.path("a.db")]);
+    for table in ["large", "tight"] {
+        let last = format!("tables/{table}/rows/1/v?bytes=19999990-");
+        let reading = served.client.read(&format!("{BASE}{last}")).unwrap();
+        assert_eq!(reading["contents"][0]["blob"], "AAAAAAAAAAAAAA==", "{table}");
+    }
+    assert_eq!(served.json("tables/wide")["rows"][0]["row"]["c1999"], 5);
+    assert_eq!(served.json("")["tables"].as_array().unwrap().len(), 1004);
+    let sorted = served.json("tables/many?sort=-a&limit=2");
+    assert_eq!(sorted["rows"][0]["row"]["a"], 500_008);
+    let filtered = served.json("tables/many?where=a%3D7919");
+    assert_eq!(filtered["rows"][0]["row"]["id"], 2);
+    assert!(served.client.close().status.success());
+}
+
+#[test]
 fn without_a_grant_the_error_names_the_grant() {
     if lacks_build_tools() {
         return;
