@@ -251,12 +251,12 @@ fn failures_of_the_upstream_are_reported_by_kind() {
         "/gone" => answer("410 Gone", "", "gone"),
         "/broken" => answer("500 Oh", "content-type: text/plain\r\n", "boom"),
         "/busy" => answer("429 Later", "retry-after: 120\r\n", ""),
-        "/gzip" => answer("200 OK", "content-encoding: gzip\r\n", "\u{1f}"),
+        "/brotli" => answer("200 OK", "content-encoding: br\r\n", "\u{1f}"),
         "/nojson" => ok("application/json", "{\"a\":"),
         "/large" => ok("text/plain", vec![b'x'; 9 << 20]),
         _ => not_found(),
     });
-    let names = ["none", "gone", "broken", "busy", "gzip", "nojson", "large"];
+    let names = ["none", "gone", "broken", "busy", "brotli", "nojson", "large"];
     let settings: String = names.iter().map(|name| format!("{name} = 'UP/{name}'\n")).collect();
     let more = format!(
         "\n[[mounts.web.http]]\norigin = \"http://127.0.0.1:{port}\"\nnetworks = [\"127.0.0.1\"]\n\n[mounts.web.limits]\ntime = \"30s\"\n"
@@ -286,7 +286,7 @@ fn failures_of_the_upstream_are_reported_by_kind() {
         ("broken", "unavailable", &["500 (internal server error): boom"]),
         ("busy", "unavailable", &["429 (too many requests); try again in 2m"]),
         ("cut", "unavailable", &["ended"]),
-        ("gzip", "failed", &["content encoding \"gzip\""]),
+        ("brotli", "failed", &["content encoding \"br\"", "decodes gzip"]),
         ("nojson", "failed", &["not JSON"]),
         ("flood", "failed", &["larger than the 8388608 bytes"]),
         ("large", "failed", &["larger than the 8388608 bytes"]),
