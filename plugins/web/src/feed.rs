@@ -52,7 +52,7 @@ pub(crate) struct Item {
     pub(crate) date: Option<String>,
     /// The time of the publication, if it is another one.
     published: Option<String>,
-    link: Option<Url>,
+    link: Option<String>,
     authors: Vec<String>,
     categories: Vec<String>,
     enclosures: Vec<String>,
@@ -93,11 +93,11 @@ pub(crate) fn parse(text: &str, url: &Url) -> Result<Feed> {
     } else {
         let document = reader::read(text, url);
         let mut items = document.items;
-        if document.is_cut && items.last().is_some_and(fields::Fields::is_empty) {
+        if document.is_cut && document.feed.is_empty() && items.last().is_some_and(fields::Fields::is_empty) {
             items.pop();
         }
         let is_known = is_root(&document.root) || document.root == "channel" || !items.is_empty();
-        if !is_known || document.root == "html" || (document.is_cut && items.is_empty()) {
+        if !is_known || document.root == "html" || (document.is_cut && items.is_empty() && document.feed.is_empty()) {
             return Err(other(&document.root, document.is_cut, text, url));
         }
         let notice = if document.is_full {
@@ -108,8 +108,7 @@ pub(crate) fn parse(text: &str, url: &Url) -> Result<Feed> {
         (document.feed, items, notice)
     };
     let mut known = HashSet::new();
-    let mut items: Vec<(Option<i64>, Item)> =
-        items.into_iter().filter_map(|fields| item(fields, url, &mut known)).collect();
+    let mut items: Vec<(Option<i64>, Item)> = items.into_iter().map(|fields| item(fields, url, &mut known)).collect();
     // A stable sort: most feeds are sorted already. Items without a date keep their order among themselves.
     if items.iter().all(|(time, _)| time.is_some()) {
         items.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
@@ -199,7 +198,8 @@ impl Item {
                 separator = "";
             }
         }
-        let base = self.link.as_ref().unwrap_or(url);
+        let own = self.link.as_deref().and_then(|link| url.join(link).ok());
+        let base = own.as_ref().unwrap_or(url);
         if let Some(words) = self.content.as_ref().or(self.summary.as_ref()) {
             let _ = write!(text, "\n{}", words.markdown(base)?);
         }
@@ -239,16 +239,15 @@ impl FeedText {
     }
 }
 
-/// The item of these fields, and the time by which it is sorted. `None` if the feed has the same item twice.
-fn item(fields: fields::Fields, url: &Url, known: &mut HashSet<u64>) -> Option<(Option<i64>, Item)> {
+/// The item of these fields, and the time by which it is sorted.
+fn item(fields: fields::Fields, url: &Url, known: &mut HashSet<u64>) -> (Option<i64>, Item) {
     let time = |text: &Option<String>| text.as_deref().and_then(date::parse);
     let (published, updated) = (time(&fields.published), time(&fields.updated));
     let created = time(&fields.created);
     let when = published.or(updated).or(created);
     let shown = updated.or(published).or(created);
-    let is_web = |url: &Url| matches!(url.scheme(), "http" | "https");
-    let link = [fields.link, fields.permalink, fields.other_link].into_iter().flatten();
-    let link = link.filter_map(|link| url.join(&link).ok()).find(is_web);
+    let is_web = |link: &String| url.join(link).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    let link = [fields.link, fields.permalink, fields.other_link].into_iter().flatten().find(is_web);
     let mut enclosures: Vec<String> = Vec::new();
     for enclosure in fields.enclosures {
         if !enclosures.contains(&enclosure) && !enclosure.starts_with("javascript:") {
@@ -268,22 +267,26 @@ fn item(fields: fields::Fields, url: &Url, known: &mut HashSet<u64>) -> Option<(
         summary: fields.summary.filter(|summary| !summary.text.is_empty()),
         content: fields.content,
     };
-    // The item's own ID, or else its title and link. For a duplicate ID, title, link and date are added.
+    // The item's own ID, or else its title and link. For a duplicate ID, the other fields are added, and
+    // a number to those that are equal in all fields.
     let (own, name) = (fields.id.as_deref().unwrap_or_default(), title.as_deref().unwrap_or_default());
-    let place = item.link.as_ref().map(Url::as_str).unwrap_or_default();
-    let id = if own.is_empty() { hash(&["", name, place]) } else { hash(&[own]) };
-    let id = if known.insert(id) {
-        id
-    } else {
-        let id = hash(&[own, name, place, item.date.as_deref().unwrap_or_default()]);
-        if !known.insert(id) {
-            return None;
-        }
-        id
-    };
+    let place = item.link.as_deref().unwrap_or_default();
+    let date = item.date.as_deref().unwrap_or_default();
+    let [content, summary] = [&item.content, &item.summary].map(|text| text.as_ref().map_or("", |text| &text.text));
+    let enclosure = item.enclosures.first().map_or("", String::as_str);
+    let first = if own.is_empty() { hash(&["", name, place]) } else { hash(&[own]) };
+    let mut id = first;
+    if !known.insert(id) {
+        id = hash(&[own, name, place, date]);
+    }
+    let mut count = 0;
+    while id != first && !known.insert(id) {
+        count += 1;
+        id = hash(&[own, name, place, date, content, summary, enclosure, &count.to_string()]);
+    }
     item.id = format!("{id:016x}");
     item.title = title.or_else(|| item.summary()).unwrap_or_else(|| "Untitled".to_owned());
-    Some((when, item))
+    (when, item)
 }
 
 /// A title as text on one line.

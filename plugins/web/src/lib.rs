@@ -257,5 +257,8 @@ fn unusable_words(name: &str, why: &str) -> String {
 belljar_guest::export!(Web: Completion, Revisions, Tools);
 belljar_guest::needs!("../needs.toml");
 
+#[doc(hidden)]
+pub mod fuzzing;
+
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::FeedText;
-use super::reader::is_page;
+use super::reader::{is_page, resolved};
 
 /// The fields.
 #[derive(Debug, Default)]
@@ -93,24 +93,14 @@ impl Fields {
         }
     }
 
-    /// A link that is the text of an element.
-    pub(super) fn links_as_text(&mut self, text: &str, resolved: String) {
-        if !text.is_empty() {
-            self.link = Some(resolved);
-        }
-    }
-
     pub(super) fn add_id(&mut self, text: &str, is_permalink: bool, base: &Url) {
         if text.is_empty() {
             return;
         }
         // Many IDs are declared as links by default, and are none.
-        let is_link = text.starts_with("http://") || text.starts_with("https://") || text.starts_with('/');
-        if is_permalink
-            && is_link
-            && let Ok(url) = base.join(text)
-        {
-            self.permalink = Some(url.to_string());
+        let begins = |start: &str| text.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start));
+        if is_permalink && (begins("http://") || begins("https://") || begins("/")) {
+            self.permalink = Some(resolved(base, text));
         }
         self.id = Some(text.to_owned());
     }

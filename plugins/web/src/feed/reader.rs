@@ -40,14 +40,21 @@ enum Role {
     /// Nothing, and nothing of what is in it: an image, a source, a person who is no author.
     Apart,
     Item,
-    Title { is_media: bool },
+    Title {
+        is_media: bool,
+    },
     Link,
-    Id { is_permalink: bool },
+    Enclosure,
+    Id {
+        is_permalink: bool,
+    },
     Published,
     Updated,
     Created,
     Summary,
-    Content { is_promoted: bool },
+    Content {
+        is_promoted: bool,
+    },
     Author,
     Name,
     Email,
@@ -151,7 +158,7 @@ impl<'a, 'u> Reader<'a, 'u> {
 
     fn resolved(&self, link: &str) -> Option<String> {
         let link = link.trim();
-        (!link.is_empty()).then(|| self.base().join(link).map_or_else(|_| link.to_owned(), |url| url.to_string()))
+        (!link.is_empty()).then(|| resolved(self.base(), link))
     }
 
     /// The known prefix and the local name of an element.
@@ -215,9 +222,9 @@ impl<'a, 'u> Reader<'a, 'u> {
             ("", "published" | "issued" | "pubdate") | ("dcterms", "issued") => Role::Published,
             ("", "updated" | "modified" | "lastbuilddate") | ("dc", "date") | ("dcterms", "modified") => Role::Updated,
             ("", "created") | ("dcterms", "created") => Role::Created,
-            ("", "description" | "summary" | "abstract")
-            | ("dc" | "media", "description")
-            | ("itunes", "summary") => self.summary_role(),
+            ("", "description" | "summary" | "abstract") | ("dc" | "media", "description") | ("itunes", "summary") => {
+                self.summary_role()
+            }
             ("", "subtitle" | "tagline") if !self.in_item => Role::Summary,
             ("", "content" | "body" | "fullitem") | ("xhtml", "body") | ("content", "encoded") => {
                 Role::Content { is_promoted: false }
@@ -260,9 +267,7 @@ impl<'a, 'u> Reader<'a, 'u> {
             Role::Item if self.document.items.len() >= MAX_ITEMS => {
                 self.document.is_full = true;
                 self.apart += 1;
-                if let Some(open) = self.stack.last_mut() {
-                    open.role = Role::Apart;
-                }
+                self.change(Role::Apart);
             }
             Role::Item => {
                 self.in_item = true;
@@ -274,7 +279,10 @@ impl<'a, 'u> Reader<'a, 'u> {
                 let href = get("url").or_else(|| get("uri")).or_else(|| get("href"));
                 if let Some(href) = href.and_then(|href| self.resolved(href)) {
                     self.fields().add_link(href, get("rel").unwrap_or("alternate"), get("type"));
-                    self.ignore();
+                    self.change(Role::Ignored);
+                } else if get("rel").is_some_and(|rel| !rel.eq_ignore_ascii_case("alternate")) {
+                    let is_enclosure = get("rel").is_some_and(|rel| rel.eq_ignore_ascii_case("enclosure"));
+                    self.change(if is_enclosure { Role::Enclosure } else { Role::Ignored });
                 }
             }
             Role::Content { .. } => {
@@ -307,10 +315,10 @@ impl<'a, 'u> Reader<'a, 'u> {
         fields.updated = changed.map(str::to_owned).or(fields.updated.take());
     }
 
-    /// Ignores the text of the innermost element.
-    fn ignore(&mut self) {
+    /// Changes the role of the innermost element.
+    fn change(&mut self, role: Role) {
         if let Some(open) = self.stack.last_mut() {
-            open.role = Role::Ignored;
+            open.role = role;
         }
     }
 
@@ -396,10 +404,8 @@ impl<'a, 'u> Reader<'a, 'u> {
         let text = repaired(open.text);
         let text = text.trim();
         match role {
-            Role::Link => {
-                let resolved = base.join(text).map_or_else(|_| text.to_owned(), |url| url.to_string());
-                self.fields().links_as_text(text, resolved);
-            }
+            Role::Link if !text.is_empty() => self.fields().link = Some(resolved(base, text)),
+            Role::Enclosure if !text.is_empty() => self.fields().enclosures.push(resolved(base, text)),
             Role::Id { is_permalink } => self.fields().add_id(text, is_permalink, base),
             Role::Published => self.fields().published = Some(text.to_owned()),
             Role::Updated => self.fields().updated = Some(text.to_owned()),
@@ -415,6 +421,17 @@ impl<'a, 'u> Reader<'a, 'u> {
             Role::Lifetime => self.fields().lifetime = text.parse().ok(),
             _ => {}
         }
+    }
+}
+
+/// A link as an absolute URL. One that is absolute already stays as it is written.
+pub(super) fn resolved(base: &Url, link: &str) -> String {
+    let is_clean = !link.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '(' | ')'));
+    let scheme = link.split_once("://").map(|(scheme, _)| scheme);
+    match base.join(link) {
+        Ok(url) if is_clean && scheme == Some(url.scheme()) => link.to_owned(),
+        Ok(url) => url.to_string(),
+        Err(_) => link.to_owned(),
     }
 }
 

@@ -32,11 +32,13 @@ impl Declared {
     /// The text of this type. `has_markup`: it had elements, and is written as XML.
     pub(super) fn text(&self, text: String, has_markup: bool) -> FeedText {
         let mut text = text.trim().to_owned();
+        let mut is_decoded = false;
         if self.is_base64
             && let Ok(bytes) = STANDARD.decode(text.split_ascii_whitespace().collect::<String>())
             && let Ok(decoded) = String::from_utf8(bytes)
         {
             decoded.trim().clone_into(&mut text);
+            is_decoded = true;
         }
         let is_html = if has_markup {
             true
@@ -45,7 +47,7 @@ impl Declared {
         } else {
             // Only Atom means what it declares.
             let is_meant = self.is_atom && matches!(self.kind.as_str(), "text" | "text/plain");
-            !is_meant && looks_like_html(&text)
+            (!is_meant || is_decoded) && looks_like_html(&text)
         };
         FeedText { text, is_html, base: None }
     }

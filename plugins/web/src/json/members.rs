@@ -11,8 +11,13 @@ use super::NAMED;
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind {
     /// An object, with its first keys.
-    Object { keys: Vec<String>, count: usize },
-    Array { count: usize },
+    Object {
+        keys: Vec<String>,
+        count: usize,
+    },
+    Array {
+        count: usize,
+    },
     Other,
 }
 
@@ -56,7 +61,8 @@ impl<'j> Visitor<'j> for MemberVisitor<'_> {
 
     fn visit_seq<A: SeqAccess<'j>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         // An index has no sign and no leading zeros (RFC 6901).
-        let is_index = self.key.bytes().all(|byte| byte.is_ascii_digit()) && (self.key == "0" || !self.key.starts_with('0'));
+        let is_index =
+            self.key.bytes().all(|byte| byte.is_ascii_digit()) && (self.key == "0" || !self.key.starts_with('0'));
         let index: Option<usize> = self.key.parse().ok().filter(|_| is_index);
         let (mut at, mut found) = (0, None);
         loop {

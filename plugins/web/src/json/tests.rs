@@ -54,7 +54,10 @@ fn odd_json_is_printed_as_it_is() {
         Body::Blob(_) => panic!("a blob"),
     };
     assert_eq!(printed("[ ]"), "[]\n");
-    assert_eq!(printed("{\"a\" : [ { } ,\n1e5],\"b\":\"\\\"},{\\\\\"}"), "{\n  \"a\": [\n    {},\n    1e5\n  ],\n  \"b\": \"\\\"},{\\\\\"\n}\n");
+    assert_eq!(
+        printed("{\"a\" : [ { } ,\n1e5],\"b\":\"\\\"},{\\\\\"}"),
+        "{\n  \"a\": [\n    {},\n    1e5\n  ],\n  \"b\": \"\\\"},{\\\\\"\n}\n"
+    );
     // Half a surrogate pair is valid JSON.
     assert_eq!(printed("\"\\ud83d\""), "\"\\ud83d\"\n");
     assert_eq!(printed("\u{feff}true"), "true\n");
