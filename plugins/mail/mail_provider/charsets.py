@@ -100,10 +100,8 @@ def _word_bytes(encoding: str, text: str) -> bytes:
     if encoding in "qQ":
         return binascii.a2b_qp(data, header=True)
     clean = _NOT_BASE64.sub(b"", data)
-    try:
-        return binascii.a2b_base64(clean + b"=" * (-len(clean) % 4))
-    except binascii.Error:
-        return binascii.a2b_base64(clean[: len(clean) // 4 * 4])
+    clean = clean[:-1] if len(clean) % 4 == 1 else clean
+    return binascii.a2b_base64(clean + b"=" * (-len(clean) % 4))
 
 
 def _codec(charset: str) -> codecs.CodecInfo | None:

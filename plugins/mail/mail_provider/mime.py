@@ -155,8 +155,7 @@ def _ranges(part: Part) -> list[tuple[int, int]] | None:
     if start is None:
         return None
     part.is_whole = False
-    if start < end:
-        ranges.append((start, end))
+    ranges.append((start, end))
     return ranges
 
 
@@ -226,9 +225,10 @@ def _base64(body: bytes) -> bytes:
     try:
         return binascii.a2b_base64(body)
     except binascii.Error:
-        # Cut within a group of four characters.
+        # Cut within a group of four characters, of which one alone has no byte.
         clean = _NOT_BASE64.sub(b"", body)
-        return binascii.a2b_base64(clean[: len(clean) // 4 * 4])
+        clean = clean[:-1] if len(clean) % 4 == 1 else clean
+        return binascii.a2b_base64(clean + b"=" * (-len(clean) % 4))
 
 
 def uudecode(body: bytes) -> bytes:
