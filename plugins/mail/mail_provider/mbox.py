@@ -141,7 +141,7 @@ class Mbox:
         head = head_of(stored)
         named = _MESSAGE_ID.search(head)
         digest = hashlib.sha256(named[1] if named else head).hexdigest()[:12]
-        status = _MOZILLA.search(head, 0, 400)
+        status = _MOZILLA.search(head, 0, 400) if b"X-Mozilla-Status" in head else None
         source = partial(_unquoted, stored) if is_whole else partial(self._source, start, end)
         # Thunderbird marks a deleted message, and removes it when it compacts the folder.
         is_deleted = status is not None and bool(int(status[1], 16) & 8)

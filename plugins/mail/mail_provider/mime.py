@@ -36,6 +36,9 @@ Header = tuple[str, str]
 def split_headers(source: bytes, start: int = 0, end: int | None = None) -> tuple[list[Header], int]:
     """The headers from ``start``, and the offset of the body. Bytes that are not ASCII become lone surrogates."""
     end = len(source) if end is None else end
+    quick = _split_lines(source, start, end)
+    if quick is not None:
+        return quick
     stop = _HEADERS.match(source, start, end).end()  # type: ignore[union-attr]
     headers = []
     for line in _FOLD.split(source[start:stop].decode("ascii", "surrogateescape")):
@@ -48,6 +51,32 @@ def split_headers(source: bytes, start: int = 0, end: int | None = None) -> tupl
     elif source[stop : stop + 1] in (b"\n", b"\r"):
         stop += 1
     return headers, min(stop, end)
+
+
+def _split_lines(source: bytes, start: int, end: int) -> tuple[list[Header], int] | None:
+    """Like ``split_headers``, for headers that all have a name and end in a blank line, as nearly all do. None for others: the
+    expression above reads them, at ten times the cost."""
+    stop = source.find(b"\n\n", start, end)
+    windows = source.find(b"\n\r\n", start, end if stop < 0 else stop)
+    body = stop + 2
+    if windows >= 0:
+        stop, body = windows, windows + 3
+    block = source[start:stop]
+    if stop < 0 or b"\r" in block.replace(b"\r\n", b"").removesuffix(b"\r"):
+        return None
+    headers: list[Header] = []
+    for line in block.decode("ascii", "surrogateescape").split("\n"):
+        if line[:1] in (" ", "\t"):
+            if not headers:
+                return None
+            name, value = headers[-1]
+            headers[-1] = (name, f"{value}\n{line}".rstrip("\r"))
+            continue
+        name, colon, value = line.partition(":")
+        if not colon or not name or not name.isascii() or not name.isprintable() or " " in name:
+            return None
+        headers.append((name, value.lstrip(" \t\r").rstrip("\r")))
+    return [(name, value.lstrip(" \t\r\n")) for name, value in headers], body
 
 
 class Part:

@@ -397,3 +397,32 @@ fn each_of_many_concurrent_reads_sends_one_request() {
     }
     assert_eq!(upstream.requests().len(), 100);
 }
+
+/// The largest answers that the README promises. Fuel and memory have their default limits; the time is long, for busy
+/// machines.
+#[test]
+fn the_largest_answers_are_read_within_the_default_limits() {
+    let upstream = Upstream::plain(|asked| {
+        let row = "{\"id\":1,\"name\":\"Anna\",\"tags\":[\"a\",{\"b\":null}],\"value\":1.50}";
+        let item = "<item><title>A</title><description>Some &lt;b&gt;words&lt;/b&gt;</description></item>";
+        match asked.path() {
+            "/json" => ok("application/json", format!("[{}]", vec![row; (8 << 20) / (row.len() + 1) - 1].join(","))),
+            "/feed" => ok(
+                "application/rss+xml",
+                format!("<rss version=\"2.0\"><channel>{}</channel></rss>", item.repeat((8 << 20) / item.len() - 1)),
+            ),
+            "/page" => ok("text/html", "<p>Some <b>words</b> and <a href=x>a link</a>.</p>\n".repeat(60_000)),
+            _ => not_found(),
+        }
+    });
+    let settings = "json = 'UP/json'\nfeed = 'UP/feed'\npage = 'UP/page'";
+    let site = mounted(&upstream, settings, "\n[mounts.web.limits]\ntime = \"60s\"\n");
+    let mut client = serve(&site);
+    assert!(client.text("belljar://web/json").len() > 8_300_000);
+    assert_contains(
+        &client.text("belljar://web/feed"),
+        &["## A", "more items than are read", "older items are not shown"],
+    );
+    assert!(client.text("belljar://web/page").len() > 2_000_000);
+    client.close();
+}
