@@ -1,7 +1,5 @@
 //! `plugins/mail` over mailboxes of every kind, compared with Python's email package.
 
-use std::collections::HashSet;
-
 use belljar_tests::{Client, Era, Site, Stdio};
 use serde_json::Value;
 
@@ -36,7 +34,11 @@ fn messages_agree_with_pythons_email_package() {
         // Files of one moment have no order.
         let is_ordered = !case.reference.contains("eml") && !case.reference.contains("maildir");
         let mut left: Vec<Value> = rows.into_iter().rev().collect();
-        for message in expected {
+        // A message without a subject is compared last, because it could be any of these.
+        let (named, unnamed): (Vec<&Value>, Vec<&Value>) = expected
+            .iter()
+            .partition(|message| is_ordered || message["subject"].as_array().is_some_and(|s| !s.is_empty()));
+        for message in named.into_iter().chain(unnamed) {
             let mut fewest = None;
             let near = left.iter().take(if is_ordered { 1 } else { usize::MAX });
             for (at, row) in near.enumerate() {
@@ -91,9 +93,8 @@ fn difference(client: &mut Client<Stdio>, expected: &Value, row: &Value) -> Resu
     {
         wrong.push(format!("the date {date}"));
     }
-    let shown: HashSet<String> = body.split(|c| !is_word(c)).map(str::to_owned).collect();
     let words = expected["body"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    if let Some(word) = words.into_iter().find(|word| !shown.contains(*word)) {
+    if let Some(word) = words.into_iter().find(|word| !body.contains(*word)) {
         wrong.push(format!("the word {word:?}, in {body:?}"));
     }
     for attachment in expected["attachments"].as_array().into_iter().flatten() {
@@ -111,9 +112,5 @@ fn difference(client: &mut Client<Stdio>, expected: &Value, row: &Value) -> Resu
 }
 
 fn joined(text: &str) -> String {
-    text.chars().filter(|c| is_word(*c)).collect()
-}
-
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
+    text.chars().filter(|c| c.is_alphanumeric() || *c == '_').collect()
 }

@@ -7,11 +7,11 @@ use belljar_upstream::{Upstream, answer};
 use serde_json::Value;
 
 use super::{cases, judge_all};
-use crate::support::{patient, site};
+use crate::providers::support;
 
 #[test]
 fn feeds_agree_with_feedparser() {
-    let folder = crate::providers::support::empty_directory("corpus-web");
+    let folder = support::empty_directory("corpus-web");
     let Some(cases) = cases("web", &folder) else { return };
     let served = folder.clone();
     let upstream = Upstream::plain(move |asked| {
@@ -22,10 +22,13 @@ fn feeds_agree_with_feedparser() {
         answer("200 OK", &format!("content-type: {media}\r\n"), &file[line + 1..])
     });
     let host = upstream.address();
-    let site = site(&patient(&format!(
-        "[mounts.web]\ncomponent = \"web.wasm\"\nenv = {{ WEB = \"\"\"\n[feed]\nurl = \"http://{host}/feeds/{{+path}}\"\n\
+    let site = support::site(
+        "web",
+        &format!(
+            "env = {{ WEB = \"\"\"\n[feed]\nurl = \"http://{host}/feeds/{{+path}}\"\n\
          kind = \"feed\"\n\"\"\" }}\n\n[[mounts.web.http]]\norigin = \"http://{host}\"\nnetworks = [\"127.0.0.1\"]\n"
-    )));
+        ),
+    );
     let mut client = site.stdio(Era::Stateless);
     judge_all("web", &cases, |case| {
         let read = |client: &mut Client<Stdio>, reference: &str| {
