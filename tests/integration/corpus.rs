@@ -3,6 +3,7 @@
 //! A program in Python writes the files, and prints what its library says of each. `compare` reads the same through the
 //! real binary.
 
+use std::path::Path;
 use std::process::Command;
 
 use belljar_tests::{Client, Era, Stdio, places};
@@ -55,23 +56,35 @@ pub(crate) fn compare_reads(
     config: &str,
     mut judge: impl FnMut(&Case, &mut Client<Stdio>) -> Result<(), String>,
 ) {
-    let Some(python) = places::native_python() else { return };
     if support::lacks_build_tools() {
         return;
     }
     let site = support::over_data(provider, config);
-    let mut program = Command::new(python);
-    program.arg(places::repository().join("tests/corpus").join(format!("{provider}.py"))).arg(site.path("data"));
-    let cases: Vec<Value> = serde_json::from_slice(&support::run(program, b"")).expect("a JSON array of cases");
-    assert!(!cases.is_empty(), "the program of {provider} prints no case");
+    let Some(cases) = cases(provider, &site.path("data")) else { return };
     let mut client = site.stdio(Era::Stateless);
-    let mut wrong = Vec::new();
-    for mut case in cases {
+    judge_all(provider, &cases, |case| judge(case, &mut client));
+}
+
+/// Runs the program of `provider`, which writes its files into `directory`. `None` without Python.
+pub(crate) fn cases(provider: &str, directory: &Path) -> Option<Vec<Case>> {
+    let mut program = Command::new(places::native_python()?);
+    program.arg(places::repository().join("tests/corpus").join(format!("{provider}.py"))).arg(directory);
+    let printed: Vec<Value> = serde_json::from_slice(&support::run(program, b"")).expect("a JSON array of cases");
+    assert!(!printed.is_empty(), "the program of {provider} prints no case");
+    let case = |mut case: Value| {
         let text =
             |key: &str| case[key].as_str().unwrap_or_else(|| panic!("a case without \"{key}\": {case}")).to_owned();
         let (name, reference) = (text("name"), text("reference"));
-        let case = Case { name, reference, expected: case["expected"].take() };
-        if let Err(why) = judge(&case, &mut client) {
+        Case { name, reference, expected: case["expected"].take() }
+    };
+    Some(printed.into_iter().map(case).collect())
+}
+
+/// Calls `judge` for each case. Panics with all wrong cases.
+pub(crate) fn judge_all(provider: &str, cases: &[Case], mut judge: impl FnMut(&Case) -> Result<(), String>) {
+    let mut wrong = Vec::new();
+    for case in cases {
+        if let Err(why) = judge(case) {
             wrong.push(format!("{} ({}): {why}", case.name, case.reference));
         }
     }

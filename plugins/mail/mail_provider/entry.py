@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,8 +11,6 @@ HEAD = 64 << 10
 
 #: How many bytes of a message are read. Enough for an attachment of 8 MiB in base64: 8 MiB is the limit of an answer.
 SOURCE = 12 << 20
-
-_END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +23,23 @@ class Entry:
     position: str
     #: The raw headers.
     head: bytes
-    #: The stored size, in bytes.
+    #: The size in the mailbox, in bytes.
     size: int
+    #: The size of the message itself, in bytes.
+    stored: int
     #: Reads the first SOURCE bytes of the message, headers included.
     source: Callable[[], bytes]
+    #: Reads the stored bytes of a range, of any message.
+    piece: Callable[[int, int], bytes]
+    #: True if the mail program marked the message as deleted, and has not removed it yet.
+    is_deleted: bool = False
 
 
 class Mailbox(Protocol):
-    """An mbox file or a Maildir."""
+    """An mbox file, or a directory with a file for each message."""
+
+    #: True if ``mentions`` stopped before it had searched the whole mailbox.
+    is_unfinished: bool
 
     def newest(self, before: str | None) -> Iterator[Entry]:
         """The messages from the newest to the oldest, or only those before a position. Reads lazily."""
@@ -50,5 +56,6 @@ class Mailbox(Protocol):
 
 def head_of(start: bytes) -> bytes:
     """The headers at the start of a message."""
-    end = _END_OF_HEAD.search(start)
-    return start[: end.start() + 1] if end else start
+    unix, windows = start.find(b"\n\n"), start.find(b"\n\r\n")
+    ends = [end for end in (unix, windows, start.find(b"\r\r")) if end >= 0]
+    return start[: min(ends) + 1] if ends else start

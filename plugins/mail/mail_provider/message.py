@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.message import Message
-from email.parser import BytesParser
-from email.policy import compat32
 from email.utils import parsedate_to_datetime
 
-from .bulk import Bulk
 from .charsets import decode, header
 from .entry import SOURCE
 from .html_text import html_to_text
+from .mime import Header, Part, parse, split_headers
 
 _SHOWN = {"subject", "from", "to", "cc", "date", "message-id", "references", "in-reply-to"}
+#: The most characters of text that are read. An answer must hold them.
+_TEXT = 4 << 20
 
-# A line that begins with white space continues the one before it.
-_FIELD = re.compile(r"\r?\n(?![ \t])")
 _IDS = re.compile(r"<[^<>\s]{3,250}>")
+
+#: What a part of a type holds, if this provider cannot show it.
+_CLOSED = {
+    "application/ms-tnef": "Outlook's own format, which may hold more attachments; it is not unpacked",
+    "application/vnd.ms-tnef": "Outlook's own format, which may hold more attachments; it is not unpacked",
+    "application/pkcs7-mime": "S/MIME; the text in it is not decrypted",
+    "application/x-pkcs7-mime": "S/MIME; the text in it is not decrypted",
+    "application/pgp-encrypted": "PGP; the text is encrypted, and is not decrypted",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +43,12 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """An attachment of a message."""
+class Attachment:
+    """A part that is not text of the message."""
 
     number: int
     name: str
     mime_type: str
-    message: Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,106 +56,128 @@ class Text:
     """A message with its text and attachments."""
 
     summary: Summary
-    headers: list[tuple[str, str]]
+    headers: list[Header]
     body: str
-    attachments: list[Part]
-    cut: bool
+    attachments: list[Attachment]
+    #: What is missing in the text, and why.
+    notes: list[str]
 
 
 def summary(head: bytes) -> Summary:
-    """Parses only the headers. Does not use the message parser, because a search calls this for thousands of messages."""
-    lines = _FIELD.split(head.decode("ascii", "surrogateescape"))
-    return _summary((name, value) for name, colon, value in (line.partition(":") for line in lines) if colon)
+    """Parses only the headers. A search calls this for thousands of messages."""
+    return _summary(split_headers(head)[0])
 
 
 def text(source: bytes, size: int) -> Text:
     """Parses a message. ``source`` may be only its beginning; ``size`` is the full size in bytes."""
-    bulk = Bulk(source)
-    message = _parse(bulk)
+    root = parse(source)
     bodies: list[str] = []
-    attachments: list[Part] = []
-    for number, part in _leaves(message):
-        kind = part.get_content_type()
-        if part.get_content_disposition() != "attachment" and kind.startswith("text/") and not _file_name(part):
-            if _is_spare(part, bodies):
-                continue
-            body = decode(_bytes(part, bulk), part.get_content_charset())
-            bodies.append(html_to_text(body) if kind == "text/html" else body.replace("\r\n", "\n").strip("\n"))
-        else:
-            attachments.append(Part(number, _file_name(part) or f"part {number}", kind, part))
-    headers = [(name, header(str(value))) for name, value in message.raw_items()]
-    return Text(_summary(message.raw_items()), headers, "\n\n".join(filter(None, bodies)), attachments, bulk.cut or size > SOURCE)
+    attachments: list[Attachment] = []
+    notes: list[str] = []
+    # The parts multipart/alternative whose text is taken.
+    taken: set[int] = set()
+    for number, part in leaves(root):
+        name = file_name(part)
+        closed = _CLOSED.get(part.kind)
+        if closed:
+            notes.append(f"{name or f'part {number}'} is {closed}")
+        is_text = part.disposition != "attachment" and _is_text(part)
+        if is_text and (not name or part is root or (part.kind in ("text/plain", "text/html") and not bodies)):
+            is_known = part.kind in ("text/plain", "text/html", "text/enriched", "text/richtext")
+            if part.alternative is not None and id(part.alternative) in taken:
+                # An alternative of a text that was already taken.
+                if is_known:
+                    continue
+            else:
+                body = _text_of(part)
+                if body.strip():
+                    bodies.append(body)
+                    if part.alternative is not None:
+                        taken.add(id(part.alternative))
+                if not name:
+                    continue
+        elif part is root and is_text:
+            continue
+        attachments.append(Attachment(number, name or _own_name(part, number), part.kind))
+    body = "\n\n".join(bodies)
+    if len(body) > _TEXT:
+        notes.append(f"only the first {_TEXT >> 20} MiB of the text are shown; view=source gives the stored message")
+        body = body[:_TEXT]
+    if len(source) < size and len(source) >= SOURCE:
+        notes.append(f"only the first {SOURCE >> 20} MiB of the message were read; its last parts are missing")
+    headers = [(name, header(value)) for name, value in root.headers]
+    return Text(_summary(root.headers), headers, body, attachments, notes)
 
 
-def part(source: bytes, number: int) -> tuple[str, str | bytes] | None:
-    """The MIME type and the content of one part of a message."""
-    bulk = Bulk(source)
-    for found, leaf in _leaves(_parse(bulk)):
-        if found == number:
-            kind = leaf.get_content_type()
-            if kind.startswith("text/"):
-                return kind, decode(_bytes(leaf, bulk), leaf.get_content_charset())
-            return kind, _bytes(leaf, bulk)
-    return None
+def part(source: bytes, numbers: Sequence[int]) -> tuple[str, str | bytes] | None:
+    """The MIME type and the content of one part of a message. Each further number is that of a part of an attached message."""
+    found = _find(source, numbers)
+    if found is None:
+        return None
+    if found.kind.startswith("text/"):
+        return found.kind, decode(found.content(), found.parameters.get("charset"))
+    return found.kind, found.content()
 
 
-def _parse(bulk: Bulk) -> Message:
-    return BytesParser(policy=compat32).parsebytes(bulk.rest)
+def _find(source: bytes, numbers: Sequence[int]) -> Part | None:
+    found: Part | None = None
+    for wanted in numbers:
+        root = parse(source)
+        found = next((leaf for number, leaf in leaves(root) if number == wanted), None)
+        if found is None:
+            return None
+        source = found.content()
+    return found
 
 
-def _leaves(message: Message) -> Iterator[tuple[int, Message]]:
+def leaves(root: Part) -> Iterator[tuple[int, Part]]:
     """The leaf parts, numbered from 1. An attached message counts as a leaf."""
-    waiting = [message]
+    waiting = [root]
     number = 0
     while waiting:
         one = waiting.pop()
-        payload = one.get_payload()
-        if one.get_content_maintype() == "multipart" and isinstance(payload, list):
-            if one.get_content_subtype() == "alternative":
-                # Sorts the plain text first, because its alternatives have the same content.
-                payload = sorted(payload, key=_is_rich)
-            waiting += [_in(part, one) for part in reversed(payload) if isinstance(part, Message)]
-        else:
+        if one.parts is None:
             number += 1
             yield number, one
+        else:
+            parts = one.parts
+            if one.kind == "multipart/alternative":
+                # Sorts the plain text first, because its alternatives have the same content.
+                parts = sorted(parts, key=lambda part: part.kind != "text/plain")
+            waiting.extend(reversed(parts))
 
 
-def _is_rich(part: object) -> bool:
-    return not (isinstance(part, Message) and part.get_content_type() == "text/plain")
+def _is_text(part: Part) -> bool:
+    # A multipart without its boundaries is read as it is.
+    return part.kind.startswith(("text/", "multipart/"))
 
 
-def _in(part: Message, parent: Message) -> Message:
-    part.belljar_alternative = parent.get_content_subtype() == "alternative"  # type: ignore[attr-defined]
-    return part
+def _text_of(part: Part) -> str:
+    body = decode(part.content(), part.parameters.get("charset"))
+    if part.kind == "text/html":
+        return html_to_text(body)
+    return body.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
 
 
-def _is_spare(part: Message, bodies: list[str]) -> bool:
-    """True for an alternative of a text that was already taken."""
-    return getattr(part, "belljar_alternative", False) and bool(bodies)
-
-
-def _bytes(part: Message, bulk: Bulk) -> bytes:
-    payload = part.get_payload()
-    if isinstance(payload, list):
-        # An attached message.
-        return b"\n".join(inner.as_bytes() for inner in payload if isinstance(inner, Message))
-    if isinstance(payload, str) and (large := bulk.part(payload)) is not None:
-        return large
-    decoded = part.get_payload(decode=True)
-    return decoded if isinstance(decoded, bytes) else str(payload).encode("utf-8", "surrogateescape")
-
-
-def _file_name(part: Message) -> str | None:
-    name = part.get_filename()
+def file_name(part: Part) -> str | None:
+    """The name of the file in a part."""
+    name = part.raw_name
     # Only the last segment: the name comes from the sender and may contain a path.
-    return header(name).replace("\\", "/").rpartition("/")[2][:200] or None if name else None
+    return header(name).replace("\\", "/").rpartition("/")[2][:200].strip() or None if name else None
 
 
-def _summary(headers: Iterable[tuple[str, object]]) -> Summary:
+def _own_name(part: Part, number: int) -> str:
+    """The name of a part without one."""
+    if part.kind == "message/rfc822":
+        return summary(part.content()).subject
+    return f"part {number}"
+
+
+def _summary(headers: Iterable[Header]) -> Summary:
     fields: dict[str, str] = {}
     for name, value in headers:
-        if (key := name.lower()) in _SHOWN:
-            fields.setdefault(key, header(str(value)))
+        if (key := name.lower()) in _SHOWN and key not in fields:
+            fields[key] = header(value)
     own = _IDS.findall(fields.get("message-id", ""))
     answers = _IDS.findall(fields.get("references", "")) + _IDS.findall(fields.get("in-reply-to", ""))
     return Summary(

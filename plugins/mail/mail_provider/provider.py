@@ -15,6 +15,7 @@ from belljar_guest import (
     Argument,
     Completion,
     Contents,
+    Failed,
     Info,
     Invalid,
     NotFound,
@@ -39,6 +40,12 @@ from .search import Query, Search
 RECENT = 20
 #: Messages per page of a mailbox or a search.
 PAGE = 50
+#: Attachments that the text of a message names.
+ATTACHMENTS = 500
+#: Messages of a thread.
+THREAD = 200
+#: The most bytes of a part or a stored message in one answer. The host's limit is 8 MiB.
+ANSWER = 8 << 20
 #: Mailboxes per page of the list. Each is opened for its newest messages.
 FOLDERS = 10
 
@@ -54,7 +61,7 @@ class Mail(Provider, Completion, Revisions):
         return Info(
             title=self.environment.get("TITLE") or "Mail",
             version="0.1.0",
-            description="Mailboxes: messages as text, their attachments, threads and searches. Reads mbox files and Maildirs.",
+            description="Mailboxes: messages as text, their attachments, threads and searches. Reads mbox files, Maildirs, MH and .eml.",
         )
 
     def list_resources(self, cursor: str | None) -> Page:
@@ -80,9 +87,9 @@ class Mail(Provider, Completion, Revisions):
                 mime_type="application/json",
             ),
             Template(
-                "messages/{+folder}/{id}{?view,part}",
+                "messages/{+folder}/{id}{?view,part,bytes}",
                 name="message",
-                description="A message as text. view=headers: all of its headers; view=source: as it is stored; part=N: an attachment, by the number that the message shows.",
+                description="A message as text. view=headers: all of its headers; view=source: as it is stored; part=N: an attachment, by the number that the message shows, and part=N.M one of an attached message; bytes=A-B: only these bytes of source or attachment.",
             ),
             Template(
                 "threads/{+folder}/{id}",
@@ -119,7 +126,7 @@ class Mail(Provider, Completion, Revisions):
             names = [folder.name for folder in self.folders.all() if folder.name.startswith(argument.value)]
             return Suggestions(names[:100], len(names))
         if argument.name == "view":
-            return Suggestions([view for view in ("headers", "source") if view.startswith(argument.value)])
+            return Suggestions([view for view in ("headers", "source", "text") if view.startswith(argument.value)])
         return Suggestions()
 
     def catalog_revision(self) -> str:
@@ -173,6 +180,11 @@ class Mail(Provider, Completion, Revisions):
             name = one.name.replace("|", "\\|")
             changed = _shown(datetime.fromtimestamp(int(one.modified), UTC))
             lines.append(f"| [{name}](folders/{encode_path(one.name)}) | {one.kind} | {_size(one.size)} | {changed} |")
+        if self.folders.skipped:
+            lines += ["", "Not read:", ""]
+            lines += [f"- {name}: {why}" for name, why in self.folders.skipped[:50]]
+            if (more := len(self.folders.skipped) - 50) > 0:
+                lines.append(f"- and {more} more")
         return Contents(reference, "\n".join(lines) + "\n", "text/markdown")
 
     def _folder(self, reference: str, name: str, query: Mapping[str, str]) -> Contents:
@@ -196,22 +208,39 @@ class Mail(Provider, Completion, Revisions):
 
     def _message(self, reference: str, name: str, id: str, query: Mapping[str, str]) -> Contents:
         entry = self._entry(name, id)
+        view = query.get("view", "")
         if "part" in query:
-            number = query["part"]
-            if not (number.isascii() and number.isdecimal() and len(number) < 9):
-                raise Invalid(f'"part" is "{number}": expected the number of an attachment')
-            found = message.part(entry.source(), int(number))
+            numbers = _numbers(query["part"])
+            found = message.part(entry.source(), numbers)
             if found is None:
                 raise NotFound
-            return Contents(reference, found[1], found[0])
-        match query.get("view", ""):
+            mime_type, content = found
+            if view == "text" and isinstance(content, bytes) and mime_type == "message/rfc822":
+                shown = _text(message.text(content, len(content)), name, entry, query["part"] + ".")
+                return Contents(reference, shown, "text/plain")
+            if "bytes" in query:
+                data = content.encode() if isinstance(content, str) else content
+                start, end = _range(query["bytes"], len(data))
+                return Contents(reference, data[start:end], mime_type)
+            size = len(content)
+            if size > ANSWER:
+                raise Failed(_too_large(f"part {query['part']}", size, reference))
+            if mime_type.startswith("message/") and isinstance(content, bytes):
+                return Contents.from_bytes(reference, content, mime_type)
+            return Contents(reference, content, mime_type)
+        match view:
+            case "source" if "bytes" in query:
+                start, end = _range(query["bytes"], entry.stored)
+                return Contents(reference, entry.piece(start, end), "message/rfc822")
+            case "source" if entry.stored > ANSWER:
+                raise Failed(_too_large("the stored message", entry.stored, reference))
             case "source":
                 return Contents.from_bytes(reference, entry.source(), "message/rfc822")
             case "headers":
-                headers = message.text(entry.source(), entry.size).headers
+                headers = message.text(entry.source(), entry.stored).headers
                 return _json(reference, [{"name": key, "value": value} for key, value in headers])
             case "" | "text":
-                return Contents(reference, _text(message.text(entry.source(), entry.size), name, entry), "text/plain")
+                return Contents(reference, _text(message.text(entry.source(), entry.stored), name, entry), "text/plain")
             case other:
                 raise Invalid(f'"view" is "{other}": expected "text", "headers" or "source"')
 
@@ -220,10 +249,18 @@ class Mail(Provider, Completion, Revisions):
         headers = message.summary(entry.head)
         root = headers.answers[0] if headers.answers else headers.message_id
         entries: Iterable[Entry] = [entry]
+        mailbox = self.folders.open(name)
         if root is not None:
-            entries = islice(self.folders.open(name).mentions(root.encode("ascii", "replace")), 200)
+            found = list(islice(mailbox.mentions(root.encode("utf-8", "surrogateescape")), THREAD + 1))
+            # A search that ended early may have missed the message itself.
+            entries = found if any(one.id == entry.id for one in found) else [entry, *found]
         rows = sorted((_row(name, one) for one in entries), key=lambda row: str(row["date"] or ""))
-        return _json(reference, {"folder": name, "subject": headers.subject, "messages": rows})
+        answer = {"folder": name, "subject": headers.subject, "messages": rows[:THREAD]}
+        if mailbox.is_unfinished or len(rows) > THREAD:
+            query = f"subject={encode_segment(headers.subject[:60])}"
+            answer["stopped"] = "the mailbox is too large, or the thread too long: some messages are missing"
+            answer["next"] = f"search/{encode_path(name)}?{query}"
+        return _json(reference, answer)
 
     def _entry(self, name: str, id: str) -> Entry:
         entry = self.folders.open(name).find(id)
@@ -242,7 +279,7 @@ def _reference(family: str, folder: str, entry: Entry) -> str:
 
 def _row(folder: str, entry: Entry) -> dict[str, object]:
     headers = message.summary(entry.head)
-    return {
+    row: dict[str, object] = {
         "reference": _reference("messages", folder, entry),
         "subject": headers.subject,
         "from": headers.sender,
@@ -251,9 +288,42 @@ def _row(folder: str, entry: Entry) -> dict[str, object]:
         "date": headers.date.astimezone(UTC).isoformat().replace("+00:00", "Z") if headers.date else None,
         "size": entry.size,
     }
+    if entry.is_deleted:
+        row["deleted"] = True
+    return row
 
 
-def _text(read: message.Text, folder: str, entry: Entry) -> str:
+def _numbers(text: str) -> list[int]:
+    """The number of a part, or the numbers of a part within attached messages."""
+    numbers = text.split(".")
+    if not all(number.isascii() and number.isdecimal() and len(number) < 9 for number in numbers) or len(numbers) > 10:
+        raise Invalid(f'"part" is "{text}": expected the number of an attachment')
+    return [int(number) for number in numbers]
+
+
+def _range(text: str, size: int) -> tuple[int, int]:
+    """The range of "A-B", "A-" or "-N", at most as long as an answer."""
+    first, dash, last = text.partition("-")
+    if not dash or not (first or last) or not f"{first}{last}".isdecimal() or len(text) > 40:
+        raise Invalid(f'"bytes" is "{text}": expected a range such as 0-1048575, 1048576- or -1024')
+    if not first:
+        start, end = max(size - int(last), 0), size
+    else:
+        start, end = int(first), min(int(last) + 1, size) if last else size
+    if start >= end:
+        raise Invalid(f'"bytes" is "{text}": there are {size} bytes')
+    return start, min(end, start + ANSWER)
+
+
+def _too_large(what: str, size: int, reference: str) -> str:
+    joined = "&" if "?" in reference else "?"
+    return (
+        f"{what} has {size} bytes, more than the {ANSWER} of one answer; read it in pieces: "
+        f"{reference}{joined}bytes=0-{ANSWER // 2 - 1} and so on"
+    )
+
+
+def _text(read: message.Text, folder: str, entry: Entry, inside: str = "") -> str:
     headers = read.summary
     lines = [
         f"Subject: {headers.subject}",
@@ -262,10 +332,13 @@ def _text(read: message.Text, folder: str, entry: Entry) -> str:
         f"Date: {_shown(headers.date)}",
     ]
     reference = _reference("messages", folder, entry)
-    for one in read.attachments:
-        lines.append(f"Attachment: {one.name} ({one.mime_type}), {reference}?part={one.number}")
-    if read.cut:
-        lines.append(f"Note: only the beginning of its {_size(entry.size)} was read")
+    for one in read.attachments[:ATTACHMENTS]:
+        lines.append(f"Attachment: {one.name} ({one.mime_type}), {reference}?part={inside}{one.number}")
+    if (more := len(read.attachments) - ATTACHMENTS) > 0:
+        lines.append(f"Note: {more} more attachments; part={read.attachments[ATTACHMENTS].number} and so on reads them")
+    if entry.is_deleted:
+        lines.append("Note: deleted by the mail program, which has not removed it yet")
+    lines += [f"Note: {note}" for note in read.notes]
     return "\n".join(lines) + "\n\n" + read.body + "\n"
 
 
@@ -284,4 +357,18 @@ def _size(size: int | None) -> str:
 
 
 def _json(reference: str, value: object) -> Contents:
-    return Contents(reference, json.dumps(value, ensure_ascii=False, indent=1), "application/json")
+    """JSON with a line for each member, and for each item of a list. Python indents only with code that takes twenty times as
+    long."""
+    if isinstance(value, dict):
+        members = (f"{_line(key)}: {_lines(item)}" for key, item in value.items())
+        text = "{\n" + ",\n".join(members) + "\n}"
+    else:
+        text = _lines(value)
+    return Contents(reference, text, "application/json")
+
+
+def _lines(value: object) -> str:
+    return "[\n" + ",\n".join(map(_line, value)) + "\n]" if isinstance(value, list) and value else _line(value)
+
+
+_line = json.JSONEncoder(ensure_ascii=False).encode

@@ -104,7 +104,7 @@ class Search:
         if not _may_hold(source, text):
             return False
         self.parsed += _PARSED + len(source)
-        return text in message.text(source, entry.size).body.casefold()
+        return text in message.text(source, entry.stored).body.casefold()
 
     def _stop(self, reached: bool, why: str, last: Entry) -> None:
         if reached and self.stopped_at is None:

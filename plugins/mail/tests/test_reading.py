@@ -7,7 +7,7 @@ from base64 import b64encode, encodebytes
 from pathlib import Path
 from typing import Any
 
-from belljar_guest import Denied, Invalid, NotFound
+from belljar_guest import Denied, Failed, Invalid, NotFound
 
 from mail_provider.provider import Mail
 from tests.mailboxes import ANSWER, ATTACHED, BROKEN, HTML, PICTURE, PLAIN, write_maildir, write_mbox
@@ -89,10 +89,22 @@ class Reading(Case):
             self.assertEqual(self.mail.read(f"{reference}?part=3").body, expected)
 
     def test_a_large_text_is_cut_with_a_note(self) -> None:
-        write_mbox(self.root / "Large", PLAIN + b"One more line.\n" * 200_000)
-        text = self.text(self.reference_of("The plan", "Large"))
-        self.assertIn("Note: only the beginning of its 2 MiB was read\n", text)
-        self.assertLess(len(text), 2_100_000)
+        write_mbox(self.root / "Large", PLAIN + b"One more line.\n" * 400_000)
+        text = self.text(reference := self.reference_of("The plan", "Large"))
+        self.assertTrue("Note: only the first 4 MiB of the text are shown; view=source gives" in text[:1000], text[:1000])
+        self.assertLess(len(text), 5_000_000)
+        self.assertEqual(self.mail.read(f"{reference}?view=source&bytes=0-10").body, PLAIN[:11])
+        self.assertEqual(self.mail.read(f"{reference}?view=source&bytes=-16").body, b"One more line.\n\n")
+
+    def test_an_attachment_that_is_too_large_names_the_way_on(self) -> None:
+        write_mbox(self.root / "Large", ATTACHED.replace(b64encode(PICTURE), encodebytes(PICTURE * 34_000)))
+        reference = self.reference_of("Photo", "Large") + "?part=3"
+        with self.assertRaisesRegex(Failed, r"part 3 has 8704000 bytes, .* in pieces: .*\?part=3&bytes=0-4194303"):
+            self.mail.read(reference)
+        self.assertEqual(self.mail.read(f"{reference}&bytes=255-257").body, bytes([255, 0, 1]))
+        for wrong in ("5", "x-", "9-5", "99999999-"):
+            with self.assertRaisesRegex(Invalid, f'"bytes" is "{wrong}": '):
+                self.mail.read(f"{reference}&bytes={wrong}")
 
     def test_headers_and_source(self) -> None:
         reference = self.reference_of("The plan")

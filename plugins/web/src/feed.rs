@@ -1,13 +1,18 @@
 //! Feeds: RSS, Atom and JSON Feed as an overview, and each item as a separate text.
 
+mod fields;
+mod json_feed;
+mod names;
+mod reader;
+mod text;
+mod xml;
+
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::hash::Hasher;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use belljar_guest::{Error, Result};
-use feed_rs::model::{Entry, FeedType, Text};
-use feed_rs::parser::Builder;
 use siphasher::sip::SipHasher;
 use url::Url;
 
@@ -33,6 +38,8 @@ pub(crate) struct Feed {
     pub(crate) lifetime: Option<Duration>,
     /// Newest first.
     pub(crate) items: Vec<Item>,
+    /// Why items may be missing.
+    notice: Option<&'static str>,
 }
 
 /// One item.
@@ -41,9 +48,11 @@ pub(crate) struct Item {
     /// A stable ID: a hash of the item's own ID, or else of its link and title.
     pub(crate) id: String,
     pub(crate) title: String,
-    /// In RFC 3339.
+    /// The time of the last change, in RFC 3339.
     pub(crate) date: Option<String>,
-    link: Option<Url>,
+    /// The time of the publication, if it is another one.
+    published: Option<String>,
+    link: Option<String>,
     authors: Vec<String>,
     categories: Vec<String>,
     enclosures: Vec<String>,
@@ -53,47 +62,86 @@ pub(crate) struct Item {
 
 /// A text with its format.
 #[derive(Debug, Clone, PartialEq)]
-enum FeedText {
-    Html(String),
-    Plain(String),
+struct FeedText {
+    text: String,
+    is_html: bool,
+    /// The base of its links, if the feed declares one.
+    base: Option<Box<Url>>,
 }
 
 /// True if a text looks like a feed. Used when the MIME type is only XML or JSON.
 pub(crate) fn is_feed(text: &str) -> bool {
-    let head: String = text.trim_start().chars().take(2048).collect();
-    if head.starts_with('{') {
-        return head.contains("https://jsonfeed.org/version/")
-            || head.contains("https:\\/\\/jsonfeed.org\\/version\\/");
+    let text = text.trim_start();
+    if text.starts_with('{') {
+        let head = text.get(..text.floor_char_boundary(2048)).unwrap_or(text);
+        return head.contains("jsonfeed.org/version/") || head.contains("jsonfeed.org\\/version\\/");
     }
-    head.starts_with('<') && ["<rss", "<feed", "<rdf:RDF"].iter().any(|root| head.contains(root))
+    text.starts_with('<') && xml::root(text).is_some_and(|root| is_root(&root))
+}
+
+/// True for the local name of the first element of a feed.
+fn is_root(name: &str) -> bool {
+    matches!(name, "rss" | "feed" | "rdf")
 }
 
 /// Parses a feed that came from `url`.
 pub(crate) fn parse(text: &str, url: &Url) -> Result<Feed> {
-    let parser = Builder::new()
-        .base_uri(Some(url.as_str()))
-        .id_generator(|_, _, _| String::new())
-        .timestamp_parser(date::parse)
-        .build();
-    let parsed = parser.parse(undeclared(text).as_bytes()).map_err(|why| {
-        Error::failed(format_args!("the answer is not a feed ({why}): expected RSS, Atom or JSON Feed"))
-    })?;
-    let kind = parsed.feed_type;
+    let text = text.trim_start();
+    let (feed, items, notice) = if text.starts_with('{') {
+        let (feed, items) = json_feed::read(text, url).ok_or_else(|| unexpected("JSON of another kind"))?;
+        (feed, items, None)
+    } else {
+        let document = reader::read(text, url);
+        let mut items = document.items;
+        if document.is_cut && document.feed.is_empty() && items.last().is_some_and(fields::Fields::is_empty) {
+            items.pop();
+        }
+        let is_known = is_root(&document.root) || document.root == "channel" || !items.is_empty();
+        if !is_known || document.root == "html" || (document.is_cut && items.is_empty() && document.feed.is_empty()) {
+            return Err(other(&document.root, document.is_cut, text, url));
+        }
+        let notice = if document.is_full {
+            Some("The feed has more items than are read.")
+        } else {
+            document.is_cut.then_some("The answer ends in the middle of the feed: later items are missing.")
+        };
+        (document.feed, items, notice)
+    };
     let mut known = HashSet::new();
-    let mut items: Vec<(Option<i64>, Item)> =
-        parsed.entries.into_iter().filter_map(|entry| item(entry, &kind, url, &mut known)).collect();
+    let mut items: Vec<(Option<i64>, Item)> = items.into_iter().map(|fields| item(fields, url, &mut known)).collect();
     // A stable sort: most feeds are sorted already. Items without a date keep their order among themselves.
     if items.iter().all(|(time, _)| time.is_some()) {
         items.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     }
-    let link = parsed.links.iter().find(|link| !matches!(link.rel.as_deref(), Some("self" | "hub" | "next" | "via")));
+    let link = feed.link.or(feed.permalink).or(feed.other_link).filter(|link| Url::parse(link).is_ok());
     Ok(Feed {
-        title: parsed.title.map(title_of).filter(|title| !title.is_empty()),
-        description: parsed.description.and_then(|text| words(text, &kind).plain(usize::MAX)),
-        link: link.and_then(|link| url.join(&link.href).ok()).map(|url| url.to_string()),
-        lifetime: parsed.ttl.map(|minutes| Duration::from_secs(u64::from(minutes) * 60)).filter(|time| !time.is_zero()),
+        title: feed.title.map(title_of).filter(|title| !title.is_empty()),
+        description: feed.summary.and_then(|text| text.plain(usize::MAX)),
+        link,
+        lifetime: feed.lifetime.map(|minutes| Duration::from_secs(u64::from(minutes) * 60)).filter(|t| !t.is_zero()),
         items: items.into_iter().map(|(_, item)| item).collect(),
+        notice,
     })
+}
+
+fn unexpected(found: &str) -> Error {
+    Error::failed(format_args!("the answer is not a feed, but {found}: expected RSS, Atom or JSON Feed"))
+}
+
+/// The error for an answer that is no feed. Names the feed of a page.
+fn other(root: &str, is_cut: bool, text: &str, url: &Url) -> Error {
+    match root {
+        "" => unexpected("text without elements"),
+        "html" => match page::feed_of(text, url) {
+            Some(feed) => unexpected(&format!("a page, whose feed is \"{feed}\" (set the entry to this URL)")),
+            None => unexpected("a page that names no feed"),
+        },
+        _ if is_cut => unexpected(&format!("a \"{root}\" that ends before its first item")),
+        _ => {
+            let root: String = root.chars().take(40).collect();
+            unexpected(&format!("XML whose first element is \"{root}\""))
+        }
+    }
 }
 
 impl Feed {
@@ -117,6 +165,9 @@ impl Feed {
                 let _ = write!(text, "\n{}\n", page::escape(&summary));
             }
         }
+        if let Some(notice) = self.notice {
+            let _ = write!(text, "\n{notice}\n");
+        }
         match self.items.len() {
             0 => text.push_str("\nThe feed has no items.\n"),
             all if all > SHOWN => {
@@ -132,8 +183,9 @@ impl Item {
     /// The item as Markdown.
     pub(crate) fn text(&self, url: &Url) -> Result<String> {
         let mut text = format!("# {}\n", page::escape(&self.title));
-        let facts: [(&str, Vec<String>); 5] = [
+        let facts: [(&str, Vec<String>); 6] = [
             ("date", self.date.iter().cloned().collect()),
+            ("published", self.published.iter().cloned().collect()),
             ("by", self.authors.iter().map(|author| page::escape(author)).collect()),
             ("source", self.link.iter().map(|link| format!("<{link}>")).collect()),
             ("about", self.categories.iter().map(|category| page::escape(category)).collect()),
@@ -146,7 +198,8 @@ impl Item {
                 separator = "";
             }
         }
-        let base = self.link.as_ref().unwrap_or(url);
+        let own = self.link.as_deref().and_then(|link| url.join(link).ok());
+        let base = own.as_ref().unwrap_or(url);
         if let Some(words) = self.content.as_ref().or(self.summary.as_ref()) {
             let _ = write!(text, "\n{}", words.markdown(base)?);
         }
@@ -161,20 +214,17 @@ impl Item {
 
 impl FeedText {
     fn markdown(&self, base: &Url) -> Result<String> {
-        match self {
-            FeedText::Html(html) => page::convert(html, base),
-            FeedText::Plain(text) => Ok(format!("{}\n", text.trim())),
+        if self.is_html {
+            page::convert(&self.text, self.base.as_deref().unwrap_or(base))
+        } else {
+            Ok(format!("{}\n", self.text.trim()))
         }
     }
 
     /// At most `length` characters, on one line.
     fn plain(&self, length: usize) -> Option<String> {
-        let line = match self {
-            FeedText::Html(html) => {
-                page::plain(html.get(..html.floor_char_boundary(SUMMARY_SOURCE)).unwrap_or(html)).ok()?
-            }
-            FeedText::Plain(text) => page::one_line(text),
-        };
+        let html = self.text.get(..self.text.floor_char_boundary(SUMMARY_SOURCE)).unwrap_or(&self.text);
+        let line = if self.is_html { page::plain(html).ok()? } else { page::one_line(&self.text) };
         if line.is_empty() {
             return None;
         }
@@ -189,84 +239,61 @@ impl FeedText {
     }
 }
 
-/// The text without its XML declaration: the declared encoding is wrong after decoding to UTF-8.
-fn undeclared(text: &str) -> &str {
-    let text = text.trim_start();
-    match text.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>")) {
-        Some((_, rest)) => rest,
-        None => text,
+/// The item of these fields, and the time by which it is sorted.
+fn item(fields: fields::Fields, url: &Url, known: &mut HashSet<u64>) -> (Option<i64>, Item) {
+    let time = |text: &Option<String>| text.as_deref().and_then(date::parse);
+    let (published, updated) = (time(&fields.published), time(&fields.updated));
+    let created = time(&fields.created);
+    let when = published.or(updated).or(created);
+    let shown = updated.or(published).or(created);
+    let is_web = |link: &String| url.join(link).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    let link = [fields.link, fields.permalink, fields.other_link].into_iter().flatten().find(is_web);
+    let mut enclosures: Vec<String> = Vec::new();
+    for enclosure in fields.enclosures {
+        if !enclosures.contains(&enclosure) && !enclosure.starts_with("javascript:") {
+            enclosures.push(enclosure);
+        }
     }
-}
-
-fn item(entry: Entry, kind: &FeedType, url: &Url, known: &mut HashSet<u64>) -> Option<(Option<i64>, Item)> {
-    let when = entry.published.or(entry.updated).map(|time| time.timestamp());
-    let shown = entry.updated.or(entry.published).and_then(|time| rfc3339(time.timestamp()));
-    let is_enclosure = |rel: Option<&str>| rel == Some("enclosure");
-    let link = entry.links.iter().find(|link| matches!(link.rel.as_deref(), None | Some("alternate")));
-    let link = link.or(entry.links.iter().find(|link| !is_enclosure(link.rel.as_deref())));
-    let link = link.and_then(|link| url.join(&link.href).ok()).filter(|url| matches!(url.scheme(), "http" | "https"));
-    let mut enclosures: Vec<String> = entry
-        .links
-        .iter()
-        .filter(|link| is_enclosure(link.rel.as_deref()))
-        .filter_map(|link| url.join(&link.href).ok())
-        .chain(entry.media.iter().flat_map(|media| &media.content).filter_map(|content| content.url.clone()))
-        .map(|url| url.to_string())
-        .collect();
-    enclosures.dedup();
-    let title = entry.title.map(title_of).filter(|title| !title.is_empty());
-    let content = entry.content.and_then(|content| {
-        let subtype = content.content_type.subty().as_str();
-        let body = content.body.filter(|body| !body.trim().is_empty())?;
-        Some(if matches!(subtype, "html" | "xhtml") { FeedText::Html(body) } else { FeedText::Plain(body) })
-    });
-    let summary = entry.summary.filter(|text| !text.content.is_empty()).map(|text| words(text, kind));
+    let title = fields.title.map(title_of).filter(|title| !title.is_empty());
     let mut item = Item {
         id: String::new(),
         title: String::new(),
-        date: shown,
-        authors: entry.authors.into_iter().filter_map(|person| person.name).filter(|name| !name.is_empty()).collect(),
-        categories: entry.categories.into_iter().map(|category| category.label.unwrap_or(category.term)).collect(),
+        date: shown.and_then(date::rfc3339),
+        published: published.filter(|published| Some(*published) != shown).and_then(date::rfc3339),
+        authors: fields.authors,
+        categories: fields.categories,
         link,
         enclosures,
-        summary,
-        content,
+        summary: fields.summary.filter(|summary| !summary.text.is_empty()),
+        content: fields.content,
     };
-    // The item's own ID, or else its title and link. For a duplicate ID, title, link and date are added.
-    let (own, name) = (entry.id.as_str(), title.as_deref().unwrap_or_default());
-    let place = item.link.as_ref().map(Url::as_str).unwrap_or_default();
-    let id = if own.is_empty() { hash(&["", name, place]) } else { hash(&[own]) };
-    let id = if known.insert(id) {
-        id
-    } else {
-        let id = hash(&[own, name, place, item.date.as_deref().unwrap_or_default()]);
-        if !known.insert(id) {
-            return None;
-        }
-        id
-    };
+    // The item's own ID, or else its title and link. For a duplicate ID, the other fields are added, and
+    // a number to those that are equal in all fields.
+    let (own, name) = (fields.id.as_deref().unwrap_or_default(), title.as_deref().unwrap_or_default());
+    let place = item.link.as_deref().unwrap_or_default();
+    let date = item.date.as_deref().unwrap_or_default();
+    let [content, summary] = [&item.content, &item.summary].map(|text| text.as_ref().map_or("", |text| &text.text));
+    let enclosure = item.enclosures.first().map_or("", String::as_str);
+    let first = if own.is_empty() { hash(&["", name, place]) } else { hash(&[own]) };
+    let mut id = first;
+    if !known.insert(id) {
+        id = hash(&[own, name, place, date]);
+    }
+    let mut count = 0;
+    while id != first && !known.insert(id) {
+        count += 1;
+        id = hash(&[own, name, place, date, content, summary, enclosure, &count.to_string()]);
+    }
     item.id = format!("{id:016x}");
     item.title = title.or_else(|| item.summary()).unwrap_or_else(|| "Untitled".to_owned());
-    Some((when, item))
+    (when, item)
 }
 
-/// A title as text on one line. RSS titles are plain text by specification; Atom titles declare their type.
-fn title_of(title: Text) -> String {
-    let is_html = matches!(title.content_type.subty().as_str(), "html" | "xhtml");
-    match is_html.then(|| page::plain(&title.content)) {
+/// A title as text on one line.
+fn title_of(title: FeedText) -> String {
+    match title.is_html.then(|| page::plain(&title.text)) {
         Some(Ok(plain)) => plain,
-        _ => page::one_line(&title.content),
-    }
-}
-
-/// A text of a feed. An RSS description is HTML, unless it has neither `<` nor `&`.
-fn words(text: Text, kind: &FeedType) -> FeedText {
-    let is_rss = matches!(kind, FeedType::RSS0 | FeedType::RSS1 | FeedType::RSS2);
-    let is_html = matches!(text.content_type.subty().as_str(), "html" | "xhtml");
-    if (is_html || is_rss) && text.content.contains(['<', '&']) {
-        FeedText::Html(text.content)
-    } else {
-        FeedText::Plain(text.content)
+        _ => page::one_line(&title.text),
     }
 }
 
@@ -279,11 +306,4 @@ pub(crate) fn hash(parts: &[&str]) -> u64 {
         hasher.write(&[0xff]);
     }
     hasher.finish()
-}
-
-fn rfc3339(seconds: i64) -> Option<String> {
-    /// The first second of the year 10000.
-    const END: u64 = 253_402_300_800;
-    let seconds = u64::try_from(seconds).ok().filter(|seconds| *seconds < END)?;
-    Some(humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string())
 }

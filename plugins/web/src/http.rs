@@ -2,6 +2,7 @@
 //!
 //! Redirects are followed here as separate requests, so the host checks each of them against the mount's grants.
 
+mod coding;
 #[cfg(not(target_os = "wasi"))]
 mod native;
 #[cfg(target_os = "wasi")]
@@ -14,7 +15,9 @@ use belljar_guest::Error;
 use url::Url;
 
 use crate::fresh::{self, StatedLifetime};
+use coding::CodingError;
 
+pub(crate) use coding::{gunzip, is_gzip};
 #[cfg(not(target_os = "wasi"))]
 pub(crate) use native::upstream;
 #[cfg(target_os = "wasi")]
@@ -222,8 +225,10 @@ impl PendingRequest {
         if !(200..300).contains(&response.status) {
             return Err(refusal(&from, &response));
         }
+        let mut response = response;
         if request.method == Method::Get {
             check_whole(&from, &response)?;
+            response.body = decoded(&from, &response.headers, response.body)?;
         }
         let fresh = match (fresh::stated_lifetime(&response.headers, SystemTime::now()), fresh_for) {
             (own, None) => own,
@@ -254,16 +259,24 @@ pub(crate) fn shown(url: &Url) -> String {
     url.to_string()
 }
 
-/// Checks content encoding and length of the body against the headers.
+/// The body without its content encodings.
+fn decoded(from: &str, headers: &Headers, body: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let codings: Vec<&str> = headers.all("content-encoding").collect();
+    coding::decode(body, &codings.join(",")).map_err(|error| match error {
+        CodingError::Unknown(coding) => Error::failed(format_args!(
+            "\"{from}\" answered with the content encoding \"{}\", which was not requested: this provider decodes gzip \
+             and deflate; set `accept-encoding` in the headers of the entry, or ask the server's operator",
+            excerpt(&coding)
+        )),
+        CodingError::TooLarge => Error::failed(format_args!(
+            "the decompressed answer of \"{from}\" is larger than the {MAX_BODY_BYTES} bytes that this provider reads"
+        )),
+        CodingError::Broken(why) => Error::unavailable(format_args!("no whole answer from \"{from}\": {why}")),
+    })
+}
+
+/// Checks the length of the body against the headers.
 fn check_whole(from: &str, response: &Response) -> Result<(), Error> {
-    if let Some(coding) = response.headers.get("content-encoding").filter(|coding| !coding.is_empty())
-        && !coding.eq_ignore_ascii_case("identity")
-    {
-        return Err(Error::failed(format_args!(
-            "\"{from}\" answered with the content encoding \"{}\", which was not requested",
-            excerpt(coding)
-        )));
-    }
     let stated = response.headers.get("content-length").and_then(|length| length.parse::<u64>().ok());
     let length = response.body.len() as u64;
     match stated {

@@ -1,7 +1,15 @@
 //! JSON: the selected value, pretty-printed. Numbers keep their digits.
+//!
+//! Works on the text and builds no tree: the tree of 8 MiB would need more than the memory of a sandbox.
+
+use std::borrow::Cow;
 
 use belljar_guest::{Body, Error, Result};
-use serde_json::Value;
+use serde_json::value::RawValue;
+
+use members::Kind;
+
+mod members;
 
 /// The type of JSON.
 pub(crate) const MEDIA: &str = "application/json";
@@ -9,95 +17,144 @@ pub(crate) const MEDIA: &str = "application/json";
 /// The most keys that an error names.
 const NAMED: usize = 12;
 
+/// The longest pretty-printed text, in bytes. A longer one stays as the server sent it. The host's limit on results has the
+/// same default.
+const MAX_PRETTY: usize = 8 << 20;
+
+/// The deepest nesting. The same as that of the JSON library, and deeper values would be mostly spaces.
+const MAX_DEPTH: usize = 127;
+
 /// The selected value of a JSON text, and its media type: a string is text, anything else JSON.
 pub(crate) fn read(text: &str, select: Option<&str>) -> Result<(Body, &'static str)> {
-    let whole: Value = serde_json::from_str(text).map_err(|why| {
+    let text = text.trim_start_matches('\u{feff}');
+    let whole: &RawValue = serde_json::from_str(text).map_err(|why| {
         Error::failed(format_args!("the answer is not JSON ({why}); set kind = \"raw\" to read it unchanged"))
     })?;
     let value = match select {
-        Some(pointer) => whole.pointer(pointer).ok_or_else(|| missing(&whole, pointer))?,
-        None => &whole,
+        Some(pointer) => at(whole, pointer)?,
+        None => whole,
     };
-    match (value, select) {
-        (Value::String(text), Some(_)) => Ok((Body::Text(text.clone()), "text/plain")),
-        (value, _) => {
-            let text = serde_json::to_string_pretty(value).map_err(Error::failed)?;
-            Ok((Body::Text(text + "\n"), MEDIA))
-        }
+    if let (true, Some(_)) = (value.get().starts_with('"'), select) {
+        return Ok((Body::Text(string(value.get()).into_owned()), "text/plain"));
     }
+    let pretty = pretty(value.get());
+    Ok((Body::Text(pretty.unwrap_or_else(|| value.get().to_owned())), MEDIA))
 }
 
-/// The error for a pointer that selects no value. The error names the last part of the pointer that exists.
-fn missing(whole: &Value, pointer: &str) -> Error {
-    let (mut here, mut at) = (whole, 0);
-    for (end, _) in pointer.match_indices('/').skip(1).chain([(pointer.len(), "")]) {
-        match whole.pointer(pointer.get(..end).unwrap_or_default()) {
-            Some(value) => (here, at) = (value, end),
-            None => break,
-        }
+/// The value at a JSON pointer.
+fn at<'j>(whole: &'j RawValue, pointer: &str) -> Result<&'j RawValue> {
+    let (mut here, mut end) = (whole, 0);
+    for part in pointer.split('/').skip(1) {
+        let key = part.replace("~1", "/").replace("~0", "~");
+        let Some(next) = members::member(here, &key) else { return Err(missing(here, pointer, end)) };
+        here = next;
+        end += 1 + part.len();
     }
-    let found = match here {
-        Value::Object(map) => {
-            let names: Vec<String> = map.keys().take(NAMED).map(|key| format!("\"{key}\"")).collect();
-            let more = if map.len() > NAMED { ", ..." } else { "" };
+    if pointer.is_empty() || pointer.starts_with('/') { Ok(here) } else { Err(missing(whole, pointer, 0)) }
+}
+
+/// The error for a pointer that selects no value. `end` is the end of the part that exists, and `here` its value.
+fn missing(here: &RawValue, pointer: &str, end: usize) -> Error {
+    let found = match members::kind(here) {
+        Kind::Object { keys, count } => {
+            let names: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();
+            let more = if count > keys.len() { ", ..." } else { "" };
             format!("an object with {}{more}", if names.is_empty() { "nothing".to_owned() } else { names.join(", ") })
         }
-        Value::Array(items) => format!("an array of {} items", items.len()),
-        Value::String(_) => "a string".to_owned(),
-        Value::Number(_) => "a number".to_owned(),
-        Value::Bool(_) => "a boolean".to_owned(),
-        Value::Null => "null".to_owned(),
+        Kind::Array { count } => format!("an array of {count} items"),
+        Kind::Other => match here.get().as_bytes().first() {
+            Some(b'"') => "a string",
+            Some(b't' | b'f') => "a boolean",
+            Some(b'n') => "null",
+            _ => "a number",
+        }
+        .to_owned(),
     };
-    let before = pointer.get(..at).unwrap_or_default();
+    let before = pointer.get(..end).unwrap_or_default();
     Error::failed(format_args!("the answer has nothing at \"{pointer}\" (select): at \"{before}\" it has {found}"))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A JSON string as text. Half a surrogate pair has no text, and stays an escape.
+fn string(json: &str) -> Cow<'_, str> {
+    let inner = json.get(1..json.len().saturating_sub(1)).unwrap_or_default();
+    if !inner.contains('\\') {
+        return Cow::Borrowed(inner);
+    }
+    serde_json::from_str::<String>(json).map_or(Cow::Borrowed(inner), Cow::Owned)
+}
 
-    const TEXT: &str =
-        r#"{"z": {"list": [1.10, 12345678901234567890123, {"name": "Ann \u00e9"}], "a/b": null}, "a": true}"#;
-
-    fn text(select: Option<&str>) -> (String, &'static str) {
-        match read(TEXT, select).unwrap() {
-            (Body::Text(text), media) => (text, media),
-            (Body::Blob(_), _) => panic!("a blob"),
+/// Valid JSON on lines of its own, each level indented by two spaces. `None` if this is too long or too deep.
+fn pretty(json: &str) -> Option<String> {
+    let bytes = json.as_bytes();
+    let mut out = String::with_capacity((json.len() + json.len() / 4).min(MAX_PRETTY));
+    let (mut depth, mut at) = (0, 0);
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    };
+    while let Some(byte) = bytes.get(at) {
+        let start = at;
+        at += 1;
+        match byte {
+            b' ' | b'\n' | b'\r' | b'\t' => {}
+            b'{' | b'[' => {
+                out.push(char::from(*byte));
+                let space = bytes.get(at..)?.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+                if let Some(close @ (b'}' | b']')) = bytes.get(at + space) {
+                    out.push(char::from(*close));
+                    at += space + 1;
+                } else {
+                    depth += 1;
+                    line(&mut out, depth);
+                }
+            }
+            b'}' | b']' => {
+                depth = depth.checked_sub(1)?;
+                line(&mut out, depth);
+                out.push(char::from(*byte));
+            }
+            b',' => {
+                out.push(',');
+                line(&mut out, depth);
+            }
+            b':' => out.push_str(": "),
+            b'"' => {
+                at = end_of_string(bytes, at)?;
+                push_string(&mut out, json.get(start..at)?);
+            }
+            _ => {
+                let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t');
+                at = bytes.iter().skip(at).position(is_end).map_or(bytes.len(), |length| at + length);
+                out.push_str(json.get(start..at)?);
+            }
+        }
+        if out.len() >= MAX_PRETTY || depth > MAX_DEPTH {
+            return None;
         }
     }
+    out.push('\n');
+    Some(out)
+}
 
-    #[test]
-    fn key_order_and_digits_are_kept() {
-        let (text, media) = text(None);
-        assert_eq!(media, MEDIA);
-        assert_eq!(
-            text,
-            "{\n  \"z\": {\n    \"list\": [\n      1.10,\n      12345678901234567890123,\n      {\n        \"name\": \
-             \"Ann é\"\n      }\n    ],\n    \"a/b\": null\n  },\n  \"a\": true\n}\n"
-        );
-    }
-
-    #[test]
-    fn a_pointer_selects_a_value() {
-        assert_eq!(text(Some("/z/list/1")), ("12345678901234567890123\n".to_owned(), MEDIA));
-        assert_eq!(text(Some("/z/a~1b")), ("null\n".to_owned(), MEDIA));
-        assert_eq!(text(Some("/z/list/2/name")), ("Ann é".to_owned(), "text/plain"));
-        assert_eq!(text(Some("")).1, MEDIA);
-    }
-
-    #[test]
-    fn a_missing_value_gives_an_error_with_the_existing_keys() {
-        let why = |pointer| read(TEXT, Some(pointer)).unwrap_err().to_string();
-        assert!(why("/y/x").ends_with("at \"\" it has an object with \"z\", \"a\""), "{}", why("/y/x"));
-        assert!(why("/z/list/3").ends_with("at \"/z/list\" it has an array of 3 items"), "{}", why("/z/list/3"));
-        assert!(why("/a/b").ends_with("at \"/a\" it has a boolean"), "{}", why("/a/b"));
-    }
-
-    #[test]
-    fn malformed_json_fails() {
-        let deep = "[".repeat(100_000);
-        for text in ["", "<html>", "{\"a\":", "{} {}", deep.as_str()] {
-            assert!(matches!(read(text, None), Err(Error::Failed(_))));
+/// The end of the string whose contents begin at `at`.
+fn end_of_string(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += bytes.get(at..)?.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+        if bytes.get(at) == Some(&b'"') {
+            return Some(at + 1);
         }
+        at += 2;
     }
 }
+
+/// Adds a string, with characters in place of unneeded escapes.
+fn push_string(out: &mut String, json: &str) {
+    let has_escape = json.contains("\\u") || json.contains("\\/");
+    match has_escape.then(|| serde_json::from_str::<String>(json).and_then(|text| serde_json::to_string(&text))) {
+        Some(Ok(text)) => out.push_str(&text),
+        _ => out.push_str(json),
+    }
+}
+
+#[cfg(test)]
+mod tests;

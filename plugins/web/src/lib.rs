@@ -110,7 +110,7 @@ impl Provider for Web {
         let (entry, place) = self.find(reference)?;
         let request = request(entry, Method::Get, place.url.clone());
         let answer = http::fetch(self.upstream.as_ref(), vec![request], None).pop().ok_or(Error::NotFound)??;
-        present::reading(entry, &place, reference, &answer)
+        present::reading(entry, &place, reference, answer)
     }
 }
 
@@ -256,6 +256,9 @@ fn unusable_words(name: &str, why: &str) -> String {
 
 belljar_guest::export!(Web: Completion, Revisions, Tools);
 belljar_guest::needs!("../needs.toml");
+
+#[doc(hidden)]
+pub mod fuzzing;
 
 #[cfg(test)]
 mod tests;

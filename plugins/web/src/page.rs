@@ -55,6 +55,19 @@ pub(crate) fn convert(html: &str, base: &Url) -> Result<String> {
     Ok(finish(&converter, &tree))
 }
 
+/// The URL of the feed that a page from `url` names.
+pub(crate) fn feed_of(html: &str, url: &Url) -> Option<Url> {
+    let (_, tree) = parse(html).ok()?;
+    let is_feed = |name: &str, node: &Rc<Node>| {
+        let has = |key: &str, parts: &[&str]| {
+            attribute(node, key).is_some_and(|value| parts.iter().any(|part| value.to_ascii_lowercase().contains(part)))
+        };
+        name == "link" && has("rel", &["alternate"]) && has("type", &["rss", "atom", "feed+json", "rdf+xml"])
+    };
+    let href = attribute(&find(&tree, is_feed)?, "href")?;
+    url.join(href.trim()).ok()
+}
+
 /// The text of a piece of HTML, on one line.
 pub(crate) fn plain(html: &str) -> Result<String> {
     let (_, tree) = parse(html)?;

@@ -8,16 +8,17 @@ use crate::address::Place;
 use crate::config::{Entry, Kind};
 use crate::feed::{self, Feed};
 use crate::fresh::StatedLifetime;
-use crate::http::Answer;
+use crate::http::{self, Answer};
 use crate::{charset, json, page};
 
 /// Converts `answer` to the reading of `reference`, which names `place` of `entry`.
-pub(crate) fn reading(entry: &Entry, place: &Place, reference: &str, answer: &Answer) -> Result<Reading> {
+pub(crate) fn reading(entry: &Entry, place: &Place, reference: &str, answer: Answer) -> Result<Reading> {
+    let fresh = answer.fresh;
     let Content { body, media, lifetime } = content(entry, place, reference, answer)?;
     let mut contents = Contents::text(reference, "");
     contents.body = body;
     contents.mime_type = Some(media);
-    let fresh_for = entry.fresh.or(match answer.fresh {
+    let fresh_for = entry.fresh.or(match fresh {
         StatedLifetime::For(time) => Some(time),
         StatedLifetime::Never => None,
         StatedLifetime::Nothing => lifetime,
@@ -43,7 +44,8 @@ impl Content {
     }
 }
 
-fn content(entry: &Entry, place: &Place, reference: &str, answer: &Answer) -> Result<Content> {
+fn content(entry: &Entry, place: &Place, reference: &str, answer: Answer) -> Result<Content> {
+    let answer = &unpacked(entry, answer);
     let content_type = answer.headers.get("content-type");
     let media = media(content_type);
     let kind = kind(entry, &media, answer);
@@ -82,13 +84,24 @@ fn content(entry: &Entry, place: &Place, reference: &str, answer: &Answer) -> Re
         }
         Kind::Raw if is_text(&media, &answer.body) => {
             let media = if media.is_empty() { "text/plain".to_owned() } else { media };
-            Ok(Content::new(Body::Text(charset::decode(&answer.body, content_type)), media))
+            Ok(Content::new(Body::Text(charset::decode(&answer.body, content_type).into_owned()), media))
         }
         Kind::Raw => {
             let media = if media.is_empty() { "application/octet-stream".to_owned() } else { media };
             Ok(Content::new(Body::Blob(answer.body.clone()), media))
         }
     }
+}
+
+/// The answer, without the compression of a file that is to be a text: a server may send `feed.xml.gz` as it is.
+fn unpacked(entry: &Entry, mut answer: Answer) -> Answer {
+    if matches!(entry.kind, Some(Kind::Json | Kind::Feed | Kind::Page))
+        && http::is_gzip(&answer.body)
+        && let Some(body) = http::gunzip(&answer.body)
+    {
+        answer.body = body;
+    }
+    answer
 }
 
 /// Parses an answer as a feed.
@@ -113,13 +126,14 @@ fn kind(entry: &Entry, media: &str, answer: &Answer) -> Kind {
         feed::is_feed(&charset::decode(head, answer.headers.get("content-type")))
     };
     match media {
-        "application/rss+xml" | "application/atom+xml" | "application/rdf+xml" | "application/feed+json" => Kind::Feed,
+        "application/rss+xml" | "application/atom+xml" | "application/feed+json" => Kind::Feed,
         "application/json" | "text/json" if is_feed() => Kind::Feed,
         "application/json" | "text/json" => Kind::Json,
-        "application/xml" | "text/xml" if is_feed() => Kind::Feed,
-        // Servers send these types for files of unknown type.
-        "" | "text/plain" | "application/octet-stream" if is_feed() => Kind::Feed,
-        "text/html" | "application/xhtml+xml" => Kind::Page,
+        // Servers send these types for files of unknown type, and some send pages of this type for everything.
+        "" | "text/plain" | "application/octet-stream" | "text/html" if is_feed() => Kind::Feed,
+        "application/xhtml+xml" | "text/html" => Kind::Page,
+        // Such as `application/xml`, `text/rss+xml` and `application/rdf+xml`.
+        other if other.contains("xml") && is_feed() => Kind::Feed,
         other if other.ends_with("+json") => Kind::Json,
         _ => Kind::Raw,
     }

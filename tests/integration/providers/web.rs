@@ -251,12 +251,12 @@ fn failures_of_the_upstream_are_reported_by_kind() {
         "/gone" => answer("410 Gone", "", "gone"),
         "/broken" => answer("500 Oh", "content-type: text/plain\r\n", "boom"),
         "/busy" => answer("429 Later", "retry-after: 120\r\n", ""),
-        "/gzip" => answer("200 OK", "content-encoding: gzip\r\n", "\u{1f}"),
+        "/brotli" => answer("200 OK", "content-encoding: br\r\n", "\u{1f}"),
         "/nojson" => ok("application/json", "{\"a\":"),
         "/large" => ok("text/plain", vec![b'x'; 9 << 20]),
         _ => not_found(),
     });
-    let names = ["none", "gone", "broken", "busy", "gzip", "nojson", "large"];
+    let names = ["none", "gone", "broken", "busy", "brotli", "nojson", "large"];
     let settings: String = names.iter().map(|name| format!("{name} = 'UP/{name}'\n")).collect();
     let more = format!(
         "\n[[mounts.web.http]]\norigin = \"http://127.0.0.1:{port}\"\nnetworks = [\"127.0.0.1\"]\n\n[mounts.web.limits]\ntime = \"30s\"\n"
@@ -286,7 +286,7 @@ fn failures_of_the_upstream_are_reported_by_kind() {
         ("broken", "unavailable", &["500 (internal server error): boom"]),
         ("busy", "unavailable", &["429 (too many requests); try again in 2m"]),
         ("cut", "unavailable", &["ended"]),
-        ("gzip", "failed", &["content encoding \"gzip\""]),
+        ("brotli", "failed", &["content encoding \"br\"", "decodes gzip"]),
         ("nojson", "failed", &["not JSON"]),
         ("flood", "failed", &["larger than the 8388608 bytes"]),
         ("large", "failed", &["larger than the 8388608 bytes"]),
@@ -396,4 +396,33 @@ fn each_of_many_concurrent_reads_sends_one_request() {
         assert_eq!(answer["contents"][0]["text"], target.as_str());
     }
     assert_eq!(upstream.requests().len(), 100);
+}
+
+/// The largest answers that the README promises. Fuel and memory have their default limits; the time is long, for busy
+/// machines.
+#[test]
+fn the_largest_answers_are_read_within_the_default_limits() {
+    let upstream = Upstream::plain(|asked| {
+        let row = "{\"id\":1,\"name\":\"Anna\",\"tags\":[\"a\",{\"b\":null}],\"value\":1.50}";
+        let item = "<item><title>A</title><description>Some &lt;b&gt;words&lt;/b&gt;</description></item>";
+        match asked.path() {
+            "/json" => ok("application/json", format!("[{}]", vec![row; (8 << 20) / (row.len() + 1) - 1].join(","))),
+            "/feed" => ok(
+                "application/rss+xml",
+                format!("<rss version=\"2.0\"><channel>{}</channel></rss>", item.repeat((8 << 20) / item.len() - 1)),
+            ),
+            "/page" => ok("text/html", "<p>Some <b>words</b> and <a href=x>a link</a>.</p>\n".repeat(60_000)),
+            _ => not_found(),
+        }
+    });
+    let settings = "json = 'UP/json'\nfeed = 'UP/feed'\npage = 'UP/page'";
+    let site = mounted(&upstream, settings, "\n[mounts.web.limits]\ntime = \"60s\"\n");
+    let mut client = serve(&site);
+    assert!(client.text("belljar://web/json").len() > 8_300_000);
+    assert_contains(
+        &client.text("belljar://web/feed"),
+        &["## A", "more items than are read", "older items are not shown"],
+    );
+    assert!(client.text("belljar://web/page").len() > 2_000_000);
+    client.close();
 }
