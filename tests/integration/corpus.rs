@@ -33,7 +33,8 @@ pub(crate) struct Case {
 /// Runs the program of `provider` and reads each of its cases. `judge` gets the text that belljar answers, or the error, and
 /// says what is wrong. Panics with all wrong cases.
 ///
-/// `config` has the lines of the mount after the grant of the directory `data` as `/data`. Does nothing without Python.
+/// `config` has the lines of the mount after the grant of the directory `data` as `/data`. A case may name another mount, which
+/// `config` has too. Does nothing without Python.
 pub(crate) fn compare(
     provider: &str,
     config: &str,
@@ -54,8 +55,9 @@ pub(crate) fn compare(
         let text =
             |key: &str| case[key].as_str().unwrap_or_else(|| panic!("a case without \"{key}\": {case}")).to_owned();
         let (name, reference) = (text("name"), text("reference"));
+        let mount = case["mount"].as_str().unwrap_or(provider).to_owned();
         let case = Case { name, reference, expected: case["expected"].take() };
-        let read = client.read(&format!("belljar://{provider}/{}", case.reference));
+        let read = client.read(&format!("belljar://{mount}/{}", case.reference));
         let answer = match &read {
             Ok(result) => Ok(result["contents"][0]["text"].as_str().unwrap_or_default()),
             Err(error) => Err(error.message.as_str()),
