@@ -20,7 +20,8 @@ const USAGE: &str = "cargo xtask bench [--rounds N] [--only PROGRAM,...] [--publ
 const FLOOR: &str = "floor";
 
 /// The benchmark programs, in the order in which they run. Each prints its tables.
-const PROGRAMS: [&str; 10] = [FLOOR, "peers", "big", "fair", "who", "tools", "seam", "live", "scale", "languages"];
+const PROGRAMS: [&str; 11] =
+    [FLOOR, "peers", "big", "fair", "who", "tools", "seam", "live", "scale", "languages", "real"];
 
 /// The options of one run.
 #[derive(Debug, Default, PartialEq)]
@@ -73,6 +74,9 @@ fn prepare(shell: &Shell, options: &Options) -> Result<Vec<Missing>> {
     }
     if is_selected("languages") {
         tools::run(shell)?;
+    }
+    if is_selected("real") {
+        setup::native_libraries(shell)?;
     }
     build::run(shell)?;
     if is_selected("languages") {

@@ -162,6 +162,11 @@ fn python(shell: &Shell) -> Result<()> {
         let place = shell.target.join(format!("clients/py{major}"));
         environment(&pins, &place, &format!("the Python clients (mcp {major})"))?;
     }
+    native_libraries(shell)
+}
+
+/// Installs the native libraries that providers are compared with.
+pub(crate) fn native_libraries(shell: &Shell) -> Result<()> {
     let pins = shell.root.join("tests/corpus/requirements.txt");
     environment(&pins, &shell.target.join("clients/native"), "the native libraries of the corpus")
 }
