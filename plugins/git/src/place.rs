@@ -218,8 +218,8 @@ mod tests {
         fs::create_dir_all(&place).unwrap();
         let found = |named: &str| reach(named, &directory.path().join("side"), &grants, Path::is_dir);
         assert_eq!(found("../main/.git"), Some(place.clone()));
-        assert_eq!(found("/home/somebody/work/main/.git"), Some(place));
+        assert_eq!(found("/srv/other/work/main/.git"), Some(place));
         assert_eq!(found("../../outside"), None);
-        assert_eq!(found("/home/somebody/other/.git"), None);
+        assert_eq!(found("/srv/other/other/.git"), None);
     }
 }

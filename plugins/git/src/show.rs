@@ -81,6 +81,10 @@ pub(crate) fn text(repository: &Repository, id: &ObjectId, wanted: Wanted<'_>, b
     };
     let found = match before {
         Ok(before) => diff(repository, (before, read.tree()), wanted, budget)?,
+        // A parent that is there but damaged is an error.
+        Err(error) if parents.first().is_some_and(|parent| repository.objects.contains(parent).unwrap_or(true)) => {
+            return Err(error);
+        }
         Err(error) => {
             Difference { text: format!("[git: no diff from the first parent: {error}]\n"), ..Difference::default() }
         }
