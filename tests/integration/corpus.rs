@@ -25,6 +25,8 @@ mod web;
 pub(crate) struct Case {
     /// What the case is about.
     pub(crate) name: String,
+    /// The mount to read from. `None`: the one with the name of the provider.
+    pub(crate) mount: Option<String>,
     /// The reference to read.
     pub(crate) reference: String,
     /// What the native library says.
@@ -34,14 +36,16 @@ pub(crate) struct Case {
 /// Runs the program of `provider` and reads each of its cases. `judge` gets the text that belljar answers, or the error, and
 /// says what is wrong. Panics with all wrong cases.
 ///
-/// `config` has the lines of the mount after the grant of the directory `data` as `/data`. Does nothing without Python.
+/// `config` has the lines of the mount after the grant of the directory `data` as `/data`. A case may name another mount, which
+/// `config` has too. Does nothing without Python.
 pub(crate) fn compare(
     provider: &str,
     config: &str,
     mut judge: impl FnMut(&Case, Result<&str, &str>) -> Result<(), String>,
 ) {
     compare_reads(provider, config, |case, client| {
-        let read = client.read(&format!("belljar://{provider}/{}", case.reference));
+        let mount = case.mount.as_deref().unwrap_or(provider);
+        let read = client.read(&format!("belljar://{mount}/{}", case.reference));
         let answer = match &read {
             Ok(result) => Ok(result["contents"][0]["text"].as_str().unwrap_or_default()),
             Err(error) => Err(error.message.as_str()),
@@ -75,7 +79,8 @@ pub(crate) fn cases(provider: &str, directory: &Path) -> Option<Vec<Case>> {
         let text =
             |key: &str| case[key].as_str().unwrap_or_else(|| panic!("a case without \"{key}\": {case}")).to_owned();
         let (name, reference) = (text("name"), text("reference"));
-        Case { name, reference, expected: case["expected"].take() }
+        let mount = case["mount"].as_str().map(str::to_owned);
+        Case { name, mount, reference, expected: case["expected"].take() }
     };
     Some(printed.into_iter().map(case).collect())
 }

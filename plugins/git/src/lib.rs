@@ -1,47 +1,68 @@
-//! A Git repository as resources: branches and tags, the log, commits with their diffs, and files and directories at any
-//! revision.
+//! A Git repository as resources: branches and tags, the log, commits with their diffs, differences of revisions, the commits
+//! of lines, and files and directories at any revision.
 //!
-//! This module implements the provider. It is the only module that knows resources and the list. `address` parses
-//! references to resources, and `repository` resolves revisions. `tree`, `log` and `show` build the answers from the
-//! objects in `objects`, which reads `pack`s by seeking and applies `delta`s. The parsers, the reference store and the diff
-//! come from gix. Its object store maps packs into memory, which a sandbox cannot do. `tools`
-//! and `prompts` give the same answers to models and people.
+//! This module implements the provider. `address` parses references to resources, `repository` resolves revisions, and
+//! `answers`, `blobs` and `listing` make the contents. They use `tree`, `log`, `show` and `blame`, which read the objects in
+//! `objects`. That module reads `pack`s by seeking and applies `delta`s. The parsers, the store of references and the comparison
+//! of lines come from gix. Its object store maps packs into memory, which a sandbox cannot do. `tools` and `prompts` give the
+//! same answers to models and people.
 
 mod address;
+mod answers;
+mod blame;
+mod blobs;
+mod budget;
+mod changes;
+mod charset;
+mod chunks;
+mod config;
 mod delta;
+#[doc(hidden)]
+pub mod fuzzing;
+mod graph;
+mod history;
+mod listing;
 mod log;
+mod names;
 mod objects;
 mod pack;
+mod patch;
+mod place;
 mod prompts;
+mod range;
+mod references;
+mod reftable;
+mod renames;
 mod repository;
 mod show;
+mod submodules;
 mod tools;
 mod tree;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use belljar_guest::{
-    Argument, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result, Revisions, Suggestions,
-    Template, reference,
+    Argument, Completion, Contents, Error, Info, Page, PartialReading, Parts, Provider, Range, Reading, Result,
+    Revisions, Suggestions, Template, Unit,
 };
 use gix_hash::ObjectId;
 use gix_object::tree::EntryKind;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use address::{Address, MAX_LIMIT};
-use log::Filter;
-use repository::{Reference, Repository};
-use tree::Entry;
+use budget::Budget;
+use repository::Repository;
+use tree::Found;
 
 /// The provider.
 #[derive(Debug)]
 pub struct Git {
     repository: Repository,
-    began: Instant,
+    budget: Budget,
 }
 
-/// Entries per page of the list.
+/// Entries per page of a list.
 const PAGE: usize = 1000;
 
 /// The longest reference that the host accepts, in bytes.
@@ -50,50 +71,27 @@ const MAX_REFERENCE_BYTES: usize = 2 * 1024;
 /// Commits per page of the log when the reference has no `limit`.
 const DEFAULT_LIMIT: usize = 50;
 
-/// The most entries of a directory in one read.
-const MAX_ENTRIES: usize = 5_000;
-
-/// The number of entries of a directory whose sizes are shown. Each size needs a look-up of the object.
-const MAX_SIZES: usize = 500;
-
-/// The largest file, or part of a file, in one read, in bytes.
-const MAX_BYTES: u64 = 6 * 1024 * 1024;
-
-/// How long a call searches a log or computes diffs. A slow processor stays below the host's time limit for a call. A fast
-/// one stays below the fuel limit: it uses about four thousand million units in a second.
-/// An hour in unit tests, which must not depend on the speed of the machine.
-const TIME: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 700 });
+/// The size of a read without a limit from the host, in bytes.
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The lifetime of cached reads at a full commit ID. Their contents never change.
 const IMMUTABLE_FRESH_FOR: Duration = Duration::from_secs(3600);
 
-/// The hex digits of a commit ID in a reference to the next page: unambiguous in any repository, and short enough for many
-/// IDs in one reference.
-const ID_DIGITS: usize = 20;
-
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain";
 
-const LOG: &str = "log{?rev,path,limit,from}";
-const COMMIT: &str = "commits/{rev}";
-const TREE: &str = "tree/{rev}/{+path}{?offset,length}";
+const LOG: &str = "log{?rev,path,author,since,until,grep,limit,from}";
+const COMMIT: &str = "commits/{rev}{?renames,after}";
+const DIFF: &str = "diff/{from}..{to}{?path,format,renames,after}";
+const BLAME: &str = "blame/{rev}/{+path}{?lines}";
+const TREE: &str = "tree/{rev}/{+path}{?lines,bytes,after,limit}";
 const REFS: &str = "refs{?after,limit}";
 
 impl Provider for Git {
     fn open() -> Result<Self> {
         let below = std::env::var("REPOSITORY").ok().filter(|value| !value.trim().is_empty());
-        let [(guest_path, root)] =
-            <[(String, PathBuf); 1]>::try_from(granted()).map_err(|grants| match grants.len() {
-                0 => Error::denied("no directory is granted; grant the mount the directory of a repository, as fs"),
-                several => Error::failed(format_args!(
-                    "{several} directories are granted: expected one; mount the component once for each repository"
-                )),
-            })?;
-        let root = match below {
-            Some(below) => root.join(below.strip_prefix(&guest_path).unwrap_or(&below).trim_start_matches('/')),
-            None => root,
-        };
-        Git::over(root)
+        let grants: Vec<PathBuf> = belljar_tree::granted_paths().into_iter().map(PathBuf::from).collect();
+        Git::over(&grants, below.as_deref())
     }
 
     fn describe() -> Info {
@@ -106,37 +104,7 @@ impl Provider for Git {
 
     /// First the resources about the whole repository, then the files at HEAD sorted by path.
     fn list_resources(&self, cursor: Option<&str>) -> Result<Page> {
-        let after = match cursor {
-            None => "",
-            Some(cursor) => {
-                let foreign = "the cursor does not begin with \"files:\": use one from a list of this provider";
-                cursor.strip_prefix("files:").ok_or_else(|| Error::invalid(foreign))?
-            }
-        };
-        let mut page = Page::default();
-        if cursor.is_none() {
-            let of = |reference: &str, name: &str, kind: &str, description: &str| {
-                Resource::new(reference).name(name).mime_type(kind).description(description)
-            };
-            page.resources = vec![
-                of("", "overview", JSON, "The current branch, the last commit, and the numbers of branches and tags"),
-                of("commits/HEAD", "HEAD", TEXT, "The last commit with its diff"),
-                of("log", "log", JSON, "The last commits; each page names the next one"),
-                of("refs", "refs", JSON, "Branches and tags with their commits"),
-            ];
-        }
-        let (_, Some(head)) = self.repository.head()? else {
-            page.resources.retain(|resource| matches!(resource.name.as_str(), "overview" | "refs"));
-            return Ok(page);
-        };
-        let root = self.repository.tree_of(head)?;
-        let files = tree::files(&self.repository.objects, &root, after.as_bytes(), PAGE)?;
-        let last = files.last().map(|file| String::from_utf8_lossy(&file.path).into_owned());
-        page.next_cursor = last
-            .filter(|last| files.len() == PAGE && last.len() < MAX_REFERENCE_BYTES)
-            .map(|last| format!("files:{last}"));
-        page.resources.extend(files.iter().filter_map(listed));
-        Ok(page)
+        listing::all(&self.repository, cursor)
     }
 
     fn list_templates(&self) -> Result<Vec<Template>> {
@@ -144,16 +112,26 @@ impl Provider for Git {
                          back, ^2 to the second parent.";
         Ok(vec![
             Template::new(TREE).name("tree").title("A file at a revision").description(format!(
-                "The file at {{path}} at the revision {{rev}}, or the entries of a directory. Large files can be read in \
-                 parts of {{length}} bytes from {{offset}}. {revisions}"
+                "The file at {{path}} at the revision {{rev}}, or a part of it, or at most {{limit}} entries of a directory \
+                 after the name {{after}}. {revisions}"
             )),
             Template::new(COMMIT).name("commit").title("A commit").mime_type(TEXT).description(format!(
-                "The commit {{rev}}: author, date, message and diff. {revisions}"
+                "The commit {{rev}}: author, date, message and diff, with {{renames}} \"yes\" for renamed files. A long diff \
+                 goes on after the path {{after}}. {revisions}"
+            )),
+            Template::new(DIFF).name("diff").title("The differences of two revisions").description(format!(
+                "The unified diff from {{from}} to {{to}}, or with the {{format}} \"stat\" the numbers of lines as JSON; with \
+                 {{path}}, only of this file or directory. Three points compare with the common ancestor. {revisions}"
+            )),
+            Template::new(BLAME).name("blame").title("The commits of lines").mime_type(TEXT).description(format!(
+                "For each line of the file at {{path}} at {{rev}}, or only for {{lines}} such as 10-20, the commit that last \
+                 changed it. {revisions}"
             )),
             Template::new(LOG).name("log").title("The log").mime_type(JSON).description(format!(
                 "The commits from {{rev}} (default HEAD) backwards, at most {{limit}} of them (default {DEFAULT_LIMIT}, \
-                 maximum {MAX_LIMIT}); with {{path}}, only those that changed this file or directory. Each page names the \
-                 next one, which begins at {{from}}. {revisions}"
+                 maximum {MAX_LIMIT}). Only those that changed {{path}}, whose author contains {{author}}, whose message \
+                 contains {{grep}}, and with dates from {{since}} to {{until}}, such as 2026-01-31 or \"2 weeks ago\". Each \
+                 page names the next one, which begins at {{from}}. {revisions}"
             )),
             Template::new(REFS).name("refs").title("Branches and tags").mime_type(JSON).description(
                 "Branches and tags sorted by full name: at most {limit} of them after the full name {after}",
@@ -162,52 +140,75 @@ impl Provider for Git {
     }
 
     fn read(&self, reference: &str) -> Result<Reading> {
-        let address = Address::parse(reference)?;
-        let contents = match &address {
-            Address::Overview => self.overview(reference)?,
-            Address::References { after, limit } => self.references(reference, after, limit.unwrap_or(MAX_LIMIT))?,
-            Address::Log { revision, path, from, limit } => {
-                let from = match from {
-                    Some(from) => from.iter().map(|name| self.commit(name)).collect::<Result<Vec<_>>>()?,
-                    None => vec![self.commit(revision)?],
-                };
-                self.log(reference, &from, path.as_deref(), limit.unwrap_or(DEFAULT_LIMIT))?
-            }
-            Address::Commit { revision } => {
-                let id = self.commit(revision)?;
-                Contents::text(reference, show::text(&self.repository, &id, self.began + TIME)?).mime_type(TEXT)
-            }
-            Address::Tree { revision, path, part } => self.tree(reference, revision, path, *part)?,
-        };
-        let reading = Reading::from(contents);
-        Ok(match &address {
-            Address::Commit { revision } | Address::Tree { revision, .. } if is_full(revision) => {
-                reading.fresh_for(IMMUTABLE_FRESH_FOR)
-            }
-            _ => reading,
+        let PartialReading { contents, fresh_for, extent, .. } = self.read_part(reference, None, MAX_BYTES)?;
+        if extent.is_some_and(|extent| extent.more) {
+            return Err(Error::invalid(format_args!(
+                "the resource has more than {MAX_BYTES} bytes; read a part of it, such as ?bytes=0-65535"
+            )));
+        }
+        let reading = Reading::new(contents);
+        Ok(match fresh_for {
+            Some(time) => reading.fresh_for(time),
+            None => reading,
         })
+    }
+}
+
+impl Parts for Git {
+    fn read_part(&self, reference: &str, range: Option<Range>, most: u64) -> Result<PartialReading> {
+        let address = Address::parse(reference)?;
+        let part = match &address {
+            Address::Tree { revision, path, after, limit, part } => {
+                self.tree(reference, (revision, path), (after.as_deref(), *limit), (range, *part), most)?
+            }
+            Address::Blame { revision, path } => {
+                let lines = range.filter(|range| range.unit == Unit::Lines).map(|range| range.positions);
+                let at = (self.commit(revision)?, names::referred(path));
+                let (text, extent) = blame::text(&self.repository, (at.0, &at.1), lines, &self.budget)?;
+                let contents = Contents::text(reference, text).mime_type(TEXT);
+                match lines {
+                    // As many lines as asked for are in memory already.
+                    Some(_) if contents.body.len() as u64 <= most => PartialReading::part(contents, extent),
+                    Some(_) => return Err(Error::invalid("so many lines exceed the limit of a read; ask for fewer")),
+                    None => PartialReading::cut(contents, range, most)?,
+                }
+            }
+            other => PartialReading::cut(self.made(reference, other)?, range, most)?,
+        };
+        Ok(match &address {
+            Address::Commit { revision, .. } | Address::Tree { revision, .. } | Address::Blame { revision, .. }
+                if is_full(revision) =>
+            {
+                part.fresh_for(IMMUTABLE_FRESH_FOR)
+            }
+            _ => part,
+        })
+    }
+
+    fn list_below(&self, reference: &str, cursor: Option<&str>) -> Result<Page> {
+        listing::below(&self.repository, reference, cursor)
     }
 }
 
 impl Completion for Git {
     fn complete(&self, template: &str, argument: &Argument, resolved: &[Argument]) -> Result<Suggestions> {
-        if ![LOG, COMMIT, TREE, REFS].contains(&template) {
+        if ![LOG, COMMIT, DIFF, BLAME, TREE, REFS].contains(&template) {
             return Err(Error::invalid(format_args!("no template \"{template}\"")));
         }
         let value = argument.value.as_str();
         match argument.name.as_str() {
-            "rev" => {
-                let all = self.repository.references()?;
+            "rev" | "from" | "to" if template != LOG || argument.name == "rev" => {
+                let (all, _) = self.repository.references()?;
                 let names = std::iter::once("HEAD").chain(all.iter().map(|reference| short(&reference.name)));
                 Ok(Suggestions::starting_with(value, names))
             }
             "path" => {
-                let revision =
-                    resolved.iter().find(|argument| argument.name == "rev").map(|argument| argument.value.as_str());
+                let is_revision = |argument: &&Argument| argument.name == "rev" || argument.name == "to";
+                let revision = resolved.iter().find(is_revision).map(|argument| argument.value.as_str());
                 let directory = value.rfind('/').and_then(|end| value.get(..=end)).unwrap_or("");
                 let found = self.root(revision.filter(|revision| !revision.is_empty()).unwrap_or("HEAD"));
-                let found = found.and_then(|root| tree::find(&self.repository.objects, &root, directory));
-                let Ok(Some(found)) = found else { return Ok(Suggestions::default()) };
+                let found = found.and_then(|root| tree::find(&self.repository.objects, &root, directory.as_bytes()));
+                let Ok(Some(Found::Entry(found))) = found else { return Ok(Suggestions::default()) };
                 if found.mode.kind() != EntryKind::Tree {
                     return Ok(Suggestions::default());
                 }
@@ -218,6 +219,8 @@ impl Completion for Git {
                 });
                 Ok(Suggestions::starting_with(value, paths))
             }
+            "renames" => Ok(Suggestions::starting_with(value, ["yes", "no"])),
+            "format" => Ok(Suggestions::starting_with(value, ["patch", "stat"])),
             "limit" => Ok(Suggestions::starting_with(value, ["10", "50", "200", "1000"])),
             _ => Ok(Suggestions::default()),
         }
@@ -236,13 +239,16 @@ impl Revisions for Git {
     fn resource_revision(&self, reference: &str) -> Result<String> {
         Ok(match Address::parse(reference)? {
             Address::Overview | Address::References { .. } => {
-                digest(&self.repository.references()?, self.repository.head()?)
+                answers::digest(&self.repository.references()?.0, self.repository.head()?)
             }
             Address::Log { from: Some(from), .. } => from.join(","),
-            Address::Log { revision, .. } | Address::Commit { revision } => self.commit(&revision)?.to_string(),
+            Address::Log { revision, .. } if self.is_unborn(&revision)? => "empty".to_owned(),
+            Address::Log { revision, .. } | Address::Commit { revision, .. } | Address::Blame { revision, .. } => {
+                self.commit(&revision)?.to_string()
+            }
+            Address::Diff(diff) => format!("{}-{}", self.commit(&diff.from)?, self.commit(&diff.to)?),
             Address::Tree { revision, path, .. } => {
-                let root = self.root(&revision)?;
-                let entry = tree::find(&self.repository.objects, &root, &path)?.ok_or(Error::NotFound)?;
+                let (_, entry) = submodules::locate(&self.repository, self.root(&revision)?, &names::referred(&path))?;
                 format!("{:o}-{}", entry.mode.value(), entry.id)
             }
         })
@@ -250,8 +256,30 @@ impl Revisions for Git {
 }
 
 impl Git {
-    fn over(root: PathBuf) -> Result<Self> {
-        Ok(Git { repository: Repository::open(&root)?, began: Instant::now() })
+    /// Opens the repository in the granted directories, or the one at the path `below`.
+    fn over(grants: &[PathBuf], below: Option<&str>) -> Result<Self> {
+        let budget = Budget::new();
+        let Some(first) = grants.first() else {
+            return Err(Error::denied("no directory is granted; grant the mount the directory of a repository, as fs"));
+        };
+        let root = match below {
+            None if grants.len() > 1 => {
+                return Err(Error::failed(format_args!(
+                    "{} directories are granted; name the one of the repository in REPOSITORY, such as \"{}\"",
+                    grants.len(),
+                    first.display()
+                )));
+            }
+            None => first.clone(),
+            Some(below) => {
+                let named = PathBuf::from(below);
+                match grants.iter().any(|grant| named.starts_with(grant)) {
+                    true => named,
+                    false => first.join(below.trim_start_matches('/')),
+                }
+            }
+        };
+        Ok(Git { repository: Repository::open(&root, grants)?, budget })
     }
 
     fn commit(&self, revision: &str) -> Result<ObjectId> {
@@ -262,197 +290,20 @@ impl Git {
         self.repository.resolve(revision).and_then(|id| self.repository.tree_of(id))
     }
 
-    fn overview(&self, asked: &str) -> Result<Contents> {
-        let (branch, head) = self.repository.head()?;
-        let references = self.repository.references()?;
-        let count = |start: &str| references.iter().filter(|reference| reference.name.starts_with(start)).count();
-        let mut about = json!({
-            "head": branch, "commit": null, "readme": null,
-            "branches": count("refs/heads/"), "tags": count("refs/tags/"), "remote_branches": count("refs/remotes/"),
-        });
-        if let (Some(head), Some(about)) = (head, about.as_object_mut()) {
-            let id = self.repository.commit_of(head)?;
-            about.insert("commit".to_owned(), log::describe(&id, &self.repository.objects.get(&id)?)?);
-            let entries = tree::entries(&self.repository.objects, &self.repository.tree_of(id)?)?;
-            let mut readmes = entries.iter().filter_map(|entry| std::str::from_utf8(&entry.path).ok());
-            let readme = readmes.find(|name| name.to_ascii_lowercase().starts_with("readme"));
-            about.insert(
-                "readme".to_owned(),
-                json!(readme.map(|name| format!("tree/HEAD/{}", reference::encode(name)))),
-            );
-        }
-        Ok(pretty(asked, &about))
+    /// True if a revision is the branch of a repository without commits.
+    fn is_unborn(&self, revision: &str) -> Result<bool> {
+        Ok(matches!(revision, "HEAD" | "@") && self.repository.head()?.1.is_none())
     }
-
-    fn references(&self, asked: &str, after: &str, limit: usize) -> Result<Contents> {
-        let all = self.repository.references()?;
-        let mut rest = all.iter().filter(|reference| reference.name.as_str() > after);
-        let given: Vec<&Reference> = rest.by_ref().take(limit).collect();
-        let next = rest.next().and(given.last()).map(|last| {
-            format!("refs?after={}&limit={limit}", reference::encode_segment(&last.name).replace('&', "%26"))
-        });
-        let lines = given.iter().map(|reference| {
-            let kind = ["refs/heads/", "refs/tags/", "refs/remotes/"]
-                .into_iter()
-                .zip(["branch", "tag", "remote branch"])
-                .find(|(start, _)| reference.name.starts_with(start))
-                .map_or("other", |(_, kind)| kind);
-            // An annotated tag is an object of its own, which names a commit.
-            let commit = self.repository.commit_of(reference.id).ok();
-            json!({
-                "name": short(&reference.name), "type": kind, "full_name": reference.name,
-                "id": reference.id.to_string(), "commit": commit.map(|id| id.to_string()),
-            })
-        });
-        Ok(lines_of(asked, &[("next", json!(next))], "refs", lines))
-    }
-
-    fn log(&self, asked: &str, from: &[ObjectId], path: Option<&str>, limit: usize) -> Result<Contents> {
-        let page = log::page(&self.repository, from, Filter { path, text: None }, limit, self.began + TIME)?;
-        let names: Vec<String> = page.next.iter().map(|id| id.to_hex_with_len(ID_DIGITS).to_string()).collect();
-        let mut next = format!("log?from={}&limit={limit}", names.join(","));
-        if let Some(path) = path {
-            next.push_str(&format!("&path={}", reference::encode(path).replace('&', "%26")));
-        }
-        let fits = !names.is_empty() && next.len() < MAX_REFERENCE_BYTES - 64;
-        let head = [
-            ("next", json!(fits.then_some(next))),
-            ("cut", json!(!fits && !names.is_empty())),
-            ("unfinished", json!(page.unfinished)),
-        ];
-        Ok(lines_of(asked, &head, "commits", page.commits.into_iter()))
-    }
-
-    fn tree(&self, asked: &str, revision: &str, path: &str, part: Option<(u64, Option<u64>)>) -> Result<Contents> {
-        let objects = &self.repository.objects;
-        let entry = tree::find(objects, &self.root(revision)?, path)?.ok_or(Error::NotFound)?;
-        let mode = json!({ "mode": format!("{:06o}", entry.mode.value()), "id": entry.id.to_string() }).to_string();
-        match entry.mode.kind() {
-            EntryKind::Tree => return self.directory(asked, revision, &entry),
-            EntryKind::Commit => {
-                let about = json!({ "type": "submodule", "commit": entry.id.to_string() });
-                return Ok(pretty(asked, &about).meta("git/entry", mode));
-            }
-            _ => {}
-        }
-        let (_, size) = objects.header(&entry.id)?.ok_or_else(|| objects.missing(&entry.id))?;
-        let bytes = match part {
-            None if size > MAX_BYTES => {
-                return Err(Error::failed(format_args!(
-                    "the file has {size} bytes, the limit of one read is {MAX_BYTES}; ask for parts with \
-                     ?offset=0&length={MAX_BYTES}"
-                )));
-            }
-            None => objects.get(&entry.id)?.data.to_vec(),
-            Some((offset, length)) => {
-                let length = length.unwrap_or(MAX_BYTES).min(MAX_BYTES);
-                match objects.part(&entry.id, offset, length)? {
-                    Some(bytes) => bytes,
-                    None => {
-                        let whole = objects.get(&entry.id)?.data;
-                        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(whole.len());
-                        let rest = whole.get(start..).unwrap_or_default();
-                        rest.get(..usize::try_from(length).unwrap_or(usize::MAX)).unwrap_or(rest).to_vec()
-                    }
-                }
-            }
-        };
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let contents =
-            if bytes.contains(&0) { Contents::blob(asked, bytes) } else { Contents::from_bytes(asked, bytes) };
-        let kind = media(name, &contents);
-        let about = json!({ "mode": format!("{:06o}", entry.mode.value()), "id": entry.id.to_string(), "type": entry.kind(), "size": size });
-        Ok(contents.mime_type(kind).meta("git/entry", about.to_string()))
-    }
-
-    fn directory(&self, asked: &str, revision: &str, directory: &Entry) -> Result<Contents> {
-        let entries = tree::entries(&self.repository.objects, &directory.id)?;
-        let revision = reference::encode_segment(revision);
-        let lines = entries.iter().take(MAX_ENTRIES).enumerate().map(|(index, entry)| {
-            let path = match directory.path.as_slice() {
-                [] => entry.path.clone(),
-                path => [path, b"/", &entry.path].concat(),
-            };
-            let size = match entry.mode.kind() {
-                EntryKind::Tree | EntryKind::Commit => None,
-                _ if index >= MAX_SIZES => None,
-                _ => self.repository.objects.header(&entry.id).ok().flatten().map(|(_, size)| size),
-            };
-            let read =
-                std::str::from_utf8(&path).ok().map(|path| format!("tree/{revision}/{}", reference::encode(path)));
-            json!({ "name": String::from_utf8_lossy(&entry.path), "type": entry.kind(), "size": size, "read": read })
-        });
-        let head = [
-            ("path", json!(String::from_utf8_lossy(&directory.path))),
-            ("tree", json!(directory.id.to_string())),
-            ("cut", json!(entries.len() > MAX_ENTRIES)),
-        ];
-        Ok(lines_of(asked, &head, "entries", lines))
-    }
-}
-
-/// The list's entry for a file at HEAD. `None` if the path is not UTF-8 or too long for a reference.
-fn listed(file: &Entry) -> Option<Resource> {
-    let path = std::str::from_utf8(&file.path).ok()?;
-    let reference = format!("tree/HEAD/{}", reference::encode(path));
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let resource = Resource::new(reference).name(name);
-    let resource = match file.kind() {
-        // Without a known extension, the MIME type is decided by the contents at the read.
-        "file" => match by_name(name) {
-            Some(kind) => resource.mime_type(kind),
-            None => resource,
-        },
-        "submodule" => resource.mime_type(JSON).description("A submodule: the ID of a commit in another repository"),
-        _ => resource.mime_type(TEXT).description("A symbolic link: the path of its target"),
-    };
-    (resource.reference.len() <= MAX_REFERENCE_BYTES).then_some(resource)
-}
-
-/// The MIME type of a file's contents: by its name, except for text whose name belongs to a binary type.
-fn media(name: &str, contents: &Contents) -> &'static str {
-    match &contents.body {
-        belljar_guest::Body::Text(_) => by_name(name).filter(|kind| !is_binary(kind)).unwrap_or(TEXT),
-        belljar_guest::Body::Blob(bytes) => {
-            by_name(name).or(infer::get(bytes).map(|kind| kind.mime_type())).unwrap_or("application/octet-stream")
-        }
-    }
-}
-
-fn by_name(name: &str) -> Option<&'static str> {
-    let (stem, extension) = name.rsplit_once('.')?;
-    match extension {
-        _ if stem.is_empty() => None,
-        // `mime_guess` has video types for these.
-        "ts" | "mts" | "cts" | "tsx" => Some("text/typescript"),
-        extension => mime_guess::from_ext(extension).first_raw(),
-    }
-}
-
-fn is_binary(kind: &str) -> bool {
-    let families = ["image/", "audio/", "video/", "font/"];
-    kind == "application/octet-stream"
-        || (!kind.ends_with("+xml") && families.iter().any(|family| kind.starts_with(family)))
 }
 
 /// True if a revision is a full object ID, which always names the same object.
 fn is_full(revision: &str) -> bool {
-    revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit())
+    matches!(revision.len(), 40 | 64) && revision.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The short name of a reference: `main` for `refs/heads/main`.
 fn short(name: &str) -> &str {
     ["refs/heads/", "refs/tags/", "refs/remotes/"].iter().find_map(|start| name.strip_prefix(start)).unwrap_or(name)
-}
-
-fn digest(references: &[Reference], head: (Option<String>, Option<ObjectId>)) -> String {
-    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-    let mut hasher = DefaultHasher::new();
-    for reference in references {
-        (&reference.name, reference.id.as_bytes()).hash(&mut hasher);
-    }
-    (head.0, head.1.map(|id| id.to_string())).hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
 }
 
 fn pretty(asked: &str, value: &Json) -> Contents {
@@ -466,12 +317,7 @@ fn lines_of(asked: &str, head: &[(&str, Json)], name: &str, lines: impl Iterator
     Contents::text(asked, format!("{{\n{head}\"{name}\": [\n{}\n]\n}}\n", lines.join(",\n"))).mime_type(JSON)
 }
 
-/// The granted directories, each with its guest path.
-fn granted() -> Vec<(String, PathBuf)> {
-    belljar_tree::granted_paths().into_iter().map(|path| (path.clone(), PathBuf::from(path))).collect()
-}
-
-belljar_guest::export!(Git: Completion, Revisions, Tools, Prompts);
+belljar_guest::export!(Git: Parts, Completion, Revisions, Tools, Prompts);
 belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]

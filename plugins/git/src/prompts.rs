@@ -29,7 +29,7 @@ impl Prompts for Git {
             return Ok(Suggestions::default());
         }
         let mut dated = Vec::new();
-        for (index, found) in self.repository.references()?.into_iter().enumerate() {
+        for (index, found) in self.repository.references()?.0.into_iter().enumerate() {
             let seconds = if index < MAX_LOOKED_UP { self.seconds(found.id) } else { None };
             dated.push((std::cmp::Reverse(seconds), found.name));
         }

@@ -1,121 +1,141 @@
-//! Opens a repository, reads its references and resolves revisions.
+//! Opens a repository and resolves revisions.
 
-use std::collections::HashSet;
-use std::fs;
-use std::io::{ErrorKind, Read as _};
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use belljar_guest::{Error, Result};
 use gix_hash::ObjectId;
 use gix_object::{CommitRef, Kind, TagRef};
-use gix_ref::Target;
-use gix_ref::file::Store;
 
-use crate::objects::{self, Object, Objects};
+use crate::config::Config;
+use crate::graph::{Graph, Node};
+use crate::history::Commit;
+use crate::objects::{Gaps, Object, Objects};
+use crate::place::{self, Place};
+use crate::references::{Reference, References};
 
-/// The longest chain of symbolic references, and of tags of tags.
+/// The longest chain of tags of tags.
 const MAX_CHAIN: usize = 8;
 
 /// The most steps to parents in one revision.
 const MAX_STEPS: usize = 20_000;
 
+/// The longest list of shallow commits or grafts, in bytes.
+const MAX_LIST: u64 = 4 * 1024 * 1024;
+
 /// A repository.
 #[derive(Debug)]
 pub(crate) struct Repository {
-    references: Store,
+    pub(crate) place: Place,
+    references: References,
     pub(crate) objects: Objects,
-    /// Commits whose parents were not fetched.
-    shallow: HashSet<ObjectId>,
-}
-
-/// A Git reference: a branch, a tag, or another name below `refs/`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Reference {
-    /// The full name, such as `refs/heads/main`.
-    pub(crate) name: String,
-    /// The target: a commit, or the object of an annotated tag.
-    pub(crate) id: ObjectId,
+    pub(crate) hash: gix_hash::Kind,
+    /// The parents of commits that differ from what their objects say: shallow commits and grafts.
+    parents: HashMap<ObjectId, Vec<ObjectId>>,
+    /// Opened when a search first needs it.
+    graph: OnceCell<Option<Graph>>,
+    grants: Vec<PathBuf>,
 }
 
 impl Repository {
-    /// Opens the repository in a granted directory: a work tree, a bare repository or a `.git` directory.
-    pub(crate) fn open(root: &Path) -> Result<Repository> {
-        let place = place(root)?;
-        if place.join("commondir").exists() {
-            return Err(Error::failed(
-                "the granted directory has only the files of one linked work tree; grant the repository that it belongs to",
-            ));
+    /// Opens the repository in a granted directory: a work tree, a bare repository or a `.git` directory. What it names
+    /// elsewhere must be below `grants`.
+    pub(crate) fn open(root: &Path, grants: &[PathBuf]) -> Result<Repository> {
+        let place = Place::find(root, grants)?;
+        // A configuration that cannot be read is treated as empty.
+        let config = Config::parse(&place::text(&place.common.join("config")).unwrap_or_default());
+        let hash = config.hash()?;
+        let references = References::open(&place, &config, hash)?;
+        let mut parents = list(&place.common.join("info/grafts"));
+        let shallow = list(&place.common.join("shallow"));
+        let is_shallow = !shallow.is_empty();
+        parents.extend(shallow.into_keys().map(|id| (id, Vec::new())));
+        let (stores, alternates) = place.stores(grants);
+        let gaps = Gaps { partial: config.partial(), is_shallow, alternates, unindexed: Vec::new() };
+        let mut objects = Objects::at(stores, hash, gaps)?;
+        if has_replacements(&place, &references) {
+            let (all, _) = references.all()?;
+            let replaced = all.iter().filter_map(|reference| {
+                let id = reference.name.strip_prefix("refs/replace/")?;
+                Some((ObjectId::from_hex(id.as_bytes()).ok()?, reference.id))
+            });
+            objects.replaced = replaced.collect();
         }
-        let mut config = String::new();
-        if let Ok(file) = fs::File::open(place.join("config")) {
-            // An unreadable or non-UTF-8 configuration is treated as empty.
-            let _ = file.take(256 * 1024).read_to_string(&mut config);
-        }
-        let config: Vec<String> = config
-            .lines()
-            .map(|line| line.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_ascii_lowercase())
-            .collect();
-        for (setting, feature) in [
-            ("objectformat=sha256", "its object IDs are SHA-256"),
-            ("refstorage=reftable", "it stores references as reftable"),
-        ] {
-            if config.iter().any(|line| line.starts_with(setting)) {
-                return Err(Error::failed(format_args!(
-                    "the repository cannot be read: {feature}, which is not supported"
-                )));
-            }
-        }
-        let shallow = fs::read_to_string(place.join("shallow")).unwrap_or_default();
-        let shallow = shallow.lines().filter_map(|line| ObjectId::from_hex(line.trim().as_bytes()).ok()).collect();
-        let mut references = Store::at(place.clone(), gix_hash::Kind::Sha1);
-        // A sandbox cannot map files into memory.
-        references.set_packed_buffer_mmap_threshold(u64::MAX);
-        Ok(Repository { references, objects: Objects::at(place.join("objects"))?, shallow })
+        Ok(Repository { place, references, objects, hash, parents, graph: OnceCell::new(), grants: grants.to_vec() })
     }
 
-    /// All references below `refs/`, sorted by name, without dangling ones.
-    pub(crate) fn references(&self) -> Result<Vec<Reference>> {
-        let platform = self.references.iter().map_err(Error::failed)?;
-        let mut all = Vec::new();
-        for reference in platform.all().map_err(Error::failed)? {
-            let Ok(reference) = reference else { continue };
-            let Ok(name) = String::from_utf8(reference.name.as_bstr().to_vec()) else { continue };
-            if let Ok(Some(id)) = self.follow(reference.target) {
-                all.push(Reference { name, id });
-            }
-        }
-        all.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(all)
+    /// All references below `refs/`, sorted by name, and the names of those that cannot be read.
+    pub(crate) fn references(&self) -> Result<(Vec<Reference>, Vec<String>)> {
+        self.references.all()
     }
 
     /// The full name of the checked-out branch, and its commit. A detached HEAD has no branch. A new repository has no
     /// commit.
     pub(crate) fn head(&self) -> Result<(Option<String>, Option<ObjectId>)> {
-        let head = self.references.try_find("HEAD").map_err(|error| Error::failed(format_args!("HEAD: {error}")))?;
-        let Some(head) = head else { return Ok((None, None)) };
-        let branch = match &head.target {
-            Target::Symbolic(name) => Some(name.as_bstr().to_string()),
-            Target::Object(_) => None,
-        };
-        Ok((branch, self.follow(head.target)?))
+        self.references.head()
     }
 
-    fn follow(&self, target: Target) -> Result<Option<ObjectId>> {
-        let mut target = target;
-        for _ in 0..MAX_CHAIN {
-            match target {
-                Target::Object(id) => return Ok(Some(id)),
-                Target::Symbolic(name) => {
-                    let name = name.as_bstr().to_string();
-                    let next = self.references.try_find(name.as_str());
-                    match next.map_err(|error| Error::failed(format_args!("the reference \"{name}\": {error}")))? {
-                        Some(reference) => target = reference.target,
-                        None => return Ok(None),
-                    }
-                }
-            }
+    /// The repository of a submodule at a path, which has the name `name` in `.gitmodules`. `None` if it is not below the
+    /// grants.
+    pub(crate) fn submodule(&self, path: &str, name: &str) -> Option<Repository> {
+        let inside = |name: &str| !name.split('/').any(|part| part == "..") && !name.starts_with('/');
+        let stored = self.place.common.join("modules").join(name);
+        let places = [Some(stored).filter(|_| inside(name)), self.place.work_tree.as_ref().map(|root| root.join(path))];
+        places.into_iter().flatten().find_map(|place| {
+            let is_own = place.join(".git").exists() || place.join("HEAD").is_file();
+            Repository::open(&place, &self.grants).ok().filter(|_| is_own)
+        })
+    }
+
+    /// Lists the linked work trees: name, path and what is checked out.
+    pub(crate) fn work_trees(&self) -> Vec<(String, String, String)> {
+        let Ok(entries) = std::fs::read_dir(self.place.common.join("worktrees")) else { return Vec::new() };
+        let mut all: Vec<(String, String, String)> = entries
+            .filter_map(|entry| {
+                let entry = entry.ok()?;
+                let path = place::line(&entry.path().join("gitdir"))?;
+                let head = place::line(&entry.path().join("HEAD")).unwrap_or_default();
+                let head = head.strip_prefix("ref:").map_or(head.as_str(), str::trim).to_owned();
+                let path = path.strip_suffix("/.git").unwrap_or(&path).to_owned();
+                Some((entry.file_name().to_string_lossy().into_owned(), path, head))
+            })
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// The number of grafts and of replaced objects, which change the history that is shown.
+    pub(crate) fn rewritten(&self) -> (usize, usize) {
+        let grafts = self.parents.values().filter(|parents| !parents.is_empty()).count();
+        (grafts, self.objects.replaced.len())
+    }
+
+    /// The commit-graph. `None` if there is none, or if grafts, replacements or a shallow history contradict it.
+    pub(crate) fn graph(&self) -> Option<&Graph> {
+        if !self.parents.is_empty() || !self.objects.replaced.is_empty() {
+            return None;
         }
-        Err(Error::failed("a chain of symbolic references is too long or a cycle; see  git symbolic-ref"))
+        self.graph.get_or_init(|| Graph::of(&self.place.common.join("objects"), self.hash)).as_ref()
+    }
+
+    /// The tree, the parents and the date of a commit, from the commit-graph if it has the commit. The object is not checked
+    /// against its ID: whoever shows its contents must do that.
+    pub(crate) fn node(&self, id: &ObjectId) -> Result<Commit> {
+        if let Some(graph) = self.graph()
+            && let Some(position) = graph.position(id)
+            && let Some(node) = graph.node(position)
+        {
+            self.objects.add_work(20_000);
+            return Ok(Commit { id: *id, node, position: Some(position), object: None });
+        }
+        let object = self.objects.find_unchecked(id)?.ok_or_else(|| self.objects.missing(id))?;
+        let node = {
+            let read = commit(id, &object)?;
+            let seconds = read.committer().ok().and_then(|who| who.time().ok()).map_or(0, |time| time.seconds);
+            Node { tree: read.tree(), parents: self.parents_in(id, &read), seconds }
+        };
+        Ok(Commit { id: *id, node, position: None, object: Some(object) })
     }
 
     /// Resolves a revision: a branch, a tag, a full or short object ID, or `HEAD`, with suffixes such as `~3` or `^2`.
@@ -154,7 +174,7 @@ impl Repository {
                     return Err(invalid(&format!("goes more than {MAX_STEPS} steps back")));
                 }
                 if parent > 0 {
-                    id = self.parents(id)?.get(parent - 1).copied().ok_or(Error::NotFound)?;
+                    id = self.node(&id)?.node.parents.get(parent - 1).copied().ok_or(Error::NotFound)?;
                 }
             }
         }
@@ -163,16 +183,14 @@ impl Repository {
 
     fn base(&self, base: &str) -> Result<ObjectId> {
         let is_hex = base.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if is_hex && base.len() == 40 {
+        if is_hex && base.len() == self.hash.len_in_hex() {
             let id = ObjectId::from_hex(base.to_ascii_lowercase().as_bytes()).map_err(Error::invalid)?;
-            return self.objects.header(&id)?.map(|_| id).ok_or(Error::NotFound);
+            return if self.objects.contains(&id)? { Ok(id) } else { Err(self.unknown(&id)) };
         }
-        // An invalid reference name is an error of the store; such a base may still be a short ID.
-        if let Ok(Some(found)) = self.references.try_find(base) {
-            let target = self.follow(found.target)?;
-            return target.ok_or_else(|| Error::failed(format_args!("\"{base}\" has no commits yet")));
+        if let Some(found) = self.references.find(base)? {
+            return found.ok_or_else(|| Error::failed(format_args!("\"{base}\" has no commits yet")));
         }
-        if !is_hex || !(4..40).contains(&base.len()) {
+        if !is_hex || !(4..self.hash.len_in_hex()).contains(&base.len()) {
             return Err(Error::NotFound);
         }
         let mut found = self.objects.begin_with(&base.to_ascii_lowercase())?;
@@ -217,21 +235,23 @@ impl Repository {
             if object.kind != Kind::Tag {
                 return Ok((id, object));
             }
-            let tag = TagRef::from_bytes(&object.data, gix_hash::Kind::Sha1);
+            let tag = TagRef::from_bytes(&object.data, self.hash);
             id = tag.map_err(|error| Error::failed(format_args!("the tag {id} is damaged: {error}")))?.target();
         }
         Err(Error::failed(format_args!("the chain of tags at {id} is longer than {MAX_CHAIN}")))
     }
 
-    /// The parents of a commit; empty at the boundary of a shallow clone.
-    pub(crate) fn parents(&self, id: ObjectId) -> Result<Vec<ObjectId>> {
-        let object = self.objects.get(&id)?;
-        Ok(self.parents_in(&id, &commit(&id, &object)?))
+    /// The parents of a commit that is already parsed; none at the boundary of a shallow clone.
+    pub(crate) fn parents_in(&self, id: &ObjectId, commit: &CommitRef<'_>) -> Vec<ObjectId> {
+        self.parents.get(id).cloned().unwrap_or_else(|| commit.parents().collect())
     }
 
-    /// The parents of a commit that is already parsed.
-    pub(crate) fn parents_in(&self, id: &ObjectId, commit: &CommitRef<'_>) -> Vec<ObjectId> {
-        if self.shallow.contains(id) { Vec::new() } else { commit.parents().collect() }
+    /// The error for a full ID that the repository does not have.
+    fn unknown(&self, id: &ObjectId) -> Error {
+        match self.objects.gaps().partial.is_some() || !self.objects.gaps().alternates.is_empty() {
+            true => self.objects.missing(id),
+            false => Error::NotFound,
+        }
     }
 }
 
@@ -240,27 +260,33 @@ pub(crate) fn commit<'a>(id: &ObjectId, object: &'a Object) -> Result<CommitRef<
     if object.kind != Kind::Commit {
         return Err(Error::invalid(format_args!("{id} is a {}, not a commit", object.kind)));
     }
-    CommitRef::from_bytes(&object.data, gix_hash::Kind::Sha1)
+    CommitRef::from_bytes(&object.data, id.kind())
         .map_err(|error| Error::failed(format_args!("the commit {id} is damaged: {error}")))
 }
 
-fn place(root: &Path) -> Result<PathBuf> {
-    let is_one = |place: &Path| place.join("HEAD").is_file() && objects::are_in(place);
-    if is_one(root) {
-        return Ok(root.to_path_buf());
+/// The commits in the file of shallow commits or grafts, each with the parents after it.
+fn list(path: &Path) -> HashMap<ObjectId, Vec<ObjectId>> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    if let Ok(file) = std::fs::File::open(path) {
+        // A list that is not text has no IDs.
+        let _ = file.take(MAX_LIST).read_to_string(&mut text);
     }
-    let inner = root.join(".git");
-    match fs::symlink_metadata(&inner) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::failed(
-            "the granted directory is not a Git repository: expected a work tree with .git in it, or a bare repository",
-        )),
-        Ok(meta) if meta.is_file() => {
-            Err(Error::failed("\".git\" is a file that points to another directory; grant the repository itself"))
+    let id = |word: &str| ObjectId::from_hex(word.as_bytes()).ok();
+    let of = |line: &str| {
+        let mut ids = line.split_whitespace().map_while(id);
+        Some((ids.next()?, ids.collect()))
+    };
+    text.lines().filter(|line| !line.starts_with('#')).filter_map(of).collect()
+}
+
+/// True if the repository may have replacements of objects. Cheap, because nearly no repository has any.
+fn has_replacements(place: &Place, references: &References) -> bool {
+    match references {
+        References::Table(table) => table.keys().any(|name| name.starts_with("refs/replace/")),
+        References::Files(_) => {
+            place.common.join("refs/replace").is_dir()
+                || place::has_packed(&place.common.join("packed-refs"), "refs/replace/").unwrap_or(false)
         }
-        Ok(meta) if meta.is_symlink() && !is_one(&inner) => Err(Error::denied(
-            "\".git\" is a symbolic link to a directory that is not granted or not a repository; grant the repository itself",
-        )),
-        _ if is_one(&inner) => Ok(inner),
-        _ => Err(Error::failed("\".git\" is not a repository: HEAD or objects are missing")),
     }
 }

@@ -1,45 +1,56 @@
-//! A commit as text in the format of `git show`: author, dates, message and diff. Also the diff of two trees.
+//! A commit as text in the format of `git show`: author, dates, message and diff. Also the diff of two trees, as text and in
+//! numbers.
 
-use std::fmt::{self, Write as _};
-use std::ops::ControlFlow;
-use std::time::Instant;
+use std::fmt::Write as _;
 
 use belljar_guest::{Error, Result};
-use gix_diff::tree::recorder::Change;
-use gix_diff::tree::{Recorder, State, Visit, visit};
 use gix_hash::ObjectId;
-use gix_imara_diff::sources::byte_lines;
-use gix_imara_diff::{Algorithm, Diff, InternedInput, Interner, Token, UnifiedDiffConfig, UnifiedDiffPrinter};
-use gix_object::TreeRefIter;
 use gix_object::bstr::BStr;
-use gix_object::tree::{EntryKind, EntryMode};
+use serde_json::{Value as Json, json};
 
+use crate::budget::Budget;
+use crate::changes::{self, Changed, Changes, Scope};
+use crate::charset::Charset;
+use crate::names::shown;
 use crate::repository::{Repository, commit};
-use crate::tree::{self, Entry};
+use crate::{patch, renames, tree};
 
 /// The most changed files that are shown.
 const MAX_FILES: usize = 2_000;
 
-/// The largest file that is compared line by line, in bytes.
-const MAX_COMPARED: u64 = 1024 * 1024;
-
-/// The length of all diffs of a commit together, in bytes.
+/// The length of all diffs of a page together, in bytes. The last one may go beyond it.
 const MAX_DIFF_BYTES: usize = 512 * 1024;
 
-/// One side of a change: mode and object; `None` where the file does not exist.
-type Side = Option<(EntryMode, ObjectId)>;
-
-/// A changed file.
-struct Changed {
-    path: Vec<u8>,
-    before: Side,
-    after: Side,
+/// Which differences are wanted, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wanted<'a> {
+    /// Only this file or directory.
+    pub(crate) path: Option<&'a str>,
+    /// Only paths after this one.
+    pub(crate) after: Option<&'a str>,
+    /// True if deleted and added files that are similar become renamed ones.
+    pub(crate) finds_renames: bool,
+    /// The length of all diffs together, in bytes. Longer ones are left out. `None`: the text ends with a path, after which
+    /// the next page begins.
+    pub(crate) most: Option<usize>,
 }
 
-/// A commit with its diff from the first parent. Computes no further diff after the time `until`.
-pub(crate) fn text(repository: &Repository, id: &ObjectId, until: Instant) -> Result<String> {
+/// The differences of two trees as text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// The number of files, their names, and their unified diffs.
+    pub(crate) text: String,
+    /// True if a diff is left out.
+    pub(crate) is_cut: bool,
+    /// The path after which the next page begins.
+    pub(crate) next: Option<Vec<u8>>,
+}
+
+/// A commit with its diff from the first parent.
+pub(crate) fn text(repository: &Repository, id: &ObjectId, wanted: Wanted<'_>, budget: &Budget) -> Result<Difference> {
     let object = repository.objects.get(id)?;
     let read = commit(id, &object)?;
+    let charset = Charset::named(read.encoding.map(|name| name.as_ref()));
     let parents = repository.parents_in(id, &read);
     let mut text = format!("commit {id}\n");
     for parent in read.parents() {
@@ -47,292 +58,175 @@ pub(crate) fn text(repository: &Repository, id: &ObjectId, until: Instant) -> Re
     }
     for (role, who) in [("Author", read.author()), ("Commit", read.committer())] {
         let Ok(who) = who else { continue };
-        let name = |bytes: &BStr| String::from_utf8_lossy(bytes).trim().to_owned();
+        let name = |bytes: &BStr| charset.text(bytes).trim().to_owned();
         let date = who
             .time()
             .map_or_else(|_| who.time.to_owned(), |time| time.format_or_unix(gix_date::time::format::ISO8601_STRICT));
         let _ = writeln!(text, "{role}: {} <{}>\n{role}Date: {date}", name(who.name), name(who.email));
     }
+    if let (Charset::Unknown, Some(name)) = (charset, read.encoding) {
+        let _ = writeln!(text, "[git: the encoding \"{}\" is not known; the text is shown as UTF-8]", shown(name));
+    }
     text.push('\n');
-    for line in String::from_utf8_lossy(read.message).trim_end().lines() {
+    for line in charset.text(read.message).trim_end().lines() {
         let _ = writeln!(text, "{}", format!("    {line}").trim_end());
     }
-    let before = parents.first().map(|parent| repository.tree_of(*parent)).transpose()?;
     text.push('\n');
     if parents.len() > 1 {
         let _ = writeln!(text, "This is a merge commit; the diff is from its first parent.");
     }
-    let trees = (before.as_ref(), &read.tree());
-    text.push_str(&diff(repository, trees, None, MAX_DIFF_BYTES, until)?.text);
-    Ok(text)
+    let before = match parents.first() {
+        None => Ok(None),
+        Some(parent) => repository.tree_of(*parent).map(Some),
+    };
+    let found = match before {
+        Ok(before) => diff(repository, (before, read.tree()), wanted, budget)?,
+        // A parent that is there but damaged is an error.
+        Err(error) if parents.first().is_some_and(|parent| repository.objects.contains(parent).unwrap_or(true)) => {
+            return Err(error);
+        }
+        Err(error) => {
+            Difference { text: format!("[git: no diff from the first parent: {error}]\n"), ..Difference::default() }
+        }
+    };
+    Ok(Difference { text: text + &found.text, ..found })
 }
 
-/// The changes from one tree to another.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Difference {
-    /// The number of files, their names, and their unified diffs.
-    pub(crate) text: String,
-    /// True if a diff is left out.
-    pub(crate) cut: bool,
-}
-
-/// The changes from the first tree to the second, or only those of the file or directory `path`. The diffs have at most `max`
-/// bytes together. Computes no further diff after the time `until`.
+/// The changes from the first tree to the second.
 pub(crate) fn diff(
     repository: &Repository,
-    (before, after): (Option<&ObjectId>, &ObjectId),
-    path: Option<&str>,
-    max: usize,
-    until: Instant,
+    trees: (Option<ObjectId>, ObjectId),
+    wanted: Wanted<'_>,
+    budget: &Budget,
 ) -> Result<Difference> {
-    let (changes, cut) = match path {
-        None => changes(repository, before, Some(after))?,
-        Some(path) => changes_below(repository, before, after, path)?,
-    };
+    let objects = &repository.objects;
+    let (changes, notice) = changes_of(repository, trees, &wanted)?;
     let mut text = String::new();
-    let (more, files) = (if cut { "more than " } else { "" }, if changes.len() == 1 { "file" } else { "files" });
-    let _ = writeln!(text, "{more}{} {files} changed", changes.len());
-    for change in &changes {
-        let _ = writeln!(text, "{} {}", sign(change), String::from_utf8_lossy(&change.path));
+    let (more, noun) =
+        (if changes.is_cut { "more than " } else { "" }, if changes.files.len() == 1 { "file" } else { "files" });
+    let after = wanted.after.map(|after| format!(" after {after}")).unwrap_or_default();
+    let _ = writeln!(text, "{more}{} {noun} changed{after}", changes.files.len());
+    for change in &changes.files {
+        match &change.renamed {
+            Some((from, percent)) => {
+                let _ = writeln!(text, "R {} -> {} ({percent}%)", shown(from), shown(&change.path));
+            }
+            None => {
+                let _ = writeln!(text, "{} {}", change.sign(), shown(&change.path));
+            }
+        }
     }
-    let mut left_out = 0;
-    let begin = text.len();
-    for change in &changes {
-        let room = max.saturating_sub(text.len() - begin);
-        let difference = if room == 0 || Instant::now() > until { None } else { Some(difference(repository, change)?) };
-        match difference.filter(|difference| difference.len() <= room) {
+    text.push_str(&notice);
+    let (mut left_out, begin) = (0, text.len());
+    let mut next = changes.files.last().filter(|_| changes.is_cut).map(|last| last.path.clone());
+    let mut last: Option<&Changed> = None;
+    for change in &changes.files {
+        let room = wanted.most.unwrap_or(MAX_DIFF_BYTES).saturating_sub(text.len() - begin);
+        let is_full = room == 0 || (last.is_some() && budget.is_spent(objects));
+        if is_full && wanted.most.is_none() {
+            next = last.map(|last| last.path.clone());
+            break;
+        }
+        let difference = if is_full { None } else { Some(patch::text(objects, change)?) };
+        match difference.filter(|difference| wanted.most.is_none() || difference.len() <= room) {
             Some(difference) => {
                 let _ = write!(text, "\n{difference}");
             }
             None => left_out += 1,
         }
+        last = Some(change);
     }
-    if left_out > 0 || cut {
+    let is_cut = left_out > 0 || changes.is_cut || next.is_some();
+    if wanted.most.is_some() && is_cut {
         let _ = writeln!(
             text,
             "\n[git: the diffs of {left_out} of these files are left out: too many files, or diffs too long]"
         );
     }
-    Ok(Difference { text, cut: left_out > 0 || cut })
+    Ok(Difference { text, is_cut, next: next.filter(|_| wanted.most.is_none()) })
 }
 
-fn sign(change: &Changed) -> char {
-    match (&change.before, &change.after) {
-        (None, _) => 'A',
-        (_, None) => 'D',
-        _ => 'M',
-    }
-}
-
-/// The files that differ at `path`, or below it. Like [`changes`], which compares whole trees.
-fn changes_below(
+/// The changes from the first tree to the second in numbers: the files, whether there are more, and a notice.
+pub(crate) fn numbers(
     repository: &Repository,
-    before: Option<&ObjectId>,
-    after: &ObjectId,
-    path: &str,
-) -> Result<(Vec<Changed>, bool)> {
-    let find = |root: &ObjectId| tree::find(&repository.objects, root, path);
-    let (before, after) = (before.map(find).transpose()?.flatten(), find(after)?);
-    if before.is_none() && after.is_none() {
-        return Err(Error::invalid(format_args!(
-            "\"path\" is \"{path}\": expected a file or a directory of one of the two revisions"
-        )));
+    trees: (Option<ObjectId>, ObjectId),
+    wanted: Wanted<'_>,
+    budget: &Budget,
+) -> Result<(Vec<Json>, Option<Vec<u8>>, String)> {
+    let (changes, notice) = changes_of(repository, trees, &wanted)?;
+    let mut lines = Vec::new();
+    let mut next = changes.files.last().filter(|_| changes.is_cut).map(|last| last.path.clone());
+    let mut last: Option<&Changed> = None;
+    for change in &changes.files {
+        if let Some(last) = last.filter(|_| budget.is_spent(&repository.objects)) {
+            next = Some(last.path.clone());
+            break;
+        }
+        let counted = patch::count(&repository.objects, change)?;
+        let mut line = json!({
+            "status": change.sign().to_string(),
+            "path": shown(&change.path),
+            "added": counted.map(|(added, _)| added),
+            "deleted": counted.map(|(_, deleted)| deleted),
+        });
+        if let (Some((from, percent)), Some(line)) = (&change.renamed, line.as_object_mut()) {
+            line.insert("from".to_owned(), json!(shown(from)));
+            line.insert("similarity".to_owned(), json!(percent));
+        }
+        lines.push(line);
+        last = Some(change);
     }
-    let id = |entry: &Option<Entry>| entry.as_ref().filter(|entry| entry.mode.is_tree()).map(|entry| entry.id);
-    let (mut changed, cut) = match (id(&before), id(&after)) {
-        (None, None) => (Vec::new(), false),
-        (before, after) => changes(repository, before.as_ref(), after.as_ref())?,
-    };
-    let whole = before.as_ref().or(after.as_ref()).map(|entry| entry.path.clone()).unwrap_or_default();
-    for change in changed.iter_mut().filter(|_| !whole.is_empty()) {
-        change.path = [whole.as_slice(), b"/", &change.path].concat();
-    }
-    let side = |entry: Option<Entry>| entry.filter(|entry| !entry.mode.is_tree()).map(|entry| (entry.mode, entry.id));
-    let (before, after) = (side(before), side(after));
-    if before != after {
-        changed.insert(0, Changed { path: whole, before, after });
-    }
-    Ok((changed, cut))
+    Ok((lines, next, notice))
 }
 
-/// At most [`MAX_FILES`] files that differ between two trees, sorted by path. The flag is true if more files differ.
-fn changes(
+/// The wanted changes, and what could not be compared in words.
+fn changes_of(
     repository: &Repository,
-    before: Option<&ObjectId>,
-    after: Option<&ObjectId>,
-) -> Result<(Vec<Changed>, bool)> {
-    let data = |id: Option<&ObjectId>| -> Result<_> {
-        Ok(match id {
-            Some(id) => repository.objects.get(id)?.data,
-            None => std::rc::Rc::default(),
-        })
-    };
-    let (before, after) = (data(before)?, data(after)?);
-    let tree = |data| TreeRefIter::from_bytes(data, gix_hash::Kind::Sha1);
-    let mut visitor = Capped { recorder: Recorder::default(), left: MAX_FILES };
-    let compared = gix_diff::tree(tree(&before), tree(&after), State::default(), &repository.objects, &mut visitor);
-    let cut = match compared {
-        Ok(()) => false,
-        Err(gix_diff::tree::Error::Cancelled) => true,
-        Err(error) => return Err(Error::failed(format_args!("two trees cannot be compared: {error}"))),
-    };
-    let mut changes: Vec<Changed> = visitor
-        .recorder
-        .records
-        .into_iter()
-        .map(|record| match record {
-            Change::Addition { entry_mode, oid, path, .. } => {
-                Changed { path: path.into(), before: None, after: Some((entry_mode, oid)) }
-            }
-            Change::Deletion { entry_mode, oid, path, .. } => {
-                Changed { path: path.into(), before: Some((entry_mode, oid)), after: None }
-            }
-            Change::Modification { previous_entry_mode, previous_oid, entry_mode, oid, path } => Changed {
-                path: path.into(),
-                before: Some((previous_entry_mode, previous_oid)),
-                after: Some((entry_mode, oid)),
-            },
-        })
-        .map(|mut change| {
-            // The files of a directory are changes of their own.
-            change.before = change.before.filter(|(mode, _)| !mode.is_tree());
-            change.after = change.after.filter(|(mode, _)| !mode.is_tree());
-            change
-        })
-        .filter(|change| change.before.is_some() || change.after.is_some())
-        .collect();
-    changes.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok((changes, cut))
-}
-
-/// Records changes up to a limit.
-struct Capped {
-    recorder: Recorder,
-    left: usize,
-}
-
-impl Visit for Capped {
-    fn pop_front_tracked_path_and_set_current(&mut self) {
-        self.recorder.pop_front_tracked_path_and_set_current();
-    }
-
-    fn push_back_tracked_path_component(&mut self, component: &BStr) {
-        self.recorder.push_back_tracked_path_component(component);
-    }
-
-    fn push_path_component(&mut self, component: &BStr) {
-        self.recorder.push_path_component(component);
-    }
-
-    fn pop_path_component(&mut self) {
-        self.recorder.pop_path_component();
-    }
-
-    fn visit(&mut self, change: visit::Change) -> visit::Action {
-        if self.left == 0 {
-            return ControlFlow::Break(());
+    (before, after): (Option<ObjectId>, ObjectId),
+    wanted: &Wanted<'_>,
+) -> Result<(Changes, String)> {
+    let objects = &repository.objects;
+    let path = wanted.path.map(crate::names::referred).unwrap_or_default();
+    let begin = wanted.after.map(crate::names::referred).unwrap_or_default();
+    if !path.is_empty() {
+        let is_there = |root: &ObjectId| tree::find(objects, root, &path).map(|found| found.is_some());
+        if !is_there(&after)? && !before.as_ref().map_or(Ok(false), is_there)? {
+            return Err(Error::invalid(format_args!(
+                "\"path\" is \"{}\": expected a file or a directory of one of the two revisions",
+                wanted.path.unwrap_or_default()
+            )));
         }
-        self.left -= 1;
-        self.recorder.visit(change)
     }
-}
-
-/// The unified diff of one file.
-fn difference(repository: &Repository, change: &Changed) -> Result<String> {
-    let path = String::from_utf8_lossy(&change.path);
-    let mut text = format!("diff --git a/{path} b/{path}\n");
-    let octal = |mode: &EntryMode| format!("{:06o}", mode.value());
-    match (&change.before, &change.after) {
-        (None, Some((mode, _))) => text.push_str(&format!("new file mode {}\n", octal(mode))),
-        (Some((mode, _)), None) => text.push_str(&format!("deleted file mode {}\n", octal(mode))),
-        (Some((old, _)), Some((new, _))) if old != new => {
-            text.push_str(&format!("old mode {}\nnew mode {}\n", octal(old), octal(new)));
+    let mut notice = String::new();
+    if wanted.finds_renames {
+        // A renamed file may come from anywhere, so renames are searched before pages are cut.
+        let mut changes =
+            changes::between(objects, before, Some(after), Scope { path: &path, after: b"", most: MAX_FILES })?;
+        let is_complete = !changes.is_cut && renames::find(objects, &mut changes.files)?;
+        if !is_complete {
+            notice.push_str("[git: renames of changed files are not searched: too many files, or files too large]\n");
         }
-        _ => {}
-    }
-    let id = |side: &Side| side.map_or_else(|| ObjectId::null(gix_hash::Kind::Sha1), |(_, id)| id);
-    if id(&change.before) == id(&change.after) {
-        return Ok(text);
-    }
-    let _ =
-        writeln!(text, "index {}..{}", id(&change.before).to_hex_with_len(12), id(&change.after).to_hex_with_len(12));
-    let (before, after) = (content(repository, &change.before)?, content(repository, &change.after)?);
-    let (before, after) = match (before, after) {
-        (Ok(before), Ok(after)) => (before, after),
-        (Err(size), _) | (_, Err(size)) => {
-            let _ = writeln!(text, "[git: not compared: the file has {size} bytes, the limit is {MAX_COMPARED}]");
-            return Ok(text);
+        if !changes.is_cut {
+            changes.files.retain(|change| change.path.as_slice() > begin.as_ref());
+            absent(repository, &changes, &mut notice);
+            return Ok((changes, notice));
         }
-    };
-    let is_binary = |bytes: &[u8]| bytes.iter().take(8000).any(|byte| *byte == 0);
-    let name = |side: &Side, letter: char| side.map_or_else(|| "/dev/null".to_owned(), |_| format!("{letter}/{path}"));
-    let (old, new) = (name(&change.before, 'a'), name(&change.after, 'b'));
-    if is_binary(&before) || is_binary(&after) {
-        let _ = writeln!(text, "Binary files {old} and {new} differ");
-        return Ok(text);
     }
-    if before.is_empty() && after.is_empty() {
-        return Ok(text);
-    }
-    if std::str::from_utf8(&before).is_err() || std::str::from_utf8(&after).is_err() {
-        text.push_str("[git: this file is not all UTF-8; its other bytes are shown as \u{fffd}]\n");
-    }
-    let input = InternedInput::new(byte_lines(&before), byte_lines(&after));
-    let mut diff = Diff::compute(Algorithm::Histogram, &input);
-    diff.postprocess_lines(&input);
-    let printer = LinePrinter(&input.interner);
-    let _ = write!(text, "--- {old}\n+++ {new}\n{}", diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input));
-    Ok(text)
+    let changes =
+        changes::between(objects, before, Some(after), Scope { path: &path, after: &begin, most: MAX_FILES })?;
+    absent(repository, &changes, &mut notice);
+    Ok((changes, notice))
 }
 
-/// The contents of one side of a change, or its size in bytes if it is too large to compare.
-fn content(repository: &Repository, side: &Side) -> Result<std::result::Result<Vec<u8>, u64>> {
-    let Some((mode, id)) = side else { return Ok(Ok(Vec::new())) };
-    if mode.kind() == EntryKind::Commit {
-        return Ok(Ok(format!("Subproject commit {id}\n").into_bytes()));
-    }
-    match repository.objects.header(id)? {
-        None => Err(repository.objects.missing(id)),
-        Some((_, size)) if size > MAX_COMPARED => Ok(Err(size)),
-        Some(_) => Ok(Ok(repository.objects.get(id)?.data.to_vec())),
-    }
-}
-
-/// Prints lines in the format of `git diff`.
-struct LinePrinter<'a>(&'a Interner<&'a [u8]>);
-
-impl LinePrinter<'_> {
-    fn line(&self, f: &mut impl fmt::Write, sign: char, token: Token) -> fmt::Result {
-        let line = self.0[token];
-        write!(f, "{sign}{}", String::from_utf8_lossy(line))?;
-        if line.ends_with(b"\n") { Ok(()) } else { f.write_str("\n\\ No newline at end of file\n") }
-    }
-}
-
-impl UnifiedDiffPrinter for LinePrinter<'_> {
-    fn display_header(
-        &self,
-        mut f: impl fmt::Write,
-        start_before: u32,
-        start_after: u32,
-        len_before: u32,
-        len_after: u32,
-    ) -> fmt::Result {
-        // The range of an empty side is the line before it, with length 0.
-        let side = |start: u32, len: u32| match len {
-            0 => format!("{start},0"),
-            1 => format!("{}", start + 1),
-            _ => format!("{},{len}", start + 1),
-        };
-        writeln!(f, "@@ -{} +{} @@", side(start_before, len_before), side(start_after, len_after))
-    }
-
-    fn display_context_token(&self, mut f: impl fmt::Write, token: Token) -> fmt::Result {
-        self.line(&mut f, ' ', token)
-    }
-
-    fn display_hunk(&self, mut f: impl fmt::Write, before: &[Token], after: &[Token]) -> fmt::Result {
-        before.iter().try_for_each(|token| self.line(&mut f, '-', *token))?;
-        after.iter().try_for_each(|token| self.line(&mut f, '+', *token))
+/// Says which directories could not be compared.
+fn absent(repository: &Repository, changes: &Changes, notice: &mut String) {
+    if let Some((path, id)) = changes.absent.first() {
+        let place = if path.is_empty() { "the root".to_owned() } else { format!("\"{}\"", shown(path)) };
+        let _ = writeln!(
+            notice,
+            "[git: not compared: {} directories, the first is {place}: the tree {id} is absent: {}]",
+            changes.absent.len(),
+            repository.objects.gaps().reason()
+        );
     }
 }

@@ -7,9 +7,10 @@ use gix_hash::ObjectId;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::address::MAX_LIMIT;
+use crate::address::{MAX_LIMIT, seconds};
 use crate::log::{self, Filter};
-use crate::{Git, TIME, show};
+use crate::show::{self, Wanted};
+use crate::{Git, names};
 
 /// Commits of a log when the call has no `limit`. A model has to read them.
 const COMMITS: usize = 20;
@@ -18,7 +19,7 @@ const COMMITS: usize = 20;
 const MAX_DIFF_BYTES: usize = 96 * 1024;
 
 /// The schema of [`Log`]. A text, because the code that makes schemas from types has 110 KB.
-const LOG: &str = r#"{"type":"object","properties":{"rev":{"type":"string","description":"Where to begin; HEAD by default"},"path":{"type":"string","description":"Only commits that changed it"},"text":{"type":"string","description":"Only messages with it"},"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"20 by default"}},"additionalProperties":false}"#;
+const LOG: &str = r#"{"type":"object","properties":{"rev":{"type":"string","description":"Where to begin; HEAD by default"},"path":{"type":"string","description":"Only commits that changed it"},"text":{"type":"string","description":"Only messages with it"},"author":{"type":"string"},"since":{"type":"string"},"until":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"20 by default"}},"additionalProperties":false}"#;
 
 /// The schema of [`Diff`].
 const DIFF: &str = r#"{"type":"object","properties":{"from":{"type":"string","description":"Branch, tag or commit, such as HEAD~3"},"to":{"type":"string","description":"HEAD by default"},"path":{"type":"string","description":"Only this file or directory"}},"required":["from"],"additionalProperties":false}"#;
@@ -30,6 +31,9 @@ struct Log {
     rev: Option<String>,
     path: Option<String>,
     text: Option<String>,
+    author: Option<String>,
+    since: Option<String>,
+    until: Option<String>,
     limit: Option<usize>,
 }
 
@@ -58,14 +62,26 @@ impl Git {
         }
         let from = self.named("rev", asked.rev.as_deref())?;
         let path = asked.path.as_deref().map(|path| path.trim_matches('/')).filter(|path| !path.is_empty());
-        let wanted = asked.text.as_deref().filter(|text| !text.is_empty()).map(str::to_lowercase);
-        let filter = Filter { path, text: wanted.as_deref() };
-        let page = log::page(&self.repository, &[from], filter, limit, self.began + TIME)?;
+        let lower = |text: Option<String>| text.filter(|text| !text.is_empty()).map(|text| text.to_lowercase());
+        let date = |name: &str, text: Option<String>| {
+            text.filter(|text| !text.is_empty()).map(|text| seconds(name, &text)).transpose()
+        };
+        let filter = Filter {
+            path: path.map(|path| names::referred(path).into_owned()),
+            author: lower(asked.author),
+            text: lower(asked.text),
+            since: date("since", asked.since)?,
+            until: date("until", asked.until)?,
+        };
+        let page = log::page(&self.repository, &[from], &filter, limit, &self.budget)?;
         let mut text = String::new();
         for commit in &page.commits {
             let field = |name: &str| commit.get(name).and_then(Json::as_str).unwrap_or_default();
             let (id, author) = (field("id"), field("author"));
             let _ = writeln!(text, "{} {} {author}: {}", id.get(..12).unwrap_or(id), field("date"), field("subject"));
+        }
+        if let Some(notice) = page.notice {
+            let _ = writeln!(text, "[git: {notice}]");
         }
         match (page.commits.len(), page.next.is_empty()) {
             (0, true) => text.push_str("no commits\n"),
@@ -86,8 +102,13 @@ impl Git {
         let from = self.repository.tree_of(self.named("from", Some(&asked.from))?)?;
         let to = self.repository.tree_of(self.named("to", asked.to.as_deref())?)?;
         let path = asked.path.as_deref().map(|path| path.trim_matches('/')).filter(|path| !path.is_empty());
-        let found = show::diff(&self.repository, (Some(&from), &to), path, MAX_DIFF_BYTES, self.began + TIME)?;
-        Ok(if found.cut { found.text + "[git: \"path\" gives those of one file or directory]\n" } else { found.text })
+        let wanted = Wanted { path, most: Some(MAX_DIFF_BYTES), ..Wanted::default() };
+        let found = show::diff(&self.repository, (Some(from), to), wanted, &self.budget)?;
+        Ok(if found.is_cut {
+            found.text + "[git: \"path\" gives those of one file or directory]\n"
+        } else {
+            found.text
+        })
     }
 
     /// The commit of the revision in the argument `name`.
