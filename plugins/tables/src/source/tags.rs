@@ -117,6 +117,29 @@ impl<R: Read> Tags<R> {
         }
     }
 
+    /// Skips whole blocks whose last tag with the name `name` does not satisfy `is_reached`, which gets the bytes after the
+    /// name. Stops before the block in which one does.
+    pub(crate) fn skip_blocks(&mut self, name: &[u8], is_reached: impl Fn(&[u8]) -> Option<bool>) -> io::Result<()> {
+        /// The bytes after the name that are enough for an answer.
+        const ENOUGH: usize = 40;
+        let finder = memmem::FinderRev::new(name);
+        loop {
+            let end = self.buffer.len().saturating_sub(ENOUGH);
+            let last = self.buffer.get(self.at..end).and_then(|block| finder.rfind(block)).map(|found| self.at + found);
+            if let Some(last) = last {
+                let after = self.buffer.get(last + name.len()..).unwrap_or_default();
+                if is_reached(after) != Some(false) {
+                    return Ok(());
+                }
+                self.at = last;
+            }
+            self.tidy();
+            if !self.fill()? {
+                return Ok(());
+            }
+        }
+    }
+
     /// Drops the bytes before the current position. Call it between tags.
     pub(crate) fn tidy(&mut self) {
         if self.at >= BLOCK {

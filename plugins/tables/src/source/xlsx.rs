@@ -286,6 +286,9 @@ impl<'s, R: std::io::Read> Rows<'s, R> {
                 return Ok(true);
             }
             if row < first && !has_prefix {
+                if number.is_some() {
+                    self.tags.skip_blocks(b"<row ", |after| Some(number_of(after)? > first))?;
+                }
                 return self.tags.skip_past(b"</row>");
             }
             return self.row(row, row >= first, cells);
@@ -332,6 +335,13 @@ impl<'s, R: std::io::Read> Rows<'s, R> {
             self.tags.tidy();
         }
     }
+}
+
+/// The number of a row from the bytes after the name of its tag, if it is the first attribute.
+fn number_of(after: &[u8]) -> Option<u32> {
+    let digits = after.strip_prefix(b"r=\"")?;
+    let end = digits.iter().position(|byte| *byte == b'"')?;
+    std::str::from_utf8(digits.get(..end)?).ok()?.parse().ok()
 }
 
 /// The kind of a cell's value.
