@@ -209,12 +209,8 @@ impl Filter {
 
     /// The order of two rows. Empty cells come last in both directions.
     pub(crate) fn order(&self, one: &[Option<Cell>], other: &[Option<Cell>]) -> Ordering {
-        let value = |cells: &'_ [Option<Cell>], at: usize| -> Value {
-            cells.get(at).and_then(Option::as_ref).map(|cell| cell.value.clone()).unwrap_or_default()
-        };
         for (at, is_descending) in &self.orders {
-            let (one, other) = (value(one, *at), value(other, *at));
-            let (left, right) = (one.as_text(), other.as_text());
+            let (left, right) = (text_at(one, *at), text_at(other, *at));
             let order = match (left.is_empty(), right.is_empty()) {
                 (true, true) => continue,
                 (true, false) => return Ordering::Greater,
@@ -233,6 +229,10 @@ impl Filter {
         }
         Ordering::Equal
     }
+}
+
+fn text_at(cells: &[Option<Cell>], at: usize) -> &str {
+    cells.get(at).and_then(Option::as_ref).map_or("", |cell| cell.value.as_text())
 }
 
 /// The parts of a text between ` and `, as far as each of them has an operator.

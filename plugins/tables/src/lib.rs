@@ -9,6 +9,8 @@ mod cell;
 mod column;
 mod dialect;
 mod filter;
+#[doc(hidden)]
+pub mod fuzzing;
 mod infer;
 mod parts;
 mod place;

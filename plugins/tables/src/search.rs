@@ -89,6 +89,7 @@ pub(crate) fn search(
     };
     let most = usize::try_from(last).unwrap_or(usize::MAX);
     let (mut rows, mut matched, mut text, mut is_too_much): (Vec<Row>, u64, usize, bool) = (Vec::new(), 0, 0, false);
+    let mut is_sorted = false;
     let keep = |rows: &mut Vec<Row>| {
         rows.sort_by(|one, other| filter.order(&one.cells, &other.cells));
         rows.truncate(most);
@@ -96,6 +97,10 @@ pub(crate) fn search(
     let end = source.scan(&wanted, &mut |row| {
         if filter.holds(&row.cells) {
             matched += 1;
+            // Most rows of a long table come after those that are kept.
+            if is_sorted && rows.get(most - 1).is_some_and(|last| filter.order(&last.cells, &row.cells).is_le()) {
+                return true;
+            }
             let mut row = row;
             for cell in row.cells.iter_mut().flatten() {
                 cell.cut += cell.value.cut(longest);
@@ -104,6 +109,7 @@ pub(crate) fn search(
             rows.push(row);
             if rows.len() >= 2 * most + 1000 {
                 keep(&mut rows);
+                is_sorted = true;
                 text = rows.iter().map(size).sum();
             }
             is_too_much = text > MAX_SORTED_BYTES;

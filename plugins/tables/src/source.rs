@@ -106,7 +106,8 @@ impl Kind {
         }
     }
 
-    fn of_bytes(head: &[u8], name: &str) -> Result<Kind> {
+    /// The kind according to the first bytes.
+    pub(crate) fn of_bytes(head: &[u8], name: &str) -> Result<Kind> {
         if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
             // The first entry of an OpenDocument file is its MIME type. Other workbooks are told apart by their parts.
             let is_ods = head.windows(22).any(|part| part == b"opendocument.spreadshe");

@@ -3,6 +3,8 @@
 mod calls;
 mod hostile;
 mod paging;
+mod parts;
+mod searches;
 mod workbooks;
 
 use std::fs;

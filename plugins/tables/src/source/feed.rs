@@ -63,10 +63,10 @@ impl Clock {
         Clock { deadline: Instant::now() + TIME, calls: 0, is_over: false }
     }
 
-    /// True if the time is over. Reads the clock in every 64th call.
+    /// True if the time is over. Reads the clock in every 16th call.
     pub(crate) fn is_over(&mut self) -> bool {
         self.calls = self.calls.wrapping_add(1);
-        if self.calls.is_multiple_of(64) {
+        if self.calls.is_multiple_of(16) {
             self.is_over = self.is_over || Instant::now() >= self.deadline;
         }
         self.is_over

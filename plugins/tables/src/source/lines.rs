@@ -300,6 +300,16 @@ impl Source for Lines<'_> {
     }
 }
 
+/// Parses a line and its values. For fuzzing.
+pub(crate) fn fuzz(line: &[u8]) {
+    match parse(line) {
+        Some(Record::Object(fields)) => fields.iter().for_each(|(_, value)| drop(value_of(value.get()))),
+        Some(Record::Array(values)) => values.iter().for_each(|value| drop(value_of(value.get()))),
+        Some(Record::Other) | None => {}
+    }
+    is_object(line);
+}
+
 /// True if the first line is a JSON object of its own.
 pub(crate) fn is_object(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();

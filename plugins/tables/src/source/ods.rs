@@ -1,6 +1,6 @@
 //! Reads OpenDocument spreadsheets as a stream of cells.
 
-use std::io::BufReader;
+use std::io::{self, BufReader, Read};
 
 use belljar_guest::{Error, Result};
 use belljar_tree::File;
@@ -120,100 +120,125 @@ impl Ods {
         sheet: &str,
         first: u32,
         each: &mut dyn FnMut(PositionedCell) -> bool,
-        mut regions: Option<&mut Vec<Region>>,
+        regions: Option<&mut Vec<Region>>,
     ) -> Result<Ended> {
-        let name = self.name.clone();
         let broken =
-            |error: &dyn std::fmt::Display| Error::failed(format_args!("\"{name}\" is a damaged workbook: {error}"));
+            |why: &dyn std::fmt::Display| Error::failed(format_args!("\"{}\" is a damaged workbook: {why}", self.name));
         let content = self.archive.by_name(CONTENT).map_err(|error| broken(&error))?;
-        let mut tags = Tags::new(content);
-        // Find the table.
-        loop {
-            let Some(tag) = tags.next().map_err(|error| broken(&error))? else { return Ok(Ended::Complete) };
-            if tag.starts("table") && tag.attribute("table:name").as_deref() == Some(sheet) {
-                if tag.is_empty {
-                    return Ok(Ended::Complete);
-                }
-                break;
-            }
-            tags.tidy();
-        }
-        let (mut row, mut column, mut row_repeated) = (0_u32, 0_usize, 1_u32);
-        let mut cells: Vec<(usize, Value, Option<String>)> = Vec::new();
-        let mut cell: Option<PartialCell> = None;
-        let (mut foreign, mut depth) = (0_usize, 0_usize);
-        let (mut clock, mut count) = (Clock::new(), 0_u64);
-        while let Some(tag) = tags.next().map_err(|error| broken(&error))? {
-            if foreign > 0 || FOREIGN.contains(&tag.name) {
-                foreign = match (tag.is_end, tag.is_empty) {
-                    (true, _) => foreign.saturating_sub(1),
-                    (false, true) => foreign,
-                    (false, false) => foreign + 1,
-                };
-                tags.tidy();
-                continue;
-            }
-            if let Some(cell) = &mut cell {
-                cell.content(&tag);
-            }
-            match (tag.is_end, tag.name) {
-                // A table in a cell is left out.
-                (false, b"table") if !tag.is_empty => depth += 1,
-                (true, b"table") if depth == 0 => return Ok(Ended::Complete),
-                (true, b"table") => depth -= 1,
-                _ if depth > 0 => {}
-                (false, b"table-row") => {
-                    column = 0;
-                    row_repeated = number(&tag, "table:number-rows-repeated").unwrap_or(1);
-                    if tag.is_empty {
-                        row = row.saturating_add(row_repeated);
-                    }
-                }
-                (false, b"table-cell" | b"covered-table-cell") => {
-                    let begun = PartialCell::begin(&tag);
-                    if let Some(regions) = regions.as_deref_mut() {
-                        let spanned = |name| number(&tag, name).unwrap_or(1).max(1);
-                        let (rows, columns) =
-                            (spanned("table:number-rows-spanned"), spanned("table:number-columns-spanned"));
-                        let at = u32::try_from(column).unwrap_or_default();
-                        if rows > 1 || columns > 1 {
-                            regions.push(((row, at), (row.saturating_add(rows - 1), at.saturating_add(columns - 1))));
-                        }
-                    }
-                    match tag.is_empty {
-                        true => column = begun.finish(column, &mut cells),
-                        false => cell = Some(begun),
-                    }
-                }
-                (true, b"table-cell" | b"covered-table-cell") => {
-                    column = cell.take().map_or(column, |cell| cell.finish(column, &mut cells));
-                }
-                (true, b"table-row") => {
-                    let repeated = if cells.is_empty() { 1 } else { row_repeated.min(MAX_REPEATED) };
-                    for at in row..row.saturating_add(repeated) {
-                        if at < first {
-                            continue;
-                        }
-                        for (column, value, formula) in &cells {
-                            let (value, formula) = (value.clone(), formula.clone());
-                            if !each(PositionedCell { row: at, column: *column, value, formula }) {
-                                return Ok(Ended::Enough);
-                            }
-                        }
-                    }
-                    count += cells.len() as u64 + 1;
-                    cells.clear();
-                    row = row.saturating_add(row_repeated);
-                    if count > MAX_CELLS || clock.is_over() {
-                        return Ok(Ended::Spent);
-                    }
-                }
-                _ => {}
-            }
-            tags.tidy();
-        }
-        Err(broken(&"it ends within a sheet"))
+        walk(content, sheet, first, each, regions).map_err(|error| broken(&error))
     }
+}
+
+/// Calls `each` for the cells of a sheet of `content` from the row `first` that are not empty, until it returns false.
+fn walk(
+    content: impl Read,
+    sheet: &str,
+    first: u32,
+    each: &mut dyn FnMut(PositionedCell) -> bool,
+    mut regions: Option<&mut Vec<Region>>,
+) -> io::Result<Ended> {
+    let mut tags = Tags::new(content);
+    // Find the table.
+    loop {
+        let Some(tag) = tags.next()? else { return Ok(Ended::Complete) };
+        if tag.starts("table") && tag.attribute("table:name").as_deref() == Some(sheet) {
+            if tag.is_empty {
+                return Ok(Ended::Complete);
+            }
+            break;
+        }
+        tags.tidy();
+    }
+    let (mut row, mut column, mut row_repeated) = (0_u32, 0_usize, 1_u32);
+    let mut cells: Vec<(usize, Value, Option<String>)> = Vec::new();
+    let mut cell: Option<PartialCell> = None;
+    let (mut foreign, mut depth) = (0_usize, 0_usize);
+    let (mut clock, mut count) = (Clock::new(), 0_u64);
+    while let Some(tag) = tags.next()? {
+        if foreign > 0 || FOREIGN.contains(&tag.name) {
+            foreign = match (tag.is_end, tag.is_empty) {
+                (true, _) => foreign.saturating_sub(1),
+                (false, true) => foreign,
+                (false, false) => foreign + 1,
+            };
+            tags.tidy();
+            continue;
+        }
+        if let Some(cell) = &mut cell {
+            cell.content(&tag);
+        }
+        match (tag.is_end, tag.name) {
+            // A table in a cell is left out.
+            (false, b"table") if !tag.is_empty => depth += 1,
+            (true, b"table") if depth == 0 => return Ok(Ended::Complete),
+            (true, b"table") => depth -= 1,
+            _ if depth > 0 => {}
+            (false, b"table-row") => {
+                column = 0;
+                row_repeated = number(&tag, "table:number-rows-repeated").unwrap_or(1);
+                if tag.is_empty {
+                    row = row.saturating_add(row_repeated);
+                }
+            }
+            (false, b"table-cell" | b"covered-table-cell") => {
+                let begun = PartialCell::begin(&tag);
+                if let Some(regions) = regions.as_deref_mut() {
+                    let spanned = |name| number(&tag, name).unwrap_or(1).max(1);
+                    let (rows, columns) =
+                        (spanned("table:number-rows-spanned"), spanned("table:number-columns-spanned"));
+                    let at = u32::try_from(column).unwrap_or_default();
+                    if rows > 1 || columns > 1 {
+                        regions.push(((row, at), (row.saturating_add(rows - 1), at.saturating_add(columns - 1))));
+                    }
+                }
+                match tag.is_empty {
+                    true => column = begun.finish(column, &mut cells),
+                    false => cell = Some(begun),
+                }
+            }
+            (true, b"table-cell" | b"covered-table-cell") => {
+                column = cell.take().map_or(column, |cell| cell.finish(column, &mut cells));
+            }
+            (true, b"table-row") => {
+                let repeated = if cells.is_empty() { 1 } else { row_repeated.min(MAX_REPEATED) };
+                for at in row..row.saturating_add(repeated) {
+                    if at < first {
+                        continue;
+                    }
+                    for (column, value, formula) in &cells {
+                        let (value, formula) = (value.clone(), formula.clone());
+                        if !each(PositionedCell { row: at, column: *column, value, formula }) {
+                            return Ok(Ended::Enough);
+                        }
+                    }
+                }
+                count += cells.len() as u64 + 1;
+                cells.clear();
+                row = row.saturating_add(row_repeated);
+                if count > MAX_CELLS || clock.is_over() {
+                    return Ok(Ended::Spent);
+                }
+            }
+            _ => {}
+        }
+        tags.tidy();
+    }
+    Err(io::Error::other("it ends within a sheet"))
+}
+
+/// Reads the cells of the sheet "S". For fuzzing.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let mut count = 0;
+    let _ = walk(
+        bytes,
+        "S",
+        0,
+        &mut |_| {
+            count += 1;
+            count < 100_000
+        },
+        Some(&mut Vec::new()),
+    );
 }
 
 fn number(tag: &Tag<'_>, name: &str) -> Option<u32> {

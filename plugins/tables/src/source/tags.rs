@@ -5,6 +5,8 @@ use std::io::{self, Read};
 
 use memchr::{memchr, memmem};
 
+use crate::source::feed::Clock;
+
 /// The size of a block, in bytes.
 const BLOCK: usize = 64 * 1024;
 
@@ -119,7 +121,12 @@ impl<R: Read> Tags<R> {
 
     /// Skips whole blocks whose last tag with the name `name` does not satisfy `is_reached`, which gets the bytes after the
     /// name. Stops before the block in which one does.
-    pub(crate) fn skip_blocks(&mut self, name: &[u8], is_reached: impl Fn(&[u8]) -> Option<bool>) -> io::Result<()> {
+    pub(crate) fn skip_blocks(
+        &mut self,
+        name: &[u8],
+        is_reached: impl Fn(&[u8]) -> Option<bool>,
+        clock: &mut Clock,
+    ) -> io::Result<()> {
         /// The bytes after the name that are enough for an answer.
         const ENOUGH: usize = 40;
         let finder = memmem::FinderRev::new(name);
@@ -133,11 +140,38 @@ impl<R: Read> Tags<R> {
                 }
                 self.at = last;
             }
+            if clock.is_over() {
+                return Ok(());
+            }
             self.tidy();
             if !self.fill()? {
                 return Ok(());
             }
         }
+    }
+
+    /// Skips elements that begin with `open` here and end with `end`, at most `most`. Gives their number; it stops before an
+    /// element of another form.
+    pub(crate) fn skip_elements(&mut self, open: &[u8], end: &[u8], most: u32) -> io::Result<u32> {
+        let finder = memmem::Finder::new(end);
+        let mut count = 0;
+        while count < most {
+            let rest = self.buffer.get(self.at..).unwrap_or_default();
+            match rest.starts_with(open).then(|| finder.find(rest)).flatten() {
+                Some(found) => {
+                    self.at += found + end.len();
+                    count += 1;
+                }
+                None if rest.len() > open.len() && !rest.starts_with(open) => break,
+                None => {
+                    self.tidy();
+                    if !self.fill()? {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(count)
     }
 
     /// Drops the bytes before the current position. Call it between tags.

@@ -1,7 +1,7 @@
 //! The values of one leaf column of a Parquet file, in batches.
 
 use jiff::civil::{Date, DateTime, Time};
-use jiff::{SignedDuration, ToSpan as _};
+use jiff::{SignedDuration, Span};
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::column::page::PageReader;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -254,8 +254,8 @@ fn integer(number: i64, meaning: Meaning) -> Value {
         Meaning::Unsigned => Value::of_integer(number as u64),
         Meaning::Decimal(scale) => decimal(number < 0, number.unsigned_abs().to_string(), scale),
         Meaning::Date => {
-            let date =
-                i32::try_from(number).ok().and_then(|days| Date::constant(1970, 1, 1).checked_add(days.days()).ok());
+            let days = Span::new().try_days(number).ok();
+            let date = days.and_then(|days| Date::constant(1970, 1, 1).checked_add(days).ok());
             date.map_or_else(
                 || Value::Text(format!("{number} days since 1970")),
                 |date| Value::Moment(date.to_string()),

@@ -39,6 +39,12 @@ pub(crate) fn open(
         return Err(refused(format_args!("its values are in another file, as the footer says")));
     }
     let broken = |error: ParquetError| refused(format_args!("{error}"));
+    // The library panics on such a footer.
+    let numbers =
+        [column.data_page_offset(), column.compressed_size(), column.dictionary_page_offset().unwrap_or_default()];
+    if numbers.iter().any(|number| *number < 0) || column.uncompressed_size() < 0 {
+        return Err(refused(format_args!("the footer gives it a negative position or size")));
+    }
     if column.uncompressed_size() > SAFE_CHUNK {
         let offsets = [column.dictionary_page_offset(), Some(column.data_page_offset())];
         for offset in offsets.into_iter().flatten() {
