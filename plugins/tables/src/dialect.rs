@@ -151,7 +151,7 @@ fn encoding_of(head: &[u8]) -> Detected {
     if half > 1 && even * 2 > half && odd * 20 < even {
         return sure(UTF_16BE, 0);
     }
-    if head.windows(2).any(|pair| pair == b"\x1b$") && head.is_ascii() {
+    if memchr::memmem::find(head, b"\x1b$").is_some() && head.is_ascii() {
         return Detected { encoding: ISO_2022_JP, mark: 0, is_guess: true };
     }
     if is_mostly_utf8(head) {
@@ -165,6 +165,9 @@ fn encoding_of(head: &[u8]) -> Detected {
 
 /// True for UTF-8 with few damaged characters. These are decoded as Windows-1252, each cell on its own.
 fn is_mostly_utf8(head: &[u8]) -> bool {
+    if std::str::from_utf8(head).is_ok() {
+        return true;
+    }
     let (mut valid, mut damaged) = (0, 0);
     for chunk in head.utf8_chunks() {
         valid += chunk.valid().chars().filter(|c| !c.is_ascii()).count();

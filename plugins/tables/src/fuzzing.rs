@@ -78,7 +78,7 @@ pub fn open_document(bytes: &[u8]) {
 pub fn xml_tags(bytes: &[u8]) {
     let mut tags = tags::Tags::new(bytes);
     while let Ok(Some(tag)) = tags.next() {
-        (tag.text(), tag.attribute("r"));
+        drop((tag.text(), tag.attribute("r")));
         tags.tidy();
     }
 }

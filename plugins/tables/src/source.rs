@@ -10,6 +10,7 @@ pub(crate) mod ods;
 pub(crate) mod package;
 pub(crate) mod packed;
 pub(crate) mod serial;
+pub(crate) mod shared;
 pub(crate) mod sheet;
 pub(crate) mod signature;
 pub(crate) mod tags;

@@ -2,7 +2,7 @@
 //! because of a sheet that is no table. Texts are looked up in the list of shared texts when a part of a sheet needs them.
 
 use std::collections::BTreeMap;
-use std::io::{BufReader, Read as _};
+use std::io::BufReader;
 
 use belljar_guest::{Error, Result};
 use belljar_tree::File;
@@ -14,6 +14,7 @@ use crate::source::book::{Ended, MAX_CELLS, PositionedCell};
 use crate::source::feed::Clock;
 use crate::source::package::Sheet;
 use crate::source::serial::{self, Form};
+use crate::source::shared::{Shared, item, unescaped};
 use crate::source::tags::{Tag, Tags};
 
 /// The cells whose texts are looked up together: at first those of one page, then more.
@@ -21,9 +22,6 @@ const BLOCKS: [usize; 2] = [4_000, 20_000];
 
 /// The most styles, and the most bytes of the parts that are read as a whole.
 const MAX_STYLES: usize = 100_000;
-
-/// The most shared texts that are kept, in bytes.
-const MAX_KEPT: usize = 12 * 1024 * 1024;
 
 /// A workbook.
 pub(crate) struct Streamed {
@@ -51,6 +49,16 @@ struct Raw {
 enum RawValue {
     Shared(u32),
     Value(Value),
+}
+
+impl Raw {
+    /// The number of the shared text, for a cell that has one.
+    fn shared(&self) -> Option<u32> {
+        match self.value {
+            RawValue::Shared(at) => Some(at),
+            RawValue::Value(_) => None,
+        }
+    }
 }
 
 impl Streamed {
@@ -229,7 +237,7 @@ impl Streamed {
                     false => ended = Some(Ended::Complete),
                 }
             }
-            shared.find(&cells).map_err(|error| broken(&error))?;
+            shared.find(cells.iter().filter_map(Raw::shared)).map_err(|error| broken(&error))?;
             count += cells.len() as u64;
             for cell in cells {
                 let value = match cell.value {
@@ -404,100 +412,4 @@ impl Kind {
 fn column_of(reference: &[u8]) -> Option<usize> {
     let letters = reference.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
     crate::column::index(std::str::from_utf8(reference.get(..letters)?).ok()?)
-}
-
-/// Replaces the escapes of control characters, such as `_x000D_`.
-fn unescaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("_x") {
-        let (before, escape) = rest.split_at(at);
-        out.push_str(before);
-        let code = escape.get(2..6).filter(|_| escape.get(6..7) == Some("_"));
-        match code.and_then(|code| char::from_u32(u32::from_str_radix(code, 16).ok()?)) {
-            Some(found) => {
-                out.push(found);
-                rest = escape.get(7..).unwrap_or_default();
-            }
-            None => {
-                out.push_str("_x");
-                rest = escape.get(2..).unwrap_or_default();
-            }
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-/// The list of shared texts.
-struct Shared<'b> {
-    archive: &'b mut ZipArchive<BufReader<File>>,
-    part: Option<&'b str>,
-    kept: &'b mut BTreeMap<u32, String>,
-}
-
-impl Shared<'_> {
-    /// Reads the texts that these cells need.
-    fn find(&mut self, cells: &[Raw]) -> std::io::Result<()> {
-        if self.kept.values().map(String::len).sum::<usize>() > MAX_KEPT {
-            self.kept.clear();
-        }
-        let wanted = cells.iter().filter_map(|cell| match cell.value {
-            RawValue::Shared(at) => Some(at),
-            RawValue::Value(_) => None,
-        });
-        let mut missing: Vec<u32> = wanted.filter(|at| !self.kept.contains_key(at)).collect();
-        missing.sort_unstable();
-        missing.dedup();
-        let (Some(part), Some(last)) = (self.part, missing.last().copied()) else { return Ok(()) };
-        let mut tags = Tags::new(self.archive.by_name(part).map_err(std::io::Error::other)?.take(u64::MAX));
-        let (mut at, mut missing) = (0, missing.into_iter().peekable());
-        while at <= last {
-            if let Some(wanted) = missing.peek().filter(|wanted| **wanted > at) {
-                at += tags.skip_elements(b"<si>", b"</si>", *wanted - at)?;
-            }
-            let Some(tag) = tags.next()? else { break };
-            if !tag.starts("si") {
-                tags.tidy();
-                continue;
-            }
-            let (is_empty, has_prefix) = (tag.is_empty, tag.has_prefix);
-            tags.tidy();
-            let is_missing = missing.next_if_eq(&at).is_some();
-            if is_missing {
-                let text = if is_empty { String::new() } else { item(&mut tags)? };
-                self.kept.insert(at, text);
-            } else if !is_empty && !has_prefix {
-                tags.skip_past(b"</si>")?;
-            }
-            at += 1;
-        }
-        Ok(())
-    }
-
-    fn text(&self, at: u32) -> Value {
-        match self.kept.get(&at).map(String::as_str) {
-            None | Some("") => Value::Empty,
-            Some(text) => Value::Text(text.to_owned()),
-        }
-    }
-}
-
-/// The text of a shared item, up to its end.
-fn item<R: std::io::Read>(tags: &mut Tags<R>) -> std::io::Result<String> {
-    let (mut text, mut in_hint, mut in_text) = (String::new(), false, false);
-    while let Some(tag) = tags.next()? {
-        match (tag.is_end, tag.name) {
-            (true, b"si") => break,
-            (is_end, b"rPh") => in_hint = !is_end,
-            (false, b"t") => in_text = !tag.is_empty && !in_hint,
-            (true, b"t") if in_text => {
-                text.push_str(&tag.text());
-                in_text = false;
-            }
-            _ => {}
-        }
-        tags.tidy();
-    }
-    Ok(unescaped(&text))
 }

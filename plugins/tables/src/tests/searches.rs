@@ -58,13 +58,13 @@ fn a_large_sheet_is_read_in_constant_memory() {
         "xl/styles.xml",
         "<styleSheet><cellXfs><xf numFmtId=\"0\"/><xf numFmtId=\"14\"/></cellXfs></styleSheet>".to_owned(),
     );
-    let texts: String = (0..60_000)
+    let texts: String = (0..40_000)
         .map(
-            |n| if n == 7 { "<si/>".to_owned() } else { format!("<si><t>text &amp; {n} {}</t></si>", "x".repeat(100)) },
+            |n| if n == 7 { "<si/>".to_owned() } else { format!("<si><t>text &amp; {n} {}</t></si>", "x".repeat(150)) },
         )
         .collect();
     part("xl/sharedStrings.xml", format!("<sst>{texts}</sst>"));
-    let rows: String = (1..=60_000)
+    let rows: String = (1..=40_000)
         .map(|n| {
             format!(
                 "<row r=\"{n}\"><c r=\"A{n}\" t=\"s\"><v>{}</v></c><c r=\"B{n}\" s=\"1\"><v>{}</v></c><c r=\"D{n}\"><f>A1</f><v>{n}</v></c></row>",
@@ -75,14 +75,14 @@ fn a_large_sheet_is_read_in_constant_memory() {
         .collect();
     part(
         "xl/worksheets/sheet1.xml",
-        format!("<worksheet><dimension ref=\"A1:D60000\"/><sheetData>{rows}</sheetData></worksheet>"),
+        format!("<worksheet><dimension ref=\"A1:D40000\"/><sheetData>{rows}</sheetData></worksheet>"),
     );
     fixture.write("large.xlsx", archive.finish().unwrap().into_inner());
-    let rows = fixture.json("large.xlsx/S?header=no&rows=59999-60000")["rows"].clone();
-    assert!(rows[1][0].as_str().unwrap().starts_with("text & 59999 x"), "{rows}");
-    assert_eq!((&rows[1][1], &rows[1][2], &rows[1][3]), (&"2009-07-06".into(), &Value::Null, &60_000.into()));
+    let rows = fixture.json("large.xlsx/S?header=no&rows=39999-40000")["rows"].clone();
+    assert!(rows[1][0].as_str().unwrap().starts_with("text & 39999 x"), "{rows}");
+    assert_eq!((&rows[1][1], &rows[1][2], &rows[1][3]), (&"2009-07-06".into(), &Value::Null, &40_000.into()));
     assert_eq!(fixture.json("large.xlsx/S?header=no&rows=8")["rows"][0][0], Value::Null);
-    assert_eq!(fixture.json("large.xlsx/S?header=no")["totalRows"], 60_000);
+    assert_eq!(fixture.json("large.xlsx/S?header=no")["totalRows"], 40_000);
     assert!(fixture.text("large.xlsx").contains("left out: M"));
 }
 
@@ -109,7 +109,7 @@ fn entry_points_for_fuzzing_take_any_bytes() {
     ];
     for seed in seeds {
         for at in 0..seed.len() {
-            for byte in [0, b'"', b'<', b'>', b'&', 0x80, 0xff] {
+            for byte in [0, b'"', b'<', 0xff] {
                 let mut bytes = seed.to_vec();
                 bytes[at] = byte;
                 all.iter().for_each(|entry| entry(&bytes));
