@@ -24,11 +24,11 @@ fn tables_agree_with_native_libraries() {
         }
         let text = answer.map_err(|message| format!("an error: {message}"))?;
         if let Some(words) = expected["says"].as_array() {
-            let missing: Vec<&str> = words.iter().filter_map(Value::as_str).filter(|word| !text.contains(word)).collect();
+            let missing: Vec<&str> =
+                words.iter().filter_map(Value::as_str).filter(|word| !text.contains(word)).collect();
             return if missing.is_empty() { Ok(()) } else { Err(format!("does not say {missing:?}: {text}")) };
         }
-        let answer: Answer<'_> =
-            serde_json::from_str(text).map_err(|error| format!("{error}: {}", shortened(text)))?;
+        let answer: Answer<'_> = serde_json::from_str(text).map_err(|error| format!("{error}: {}", shortened(text)))?;
         if let Some(header) = expected["header"].as_array() {
             let names: Vec<&str> = header.iter().filter_map(Value::as_str).collect();
             if names != answer.columns {
@@ -45,7 +45,11 @@ fn tables_agree_with_native_libraries() {
                 let wanted = wanted.get(column).unwrap_or(&Value::Null);
                 let found = found.get(column).map_or("null", |raw| raw.get());
                 if !is_same(wanted, found) {
-                    return Err(format!("row {}, column {}: {wanted}, and the answer has {found}", number + 1, column + 1));
+                    return Err(format!(
+                        "row {}, column {}: {wanted}, and the answer has {found}",
+                        number + 1,
+                        column + 1
+                    ));
                 }
             }
         }
@@ -58,7 +62,9 @@ fn is_same(wanted: &Value, found: &str) -> bool {
     let parsed: Value = serde_json::from_str(found).unwrap_or_default();
     let text = match (&parsed, wanted) {
         (Value::Null, wanted) => return wanted.is_null(),
-        (Value::Array(_) | Value::Object(_), wanted) => return numbers_as_doubles(&parsed) == numbers_as_doubles(wanted),
+        (Value::Array(_) | Value::Object(_), wanted) => {
+            return numbers_as_doubles(&parsed) == numbers_as_doubles(wanted);
+        }
         (Value::String(text), _) => text.as_str(),
         _ => found,
     };
@@ -76,9 +82,7 @@ fn numbers_as_doubles(value: &Value) -> Value {
     match value {
         Value::Number(number) => Value::from(number.as_f64()),
         Value::Array(items) => items.iter().map(numbers_as_doubles).collect(),
-        Value::Object(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), numbers_as_doubles(value))).collect()
-        }
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), numbers_as_doubles(value))).collect(),
         other => other.clone(),
     }
 }

@@ -57,7 +57,8 @@ pub(crate) fn fixtures(site: &Site, provider: &str) {
 pub(crate) fn usage(site: &Site, reference: &str) -> Value {
     // A provider that exports `parts` is asked for a part, also without a range.
     let is_read = |record: &Value| {
-        ["read", "read-part"].iter().any(|operation| record["operation"] == *operation) && record["reference"] == reference
+        ["read", "read-part"].iter().any(|operation| record["operation"] == *operation)
+            && record["reference"] == reference
     };
     site.await_record(&format!("a read of {reference}"), is_read)["usage"].take()
 }
