@@ -64,7 +64,8 @@ impl<'a> Recorder<'a> {
             caller: self.caller.clone(),
             mount: Some(self.mount.name.clone()),
             digest: Some(self.mount.digest),
-            operation: self.request.name(),
+            // A read of a part is a read.
+            operation: if self.request.is_read() { "read" } else { self.request.name() },
             reference: self.request.reference().map(str::to_owned),
             served_from: None,
             calls: 1,

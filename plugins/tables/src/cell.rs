@@ -23,6 +23,8 @@ pub(crate) enum Value {
     Moment(String),
     /// An error of a spreadsheet, such as `#DIV/0!`.
     Error(String),
+    /// A list or a record, as JSON.
+    Json(String),
 }
 
 /// The number of decimal digits that a double always preserves.
@@ -68,19 +70,24 @@ impl Value {
             Value::Empty => "",
             Value::Boolean(true) => "true",
             Value::Boolean(false) => "false",
-            Value::Text(text) | Value::Number(text) | Value::Moment(text) | Value::Error(text) => text,
+            Value::Text(text) | Value::Number(text) | Value::Moment(text) | Value::Error(text) | Value::Json(text) => {
+                text
+            }
         }
     }
 
     /// Cuts a text to at most `longest` bytes at a character boundary. Returns the number of bytes cut.
     pub(crate) fn cut(&mut self, longest: usize) -> u64 {
-        let Value::Text(text) = self else { return 0 };
+        let (Value::Text(text) | Value::Json(text)) = self else { return 0 };
         let before = text.len();
-        if before > longest {
-            let end = (0..=longest).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-            text.truncate(end);
+        if before <= longest {
+            return 0;
         }
-        (before - text.len()) as u64
+        text.truncate(text.floor_char_boundary(longest));
+        let cut = (before - text.len()) as u64;
+        // A part of JSON is not JSON.
+        *self = Value::Text(std::mem::take(text));
+        cut
     }
 }
 

@@ -70,14 +70,7 @@ pub(crate) fn select(wanted: Option<&str>, names: &[String], most: usize) -> Res
     // A name may contain a comma.
     let parts = if find(wanted, names).is_some() { vec![wanted] } else { wanted.split(',').collect() };
     for part in parts.into_iter().map(str::trim).filter(|part| !part.is_empty()) {
-        let (first, last) = range(part, names).ok_or_else(|| {
-            let some: Vec<&str> = names.iter().take(20).map(String::as_str).collect();
-            let more = if names.len() > some.len() { ", ..." } else { "" };
-            Error::invalid(format_args!(
-                "no column \"{part}\": the columns are {}{more}; letters (B), numbers (2) and ranges (B:D, 2-4) also work",
-                some.join(", ")
-            ))
-        })?;
+        let (first, last) = range(part, names).ok_or_else(|| unknown(part, names))?;
         // A row may have more cells than the header has names.
         columns.extend(first..=last.min(names.len().max(first).saturating_add(most)));
         columns.truncate(most + 1);
@@ -85,6 +78,20 @@ pub(crate) fn select(wanted: Option<&str>, names: &[String], most: usize) -> Res
     let is_cut = columns.len() > most;
     columns.truncate(most);
     Ok(Selection { columns, is_cut })
+}
+
+/// The column that a name, letters or a number name.
+pub(crate) fn one(text: &str, names: &[String]) -> Result<usize> {
+    find(text, names).ok_or_else(|| unknown(text, names))
+}
+
+fn unknown(text: &str, names: &[String]) -> Error {
+    let some: Vec<&str> = names.iter().take(20).map(String::as_str).collect();
+    let more = if names.len() > some.len() { ", ..." } else { "" };
+    Error::invalid(format_args!(
+        "no column \"{text}\": the columns are {}{more}; letters (B), numbers (2) and ranges (B:D, 2-4) also work",
+        some.join(", ")
+    ))
 }
 
 fn range(part: &str, names: &[String]) -> Option<(usize, usize)> {

@@ -1,8 +1,10 @@
 //! The dialect of a text file: encoding, delimiter and quotes. Detected from the beginning of the file, unless the query
 //! sets them.
 
+use belljar_guest::{Error, Result};
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use csv_core::{ReadFieldResult, ReaderBuilder};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use crate::query::Query;
 
@@ -18,30 +20,52 @@ pub(crate) struct Dialect {
     pub(crate) encoding: &'static Encoding,
     pub(crate) delimiter: u8,
     pub(crate) quotes: bool,
-    /// The byte offset of the table: after a byte order mark and a `sep=` line.
+    /// The byte offset of the table: after a byte order mark, skipped lines and a `sep=` line.
     pub(crate) start: u64,
+    /// True if the encoding is a guess from the frequency of bytes.
+    pub(crate) is_guess: bool,
 }
 
 impl Dialect {
-    /// Detects the dialect of a file from its first bytes.
-    pub(crate) fn of(head: &[u8], name: &str, query: &Query) -> Dialect {
-        let (mut encoding, mark) = encoding_of(head);
-        encoding = query.encoding.unwrap_or(encoding);
+    /// Detects the dialect of a file from its first bytes. Fails if the lines to skip are not within them.
+    pub(crate) fn of(head: &[u8], name: &str, query: &Query) -> Result<Dialect> {
+        let Detected { mut encoding, mark, mut is_guess } = encoding_of(head);
+        if let Some(given) = query.encoding {
+            (encoding, is_guess) = (given, false);
+        }
         let body = head.get(mark..).unwrap_or_default();
         let decoded;
-        let body = if is_wide(encoding) {
+        let body = if is_wide(encoding) || encoding == ISO_2022_JP {
             decoded = encoding.decode_without_bom_handling(body).0;
             decoded.as_bytes()
         } else {
             body
         };
+        let skipped = skipped(body, query.skip.unwrap_or_default())?;
+        let rest = body.get(skipped..).unwrap_or_default();
         // Spreadsheet programs write a first line such as `sep=;` to declare the delimiter.
-        let (named, line) = separator_line(body);
-        let width = if is_wide(encoding) { 2 } else { 1 };
+        let (named, line) = separator_line(rest);
         let quotes = !query.is_unquoted;
-        let rest = body.get(line..).unwrap_or_default();
-        let delimiter = query.delimiter.or(named).unwrap_or_else(|| most_likely(rest, name, quotes));
-        Dialect { encoding, delimiter, quotes, start: (mark + line * width) as u64 }
+        let delimiter = query
+            .delimiter
+            .or(named)
+            .unwrap_or_else(|| most_likely(rest.get(line..).unwrap_or_default(), name, quotes));
+        let before = body.get(..skipped + line).unwrap_or_default();
+        let before = match is_wide(encoding) {
+            true => 2 * std::str::from_utf8(before).map_or(0, |text| text.encode_utf16().count()),
+            false => before.len(),
+        };
+        Ok(Dialect { encoding, delimiter, quotes, start: (mark + before) as u64, is_guess })
+    }
+
+    /// A remark for the reader about a guessed encoding.
+    pub(crate) fn note(&self) -> Option<String> {
+        self.is_guess.then(|| {
+            format!(
+                "the text is not UTF-8; from its bytes it was taken for {}, and encoding= sets another",
+                self.encoding.name()
+            )
+        })
     }
 
     /// A parser for this dialect.
@@ -49,9 +73,22 @@ impl Dialect {
         ReaderBuilder::new().delimiter(self.delimiter).quoting(self.quotes).build()
     }
 
-    /// True for UTF-16, which must be decoded before it is parsed.
+    /// True for UTF-16.
     pub(crate) fn is_wide(&self) -> bool {
         is_wide(self.encoding)
+    }
+
+    /// True for text that must be decoded before it is parsed: UTF-16, and encodings in which the delimiter can be a part of
+    /// another character. In all encodings of several bytes, such a part is at least `@`.
+    pub(crate) fn is_decoded(&self) -> bool {
+        self.is_wide()
+            || self.encoding == ISO_2022_JP
+            || (self.delimiter >= b'@' && !self.encoding.is_single_byte() && self.encoding != UTF_8)
+    }
+
+    /// True if rows have positions in the file, so that a later read can start there.
+    pub(crate) fn has_positions(&self) -> bool {
+        self.is_wide() || !self.is_decoded()
     }
 
     /// The delimiter as the parameter `delimiter` names it.
@@ -68,7 +105,7 @@ impl Dialect {
 
     /// Decodes a cell. Bytes that are invalid in UTF-8 are decoded as Windows-1252, which has a character for every byte.
     pub(crate) fn decode(&self, mut bytes: &[u8], is_cut: bool) -> String {
-        if self.encoding != UTF_8 && !self.is_wide() {
+        if self.encoding != UTF_8 && !self.is_decoded() {
             return self.encoding.decode_without_bom_handling(bytes).0.into_owned();
         }
         match std::str::from_utf8(bytes) {
@@ -90,25 +127,73 @@ fn is_wide(encoding: &'static Encoding) -> bool {
     encoding == UTF_16LE || encoding == UTF_16BE
 }
 
-/// The encoding of a file from its first bytes, and the length of its byte order mark.
-fn encoding_of(head: &[u8]) -> (&'static Encoding, usize) {
+/// A detected encoding.
+struct Detected {
+    encoding: &'static Encoding,
+    /// The length of the byte order mark.
+    mark: usize,
+    is_guess: bool,
+}
+
+/// The encoding of a file from its first bytes.
+fn encoding_of(head: &[u8]) -> Detected {
+    let sure = |encoding, mark| Detected { encoding, mark, is_guess: false };
     if let Some((encoding, mark)) = Encoding::for_bom(head) {
-        return (encoding, mark);
+        return sure(encoding, mark);
     }
     // In UTF-16, every other byte of ASCII text is zero.
     let zeros = |odd: usize| head.iter().skip(odd).step_by(2).filter(|byte| **byte == 0).count();
     let half = head.len() / 2;
-    if half > 1 && zeros(1) * 2 > half && zeros(0) == 0 {
-        return (UTF_16LE, 0);
+    let (even, odd) = (zeros(0), zeros(1));
+    if half > 1 && odd * 2 > half && even * 20 < odd {
+        return sure(UTF_16LE, 0);
     }
-    if half > 1 && zeros(0) * 2 > half && zeros(1) == 0 {
-        return (UTF_16BE, 0);
+    if half > 1 && even * 2 > half && odd * 20 < even {
+        return sure(UTF_16BE, 0);
     }
-    match std::str::from_utf8(head) {
-        Ok(_) => (UTF_8, 0),
-        Err(error) if error.error_len().is_none() => (UTF_8, 0),
-        Err(_) => (WINDOWS_1252, 0),
+    if memchr::memmem::find(head, b"\x1b$").is_some() && head.is_ascii() {
+        return Detected { encoding: ISO_2022_JP, mark: 0, is_guess: true };
     }
+    if is_mostly_utf8(head) {
+        return sure(UTF_8, 0);
+    }
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(head, false);
+    // A guess never is UTF-8 here, because the text is not.
+    Detected { encoding: detector.guess(None, Utf8Detection::Deny), mark: 0, is_guess: true }
+}
+
+/// True for UTF-8 with few damaged characters. These are decoded as Windows-1252, each cell on its own.
+fn is_mostly_utf8(head: &[u8]) -> bool {
+    if std::str::from_utf8(head).is_ok() {
+        return true;
+    }
+    let (mut valid, mut damaged) = (0, 0);
+    for chunk in head.utf8_chunks() {
+        valid += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        // An incomplete character at the end is cut by the size of the head.
+        damaged += usize::from(!chunk.invalid().is_empty());
+    }
+    let is_cut = std::str::from_utf8(head).is_err_and(|error| error.error_len().is_none());
+    damaged == 0 || (is_cut && damaged == 1) || damaged * 20 < valid
+}
+
+/// The length of the first `lines` lines.
+fn skipped(body: &[u8], lines: usize) -> Result<usize> {
+    let mut at = 0;
+    for line in 0..lines {
+        let rest = body.get(at..).unwrap_or_default();
+        match rest.iter().position(|byte| *byte == b'\n').or_else(|| rest.iter().position(|byte| *byte == b'\r')) {
+            Some(end) => at += end + 1,
+            None if body.len() < HEAD => return Ok(body.len()),
+            None => {
+                return Err(Error::invalid(format_args!(
+                    "skip={lines}: expected at most the {line} lines in the first {HEAD} bytes; read later rows with rows="
+                )));
+            }
+        }
+    }
+    Ok(at)
 }
 
 /// The delimiter that a first line `sep=;` names, and the length of that line.
@@ -168,7 +253,7 @@ mod tests {
     use super::*;
 
     fn of(head: &[u8], name: &str) -> Dialect {
-        Dialect::of(head, name, &Query::default())
+        Dialect::of(head, name, &Query::default()).unwrap()
     }
 
     #[test]

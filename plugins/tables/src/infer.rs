@@ -16,6 +16,8 @@ pub(crate) enum Type {
     DateTime,
     Time,
     Text,
+    /// A list or a record.
+    Nested,
     Error,
 }
 
@@ -47,6 +49,7 @@ impl Type {
             Type::DateTime => "date-time",
             Type::Time => "time",
             Type::Text => "text",
+            Type::Nested => "nested",
             Type::Error => "error",
         }
     }
@@ -60,6 +63,7 @@ impl Type {
             Value::Number(_) => Type::Integer,
             Value::Moment(text) => moment(text).unwrap_or(Type::Text),
             Value::Error(_) => Type::Error,
+            Value::Json(_) => Type::Nested,
             Value::Text(text) => of_text(text),
         })
     }
@@ -182,6 +186,48 @@ pub(crate) fn has_header(rows: &[Vec<String>]) -> bool {
     texts > values
 }
 
+/// The number of rows before the header: titles and remarks, which have few cells, before a table whose rows have many.
+/// `rows` are the first rows.
+pub(crate) fn preamble(rows: &[Vec<String>]) -> usize {
+    /// The most rows that are taken for a preamble.
+    const MOST: usize = 12;
+    let filled = |row: &Vec<String>| row.iter().filter(|text| !text.trim().is_empty()).count();
+    let count = |width: usize| rows.iter().filter(|row| row.len() == width).count();
+    let Some(width) = rows.iter().map(Vec::len).max_by_key(|width| (count(*width), *width)).filter(|width| *width > 1)
+    else {
+        return 0;
+    };
+    let is_header = |row: &Vec<String>| row.len() >= width && filled(row) >= (2 * width).div_ceil(3).max(2);
+    let is_remark = |row: &Vec<String>| {
+        filled(row) <= (width / 3).max(1)
+            || (row.len() != width && row.first().is_some_and(|text| text.starts_with('#')))
+    };
+    match rows.iter().position(is_header) {
+        Some(found) if (1..=MOST).contains(&found) => {
+            let (before, table) = rows.split_at(found);
+            let is_table = table.len() > 1 && count(width) * 2 > table.len() && has_header(table);
+            if is_table && before.iter().all(is_remark) { found } else { 0 }
+        }
+        _ => 0,
+    }
+}
+
+/// A remark for the reader about the rows of a preamble.
+pub(crate) fn preamble_note(rows: &[Vec<String>]) -> String {
+    let texts: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let cells: Vec<&str> = row.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
+            format!("\"{}\"", cells.join(" "))
+        })
+        .collect();
+    let rows = if texts.len() == 1 { "row is".to_owned() } else { format!("{} rows are", texts.len()) };
+    format!(
+        "the first {rows} left out, because the names of the columns are below: {}; skip=0 keeps all rows",
+        texts.join("; ")
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,5 +286,29 @@ mod tests {
         assert!(!has_header(&[row(&["1", "x"]), row(&["2", "y"])]));
         assert!(!has_header(&[row(&["2026-11-21", "1.5", "note"])]));
         assert!(!has_header(&[]));
+    }
+
+    #[test]
+    fn a_preamble_has_fewer_cells_than_the_table_below() {
+        let of = |text: &str| {
+            let rows: Vec<Vec<String>> =
+                text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect();
+            preamble(&rows)
+        };
+        assert_eq!(of("Report\nof 2026\nid,name,amount\n1,x,2\n2,y,3"), 2);
+        assert_eq!(of("Report,,\nid,name,amount\n1,x,2\n2,y,3"), 1);
+        assert_eq!(of("# made by, a program\nid,name,amount\n1,x,2\n2,y,3"), 1);
+        for table in [
+            "id,name,amount\n1,x,2",
+            "id,,\n1,2,3\n4,5,6",
+            "1\n1,2\n1,2",
+            "#id,name\na,b\nc,d",
+            "a\nb\nc",
+            "a,b\nx\ny",
+            "",
+            "a\nx,y",
+        ] {
+            assert_eq!(of(table), 0, "{table}");
+        }
     }
 }

@@ -8,12 +8,17 @@
 mod cell;
 mod column;
 mod dialect;
+mod filter;
+#[doc(hidden)]
+pub mod fuzzing;
 mod infer;
+mod parts;
 mod place;
 mod query;
 mod read;
 mod render;
 mod schema;
+mod search;
 mod source;
 mod table;
 mod tools;
@@ -45,8 +50,8 @@ const MAX_OPENED: usize = 200;
 /// The largest workbook that the list opens, in bytes.
 const LARGEST_LISTED: u64 = 64 * 1024 * 1024;
 
-const TABLE: &str = "{+path}{?rows,columns,format,header,delimiter,quote,encoding}";
-const SHEET: &str = "{+path}/{sheet}{?rows,columns,range,format,header}";
+const TABLE: &str = "{+path}{?rows,lines,columns,where,sort,format,header,skip,delimiter,quote,encoding}";
+const SHEET: &str = "{+path}/{sheet}{?rows,lines,columns,where,sort,range,format,header,skip}";
 const TABLE_SCHEMA: &str = "{+path}/schema{?format}";
 const SHEET_SCHEMA: &str = "{+path}/{sheet}/schema{?format}";
 
@@ -70,10 +75,11 @@ impl Provider for Tables {
 
     fn list_templates(&self) -> Result<Vec<Template>> {
         let rows = "Rows of the table at {path} as Markdown, or as JSON with {format}: the first 100, or those in {rows} \
-                    (101-200), with the columns {columns} (names, letters or numbers: name,B,4-6)";
+                    (101-200), with the columns {columns} (names, letters or numbers: name,B,4-6); with {where}, the rows that \
+                    meet conditions (amount>10 and name~anna; = != < <= > >= ~), and with {sort} in the order of columns (-amount)";
         Ok(vec![
             Template::new(TABLE).name("rows").title("Rows of a CSV or Parquet file").description(format!(
-                "{rows}. For text files, {{header}} (yes, no), {{delimiter}} (comma, semicolon, tab, pipe), {{quote}} (none) and \
+                "{rows}. For text files, {{header}} (yes, no), {{skip}} (lines before the header), {{delimiter}} (comma, semicolon, tab, pipe), {{quote}} (none) and \
                  {{encoding}} override the automatic detection"
             )),
             Template::new(SHEET).name("sheet").title("Rows or cells of a sheet").description(format!(
@@ -100,7 +106,7 @@ impl Provider for Tables {
         // An absent file is `NotFound`, even if the query is malformed.
         let place = place::find(&self.tree, path)?;
         let query = Query::parse(query)?;
-        Ok(read::read(&self.tree, reference, &place, &query)?.into())
+        Ok(read::read(&self.tree, reference, &place, &query)?.0.into())
     }
 }
 
@@ -140,10 +146,23 @@ impl Completion for Tables {
             "header" if offered => Suggestions::starting_with(value, ["auto", "yes", "no"]),
             "delimiter" if offered => Suggestions::starting_with(value, ["comma", "semicolon", "tab", "pipe", "space"]),
             "quote" if offered => Suggestions::starting_with(value, ["double", "none"]),
-            "encoding" if offered => {
-                Suggestions::starting_with(value, ["utf-8", "utf-16le", "windows-1252", "iso-8859-1", "iso-8859-15"])
-            }
-            "range" if offered => Suggestions::default(),
+            "encoding" if offered => Suggestions::starting_with(
+                value,
+                [
+                    "utf-8",
+                    "utf-16le",
+                    "windows-1252",
+                    "windows-1251",
+                    "iso-8859-15",
+                    "koi8-r",
+                    "shift_jis",
+                    "gbk",
+                    "gb18030",
+                ],
+            ),
+            "lines" if offered => Suggestions::starting_with(value, ["1-100", "-100"]),
+            "sort" if offered => or_none(place().and_then(|place| read::columns(&self.tree, &place))),
+            "range" | "where" | "skip" if offered => Suggestions::default(),
             other => return Err(Error::invalid(format_args!("no variable \"{other}\" in \"{template}\""))),
         })
     }
@@ -213,7 +232,7 @@ impl Tables {
             let _ = writeln!(text, "- [{}]({link})", render::inline(title));
         }
         if page.resources.is_empty() {
-            text.push_str("(none: this provider serves files whose names end in .csv, .tsv, .tab, .psv, .xlsx, .xlsm, .xls, .ods, .parquet)\n");
+            text.push_str("(none: this provider serves files whose names end in .csv, .tsv, .tab, .psv, .jsonl, .ndjson, .xlsx, .xlsm, .xlsb, .xls, .ods, .parquet)\n");
         }
         if page.next_cursor.is_some() {
             text.push_str("\nThere are more tables; the list of resources has all of them.\n");
@@ -225,7 +244,8 @@ impl Tables {
 /// The list's entry for a file. `None` if its reference is longer than the host accepts.
 fn resource(path: &str, meta: &Meta) -> Option<Resource> {
     let what = match Kind::by_name(path) {
-        Kind::Delimited => "Text table",
+        Kind::Delimited(_) => "Text table",
+        Kind::Lines(_) => "JSON lines",
         Kind::Book(_) => "Workbook",
         Kind::Parquet => "Parquet table",
     };
@@ -260,7 +280,7 @@ fn sheet_resource(path: &str, meta: &Meta, sheet: &Sheet) -> Option<Resource> {
     (resource.reference.len() <= MAX_REFERENCE_BYTES).then_some(resource)
 }
 
-belljar_guest::export!(Tables: Completion, Revisions, Tools);
+belljar_guest::export!(Tables: Completion, Parts, Revisions, Tools);
 belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]

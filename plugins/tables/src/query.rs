@@ -3,6 +3,7 @@
 use belljar_guest::{Error, Result, reference};
 
 use crate::column;
+use crate::filter::{Condition, Order};
 
 /// Rows per read when the reference has no `rows`.
 pub(crate) const ROWS: u64 = 100;
@@ -14,6 +15,8 @@ pub(crate) const MAX_ROWS: u64 = 1000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) rows: Option<(u64, u64)>,
+    /// The last rows: so many, counted back from the end. Only for parts.
+    pub(crate) last: Option<u64>,
     /// The position of the first row in the file, from the `nextRows` of an earlier read.
     pub(crate) from: Option<String>,
     pub(crate) range: Option<Range>,
@@ -24,6 +27,10 @@ pub(crate) struct Query {
     /// True if quotes have no special meaning.
     pub(crate) is_unquoted: bool,
     pub(crate) encoding: Option<&'static encoding_rs::Encoding>,
+    /// The lines or sheet rows before the header. `None`: a preamble is detected.
+    pub(crate) skip: Option<usize>,
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) orders: Vec<Order>,
     /// The encoded parameters other than rows, position and range. Links to the next rows repeat them.
     kept: String,
 }
@@ -46,7 +53,7 @@ pub(crate) struct Range {
 /// The most rows of a spreadsheet.
 const MAX_SHEET_ROWS: u32 = 1_048_576;
 
-const PARAMETERS: &str = "rows, columns, range, format, header, delimiter, quote, encoding";
+const PARAMETERS: &str = "rows, columns, where, sort, range, format, header, skip, delimiter, quote, encoding";
 
 impl Query {
     /// Parses the text after the `?`.
@@ -77,6 +84,9 @@ impl Query {
                     }
                 }
                 "encoding" => wanted.encoding = Some(encoding(&value)?),
+                "skip" => wanted.skip = Some(skip(&value)?),
+                "where" => wanted.conditions.extend(Condition::parse(&value)?),
+                "sort" => wanted.orders.extend(Order::parse(&value)?),
                 other => {
                     return Err(Error::invalid(format_args!(
                         "unknown parameter \"{other}\": expected one of {PARAMETERS}"
@@ -92,7 +102,17 @@ impl Query {
                 "\"range\" already selects rows and columns: leave out \"rows\" and \"columns\"",
             ));
         }
+        if wanted.range.is_some() && wanted.is_search() {
+            return Err(Error::invalid(
+                "\"range\" gives cells as they are: leave out \"where\" and \"sort\", or leave out \"range\"",
+            ));
+        }
         Ok(wanted)
+    }
+
+    /// True if rows are selected by conditions or sorted.
+    pub(crate) fn is_search(&self) -> bool {
+        !self.conditions.is_empty() || !self.orders.is_empty()
     }
 
     /// The first and the last row to read.
@@ -127,7 +147,7 @@ impl Query {
 
 impl Range {
     /// `B2:D10`, `B2`, `B:D`, `2:10`.
-    fn parse(text: &str) -> Option<Range> {
+    pub(crate) fn parse(text: &str) -> Option<Range> {
         let text = text.replace('$', "");
         let (first, last) = text.split_once(':').unwrap_or((&text, &text));
         let ((first_column, first_row), (last_column, last_row)) = (corner(first)?, corner(last)?);
@@ -215,16 +235,28 @@ fn delimiter(text: &str) -> Result<u8> {
 }
 
 fn encoding(text: &str) -> Result<&'static encoding_rs::Encoding> {
-    // The parser works on bytes, so every ASCII byte must be an ASCII character. Multi-byte encodings such as Shift JIS do
-    // not guarantee this.
-    let known = encoding_rs::Encoding::for_label(text.as_bytes()).filter(|known| {
-        known.is_single_byte() || [encoding_rs::UTF_8, encoding_rs::UTF_16LE, encoding_rs::UTF_16BE].contains(known)
-    });
-    known.ok_or_else(|| {
+    // Other programs write `utf_16_le` and `latin-1`.
+    let plain = text.to_ascii_lowercase().replace(['-', '_', ' '], "");
+    let plain = match plain.as_str() {
+        "utf16le" => "utf-16le",
+        "utf16be" => "utf-16be",
+        other => other,
+    };
+    let of = |label: &str| encoding_rs::Encoding::for_label(label.trim().as_bytes());
+    let known = of(text).or_else(|| of(plain));
+    known.filter(|known| *known != encoding_rs::REPLACEMENT && known.name() != "x-user-defined").ok_or_else(|| {
         Error::invalid(format_args!(
-            "encoding \"{text}\": expected utf-8, utf-16le, utf-16be, or a single-byte encoding such as windows-1252, \
-             iso-8859-2 or koi8-r"
+            "encoding \"{text}\": expected a name such as utf-8, utf-16le, windows-1252, windows-1251, koi8-r, iso-8859-2, \
+             shift_jis, gbk, gb18030, big5 or euc-kr"
         ))
+    })
+}
+
+fn skip(text: &str) -> Result<usize> {
+    /// The most lines to skip.
+    const MOST: usize = 100_000;
+    text.parse().ok().filter(|lines| *lines <= MOST).ok_or_else(|| {
+        Error::invalid(format_args!("skip \"{text}\": expected the number of lines before the header, at most {MOST}"))
     })
 }
 
@@ -267,8 +299,12 @@ mod tests {
             ("header=maybe", "yes, no or auto"),
             ("delimiter=xx", "semicolon"),
             ("encoding=utf-32", "windows-1252"),
-            ("encoding=shift_jis", "windows-1252"),
-            ("limit=5", "rows, columns, range"),
+            ("encoding=x-user-defined", "shift_jis"),
+            ("skip=-1", "before the header"),
+            ("where=amount", "such as amount>10"),
+            ("sort=,", "-amount,name"),
+            ("range=A1&where=a=1", "leave out"),
+            ("limit=5", "rows, columns, where"),
             ("range=A1&rows=5", "leave out"),
         ] {
             let Err(Error::Invalid(why)) = Query::parse(query) else { panic!("{query}") };

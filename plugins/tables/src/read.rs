@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use belljar_guest::{Contents, Error, Result, reference};
+use belljar_guest::{Contents, Error, Extent, Result, reference};
 use belljar_tree::{Tree, name};
 
 use crate::cell::Cell;
@@ -11,10 +11,13 @@ use crate::place::{Place, SCHEMA};
 use crate::query::{Format, Query, Range};
 use crate::render::{self, inline};
 use crate::schema::Schema;
+use crate::search;
 use crate::source::Kind;
 use crate::source::book::Book;
 use crate::source::columnar::Columnar;
 use crate::source::delimited::Delimited;
+use crate::source::feed::TextFile;
+use crate::source::lines::Lines;
 use crate::source::sheet::Sheet;
 use crate::table::{self, Header, ScanRequest, Source, Start};
 
@@ -30,29 +33,32 @@ const MAX_COLUMNS: usize = 200;
 /// The longest text of a cell, in bytes: in a read of many cells, of up to 12 cells, and of a single cell.
 const MAX_CELL_BYTES: [usize; 3] = [1000, 16 * 1024, 1024 * 1024];
 
-/// Reads the part of a file that `place` names.
-pub(crate) fn read(tree: &Tree, reference: &str, place: &Place, query: &Query) -> Result<Contents> {
+/// Reads the part of a file that `place` names. For rows of a table, also gives the numbers of these rows.
+pub(crate) fn read(tree: &Tree, reference: &str, place: &Place, query: &Query) -> Result<(Contents, Option<Extent>)> {
     let kind = Kind::of(&mut tree.open(&place.path)?, name(&place.path))?;
     let inside: Vec<&str> = place.inside.iter().map(String::as_str).collect();
     let (sheet, is_schema) = match (kind, inside.as_slice()) {
-        (Kind::Book(_), []) => return overview(&open_book(tree, place, kind)?, reference, place, query),
+        (Kind::Book(_), []) => {
+            return Ok((overview(&open_book(tree, place, kind)?, reference, place, query)?, None));
+        }
         (Kind::Book(_), [sheet]) => (Some(*sheet), false),
         (Kind::Book(_), [sheet, SCHEMA]) => (Some(*sheet), true),
-        (Kind::Delimited | Kind::Parquet, []) => (None, false),
-        (Kind::Delimited | Kind::Parquet, [SCHEMA]) => (None, true),
+        (Kind::Delimited(_) | Kind::Lines(_) | Kind::Parquet, []) => (None, false),
+        (Kind::Delimited(_) | Kind::Lines(_) | Kind::Parquet, [SCHEMA]) => (None, true),
         _ if query.range.is_some() && !matches!(kind, Kind::Book(_)) => return Err(no_range()),
         _ => return Err(Error::NotFound),
     };
     if is_schema {
-        return with_source(tree, place, kind, sheet, query, |source, title, facts| {
+        let contents = with_source(tree, place, kind, sheet, query, |source, title, facts| {
             let schema = Schema::of(source, title, facts)?;
             Ok(match query.format {
                 Format::Markdown => Contents::text(reference, schema.markdown()).mime_type(MARKDOWN),
                 Format::Json => json(reference, schema.json())?,
             })
         });
+        return Ok((contents?, None));
     }
-    table(tree, place, kind, sheet, query, |sheet| written(reference, sheet, query))
+    table(tree, place, kind, sheet, query, |sheet| Ok((written(reference, sheet, query)?, sheet.extent_in_lines())))
 }
 
 /// Reads rows or a rectangle of a table, and gives them to `finish`. `sheet` is the sheet of a workbook.
@@ -80,14 +86,25 @@ fn with_source<T>(
     work: impl FnOnce(&mut dyn Source, &str, Vec<String>) -> Result<T>,
 ) -> Result<T> {
     match (kind, sheet) {
-        (Kind::Delimited | Kind::Parquet, _) if query.range.is_some() => Err(no_range()),
-        (Kind::Delimited, None) => {
-            let mut source = Delimited::new(tree, &place.path, place.meta.size, query)?;
-            let facts = vec![
+        (Kind::Delimited(_) | Kind::Lines(_) | Kind::Parquet, _) if query.range.is_some() => Err(no_range()),
+        (Kind::Delimited(packing), None) => {
+            let file = TextFile::new(tree, &place.path, place.meta.size, packing);
+            let mut source = Delimited::new(file, query)?;
+            let mut facts = vec![
                 format!("{}-separated", source.dialect.delimiter_name()),
                 source.dialect.encoding.name().to_owned(),
             ];
+            facts.extend(packing.map(|packing| format!("packed with {}", packing.name())));
             work(&mut source, &place.path, facts)
+        }
+        (Kind::Lines(packing), None) => {
+            let file = TextFile::new(tree, &place.path, place.meta.size, packing);
+            let mut facts = vec!["JSON lines".to_owned()];
+            facts.extend(packing.map(|packing| format!("packed with {}", packing.name())));
+            work(&mut Lines::new(file, query)?, &place.path, facts)
+        }
+        (Kind::Parquet, None) if query.skip.is_some() => {
+            Err(Error::invalid("\"skip\" works for text files and sheets: a Parquet file names its columns itself"))
         }
         (Kind::Parquet, None) => {
             let mut source = Columnar::open(tree.open(&place.path)?, &place.path, place.meta.size)?;
@@ -119,7 +136,12 @@ pub(crate) fn columns(tree: &Tree, place: &Place) -> Result<Vec<String>> {
     let kind = Kind::of(&mut tree.open(&place.path)?, name(&place.path))?;
     let query = Query::default();
     let Header { names, width } = match (kind, place.inside.first()) {
-        (Kind::Delimited, _) => Delimited::new(tree, &place.path, place.meta.size, &query)?.header()?,
+        (Kind::Delimited(packing), _) => {
+            Delimited::new(TextFile::new(tree, &place.path, place.meta.size, packing), &query)?.header()?
+        }
+        (Kind::Lines(packing), _) => {
+            Lines::new(TextFile::new(tree, &place.path, place.meta.size, packing), &query)?.header()?
+        }
         (Kind::Parquet, _) => Columnar::open(tree.open(&place.path)?, &place.path, place.meta.size)?.header()?,
         (Kind::Book(_), Some(sheet)) => {
             let mut book = open_book(tree, place, kind)?;
@@ -163,10 +185,26 @@ fn rows<T>(
     let names = column::names(&header, width);
     let most = if query.columns.is_some() { MAX_COLUMNS } else { COLUMNS };
     let Selection { columns, is_cut } = column::select(query.columns.as_deref(), &names, most)?;
+    if query.is_search() {
+        return matching(source, title, query, &names, &Selection { columns, is_cut }, finish);
+    }
     let (first, last) = query.bounds();
+    let (start, last) = match query.last {
+        None => (Start { row: first, from: query.from.clone() }, last),
+        Some(count) => {
+            let start = source.last(count)?.ok_or_else(|| {
+                Error::invalid(format_args!(
+                    "the last {count} rows cannot be found in one read, because the table is too large; expected rows from the \
+                     beginning, such as ?lines=1-{count}"
+                ))
+            })?;
+            let last = start.row.saturating_add(count - 1);
+            (start, last)
+        }
+    };
+    let first = start.row;
     let asked = usize::try_from(last - first + 1).unwrap_or(usize::MAX).saturating_mul(columns.len());
-    let start = Start { row: first, from: query.from.clone() };
-    let wanted = ScanRequest { start, last, columns: &columns, longest: longest(asked) };
+    let wanted = ScanRequest { start, last, columns: &columns, longest: longest(asked), is_search: false };
     let piece = table::read(source, &wanted)?;
     let mut notes = piece.end.notes;
     if source.rows_can_be_ragged() {
@@ -201,11 +239,54 @@ fn rows<T>(
         names: &names,
         rows: &piece.rows,
         total: piece.end.total,
+        start: first,
+        first_match: None,
         is_range: false,
         next_rows: next_rows.as_deref(),
         next_columns: next_columns.as_deref(),
         is_tool: false,
         notes: &notes,
+    };
+    finish(&sheet)
+}
+
+/// The rows that meet conditions, in their order.
+fn matching<T>(
+    source: &mut dyn Source,
+    title: &str,
+    query: &Query,
+    names: &[String],
+    selection: &Selection,
+    finish: impl FnOnce(&render::Sheet<'_>) -> Result<T>,
+) -> Result<T> {
+    if query.last.is_some() {
+        return Err(Error::invalid(
+            "the last matching rows are not known before all rows are read: expected rows from the beginning, such as \
+             ?lines=1-100, or sort=-column",
+        ));
+    }
+    let (first, last) = query.bounds();
+    let asked = usize::try_from(last - first + 1).unwrap_or(usize::MAX).saturating_mul(selection.columns.len());
+    let found = search::search(source, query, names, &selection.columns, longest(asked))?;
+    let next_rows = found
+        .next
+        .as_ref()
+        .map(|(number, from)| query.with_rows(*number, number.saturating_add(last - first), from.as_deref()));
+    let next_columns = (selection.is_cut && query.columns.is_none())
+        .then(|| query.with_columns(&format!("{}-{}", COLUMNS + 1, (COLUMNS * 2).min(names.len()))));
+    let sheet = render::Sheet {
+        title,
+        columns: &selection.columns,
+        names,
+        rows: &found.rows,
+        total: found.total,
+        start: first,
+        first_match: Some(found.first),
+        is_range: false,
+        next_rows: next_rows.as_deref(),
+        next_columns: next_columns.as_deref(),
+        is_tool: false,
+        notes: &found.notes,
     };
     finish(&sheet)
 }
@@ -230,6 +311,7 @@ fn rectangle<T>(
         last: u64::from(last) + 1,
         columns: &columns,
         longest: longest(asked),
+        is_search: false,
     };
     let mut piece = table::read(source, &wanted)?;
     let used = |row: &table::Row| row.cells.iter().rposition(Option::is_some).map_or(0, |at| at + 1);
@@ -255,6 +337,8 @@ fn rectangle<T>(
         names: &names,
         rows: &piece.rows,
         total: table::Total::Unknown,
+        start: u64::from(range.rows.0) + 1,
+        first_match: None,
         is_range: true,
         next_rows: next_rows.as_deref(),
         next_columns: None,
@@ -279,7 +363,7 @@ fn overview(book: &Book, reference: &str, place: &Place, query: &Query) -> Resul
             .iter()
             .map(|sheet| serde_json::json!({ "name": sheet.name, "hidden": sheet.is_hidden }))
             .collect();
-        let document = serde_json::json!({ "workbook": place.path, "sheets": sheets });
+        let document = serde_json::json!({ "workbook": place.path, "sheets": sheets, "notes": book.notes });
         return json(reference, Some(document.to_string()));
     }
     let mut text = format!("# {}\n\n", inline(&place.path));
@@ -297,6 +381,9 @@ fn overview(book: &Book, reference: &str, place: &Place, query: &Query) -> Resul
     }
     if book.sheets.is_empty() {
         text.push_str("(no sheets with cells)\n");
+    }
+    for note in &book.notes {
+        let _ = writeln!(text, "\nNote: {}", inline(note));
     }
     Ok(Contents::text(reference, text).mime_type(MARKDOWN))
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use belljar_guest::{Extent, Unit};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -23,8 +24,12 @@ pub(crate) struct Sheet<'a> {
     pub(crate) names: &'a [String],
     pub(crate) rows: &'a [Row],
     pub(crate) total: Total,
+    /// The first of the rows that were asked for.
+    pub(crate) start: u64,
     /// True if row numbers are those of the sheet, not of the rows below the header.
     pub(crate) is_range: bool,
+    /// In a search, the number of the first row among the matching ones.
+    pub(crate) first_match: Option<u64>,
     /// The query for the next rows.
     pub(crate) next_rows: Option<&'a str>,
     pub(crate) next_columns: Option<&'a str>,
@@ -46,6 +51,14 @@ impl Sheet<'_> {
             Total::About(total) => format!(" of about {}", grouped(total)),
             Total::Unknown => String::new(),
         };
+        if let Some(first) = self.first_match {
+            return match self.rows.len() as u64 {
+                0 if self.total == Total::Exactly(0) => "no matching rows".to_owned(),
+                0 => format!("none of these matching rows{of}"),
+                1 => format!("matching row {}{of}", grouped(first)),
+                count => format!("matching rows {}-{}{of}", grouped(first), grouped(first + count - 1)),
+            };
+        }
         match (self.rows.first(), self.rows.last()) {
             (Some(first), Some(last)) if first.number == last.number => {
                 format!("{} {}{of}", unit.trim_end_matches('s'), grouped(first.number))
@@ -54,6 +67,20 @@ impl Sheet<'_> {
             _ if self.total == Total::Exactly(0) => format!("no {unit}"),
             _ => format!("none of these {unit}{of}"),
         }
+    }
+
+    /// The rows as lines of the table, counted from 0. `None` for cells of a range and rows of a search.
+    pub(crate) fn extent_in_lines(&self) -> Option<Extent> {
+        if self.is_range || self.first_match.is_some() {
+            return None;
+        }
+        let start = self.rows.first().map_or(self.start, |row| row.number).saturating_sub(1);
+        let end = self.rows.last().map_or(start, |row| row.number);
+        let mut extent = Extent::open(Unit::Lines, start, end, self.next_rows.is_some());
+        if let Total::Exactly(total) = self.total {
+            extent.total = Some(total);
+        }
+        Some(extent)
     }
 
     /// The formulas of the shown cells, each with the position of its cell.
@@ -138,6 +165,7 @@ impl Sheet<'_> {
             table: self.title,
             columns: self.columns.iter().map(|at| self.name(*at)).collect(),
             first_row: self.rows.first().map(|row| row.number),
+            first_match: self.first_match,
             row_numbers: self.is_gapped().then(|| self.rows.iter().map(|row| row.number).collect()),
             rows,
             total_rows: total,
@@ -165,6 +193,8 @@ struct Document<'a> {
     columns: Vec<String>,
     first_row: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    first_match: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     row_numbers: Option<Vec<u64>>,
     rows: Vec<Vec<Option<Box<RawValue>>>>,
     total_rows: Option<u64>,
@@ -190,7 +220,7 @@ struct Formula<'a> {
 fn raw(cell: &Cell) -> Option<Box<RawValue>> {
     let json = match &cell.value {
         Value::Empty => return None,
-        Value::Number(text) => text.clone(),
+        Value::Number(text) | Value::Json(text) => text.clone(),
         Value::Boolean(truth) => truth.to_string(),
         Value::Text(text) | Value::Moment(text) | Value::Error(text) => serde_json::to_string(text).ok()?,
     };

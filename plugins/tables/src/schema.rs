@@ -70,7 +70,13 @@ impl Schema {
         let columns: Vec<usize> = (0..width.min(COLUMNS)).collect();
         let mut seen: Vec<ColumnStats> = columns.iter().map(|_| ColumnStats::default()).collect();
         let (mut looked, mut cells, mut ragged, mut widest) = (0_u64, 0, 0, width);
-        let wanted = ScanRequest { start: Start { row: 1, from: None }, last: ROWS, columns: &columns, longest: 200 };
+        let wanted = ScanRequest {
+            start: Start { row: 1, from: None },
+            last: ROWS,
+            columns: &columns,
+            longest: 200,
+            is_search: false,
+        };
         let end = source.scan(&wanted, &mut |row| {
             looked += 1;
             cells += columns.len();

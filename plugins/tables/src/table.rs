@@ -62,6 +62,8 @@ pub(crate) struct ScanRequest<'a> {
     pub(crate) columns: &'a [usize],
     /// The length at which text is cut, in bytes.
     pub(crate) longest: usize,
+    /// True if rows are only searched, so that the rows after the last one need not be counted.
+    pub(crate) is_search: bool,
 }
 
 /// Maps columns to their positions in a [`Row`]. Optimised for columns that are not wanted: they are the most common case.
@@ -120,6 +122,9 @@ pub(crate) trait Source {
     /// Calls `each` for every row, until it returns false or the table ends.
     fn scan(&mut self, wanted: &ScanRequest<'_>, each: &mut dyn FnMut(Row) -> bool) -> Result<End>;
 
+    /// The first of the last `count` rows. `None` if it cannot be found within one read.
+    fn last(&mut self, count: u64) -> Result<Option<Start>>;
+
     /// True if rows can differ in the number of cells. A sheet does not store empty cells, so it counts as regular.
     fn rows_can_be_ragged(&self) -> bool {
         false
@@ -139,10 +144,10 @@ pub(crate) struct Piece {
 }
 
 /// The most cells in one read.
-const MAX_CELLS: usize = 20_000;
+pub(crate) const MAX_CELLS: usize = 20_000;
 
 /// The most text in one read, in bytes.
-const MAX_TEXT_BYTES: usize = 512 * 1024;
+pub(crate) const MAX_TEXT_BYTES: usize = 512 * 1024;
 
 /// Reads the wanted rows, up to the limits of one read.
 pub(crate) fn read(source: &mut dyn Source, wanted: &ScanRequest<'_>) -> Result<Piece> {

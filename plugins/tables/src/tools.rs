@@ -25,7 +25,7 @@ const MAX_NAMED: usize = 20;
 const OUTPUT: &str = r#"{"type":"object","properties":{"table":{"type":"string"},"columns":{"type":"array","items":{"type":"string"}},"rows":{"type":"array","items":{"type":"array"}},"totalRows":{"type":["integer","null"]},"nextRows":{"type":["string","null"]}},"required":["columns","rows"]}"#;
 
 /// The schema of [`Wanted`]. A text, because the code that makes schemas from types has 110 KB.
-const INPUT: &str = r#"{"type":"object","properties":{"table":{"type":"string","description":"Path; of a sheet book.xlsx/Orders"},"columns":{"type":"string","description":"Names, letters or numbers: name,B,4-6"},"rows":{"type":"string","description":"101-200, or nextRows; 1-100 by default"}},"required":["table"],"additionalProperties":false}"#;
+const INPUT: &str = r#"{"type":"object","properties":{"table":{"type":"string","description":"Path; of a sheet book.xlsx/Orders"},"columns":{"type":"string","description":"Names, letters or numbers: name,B,4-6"},"rows":{"type":"string","description":"101-200, or nextRows; 1-100 by default"},"where":{"type":"string","description":"amount>10 and name~anna; operators = != < <= > >= ~ (contains)"},"sort":{"type":"string","description":"-amount,name"}},"required":["table"],"additionalProperties":false}"#;
 
 /// The arguments.
 #[derive(Debug, Deserialize)]
@@ -34,6 +34,8 @@ struct Wanted {
     table: String,
     columns: Option<String>,
     rows: Option<String>,
+    r#where: Option<String>,
+    sort: Option<String>,
 }
 
 impl Tools for Tables {
@@ -107,7 +109,13 @@ fn query_of(wanted: &Wanted) -> String {
         Some((rows, from)) => (Some(rows), Some(from)),
         None => (wanted.rows.as_deref(), None),
     };
-    let given = [("columns", wanted.columns.as_deref()), ("rows", rows), ("from", from)];
+    let given = [
+        ("columns", wanted.columns.as_deref()),
+        ("rows", rows),
+        ("from", from),
+        ("where", wanted.r#where.as_deref()),
+        ("sort", wanted.sort.as_deref()),
+    ];
     let pairs = given.into_iter().filter_map(|(key, value)| {
         // In a query, "&" ends a value.
         Some(format!("{key}={}", reference::encode_segment(value?).replace('&', "%26")))

@@ -55,9 +55,7 @@ pub(crate) fn fixtures(site: &Site, provider: &str) {
 
 /// The usage of the last read of this reference, from the audit record.
 pub(crate) fn usage(site: &Site, reference: &str) -> Value {
-    let is_read = |record: &Value| {
-        (record["operation"] == "read" || record["operation"] == "read-part") && record["reference"] == reference
-    };
+    let is_read = |record: &Value| record["operation"] == "read" && record["reference"] == reference;
     site.await_record(&format!("a read of {reference}"), is_read)["usage"].take()
 }
 

@@ -9,8 +9,10 @@ use crate::providers::support::{fixtures, over_data, shared, usage};
 
 const BASE: &str = "belljar://tables/";
 
+/// The text of a read. A second content names the next part.
 fn read(client: &mut Client<Stdio>, reference: &str) -> String {
-    client.text(&format!("{BASE}{reference}"))
+    let result = client.read(&format!("{BASE}{reference}")).unwrap_or_else(|error| panic!("{reference}: {error}"));
+    result["contents"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
 /// The message of the error of a read.
@@ -125,7 +127,6 @@ fn hostile_files_give_tables_or_clear_errors_within_the_limits() {
     for (reference, expected) in [
         ("image.csv", "is not a table: it is a PDF document"),
         ("cut.xlsx", "is a damaged workbook"),
-        ("zstd.parquet", "compressed with Zstandard"),
         ("wide.csv?columns=nope", "no column"),
         ("wide.csv?rows=0", "such as 1-100"),
     ] {
@@ -143,11 +144,96 @@ fn sheets_are_listed_and_every_listed_table_is_read() {
         let mut client = site.stdio(era);
         let uris = client.uris();
         assert!(uris.contains(&format!("{BASE}orders.xlsx/Notes%20&%20more")), "{uris:?}");
-        for uri in uris.iter().filter(|uri| !uri.ends_with("zstd.parquet")) {
-            assert!(!client.text(uri).is_empty(), "{uri}");
+        for uri in &uris {
+            assert!(!read(&mut client, uri.strip_prefix(BASE).unwrap()).is_empty(), "{uri}");
         }
         assert!(client.close().status.success());
     }
+}
+
+/// Writes `data/big.xlsx`: rows with two texts, of which no two are equal, and six numbers.
+fn write_big_workbook(site: &Site, rows: usize) {
+    let file = std::fs::File::create(site.path("data/big.xlsx")).unwrap();
+    let mut archive = zip::ZipWriter::new(std::io::BufWriter::new(file));
+    let options = zip::write::SimpleFileOptions::default().compression_level(Some(1));
+    let relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+    let mut part = |name: &str, write: &mut dyn FnMut(&mut dyn std::io::Write)| {
+        archive.start_file(name, options).unwrap();
+        let mut out = std::io::BufWriter::new(&mut archive);
+        write(&mut out);
+        out.flush().unwrap();
+    };
+    part("xl/workbook.xml", &mut |out| {
+        let sheets = "<sheets><sheet name=\"Big\" sheetId=\"1\" r:id=\"r1\"/></sheets>";
+        write!(out, "<workbook xmlns:r=\"{relation}\">{sheets}</workbook>").unwrap();
+    });
+    part("xl/_rels/workbook.xml.rels", &mut |out| {
+        let target =
+            format!("<Relationship Id=\"r1\" Type=\"{relation}/worksheet\" Target=\"worksheets/sheet1.xml\"/>");
+        write!(out, "<Relationships>{target}</Relationships>").unwrap();
+    });
+    part("xl/sharedStrings.xml", &mut |out| {
+        write!(out, "<sst>").unwrap();
+        for n in 0..2 * rows {
+            write!(out, "<si><t>text {} of {n}</t></si>", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).unwrap();
+        }
+        write!(out, "</sst>").unwrap();
+    });
+    part("xl/worksheets/sheet1.xml", &mut |out| {
+        write!(out, "<worksheet><dimension ref=\"A1:H{rows}\"/><sheetData>").unwrap();
+        for n in 0..rows {
+            let row = n + 1;
+            write!(out, "<row r=\"{row}\"><c r=\"A{row}\" t=\"s\"><v>{}</v></c>", 2 * n).unwrap();
+            write!(out, "<c r=\"B{row}\" t=\"s\"><v>{}</v></c>", 2 * n + 1).unwrap();
+            for (at, letter) in ["C", "D", "E", "F", "G", "H"].iter().enumerate() {
+                let number = (n + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+                write!(out, "<c r=\"{letter}{row}\"><v>{number}</v></c>").unwrap();
+            }
+            write!(out, "</row>").unwrap();
+        }
+        write!(out, "</sheetData></worksheet>").unwrap();
+    });
+    archive.finish().unwrap();
+}
+
+/// What the README promises in "Sizes": under the default limits, a workbook of 50 MB and text of any size.
+#[test]
+fn large_workbooks_and_files_are_read_in_parts_within_the_limits() {
+    let site = over_data("tables", "");
+    write_big_workbook(&site, 600_000);
+    let size = std::fs::metadata(site.path("data/big.xlsx")).unwrap().len();
+    assert!(size > 50_000_000, "{size}");
+    // A text of more than 4 GiB, most of which is a hole.
+    write_big_file(&site, 1);
+    let text = std::fs::read(site.path("data/big.csv")).unwrap();
+    let file = std::fs::File::options().write(true).open(site.path("data/big.csv")).unwrap();
+    file.set_len(5 << 30).unwrap();
+    let mut client = site.stdio(Era::Stateless);
+    for (reference, expected) in [
+        ("big.xlsx", "[Big](big.xlsx/Big)"),
+        ("big.xlsx/Big", "rows 1-100 of about 600,000"),
+        ("big.xlsx/Big?rows=50000", "| 50000 | text "),
+        ("big.xlsx/Big?where=C%3E0&rows=1-2", "matching rows 1-2"),
+        ("big.csv", "rows 1-100 of about "),
+    ] {
+        let answer = read(&mut client, reference);
+        assert!(answer.contains(expected), "{reference}: {}", answer.chars().take(2000).collect::<String>());
+        let used = usage(&site, reference);
+        assert!(used["memory"].as_u64().unwrap() < 40 << 20, "{reference}: {used}");
+    }
+    // The next rows are those at a position in the file, however far away.
+    let first = read(&mut client, "big.csv");
+    let query = first.split("[next rows](").nth(1).unwrap().split(')').next().unwrap();
+    let next = read(&mut client, &format!("big.csv{query}"));
+    assert!(next.contains("| 101 | 101 | name 101 |") && text.len() > 1 << 20, "{next}");
+    // A page as lines, with the position of the next one.
+    let uri = format!("{BASE}big.csv?lines=101-150");
+    let part = client.read(&uri).unwrap();
+    assert!(part["contents"][0]["text"].as_str().unwrap().contains("| 150 | 150 | name 150 |"), "{part}");
+    assert!(part["contents"][0]["_meta"].to_string().contains("lines=151-"), "{part}");
+    let refused = error(&mut client, "big.csv?bytes=0-99");
+    assert!(refused.contains("?lines=1-100"), "{refused}");
+    assert!(client.close().status.success());
 }
 
 /// In an answer as JSON, numbers have the same digits as in the file.

@@ -1,15 +1,21 @@
-//! Workbooks. Sheets of XLSX are streams, and only the needed part is unpacked. Sheets of the other formats are read as a
-//! whole.
+//! Workbooks. Sheets of XLSX and XLSB are streams, and only the needed part is unpacked. OpenDocument is a stream of all
+//! sheets. The old formats are read as a whole.
 
-use std::io::BufReader;
+use std::io::{BufReader, Read as _};
 
 use belljar_guest::{Error, Result};
 use belljar_tree::File;
-use calamine::{Data, DataRef, ExcelDateTime, Ods, Range as Cells, Reader as _, SheetType, SheetVisible, Xls, Xlsx};
+use calamine::ExcelDateTimeType::{DateTime, TimeDelta};
+use calamine::{Data, DataRef, ExcelDateTime, Range as Cells, Reader as _, SheetType, SheetVisible, Xls, Xlsb, Xlsx};
 
 use crate::cell::Value;
 use crate::source::Format;
+use crate::source::biff::{self, OldXls};
+use crate::source::feed::Clock;
+use crate::source::ods::Ods;
 use crate::source::package::{Package, Sheet};
+use crate::source::serial::{self, Form};
+use crate::source::xlsx::Streamed;
 
 /// The largest file of a format that is read as a whole, in bytes.
 const LARGEST_WHOLE: u64 = 8 * 1024 * 1024;
@@ -17,21 +23,32 @@ const LARGEST_WHOLE: u64 = 8 * 1024 * 1024;
 /// The largest sheets that are scanned to the end for merged cells, in bytes.
 const SMALL: u64 = 4 * 1024 * 1024;
 
+/// The largest shared texts, in bytes, with which the library reads a workbook. It keeps all of them in memory.
+const LARGEST_TEXTS: u64 = 6 * 1024 * 1024;
+
+/// The largest sheets, in bytes, that the library reads. It needs ten times as long to skip rows.
+const LARGEST_SHEETS: u64 = 24 * 1024 * 1024;
+
 /// The most cells that one read scans. A cell takes about a thousand units of fuel, and a call has five billion.
-const MAX_CELLS: u64 = 2_000_000;
+pub(crate) const MAX_CELLS: u64 = 2_000_000;
 
 /// A workbook.
 pub(crate) struct Book {
     inner: Inner,
     pub(crate) sheets: Vec<Sheet>,
+    /// Remarks for the reader, such as sheets that are left out.
+    pub(crate) notes: Vec<String>,
     name: String,
     is_small: bool,
 }
 
 enum Inner {
     Xlsx(Box<Xlsx<BufReader<File>>>),
+    Streamed(Box<Streamed>),
+    Xlsb(Box<Xlsb<BufReader<File>>>),
     Xls(Box<Xls<BufReader<File>>>),
-    Ods(Box<Ods<BufReader<File>>>),
+    Old(OldXls),
+    Ods(Box<Ods>),
 }
 
 /// The reason why a scan of cells ended.
@@ -66,64 +83,136 @@ impl Book {
         let broken = |error: &dyn std::fmt::Display| {
             Error::failed(format_args!("\"{name}\" cannot be read as a workbook: {error}"))
         };
-        let mut is_small = true;
-        if format != Format::Xls {
-            is_small = Package::open(open()?, name)?.sheets_size() <= SMALL;
-        }
-        if format != Format::Xlsx && size > LARGEST_WHOLE {
-            return Err(Error::failed(format_args!(
-                "\"{name}\" has {size} bytes, and workbooks of this format are read up to {LARGEST_WHOLE}: as XLSX, CSV or \
-                 Parquet it can be larger"
-            )));
-        }
-        let file = BufReader::with_capacity(64 * 1024, open()?);
-        let inner = match format {
-            Format::Xlsx => Inner::Xlsx(Box::new(Xlsx::new(file).map_err(|error| match error {
-                calamine::XlsxError::Password => protected(name),
-                error => broken(&error),
-            })?)),
-            Format::Xls => match Xls::new(file) {
-                Ok(xls) => Inner::Xls(Box::new(xls)),
-                Err(error) => {
-                    // A password-protected XLSX file has the same container format as XLS.
-                    let file = BufReader::new(open()?);
-                    return Err(match Xlsx::new(file) {
-                        Err(calamine::XlsxError::Password) => protected(name),
-                        _ if matches!(error, calamine::XlsError::Password) => protected(name),
-                        _ => broken(&error),
-                    });
+        let mut book = Book {
+            inner: Inner::Old(OldXls::default()),
+            sheets: Vec::new(),
+            notes: Vec::new(),
+            name: name.to_owned(),
+            is_small: true,
+        };
+        if matches!(format, Format::Xls | Format::OldXls) {
+            if size > LARGEST_WHOLE {
+                return Err(Error::failed(format_args!(
+                    "\"{name}\" has {size} bytes, and workbooks of this format are read up to {LARGEST_WHOLE}: as XLSX, CSV or \
+                     Parquet it can be larger"
+                )));
+            }
+            book.inner = if format == Format::Xls { Self::xls(open, name)? } else { Self::old(open, name)? };
+        } else {
+            let package = Package::open(open()?, name)?;
+            book.is_small = package.sheets_size() <= SMALL;
+            let format = package.format(name, format)?;
+            book.inner = match format {
+                Format::Ods => Inner::Ods(Box::new(Ods::new(package.into_archive(), name))),
+                Format::Xlsb => {
+                    let file = BufReader::with_capacity(64 * 1024, open()?);
+                    Inner::Xlsb(Box::new(Xlsb::new(file).map_err(|error| broken(&error))?))
                 }
-            },
-            Format::Ods => Inner::Ods(Box::new(Ods::new(file).map_err(|error| match error {
-                calamine::OdsError::Password => protected(name),
-                error => broken(&error),
-            })?)),
-        };
-        let metadata = match &inner {
-            Inner::Xlsx(book) => book.sheets_metadata(),
-            Inner::Xls(book) => book.sheets_metadata(),
-            Inner::Ods(book) => book.sheets_metadata(),
-        };
-        let tables = metadata.iter().filter(|sheet| matches!(sheet.typ, SheetType::WorkSheet | SheetType::MacroSheet));
-        let sheets = tables
-            .map(|sheet| Sheet { name: sheet.name.clone(), is_hidden: sheet.visible != SheetVisible::Visible })
-            .collect();
-        Ok(Book { inner, sheets, name: name.to_owned(), is_small })
+                _ if package.texts_size() > LARGEST_TEXTS || package.sheets_size() > LARGEST_SHEETS => {
+                    Inner::Streamed(Box::new(Streamed::open(open, name)?))
+                }
+                _ => match Xlsx::new(BufReader::with_capacity(64 * 1024, open()?)) {
+                    Ok(xlsx) => Inner::Xlsx(Box::new(xlsx)),
+                    Err(calamine::XlsxError::Password) => return Err(protected(name)),
+                    // The library refuses a workbook with a sheet that it does not know, such as one of macros.
+                    Err(error) => match Streamed::open(open, name) {
+                        Ok(streamed) => Inner::Streamed(Box::new(streamed)),
+                        Err(_) => return Err(broken(&error)),
+                    },
+                },
+            };
+        }
+        book.list()?;
+        Ok(book)
     }
 
-    /// The last row and the last column that a sheet declares, counted from 0.
-    pub(crate) fn dimensions(&mut self, sheet: &str) -> Option<(u32, u32)> {
-        match &mut self.inner {
-            Inner::Xlsx(book) => {
-                let (start, end) = {
-                    let dimensions = book.worksheet_cells_reader(sheet).ok()?.dimensions();
-                    (dimensions.start, dimensions.end)
-                };
-                // A sheet without declared dimensions appears as a single cell.
-                (start != end).then_some(end)
+    fn xls(open: &dyn Fn() -> Result<File>, name: &str) -> Result<Inner> {
+        match Xls::new(BufReader::with_capacity(64 * 1024, open()?)) {
+            Ok(xls) => Ok(Inner::Xls(Box::new(xls))),
+            Err(error) => {
+                // A password-protected XLSX file has the same container format as XLS.
+                let file = BufReader::new(open()?);
+                Err(match Xlsx::new(file) {
+                    Err(calamine::XlsxError::Password) => protected(name),
+                    _ if matches!(error, calamine::XlsError::Password) => protected(name),
+                    _ => Error::failed(format_args!("\"{name}\" cannot be read as a workbook: {error}")),
+                })
             }
+        }
+    }
+
+    fn old(open: &dyn Fn() -> Result<File>, name: &str) -> Result<Inner> {
+        let mut bytes = Vec::new();
+        open()?.take(LARGEST_WHOLE).read_to_end(&mut bytes)?;
+        let book = biff::parse(&bytes);
+        book.map(Inner::Old)
+            .map_err(|why| Error::failed(format_args!("\"{name}\" cannot be read as a workbook: {why}")))
+    }
+
+    /// Lists the sheets, and those that are left out.
+    fn list(&mut self) -> Result<()> {
+        let metadata = match &mut self.inner {
+            Inner::Xlsx(book) => book.sheets_metadata(),
+            Inner::Xlsb(book) => book.sheets_metadata(),
+            Inner::Xls(book) => book.sheets_metadata(),
+            Inner::Streamed(book) => {
+                self.sheets = book.sheets();
+                self.leave_out(self.inner_left_out());
+                return Ok(());
+            }
+            Inner::Old(book) => {
+                self.sheets = book.sheets();
+                let left_out = vec![format!("{} of charts or macros", book.left_out); usize::from(book.left_out > 0)];
+                self.leave_out(left_out);
+                return Ok(());
+            }
+            Inner::Ods(book) => {
+                self.sheets = book.sheets()?;
+                return Ok(());
+            }
+        };
+        let (tables, others): (Vec<_>, Vec<_>) =
+            metadata.iter().partition(|sheet| matches!(sheet.typ, SheetType::WorkSheet | SheetType::MacroSheet));
+        let others = others.iter().map(|sheet| sheet.name.clone()).collect();
+        self.sheets = tables
+            .into_iter()
+            .map(|sheet| Sheet { name: sheet.name.clone(), is_hidden: sheet.visible != SheetVisible::Visible })
+            .collect();
+        self.leave_out(others);
+        Ok(())
+    }
+
+    fn inner_left_out(&self) -> Vec<String> {
+        match &self.inner {
+            Inner::Streamed(book) => book.left_out.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn leave_out(&mut self, names: Vec<String>) {
+        if !names.is_empty() {
+            self.notes
+                .push(format!("sheets without cells, such as charts and macros, are left out: {}", names.join(", ")));
+        }
+    }
+
+    /// The last row and the last column of a sheet, counted from 0, if they are known.
+    pub(crate) fn dimensions(&mut self, sheet: &str) -> Option<(u32, u32)> {
+        let declared = |dimensions: calamine::Dimensions| {
+            // A sheet without declared dimensions appears as a single cell.
+            (dimensions.start != dimensions.end).then_some(dimensions.end)
+        };
+        match &mut self.inner {
+            Inner::Xlsx(book) => declared(book.worksheet_cells_reader(sheet).ok()?.dimensions()),
+            Inner::Xlsb(book) => declared(book.worksheet_cells_reader(sheet).ok()?.dimensions()),
+            Inner::Streamed(book) => book.corner(sheet),
             Inner::Xls(book) => book.worksheet_range(sheet).ok()?.end(),
-            Inner::Ods(book) => book.worksheet_range(sheet).ok()?.end(),
+            Inner::Ods(book) => book.corner(sheet),
+            Inner::Old(book) => {
+                let cells = book.cells(sheet);
+                let column = cells.iter().map(|cell| cell.column).max()?;
+                Some((cells.last()?.row, u32::try_from(column).ok()?))
+            }
         }
     }
 
@@ -138,6 +227,7 @@ impl Book {
         let broken = |error: &dyn std::fmt::Display| {
             Error::failed(format_args!("the sheet \"{sheet}\" of \"{name}\" cannot be read: {error}"))
         };
+        let mut clock = Clock::new();
         match &mut self.inner {
             Inner::Xlsx(book) => {
                 let mut reader = book.worksheet_cells_reader(sheet).map_err(|error| broken(&error))?;
@@ -153,17 +243,42 @@ impl Book {
                     if !each(PositionedCell { row, column: column as usize, value, formula: cell.formula }) {
                         return Ok(Ended::Enough);
                     }
+                    if clock.is_over() {
+                        break;
+                    }
                 }
                 Ok(Ended::Spent)
             }
+            Inner::Xlsb(book) => {
+                let mut reader = book.worksheet_cells_reader(sheet).map_err(|error| broken(&error))?;
+                for _ in 0..MAX_CELLS {
+                    let Some(cell) = reader.next_cell().map_err(|error| broken(&error))? else {
+                        return Ok(Ended::Complete);
+                    };
+                    let (row, column) = cell.get_position();
+                    let value = value(cell.get_value());
+                    if row < first || value == Value::Empty {
+                        continue;
+                    }
+                    if !each(PositionedCell { row, column: column as usize, value, formula: None }) {
+                        return Ok(Ended::Enough);
+                    }
+                    if clock.is_over() {
+                        break;
+                    }
+                }
+                Ok(Ended::Spent)
+            }
+            Inner::Streamed(book) => book.cells(sheet, first, each),
             Inner::Xls(book) => {
                 let values = book.worksheet_range(sheet).map_err(|error| broken(&error))?;
                 Ok(dense(&values, &book.worksheet_formula(sheet).unwrap_or_default(), first, each))
             }
-            Inner::Ods(book) => {
-                let values = book.worksheet_range(sheet).map_err(|error| broken(&error))?;
-                Ok(dense(&values, &book.worksheet_formula(sheet).unwrap_or_default(), first, each))
+            Inner::Old(book) => {
+                let mut cells = book.cells(sheet).into_iter().filter(|cell| cell.row >= first);
+                Ok(if cells.all(each) { Ended::Complete } else { Ended::Enough })
             }
+            Inner::Ods(book) => book.cells(sheet, first, each),
         }
     }
 
@@ -172,7 +287,8 @@ impl Book {
         let regions = match &mut self.inner {
             Inner::Xlsx(book) if self.is_small => book.merge_cells_by_sheet_name(sheet).ok()?,
             Inner::Xls(book) => book.merge_cells_by_sheet_name(sheet).ok()?,
-            Inner::Xlsx(_) | Inner::Ods(_) => return None,
+            Inner::Ods(book) if self.is_small => return book.merged(sheet),
+            _ => return None,
         };
         Some(regions.into_iter().map(|region| (region.start, region.end)).collect())
     }
@@ -206,8 +322,7 @@ fn dense(
             if value == Value::Empty && formula.is_none() {
                 continue;
             }
-            // OpenDocument formulas have a prefix: `of:=[.A1]`.
-            let formula = formula.map(|text| text.trim_start_matches("of:").trim_start_matches('=').to_owned());
+            let formula = formula.map(|text| text.trim_start_matches('=').to_owned());
             if !each(PositionedCell { row, column: column as usize, value, formula }) {
                 return Ended::Enough;
             }
@@ -237,7 +352,13 @@ fn value(data: &DataRef<'_>) -> Value {
         DataRef::String(text) => text_of(text),
         DataRef::SharedString(text) => text_of(text),
         DataRef::Bool(truth) => Value::Boolean(*truth),
-        DataRef::DateTime(moment) => Value::Moment(iso(moment)),
+        DataRef::DateTime(moment) => {
+            let form = if moment.is_duration() { Form::Duration } else { Form::Moment };
+            // The library does not tell the epoch otherwise.
+            let kind = if moment.is_duration() { TimeDelta } else { DateTime };
+            let is_1904 = ExcelDateTime::new(moment.as_f64(), kind, false) != *moment;
+            serial::value(moment.as_f64(), form, is_1904)
+        }
         DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => Value::Moment(text.clone()),
         DataRef::Error(error) => Value::Error(error.to_string()),
         DataRef::Empty => Value::Empty,
@@ -246,50 +367,4 @@ fn value(data: &DataRef<'_>) -> Value {
 
 fn text_of(text: &str) -> Value {
     if text.is_empty() { Value::Empty } else { Value::Text(text.to_owned()) }
-}
-
-/// A value in ISO 8601: a date if the time is midnight, a time if there is no day, a date with a time, or a duration.
-fn iso(moment: &ExcelDateTime) -> String {
-    let serial = moment.as_f64();
-    if moment.is_duration() {
-        let milliseconds = (serial.abs() * 86_400_000.0).round();
-        // A larger value is not a sensible duration.
-        let all = if milliseconds < 1e15 { milliseconds as u64 } else { return serial.to_string() };
-        let (seconds, rest) = (all / 1000, all % 1000);
-        let sign = if serial < 0.0 { "-" } else { "" };
-        let fraction = if rest == 0 { String::new() } else { format!(".{rest:03}") };
-        return format!("{sign}PT{}H{}M{}{fraction}S", seconds / 3600, seconds / 60 % 60, seconds % 60);
-    }
-    let (year, month, day, hour, minute, second, millisecond) = moment.to_ymd_hms_milli();
-    let date = format!("{year:04}-{month:02}-{day:02}");
-    let fraction = if millisecond == 0 { String::new() } else { format!(".{millisecond:03}") };
-    let time = format!("{hour:02}:{minute:02}:{second:02}{fraction}");
-    if serial.abs() < 1.0 {
-        time
-    } else if (hour, minute, second, millisecond) == (0, 0, 0, 0) {
-        date
-    } else {
-        format!("{date}T{time}")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use calamine::ExcelDateTimeType::{DateTime, TimeDelta};
-
-    use super::*;
-
-    #[test]
-    fn dates_and_times_are_iso() {
-        for (serial, kind, text) in [
-            (45_943.0, DateTime, "2025-10-13"),
-            (45_943.5, DateTime, "2025-10-13T12:00:00"),
-            (0.25, DateTime, "06:00:00"),
-            (45_943.541, DateTime, "2025-10-13T12:59:02.400"),
-            (1.5, TimeDelta, "PT36H0M0S"),
-            (-0.5, TimeDelta, "-PT12H0M0S"),
-        ] {
-            assert_eq!(iso(&ExcelDateTime::new(serial, kind, false)), text);
-        }
-    }
 }

@@ -1,33 +1,49 @@
 //! Reads Parquet files: only the wanted columns, and no row groups before the first wanted row.
 
-use std::io::{self, Read, Seek as _, SeekFrom};
-use std::sync::{Arc, Mutex, PoisonError};
+mod chunks;
+mod leaf;
+mod nested;
+mod pages;
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use belljar_guest::{Error, Result};
 use belljar_tree::File;
-use bytes::Bytes;
-use jiff::civil::{Date, DateTime, Time};
-use jiff::{SignedDuration, ToSpan as _};
-use parquet::basic::{Compression, LogicalType, TimeUnit, Type as Physical};
+use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, FileReader as _, Length, SerializedFileReader};
-use parquet::record::Field;
-use parquet::record::reader::RowIter;
+use parquet::file::metadata::{ParquetMetaData, ParquetStatisticsPolicy};
+use parquet::file::reader::FileReader as _;
+use parquet::file::serialized_reader::{ReadOptionsBuilder, SerializedFileReader};
 use parquet::schema::types::{ColumnDescriptor, Type};
 
-use crate::cell::{Cell, Value};
+use crate::cell::Cell;
+use crate::source::feed::Clock;
 use crate::table::{End, Header, Row, ScanRequest, Source, Start, Total};
 
-/// The most values that one read scans. A value takes about a thousand units of fuel, and a call has five billion.
+use chunks::Chunks;
+use leaf::Leaf;
+use nested::Node;
+
+/// The most values that one read gives or searches. A value takes about a thousand units of fuel, and a call has five
+/// billion.
 const MAX_VALUES: u64 = 2_000_000;
 
-/// The largest column of a row group that is unpacked, in bytes.
-const LARGEST_CHUNK: i64 = 48 * 1024 * 1024;
+/// The largest footer, in bytes. Unpacked, it takes several times as much memory.
+const LARGEST_FOOTER: u64 = 8 * 1024 * 1024;
 
 /// A Parquet file.
 pub(crate) struct Columnar {
-    reader: SerializedFileReader<Chunks>,
+    metadata: Arc<ParquetMetaData>,
+    chunks: Arc<Chunks>,
     name: String,
+}
+
+/// The wanted fields of a row group, while it is read.
+struct Group<'n> {
+    /// Each wanted field, with the positions of its leaves in `leaves`.
+    fields: Vec<(&'n Node, Range<usize>)>,
+    leaves: Vec<Leaf>,
 }
 
 impl std::fmt::Debug for Columnar {
@@ -36,99 +52,101 @@ impl std::fmt::Debug for Columnar {
     }
 }
 
-/// A file that is read from several positions.
-struct Chunks {
-    file: Arc<Mutex<File>>,
-    size: u64,
-}
-
-/// A reader of the file from a position.
-struct FileReader {
-    file: Arc<Mutex<File>>,
-    position: u64,
-}
-
-impl Length for Chunks {
-    fn len(&self) -> u64 {
-        self.size
-    }
-}
-
-impl ChunkReader for Chunks {
-    type T = io::BufReader<FileReader>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(io::BufReader::new(FileReader { file: self.file.clone(), position: start }))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        // The length is from the file and may be wrong, so no more than the file's size is allocated.
-        let length = length.min(usize::try_from(self.size.saturating_sub(start)).unwrap_or(usize::MAX));
-        let mut bytes = Vec::with_capacity(length);
-        FileReader { file: self.file.clone(), position: start }.take(length as u64).read_to_end(&mut bytes)?;
-        Ok(bytes.into())
-    }
-}
-
-impl Read for FileReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.seek(SeekFrom::Start(self.position))?;
-        let read = file.read(buffer)?;
-        self.position += read as u64;
-        Ok(read)
-    }
-}
-
 impl Columnar {
     pub(crate) fn open(file: File, name: &str, size: u64) -> Result<Self> {
-        let chunks = Chunks { file: Arc::new(Mutex::new(file)), size };
-        let reader = SerializedFileReader::new(chunks)
-            .map_err(|error| Error::failed(format_args!("\"{name}\" cannot be read as Parquet: {error}")))?;
-        Ok(Columnar { reader, name: name.to_owned() })
+        let chunks = Chunks::new(file, size);
+        let refused =
+            |why: std::fmt::Arguments<'_>| Error::failed(format_args!("\"{name}\" cannot be read as Parquet: {why}"));
+        if let Some(footer) = chunks.footer()
+            && footer > LARGEST_FOOTER
+        {
+            return Err(refused(format_args!(
+                "its footer has {footer} bytes, and at most {LARGEST_FOOTER} fit; write it with fewer columns or larger row \
+                 groups"
+            )));
+        }
+        let options = ReadOptionsBuilder::new()
+            .with_column_stats_policy(ParquetStatisticsPolicy::SkipAll)
+            .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll)
+            .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
+            .build();
+        let reader = SerializedFileReader::new_with_options(chunks.clone(), options)
+            .map_err(|error| refused(format_args!("{error}")))?;
+        Ok(Columnar { metadata: Arc::new(reader.metadata().clone()), chunks: Arc::new(chunks), name: name.to_owned() })
     }
 
     fn broken(&self, error: &ParquetError) -> Error {
-        Error::failed(format_args!("\"{}\" cannot be read as Parquet: {error}", self.name))
+        Error::failed(format_args!(
+            "\"{}\" cannot be read as Parquet: {error}; a wanted column is damaged or encrypted",
+            self.name
+        ))
     }
 
-    fn fields(&self) -> Vec<Arc<Type>> {
-        self.reader.metadata().file_metadata().schema().get_fields().to_vec()
+    fn fields(&self) -> &[Arc<Type>] {
+        self.metadata.file_metadata().schema().get_fields()
     }
 
-    /// The leaf columns of a top-level field, with their indexes.
-    fn leaves(&self, top: &str) -> Vec<(usize, Arc<ColumnDescriptor>)> {
-        let columns = self.reader.metadata().file_metadata().schema_descr().columns();
-        let of_top =
-            columns.iter().enumerate().filter(|(_, leaf)| leaf.path().parts().first().is_some_and(|part| part == top));
-        of_top.map(|(at, leaf)| (at, leaf.clone())).collect()
+    /// The number of rows in a row group.
+    fn rows(&self, group: usize) -> u64 {
+        u64::try_from(self.metadata.row_group(group).num_rows()).unwrap_or_default()
     }
 
-    /// Fails if a wanted column of a row group cannot be unpacked.
-    fn check(&self, group: usize, names: &[String]) -> Result<()> {
-        let metadata = self.reader.metadata().row_group(group);
-        for name in names {
-            for (at, _) in self.leaves(name) {
-                let Some(column) = metadata.columns().get(at) else { continue };
-                if matches!(column.compression(), Compression::ZSTD(_) | Compression::LZO) {
-                    return Err(Error::failed(format_args!(
-                        "the column \"{name}\" of \"{}\" is compressed with {}, which this provider cannot unpack: it reads \
-                         Parquet that is compressed with Snappy, Gzip, Brotli or LZ4, or not at all",
-                        self.name,
-                        if column.compression() == Compression::LZO { "LZO" } else { "Zstandard" }
-                    )));
+    fn total(&self) -> u64 {
+        (0..self.metadata.num_row_groups()).map(|group| self.rows(group)).fold(0, u64::saturating_add)
+    }
+
+    /// The nodes of all fields.
+    fn nodes(&self) -> Result<Vec<Node>> {
+        let mut first = 0;
+        let mut nodes = Vec::new();
+        for field in self.fields() {
+            let node = Node::of(field, first)?;
+            first += node.leaves;
+            nodes.push(node);
+        }
+        Ok(nodes)
+    }
+
+    /// Opens the wanted fields of a row group, from its row `skipped`.
+    fn group<'n>(&self, group: usize, wanted: &[&'n Node], skipped: u64) -> Result<Group<'n>> {
+        let metadata = self.metadata.row_group(group);
+        let rows = usize::try_from(self.rows(group)).unwrap_or(usize::MAX);
+        let mut leaves = Vec::new();
+        let mut fields = Vec::new();
+        for node in wanted {
+            let from = leaves.len();
+            for at in node.first..node.first + node.leaves {
+                let missing = || Error::failed(format_args!("\"{}\" lacks a column in a row group", self.name));
+                let column = metadata.columns().get(at).ok_or_else(missing)?;
+                let pages = pages::open(&self.chunks, column, rows, &self.name)?;
+                let mut leaf = Leaf::new(column.column_descr_ptr(), pages);
+                let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+                if skipped > 0 {
+                    leaf.skip(skipped).map_err(|error| self.broken(&error))?;
                 }
-                if column.uncompressed_size() > LARGEST_CHUNK {
-                    return Err(Error::failed(format_args!(
-                        "the column \"{name}\" of \"{}\" has {} bytes in one row group, and at most {LARGEST_CHUNK} fit: write \
-                         it with smaller row groups, or ask for other columns",
-                        self.name,
-                        column.uncompressed_size()
-                    )));
-                }
+                leaves.push(leaf);
+            }
+            fields.push((*node, from..leaves.len()));
+        }
+        Ok(Group { fields, leaves })
+    }
+}
+
+impl Group<'_> {
+    /// The next row. `None` if a column ends before the others.
+    fn row(&mut self, most: usize, longest: usize) -> std::result::Result<Option<Vec<Cell>>, ParquetError> {
+        for leaf in &mut self.leaves {
+            if !leaf.fill(most)? {
+                return Ok(None);
             }
         }
-        Ok(())
+        let mut cells = Vec::with_capacity(self.fields.len());
+        for (node, place) in &self.fields {
+            let mut value = self.leaves.get_mut(place.clone()).map(|leaves| node.read(leaves)).unwrap_or_default();
+            let cut = value.cut(longest);
+            cells.push(Cell { value, cut, formula: None });
+        }
+        Ok(Some(cells))
     }
 }
 
@@ -138,163 +156,97 @@ impl Source for Columnar {
         Ok(Header { width: names.len(), names })
     }
 
+    fn last(&mut self, count: u64) -> Result<Option<Start>> {
+        Ok(Some(Start { row: self.total().saturating_sub(count) + 1, from: None }))
+    }
+
     fn scan(&mut self, wanted: &ScanRequest<'_>, each: &mut dyn FnMut(Row) -> bool) -> Result<End> {
-        let rows = |group: usize| u64::try_from(self.reader.metadata().row_group(group).num_rows()).unwrap_or_default();
-        let total: u64 = (0..self.reader.num_row_groups()).map(rows).fold(0, u64::saturating_add);
-        let fields = self.fields();
+        let total = self.total();
+        let nodes = self.nodes()?;
         let mut end = End { total: Total::Exactly(total), next: None, notes: Vec::new() };
-        let mut chosen: Vec<usize> = wanted.columns.iter().copied().filter(|at| *at < fields.len()).collect();
+        let mut chosen: Vec<usize> = wanted.columns.iter().copied().filter(|at| *at < nodes.len()).collect();
         chosen.sort_unstable();
         chosen.dedup();
-        let names: Vec<String> =
-            chosen.iter().filter_map(|at| fields.get(*at)).map(|field| field.name().to_owned()).collect();
-        let schema = self.reader.metadata().file_metadata().schema();
-        let projection = Type::group_type_builder(schema.name())
-            .with_fields(chosen.iter().filter_map(|at| fields.get(*at)).cloned().collect())
-            .build()
-            .map_err(|error| self.broken(&error))?;
-        let stated: Vec<Option<Arc<ColumnDescriptor>>> =
-            names.iter().map(|name| self.leaves(name).into_iter().next().map(|(_, leaf)| leaf)).collect();
-
-        let (mut number, mut values) = (1_u64, 0_u64);
-        for group in 0..self.reader.num_row_groups() {
-            let count = rows(group);
+        let chosen_nodes: Vec<&Node> = chosen.iter().filter_map(|at| nodes.get(*at)).collect();
+        let next = |number: u64| (number <= total).then_some(Start { row: number, from: None });
+        let (mut number, mut values, mut clock) = (1_u64, 0_u64, Clock::new());
+        for at in 0..self.metadata.num_row_groups() {
+            let count = self.rows(at);
             if number.saturating_add(count) <= wanted.start.row {
                 number += count;
                 continue;
             }
-            self.check(group, &names)?;
-            let reader = self.reader.get_row_group(group).map_err(|error| self.broken(&error))?;
-            let iter =
-                RowIter::from_row_group(Some(projection.clone()), &*reader).map_err(|error| self.broken(&error))?;
-            for row in iter {
-                let row = row.map_err(|error| self.broken(&error))?;
-                values += names.len() as u64;
-                if number >= wanted.start.row {
-                    let columns: Vec<(String, Field)> = row.into_columns();
-                    let cells = columns.iter().zip(&stated).map(|((_, field), leaf)| {
-                        let mut value = value(field, leaf.as_deref());
-                        let cut = value.cut(wanted.longest);
-                        Cell { value, cut, formula: None }
-                    });
-                    let cells: Vec<Cell> = cells.collect();
-                    let cell = |at: &usize| chosen.binary_search(at).ok().and_then(|place| cells.get(place)).cloned();
-                    let row = Row { number, cells: wanted.columns.iter().map(cell).collect(), width: fields.len() };
-                    if !each(row) {
-                        end.next = (number < total).then(|| Start { row: number + 1, from: None });
-                        return Ok(end);
-                    }
-                }
-                if values > MAX_VALUES && number < wanted.start.row {
+            let skipped = wanted.start.row.saturating_sub(number);
+            let last = number + count;
+            number += skipped;
+            let mut group = self.group(at, &chosen_nodes, skipped)?;
+            while number < last {
+                let most = usize::try_from(wanted.last.saturating_sub(number).saturating_add(1)).unwrap_or(usize::MAX);
+                let Some(cells) = group.row(most, wanted.longest).map_err(|error| self.broken(&error))? else {
                     return Err(Error::failed(format_args!(
-                        "row {} of \"{}\" is too far into its row group, which begins with row {}: ask for fewer columns, or \
-                         write the file with smaller row groups",
-                        wanted.start.row,
-                        self.name,
-                        number - values / (names.len() as u64).max(1) + 1
+                        "\"{}\" is damaged: a column ends before row {number}",
+                        self.name
                     )));
-                }
-                if values > MAX_VALUES {
-                    end.next = (number < total).then(|| Start { row: number + 1, from: None });
+                };
+                values += group.leaves.len().max(1) as u64;
+                let cell = |at: &usize| chosen.binary_search(at).ok().and_then(|place| cells.get(place)).cloned();
+                let row = Row { number, cells: wanted.columns.iter().map(cell).collect(), width: nodes.len() };
+                number += 1;
+                if !each(row) || values > MAX_VALUES || clock.is_over() {
+                    end.next = next(number);
                     return Ok(end);
                 }
-                number += 1;
             }
         }
         Ok(end)
     }
 
     fn stated_types(&self) -> Option<Vec<String>> {
-        let name = |field: &Arc<Type>| match &**field {
-            Type::PrimitiveType { .. } => {
-                let leaf = self.leaves(field.name()).into_iter().next();
-                leaf.map_or_else(|| "unknown".to_owned(), |(_, leaf)| type_name(&leaf))
-            }
-            Type::GroupType { .. } => match field.get_basic_info().logical_type_ref() {
+        let columns = self.metadata.file_metadata().schema_descr().columns();
+        let mut leaf = 0;
+        let mut names = Vec::new();
+        for field in self.fields() {
+            let node = Node::of(field, leaf).ok()?;
+            let name = match field.get_basic_info().logical_type_ref() {
+                _ if node.is_leaf() => columns.get(leaf).map_or("unknown".to_owned(), |leaf| type_name(leaf)),
                 Some(LogicalType::List) => "list".to_owned(),
                 Some(LogicalType::Map) => "map".to_owned(),
-                _ => "record".to_owned(),
-            },
-        };
-        Some(self.fields().iter().map(name).collect())
+                Some(LogicalType::Variant(_)) => "variant".to_owned(),
+                _ => match field.get_basic_info().converted_type() {
+                    ConvertedType::LIST => "list".to_owned(),
+                    ConvertedType::MAP | ConvertedType::MAP_KEY_VALUE => "map".to_owned(),
+                    _ if columns.get(leaf).is_some_and(|leaf| leaf.max_rep_level() > 0) && field.is_primitive() => {
+                        "list".to_owned()
+                    }
+                    _ => "record".to_owned(),
+                },
+            };
+            leaf += node.leaves;
+            names.push(name);
+        }
+        Some(names)
     }
 }
 
 fn type_name(leaf: &ColumnDescriptor) -> String {
-    let name = match (leaf.logical_type_ref(), leaf.physical_type()) {
-        (Some(LogicalType::Decimal { .. }), _) => {
+    let logical = leaf.logical_type_ref();
+    let name = match (logical, leaf.converted_type(), leaf.physical_type()) {
+        (Some(LogicalType::Decimal(_)), ..) | (_, ConvertedType::DECIMAL, _) => {
             return format!("decimal({},{})", leaf.type_precision(), leaf.type_scale());
         }
-        (Some(LogicalType::String | LogicalType::Enum | LogicalType::Json), _) => "text",
-        (Some(LogicalType::Date), _) => "date",
-        (Some(LogicalType::Time { .. }), _) => "time",
-        (Some(LogicalType::Timestamp { .. }), _) | (_, Physical::INT96) => "date-time",
-        (_, Physical::BOOLEAN) => "boolean",
-        (_, Physical::INT32 | Physical::INT64) => "integer",
-        (_, Physical::FLOAT | Physical::DOUBLE) => "number",
-        (_, Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY) => "bytes",
+        (Some(LogicalType::String | LogicalType::Enum | LogicalType::Json), ..)
+        | (_, ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::JSON, _) => "text",
+        (Some(LogicalType::Date), ..) | (_, ConvertedType::DATE, _) => "date",
+        (Some(LogicalType::Time(_)), ..) | (_, ConvertedType::TIME_MILLIS | ConvertedType::TIME_MICROS, _) => "time",
+        (Some(LogicalType::Timestamp(_)), ..)
+        | (_, ConvertedType::TIMESTAMP_MILLIS | ConvertedType::TIMESTAMP_MICROS, _)
+        | (.., Physical::INT96) => "date-time",
+        (Some(LogicalType::Uuid), ..) => "uuid",
+        (_, ConvertedType::INTERVAL, _) => "duration",
+        (Some(LogicalType::Float16), ..) | (.., Physical::FLOAT | Physical::DOUBLE) => "number",
+        (.., Physical::BOOLEAN) => "boolean",
+        (.., Physical::INT32 | Physical::INT64) => "integer",
+        (.., Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY) => "bytes",
     };
     name.to_owned()
-}
-
-fn value(field: &Field, leaf: Option<&ColumnDescriptor>) -> Value {
-    let stated = leaf.and_then(|leaf| leaf.logical_type_ref());
-    match field {
-        Field::Null => Value::Empty,
-        Field::Bool(truth) => Value::Boolean(*truth),
-        Field::Byte(number) => Value::of_integer(*number),
-        Field::Short(number) => Value::of_integer(*number),
-        Field::Int(number) => Value::of_integer(*number),
-        Field::Long(number) => match stated {
-            Some(LogicalType::Timestamp(kind)) if kind.unit == TimeUnit::NANOS => {
-                moment(SignedDuration::from_nanos(*number), kind.is_adjusted_to_u_t_c)
-            }
-            Some(LogicalType::Time { .. }) => time(SignedDuration::from_nanos(*number)),
-            _ => Value::of_integer(*number),
-        },
-        Field::UByte(number) => Value::of_integer(*number),
-        Field::UShort(number) => Value::of_integer(*number),
-        Field::UInt(number) => Value::of_integer(*number),
-        Field::ULong(number) => Value::of_integer(*number),
-        Field::Float16(number) => Value::of_float(f64::from(*number)),
-        // The shortest text that parses to the same number.
-        Field::Float(number) => Value::of_text(number.to_string()),
-        Field::Double(number) => Value::of_float(*number),
-        // With scale 0, the library writes a trailing decimal point.
-        Field::Decimal(_) => Value::of_text(field.to_string().trim_end_matches('.').to_owned()),
-        Field::Str(text) if text.is_empty() => Value::Empty,
-        Field::Str(text) => Value::Text(text.clone()),
-        Field::Bytes(bytes) => Value::Text(match std::str::from_utf8(bytes.data()) {
-            Ok(text) if !text.contains(char::is_control) => text.to_owned(),
-            _ => format!("0x{}", bytes.data().iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
-        }),
-        Field::Date(days) => {
-            let date = Date::constant(1970, 1, 1).checked_add((*days).days());
-            Value::Moment(date.map_or_else(|_| field.to_string(), |date| date.to_string()))
-        }
-        Field::TimeMillis(count) => time(SignedDuration::from_millis(i64::from(*count))),
-        Field::TimeMicros(count) => time(SignedDuration::from_micros(*count)),
-        Field::TimestampMillis(count) => moment(SignedDuration::from_millis(*count), is_utc(stated)),
-        Field::TimestampMicros(count) => moment(SignedDuration::from_micros(*count), is_utc(stated)),
-        Field::Group(_) | Field::ListInternal(_) | Field::MapInternal(_) => Value::Text(field.to_string()),
-    }
-}
-
-fn is_utc(stated: Option<&LogicalType>) -> bool {
-    matches!(stated, Some(LogicalType::Timestamp(kind)) if kind.is_adjusted_to_u_t_c)
-}
-
-fn moment(since: SignedDuration, is_utc: bool) -> Value {
-    let epoch = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
-    match epoch.checked_add(since) {
-        Ok(moment) => Value::Moment(format!("{moment}{}", if is_utc { "Z" } else { "" })),
-        Err(_) => Value::Text(format!("{since:?} since 1970")),
-    }
-}
-
-fn time(since: SignedDuration) -> Value {
-    match Time::midnight().checked_add(since) {
-        Ok(time) => Value::Moment(time.to_string()),
-        Err(_) => Value::Text(format!("{since:?} since midnight")),
-    }
 }

@@ -1,19 +1,20 @@
 //! Delimiter-separated text as a stream. A cell of any length, or a quote that is never closed, takes no more memory than
 //! its shown part.
 
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{Read as _, Seek as _, SeekFrom};
 
 use belljar_guest::Result;
-use belljar_tree::{File, Tree};
 use csv_core::{ReadFieldResult, ReadRecordResult};
+use memchr::memchr;
 
 use crate::cell::{Cell, Value};
 use crate::column;
 use crate::dialect::{Dialect, HEAD};
 use crate::infer;
 use crate::query::Query;
-use crate::source::feed::{Budget, Feed};
+use crate::source::feed::{Budget, Feed, TextFile};
+use crate::source::packed::Packing;
 use crate::table::{ColumnPositions, End, Header, Row, ScanRequest, Source, Start, Total};
 
 /// The longest row, in bytes. A longer row most likely has a quote that is never closed.
@@ -34,12 +35,23 @@ const MARK_BYTES: u64 = 64;
 /// A text file that holds a table.
 #[derive(Debug)]
 pub(crate) struct Delimited<'t> {
-    tree: &'t Tree,
-    path: &'t str,
-    size: u64,
+    file: TextFile<'t>,
     pub(crate) dialect: Dialect,
     header: Option<bool>,
-    known: Option<(Header, Position)>,
+    /// True if a preamble is looked for.
+    finds_preamble: bool,
+    known: Option<Beginning>,
+}
+
+/// The beginning of the table.
+#[derive(Debug, Clone)]
+struct Beginning {
+    header: Header,
+    /// The first row of data.
+    first: Position,
+    /// The rows between the first position and the first row of data, for text without positions.
+    discarded: usize,
+    note: Option<String>,
 }
 
 /// The position of a row in the file.
@@ -70,32 +82,31 @@ enum Step {
 }
 
 impl<'t> Delimited<'t> {
-    pub(crate) fn new(tree: &'t Tree, path: &'t str, size: u64, query: &Query) -> Result<Self> {
-        let mut head = Vec::new();
-        tree.open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
-        let dialect = Dialect::of(&head, path, query);
-        Ok(Delimited { tree, path, size, dialect, header: query.header, known: None })
+    pub(crate) fn new(file: TextFile<'t>, query: &Query) -> Result<Self> {
+        let dialect = Dialect::of(&file.head(HEAD)?, Packing::stripped(file.path).unwrap_or(file.path), query)?;
+        let finds_preamble = query.skip.is_none() && query.header.is_none();
+        Ok(Delimited { file, dialect, header: query.header, finds_preamble, known: None })
     }
 
     fn parse(&self, from: u64) -> Result<Parser> {
-        let feed = Feed::new(self.tree.open(self.path)?, &self.dialect, from)?;
         Ok(Parser {
-            feed,
+            feed: self.file.feed(&self.dialect, from)?,
             parser: self.dialect.parser(),
             budget: Budget::new(),
+            quotes: self.dialect.quotes,
             scratch: vec![0; SCRATCH],
             ends: vec![0; 256],
         })
     }
 
     /// The header, and the position of the first row of data.
-    fn beginning(&mut self) -> Result<(Header, Position)> {
+    fn beginning(&mut self) -> Result<Beginning> {
         if let Some(known) = &self.known {
             return Ok(known.clone());
         }
         let mut parser = self.parse(self.dialect.start)?;
         let mut rows: Vec<Vec<String>> = Vec::new();
-        let mut after_first = self.dialect.start;
+        let mut after = vec![self.dialect.start];
         let mut read = 0;
         // The detection of the header compares the first rows, and stops at a huge one.
         while rows.len() < 20 && read < HEAD as u64 {
@@ -104,29 +115,42 @@ impl<'t> Delimited<'t> {
                 break;
             };
             read = parser.feed.offset().saturating_sub(self.dialect.start);
-            if rows.is_empty() {
-                after_first = parser.feed.offset();
-            }
+            after.push(parser.feed.offset());
             let text = |(_, bytes, cut): &(usize, Vec<u8>, u64)| self.dialect.decode(bytes, *cut > 0);
             rows.push(record.cells.iter().map(text).collect());
         }
-        let width = rows.iter().map(Vec::len).max().unwrap_or_default();
-        let has_header = self.header.unwrap_or_else(|| infer::has_header(&rows));
-        let names = rows.into_iter().next().filter(|_| has_header);
-        let first = match names.is_some() {
-            // Positions in decoded text do not exist in the file, so the header is skipped by row number.
-            true if self.dialect.is_wide() => Position { row: 0, offset: self.dialect.start },
-            true => Position { row: 1, offset: after_first },
-            false => Position { row: 1, offset: self.dialect.start },
+        let before = if self.finds_preamble { infer::preamble(&rows) } else { 0 };
+        let (left_out, table) = rows.split_at(before.min(rows.len()));
+        let width = table.iter().map(Vec::len).max().unwrap_or_default();
+        let has_header = self.header.unwrap_or_else(|| infer::has_header(table));
+        let discarded = before + usize::from(has_header && !table.is_empty());
+        let offset = after.get(discarded).copied().unwrap_or(self.dialect.start);
+        // Without positions, the rows before the data are read and left out.
+        let (offset, discarded) =
+            if self.dialect.has_positions() { (offset, 0) } else { (self.dialect.start, discarded) };
+        let known = Beginning {
+            header: Header { names: table.first().filter(|_| has_header).cloned().unwrap_or_default(), width },
+            first: Position { row: 1, offset },
+            discarded,
+            note: (before > 0).then(|| infer::preamble_note(left_out)),
         };
-        let known = (Header { names: names.unwrap_or_default(), width }, first);
         self.known = Some(known.clone());
         Ok(known)
     }
 
+    /// A parser at the first row of data.
+    fn at_first(&mut self) -> Result<(Parser, Position)> {
+        let Beginning { first, discarded, .. } = self.beginning()?;
+        let mut parser = self.parse(first.offset)?;
+        for _ in 0..discarded {
+            parser.skip()?;
+        }
+        Ok((parser, first))
+    }
+
     /// The position at which to start: the hint of an earlier read if it is still valid, or else the first row.
     fn position(&mut self, start: &Start) -> Result<Position> {
-        let (_, first) = self.beginning()?;
+        let first = self.beginning()?.first;
         let hint = start.from.as_deref().and_then(|from| {
             let (row, rest) = from.split_once('-')?;
             let (offset, mark) = rest.split_once('-')?;
@@ -135,7 +159,7 @@ impl<'t> Delimited<'t> {
         Ok(match hint {
             Some((position, mark))
                 if (2..=start.row).contains(&position.row)
-                    && position.offset <= self.size
+                    && self.file.text_size().is_none_or(|size| position.offset <= size)
                     && self.mark(position)? == mark =>
             {
                 position
@@ -146,21 +170,18 @@ impl<'t> Delimited<'t> {
 
     /// A hash of the bytes before a position. It stays the same when rows are appended to the file.
     fn mark(&self, position: Position) -> Result<String> {
-        let mut file: File = self.tree.open(self.path)?;
-        let from = position.offset.saturating_sub(MARK_BYTES);
-        file.seek(SeekFrom::Start(from))?;
-        let mut bytes = Vec::new();
-        file.take(position.offset - from).read_to_end(&mut bytes)?;
+        let bytes = self.file.mark(position.offset, MARK_BYTES)?;
         let mut hasher = DefaultHasher::new();
         let dialect = self.dialect;
-        (position.row, position.offset, dialect.delimiter, dialect.quotes, self.header, bytes).hash(&mut hasher);
+        let first = self.known.as_ref().map(|known| known.first.offset);
+        (position.row, position.offset, dialect.delimiter, dialect.quotes, first, bytes).hash(&mut hasher);
         Ok(format!("{:016x}", hasher.finish()))
     }
 
     fn start_at(&self, position: Position) -> Result<Start> {
-        let from = match self.dialect.is_wide() {
-            true => None,
-            false => Some(format!("{}-{}-{}", position.row, position.offset, self.mark(position)?)),
+        let from = match self.dialect.has_positions() {
+            false => None,
+            true => Some(format!("{}-{}-{}", position.row, position.offset, self.mark(position)?)),
         };
         Ok(Start { row: position.row, from })
     }
@@ -176,7 +197,28 @@ impl<'t> Delimited<'t> {
 
 impl Source for Delimited<'_> {
     fn header(&mut self) -> Result<Header> {
-        Ok(self.beginning()?.0)
+        Ok(self.beginning()?.header)
+    }
+
+    fn last(&mut self, count: u64) -> Result<Option<Start>> {
+        let (mut parser, first) = self.at_first()?;
+        let mut here = first;
+        // Positions of some rows, so that the last of them is not after the first wanted row.
+        let mut positions: VecDeque<Position> = VecDeque::from([first]);
+        loop {
+            match parser.skip_some(&mut here, u64::MAX)? {
+                Step::Record(_) => {}
+                Step::End => break,
+                Step::Endless | Step::Spent => return Ok(None),
+            }
+            positions.push_back(here);
+            while positions.get(1).is_some_and(|second| second.row + count <= here.row) {
+                positions.pop_front();
+            }
+        }
+        let row = here.row.saturating_sub(count).max(1);
+        let near = positions.iter().rev().find(|position| position.row <= row).copied().unwrap_or(first);
+        Ok(Some(Start { row, ..self.start_at(near)? }))
     }
 
     fn rows_can_be_ragged(&self) -> bool {
@@ -185,12 +227,14 @@ impl Source for Delimited<'_> {
 
     fn scan(&mut self, wanted: &ScanRequest<'_>, each: &mut dyn FnMut(Row) -> bool) -> Result<End> {
         let began = self.position(&wanted.start)?;
-        let mut parser = self.parse(began.offset)?;
+        let beginning = self.beginning()?;
+        let mut parser = if began == beginning.first { self.at_first()?.0 } else { self.parse(began.offset)? };
         let mut here = began;
         let mut end = End { total: Total::Unknown, next: None, notes: Vec::new() };
+        end.notes.extend(beginning.note.into_iter().chain(self.dialect.note()));
         // Skip the rows before the first wanted one.
         while here.row < wanted.start.row {
-            match parser.skip()? {
+            match parser.skip_some(&mut here, wanted.start.row)? {
                 Step::Record(_) => {}
                 Step::Endless => {
                     end.notes.push(self.endless(here.row, here.offset));
@@ -210,7 +254,6 @@ impl Source for Delimited<'_> {
                     return Ok(end);
                 }
             }
-            here = Position { row: here.row + 1, offset: parser.feed.offset() };
         }
         let places = ColumnPositions::of(wanted.columns);
         loop {
@@ -240,6 +283,12 @@ impl Source for Delimited<'_> {
                 }
             }
         }
+        if wanted.is_search {
+            if !matches!(parser.skip()?, Step::End) {
+                end.next = Some(self.start_at(here)?);
+            }
+            return Ok(end);
+        }
         self.count(&mut parser, here, &mut end)?;
         Ok(end)
     }
@@ -264,16 +313,25 @@ impl Delimited<'_> {
     /// Counts the remaining rows of a short file, and estimates those of a long one.
     fn count(&mut self, parser: &mut Parser, mut here: Position, end: &mut End) -> Result<()> {
         let next = here;
-        let rest = if self.dialect.is_wide() { self.size } else { self.size.saturating_sub(here.offset) };
         let mut total = self.estimate(here);
-        if rest <= MAX_COUNTED_BYTES {
-            total = loop {
-                match parser.skip()? {
-                    Step::Record(_) => here = Position { row: here.row + 1, offset: parser.feed.offset() },
-                    Step::End => break Total::Exactly(here.row.saturating_sub(1)),
-                    Step::Endless | Step::Spent => break self.estimate(here),
+        // The size of a packed text is known only at its end.
+        let limit = match self.file.text_size() {
+            Some(size) if size.saturating_sub(here.offset) > MAX_COUNTED_BYTES => 0,
+            Some(_) => u64::MAX,
+            None => here.offset.saturating_add(MAX_COUNTED_BYTES),
+        };
+        while here.offset < limit {
+            match parser.skip_some(&mut here, u64::MAX)? {
+                Step::Record(_) => {}
+                Step::End => {
+                    total = Total::Exactly(here.row.saturating_sub(1));
+                    break;
                 }
-            };
+                Step::Endless | Step::Spent => {
+                    total = self.estimate(here);
+                    break;
+                }
+            }
         }
         end.total = total;
         if total != Total::Exactly(next.row.saturating_sub(1)) {
@@ -286,10 +344,10 @@ impl Delimited<'_> {
     fn estimate(&self, here: Position) -> Total {
         let (rows, bytes) =
             (u128::from(here.row.saturating_sub(1)), u128::from(here.offset.saturating_sub(self.dialect.start)));
-        if bytes == 0 || self.dialect.is_wide() {
+        let Some(size) = self.file.text_size().filter(|_| bytes > 0 && self.dialect.has_positions()) else {
             return Total::Unknown;
-        }
-        let all = u128::from(self.size.saturating_sub(self.dialect.start)) * rows / bytes;
+        };
+        let all = u128::from(size.saturating_sub(self.dialect.start)) * rows / bytes;
         u64::try_from(all).map_or(Total::Unknown, |all| Total::About(rounded(all)))
     }
 }
@@ -305,6 +363,8 @@ struct Parser {
     feed: Feed,
     parser: csv_core::Reader,
     budget: Budget,
+    /// True if quotes have their meaning.
+    quotes: bool,
     /// A buffer for parsed cells, allocated once for all rows.
     scratch: Vec<u8>,
     ends: Vec<usize>,
@@ -339,7 +399,9 @@ impl Parser {
                     if record_end {
                         // A cell with line ends is quoted, and a closed quoted cell ends with a quote.
                         record.is_unclosed = at_end && has_lines && self.feed.last != Some(b'"');
-                        return Ok(if self.budget.take(length) { Step::Record(record) } else { Step::Spent });
+                        // To keep a cell takes as much as to parse these bytes.
+                        let kept = 8 * record.cells.len() as u64;
+                        return Ok(if self.budget.take(length + kept) { Step::Record(record) } else { Step::Spent });
                     }
                     has_lines = false;
                     if record.width >= places.end() {
@@ -376,6 +438,37 @@ impl Parser {
                 _ => {}
             }
         }
+    }
+
+    /// Skips rows up to the row `until`: all lines of a block that have no quotes, or else one row. Moves the position.
+    fn skip_some(&mut self, here: &mut Position, until: u64) -> Result<Step> {
+        let block = self.feed.next()?;
+        let plain = if self.quotes { memchr(b'"', block).unwrap_or(block.len()) } else { block.len() };
+        let (mut used, mut rows) = (0, 0);
+        while here.row + rows < until
+            && let Some(end) = block.get(used..plain).and_then(|rest| memchr(b'\n', rest))
+        {
+            let line = block.get(used..used + end).unwrap_or_default();
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            // In old files, a carriage return alone ends a row.
+            if memchr(b'\r', line).is_some() {
+                break;
+            }
+            // Empty lines are no rows.
+            rows += u64::from(!line.is_empty());
+            used += end + 1;
+        }
+        if rows == 0 {
+            let step = self.skip()?;
+            if matches!(step, Step::Record(_)) {
+                *here = Position { row: here.row + 1, offset: self.feed.offset() };
+            }
+            return Ok(step);
+        }
+        self.feed.consume(used);
+        *here = Position { row: here.row + rows, offset: self.feed.offset() };
+        // To find the ends of lines takes an eighth of what it takes to parse them.
+        Ok(if self.budget.take(used as u64 / 8 + 1) { Step::Record(Record::default()) } else { Step::Spent })
     }
 
     /// Skips the next row.

@@ -10,6 +10,8 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 use zip::ZipArchive;
 
+use crate::source::Format;
+
 /// The largest part that is unpacked as a whole, in bytes: shared strings, styles, the content of an OpenDocument file.
 const LARGEST_WHOLE: u64 = 16 * 1024 * 1024;
 
@@ -58,21 +60,81 @@ impl Package {
                     size / packed
                 )));
             }
-            let whole = ["sharedStrings.xml", "styles.xml", "content.xml"];
+            let whole = ["styles.xml", "sharedStrings.bin"];
             if size > LARGEST_WHOLE && whole.iter().any(|end| part.ends_with(end)) {
                 return Err(Error::failed(format_args!(
                     "\"{name}\" is too large for this provider: \"{part}\" in it has {size} bytes, and at most {LARGEST_WHOLE} \
-                     fit. As CSV or Parquet it can be of any size"
+                     fit. As XLSX, CSV or Parquet it can be larger"
                 )));
             }
             sizes.insert(part, size);
         }
-        Ok(Package { archive, sizes })
+        let mut package = Package { archive, sizes };
+        if package.is_encrypted() {
+            return Err(Error::failed(format_args!(
+                "\"{name}\" is protected by a password: save it without a password"
+            )));
+        }
+        Ok(package)
+    }
+
+    /// The format that the parts show. Fails for an archive that is no workbook.
+    pub(crate) fn format(&self, name: &str, assumed: Format) -> Result<Format> {
+        let has = |end: &str| self.sizes.keys().any(|part| part.to_ascii_lowercase().ends_with(end));
+        if has("xl/workbook.bin") {
+            return Ok(Format::Xlsb);
+        }
+        if has("xl/workbook.xml") {
+            return Ok(Format::Xlsx);
+        }
+        let refused = |actual: &str| Err(Error::failed(format_args!("\"{name}\" is not a table: it is {actual}")));
+        if self.sizes.contains_key("content.xml") {
+            if assumed == Format::Ods {
+                return Ok(Format::Ods);
+            }
+            return refused("an OpenDocument file that is no spreadsheet");
+        }
+        if has("word/document.xml") {
+            return refused("a Word document");
+        }
+        if has("ppt/presentation.xml") {
+            return refused("a PowerPoint presentation");
+        }
+        if has("index/document.iwa") || has("index.zip") {
+            return refused("a Numbers, Pages or Keynote document: save it as .xlsx or .csv");
+        }
+        let mut parts: Vec<&str> = self.sizes.keys().map(String::as_str).take(5).collect();
+        parts.sort_unstable();
+        refused(&format!(
+            "a zip archive with {}: unpack it first",
+            if parts.is_empty() { "no files".to_owned() } else { parts.join(", ") }
+        ))
+    }
+
+    /// True if the parts of an OpenDocument file are encrypted.
+    fn is_encrypted(&mut self) -> bool {
+        let mut manifest = String::new();
+        let read = self
+            .archive
+            .by_name("META-INF/manifest.xml")
+            .ok()
+            .map(|part| part.take(LARGEST_LIST).read_to_string(&mut manifest));
+        read.is_some() && manifest.contains("encryption-data")
+    }
+
+    pub(crate) fn into_archive(self) -> ZipArchive<BufReader<File>> {
+        self.archive
+    }
+
+    /// The unpacked size of the shared texts, in bytes.
+    pub(crate) fn texts_size(&self) -> u64 {
+        let texts = self.sizes.iter().filter(|(name, _)| name.to_ascii_lowercase().ends_with("xl/sharedstrings.xml"));
+        texts.map(|(_, size)| *size).sum()
     }
 
     /// The unpacked size of all sheets together, in bytes: the upper bound for reading one of them to its end.
     pub(crate) fn sheets_size(&self) -> u64 {
-        let sheets = self.sizes.iter().filter(|(name, _)| name.contains("worksheets/"));
+        let sheets = self.sizes.iter().filter(|(name, _)| name.contains("worksheets/") || *name == "content.xml");
         sheets.map(|(_, size)| *size).sum()
     }
 
