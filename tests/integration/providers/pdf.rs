@@ -143,7 +143,8 @@ fn a_document_of_500_pages_is_read_in_parts() {
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {} 0 R /Resources << /Font << /F 3 0 R >> >> >>",
             3 + 2 * page
         ));
-        let lines = "(The quick brown fox jumps over the lazy dog and then it rests for a while.) Tj 0 -14 Td ".repeat(45);
+        let lines =
+            "(The quick brown fox jumps over the lazy dog and then it rests for a while.) Tj 0 -14 Td ".repeat(45);
         let content = format!("BT /F 10 Tf 60 780 Td (This is page {page}.) Tj 0 -14 Td {lines} ET");
         objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
     }
