@@ -142,11 +142,9 @@ pub(crate) fn without_file_encryption(bytes: &[u8]) -> Option<Vec<u8>> {
         .filter(|at| bytes.get(at + KEY.len()).is_some_and(|next| next.is_ascii_whitespace() || *next == b'<'))
         .collect();
     let after = bytes.get(places.last()? + KEY.len()..)?;
-    let reference: Vec<&str> = std::str::from_utf8(after.get(..after.len().min(32)).unwrap_or_default())
-        .unwrap_or_default()
-        .split_ascii_whitespace()
-        .take(3)
-        .collect();
+    // Binary strings may follow the reference.
+    let near = String::from_utf8_lossy(after.get(..after.len().min(32)).unwrap_or_default());
+    let reference: Vec<&str> = near.split_ascii_whitespace().take(3).collect();
     let dictionary = match reference.as_slice() {
         [number, generation, mark] if mark.starts_with('R') => {
             let head = format!("{number} {generation} obj");

@@ -159,7 +159,8 @@ fn pages_are_read_if_only_attached_files_are_encrypted() {
     let files = "<< /Type /Catalog /Pages 2 0 R /Names << /EmbeddedFiles << /Names [(a.txt) << /F (a.txt) /EF << /F 4 0 R >> >>] \
                  >> >> >>";
     let objects = made_of(&[files, PAGES, PAGE, &content, HELVETICA, filter]);
-    let id = "trailer\n<< /ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>] /Encrypt 6 0 R";
+    // A binary string follows the reference to the encryption dictionary.
+    let id = "trailer\n<< /Encrypt 6 0 R /ID [(éééééééééééé) (éééééééééééé)]";
     fixture.write("files.pdf", objects.replace("trailer\n<<", id));
     assert_eq!(fixture.text("files.pdf"), "[page 1 of 1]\n\nopen words\n\n");
     let why = fixture.error("files.pdf/attachments/a.txt");
