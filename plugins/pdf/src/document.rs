@@ -19,6 +19,8 @@ pub(crate) struct Document {
     pub(crate) size: u64,
     /// True if the document is encrypted; a password, perhaps the empty one, has opened it.
     pub(crate) is_encrypted: bool,
+    /// True if the attached files are encrypted with a password that is not known. The rest of the document is not encrypted.
+    pub(crate) has_locked_files: bool,
 }
 
 impl std::fmt::Debug for Document {
@@ -46,6 +48,13 @@ impl Document {
                 _ => break,
             }
         }
+        let mut has_locked_files = false;
+        if result.is_err()
+            && let Some(open) = without_file_encryption(&bytes)
+        {
+            result = Pdf::new(std::sync::Arc::new(open));
+            has_locked_files = true;
+        }
         let pdf = result.map_err(|error| {
             let why = match error {
                 LoadPdfError::Decryption(DecryptionError::PasswordProtected) if passwords.is_empty() => {
@@ -64,7 +73,7 @@ impl Document {
             Error::failed(format_args!("\"{path}\" {why}"))
         })?;
         let is_encrypted = is_encrypted(&bytes);
-        Ok(Document { pdf, path: path.to_owned(), size: place.meta.size, is_encrypted })
+        Ok(Document { pdf, path: path.to_owned(), size: place.meta.size, is_encrypted, has_locked_files })
     }
 
     /// The number of pages. Can be 0: a document with a broken page tree opens, even if the repair finds no page.
@@ -123,4 +132,49 @@ fn is_encrypted(bytes: &[u8]) -> bool {
     let head = bytes.get(..NEAR.min(bytes.len())).unwrap_or_default();
     let tail = bytes.get(bytes.len().saturating_sub(NEAR)..).unwrap_or_default();
     [head, tail].iter().any(|part| part.windows(8).any(|words| words == b"/Encrypt"))
+}
+
+/// The document without its entry `/Encrypt`, if only the attached files are encrypted (ISO 32000-1, 7.6.5: the filters for
+/// streams and strings are `Identity`).
+pub(crate) fn without_file_encryption(bytes: &[u8]) -> Option<Vec<u8>> {
+    const KEY: &[u8] = b"/Encrypt";
+    let places: Vec<usize> = find_all(bytes, KEY)
+        .filter(|at| bytes.get(at + KEY.len()).is_some_and(|next| next.is_ascii_whitespace() || *next == b'<'))
+        .collect();
+    let after = bytes.get(places.last()? + KEY.len()..)?;
+    // Binary strings may follow the reference.
+    let near = String::from_utf8_lossy(after.get(..after.len().min(32)).unwrap_or_default());
+    let reference: Vec<&str> = near.split_ascii_whitespace().take(3).collect();
+    let dictionary = match reference.as_slice() {
+        [number, generation, mark] if mark.starts_with('R') => {
+            let head = format!("{number} {generation} obj");
+            let at = find_all(bytes, head.as_bytes())
+                .filter(|at| at.checked_sub(1).and_then(|before| bytes.get(before)).is_none_or(|b| !b.is_ascii_digit()))
+                .last()?;
+            let body = bytes.get(at..)?;
+            body.get(..find_all(body, b"endobj").next()?)?
+        }
+        _ => after.get(..after.len().min(2048))?,
+    };
+    let is_identity = |key: &[u8]| {
+        let values: Vec<usize> = find_all(dictionary, key).collect();
+        values.iter().all(|at| {
+            let value = dictionary.get(at + key.len()..).unwrap_or_default();
+            value.trim_ascii_start().starts_with(b"/Identity")
+        })
+    };
+    if !is_identity(b"/StmF") || !is_identity(b"/StrF") || find_all(dictionary, b"/EFF").next().is_none() {
+        return None;
+    }
+    let mut open = bytes.to_vec();
+    for at in places {
+        // A key of the same length that has no meaning.
+        open.get_mut(at..at + KEY.len())?.copy_from_slice(b"/EncNone");
+    }
+    Some(open)
+}
+
+/// The places of `part` in `bytes`.
+fn find_all<'a>(bytes: &'a [u8], part: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    bytes.windows(part.len()).enumerate().filter(move |(_, window)| *window == part).map(|(at, _)| at)
 }

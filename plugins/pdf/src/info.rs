@@ -301,6 +301,13 @@ pub(crate) fn attachment_names(document: &Document) -> Vec<String> {
 pub(crate) fn attachment(document: &Document, name: &str) -> Result<(Vec<u8>, Option<String>)> {
     let all = attachments(document);
     let (_, file) = all.iter().find(|(other, _)| other == name).ok_or(Error::NotFound)?;
+    if document.has_locked_files {
+        return Err(Error::failed(format_args!(
+            "the attached files of \"{}\" are encrypted, and no password in the setting PASSWORD of this mount opens them; its \
+             pages are not encrypted",
+            document.path
+        )));
+    }
     let stream = file
         .get::<Dict<'_>>("EF")
         .and_then(|files| files.get::<Stream<'_>>("UF").or_else(|| files.get::<Stream<'_>>("F")))

@@ -9,6 +9,7 @@ mod images;
 mod info;
 mod query;
 mod read;
+mod search;
 mod strings;
 mod text;
 
@@ -34,6 +35,7 @@ pub struct Documents {
 const PAGE: usize = 1000;
 
 const PAGES: &str = "{+path}/pages/{pages}{?order}";
+const SEARCH: &str = "{+path}{?search}";
 const INFO: &str = "{+path}/info{?format}";
 const IMAGES: &str = "{+path}/pages/{page}/images";
 const IMAGE: &str = "{+path}/pages/{page}/images/{image}";
@@ -60,8 +62,12 @@ impl Provider for Documents {
     fn list_templates(&self) -> Result<Vec<Template>> {
         Ok(vec![
             Template::new(PAGES).name("pages").title("Text of pages").mime_type("text/plain").description(
-                "The text of pages of the document at {path}: {pages} is a page or a range (3, 3-7, 3-), counted from 1. With \
-                 {order}=position, text is sorted from the top of the page to the bottom: for documents that write out of order",
+                "The text of pages of the document at {path}: {pages} is a page or a range (3, 3-7, 3-), counted from 1. Text \
+                 is in reading order; {order}=written keeps the order of the document, {order}=position goes from the top of the \
+                 page to the bottom",
+            ),
+            Template::new(SEARCH).name("search").title("Search in a document").mime_type("text/markdown").description(
+                "The pages of the document at {path} that have the words {search}, with excerpts. Case does not matter",
             ),
             Template::new(INFO).name("info").title("Facts and outline").description(
                 "Title, author, dates and number of pages of the document at {path}, its outline with pages, its attached \
@@ -93,7 +99,7 @@ impl Provider for Documents {
 
 impl Completion for Documents {
     fn complete(&self, template: &str, argument: &Argument, resolved: &[Argument]) -> Result<Suggestions> {
-        if ![PAGES, INFO, IMAGES, IMAGE, ATTACHMENT].contains(&template) {
+        if ![PAGES, SEARCH, INFO, IMAGES, IMAGE, ATTACHMENT].contains(&template) {
             return Err(Error::invalid(format_args!("no template \"{template}\"")));
         }
         let value = argument.value.as_str();
@@ -125,7 +131,9 @@ impl Completion for Documents {
                 let names = document().map(|document| info::attachment_names(&document));
                 Suggestions::starting_with(value, names.unwrap_or_default())
             }
-            "order" if template == PAGES => Suggestions::starting_with(value, ["written", "position"]),
+            "order" if template == PAGES => Suggestions::starting_with(value, ["reading", "written", "position"]),
+            // Words are free.
+            "search" if template == SEARCH => Suggestions::starting_with(value, [""; 0]),
             "format" if template == INFO => Suggestions::starting_with(value, ["markdown", "json"]),
             other => return Err(Error::invalid(format_args!("no variable \"{other}\" in \"{template}\""))),
         })
@@ -201,6 +209,42 @@ fn resource(path: &str, meta: &Meta) -> Option<Resource> {
         ));
     resource.annotations = meta.last_modified().map(|time| Annotations::new().last_modified(time));
     (resource.reference.len() <= MAX_REFERENCE_BYTES).then_some(resource)
+}
+
+/// Entry points for fuzzing: they run the parsers over any bytes.
+#[doc(hidden)]
+pub mod fuzzing {
+    use crate::{document, query, search, text};
+
+    /// Opens a document, and reads the text of its first pages in each order.
+    pub fn document(bytes: &[u8]) {
+        let Ok(pdf) = hayro_syntax::Pdf::new(bytes.to_vec()) else { return };
+        let fonts = text::Fonts::new();
+        for page in pdf.pages().iter().take(3) {
+            for order in [query::Order::Reading, query::Order::Written, query::Order::Position] {
+                text::of(page, &fonts, order);
+            }
+        }
+    }
+
+    /// Looks for an encryption dictionary that encrypts only attached files.
+    pub fn encryption(bytes: &[u8]) {
+        document::without_file_encryption(bytes);
+    }
+
+    /// Puts a line into reading order, and searches in it.
+    pub fn line(bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        text::parse_line(&text);
+        if let Some(words) = search::Words::new(text.get(..3).unwrap_or(&text)) {
+            search::excerpts(&text, &words, 3);
+        }
+    }
+
+    /// Parses the query component of a reference.
+    pub fn query(bytes: &[u8]) {
+        drop(query::Query::parse(&String::from_utf8_lossy(bytes)));
+    }
 }
 
 belljar_guest::export!(Documents: Completion, Revisions);

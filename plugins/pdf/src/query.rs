@@ -3,6 +3,8 @@
 use belljar_guest::{Error, Result, reference};
 use belljar_tree::{Meta, Tree};
 
+use crate::search::Words;
+
 /// The part of a document that a reference names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -31,8 +33,10 @@ pub(crate) struct Place {
 /// The order of text on a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// The order in the document, which is reading order in most documents.
+    /// Reading order: column by column, each from top to bottom.
     #[default]
+    Reading,
+    /// The order in the document.
     Written,
     /// From the top to the bottom of the page, across columns.
     Position,
@@ -51,6 +55,8 @@ pub(crate) enum Format {
 pub(crate) struct Query {
     pub(crate) order: Order,
     pub(crate) format: Format,
+    /// The words to search for.
+    pub(crate) search: Option<Words>,
 }
 
 /// True if a file of this name is served.
@@ -112,11 +118,19 @@ impl Query {
         for (key, value) in reference::pairs(query) {
             match (reference::decode(key)?.as_str(), reference::decode(value)?.as_str()) {
                 // A client that fills in a template may leave a variable empty.
-                ("order" | "format", "") => {}
+                ("order" | "format" | "search", "") => {}
+                ("search", words) => {
+                    wanted.search = Some(Words::new(words).ok_or_else(|| {
+                        Error::invalid(format_args!("search \"{words}\": expected words that occur in the document"))
+                    })?);
+                }
+                ("order", "reading") => wanted.order = Order::Reading,
                 ("order", "written") => wanted.order = Order::Written,
                 ("order", "position") => wanted.order = Order::Position,
                 ("order", other) => {
-                    return Err(Error::invalid(format_args!("order \"{other}\": expected written or position")));
+                    return Err(Error::invalid(format_args!(
+                        "order \"{other}\": expected reading, written or position"
+                    )));
                 }
                 ("format", "markdown") => wanted.format = Format::Markdown,
                 ("format", "json") => wanted.format = Format::Json,
@@ -125,7 +139,7 @@ impl Query {
                 }
                 (other, _) => {
                     return Err(Error::invalid(format_args!(
-                        "unknown parameter \"{other}\": expected \"order\" or \"format\""
+                        "unknown parameter \"{other}\": expected \"order\", \"format\" or \"search\""
                     )));
                 }
             }
@@ -163,7 +177,9 @@ mod tests {
     #[test]
     fn parameters_are_parsed_or_refused() {
         assert_eq!(Query::parse("order=position&format=").unwrap().order, Order::Position);
-        for wrong in ["order=x", "format=xml", "page=1"] {
+        assert_eq!(Query::parse("search=Two%20words").unwrap().search, Words::new("two WORDS"));
+        assert_eq!(Query::parse("search=").unwrap().search, None);
+        for wrong in ["order=x", "format=xml", "page=1", "search=%20"] {
             assert!(matches!(Query::parse(wrong), Err(Error::Invalid(_))), "{wrong}");
         }
     }

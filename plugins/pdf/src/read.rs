@@ -10,7 +10,8 @@ use crate::document::{Document, pages};
 use crate::images;
 use crate::info::{self, Info};
 use crate::query::{Format, Part, Place, Query};
-use crate::text::{self, PageText};
+use crate::search;
+use crate::text::{self, Fonts, PageText};
 
 const PLAIN: &str = "text/plain";
 const MARKDOWN: &str = "text/markdown";
@@ -24,6 +25,10 @@ const MAX_PAGES: usize = 200;
 
 /// The most text in one read, in bytes.
 const MAX_TEXT_BYTES: usize = 512 * 1024;
+
+/// The places that a search lists, at most, and those of one page.
+const MAX_EXCERPTS: usize = 200;
+const MAX_EXCERPTS_OF_PAGE: usize = 20;
 
 /// No further page begins after this time. The host allows a call five seconds. On a fast machine, the fuel of a call lasts
 /// little more than one second.
@@ -40,10 +45,19 @@ pub(crate) fn read(
 ) -> Result<Contents> {
     let document = Document::open(tree, place, passwords)?;
     match &place.part {
-        Part::Text => Ok(Contents::text(reference, texts(&document, 1, FIRST_PAGES, query)).mime_type(PLAIN)),
+        Part::Text | Part::Pages(..) if query.search.is_some() => {
+            let (first, last) = match &place.part {
+                Part::Pages(first, last) => (*first, *last),
+                _ => (1, usize::MAX),
+            };
+            document.check(first)?;
+            let found = search(&document, first, last, &query);
+            Ok(Contents::text(reference, found).mime_type(MARKDOWN))
+        }
+        Part::Text => Ok(Contents::text(reference, texts(&document, 1, FIRST_PAGES, &query)).mime_type(PLAIN)),
         Part::Pages(first, last) => {
             document.check(*first)?;
-            Ok(Contents::text(reference, texts(&document, *first, *last, query)).mime_type(PLAIN))
+            Ok(Contents::text(reference, texts(&document, *first, *last, &query)).mime_type(PLAIN))
         }
         Part::Info => {
             let info = Info::of(&document);
@@ -83,8 +97,9 @@ fn link(name: &str) -> String {
 }
 
 /// The text of pages, each below a line with its number.
-fn texts(document: &Document, first: usize, last: usize, query: Query) -> String {
+fn texts(document: &Document, first: usize, last: usize, query: &Query) -> String {
     let began = Instant::now();
+    let fonts = Fonts::new();
     let count = document.len();
     let last = last.min(count).min(first.saturating_add(MAX_PAGES - 1));
     let mut out = String::new();
@@ -97,7 +112,7 @@ fn texts(document: &Document, first: usize, last: usize, query: Query) -> String
             break;
         }
         next = at + 2;
-        let found = text::of(page, query.order);
+        let found = text::of(page, &fonts, query.order);
         let _ = write!(out, "[page {} of {count}{}]\n\n", at + 1, remark(&found));
         let cut = cut(&found.text);
         out.push_str(cut);
@@ -114,6 +129,49 @@ fn texts(document: &Document, first: usize, last: usize, query: Query) -> String
         let _ = writeln!(out, "[{} more; next: {}/pages/{range}]", pages(count + 1 - next), link(name(&document.path)));
     }
     out
+}
+
+/// The places of words on pages, with excerpts. Names the pages that are left to search.
+fn search(document: &Document, first: usize, last: usize, query: &Query) -> String {
+    let began = Instant::now();
+    let Some(words) = &query.search else { return String::new() };
+    let fonts = Fonts::new();
+    let last = last.min(document.len());
+    let name = name(&document.path);
+    let (mut out, mut listed, mut places, mut unknown) = (String::new(), 0, 0, 0);
+    let mut next = first;
+    for (at, page) in document.pdf.pages().iter().enumerate().take(last).skip(first - 1) {
+        if at + 1 > first && (listed >= MAX_EXCERPTS || began.elapsed() > TIME) {
+            break;
+        }
+        next = at + 2;
+        let found = text::of(page, &fonts, query.order);
+        unknown += usize::from(found.unknown * 20 > found.glyphs || (found.text.trim().is_empty() && found.images > 0));
+        let (excerpts, count) = search::excerpts(&found.text, words, MAX_EXCERPTS_OF_PAGE);
+        listed += excerpts.len();
+        places += count;
+        for excerpt in &excerpts {
+            let _ = writeln!(out, "- [page {0}]({1}/pages/{0}): {2}", at + 1, link(name), info::inline(excerpt));
+        }
+        if count > excerpts.len() {
+            let _ = writeln!(out, "- page {}: {} more places", at + 1, count - excerpts.len());
+        }
+    }
+    let many = if places == 1 { "place" } else { "places" };
+    let _ = write!(out, "\n[{places} {many} on pages {first}-{} of {}]\n", next - 1, document.len());
+    if unknown > 0 {
+        let _ = writeln!(out, "[{} of them cannot be searched: scanned, or fonts without Unicode]", pages(unknown));
+    }
+    if next <= last {
+        let query = reference::encode_segment(words.as_str());
+        let _ = writeln!(
+            out,
+            "[{} not searched; next: {}/pages/{next}-{last}?search={query}]",
+            pages(last + 1 - next),
+            link(name)
+        );
+    }
+    out.trim_start().to_owned()
 }
 
 /// The first [`MAX_TEXT_BYTES`] bytes of a page's text, cut at a character boundary.
@@ -135,7 +193,11 @@ fn remark(found: &PageText) -> String {
     if found.text.trim().is_empty() {
         return ": no text".to_owned();
     }
-    if found.unknown * 5 > found.glyphs {
+    if found.is_cut {
+        return ": too complex, only its first part was read".to_owned();
+    }
+    // A few signs without a name, such as the corners of a drawing, are not worth a remark: each is a U+FFFD in the text.
+    if found.unknown * 20 > found.glyphs {
         return format!(
             ": {} of {} characters are unknown, the fonts do not map them to Unicode",
             found.unknown, found.glyphs

@@ -20,15 +20,20 @@ const PDF_DOC_ENCODING: [(u8, &str); 5] = [
 /// Decodes a text string: UTF-16 or UTF-8 by its byte order mark, otherwise PDFDocEncoding. Control characters become
 /// spaces.
 pub(crate) fn decode(bytes: &[u8]) -> String {
-    let text = match bytes {
+    let text = decode_raw(bytes);
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
+}
+
+/// Decodes a text string with its control characters.
+pub(crate) fn decode_raw(bytes: &[u8]) -> String {
+    match bytes {
         [0xfe, 0xff, rest @ ..] => UTF_16BE.decode_without_bom_handling(rest).0.into_owned(),
         [0xff, 0xfe, rest @ ..] => UTF_16LE.decode_without_bom_handling(rest).0.into_owned(),
         [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
         // UTF-8 without a mark: not allowed, but common.
         bytes if !bytes.is_ascii() && std::str::from_utf8(bytes).is_ok() => String::from_utf8_lossy(bytes).into_owned(),
         bytes => bytes.iter().map(|byte| pdf_doc_char(*byte)).collect(),
-    };
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
+    }
 }
 
 fn pdf_doc_char(byte: u8) -> char {

@@ -2,6 +2,7 @@
 
 mod broken;
 mod pictures;
+mod writing;
 
 use std::fs;
 use std::path::Path;
@@ -106,7 +107,7 @@ fn fonts_of_many_kinds_are_read() {
 }
 
 #[test]
-fn columns_are_read_in_document_order_or_by_position() {
+fn columns_are_read_in_reading_order_or_by_position() {
     let fixture = Fixture::new();
     let text = fixture.text("columns.pdf");
     assert!(text.contains("left one\nleft two\nleft three\n\nright one\nright two\nright three\n"), "{text}");

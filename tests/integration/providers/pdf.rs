@@ -129,3 +129,43 @@ fn the_error_for_a_too_large_document_names_the_cure() {
     let mut client = site.stdio(Era::Stateless);
     assert!(read(&mut client, "large.pdf").contains("The quick brown fox 1."));
 }
+
+/// A document of 500 pages is read in parts under the default limits, and searched.
+#[test]
+fn a_document_of_500_pages_is_read_in_parts() {
+    const PAGES: usize = 500;
+    let mut objects = vec!["<< /Type /Catalog /Pages 2 0 R >>".to_owned()];
+    let kids: Vec<String> = (0..PAGES).map(|at| format!("{} 0 R", 4 + 2 * at)).collect();
+    objects.push(format!("<< /Type /Pages /Count {PAGES} /Kids [{}] >>", kids.join(" ")));
+    objects.push("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned());
+    for page in 1..=PAGES {
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {} 0 R /Resources << /Font << /F 3 0 R >> >> >>",
+            3 + 2 * page
+        ));
+        let lines =
+            "(The quick brown fox jumps over the lazy dog and then it rests for a while.) Tj 0 -14 Td ".repeat(45);
+        let content = format!("BT /F 10 Tf 60 780 Td (This is page {page}.) Tj 0 -14 Td {lines} ET");
+        objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
+    }
+    let mut bytes = b"%PDF-1.4\n".to_vec();
+    for (at, object) in objects.iter().enumerate() {
+        bytes.extend_from_slice(format!("{} 0 obj\n{object}\nendobj\n", at + 1).as_bytes());
+    }
+    bytes.extend_from_slice(b"trailer\n<< /Root 1 0 R >>\n%%EOF\n");
+    let site = over_data("pdf", "");
+    site.write("data/long.pdf", bytes);
+    let mut client = site.stdio(Era::Stateless);
+    let mut reference = "long.pdf/pages/1-200".to_owned();
+    let mut found = 0;
+    for _ in 0..20 {
+        let text = read(&mut client, &reference);
+        found += text.matches("This is page ").count();
+        let Some((_, next)) = text.split_once("; next: ") else { break };
+        reference = next.split(']').next().unwrap().to_owned();
+    }
+    assert_eq!(found, PAGES);
+    let text = read(&mut client, "long.pdf?search=this%20is%20PAGE%203.");
+    assert!(text.contains("[page 3](long.pdf/pages/3): This is page 3."), "{text}");
+    assert!(client.close().status.success());
+}

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A document of these objects. It has no cross-reference table, so a parser has to search for the objects.
-fn made_of(objects: &[&str]) -> String {
+pub(super) fn made_of(objects: &[&str]) -> String {
     let mut text = "%PDF-1.4\n".to_owned();
     for (at, object) in objects.iter().enumerate() {
         text.push_str(&format!("{} 0 obj\n{object}\nendobj\n", at + 1));
