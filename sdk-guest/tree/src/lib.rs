@@ -23,16 +23,22 @@
 //! }
 //! ```
 
+mod below;
 mod complete;
+mod contains;
+mod escape;
 mod ignore;
 mod revision;
 mod tree;
 mod walk;
 
+pub use below::{Below, Start};
 pub use complete::complete;
+pub use contains::contains;
 pub use revision::{Bounds, list_revision};
 pub use tree::{
-    Directory, Entry, File, Kind, Meta, Path, Smallest, Tree, granted, granted_paths, join, name, smallest,
+    Directory, Entry, File, Kind, Meta, Path, Smallest, Tree, granted, granted_paths, join, name, read_at, smallest,
+    state_of,
 };
 pub use walk::{Step, Walk};
 
