@@ -2,24 +2,22 @@
 //!
 //! This module implements the provider. It is the only module that knows resources and references. `belljar_tree` decides
 //! which files are visible, and their order. Sizes, times, types and titles are looked up only for entries on the page.
-//! The module `part` reads parts of files, `below` lists a directory, `revision` computes revisions from sizes and times, and
+//! The module `below` lists a directory, `revision` computes revisions from sizes and times, and
 //! `tools` searches.
 
 mod below;
 mod index;
-mod lines;
 mod media;
-mod part;
 mod revision;
 mod title;
 mod tools;
 
 use belljar_guest::{
-    Annotations, Argument, Completion, Error, Info, Page, PartialReading, Parts, Provider, Range, Reading, Resource,
-    Result, Revisions, Suggestions, Template, reference,
+    Annotations, Argument, Body, Completion, Error, Info, Page, PartialReading, Parts, Provider, Range, Reading,
+    Resource, Result, Revisions, Suggestions, Template, reference,
 };
 
-use belljar_tree::{Bounds, Kind, MAX_REFERENCE_BYTES, Meta, Path, Step, Tree, Walk};
+use belljar_tree::{Bounds, Kind, MAX_PART, MAX_REFERENCE_BYTES, Meta, Path, Step, Tree, Walk, name};
 
 /// The provider.
 #[derive(Debug)]
@@ -68,12 +66,12 @@ impl Provider for Files {
 
     /// For hosts that read no parts.
     fn read(&self, reference: &str) -> Result<Reading> {
-        let PartialReading { contents, extent, .. } = self.read_part(reference, None, part::MAX_PART)?;
+        let PartialReading { contents, extent, .. } = self.read_part(reference, None, MAX_PART)?;
         match extent {
             None => Ok(Reading::new(contents)),
             Some(_) => Err(Error::failed(format_args!(
                 "the file has more than {} bytes, and this host reads no parts of files",
-                part::MAX_PART
+                MAX_PART
             ))),
         }
     }
@@ -90,7 +88,7 @@ impl Parts for Files {
             Kind::File if !query.is_empty() => {
                 Err(Error::invalid("a file has no parameters but \"lines\" and \"bytes\", such as ?lines=1-200"))
             }
-            Kind::File => part::read(&self.tree.open(&wanted.path)?, reference, &wanted.path, range, most),
+            Kind::File => self.contents(reference, &wanted.path, range, most),
             Kind::Symlink | Kind::Other => Err(Error::denied("the path is neither a file nor a directory")),
         }
     }
@@ -162,7 +160,7 @@ impl Files {
         if reference.len() > MAX_REFERENCE_BYTES {
             return None;
         }
-        let name = belljar_tree::name(path);
+        let name = name(path);
         let media = media::by_name(name);
         let mut resource = Resource::new(reference).name(name).size(meta.size);
         resource.mime_type = media.map(str::to_owned);
@@ -173,6 +171,20 @@ impl Files {
         resource.title = title_of(&self.tree, path, media, meta);
         resource.annotations = meta.last_modified().map(|time| Annotations::new().last_modified(time));
         Some(resource)
+    }
+}
+
+impl Files {
+    fn contents(&self, reference: &str, path: &str, range: Option<Range>, most: u64) -> Result<PartialReading> {
+        let mut read = belljar_tree::read_part(&self.tree.open(path)?, reference, range, most)?;
+        let is_beginning = read.extent.is_none_or(|extent| extent.start == 0);
+        for contents in &mut read.contents {
+            contents.mime_type = Some(match &contents.body {
+                Body::Text(text) => media::of_text(name(path), text).to_owned(),
+                Body::Blob(bytes) => media::of_bytes(name(path), if is_beginning { bytes } else { &[] }).to_owned(),
+            });
+        }
+        Ok(read)
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use belljar_guest::{Body, Contents};
+use belljar_guest::Contents;
 use belljar_tree::Directory;
 
 use super::*;

@@ -14,6 +14,7 @@ mod wasi;
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use belljar_guest::{Error, Result, reference};
@@ -21,11 +22,12 @@ use belljar_guest::{Error, Result, reference};
 use crate::below::SORTED;
 use crate::escape::{on_disk, shown};
 use crate::ignore::Rules;
+use crate::part::Seekable as _;
 
 #[cfg(not(target_os = "wasi"))]
-pub use native::{Directory, File, granted, granted_paths, read_at, state_of};
+pub use native::{Directory, File, granted, granted_paths};
 #[cfg(target_os = "wasi")]
-pub use wasi::{Directory, File, granted, granted_paths, read_at, state_of};
+pub use wasi::{Directory, File, granted, granted_paths};
 
 /// The granted directories as one tree. With one grant, its directory is the top; with several, the top holds one
 /// directory for each, named after its guest path.
@@ -224,7 +226,7 @@ impl Tree {
     pub fn read(&self, path: &str, length: u64) -> Result<Vec<u8>> {
         let (directory, inner) = self.place(path)?.ok_or(Error::NotFound)?;
         self.check(inner, Kind::File)?;
-        read_at(&directory.file(&on_disk(inner)?)?, 0, length)
+        directory.file(&on_disk(inner)?)?.read_at(0, length)
     }
 
     /// Opens a file for reading from any position. The caller has checked that the path is a file.
@@ -277,6 +279,26 @@ impl Meta {
         let time: SystemTime = self.modified?;
         let since = time.duration_since(UNIX_EPOCH).ok()?;
         (since.as_secs() < END).then(|| humantime::format_rfc3339_seconds(time).to_string())
+    }
+}
+
+impl From<fs::Metadata> for Meta {
+    fn from(metadata: fs::Metadata) -> Self {
+        Meta { kind: metadata.file_type().into(), size: metadata.len(), modified: metadata.modified().ok() }
+    }
+}
+
+impl From<fs::FileType> for Kind {
+    fn from(kind: fs::FileType) -> Self {
+        if kind.is_symlink() {
+            Kind::Symlink
+        } else if kind.is_dir() {
+            Kind::Directory
+        } else if kind.is_file() {
+            Kind::File
+        } else {
+            Kind::Other
+        }
     }
 }
 

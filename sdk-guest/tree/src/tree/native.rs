@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use belljar_guest::{Error, Result};
 
-use super::{Chunk, Entry, Found, Kind, Meta};
+use super::{Chunk, Entry, Found, Meta};
+use crate::part::Seekable;
 
 /// A directory.
 #[derive(Debug)]
@@ -25,17 +26,18 @@ pub fn granted_paths() -> Vec<String> {
     Vec::new()
 }
 
-/// At most `length` bytes of a file from `position`: fewer only at its end.
-pub fn read_at(mut file: &File, position: u64, length: u64) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(position))?;
-    file.take(length).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
+impl Seekable for File {
+    fn read_at(&self, position: u64, length: u64) -> Result<Vec<u8>> {
+        let mut file = self;
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(position))?;
+        file.take(length).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
 
-/// The metadata of an open file.
-pub fn state_of(file: &File) -> Result<Meta> {
-    Ok(file.metadata()?.into())
+    fn state(&self) -> Result<Meta> {
+        Ok(self.metadata()?.into())
+    }
 }
 
 impl Directory {
@@ -77,26 +79,6 @@ impl Directory {
             Ok(path)
         } else {
             Err(Error::denied("the path leads out of the granted directory"))
-        }
-    }
-}
-
-impl From<fs::Metadata> for Meta {
-    fn from(metadata: fs::Metadata) -> Self {
-        Meta { kind: metadata.file_type().into(), size: metadata.len(), modified: metadata.modified().ok() }
-    }
-}
-
-impl From<fs::FileType> for Kind {
-    fn from(kind: fs::FileType) -> Self {
-        if kind.is_symlink() {
-            Kind::Symlink
-        } else if kind.is_dir() {
-            Kind::Directory
-        } else if kind.is_file() {
-            Kind::File
-        } else {
-            Kind::Other
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A granted directory inside the sandbox, through `wasi:filesystem`. The standard library is not used: it looks up every
 //! directory entry once more for its inode number. In a large directory, these are 50,000 needless look-ups.
 
+use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -12,6 +13,7 @@ use wasip2::filesystem::types::{
 
 use super::records::{self, Record};
 use super::{Chunk, Entry, Found, Kind, Meta};
+use crate::part::Seekable;
 
 /// A granted directory.
 #[derive(Debug)]
@@ -98,34 +100,49 @@ fn records_at(directory: &Descriptor, position: u64) -> Option<Chunk<Found>> {
     Some(Chunk { entries, next })
 }
 
-/// At most `length` bytes of a file from `position`: fewer only at its end.
-pub fn read_at(file: &File, position: u64, length: u64) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    loop {
-        let got = bytes.len() as u64;
-        let wanted = length.saturating_sub(got).min(CHUNK);
-        if wanted == 0 {
-            return Ok(bytes);
+impl Seekable for File {
+    fn read_at(&self, position: u64, length: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        loop {
+            let got = bytes.len() as u64;
+            let wanted = length.saturating_sub(got).min(CHUNK);
+            if wanted == 0 {
+                return Ok(bytes);
+            }
+            let (chunk, end) = self.descriptor.read(wanted, position.saturating_add(got)).map_err(error)?;
+            if chunk.is_empty() {
+                return Ok(bytes);
+            }
+            if bytes.is_empty() {
+                bytes = chunk;
+                bytes.reserve_exact(usize::try_from(length).unwrap_or_default().saturating_sub(bytes.len()));
+            } else {
+                bytes.extend_from_slice(&chunk);
+            }
+            if end {
+                return Ok(bytes);
+            }
         }
-        let (chunk, end) = file.descriptor.read(wanted, position.saturating_add(got)).map_err(error)?;
-        if chunk.is_empty() {
-            return Ok(bytes);
-        }
-        if bytes.is_empty() {
-            bytes = chunk;
-            bytes.reserve_exact(usize::try_from(length).unwrap_or_default().saturating_sub(bytes.len()));
-        } else {
-            bytes.extend_from_slice(&chunk);
-        }
-        if end {
-            return Ok(bytes);
-        }
+    }
+
+    fn state(&self) -> Result<Meta> {
+        Ok(self.descriptor.stat().map_err(error)?.into())
     }
 }
 
-/// The metadata of an open file.
-pub fn state_of(file: &File) -> Result<Meta> {
-    Ok(file.descriptor.stat().map_err(error)?.into())
+/// A file of the standard library, for providers that open files by their guest paths.
+impl Seekable for fs::File {
+    fn read_at(&self, position: u64, length: u64) -> Result<Vec<u8>> {
+        let mut file = self;
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(position))?;
+        file.take(length).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn state(&self) -> Result<Meta> {
+        Ok(self.metadata()?.into())
+    }
 }
 
 impl From<DescriptorStat> for Meta {

@@ -1,18 +1,19 @@
 //! Reads parts of files: bytes by seeking, lines by reading only what is needed. Memory does not depend on the size of the
 //! file. A part is from one state of the file, even while a program overwrites it.
 
+mod lines;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, SystemTime};
 
-use belljar_guest::{Body, Contents, Error, Extent, PartialReading, Positions, Range, Result, Unit};
-use belljar_tree::{File, name, read_at, state_of};
+use belljar_guest::{Contents, Error, Extent, PartialReading, Positions, Range, Result, Unit};
 
-use crate::lines::{self, Lines};
-use crate::media;
+use crate::tree::Meta;
+use lines::Lines;
 
 /// The most bytes of one part. A part must fit into the sandbox's memory, 64 MiB by default, also while it is checked and
 /// copied. The host's limit on results is lower by default.
-pub(crate) const MAX_PART: u64 = 16 * 1024 * 1024;
+pub const MAX_PART: u64 = 16 * 1024 * 1024;
 
 /// How many times a file is read that changes meanwhile.
 const ATTEMPTS: usize = 4;
@@ -21,47 +22,46 @@ const ATTEMPTS: usize = 4;
 /// changed since.
 const STEP: Duration = Duration::from_millis(20);
 
+/// An open file, or bytes that stand for one.
+pub trait Seekable {
+    /// At most `length` bytes from `position`: fewer only at the end.
+    fn read_at(&self, position: u64, length: u64) -> Result<Vec<u8>>;
+
+    /// The size and the modification time.
+    fn state(&self) -> Result<Meta>;
+}
+
 /// The bytes of a part.
 #[derive(Debug, Hash)]
-pub(crate) struct Piece {
-    pub(crate) bytes: Vec<u8>,
-    /// The position of the first byte in the file.
-    pub(crate) at: u64,
+struct Piece {
+    bytes: Vec<u8>,
     /// The position of the part in the requested unit; `None` for the whole file.
-    pub(crate) extent: Option<Place>,
+    extent: Option<Place>,
 }
 
 /// The fields of an [`Extent`], which has no hash.
 #[derive(Debug, Hash, Clone, Copy)]
-pub(crate) struct Place {
-    pub(crate) is_lines: bool,
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) total: Option<u64>,
-    pub(crate) more: bool,
+struct Place {
+    is_lines: bool,
+    start: u64,
+    end: u64,
+    total: Option<u64>,
+    more: bool,
 }
 
-/// Reads the requested part of the file at `path`.
-pub(crate) fn read(
-    file: &File,
-    reference: &str,
-    path: &str,
-    range: Option<Range>,
-    most: u64,
-) -> Result<PartialReading> {
+/// Reads the requested part of a file, or the whole file if it fits: text if it is valid UTF-8, a blob otherwise. The part has
+/// no media type.
+///
+/// Fails with [`Error::Unavailable`] if a program overwrites the file all the time, and with [`Error::Invalid`] for lines that
+/// are not text or longer than `most`.
+pub fn read_part(file: &impl Seekable, reference: &str, range: Option<Range>, most: u64) -> Result<PartialReading> {
     let most = most.min(MAX_PART);
-    let piece = steady(file, |size| match range {
+    let Piece { bytes, extent } = steady(file, |size| match range {
         None => first(file, size, most),
         Some(Range { unit: Unit::Bytes, positions, .. }) => bytes(file, size, positions, most),
         Some(Range { positions, .. }) => lines::read(file, Lines { positions, size, most }),
     })?;
-    let Piece { bytes, at, extent } = piece;
-    let is_start = at == 0;
-    let mut contents = Contents::from_bytes(reference, bytes);
-    contents.mime_type = Some(match &contents.body {
-        Body::Text(text) => media::of_text(name(path), text).to_owned(),
-        Body::Blob(bytes) => media::of_bytes(name(path), if is_start { bytes } else { &[] }).to_owned(),
-    });
+    let contents = Contents::from_bytes(reference, bytes);
     if extent.is_some_and(|extent| extent.is_lines) && !contents.is_text() {
         return Err(Error::invalid("these lines are not UTF-8 text: read the file by bytes, such as ?bytes=0-65535"));
     }
@@ -77,14 +77,14 @@ pub(crate) fn read(
 }
 
 /// Reads until the file stayed the same during a read, or two reads gave the same. `read` gets the size of the file.
-fn steady(file: &File, mut read: impl FnMut(u64) -> Result<Piece>) -> Result<Piece> {
-    let mut before = state_of(file)?;
+fn steady(file: &impl Seekable, mut read: impl FnMut(u64) -> Result<Piece>) -> Result<Piece> {
+    let mut before = file.state()?;
     // A file that only grows is read up to its first size.
     let mut size = before.size;
     let mut last = None;
     for _ in 0..ATTEMPTS {
         let piece = read(size)?;
-        let after = state_of(file)?;
+        let after = file.state()?;
         let settled = before.modified.is_some_and(|time| time + STEP < SystemTime::now());
         if before.facts() == after.facts() && settled {
             return Ok(piece);
@@ -102,9 +102,9 @@ fn steady(file: &File, mut read: impl FnMut(u64) -> Result<Piece>) -> Result<Pie
 }
 
 /// The whole file if it fits, else its first part: up to the last line end if it is text.
-fn first(file: &File, size: u64, most: u64) -> Result<Piece> {
+fn first(file: &impl Seekable, size: u64, most: u64) -> Result<Piece> {
     if size <= most {
-        return Ok(Piece { bytes: read_at(file, 0, size)?, at: 0, extent: None });
+        return Ok(Piece { bytes: file.read_at(0, size)?, extent: None });
     }
     let mut piece = bytes(file, size, Positions::Span { start: 0, end: None }, most)?;
     if let (Some(place), Some(newline)) = (&mut piece.extent, memchr::memrchr(b'\n', &piece.bytes))
@@ -117,13 +117,13 @@ fn first(file: &File, size: u64, most: u64) -> Result<Piece> {
 }
 
 /// The bytes at these positions. In text, both ends are moved to the beginning of their characters.
-fn bytes(file: &File, size: u64, positions: Positions, most: u64) -> Result<Piece> {
+fn bytes(file: &impl Seekable, size: u64, positions: Positions, most: u64) -> Result<Piece> {
     /// A character has at most three bytes after its first.
     const AROUND: u64 = 3;
     let (start, end) = positions.within(size);
     let end = end.min(start.saturating_add(most));
     let from = start.saturating_sub(AROUND);
-    let mut all = read_at(file, from, (end + AROUND).min(size) - from)?;
+    let mut all = file.read_at(from, (end + AROUND).min(size) - from)?;
     // The file may have become shorter.
     let (first, last) = (at_most(start - from, all.len()), at_most(end - from, all.len()));
     let is_text =
@@ -139,7 +139,7 @@ fn bytes(file: &File, size: u64, positions: Positions, most: u64) -> Result<Piec
     let start = from + first as u64;
     let end = start + all.len() as u64;
     let place = Place { is_lines: false, start, end, total: Some(size), more: end < size };
-    Ok(Piece { bytes: all, at: start, extent: Some(place) })
+    Ok(Piece { bytes: all, extent: Some(place) })
 }
 
 /// The beginning of the character at a position; the position itself if there is none near.

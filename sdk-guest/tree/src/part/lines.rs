@@ -3,29 +3,27 @@
 use std::time::{Duration, Instant};
 
 use belljar_guest::{Error, Positions, Result};
-use belljar_tree::{File, read_at};
 
-use crate::part::{Piece, Place};
+use super::{Piece, Place, Seekable};
 
 /// The bytes of one block.
 const BLOCK: u64 = 256 * 1024;
 
 /// How long lines are counted. The host's limit for a call is five seconds.
-/// An hour in unit tests, which must not depend on the speed of the machine.
-const TIME: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 2000 });
+const TIME: Duration = Duration::from_secs(2);
 
 /// How far into a file the last lines get their numbers, in bytes. Further on, their part is given in bytes: counting all
 /// lines before them would take longer than reading them.
-const NUMBERED: u64 = if cfg!(test) { 1024 * 1024 } else { 64 * 1024 * 1024 };
+const NUMBERED: u64 = 64 * 1024 * 1024;
 
 /// The requested lines.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Lines {
-    pub(crate) positions: Positions,
+pub(super) struct Lines {
+    pub(super) positions: Positions,
     /// The size of the file in bytes.
-    pub(crate) size: u64,
+    pub(super) size: u64,
     /// The most bytes of the part.
-    pub(crate) most: u64,
+    pub(super) most: u64,
 }
 
 /// A position in a file, in bytes and in lines.
@@ -36,7 +34,7 @@ struct Spot {
 }
 
 /// Reads the requested lines, as many as fit.
-pub(crate) fn read(file: &File, wanted: Lines) -> Result<Piece> {
+pub(super) fn read(file: &impl Seekable, wanted: Lines) -> Result<Piece> {
     let until = Instant::now() + TIME;
     match wanted.positions {
         Positions::Span { start, end } => {
@@ -60,13 +58,13 @@ pub(crate) fn read(file: &File, wanted: Lines) -> Result<Piece> {
 }
 
 /// Passes `count` lines from the beginning of the first `size` bytes, or as many as there are.
-fn skip(file: &File, size: u64, count: u64, until: Instant) -> Result<Spot> {
+fn skip(file: &impl Seekable, size: u64, count: u64, until: Instant) -> Result<Spot> {
     let mut spot = Spot { byte: 0, line: 0 };
     while spot.byte < size && spot.line < count {
         if Instant::now() > until {
             return Err(too_far(spot));
         }
-        let block = read_at(file, spot.byte, BLOCK.min(size - spot.byte))?;
+        let block = file.read_at(spot.byte, BLOCK.min(size - spot.byte))?;
         let Some(last) = block.last() else { break };
         let here = newlines(&block);
         if spot.line + here < count {
@@ -86,7 +84,7 @@ fn skip(file: &File, size: u64, count: u64, until: Instant) -> Result<Spot> {
 }
 
 /// The position of the last `count` lines.
-fn back(file: &File, size: u64, count: u64, until: Instant) -> Result<u64> {
+fn back(file: &impl Seekable, size: u64, count: u64, until: Instant) -> Result<u64> {
     let (mut high, mut left) = (size, count);
     if count == 0 {
         return Ok(size);
@@ -99,7 +97,7 @@ fn back(file: &File, size: u64, count: u64, until: Instant) -> Result<u64> {
             )));
         }
         let low = high.saturating_sub(BLOCK);
-        let block = read_at(file, low, high - low)?;
+        let block = file.read_at(low, high - low)?;
         // The line end at the end of the file begins no further line.
         let searched = if high == size { block.len().saturating_sub(1) } else { block.len() };
         let here = newlines(block.get(..searched).unwrap_or_default());
@@ -115,14 +113,14 @@ fn back(file: &File, size: u64, count: u64, until: Instant) -> Result<u64> {
 }
 
 /// Reads at most `count` lines from `spot` on.
-fn forward(file: &File, wanted: Lines, spot: Spot, count: u64) -> Result<Piece> {
+fn forward(file: &impl Seekable, wanted: Lines, spot: Spot, count: u64) -> Result<Piece> {
     let Lines { size, most, .. } = wanted;
     let mut bytes = Vec::new();
     // The lines and bytes that are taken whole.
     let (mut lines, mut whole) = (0, 0);
     while lines < count && (bytes.len() as u64) < most {
         let at = spot.byte + bytes.len() as u64;
-        let block = read_at(file, at, BLOCK.min(size.saturating_sub(at)).min(most - bytes.len() as u64))?;
+        let block = file.read_at(at, BLOCK.min(size.saturating_sub(at)).min(most - bytes.len() as u64))?;
         if block.is_empty() {
             break;
         }
@@ -156,7 +154,7 @@ fn forward(file: &File, wanted: Lines, spot: Spot, count: u64) -> Result<Piece> 
     let end = spot.byte + whole as u64;
     let (start, last, more) = (spot.line, spot.line + lines, end < size);
     let place = Place { is_lines: true, start, end: last, total: (!more).then_some(last), more };
-    Ok(Piece { bytes, at: spot.byte, extent: Some(place) })
+    Ok(Piece { bytes, extent: Some(place) })
 }
 
 fn too_far(Spot { byte, line }: Spot) -> Error {
