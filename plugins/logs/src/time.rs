@@ -37,11 +37,23 @@ enum Form {
     Asctime,
     /// `21/Nov/2026:10:00:00 +0000`, of the access logs of Apache and nginx.
     Apache,
-    /// `21-Nov-2026 10:00:00.123`, of Tomcat and BIND.
+    /// `21-Nov-2026 10:00:00.123`, of Tomcat and BIND; `21 Nov 2026 10:00:00.123`, of Redis.
     DayFirst,
+    /// `Nov 21, 2026 10:00:00 AM`, of Java's logging.
+    Java,
+    /// `11/21/2026 10:00:00 AM`, of programs in the United States.
+    American,
+    /// `26/11/21 10:00:00` of Spark: a year of two digits, month, day.
+    ShortYear,
+    /// `261121 100000` of HDFS, `261121 10:00:00` of MySQL: a year of two digits, month, day.
+    ShortCompact,
+    /// `11-21 10:00:00.123` of Android's logcat, `11.21 10:00:00` of Proxifier: no year.
+    MonthDay,
+    /// `20261121-10:0:5:123`, with numbers of one or two digits.
+    Dashed,
     /// `1121 10:00:00.123`, of glog and klog: no year.
     Glog,
-    /// Seconds since 1970, with three decimals or more.
+    /// Seconds since 1970, with three decimals or more; or a whole number in a place where only a time stands.
     Epoch,
     /// `10:00:00.123`: begins an entry, but has no date.
     TimeOnly,
@@ -60,8 +72,8 @@ pub(crate) fn find(line: &str) -> Option<TimeText<'_>> {
     let bytes = line.as_bytes();
     let mut before = b' ';
     for (at, byte) in bytes.iter().copied().enumerate().take(WINDOW) {
-        let begins =
-            byte.is_ascii_alphanumeric() && matches!(before, b' ' | b'[' | b'(' | b'"' | b'=' | b'>' | b'|' | b'\t');
+        let begins = byte.is_ascii_alphanumeric()
+            && matches!(before, b' ' | b'[' | b'(' | b'"' | b'=' | b'>' | b'|' | b'\t' | b'*');
         // After syslog's `<11>1`, and glog's letter.
         let begins = begins || (at == 1 && byte.is_ascii_digit() && matches!(before, b'I' | b'W' | b'E' | b'F'));
         before = byte;
@@ -75,41 +87,120 @@ pub(crate) fn find(line: &str) -> Option<TimeText<'_>> {
     }
     let head = bytes.get(..bytes.len().min(APACHE))?;
     let mut brackets = memchr::memchr_iter(b'[', head).filter_map(|at| line.get(at + 1..));
-    brackets.find(|text| shaped(text, "00/Aaa/0000:00:00:00")).map(|text| TimeText { form: Form::Apache, text })
+    let apache = brackets.find(|text| shaped(text, "00/Aaa/0000:00:00:00"));
+    let apache = apache.map(|text| TimeText { form: Form::Apache, text });
+    apache.or_else(|| supercomputer(line)).or_else(|| cef(line))
+}
+
+/// The time of logs of supercomputers, as whole seconds: `- 1117838570 2005.06.03 host ...` (BGL, Thunderbird), or
+/// `134681 node-246 unix.hw state_change.unavailable 1077804742 1 ...` (HPC).
+fn supercomputer(line: &str) -> Option<TimeText<'_>> {
+    let mut words = line.split_ascii_whitespace();
+    let (first, second) = (words.next()?, words.next()?);
+    let text = if is_second(second) {
+        let has_date = words.next().is_some_and(|third| shaped(third, "0000-00-00"));
+        has_date.then_some(second)?
+    } else {
+        let is_number = first.bytes().all(|byte| byte.is_ascii_digit());
+        words.nth(2).filter(|fifth| is_number && is_second(fifth))?
+    };
+    Some(TimeText { form: Form::Epoch, text })
+}
+
+/// True for ten digits: seconds since 1970, from 2001 on.
+fn is_second(word: &str) -> bool {
+    word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `rt=1795255200000`, of the Common Event Format.
+fn cef(line: &str) -> Option<TimeText<'_>> {
+    let extension = line.strip_prefix("CEF:")?;
+    let (_, text) = ["rt=", "end=", "start="].iter().find_map(|key| extension.split_once(key))?;
+    Some(TimeText { form: Form::Epoch, text })
 }
 
 /// The form of the time at the beginning of `text`, which is `at` bytes into the line.
 fn form(text: &str, at: usize) -> Option<Form> {
     let first = *text.as_bytes().first()?;
     if first.is_ascii_digit() {
-        let separated = matches!(text.as_bytes().get(10), Some(b'T' | b' ' | b'_' | b':'));
-        if separated && shaped(text, "0000-00-00") && text.get(11..).is_some_and(|rest| shaped(rest, "00:00")) {
-            return Some(Form::Iso);
-        }
-        if shaped(text, "00/Aaa/0000:00:00:00") {
-            return Some(Form::Apache);
-        }
-        if shaped(text, "00-Aaa-0000 00:00:00") {
-            return Some(Form::DayFirst);
-        }
-        if shaped(text, "00000000 00:00:00") || shaped(text, "00000000T000000") {
-            return Some(Form::Compact);
-        }
-        if at == 1 && shaped(text, "0000 00:00:00") {
-            return Some(Form::Glog);
-        }
-        if at == 0 && (shaped(text, "0000000000.000") || shaped(text, "0000000000000 ")) {
-            return Some(Form::Epoch);
-        }
-        return (at <= 1 && shaped(text, "00:00:00")).then_some(Form::TimeOnly);
+        return of_digits(text, at);
     }
     let month = first.is_ascii_uppercase() && MONTHS.iter().any(|month| text.starts_with(month));
-    if month && (shaped(text, "Aaa 00 00:00:00") || shaped(text, "Aaa  0 00:00:00")) {
-        let rest = text.get(15..).unwrap_or_default();
-        let rest = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
-        return Some(if shaped(rest, " 0000]") { Form::Asctime } else { Form::Syslog });
+    if month && (shaped(text, "Aaa 00 00:00:00") || shaped(text, "Aaa  0 00:00:00") || shaped(text, "Aaa 0 00:00:00")) {
+        return Some(if year_after(text).is_some() { Form::Asctime } else { Form::Syslog });
     }
-    None
+    (month && (shaped(text, "Aaa 0, 0000 0") || shaped(text, "Aaa 00, 0000 0"))).then_some(Form::Java)
+}
+
+fn of_digits(text: &str, at: usize) -> Option<Form> {
+    // The byte after the first number decides most forms.
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    match (digits, text.as_bytes().get(digits)?) {
+        (4, b'-' | b'/' | b'.') => {
+            let separated = matches!(text.as_bytes().get(10), Some(b'T' | b' ' | b'_' | b':'));
+            let is_iso = separated && shaped(text, "0000-00-00");
+            (is_iso && text.get(11..).is_some_and(|rest| shaped(rest, "00:00"))).then_some(Form::Iso)
+        }
+        (2, _) if shaped(text, "00/Aaa/0000:00:00:00") => Some(Form::Apache),
+        (2, _) if shaped(text, "00-Aaa-0000 00:00:00") || shaped(text, "00 Aaa 0000 00:00:00") => Some(Form::DayFirst),
+        (2, b'/') if at <= 1 && shaped(text, "00/00/00 00:00:00") => Some(Form::ShortYear),
+        (2, b'-' | b'.') if at <= 1 && shaped(text, "00-00 00:00:00") => Some(Form::MonthDay),
+        (1 | 2, b'/') if at <= 1 => american(text),
+        (8, _) if shaped(text, "00000000 00:00:00") || shaped(text, "00000000T000000") => Some(Form::Compact),
+        (8, b'-') if shaped(text.get(8..)?, "-0") && dashed(text).is_some() => Some(Form::Dashed),
+        (6, b' ') if at == 0 && (shaped(text, "000000 000000 ") || shaped(text, "000000 00:00:00")) => {
+            Some(Form::ShortCompact)
+        }
+        (4, b' ') if at == 1 && shaped(text, "0000 00:00:00") => Some(Form::Glog),
+        (10, b'.') if at == 0 && shaped(text, "0000000000.000") => Some(Form::Epoch),
+        (13, b' ') if at == 0 => Some(Form::Epoch),
+        (2, b':') if at <= 1 && shaped(text, "00:00:00") => Some(Form::TimeOnly),
+        _ => None,
+    }
+}
+
+/// The form of `11/21/2026 1:00:00 AM`. Without `AM` or `PM`, nobody knows which number is the month.
+fn american(text: &str) -> Option<Form> {
+    let head = text.get(..text.floor_char_boundary(26))?;
+    let mut words = head.split([' ', ',']).filter(|word| !word.is_empty());
+    let (date, clock, half) = (words.next()?, words.next()?, words.next()?);
+    let is_date = date.split('/').map(str::len).eq([date.find('/')?, date.rfind('/')? - date.find('/')? - 1, 4]);
+    (is_date && clock.contains(':') && matches!(half.get(..2), Some("AM" | "PM"))).then_some(Form::American)
+}
+
+/// The numbers of `20261121-10:0:5:123`.
+fn dashed(text: &str) -> Option<DateTime> {
+    let (date, rest) = text.split_at_checked(8)?;
+    let mut numbers = rest.get(1..)?.splitn(4, ':');
+    let mut number = || -> Option<i8> { numbers.next().filter(|digits| digits.len() <= 2)?.parse().ok() };
+    let (hour, minute, second) = (number()?, number()?, number()?);
+    let thousandths = numbers.next()?;
+    let length = thousandths.bytes().take_while(u8::is_ascii_digit).count();
+    let thousandths: i32 = thousandths.get(..length)?.parse().ok().filter(|number| *number < 1000)?;
+    let (year, month, day) = (date.get(..4)?, date.get(4..6)?, date.get(6..8)?);
+    DateTime::new(
+        year.parse().ok()?,
+        month.parse().ok()?,
+        day.parse().ok()?,
+        hour,
+        minute,
+        second,
+        thousandths * 1_000_000,
+    )
+    .ok()
+}
+
+/// The year after `Nov 21 10:00:00.123`, perhaps after a zone: ` 2026`, ` CET 2026`.
+fn year_after(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once(':')?;
+    let rest = rest.trim_start_matches(|c: char| matches!(c, ':' | '.') || c.is_ascii_digit()).strip_prefix(' ')?;
+    let rest = match rest.split_once(' ') {
+        Some((zone, after)) if (3..=4).contains(&zone.len()) && zone.bytes().all(|b| b.is_ascii_uppercase()) => after,
+        _ => rest,
+    };
+    let year = rest.get(..4).filter(|year| year.starts_with("19") || year.starts_with("20"))?;
+    let ends = rest.as_bytes().get(4).is_none_or(|byte| matches!(byte, b']' | b' ' | b':' | b'|'));
+    (ends && year.bytes().all(|byte| byte.is_ascii_digit())).then_some(year)
 }
 
 /// True if a text begins with this shape: `0` stands for a digit, `A` and `a` for an upper- or lower-case letter, `-` for
@@ -127,6 +218,11 @@ fn shaped(text: &str, shape: &str) -> bool {
 }
 
 impl TimeText<'_> {
+    /// True for the form of Java's logging, which has the level in the next line.
+    pub(crate) fn is_of_java(&self) -> bool {
+        self.form == Form::Java
+    }
+
     /// The time as a timestamp. `written` is the modification time of the file, which gives a missing year.
     pub(crate) fn time(&self, calendar: &Calendar, written: Timestamp) -> Option<Timestamp> {
         let text = self.text;
@@ -152,13 +248,30 @@ impl TimeText<'_> {
                 parsed(format, text)?
             }
             Form::Apache => parsed("%d/%b/%Y:%H:%M:%S", text)?,
+            Form::DayFirst if text.get(2..3) == Some(" ") => parsed("%d %b %Y %H:%M:%S", text)?,
             Form::DayFirst => parsed("%d-%b-%Y %H:%M:%S", text)?,
+            Form::Java => parsed("%b %d, %Y %I:%M:%S %p", text).or_else(|| parsed("%b %d, %Y %H:%M:%S", text))?,
+            Form::American => {
+                let text = text.get(..text.floor_char_boundary(26))?.replace(',', "");
+                let clock = parsed("%m/%d/%Y %I:%M:%S %p", &text).or_else(|| parsed("%m/%d/%Y %I:%M %p", &text));
+                return calendar.timestamp(clock?.0);
+            }
+            Form::ShortYear => parsed("%y/%m/%d %H:%M:%S", text)?,
+            Form::ShortCompact if shaped(text, "000000 00:") => parsed("%y%m%d %H:%M:%S", text)?,
+            Form::ShortCompact => parsed("%y%m%d %H%M%S", text)?,
+            Form::MonthDay => {
+                let clock = text.get(6..)?;
+                let date = text.get(..5)?.replace('.', "-");
+                return yearless("%m-%d %H:%M:%S", &format!("{date} {clock}"), calendar, written);
+            }
+            Form::Dashed => (dashed(text)?, ""),
             Form::Syslog => return yearless("%b %e %H:%M:%S", text, calendar, written),
             Form::Glog => return yearless("%m%d %H:%M:%S", text, calendar, written),
             Form::Asctime => {
-                let (clock, rest) = text.split_at_checked(15)?;
-                let year = rest.get(fraction_length(rest)..)?.get(..5)?;
-                parsed("%b %e %H:%M:%S %Y", &format!("{clock}{year}")).map(|(time, _)| (time, ""))?
+                let end = text.find(':')? + 6;
+                let clock = text.get(..end)?;
+                let (time, _) = parsed("%b %e %H:%M:%S %Y", &format!("{clock} {}", year_after(text)?))?;
+                (time, if text.get(end..)?.starts_with(" UTC") { "Z" } else { "" })
             }
             Form::Epoch => {
                 let digits = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
@@ -315,6 +428,28 @@ mod tests {
             ("20261121T100000Z x", "2026-11-21T10:00:00Z"),
             ("E1121 10:00:00.123456   1 a.go:1] x", "2026-11-21T09:00:00Z"),
             ("1795255200.123 x", "2026-11-21T10:00:00.123Z"),
+            ("11-21 10:00:00.811  1702  2395 D WindowManager: x", "2026-11-21T09:00:00Z"),
+            ("[11.21 10:00:06] chrome.exe - x", "2026-11-21T09:00:06Z"),
+            ("- 1117838570 2005.06.03 R02-M1 2005-06-03-15.42.50.363779 x", "2005-06-03T22:42:50Z"),
+            ("APPREAD 1117869872 2005.06.04 R04 x", "2005-06-04T07:24:32Z"),
+            ("134681 node-246 unix.hw state_change.unavailable 1077804742 1 x", "2004-02-26T14:12:22Z"),
+            ("081109 203615 148 INFO dfs.DataNode: x", "2008-11-09T19:36:15Z"),
+            ("201121 10:00:00 [Note] x", "2020-11-21T09:00:00Z"),
+            ("20171223-22:15:29:606|Step_LSC|30002312|x", "2017-12-23T21:15:29.606Z"),
+            ("20171224-0:5:7:12|Step_LSC|30002312|x", "2017-12-23T23:05:07.012Z"),
+            ("17/06/09 20:10:40 INFO executor.Backend: x", "2017-06-09T18:10:40Z"),
+            ("nova-compute.log.1.2017-05-16_13:55:31 2017-05-16 00:00:04.500 2931 INFO x", "2017-05-15T22:00:04.5Z"),
+            ("2016-09-28 04:30:30, Info                  CBS    x", "2016-09-28T02:30:30Z"),
+            ("[Sun Dec 04 04:47:44 2005] [notice] x", "2005-12-04T03:47:44Z"),
+            ("Sun Dec  4 04:47:44 2005 x", "2005-12-04T03:47:44Z"),
+            ("Sun Dec  4 04:47:44 UTC 2005: x", "2005-12-04T04:47:44Z"),
+            ("Nov 1, 2026 1:02:03 PM org.x.Y run", "2026-11-01T12:02:03Z"),
+            ("11/21/2026 10:00:00 AM x", "2026-11-21T09:00:00Z"),
+            ("[1/2/2026, 1:02:03 PM] x", "2026-01-02T12:02:03Z"),
+            ("12345:M 21 Nov 2026 10:00:00.123 * Ready", "2026-11-21T09:00:00Z"),
+            ("CEF:0|V|P|1|100|N|5|src=1.2.3.4 rt=1795255200000 x=y", "2026-11-21T10:00:00Z"),
+            ("E20261121 10:00:00.123456   1 a.go:1] x", "2026-11-21T09:00:00Z"),
+            ("*Nov 21 10:00:00.123: %SYS-5-CONFIG_I: x", "2026-11-21T09:00:00Z"),
         ] {
             assert_eq!(time(line).as_deref(), Some(expected), "{line}");
         }
@@ -332,6 +467,11 @@ mod tests {
             "May 99 10:00:00 x",
             "see the report of the accident that happened here long ago: 2026-11-21 10:00:00",
             "1234567 x",
+            "99-99 10:00:00 x",
+            "x 1117838570 host",
+            "17/06/09 x",
+            "5/6/2026 10:00:00 x",
+            "20171223-x",
         ] {
             assert_eq!(time(line), None, "{line}");
         }
