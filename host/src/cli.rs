@@ -4,6 +4,7 @@
 //! Exit codes: 0 success, 1 failure, 2 wrong usage.
 
 mod arguments;
+mod below;
 mod blocks;
 mod call;
 mod can;
@@ -87,6 +88,9 @@ enum Verb {
         /// List only this mount.
         #[arg(long, value_name = "NAME")]
         mount: Option<String>,
+        /// List only what is directly below this URI: the entries of a directory, the tables of a database.
+        #[arg(long, value_name = "URI", conflicts_with = "mount")]
+        below: Option<String>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -413,7 +417,8 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
     }
     match verb {
         Verb::Serve { at, http, dev } => serve::run(&at, dev.dev, http),
-        Verb::List { at, mount, json, dev } => list::run(&at, dev.dev, mount.as_deref(), json),
+        Verb::List { at, below: Some(uri), json, dev, .. } => below::run(&at, dev.dev, &uri, json),
+        Verb::List { at, mount, json, dev, .. } => list::run(&at, dev.dev, mount.as_deref(), json),
         Verb::Skills { at, mount, verify, json, dev } => skills::run(&at, dev.dev, mount.as_deref(), verify, json),
         Verb::Read { at, uri, output, json, dev } => read::run(&at, dev.dev, &uri, output.as_deref(), json),
         Verb::Tools { list } => tools::run(list.host(), list.mount.as_deref(), list.json),

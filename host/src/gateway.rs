@@ -4,6 +4,7 @@
 
 pub mod asking;
 mod authorize;
+mod below;
 mod call_group;
 pub mod complete;
 mod conformance;
@@ -31,6 +32,7 @@ pub mod views;
 mod visible_lists;
 mod watch;
 
+pub use below::BelowPage;
 pub use listing::ListPage;
 pub use pipeline::Gateway;
 pub use read::ReadOutcome;

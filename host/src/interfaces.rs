@@ -36,6 +36,7 @@ mod generated;
 pub mod json_schema;
 mod list;
 pub mod paging;
+pub mod parts;
 pub mod progress;
 pub mod prompts;
 mod provider_check;
@@ -47,5 +48,5 @@ pub mod tools;
 
 pub use calls::{Exported, Exports, Interfaces, Reply, Request, redact_result};
 pub use entry::{EntryError, ListEntry};
-pub use function::{AbsoluteNameError, Function, MountContext};
+pub use function::{AbsoluteNameError, Function, MountContext, ReplyLimits};
 pub use redaction::redact_error;

@@ -16,6 +16,7 @@ pub mod limits;
 pub mod meta;
 mod name;
 mod nearest;
+pub mod part;
 mod quarantine;
 mod reached_limit;
 pub mod reference;

@@ -2,4 +2,5 @@
 
 mod cache;
 mod cancellation;
+mod parts;
 mod provider_errors;

@@ -69,6 +69,9 @@ pub trait Listed: ListEntry + Send + Serialize + DeserializeOwned + 'static {
     /// True if an entry with this name below the mount's base may be shown to somebody who sees `visible`.
     fn is_visible(name: &str, visible: &Visibility) -> bool;
 
+    /// Marks an entry that is longer than one read gives. `limit` is that length in bytes, if the mount is read in parts.
+    fn mark_parts(&mut self, _limit: Option<u64>) {}
+
     /// The slot of this kind.
     fn slot(listings: &Listings) -> &ListingSlot<Self>;
 }
@@ -87,6 +90,10 @@ impl Listed for Resource {
 
     fn is_visible(name: &str, visible: &Visibility) -> bool {
         visible.contains(name)
+    }
+
+    fn mark_parts(&mut self, limit: Option<u64>) {
+        Resource::mark_parts(self, limit);
     }
 
     fn slot(listings: &Listings) -> &ListingSlot<Self> {

@@ -135,6 +135,11 @@ impl Mount {
         self.lists_skills || self.interfaces.skills
     }
 
+    /// The most bytes that one read gives, if longer resources are read in parts.
+    pub fn parts_limit(&self) -> Option<u64> {
+        self.interfaces.parts.then(|| self.gate.limits().result)
+    }
+
     /// The cached listings for a principal: those that all share, unless each has secrets of its own.
     pub fn listings(&self, principal: &Principal) -> Arc<Listings> {
         match self.is_per_principal() {
@@ -146,6 +151,7 @@ impl Mount {
     /// Compares contents that are about to be served with the kept skills.
     pub fn observe_skills(&self, principal: &Principal, reading: &Reading) {
         if self.has_skills()
+            && reading.part.is_none()
             && let [contents] = reading.contents.as_slice()
             && let Some(reference) = contents.reference.strip_prefix(&self.base)
         {

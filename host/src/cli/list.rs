@@ -139,7 +139,7 @@ fn to_text(all: &[MountListing], snapshot: &Snapshot, is_wanted: impl Fn(&str) -
 }
 
 /// The templates and resources of a mount, in aligned columns.
-fn entries(resources: &[Resource], templates: &[Template]) -> String {
+pub(super) fn entries(resources: &[Resource], templates: &[Template]) -> String {
     let mut out = String::new();
     let types = resources.iter().map(|one| one.mime_type.clone().unwrap_or_default()).collect::<Vec<_>>();
     let sizes = resources.iter().map(|one| one.size.map(show_bytes).unwrap_or_default()).collect::<Vec<_>>();
@@ -163,6 +163,14 @@ fn entries(resources: &[Resource], templates: &[Template]) -> String {
     out
 }
 
+/// One resource.
+pub(super) fn resource_json(r: &Resource) -> Value {
+    json!({
+        "uri": r.reference, "name": r.name, "title": r.title, "description": r.description, "mimeType": r.mime_type, "size": r.size,
+        "lastModified": r.annotations.as_ref().and_then(|a| a.last_modified.clone()),
+    })
+}
+
 fn to_json(all: &[MountListing], snapshot: &Snapshot, is_wanted: impl Fn(&str) -> bool) -> Value {
     let mounts: Vec<Value> = all
         .iter()
@@ -181,10 +189,7 @@ fn to_json(all: &[MountListing], snapshot: &Snapshot, is_wanted: impl Fn(&str) -
                 "description": about.ok().and_then(|a| a.description.clone()),
                 "error": about.err().map(ToString::to_string),
                 "notices": notices,
-                "resources": resources.iter().map(|r| json!({
-                    "uri": r.reference, "name": r.name, "title": r.title, "description": r.description, "mimeType": r.mime_type, "size": r.size,
-                    "lastModified": r.annotations.as_ref().and_then(|a| a.last_modified.clone()),
-                })).collect::<Vec<_>>(),
+                "resources": resources.iter().map(resource_json).collect::<Vec<_>>(),
                 "templates": templates.iter().map(|t| json!({
                     "uriTemplate": t.template, "name": t.name, "title": t.title, "description": t.description, "mimeType": t.mime_type,
                 })).collect::<Vec<_>>(),

@@ -15,6 +15,7 @@ use crate::catalog::Mount;
 use crate::config::Config;
 use crate::gateway::consent::{ConsentAnswer, ConsentInput};
 use crate::gateway::{Gateway, ReadOutcome};
+use crate::model::part::Part;
 use crate::model::{Body, Contents, Fault, ReadError, Reading, command, text};
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
@@ -32,7 +33,10 @@ pub(super) fn run(
         if as_json {
             let contents: Vec<Value> = reading.contents.iter().map(to_json).collect();
             output::print_json(
-                &json!({ "mount": mount.name.as_str(), "digest": mount.digest.to_string(), "contents": contents }),
+                &json!({ "mount": mount.name.as_str(), "digest": mount.digest.to_string(), "contents": contents, "part": reading.part.map(|part| json!({
+                    "unit": part.unit.name(), "first": part.shown().map(|shown| shown.0), "last": part.shown().map(|shown| shown.1),
+                    "total": part.total, "next": next_of(&reading, &part),
+                })) }),
             )?;
         } else if let Some(path) = output {
             let [only] = reading.contents.as_slice() else {
@@ -44,9 +48,17 @@ pub(super) fn run(
             output::write_file(path, bytes(only))?;
         } else {
             write_out(&reading.contents)?;
+            if let Some((part, next)) = reading.part.and_then(|part| Some((part, next_of(&reading, &part)?))) {
+                output::message(true, &format!("{part}; the next part: {}\n", command::line(["read", &next])))?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// The URI of the next part.
+fn next_of(reading: &Reading, part: &Part) -> Option<String> {
+    part.next_of(&reading.contents.first()?.reference)
 }
 
 /// Reads the resource. If the read needs a consent for which the configuration lets the mount ask, asks on the

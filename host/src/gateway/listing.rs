@@ -360,9 +360,10 @@ impl<T: Listed> PageBuilder<'_, T> {
             ServedMount { mount, snapshot: self.snapshot },
             from,
             (!sees_all).then_some(judge),
-            |entry: T| {
+            |mut entry: T| {
                 let has_room = !is_full(page.entries.len(), *bytes, pages);
                 if has_room {
+                    entry.mark_parts(mount.parts_limit());
                     *bytes += entry.weight();
                     page.entries.push((entry, mount.name.clone()));
                 }

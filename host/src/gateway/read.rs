@@ -13,7 +13,7 @@ use super::response_cost::ResponseCost;
 use super::route::{Routed, Unrouted};
 use crate::catalog::Mount;
 use crate::config::Ask;
-use crate::interfaces::{Request, resources};
+use crate::interfaces::{Request, parts, resources};
 use crate::model::{Fault, ReadError, Reading, reference, text};
 use crate::policy::{Access, Action, Caller, Principal};
 
@@ -89,7 +89,7 @@ impl Gateway {
             fault(error)
         };
         let call = MountCall::new(caller, &mount);
-        let request: Request = resources::Read { reference }.into();
+        let request = request(&mount, reference).map_err(refuse)?;
         // Before the cache is looked at: a cached answer counts, too.
         let quota = self.count_access(&access).await.map_err(refuse)?;
         let config_version = self.catalog.config_version();
@@ -234,7 +234,18 @@ impl Gateway {
         context: ConsentContext<'_>,
     ) -> Result<(Reading, ResponseCost), ReadError> {
         let reply = self.run(call, Ok(access), request, room, context).await;
-        let (reading, cost) = self.check_reply::<resources::Read>(call.mount(), request, reply);
+        let (reading, cost) = match request {
+            Request::ReadPart(_) => self.check_reply::<parts::ReadPart>(call.mount(), request, reply),
+            _ => self.check_reply::<resources::Read>(call.mount(), request, reply),
+        };
         Ok((reading?, cost))
     }
+}
+
+/// The call that reads `reference`: of a part, if the mount's provider can read parts.
+fn request(mount: &Mount, reference: String) -> Result<Request, ReadError> {
+    Ok(match mount.interfaces.parts {
+        true => parts::ReadPart::new(&reference)?.into(),
+        false => resources::Read { reference }.into(),
+    })
 }

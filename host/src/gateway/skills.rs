@@ -12,7 +12,7 @@ mod list;
 mod name;
 
 pub use directory::DirectoryChild;
-pub use entry::{MARKDOWN, SkillEntry, SkillLookupError, skill_uri};
+pub use entry::{MARKDOWN, SCHEME, SkillEntry, SkillLookupError, skill_uri};
 pub use list::SkillList;
 
 #[cfg(test)]

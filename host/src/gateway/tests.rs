@@ -165,7 +165,7 @@ impl Providers {
                     .collect();
                 match contents.is_empty() {
                     true => Err(ReadError::NotFound),
-                    false => Ok(Reply::Read(Reading { contents, fresh_for: mount.fresh_for })),
+                    false => Ok(Reply::Read(Reading { contents, fresh_for: mount.fresh_for, part: None })),
                 }
             }
             Request::Complete(complete) => {
@@ -209,6 +209,7 @@ impl Providers {
                 Ok(Reply::CompletePrompt(Suggestions { values, total: mount.suggestions.1 }))
             }
             Request::ListSkills(_) | Request::GetSkill(_) | Request::Describe(_) => Err(ReadError::NotFound),
+            Request::ReadPart(_) | Request::ListBelow(_) => Err(ReadError::NotFound),
         };
         Outcome { result, usage: Usage::default(), decisions: DecisionLog::default() }
     }

@@ -11,6 +11,7 @@ mod call_state;
 mod config;
 mod descriptor;
 mod directory_entries;
+mod directory_records;
 mod editor;
 mod error;
 mod functions;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use wasmtime::Store;
 use wasmtime::component::InstancePre;
 
-use super::function::{Function, Returned};
+use super::function::{Function, ReplyLimits, Returned};
 use super::list::for_each_interface;
 use super::redaction;
 use crate::grants::secrets::Redactor;
@@ -115,6 +115,13 @@ macro_rules! calls {
             pub fn action(&self) -> Action {
                 match self {
                     $($(Self::$function(_) => $interface::$function::ACTION,)+)+
+                }
+            }
+
+            /// Prepares the arguments for a call with these limits.
+            pub fn prepare(&mut self, limits: ReplyLimits) {
+                match self {
+                    $($(Self::$function(function) => function.prepare(limits),)+)+
                 }
             }
 

@@ -38,6 +38,7 @@ impl From<provider::Reading> for Reading {
         Self {
             contents: reading.contents.into_iter().map(Into::into).collect(),
             fresh_for: reading.fresh_for.map(|ms| Duration::from_millis(ms.into())),
+            part: None,
         }
     }
 }

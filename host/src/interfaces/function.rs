@@ -13,6 +13,15 @@ use crate::policy::Action;
 /// The result of a call. The outer error is a trap or a limit, the inner one the provider's own error.
 pub(super) type Returned<R> = wasmtime::Result<Result<R, ReadError>>;
 
+/// What a call knows of its reply in advance.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplyLimits {
+    /// The limit of the mount on the result, in bytes.
+    pub result: u64,
+    /// The longest spelling of a secret of the mount, in bytes; 0 if it has none.
+    pub longest_secret: usize,
+}
+
 /// One function of an interface, with its arguments.
 pub trait Function: Clone + fmt::Debug + Send + Sync + 'static {
     /// The indices of the interface's functions in a component.
@@ -45,6 +54,9 @@ pub trait Function: Clone + fmt::Debug + Send + Sync + 'static {
     fn reference(&self) -> Option<&str> {
         None
     }
+
+    /// Prepares the arguments for a call with these limits. Called once, before [`Function::call`].
+    fn prepare(&mut self, _: ReplyLimits) {}
 
     /// Calls the function on `instance`.
     fn call<T: Send + 'static>(

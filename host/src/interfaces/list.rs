@@ -7,6 +7,7 @@ macro_rules! for_each_interface {
         $with! {
             resources ResourceIndices: Describe, ListResources, ListTemplates, Read;
             completion CompletionIndices "optional": Complete;
+            parts PartIndices "optional": ReadPart, ListBelow;
             revisions RevisionIndices "optional": CatalogRevision, ResourceRevisions;
             tools ToolIndices "optional": ListTools, CallTool;
             prompts PromptIndices "optional": ListPrompts, GetPrompt, CompletePrompt;
@@ -15,5 +16,5 @@ macro_rules! for_each_interface {
     };
 }
 
-pub(super) use super::{completion, prompts, resources, revisions, skills, tools};
+pub(super) use super::{completion, parts, prompts, resources, revisions, skills, tools};
 pub(super) use for_each_interface;

@@ -221,40 +221,57 @@ impl Function for Read {
     }
 
     fn bytes(reading: &Reading) -> usize {
-        let entry = |c: &Contents| {
-            ENTRY_CHARGE + c.reference.len() + text_bytes(c.mime_type.as_ref()) + c.body.len() + meta_bytes(&c.meta)
-        };
-        reading.contents.iter().map(entry).sum()
+        reading_bytes(reading)
     }
 
-    fn redact(Reading { contents, fresh_for: _ }: &mut Reading, redactor: Option<&Redactor>) {
-        let Some(redactor) = redactor else { return };
-        contents.iter_mut().for_each(|one| redaction::mask_contents(one, redactor));
+    fn redact(reading: &mut Reading, redactor: Option<&Redactor>) {
+        redact_reading(reading, redactor);
     }
 
     /// Checks that each item of the contents is for the requested reference or one below it, and makes their references
     /// absolute.
-    fn check(&self, mut reading: Reading, names: &dyn MountContext) -> Result<Reading, ReadError> {
-        let (count, most) = (reading.contents.len(), MAX_CONTENTS.get());
-        if count < MIN_CONTENTS.get() {
-            let why = "read gave no contents; expected not-found for a resource that does not exist";
-            return Err(ReadError::BadOutput(why.to_owned()));
-        }
-        if count > most {
-            return Err(ReadError::BadOutput(format!("read gave {count} contents; the limit is {most}")));
-        }
-        reading.fresh_for = reading.fresh_for.map(|time| time.min(names.max_fresh()));
-        for contents in &mut reading.contents {
-            if Guard::ContentsName.is_on() {
-                answers(&contents.reference, &self.reference)?;
-            }
-            let named = names.absolute(&contents.reference);
-            contents.reference = named.map_err(|why| ReadError::BadOutput(format!("read gave contents, and {why}")))?;
-            contents.mime_type = fields::valid_mime_type(contents.mime_type.take());
-            contents.meta = fields::clean_meta(std::mem::take(&mut contents.meta));
-        }
-        Ok(reading)
+    fn check(&self, reading: Reading, names: &dyn MountContext) -> Result<Reading, ReadError> {
+        check_reading(reading, &self.reference, names)
     }
+}
+
+/// The size of a reading in bytes, including a charge for each entry.
+pub(super) fn reading_bytes(reading: &Reading) -> usize {
+    let entry = |c: &Contents| {
+        ENTRY_CHARGE + c.reference.len() + text_bytes(c.mime_type.as_ref()) + c.body.len() + meta_bytes(&c.meta)
+    };
+    reading.contents.iter().map(entry).sum()
+}
+
+/// Masks the secrets in a reading.
+pub(super) fn redact_reading(reading: &mut Reading, redactor: Option<&Redactor>) {
+    let Reading { contents, fresh_for: _, part: _ } = reading;
+    let Some(redactor) = redactor else { return };
+    contents.iter_mut().for_each(|one| redaction::mask_contents(one, redactor));
+}
+
+/// Checks that each item of the contents is for the requested reference `asked` or one below it, and makes their
+/// references absolute.
+pub(super) fn check_reading(mut reading: Reading, asked: &str, names: &dyn MountContext) -> Result<Reading, ReadError> {
+    let (count, most) = (reading.contents.len(), MAX_CONTENTS.get());
+    if count < MIN_CONTENTS.get() {
+        let why = "read gave no contents; expected not-found for a resource that does not exist";
+        return Err(ReadError::BadOutput(why.to_owned()));
+    }
+    if count > most {
+        return Err(ReadError::BadOutput(format!("read gave {count} contents; the limit is {most}")));
+    }
+    reading.fresh_for = reading.fresh_for.map(|time| time.min(names.max_fresh()));
+    for contents in &mut reading.contents {
+        if Guard::ContentsName.is_on() {
+            answers(&contents.reference, asked)?;
+        }
+        let named = names.absolute(&contents.reference);
+        contents.reference = named.map_err(|why| ReadError::BadOutput(format!("read gave contents, and {why}")))?;
+        contents.mime_type = fields::valid_mime_type(contents.mime_type.take());
+        contents.meta = fields::clean_meta(std::mem::take(&mut contents.meta));
+    }
+    Ok(reading)
 }
 
 /// Checks that contents with the reference `given` may answer a read of `asked`.

@@ -10,7 +10,8 @@ use super::context::Era;
 use super::{bodies, identity};
 use crate::catalog::{Mount, Notice};
 use crate::gateway::ListPage;
-use crate::model::meta::{DIGEST, MOUNT, NOTICES};
+use crate::model::meta::{DIGEST, MOUNT, NOTICES, PART};
+use crate::model::part::Part;
 use crate::model::{self, Body, MountName, Reading};
 
 /// `ttlMs` of a list. A provider can change its list at any time, so clients must not cache it.
@@ -57,7 +58,8 @@ pub(super) fn icons(given: Vec<model::Icon>) -> Option<Vec<Icon>> {
     (!given.is_empty()).then(|| given.into_iter().map(icon).collect())
 }
 
-fn resource((given, mount): (model::Resource, MountName)) -> Resource {
+/// An entry of a list.
+pub(super) fn resource((given, mount): (model::Resource, MountName)) -> Resource {
     let mut out = Resource::new(given.reference, given.name);
     out.title = given.title;
     out.description = given.description;
@@ -124,6 +126,31 @@ pub(super) fn encoded_len(reading: &Reading) -> usize {
     reading.contents.iter().map(|contents| bodies::encoded_len(&contents.body)).sum()
 }
 
+fn part_meta(part: &Part, uri: &str) -> Value {
+    let mut out = serde_json::Map::new();
+    out.insert("unit".to_owned(), part.unit.name().into());
+    if let Some((first, last)) = part.shown() {
+        out.insert("first".to_owned(), first.into());
+        out.insert("last".to_owned(), last.into());
+    }
+    out.extend(part.total.map(|total| ("total".to_owned(), total.into())));
+    out.extend(part.next_of(uri).map(|next| ("next".to_owned(), next.into())));
+    out.into()
+}
+
+/// Says after a cut resource where the rest is. Programs that do not know `_meta` pass it on to their user. A client that
+/// asked for a range expects only the range.
+fn rest_notice(part: Part, contents: &model::Contents) -> Option<model::Contents> {
+    let next = part.requested.is_none().then(|| part.next_of(&contents.reference))??;
+    let text = format!("This is a part of the resource: {part}. The next part is {next}");
+    Some(model::Contents {
+        reference: contents.reference.clone(),
+        mime_type: Some("text/plain".to_owned()),
+        body: Body::Text(text),
+        meta: model::Meta::default(),
+    })
+}
+
 /// The result of a read. `text_for` gives the text for a body: the encoded body or a placeholder.
 pub(super) fn reading(
     reading: Reading,
@@ -132,9 +159,13 @@ pub(super) fn reading(
     text_for: impl Fn(Body) -> String,
 ) -> ReadResourceResult {
     let digest = mount.digest.to_string();
+    let mut reading = reading;
+    reading.contents.extend(reading.part.and_then(|part| rest_notice(part, reading.contents.first()?)));
+    let part = reading.part;
     let contents = reading.contents.into_iter().map(|given| {
         let mut meta = meta(given.meta, &mount.name);
         meta.0.insert(DIGEST.to_owned(), digest.clone().into());
+        meta.0.extend(part.map(|part| (PART.to_owned(), part_meta(&part, &given.reference))));
         let (uri, mime_type, meta) = (given.reference, given.mime_type, Some(meta));
         let is_text = matches!(given.body, Body::Text(_));
         let body = text_for(given.body);

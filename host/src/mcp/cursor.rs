@@ -17,6 +17,12 @@ use crate::policy::Principal;
 /// Most bytes of a sealed cursor. A mount's name, four numbers and the seal take less in base64.
 const MAX_LENGTH: usize = 1 << 10;
 
+/// The same for a cursor that contains a URI and a cursor of a provider.
+const MAX_BELOW_LENGTH: usize = 16 << 10;
+
+/// The length of a position with a cursor of a provider is a multiple of this. It may contain the name of a hidden entry.
+const BELOW_STEP: usize = 1 << 10;
+
 /// The length of a position in a cursor is a multiple of this. Most positions have the same length.
 const STEP: usize = 192;
 
@@ -37,6 +43,10 @@ pub enum CursorKind {
     Prompts,
     /// `skills/list`.
     Skills,
+    /// `resources/directory/read`.
+    Below,
+    /// The tool `list_resources` with `below`.
+    ToolBelow,
 }
 
 /// The reason to refuse a cursor. The text completes "the cursor ...".
@@ -97,6 +107,19 @@ impl ToolPosition {
     }
 }
 
+/// The start of a page of what is below a URI. Pages of the tool are parts of the provider's pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BelowPosition {
+    /// The URI.
+    pub uri: String,
+    /// The provider's own cursor. `None`: its first page.
+    pub cursor: Option<String>,
+    /// Entries of the provider's page that earlier pages of the tool showed.
+    pub skip: u32,
+    /// Entries per page of the tool.
+    pub limit: u32,
+}
+
 /// Seals and opens cursors with one key.
 pub struct Cursors {
     seal: Seal,
@@ -151,10 +174,44 @@ impl Cursors {
         Ok(ToolPosition { position: at.map(position).transpose()?, skip, only, limit })
     }
 
+    /// The cursor of `holder` for a position below a URI. `kind` is [`CursorKind::Below`] or [`CursorKind::ToolBelow`].
+    pub fn seal_below(&self, kind: CursorKind, holder: &Principal, position: &BelowPosition) -> String {
+        let BelowPosition { uri, cursor, skip, limit } = position;
+        let fields = serde_json::json!([uri, cursor, skip, limit]);
+        self.seal_padded(kind, holder, &fields, BELOW_STEP)
+    }
+
+    /// The position of a cursor of `holder` below a URI.
+    ///
+    /// # Errors
+    /// As [`Cursors::open`], and [`BadCursor::Foreign`] for another URI than `uri`.
+    pub fn open_below(
+        &self,
+        kind: CursorKind,
+        holder: &Principal,
+        cursor: &str,
+        uri: &str,
+    ) -> Result<BelowPosition, BadCursor> {
+        if cursor.len() > MAX_BELOW_LENGTH {
+            return Err(BadCursor::TooLong);
+        }
+        let body = self.seal.open(kind as u8, &holder.identity(), cursor).map_err(|_| BadCursor::Foreign)?;
+        let (given, cursor, skip, limit): (String, Option<String>, u32, u32) =
+            serde_json::from_slice(&body).map_err(|_| BadCursor::Foreign)?;
+        match given == uri {
+            true => Ok(BelowPosition { uri: given, cursor, skip, limit }),
+            false => Err(BadCursor::Foreign),
+        }
+    }
+
     fn seal_fields(&self, kind: CursorKind, holder: &Principal, fields: &Value) -> String {
+        self.seal_padded(kind, holder, fields, STEP)
+    }
+
+    fn seal_padded(&self, kind: CursorKind, holder: &Principal, fields: &Value, step: usize) -> String {
         let mut body = fields.to_string().into_bytes();
         // JSON may end with spaces. The digits of a position count hidden entries, so its length must not show.
-        body.resize(body.len().next_multiple_of(STEP), b' ');
+        body.resize(body.len().next_multiple_of(step), b' ');
         self.seal.seal(kind as u8, &holder.identity(), body)
     }
 
@@ -227,6 +284,18 @@ mod tests {
             assert_eq!(cursors.open_tool_position(CursorKind::ToolResources, &own(), &sealed), Ok(position));
             assert!(cursors.open_tool_position(CursorKind::ToolTemplates, &own(), &sealed).is_err());
             assert!(cursors.open(CursorKind::Resources, &own(), &sealed).is_err());
+        }
+    }
+
+    #[test]
+    fn a_cursor_below_a_uri_belongs_to_it() {
+        let cursors = Cursors::new(&[1; 32]);
+        let position =
+            BelowPosition { uri: "a://b/c/".to_owned(), cursor: Some("\u{e9}".repeat(2048)), skip: 7, limit: 50 };
+        let sealed = cursors.seal_below(CursorKind::Below, &own(), &position);
+        assert_eq!(cursors.open_below(CursorKind::Below, &own(), &sealed, "a://b/c/"), Ok(position));
+        for (kind, uri) in [(CursorKind::Below, "a://b/"), (CursorKind::ToolBelow, "a://b/c/")] {
+            assert_eq!(cursors.open_below(kind, &own(), &sealed, uri), Err(BadCursor::Foreign));
         }
     }
 

@@ -240,8 +240,8 @@ impl ServerHandler for Handler {
             method @ "skills/get" if self.gateway.may_have_skills() => {
                 fault::invalid_params(method, "{ \"uri\": \"skill://MOUNT/PATH/SKILL.md\" }")
             }
-            method @ "resources/directory/read" if self.gateway.may_have_skills() => {
-                fault::invalid_params(method, "{ \"uri\": \"skill://MOUNT/PATH\" }")
+            method @ "resources/directory/read" => {
+                fault::invalid_params(method, "{ \"uri\": \"skill://MOUNT/PATH\" } or the URI of a directory")
             }
             method @ ("tools/call" | "prompts/get") => {
                 fault::invalid_params(method, "{ \"name\": \"...\", \"arguments\": { ... } }")

@@ -11,11 +11,11 @@ use rmcp::model::{
 };
 
 use super::context::RequestContext;
-use super::cursor::{BadCursor, CursorKind};
+use super::cursor::{BadCursor, BelowPosition, CursorKind};
 use super::handler::Handler;
 use super::{convert, fault, identity};
 use crate::catalog::Notice;
-use crate::gateway::skills::{DirectoryChild, SkillEntry, SkillList, SkillLookupError, skill_uri};
+use crate::gateway::skills::{DirectoryChild, SCHEME, SkillEntry, SkillList, SkillLookupError, skill_uri};
 use crate::model::{MountName, reference, text};
 use crate::policy::Action;
 
@@ -83,6 +83,9 @@ impl Handler {
         request: ReadResourceDirectoryRequestParams,
         context: &RequestContext<'_>,
     ) -> Result<ReadResourceDirectoryResult, ErrorData> {
+        if !request.uri.starts_with(SCHEME) {
+            return self.below(request, context).await;
+        }
         self.require_skills("resources/directory/read")?;
         // A skill has at most 512 files, so each directory has one page, and this server never gave a cursor for it.
         if request.cursor.is_some() {
@@ -94,6 +97,38 @@ impl Handler {
             let mut out = ReadResourceDirectoryResult::with_all_items(children.into_iter().map(child).collect());
             identity::add_server_info(&mut out.meta, context.era);
             // SEP-2640 does not ask for these members, but the TypeScript client 2.4 refuses a result without them.
+            if context.era.is_stateless() {
+                (out.ttl_ms, out.cache_scope) = (Some(convert::LIST_TTL), Some(CacheScope::Private));
+            }
+            Ok(out)
+        };
+        self.run(context, Box::pin(work)).await
+    }
+
+    /// `resources/directory/read` of a URI below the base of a mount.
+    async fn below(
+        &self,
+        request: ReadResourceDirectoryRequestParams,
+        context: &RequestContext<'_>,
+    ) -> Result<ReadResourceDirectoryResult, ErrorData> {
+        let work = async {
+            let (principal, kind) = (&context.caller.principal, CursorKind::Below);
+            let open = |cursor: String| {
+                let position = self.cursors.open_below(kind, principal, &cursor, &request.uri);
+                position.map_err(|why| fault::bad_cursor(&why))
+            };
+            let position = request.cursor.map(open).transpose()?;
+            let cursor = position.and_then(|position| position.cursor);
+            let page = self.gateway.list_below(&context.caller, &request.uri, cursor).await.map_err(fault::to_error)?;
+            let name = page.mount.name.clone();
+            let entries = page.entries.into_iter().map(|entry| convert::resource((entry, name.clone())));
+            let mut out = ReadResourceDirectoryResult::with_all_items(entries.collect());
+            out.next_cursor = page.next.map(|cursor| {
+                let next = BelowPosition { uri: request.uri.clone(), cursor: Some(cursor), ..BelowPosition::default() };
+                self.cursors.seal_below(kind, principal, &next)
+            });
+            out.meta = convert::notices(page.notice.into_iter().map(|notice| (name.clone(), notice)).collect());
+            identity::add_server_info(&mut out.meta, context.era);
             if context.era.is_stateless() {
                 (out.ttl_ms, out.cache_scope) = (Some(convert::LIST_TTL), Some(CacheScope::Private));
             }

@@ -9,6 +9,7 @@
 //! `resources/list` and `resources/read`. The `_meta` of a failed result contains the data of the error.
 
 mod arguments;
+mod below;
 mod call;
 mod definition;
 mod entry;

@@ -12,6 +12,12 @@ pub const MOUNT: &str = "dev.belljar/mount";
 /// The digest of the component that produced a result.
 pub const DIGEST: &str = "dev.belljar/digest";
 
+/// The position of contents that are a part of their resource, and the URI of the next part.
+pub const PART: &str = "dev.belljar/part";
+
+/// In an entry: the resource is longer than one read gives, and is read in parts.
+pub const PARTS: &str = "dev.belljar/parts";
+
 /// The notices of a page: the entries that are missing, and why.
 pub const NOTICES: &str = "dev.belljar/notices";
 
@@ -143,7 +149,7 @@ mod tests {
 
     #[test]
     fn belljars_own_names_are_valid() {
-        for own in [MOUNT, DIGEST, NOTICES, TOOL_PREFIX, ERROR] {
+        for own in [MOUNT, DIGEST, PART, PARTS, NOTICES, TOOL_PREFIX, ERROR] {
             let (prefix, name) = own.split_once('/').unwrap();
             assert!(own.starts_with(PREFIX) && prefix.split('.').all(is_label) && is_name(name), "{own}");
             assert!(!PROTOCOL.contains(&prefix.split('.').nth(1).unwrap()), "{own}");

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::meta::PARTS;
+use super::part::Part;
+
 /// How a provider describes itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
@@ -183,6 +186,18 @@ pub struct Contents {
     pub meta: Meta,
 }
 
+impl Resource {
+    /// Says in `_meta` that the resource is longer than one read gives, and is read in parts. `limit` is the length that one
+    /// read gives in bytes; `None` if there are no parts.
+    pub fn mark_parts(&mut self, limit: Option<u64>) {
+        if let (Some(limit), Some(size)) = (limit, self.size)
+            && size > limit
+        {
+            self.meta.push((PARTS.to_owned(), format!("{{\"most\":{limit}}}")));
+        }
+    }
+}
+
 /// The result of a read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
@@ -190,4 +205,6 @@ pub struct Reading {
     pub contents: Vec<Contents>,
     /// How long the provider allows caches to serve this result. `None`: not at all.
     pub fresh_for: Option<Duration>,
+    /// The position of the contents, if they are a part of the resource.
+    pub part: Option<Part>,
 }

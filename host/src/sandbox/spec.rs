@@ -217,6 +217,7 @@ mod tests {
         };
         let contents = |body| Contents { reference: "r".to_owned(), mime_type: None, body, meta: meta.clone() };
         let reading = Reading {
+            part: None,
             contents: vec![contents(Body::Text("\u{1f600}".to_owned())), contents(Body::Blob(vec![0, 255]))],
             fresh_for: Some(std::time::Duration::from_millis(5)),
         };

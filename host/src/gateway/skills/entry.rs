@@ -11,7 +11,7 @@ use crate::model::{Fault, MountName, ReadError, Resource, text};
 use crate::policy::{Action, Principal, Visibility};
 
 /// The scheme of the second names of a mount's files.
-pub(super) const SCHEME: &str = "skill://";
+pub const SCHEME: &str = "skill://";
 
 /// The media type of a `SKILL.md`.
 pub const MARKDOWN: &str = "text/markdown";

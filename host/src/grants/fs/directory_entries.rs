@@ -1,6 +1,7 @@
 //! Directory listings, one entry at a time: memory use does not grow with the directory.
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
 
 use rustix::fs::{Dir, Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -15,16 +16,19 @@ pub(super) struct DirectoryEntryStream(Dir);
 impl DirectoryEntryStream {
     /// Opens a stream that starts at the first entry. Ignores what was read through `dir` before.
     pub(super) fn open(dir: &File) -> Result<Self, ErrorCode> {
-        // Open the directory again, so that two streams over one directory have two positions. `O_NOATIME` keeps the
-        // access time unchanged; the kernel allows this flag to the owner of the directory only.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let own = match openat(dir, c".", flags | OFlags::NOATIME, Mode::empty()) {
-            Err(Errno::PERM) => openat(dir, c".", flags, Mode::empty()),
-            opened => opened,
-        };
-        let own = own.map_err(error_code)?;
-        Ok(Self(Dir::new(own).map_err(error_code)?))
+        Ok(Self(Dir::new(reopen(dir)?).map_err(error_code)?))
     }
+}
+
+/// Opens a directory again, so that two readers of one directory have two positions. `O_NOATIME` keeps the access time
+/// unchanged; the kernel allows this flag to the owner of the directory only.
+pub(super) fn reopen(dir: &File) -> Result<OwnedFd, ErrorCode> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let own = match openat(dir, c".", flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => openat(dir, c".", flags, Mode::empty()),
+        opened => opened,
+    };
+    own.map_err(error_code)
 }
 
 impl Iterator for DirectoryEntryStream {

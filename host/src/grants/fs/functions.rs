@@ -17,6 +17,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use super::call_state::FileOperation;
 use super::descriptor::{self, Descriptor, Dir};
 use super::directory_entries::DirectoryEntryStream;
+use super::directory_records::{self, POSITIONS};
 use super::handle::{Handle, WasiResult};
 use super::name::{Fs, NAME};
 use super::resolve::{FileKind, PathResolver, ResolveError, error_code};
@@ -86,7 +87,11 @@ fn link_handles<T: HasCallState<Fs>>(types: &mut LinkerInstance<'_, T>) -> wasmt
     types.func_wrap("[method]descriptor.read", |mut store, (fd, len, offset): (Handle, u64, u64)| {
         record_fuel(&mut store);
         let table = store.data_mut().ctx().table;
-        Ok((table.get(&fd)?.file().and_then(|file| {
+        let opened = table.get(&fd)?;
+        if let (Some(position), Ok(dir)) = (offset.checked_sub(POSITIONS), opened.dir()) {
+            return Ok((directory_records::records(&dir.file, position, usize::try_from(len).unwrap_or(CHUNK)),));
+        }
+        Ok((opened.file().and_then(|file| {
             let len = usize::try_from(len).unwrap_or(CHUNK);
             let bytes = read_at(file, len, offset).map_err(error_code)?;
             let is_end = bytes.is_empty();

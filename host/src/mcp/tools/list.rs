@@ -10,7 +10,7 @@ use super::super::{cursor, fault};
 use super::arguments::Arguments;
 use super::definition::tool;
 use super::entry::{NOTICE_LENGTH, ToolContent, ToolEntry, text_bytes};
-use super::mount;
+use super::{below, mount};
 use crate::catalog::Notice;
 use crate::catalog::listing::Listed;
 use crate::model::{MountName, Resource, Template, text};
@@ -20,10 +20,10 @@ use crate::policy::Action;
 pub(super) const NAME: &str = "list_resources";
 
 /// Entries per page: the default and the maximum.
-const LIMITS: (u32, usize) = (50, 200);
+pub(super) const LIMITS: (u32, usize) = (50, 200);
 
 /// A page ends after this many characters, because single entries can be long.
-const PAGE_LENGTH: usize = 60_000;
+pub(super) const PAGE_LENGTH: usize = 60_000;
 
 /// Most pages of the catalog that one call lists, if the first ones are empty.
 const MAX_CATALOG_PAGES: usize = 4;
@@ -34,6 +34,7 @@ pub(super) fn definition() -> Tool {
         "type": "object",
         "properties": {
             "mount": { "type": "string", "description": "List only this mount." },
+            "below": { "type": "string", "description": "List only what is directly below this URI: the entries of a directory, the tables of a database. Not with mount or templates." },
             "cursor": { "type": "string", "description": "The nextCursor of the previous page, with the same other arguments. Omit it for the first page." },
             "limit": { "type": "integer", "minimum": 1, "maximum": LIMITS.1, "default": LIMITS.0 },
             "templates": { "type": "boolean", "default": false, "description": "List URI templates instead: patterns such as \"belljar://notes/{+path}\" for resources that can be read although they are not listed." }
@@ -59,7 +60,16 @@ pub(super) async fn run(
     // An absent limit is `None`: the cursor contains the limit of its pages.
     let limit = u32::try_from(given.number("limit", 1..=LIMITS.1, 0)?).ok().filter(|limit| *limit > 0);
     let templates = given.flag("templates")?;
+    let below = given.text("below", "the URI of a directory", |uri| Some(uri.to_owned()))?;
     given.refuse_unknown()?;
+    if let Some(uri) = below {
+        if only.is_some() || templates {
+            let why =
+                "the argument \"below\" selects the list by itself; call again without \"mount\" and \"templates\"";
+            return Err(fault::bad_argument(why));
+        }
+        return below::run(handler, context, uri, cursor, limit).await;
+    }
     if let Some(name) = &only {
         mount::check(handler, &context.caller.principal, NAME, name).await?;
     }
@@ -84,10 +94,11 @@ pub(super) async fn run(
 }
 
 /// One page of the tool.
-struct ToolPage {
-    entries: Vec<ToolEntry>,
-    next: Option<String>,
-    notices: Vec<String>,
+#[derive(Default)]
+pub(super) struct ToolPage {
+    pub(super) entries: Vec<ToolEntry>,
+    pub(super) next: Option<String>,
+    pub(super) notices: Vec<String>,
 }
 
 /// Cuts a page of the tool out of the catalog's pages, which are larger. The next page begins at a page of the catalog
@@ -99,16 +110,13 @@ async fn page<T: Listed>(
     mut start: cursor::ToolPosition,
     shown: fn(T, &MountName) -> ToolEntry,
 ) -> ToolPage {
-    let mut page = ToolPage { entries: Vec::new(), next: None, notices: Vec::new() };
+    let mut page = ToolPage::default();
     let limit = usize::try_from(start.limit).unwrap_or(LIMITS.1);
     for _ in 0..MAX_CATALOG_PAGES {
         let listing = handler.gateway.list::<T>(&context.caller, start.position.clone(), start.only.as_ref()).await;
         // Only the first part of a catalog's page repeats its notices.
         if start.skip == 0 {
-            let line = |(mount, notice): (MountName, Notice)| {
-                format!("mount \"{mount}\": {}", text::excerpt(&notice.to_string(), NOTICE_LENGTH))
-            };
-            page.notices.extend(listing.notices.into_iter().map(line));
+            page.notices.extend(listing.notices.iter().map(|(mount, notice)| notice_line(mount, notice)));
         }
         let (mut taken, mut characters) = (0u32, 0);
         let mut entries = listing.entries.into_iter().skip(start.skip as usize).peekable();
@@ -134,7 +142,13 @@ async fn page<T: Listed>(
     page
 }
 
-fn content(page: ToolPage, templates: bool) -> ToolContent {
+/// A notice as the tool shows it.
+pub(super) fn notice_line(mount: &MountName, notice: &Notice) -> String {
+    format!("mount \"{mount}\": {}", text::excerpt(&notice.to_string(), NOTICE_LENGTH))
+}
+
+/// The content of the result.
+pub(super) fn content(page: ToolPage, templates: bool) -> ToolContent {
     let what = if templates { "templates" } else { "resources" };
     let mut lines = vec![match (page.entries.len(), &page.next) {
         (0, None) => format!("No {what}."),

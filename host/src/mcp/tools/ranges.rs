@@ -1,6 +1,7 @@
 //! Selects the part of a text that a model is shown: a range of lines or of characters. Lengths are in Unicode scalar
 //! values, and no cut splits one.
 
+use crate::model::part::{Positions, Range, Unit};
 use crate::model::text;
 
 /// A range of lines, counted from 1.
@@ -25,6 +26,17 @@ impl LineRange {
             (first, "") => Some(Self::Span(number(first)?, None)),
             (first, last) => Some(Self::Span(number(first)?, Some(number(last)?))).filter(|lines| lines.is_forward()),
         }
+    }
+
+    /// The same lines as the range of a read.
+    pub fn range(self) -> Range {
+        let positions = match self {
+            Self::Span(first, last) => {
+                Positions::Span { start: first.saturating_sub(1) as u64, end: last.map(|last| last as u64) }
+            }
+            Self::Last(count) => Positions::Last(count as u64),
+        };
+        Range { unit: Unit::Lines, positions }
     }
 
     fn is_forward(self) -> bool {

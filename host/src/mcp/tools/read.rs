@@ -16,6 +16,7 @@ use super::ranges::{LineRange, characters, without_hidden};
 use crate::gateway::ReadOutcome;
 use crate::gateway::consent::{ConsentInput, ConsentQuestion};
 use crate::model::error::show_bytes;
+use crate::model::part::Part;
 use crate::model::{Body, Contents, Fault, MountName, Reading};
 
 /// The name of the tool.
@@ -51,7 +52,7 @@ pub(super) fn definition() -> Tool {
     tool(
         NAME,
         "Read a resource",
-        "Reads a resource by its URI: its text, or a part of it. Long text comes in parts: call again with the offset that the result names, or choose lines or a JSON pointer. Binary contents are described; small pictures are shown.",
+        "Reads a resource by its URI: its text, or a part of it. Long text comes in parts: call again with the offset or the URI that the result names, or choose lines or a JSON pointer. Binary contents are described; small pictures are shown.",
         input,
     )
 }
@@ -104,10 +105,33 @@ pub(super) async fn run(
         ReadOutcome::ConsentRequired(question) => Ok(ReadToolOutcome::ConsentRequired(question)),
         ReadOutcome::ConsentUnavailable(fault) => Ok(ReadToolOutcome::ConsentUnavailable(fault)),
         ReadOutcome::Contents(reading, mount, mut cost) => {
+            // The provider gave only the first part, and the lines may be in another one.
+            let lines = wanted.lines.filter(|_| reading.part.is_some_and(|part| part.requested.is_none()));
+            if let Some(lines) = lines {
+                drop((reading, cost));
+                return read_lines(handler, context, &uri, lines, wanted).await;
+            }
             let bytes = convert::encoded_len(&reading);
             cost.charge(bytes, || content(&uri, &mount.name, reading, &wanted)).map(ReadToolOutcome::Content)
         }
     }
+}
+
+/// Reads lines of a resource that one read does not give whole.
+async fn read_lines(
+    handler: &Handler,
+    context: &RequestContext<'_>,
+    uri: &str,
+    lines: LineRange,
+    wanted: PartSelection,
+) -> Result<ReadToolOutcome, ErrorData> {
+    if wanted.pointer.is_some() {
+        let why = "the arguments \"lines\" and \"pointer\" cannot be used together on a resource of this size; call again with one of them";
+        return Err(fault::bad_argument(why));
+    }
+    let uri = lines.range().of(uri);
+    let (reading, mount) = handler.gateway.read(&context.caller, &uri).await.map_err(fault::to_error)?;
+    content(&uri, &mount.name, reading, &PartSelection { lines: None, ..wanted }).map(ReadToolOutcome::Content)
 }
 
 /// Contents. Their text is only the part that `lines` and `pointer` select.
@@ -158,6 +182,7 @@ struct ContentBuilder {
 
 /// The result: the selected range of the contents' texts. Offsets count through all texts in their order.
 fn content(uri: &str, mount: &MountName, reading: Reading, wanted: &PartSelection) -> Result<ToolContent, ErrorData> {
+    let part = reading.part;
     let selected = select(reading, wanted)?;
     let length = |one: &SelectedContents| match &one.contents.body {
         Body::Text(text) => text.chars().count(),
@@ -197,7 +222,7 @@ fn content(uri: &str, mount: &MountName, reading: Reading, wanted: &PartSelectio
         let part = (wanted.offset.saturating_sub(start), end.saturating_sub(start.max(wanted.offset)));
         builder.add(one, mount, part, is_sole);
     }
-    Ok(builder.finish(uri, mount, (wanted.offset, total)))
+    Ok(builder.finish(uri, mount, (wanted.offset, total), part))
 }
 
 impl ContentBuilder {
@@ -240,8 +265,17 @@ impl ContentBuilder {
     }
 
     /// Inserts the summary as the first block.
-    fn finish(mut self, uri: &str, mount: &MountName, (offset, total): (usize, usize)) -> ToolContent {
+    fn finish(
+        mut self,
+        uri: &str,
+        mount: &MountName,
+        (offset, total): (usize, usize),
+        part: Option<Part>,
+    ) -> ToolContent {
         let mut head = format!("{uri}, from the mount \"{mount}\".");
+        if let Some(part) = part {
+            head += &format!(" These are {part}.");
+        }
         if total > 0 {
             head += &match self.length {
                 0 => format!(" It has {total} characters, and none from {offset} on."),
@@ -251,6 +285,9 @@ impl ContentBuilder {
         }
         if let Some(next) = self.next {
             head += &format!(" To read on, call again with offset = {next}.");
+        }
+        if let Some(next) = part.and_then(|part| part.next_of(uri)) {
+            head += &format!(" The next part of the resource is {next}.");
         }
         if self.omitted > 0 {
             head += &format!(" {} more contents are not shown.", self.omitted);

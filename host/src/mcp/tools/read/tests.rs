@@ -21,7 +21,7 @@ fn wanted(offset: usize, limit: usize) -> PartSelection {
 
 fn show(contents: Vec<Contents>, wanted: &PartSelection) -> Result<ToolContent, ErrorData> {
     let mount = MountName::new("n").unwrap();
-    content("belljar://n/x", &mount, Reading { contents, fresh_for: None }, wanted)
+    content("belljar://n/x", &mount, Reading { contents, ..Reading::default() }, wanted)
 }
 
 /// The texts of the blocks, without the pictures.
