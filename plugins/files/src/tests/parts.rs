@@ -139,16 +139,18 @@ fn lines_are_counted_from_both_ends() {
 }
 
 #[test]
-fn the_last_lines_of_a_large_file_are_a_part_in_bytes() {
+fn counting_lines_ends_after_a_time_with_the_way_out() {
     use std::os::unix::fs::FileExt as _;
 
     let fixture = Fixture::new("");
     let file = fs::File::create(fixture.dir.path().join("a")).unwrap();
-    let at = 65 << 20;
+    let at = 1 << 40;
     file.write_all_at(b"\nlast but one\nlast\n", at).unwrap();
-    let (body, extent) = part(&fixture, "a", Range::last_lines(2), 1 << 20);
-    assert_eq!(text(body), "last but one\nlast\n");
-    assert_eq!(extent, Some(Extent::new(Unit::Bytes, at + 1, at + 19, at + 19)));
+    let why = refused(&fixture, "a", Range::last_lines(2), 1 << 20);
+    let from = at + 1;
+    assert!(why.ends_with(&format!("with ?bytes={from}-")), "{why}");
+    assert_eq!(text(part(&fixture, "a", Range::bytes(from, None), 1 << 20).0), "last but one\nlast\n");
+    assert!(refused(&fixture, "a", Range::lines(5, 6), 1 << 20).contains("read by bytes, with ?bytes="));
 }
 
 #[test]

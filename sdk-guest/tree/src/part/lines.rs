@@ -12,10 +12,6 @@ const BLOCK: u64 = 256 * 1024;
 /// How long lines are counted. The host's limit for a call is five seconds.
 const TIME: Duration = Duration::from_secs(2);
 
-/// How far into a file the last lines get their numbers, in bytes. Further on, their part is given in bytes: counting all
-/// lines before them would take longer than reading them.
-const NUMBERED: u64 = 64 * 1024 * 1024;
-
 /// The requested lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lines {
@@ -44,14 +40,14 @@ pub(super) fn read(file: &impl Seekable, wanted: Lines) -> Result<Piece> {
         }
         Positions::Last(count) => {
             let byte = back(file, wanted.size, count, until)?;
-            if byte > NUMBERED {
-                let mut piece = forward(file, wanted, Spot { byte, line: 0 }, count)?;
-                let end = byte + piece.bytes.len() as u64;
-                let (total, more) = (Some(wanted.size), end < wanted.size);
-                piece.extent = Some(Place { is_lines: false, start: byte, end, total, more });
-                return Ok(piece);
-            }
-            let spot = skip(file, byte, u64::MAX, until)?;
+            // The part says the numbers of its lines, so all lines before them are counted.
+            let spot = skip(file, byte, u64::MAX, until).map_err(|_| {
+                Error::invalid(format_args!(
+                    "the last {count} lines begin at byte {byte}; counting the lines before them takes longer than {} s: read \
+                     them by bytes, with ?bytes={byte}-",
+                    TIME.as_secs()
+                ))
+            })?;
             forward(file, wanted, Spot { byte, ..spot }, count)
         }
     }
