@@ -202,6 +202,12 @@ impl Source {
         self.partial = true;
     }
 
+    /// A number that tells this file from others: of the bytes before `offset` in a plain file, of the size and the time of a
+    /// compressed one.
+    pub(crate) fn fingerprint(&mut self, file: &LogFile, offset: u64) -> Option<u32> {
+        self.content.fingerprint(file, offset)
+    }
+
     /// The mark of a plain file, once a block was read.
     pub(crate) fn mark(&self) -> Option<Mark> {
         self.mark.clone().filter(|_| self.is_plain())
@@ -385,19 +391,25 @@ pub(crate) fn head(file: &LogFile, length: u64) -> Vec<u8> {
     Encoding::of(&bytes).decoded(&bytes).map_or(bytes, String::into_bytes)
 }
 
-/// A number that tells a file from others: of the bytes before `offset` in a plain file, of the first bytes and the size of a
-/// compressed one.
+/// The fingerprint of a file; see [`Source::fingerprint`].
 pub(crate) fn fingerprint(file: &LogFile, offset: u64) -> Option<u32> {
-    let mut open = File::open(&file.path).ok()?;
-    let from = if file.packed { 0 } else { offset.saturating_sub(MARK_BYTES as u64) };
-    let length = if file.packed { MARK_BYTES as u64 } else { offset - from };
-    if !file.packed && open.metadata().ok()?.len() < offset {
-        return None;
+    Content::Plain(File::open(&file.path).ok()?).fingerprint(file, offset)
+}
+
+impl Content {
+    fn fingerprint(&mut self, file: &LogFile, offset: u64) -> Option<u32> {
+        let mut hasher = DefaultHasher::new();
+        match self {
+            Content::Plain(open) if !file.packed => {
+                let from = offset.saturating_sub(MARK_BYTES as u64);
+                let mut bytes = vec![0; usize::try_from(offset - from).ok()?];
+                open.seek(SeekFrom::Start(from)).ok()?;
+                open.read_exact(&mut bytes).ok()?;
+                hasher.write(&bytes);
+            }
+            // A compressed file is not changed any more.
+            _ => (file.size, file.modified).hash(&mut hasher),
+        }
+        u32::try_from(hasher.finish() >> 32).ok()
     }
-    open.seek(SeekFrom::Start(from)).ok()?;
-    let mut bytes = Vec::new();
-    open.take(length).read_to_end(&mut bytes).ok()?;
-    let mut hasher = DefaultHasher::new();
-    (bytes, file.packed.then_some(file.size)).hash(&mut hasher);
-    u32::try_from(hasher.finish() >> 32).ok()
 }

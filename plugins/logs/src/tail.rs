@@ -4,6 +4,7 @@
 
 mod order;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::SystemTime;
 
@@ -93,8 +94,8 @@ enum Step {
     Last,
     /// The query is complete without the last entry.
     Done,
-    /// All older entries are too old.
-    Over,
+    /// Take further lines: this entry is too old.
+    Old,
 }
 
 /// The decision whether the query selects an entry.
@@ -195,8 +196,8 @@ pub(crate) fn read(
         if let Some(why) = &source.damage {
             collected.notes.push(format!("{name} is damaged or incomplete, it was read up to that point: {why}"));
         }
-        let place = |offset| {
-            let fingerprint = source::fingerprint(file, offset)?;
+        let mut place = |offset| {
+            let fingerprint = source.fingerprint(file, offset)?;
             Some(Place { file: name.clone(), offset, fingerprint })
         };
         let why = match step {
@@ -304,30 +305,29 @@ impl<'q> Collected<'q> {
     fn take(&mut self, source: &mut Source, look: Look<'_>, budget: &mut Budget) -> Result<(ReadEnd, u64)> {
         let mut done = source.offset();
         // Where the first entry begins that is too old.
-        let mut old = None;
+        let mut old: Option<u64> = None;
         loop {
             let text = match source.previous(budget)? {
                 Ok(RawLine { bytes, cut }) => {
                     let text = line::clean(bytes, cut);
-                    self.invalid |= matches!(text, std::borrow::Cow::Owned(_)) && std::str::from_utf8(bytes).is_err();
-                    text.into_owned()
+                    self.invalid |= matches!(text, Cow::Owned(_)) && std::str::from_utf8(bytes).is_err();
+                    text
                 }
                 Err(end) => return Ok((ReadEnd::End(end), done)),
             };
-            let offset = source.offset();
             let step = if !self.query.has_filter() {
-                self.push(text)
+                self.push(text.into_owned())
             } else {
                 let parsed = ParsedLine::of(&text);
                 if !look.shape.begins(&text, &parsed) {
-                    self.hold(text);
+                    self.hold(text.into_owned());
                     continue;
                 }
                 let verdict = self.judge(&parsed, look);
                 match verdict {
                     Verdict::In if self.has_words(&text) => {
                         old = None;
-                        self.hold(text);
+                        self.hold(text.into_owned());
                         self.accept()
                     }
                     Verdict::In | Verdict::Out => {
@@ -337,19 +337,23 @@ impl<'q> Collected<'q> {
                     }
                     Verdict::Before => {
                         self.drop_pending();
-                        let first: u64 = *old.get_or_insert(offset);
-                        let is_over = look.is_ordered && offset + BEHIND < first;
-                        if is_over { Step::Over } else { Step::On }
+                        Step::Old
                     }
                 }
             };
+            let offset = source.offset();
             match step {
                 Step::On => done = offset,
+                Step::Old => {
+                    done = offset;
+                    // There are no older entries that are not too old.
+                    if look.is_ordered && offset + BEHIND < *old.get_or_insert(offset) {
+                        return Ok((ReadEnd::Done, 0));
+                    }
+                }
                 Step::Full => return Ok((ReadEnd::Full, done)),
                 Step::Last => return Ok((ReadEnd::Done, offset)),
                 Step::Done => return Ok((ReadEnd::Done, done)),
-                // There are no older entries.
-                Step::Over => return Ok((ReadEnd::Done, 0)),
             }
         }
     }
