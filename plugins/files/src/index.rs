@@ -2,6 +2,7 @@
 //! files: a list stays small, and the client chooses the files.
 
 use std::fmt::Write;
+use std::time::{Duration, Instant};
 
 use belljar_guest::{Contents, Error, Result, reference};
 use belljar_tree::{Below, Kind, Path, Start, Tree};
@@ -11,14 +12,22 @@ use crate::{media, title_of};
 /// Entries per listing; a link leads to the next ones.
 const MAX_LISTED: usize = 1000;
 
+/// How long a listing looks up metadata. On a cold disk it has fewer entries.
+const TIME: Duration = Duration::from_secs(1);
+
 /// Lists the directory of `reference`. The query `after=NAME` lists the entries after that name, and `from=POSITION` those
 /// of a large directory from a position.
 pub(crate) fn read(tree: &Tree, reference: &str, directory: &Path, query: &str) -> Result<Contents> {
-    let found = entries(tree, directory, query)?;
+    let mut found = entries(tree, directory, query)?;
+    let until = Instant::now() + TIME;
     let heading = if directory.path.is_empty() { "/" } else { &directory.path };
     let mut text = format!("# {heading}\n\n");
     let base = link_base(directory);
-    for entry in &found.entries {
+    let mut cut = None;
+    for (index, entry) in found.entries.iter().enumerate() {
+        if index % 50 == 49 && Instant::now() > until {
+            cut = Some(index);
+        }
         let path = directory.child(&entry.name);
         let Ok(meta) = tree.meta(&path) else { continue };
         let name = label(&entry.name);
@@ -35,6 +44,12 @@ pub(crate) fn read(tree: &Tree, reference: &str, directory: &Path, query: &str) 
             }
             Kind::Symlink | Kind::Other => Ok(()),
         };
+        if cut.is_some() {
+            break;
+        }
+    }
+    if let Some(index) = cut.filter(|index| index + 1 < found.entries.len()) {
+        (found.next, found.left) = (Some(found.after(index)), None);
     }
     if found.entries.is_empty() && found.next.is_none() {
         text.push_str("(empty)\n");

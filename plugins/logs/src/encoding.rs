@@ -1,5 +1,8 @@
 //! Recognises UTF-16, with and without a byte order mark, and decodes it. Everything else is read as UTF-8.
 
+/// How many bytes show whether text is UTF-16, which has a zero beside each space and digit.
+const PROBE: usize = 1024;
+
 /// The encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
@@ -14,7 +17,7 @@ impl Encoding {
             [0xff, 0xfe, ..] => return Encoding::Utf16 { little: true },
             [0xfe, 0xff, ..] => return Encoding::Utf16 { little: false },
             // Fast path: text in other encodings has no zeros.
-            _ if memchr::memchr(0, bytes).is_none() => return Encoding::Utf8,
+            _ if memchr::memchr(0, bytes.get(..PROBE).unwrap_or(bytes)).is_none() => return Encoding::Utf8,
             _ => {}
         }
         let (units, _) = bytes.as_chunks::<2>();

@@ -276,6 +276,52 @@ fn log_cut() {
     );
 }
 
+/// Entries for fuzzing: each runs a parser over a stranger's bytes.
+#[doc(hidden)]
+pub mod fuzzing {
+    use std::io::{Cursor, Read as _};
+
+    use crate::encoding::Encoding;
+    use crate::line::{self, ParsedLine};
+    use crate::query::Query;
+    use crate::rotation::Name;
+    use crate::time::Calendar;
+    use crate::unpack;
+
+    /// A calendar in UTC.
+    fn calendar() -> Calendar {
+        Calendar { zone: jiff::tz::TimeZone::UTC, now: jiff::Timestamp::UNIX_EPOCH }
+    }
+
+    /// Level, time and text of each line.
+    pub fn lines(bytes: &[u8]) {
+        let text = Encoding::of(bytes).decoded(bytes).map_or_else(|| bytes.to_vec(), String::into_bytes);
+        for line in text.split(|byte| *byte == b'\n') {
+            let text = line::clean(line, 0);
+            let parsed = ParsedLine::of(&text);
+            let _ = (parsed.level_with(Some("SEVERE: x")), parsed.time(&calendar(), jiff::Timestamp::UNIX_EPOCH));
+        }
+    }
+
+    /// The names of files.
+    pub fn names(bytes: &[u8]) {
+        let name = String::from_utf8_lossy(bytes);
+        let _ = (Name::parse(&name), Name::unread(&name));
+    }
+
+    /// References with all parameters.
+    pub fn references(bytes: &[u8]) {
+        let _ = Query::parse(&String::from_utf8_lossy(bytes), &calendar(), 1);
+    }
+
+    /// Compressed files.
+    pub fn packed(bytes: &[u8]) {
+        if let Ok(reader) = unpack::reader(Cursor::new(bytes)) {
+            let _ = reader.take(1 << 20).read_to_end(&mut Vec::new());
+        }
+    }
+}
+
 belljar_guest::export!(Logs: Completion, Revisions, Parts, Tools, Prompts);
 belljar_guest::needs!("../needs.toml");
 

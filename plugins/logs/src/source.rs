@@ -149,7 +149,9 @@ impl Source {
             source.finished = bytes.is_empty().then_some(end);
         }
         source.encoding = Some(Encoding::Utf8);
-        (source.partial, source.damage) = (partial, damage);
+        // A limit may lie within a line.
+        source.partial = partial || (limit.is_some() && source.offset > 0 && !source.ends_with_line());
+        source.damage = damage;
         Ok(Some(source))
     }
 
@@ -169,6 +171,11 @@ impl Source {
             mark: None,
             damage: None,
         }
+    }
+
+    /// True if the unpacked bytes end with a line end.
+    fn ends_with_line(&self) -> bool {
+        matches!(&self.content, Content::Unpacked { bytes, .. } if bytes.ends_with(b"\n"))
     }
 
     /// Where the last returned line begins. Another read can end there.

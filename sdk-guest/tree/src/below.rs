@@ -34,6 +34,8 @@ pub struct Below {
     pub left: Option<usize>,
     /// The number of names that no reference can hold, among the names that were read for this page.
     pub unnamed: usize,
+    /// The position after each entry, if the entries are in the order of the file system.
+    positions: Vec<u64>,
 }
 
 /// The first entries of a directory.
@@ -63,6 +65,17 @@ impl Start {
             Some(digits) => u64::from_str_radix(digits, 16).map(Start::Position).map_err(|_| {
                 Error::invalid(format_args!("\"{text}\" is no position: expected one from an earlier page"))
             }),
+        }
+    }
+}
+
+impl Below {
+    /// The start of a page that begins after the entry at this index of `entries`.
+    pub fn after(&self, index: usize) -> Start {
+        match (self.positions.get(index), self.entries.get(index)) {
+            (Some(position), _) => Start::Position(*position),
+            (None, Some(entry)) => Start::After(entry.key()),
+            (None, None) => Start::Beginning,
         }
     }
 }
@@ -111,7 +124,10 @@ impl Tree {
         let mut position = position;
         loop {
             let Some(chunk) = self.stored(path, position, count - page.entries.len())? else { return Ok(None) };
-            page.entries.extend(chunk.entries.into_iter().map(|(entry, _)| entry));
+            for (entry, after) in chunk.entries {
+                page.entries.push(entry);
+                page.positions.push(after);
+            }
             match chunk.next {
                 None => return Ok(Some(page)),
                 Some(next) if page.entries.len() >= count => {
@@ -127,7 +143,7 @@ impl Tree {
 fn sorted_page(found: Smallest) -> Below {
     let left = found.seen - found.entries.len();
     let next = found.entries.last().filter(|_| left > 0).map(|last| Start::After(last.key()));
-    Below { entries: found.entries, next, left: Some(left), unnamed: 0 }
+    Below { entries: found.entries, next, left: Some(left), ..Below::default() }
 }
 
 #[cfg(test)]

@@ -52,6 +52,20 @@ fn ignored_entries_do_not_fill_a_page_of_a_large_directory() {
 }
 
 #[test]
+fn a_page_can_begin_after_any_entry() {
+    let names: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+    let (_dir, mut tree) = tree_of(&names);
+    for sorted in [5, 50] {
+        tree.sorted = sorted;
+        let whole = tree.below("", &Start::Beginning, 100).unwrap();
+        for index in 0..19 {
+            let rest = tree.below("", &whole.after(index), 100).unwrap();
+            assert_eq!(rest.entries, whole.entries[index + 1..], "{index} {sorted}");
+        }
+    }
+}
+
+#[test]
 fn a_foreign_start_is_an_error() {
     for text in ["?", "?xyz", "?-1", "?11111111111111111"] {
         assert!(matches!(Start::parse(text), Err(Error::Invalid(_))), "{text}");
