@@ -111,7 +111,9 @@ fn of_priority(line: &str) -> Option<Level> {
 /// `E1121 10:00:00.123456`, of glog and klog.
 fn of_glog(line: &str) -> Option<Level> {
     let rest = line.strip_prefix(['I', 'W', 'E', 'F'])?;
-    let shape = rest.bytes().take(4).filter(u8::is_ascii_digit).count() == 4 && rest.as_bytes().get(4) == Some(&b' ');
+    // Month and day, perhaps after the year.
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let shape = matches!(digits, 4 | 8) && rest.as_bytes().get(digits) == Some(&b' ');
     match line.as_bytes().first().filter(|_| shape)? {
         b'I' => Some(Level::Info),
         b'W' => Some(Level::Warn),
@@ -144,7 +146,8 @@ fn of_logcat(line: &str) -> Option<Level> {
     }
     let mut words = line.split_ascii_whitespace().skip(2);
     let mut number = || words.next().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
-    (number()?, number()?);
+    number()?;
+    number()?;
     of_letter(words.next()?)
 }
 
@@ -194,6 +197,11 @@ fn words(line: &str) -> impl Iterator<Item = Word<'_>> {
             let length = bytes.get(start..)?.iter().position(|byte| !is_wordy(*byte)).unwrap_or(bytes.len() - start);
             at = start + length;
             let text = line.get(start..at)?;
+            // `local.ERROR:`, of Laravel.
+            let (start, text) = match text.rsplit_once('.') {
+                Some((_, last)) if bytes.get(at) == Some(&b':') && !last.is_empty() => (at - last.len(), last),
+                _ => (start, text),
+            };
             // Skip words with digits: IDs, addresses, times.
             if !text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
                 continue;
@@ -233,6 +241,8 @@ mod tests {
             ("<165>1 2026-11-21T10:00:00Z host app - - - x", Level::Info),
             ("E1121 10:00:00.123456   1 a.go:1] broken", Level::Error),
             ("W1121 10:00:00.123456   1 a.go:1] slow", Level::Warn),
+            ("W20261121 10:00:00.123456   1 a.cc:1] slow", Level::Warn),
+            ("[2026-11-21 10:00:00] local.ERROR: broken", Level::Error),
             ("WARNING:root:slow", Level::Warn),
             ("error: could not compile", Level::Error),
             ("info: Microsoft.Hosting[0]", Level::Info),
