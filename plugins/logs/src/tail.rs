@@ -6,7 +6,6 @@ mod order;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::time::SystemTime;
 
 use belljar_guest::{Error, Result};
 use belljar_tree::contains;
@@ -18,7 +17,9 @@ use crate::source::{self, Budget, End, RawLine, Source};
 use crate::store::{Log, LogFile};
 use crate::time::Calendar;
 use crate::unpack::{FORMATS, MAX_KEPT};
-use order::{early, first_time, late, position_of, whole_lines};
+use order::{early, first_time, first_time_of, late, position_of, whole_lines};
+
+pub(crate) use order::days;
 
 /// The most text in one read, in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 1024 * 1024;
@@ -479,28 +480,4 @@ fn sample(source: &mut Source, budget: &mut Budget) -> Shape {
         lines.next();
     }
     Shape::of(lines.map(|bytes| line::clean(bytes.get(..line::MAX_LINE_BYTES).unwrap_or(bytes), 0)))
-}
-
-/// The days of a log according to the names and times of its files, newest first.
-pub(crate) fn days(log: &Log, calendar: &Calendar, most: usize) -> Vec<String> {
-    let date = |time: Option<SystemTime>| Some(calendar.date(Timestamp::try_from(time?).ok()?));
-    let newest = log.files.iter().filter_map(|file| date(file.modified).max(file.date)).max();
-    let oldest = log
-        .files
-        .iter()
-        .filter_map(|file| {
-            first_time_of(file, calendar).map(|time| calendar.date(time)).or(file.date).or(date(file.modified))
-        })
-        .min();
-    let (Some(newest), Some(oldest)) = (newest, oldest) else { return Vec::new() };
-    std::iter::successors(Some(newest), |day| day.yesterday().ok().filter(|day| *day >= oldest))
-        .take(most)
-        .map(|day| day.to_string())
-        .collect()
-}
-
-/// The first time in a file.
-fn first_time_of(file: &LogFile, calendar: &Calendar) -> Option<Timestamp> {
-    let written = Timestamp::try_from(file.modified?).ok()?;
-    first_time(&source::head(file, SAMPLE), calendar, written)
 }

@@ -1,9 +1,12 @@
 //! The order of entries by time: whether a file has one, and where in a file a time is.
 
+use std::time::SystemTime;
+
 use jiff::{Timestamp, ToSpan};
 
 use crate::line::{self, ParsedLine};
-use crate::source::{Budget, Source};
+use crate::source::{self, Budget, Source};
+use crate::store::{Log, LogFile};
 use crate::time::Calendar;
 
 /// The size of a probe of the binary search for a time, in bytes.
@@ -83,4 +86,28 @@ pub(super) fn first_time(bytes: &[u8], calendar: &Calendar, written: Timestamp) 
         let text = line::clean(bytes.get(..line::MAX_LINE_BYTES).unwrap_or(bytes), 0);
         ParsedLine::of(&text).time(calendar, written)
     })
+}
+
+/// The days of a log according to the names and times of its files, newest first.
+pub(crate) fn days(log: &Log, calendar: &Calendar, most: usize) -> Vec<String> {
+    let date = |time: Option<SystemTime>| Some(calendar.date(Timestamp::try_from(time?).ok()?));
+    let newest = log.files.iter().filter_map(|file| date(file.modified).max(file.date)).max();
+    let oldest = log
+        .files
+        .iter()
+        .filter_map(|file| {
+            first_time_of(file, calendar).map(|time| calendar.date(time)).or(file.date).or(date(file.modified))
+        })
+        .min();
+    let (Some(newest), Some(oldest)) = (newest, oldest) else { return Vec::new() };
+    std::iter::successors(Some(newest), |day| day.yesterday().ok().filter(|day| *day >= oldest))
+        .take(most)
+        .map(|day| day.to_string())
+        .collect()
+}
+
+/// The first time in a file.
+pub(super) fn first_time_of(file: &LogFile, calendar: &Calendar) -> Option<Timestamp> {
+    let written = Timestamp::try_from(file.modified?).ok()?;
+    first_time(&source::head(file, super::SAMPLE), calendar, written)
 }
