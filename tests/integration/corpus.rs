@@ -47,7 +47,11 @@ pub(crate) fn compare(
         let mount = case.mount.as_deref().unwrap_or(provider);
         let read = client.read(&format!("belljar://{mount}/{}", case.reference));
         let answer = match &read {
-            Ok(result) => Ok(result["contents"][0]["text"].as_str().unwrap_or_default()),
+            // The text, or the bytes in base64.
+            Ok(result) => {
+                let contents = &result["contents"][0];
+                Ok(contents["text"].as_str().or(contents["blob"].as_str()).unwrap_or_default())
+            }
             Err(error) => Err(error.message.as_str()),
         };
         judge(case, answer)

@@ -2,22 +2,32 @@
 //! files: a list stays small, and the client chooses the files.
 
 use std::fmt::Write;
+use std::time::{Duration, Instant};
 
 use belljar_guest::{Contents, Error, Result, reference};
-use belljar_tree::{Kind, Path, Smallest, Tree, smallest};
+use belljar_tree::{Below, Kind, Path, Start, Tree};
 
 use crate::{media, title_of};
 
 /// Entries per listing; a link leads to the next ones.
 const MAX_LISTED: usize = 1000;
 
-/// Lists the directory of `reference`. The query `after=NAME` lists the entries after that name.
+/// How long a listing looks up metadata. On a cold disk it has fewer entries.
+const TIME: Duration = Duration::from_secs(1);
+
+/// Lists the directory of `reference`. The query `after=NAME` lists the entries after that name, and `from=POSITION` those
+/// of a large directory from a position.
 pub(crate) fn read(tree: &Tree, reference: &str, directory: &Path, query: &str) -> Result<Contents> {
-    let found = entries(tree, directory, query)?;
+    let mut found = entries(tree, directory, query)?;
+    let until = Instant::now() + TIME;
     let heading = if directory.path.is_empty() { "/" } else { &directory.path };
     let mut text = format!("# {heading}\n\n");
     let base = link_base(directory);
-    for entry in &found.entries {
+    let mut cut = None;
+    for (index, entry) in found.entries.iter().enumerate() {
+        if index % 50 == 49 && Instant::now() > until {
+            cut = Some(index);
+        }
         let path = directory.child(&entry.name);
         let Ok(meta) = tree.meta(&path) else { continue };
         let name = label(&entry.name);
@@ -34,28 +44,52 @@ pub(crate) fn read(tree: &Tree, reference: &str, directory: &Path, query: &str) 
             }
             Kind::Symlink | Kind::Other => Ok(()),
         };
+        if cut.is_some() {
+            break;
+        }
     }
-    if found.seen == 0 {
+    if let Some(index) = cut.filter(|index| index + 1 < found.entries.len()) {
+        (found.next, found.left) = (Some(found.after(index)), None);
+    }
+    if found.entries.is_empty() && found.next.is_none() {
         text.push_str("(empty)\n");
     }
-    if let Some(last) = found.entries.last().filter(|_| found.seen > found.entries.len()) {
-        let rest = found.seen - found.entries.len();
-        let next = reference::encode_segment(&last.key()).replace('&', "%26");
-        let _ = writeln!(text, "\n{rest} more: [next](?after={next})");
+    if found.unnamed > 0 {
+        let _ = writeln!(text, "\n{}", unnamed(found.unnamed));
+    }
+    let left = found.left.map(|left| format!("{left} more")).unwrap_or_else(|| "More".to_owned());
+    match found.next {
+        Some(Start::After(key)) => {
+            let next = target(&key).replace('&', "%26");
+            let _ = writeln!(text, "\n{left}: [next](?after={next})");
+        }
+        Some(Start::Position(position)) => {
+            let _ = writeln!(text, "\n{left}: [next](?from={position:x})");
+        }
+        Some(Start::Beginning) | None => {}
     }
     Ok(Contents::text(reference, text).mime_type(media::MARKDOWN))
 }
 
+/// A notice of names that no reference can hold.
+fn unnamed(count: usize) -> String {
+    let (names, are) = if count == 1 { ("1 name", "is") } else { (&*format!("{count} names"), "are") };
+    format!(
+        "{names} that {are} not UTF-8 cannot be read through WebAssembly, and {are} left out. Rename the files to read them."
+    )
+}
+
 /// The entries in a listing with this query.
-pub(crate) fn entries(tree: &Tree, directory: &Path, query: &str) -> Result<Smallest> {
-    let after = reference::query_value(query, "after")?;
-    if after.is_none() && !query.is_empty() {
-        return Err(Error::invalid("the only parameter of a directory is \"after\""));
-    }
-    let after = after.unwrap_or_default();
-    let entries =
-        tree.entries(&directory.path)?.filter(|entry| after.is_empty() || entry.key().as_str() > after.as_str());
-    Ok(smallest(entries, MAX_LISTED))
+pub(crate) fn entries(tree: &Tree, directory: &Path, query: &str) -> Result<Below> {
+    let start = match (reference::query_value(query, "after")?, reference::query_value(query, "from")?) {
+        (None, None) if !query.is_empty() => {
+            return Err(Error::invalid("the parameters of a directory are \"after\" and \"from\""));
+        }
+        (_, Some(from)) => Start::parse(&format!("?{from}"))?,
+        (Some(after), None) if !after.is_empty() => Start::After(after),
+        _ => Start::Beginning,
+    };
+    tree.below(&directory.path, &start, MAX_LISTED)
 }
 
 /// The prefix of links. Relative to `a/b`, an entry is `b/name`; relative to `a/b/`, it is `name`.

@@ -2,20 +2,24 @@
 //!
 //! This module implements the provider. It is the only module that knows resources and references. `belljar_tree` decides
 //! which files are visible, and their order. Sizes, times, types and titles are looked up only for entries on the page.
-//! The module `revision` computes revisions from sizes and times, and `tools` searches.
+//! The module `below` lists a directory, `revision` computes revisions from sizes and times, and
+//! `tools` searches.
 
+mod below;
 mod index;
 mod media;
 mod revision;
 mod title;
 mod tools;
 
+use std::time::{Duration, Instant};
+
 use belljar_guest::{
-    Annotations, Argument, Body, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result,
-    Revisions, Suggestions, Template, reference,
+    Annotations, Argument, Body, Completion, Error, Info, Page, PartialReading, Parts, Provider, Range, Reading,
+    Resource, Result, Revisions, Suggestions, Template, reference,
 };
 
-use belljar_tree::{Bounds, Kind, MAX_REFERENCE_BYTES, Meta, Path, Step, Tree, Walk};
+use belljar_tree::{Bounds, Kind, MAX_PART, MAX_REFERENCE_BYTES, Meta, Path, Step, Tree, Walk, name};
 
 /// The provider.
 #[derive(Debug)]
@@ -26,14 +30,17 @@ pub struct Files {
 /// Files per page of the list. Clients stop after some tens of pages, so small pages would hide files from them.
 const PAGE: usize = 1000;
 
-/// The largest file that is read, in bytes. A file must fit into the sandbox's memory, 64 MiB by default. The host's limit
-/// on results is lower by default, so users meet that limit first; the operator can raise it.
-const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
+/// How long a page of the list looks up metadata. On a cold disk it has fewer files.
+/// An hour in unit tests, which must not depend on the speed of the machine.
+const TIME: Duration = Duration::from_secs(if cfg!(test) { 3600 } else { 1 });
+
+/// A file of more bytes says in its entry how it is read in parts. This is the host's default limit on results.
+const LARGE: u64 = 8 * 1024 * 1024;
 
 /// How many bytes of a Markdown file are searched for its title.
 const HEAD: u64 = 4 * 1024;
 
-const TEMPLATE: &str = "{+path}";
+const TEMPLATE: &str = "{+path}{?lines,bytes}";
 
 impl Provider for Files {
     fn open() -> Result<Self> {
@@ -56,24 +63,49 @@ impl Provider for Files {
             Template::new(TEMPLATE)
                 .name("file")
                 .title("A file or directory by its path")
-                .description("The contents of the file at {path}; a directory reads as a Markdown list of its entries"),
+                .description(
+                    "The contents of the file at {path}; a directory reads as a Markdown list of its entries. {lines} selects \
+                     lines of a file: 1-200, 201-, or -50 for the last 50; {bytes} selects bytes: 0-65535, 65536-, or -1024",
+                ),
         ])
     }
 
+    /// For hosts that read no parts.
     fn read(&self, reference: &str) -> Result<Reading> {
+        let PartialReading { contents, extent, .. } = self.read_part(reference, None, MAX_PART)?;
+        match extent {
+            None => Ok(Reading::new(contents)),
+            Some(_) => Err(Error::failed(format_args!(
+                "the file has more than {} bytes, and this host reads no parts of files",
+                MAX_PART
+            ))),
+        }
+    }
+}
+
+impl Parts for Files {
+    fn read_part(&self, reference: &str, range: Option<Range>, most: u64) -> Result<PartialReading> {
         let (path, query) = reference::split(reference);
         let wanted = Path::parse(path)?;
         let meta = self.tree.meta(&wanted.path)?;
-        let contents = match meta.kind {
-            Kind::Directory => index::read(&self.tree, reference, &wanted, query)?,
-            Kind::File if wanted.is_directory => return Err(Error::NotFound),
+        match meta.kind {
+            Kind::Directory => PartialReading::cut(index::read(&self.tree, reference, &wanted, query)?, range, most),
+            Kind::File if wanted.is_directory => Err(Error::NotFound),
             Kind::File if !query.is_empty() => {
-                return Err(Error::invalid("a file has no parameters: leave out the query"));
+                Err(Error::invalid("a file has no parameters but \"lines\" and \"bytes\", such as ?lines=1-200"))
             }
-            Kind::File => self.contents(reference, &wanted.path, &meta)?,
-            Kind::Symlink | Kind::Other => return Err(Error::denied("the path is neither a file nor a directory")),
-        };
-        Ok(contents.into())
+            Kind::File => self.contents(reference, &wanted.path, range, most),
+            Kind::Symlink | Kind::Other => Err(Error::denied("the path is neither a file nor a directory")),
+        }
+    }
+
+    fn list_below(&self, reference: &str, cursor: Option<&str>) -> Result<Page> {
+        let (path, query) = reference::split(reference);
+        let wanted = Path::parse(path)?;
+        if !query.is_empty() || self.tree.meta(&wanted.path)?.kind != Kind::Directory {
+            return Err(Error::NotFound);
+        }
+        self.below(&wanted, cursor, PAGE)
     }
 }
 
@@ -102,17 +134,26 @@ impl Files {
     fn page(&self, start: String, size: usize) -> Result<Page> {
         let mut walk = Walk::new(&self.tree, start, size);
         let mut resources: Vec<Resource> = Vec::new();
+        let mut next = String::new();
+        let until = Instant::now() + TIME;
         loop {
+            let is_late = resources.len() % 50 == 49 && Instant::now() > until;
+            let is_full = resources.len() == size || is_late;
+            if is_full {
+                next = walk.position();
+            }
             let path = match walk.next()? {
+                // One path beyond the page shows that there is a next page; its file is not opened.
+                Step::File(_) if is_full => return Ok(Page::new(resources).next_cursor(reference::encode(&next))),
                 Step::File(path) => path,
                 Step::Paused(position) => return Ok(Page::new(resources).next_cursor(reference::encode(&position))),
-                Step::End => return Ok(Page::new(resources)),
+                Step::End => {
+                    if self.tree.unnamed() > 0 {
+                        below::unnamed("", self.tree.unnamed());
+                    }
+                    return Ok(Page::new(resources));
+                }
             };
-            // One path beyond the page shows that there is a next page; its file is not opened.
-            if resources.len() == size {
-                let last = resources.last().map(|last| last.reference.clone()).unwrap_or_default();
-                return Ok(Page::new(resources).next_cursor(last));
-            }
             // The file may have been deleted meanwhile, or be a link: dangling, out of the grant, or to a directory.
             match self.tree.meta(&path) {
                 Ok(meta) if meta.kind == Kind::File => resources.extend(self.resource(&path, &meta)),
@@ -127,28 +168,31 @@ impl Files {
         if reference.len() > MAX_REFERENCE_BYTES {
             return None;
         }
-        let name = belljar_tree::name(path);
+        let name = name(path);
         let media = media::by_name(name);
         let mut resource = Resource::new(reference).name(name).size(meta.size);
         resource.mime_type = media.map(str::to_owned);
+        if meta.size > LARGE {
+            resource.description =
+                Some("Large: read it in parts, such as ?lines=1-200, ?lines=-200 or ?bytes=0-65535".to_owned());
+        }
         resource.title = title_of(&self.tree, path, media, meta);
         resource.annotations = meta.last_modified().map(|time| Annotations::new().last_modified(time));
         Some(resource)
     }
+}
 
-    fn contents(&self, reference: &str, path: &str, meta: &Meta) -> Result<Contents> {
-        if meta.size > MAX_FILE_BYTES {
-            return Err(Error::failed(format_args!(
-                "the file has {} bytes, the limit of this provider is {MAX_FILE_BYTES}",
-                meta.size
-            )));
+impl Files {
+    fn contents(&self, reference: &str, path: &str, range: Option<Range>, most: u64) -> Result<PartialReading> {
+        let mut read = belljar_tree::read_part(&self.tree.open(path)?, reference, range, most)?;
+        let is_beginning = read.extent.is_none_or(|extent| extent.start == 0);
+        for contents in &mut read.contents {
+            contents.mime_type = Some(match &contents.body {
+                Body::Text(text) => media::of_text(name(path), text).to_owned(),
+                Body::Blob(bytes) => media::of_bytes(name(path), if is_beginning { bytes } else { &[] }).to_owned(),
+            });
         }
-        let mut contents = Contents::from_bytes(reference, self.tree.read(path, meta.size)?);
-        contents.mime_type = Some(match &contents.body {
-            Body::Text(text) => media::of_text(belljar_tree::name(path), text).to_owned(),
-            Body::Blob(bytes) => media::of_bytes(belljar_tree::name(path), bytes).to_owned(),
-        });
-        Ok(contents)
+        Ok(read)
     }
 }
 
@@ -161,7 +205,7 @@ fn title_of(tree: &Tree, path: &str, media: Option<&str>, meta: &Meta) -> Option
     title::find(&String::from_utf8_lossy(&head))
 }
 
-belljar_guest::export!(Files: Completion, Revisions, Tools);
+belljar_guest::export!(Files: Completion, Revisions, Parts, Tools);
 belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(crate) fn of_resource(tree: &Tree, wanted: &Path, query: &str) -> Result<Str
 fn of_index(tree: &Tree, directory: &Path, query: &str) -> Result<String> {
     let found = index::entries(tree, directory, query)?;
     let mut hasher = DefaultHasher::new();
-    found.seen.hash(&mut hasher);
+    (found.left, found.unnamed).hash(&mut hasher);
     for entry in &found.entries {
         let meta = tree.meta(&directory.child(&entry.name)).ok();
         // The listing shows neither size nor time of a directory, so they do not count.

@@ -5,10 +5,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+use belljar_guest::Contents;
 use belljar_tree::Directory;
 
 use super::*;
 
+mod below;
+mod parts;
 mod revisions;
 mod search;
 
@@ -203,7 +206,6 @@ fn a_pipe_is_neither_listed_nor_opened() {
 #[test]
 fn names_that_do_not_fit_into_a_reference_are_left_out() {
     let fixture = Fixture::new("");
-    fixture.write("a\nb", "");
     fs::write(fixture.dir.path().join(std::ffi::OsStr::from_bytes(b"\xff")), "").unwrap();
     let deep = ["d".repeat(200).as_str(); 12].join("/");
     fixture.write(&deep, "");
@@ -249,12 +251,17 @@ fn a_large_directory_is_listed_in_parts() {
 }
 
 #[test]
-fn a_large_file_is_refused_before_it_is_read() {
+fn a_file_of_any_size_is_read_in_parts() {
     let fixture = Fixture::new("");
     let file = fs::File::create(fixture.dir.path().join("large")).unwrap();
     file.set_len(1 << 40).unwrap();
+    let read = fixture.files.read_part("large", None, 1000).unwrap();
+    assert_eq!(read.extent, Some(belljar_guest::Extent::new(belljar_guest::Unit::Bytes, 0, 1000, 1 << 40)));
+    let listed = all(&fixture.files, 10);
+    assert!(listed[0].description.as_deref().is_some_and(|text| text.contains("?lines=")));
+    // A host without parts gets a reason.
     let Err(Error::Failed(why)) = fixture.files.read("large") else { panic!("read") };
-    assert!(why.contains("1099511627776 bytes"), "{why}");
+    assert!(why.contains("16777216 bytes"), "{why}");
 }
 
 #[test]

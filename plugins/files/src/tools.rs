@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use belljar_guest::{Block, Error, Link, Result, Tool, ToolResult, ToolSet, Tools, reference};
-use belljar_tree::{Kind, MAX_REFERENCE_BYTES, Step, Walk, name};
+use belljar_tree::{Kind, MAX_REFERENCE_BYTES, Step, Walk, contains, name};
 use serde::Deserialize;
 
 use crate::{Files, media};
@@ -129,18 +129,6 @@ impl Files {
         link.mime_type = media::by_name(name(&path)).map(str::to_owned);
         (link.reference.len() <= MAX_REFERENCE_BYTES).then_some(Found { link, path, lines })
     }
-}
-
-/// True if a text contains `word`, ignoring case. `word` is in lower case.
-fn contains(text: &str, word: &str) -> bool {
-    if !word.is_ascii() {
-        return text.to_lowercase().contains(word);
-    }
-    // Does not lower the text: that would take several times as long. Other letters never have the bytes of ASCII.
-    let (word, first) = (word.as_bytes(), word.as_bytes().first().copied().unwrap_or_default());
-    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text.as_bytes())
-        .filter_map(|at| text.as_bytes().get(at..at + word.len()))
-        .any(|part| part.eq_ignore_ascii_case(word))
 }
 
 /// True if a pattern matches a path, or the name of the file if the pattern has no `/`.

@@ -37,7 +37,7 @@ impl Level {
         Some(match word.to_ascii_lowercase().as_str() {
             "trace" | "trce" | "trc" | "verbose" | "finest" | "finer" | "silly" => Level::Trace,
             "debug" | "dbug" | "dbg" | "fine" => Level::Debug,
-            "info" | "inf" | "information" | "notice" | "log" => Level::Info,
+            "info" | "inf" | "information" | "notice" | "note" | "log" => Level::Info,
             "warn" | "warning" | "wrn" => Level::Warn,
             "error" | "err" | "eror" | "erro" | "severe" | "fail" => Level::Error,
             "fatal" | "ftl" | "critical" | "crit" | "crt" | "emerg" | "emergency" | "alert" | "panic" | "dpanic" => {
@@ -76,24 +76,28 @@ impl Level {
 
     /// The level of a line of text.
     pub(crate) fn of_text(line: &str) -> Option<Level> {
-        if let Some(level) = of_priority(line).or_else(|| of_glog(line)) {
+        if let Some(level) = of_priority(line).or_else(|| of_glog(line)).or_else(|| of_logcat(line)) {
             return Some(level);
         }
         let window = line.get(..line.floor_char_boundary(WINDOW)).unwrap_or(line);
         // `level=...` is unambiguous, and may be anywhere in the line.
-        of_key(line).or_else(|| {
-            words(window).find_map(|word| {
-                // A bare word counts in upper case, in brackets, or first in the line before a colon. PostgreSQL writes
-                // `LOG:`, so this word needs the colon.
-                let is_upper = word.text.bytes().all(|byte| byte.is_ascii_uppercase());
-                let is_label = word.after == Some(b':') && word.first;
-                if !(is_upper || word.enclosed || is_label) {
-                    return None;
-                }
-                let level = Level::of_word(word.text)?;
-                (word.after == Some(b':') || !word.text.eq_ignore_ascii_case("log")).then_some(level)
+        of_key(line)
+            .or_else(|| {
+                words(window).find_map(|word| {
+                    // A bare word counts in upper case, in brackets, or first in the line before a colon. PostgreSQL writes
+                    // `LOG:`, so this word needs the colon.
+                    let is_upper = word.text.bytes().all(|byte| byte.is_ascii_uppercase());
+                    let is_label = word.after == Some(b':') && word.first;
+                    // `2016-09-28 04:30:30, Info                  CBS`, of Windows.
+                    let is_column = word.first && word.column;
+                    if !(is_upper || word.enclosed || is_label || is_column) {
+                        return None;
+                    }
+                    let level = Level::of_word(word.text)?;
+                    (word.after == Some(b':') || !word.text.eq_ignore_ascii_case("log")).then_some(level)
+                })
             })
-        })
+            .or_else(|| of_cef(line))
     }
 }
 
@@ -107,13 +111,56 @@ fn of_priority(line: &str) -> Option<Level> {
 /// `E1121 10:00:00.123456`, of glog and klog.
 fn of_glog(line: &str) -> Option<Level> {
     let rest = line.strip_prefix(['I', 'W', 'E', 'F'])?;
-    let shape = rest.bytes().take(4).filter(u8::is_ascii_digit).count() == 4 && rest.as_bytes().get(4) == Some(&b' ');
+    // Month and day, perhaps after the year.
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let shape = matches!(digits, 4 | 8) && rest.as_bytes().get(digits) == Some(&b' ');
     match line.as_bytes().first().filter(|_| shape)? {
         b'I' => Some(Level::Info),
         b'W' => Some(Level::Warn),
         b'E' => Some(Level::Error),
         _ => Some(Level::Fatal),
     }
+}
+
+/// `11-21 10:00:00.811  1702  2395 D WindowManager: ...` of Android's logcat, and its short form `D/WindowManager( 1702): ...`.
+fn of_logcat(line: &str) -> Option<Level> {
+    let of_letter = |letter: &str| {
+        Some(match letter {
+            "V" => Level::Trace,
+            "D" => Level::Debug,
+            "I" => Level::Info,
+            "W" => Level::Warn,
+            "E" => Level::Error,
+            "F" | "A" => Level::Fatal,
+            _ => return None,
+        })
+    };
+    let bytes = line.as_bytes();
+    if bytes.get(1) == Some(&b'/') {
+        let (_, process) = line.get(..line.floor_char_boundary(WINDOW))?.split_once('(')?;
+        let is_number = process.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        return of_letter(line.get(..1)?).filter(|_| is_number && process.contains("):"));
+    }
+    if !matches!(bytes, [_, _, b'-', _, _, b' ', _, _, b':', ..]) {
+        return None;
+    }
+    let mut words = line.split_ascii_whitespace().skip(2);
+    let mut number = || words.next().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+    number()?;
+    number()?;
+    of_letter(words.next()?)
+}
+
+/// The severity of the Common Event Format: `CEF:0|Vendor|Product|1.0|100|Name|10|...`.
+fn of_cef(line: &str) -> Option<Level> {
+    let (_, event) = line.get(..line.floor_char_boundary(4 * WINDOW))?.split_once("CEF:")?;
+    Some(match event.split('|').nth(6)? {
+        "0" | "1" | "2" | "3" | "Low" | "Unknown" => Level::Info,
+        "4" | "5" | "6" | "Medium" => Level::Warn,
+        "7" | "8" | "High" => Level::Error,
+        "9" | "10" | "Very-High" => Level::Fatal,
+        _ => return None,
+    })
 }
 
 /// `level=warn`, `lvl="warn"`, `severity=WARN`.
@@ -136,6 +183,8 @@ struct Word<'a> {
     first: bool,
     /// Between brackets of any kind: `[error]`, `[core:error]`, `(warn)`.
     enclosed: bool,
+    /// Followed by two spaces, as in a table.
+    column: bool,
     after: Option<u8>,
 }
 
@@ -148,6 +197,11 @@ fn words(line: &str) -> impl Iterator<Item = Word<'_>> {
             let length = bytes.get(start..)?.iter().position(|byte| !is_wordy(*byte)).unwrap_or(bytes.len() - start);
             at = start + length;
             let text = line.get(start..at)?;
+            // `local.ERROR:`, of Laravel.
+            let (start, text) = match text.rsplit_once('.') {
+                Some((_, last)) if bytes.get(at) == Some(&b':') && !last.is_empty() => (at - last.len(), last),
+                _ => (start, text),
+            };
             // Skip words with digits: IDs, addresses, times.
             if !text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
                 continue;
@@ -156,7 +210,8 @@ fn words(line: &str) -> impl Iterator<Item = Word<'_>> {
             let closing = bytes.get(at..).and_then(|rest| rest.iter().find(|byte| **byte != b' ')).copied();
             let enclosed = matches!(before, Some(b'[' | b'(' | b'<' | b':' | b'|'))
                 && matches!(closing, Some(b']' | b')' | b'>' | b'|'));
-            let word = Word { text, first, enclosed, after: bytes.get(at).copied() };
+            let column = matches!(bytes.get(at..at + 2), Some(b"  "));
+            let word = Word { text, first, enclosed, column, after: bytes.get(at).copied() };
             first = false;
             return Some(word);
         }
@@ -186,6 +241,8 @@ mod tests {
             ("<165>1 2026-11-21T10:00:00Z host app - - - x", Level::Info),
             ("E1121 10:00:00.123456   1 a.go:1] broken", Level::Error),
             ("W1121 10:00:00.123456   1 a.go:1] slow", Level::Warn),
+            ("W20261121 10:00:00.123456   1 a.cc:1] slow", Level::Warn),
+            ("[2026-11-21 10:00:00] local.ERROR: broken", Level::Error),
             ("WARNING:root:slow", Level::Warn),
             ("error: could not compile", Level::Error),
             ("info: Microsoft.Hosting[0]", Level::Info),
@@ -196,6 +253,14 @@ mod tests {
             ("2026-11-21T10:00:00Z  INFO app::main: ready", Level::Info),
             ("2026-11-21T10:00:00Z TRACE x", Level::Trace),
             ("Nov 21, 2026 10:00:00 AM org.x.Y run\tSEVERE: x", Level::Error),
+            ("03-17 16:13:38.811  1702  2395 D WindowManager: an ERROR of others", Level::Debug),
+            ("03-17 16:13:38.811  1702  2395 E WindowManager: x", Level::Error),
+            ("W/ActivityManager( 1702): slow", Level::Warn),
+            ("2016-09-28 04:30:30, Info                  CBS    Loaded", Level::Info),
+            ("2016-09-28 04:30:30, Error                 CSI    broken", Level::Error),
+            ("Nov 21 10:00:00 host CEF:0|V|P|1.0|100|Name|8|src=1.2.3.4", Level::Error),
+            ("- 1117838570 2005.06.03 R02 2005-06-03-15.42.50.363779 R02 RAS KERNEL FATAL x", Level::Fatal),
+            ("2026-11-21T10:00:00.123456Z 0 [Note] [MY-010051] [Server] x", Level::Info),
         ] {
             assert_eq!(Level::of_text(line), Some(level), "{line}");
         }

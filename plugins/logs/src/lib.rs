@@ -5,9 +5,11 @@
 //! entries; `line` parses them with `time` and `level`. `revision` hashes names, sizes and times of files. `tools`
 //! and `prompts` give the same entries to models and people.
 
+mod encoding;
 mod level;
 mod line;
 mod overview;
+mod parts;
 mod prompts;
 mod query;
 mod revision;
@@ -17,8 +19,9 @@ mod store;
 mod tail;
 mod time;
 mod tools;
+mod unpack;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use belljar_guest::{
     Argument, Completion, Contents, Error, Info, Page, Provider, Reading, Resource, Result, Revisions, Suggestions,
@@ -26,9 +29,9 @@ use belljar_guest::{
 };
 use jiff::Timestamp;
 
-use query::Query;
+use query::{Place, Query};
 use source::Budget;
-use store::{Log, Store};
+use store::{Log, LogFile, Store};
 use tail::{LastLine, Tail};
 use time::Calendar;
 
@@ -50,14 +53,14 @@ const MAX_REFERENCE_BYTES: usize = 2 * 1024;
 /// How many times a read starts again because the log was rotated or truncated meanwhile. The last attempt is returned.
 const ATTEMPTS: usize = 8;
 
-/// How long to wait when the last line has no line end: a program may still be writing it.
-const UNFINISHED: Duration = Duration::from_millis(20);
+/// How long after the last write a last line without a line end is left out: a program may still be writing it.
+const UNFINISHED: Duration = Duration::from_millis(100);
 
 const TEXT: &str = "text/plain";
 
-const TAIL: &str = "{+path}{?lines,since,until,level,text}";
+const TAIL: &str = "{+path}{?lines,since,until,level,text,regex,before,bytes}";
 
-const DAY: &str = "by-date/{date}/{+path}{?lines,until,level,text}";
+const DAY: &str = "by-date/{date}/{+path}{?lines,until,level,text,regex,before}";
 
 impl Provider for Logs {
     fn open() -> Result<Self> {
@@ -92,25 +95,20 @@ impl Provider for Logs {
                 "The last lines of the log at {{path}}: at most {{lines}} of them (default {}, maximum {}). {{since}} and \
                  {{until}} limit the time (2026-11-21T10:00:00Z, or a duration ago: 15m, 2h, 1d). {{level}} selects entries \
                  of at least that level (trace, debug, info, warn, error, fatal). {{text}} selects entries that contain \
-                 it. A stack trace belongs to its entry.",
+                 it, {{regex}} those with a line that matches. A stack trace belongs to its entry. {{before}} continues \
+                 an earlier read. {{lines}} as 1-200, 201- or -50, and {{bytes}} as 0-65535 or -1024, give the file as it is.",
                 self.lines,
                 query::MAX_LINES
             )),
             Template::new(DAY).name("day").title("A day of a log").mime_type(TEXT).description(
                 "The entries of the log at {path} on the day {date} (2026-11-21), from all its files, rotated ones too. \
-                 {lines}, {until}, {level} and {text} select entries as in the template \"tail\"",
+                 {lines}, {until}, {level}, {text}, {regex} and {before} select entries as in the template \"tail\"",
             ),
         ])
     }
 
     fn read(&self, reference: &str) -> Result<Reading> {
-        if reference.is_empty() {
-            return Ok(overview::contents(&self.store.logs()?).into());
-        }
-        let query = Query::parse(reference, &self.calendar, self.lines)?;
-        let tail = self.tail(&query)?;
-        // Not cacheable: clients read a log for new entries. Revisions make repeated reads cheap.
-        Ok(contents(reference, &tail).into())
+        self.contents(reference, tail::MAX_TEXT_BYTES)
     }
 }
 
@@ -128,7 +126,8 @@ impl Completion for Logs {
                 Suggestions::starting_with(value, found.logs.iter().map(|log| log.path.as_str()))
             }
             "lines" => Suggestions::starting_with(value, ["50", "200", "1000", "10000"]),
-            "until" => Suggestions::default(),
+            "until" | "regex" | "before" => Suggestions::default(),
+            "bytes" if !by_date => Suggestions::starting_with(value, ["0-65535", "-65536"]),
             "since" if !by_date => Suggestions::starting_with(value, ["15m", "1h", "6h", "1d", "7d"]),
             "level" => Suggestions::starting_with(value, level::NAMES.map(|(name, _)| name)),
             "text" => Suggestions::default(),
@@ -179,10 +178,20 @@ impl Logs {
         (resource.reference.len() <= MAX_REFERENCE_BYTES).then_some(resource)
     }
 
+    /// A read without a range, of at most `most` bytes of lines.
+    fn contents(&self, reference: &str, most: usize) -> Result<Reading> {
+        if reference.is_empty() {
+            return Ok(overview::contents(&self.store.logs()?).into());
+        }
+        let query = Query::parse(reference, &self.calendar, self.lines)?;
+        let tail = self.tail(&query, most)?;
+        // Not cacheable: clients read a log for new entries. Revisions make repeated reads cheap.
+        Ok(contents(reference, &tail).into())
+    }
+
     /// Reads the entries that a query selects. Reads again if the files were rotated or truncated meanwhile.
-    fn tail(&self, query: &Query) -> Result<Tail> {
+    fn tail(&self, query: &Query, most: usize) -> Result<Tail> {
         let mut budget = Budget::new();
-        let mut last_line = LastLine::Given;
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -195,18 +204,14 @@ impl Logs {
             if !log.is_text() {
                 return Err(Error::failed(format_args!("\"{}\" is binary: only text logs can be read", query.path)));
             }
-            let tail = tail::read(&log, query, &self.calendar, last_line, &mut budget)?;
-            if tail.unfinished {
-                std::thread::sleep(UNFINISHED);
-            }
+            // In a log under constant change, the last line may be incomplete in every attempt.
+            let is_fresh = attempt > 2 || log.files.first().is_some_and(is_fresh);
+            let last_line = if is_fresh { LastLine::LeftOut } else { LastLine::Given };
+            let tail = tail::read(&log, query, &self.calendar, last_line, most, &mut budget)?;
             let stayed = |after: Log| if tail.unfinished { after == log } else { is_continued(&log, &after) };
             let is_whole = !tail.changed && self.store.find(&query.path).is_ok_and(stayed);
             if is_whole || is_last || !budget.is_ample() {
                 return Ok(tail);
-            }
-            // In a log under constant change, the last line may be incomplete in every attempt.
-            if attempt > 1 {
-                last_line = LastLine::LeftOut;
             }
         }
     }
@@ -230,6 +235,12 @@ impl Logs {
     }
 }
 
+/// True if a file was written to just now.
+fn is_fresh(file: &LogFile) -> bool {
+    let age = file.modified.and_then(|time| SystemTime::now().duration_since(time).ok());
+    age.is_none_or(|age| age < UNFINISHED)
+}
+
 /// True if a log was at most appended to: its newest file may have grown, the others are unchanged.
 fn is_continued(before: &Log, after: &Log) -> bool {
     match (before.files.split_first(), after.files.split_first()) {
@@ -249,7 +260,10 @@ fn contents(reference: &str, tail: &Tail) -> Contents {
         text.push_str(line);
         text.push('\n');
     }
-    let about = serde_json::json!({ "files": tail.files, "lines": tail.lines.len(), "note": tail.note });
+    let before = tail.before.as_ref().map(Place::encoded);
+    let about = serde_json::json!({
+        "files": tail.files, "lines": tail.lines.len(), "note": tail.note, "before": before
+    });
     Contents::text(reference, text).mime_type(TEXT).meta("logs/tail", about.to_string())
 }
 
@@ -262,7 +276,53 @@ fn log_cut() {
     );
 }
 
-belljar_guest::export!(Logs: Completion, Revisions, Tools, Prompts);
+/// Entries for fuzzing: each runs a parser over a stranger's bytes.
+#[doc(hidden)]
+pub mod fuzzing {
+    use std::io::{Cursor, Read as _};
+
+    use crate::encoding::Encoding;
+    use crate::line::{self, ParsedLine};
+    use crate::query::Query;
+    use crate::rotation::Name;
+    use crate::time::Calendar;
+    use crate::unpack;
+
+    /// A calendar in UTC.
+    fn calendar() -> Calendar {
+        Calendar { zone: jiff::tz::TimeZone::UTC, now: jiff::Timestamp::UNIX_EPOCH }
+    }
+
+    /// Level, time and text of each line.
+    pub fn lines(bytes: &[u8]) {
+        let text = Encoding::of(bytes).decoded(bytes).map_or_else(|| bytes.to_vec(), String::into_bytes);
+        for line in text.split(|byte| *byte == b'\n') {
+            let text = line::clean(line, 0);
+            let parsed = ParsedLine::of(&text);
+            let _ = (parsed.level_with(Some("SEVERE: x")), parsed.time(&calendar(), jiff::Timestamp::UNIX_EPOCH));
+        }
+    }
+
+    /// The names of files.
+    pub fn names(bytes: &[u8]) {
+        let name = String::from_utf8_lossy(bytes);
+        let _ = (Name::parse(&name), Name::unread(&name));
+    }
+
+    /// References with all parameters.
+    pub fn references(bytes: &[u8]) {
+        let _ = Query::parse(&String::from_utf8_lossy(bytes), &calendar(), 1);
+    }
+
+    /// Compressed files.
+    pub fn packed(bytes: &[u8]) {
+        if let Ok(reader) = unpack::reader(Cursor::new(bytes)) {
+            let _ = reader.take(1 << 20).read_to_end(&mut Vec::new());
+        }
+    }
+}
+
+belljar_guest::export!(Logs: Completion, Revisions, Parts, Tools, Prompts);
 belljar_guest::needs!("../needs.toml");
 
 #[cfg(test)]

@@ -25,12 +25,23 @@ const TIME_FIELDS: [&str; 9] =
 /// number of bytes missing at the end of the line.
 pub(crate) fn clean(bytes: &[u8], cut: u64) -> Cow<'_, str> {
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+    // A byte order mark, at the beginning of a file.
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    // A cut line may end within a character.
+    let bytes = if cut > 0 { without_half_character(bytes) } else { bytes };
     let text = match std::str::from_utf8(bytes) {
         Ok(text) if is_plain(bytes) || !text.contains(is_control) => Cow::Borrowed(text),
         Ok(text) => Cow::Owned(stripped(text)),
         Err(_) => Cow::Owned(stripped(&String::from_utf8_lossy(bytes))),
     };
     if cut == 0 { text } else { Cow::Owned(format!("{text} ... ({cut} more bytes)")) }
+}
+
+fn without_half_character(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => bytes.get(..error.valid_up_to()).unwrap_or(bytes),
+        _ => bytes,
+    }
 }
 
 fn stripped(text: &str) -> String {
@@ -66,6 +77,8 @@ pub(crate) enum ParsedLine<'a> {
 pub(crate) struct Fields {
     level: Option<Level>,
     time: Option<Value>,
+    /// The level in the text of Docker's `log`, if there is no other.
+    inner: Option<Level>,
 }
 
 /// How the first line of an entry is recognised in a log.
@@ -124,8 +137,16 @@ impl<'a> ParsedLine<'a> {
     pub(crate) fn level(&self) -> Option<Level> {
         match self {
             ParsedLine::Text(line) => Level::of_text(line),
-            ParsedLine::Json(fields) => fields.level,
+            ParsedLine::Json(fields) => fields.level.or(fields.inner),
         }
+    }
+
+    /// The level of an entry that begins with this line. Java's logging writes the level at the beginning of the second line.
+    pub(crate) fn level_with(&self, second: Option<&str>) -> Option<Level> {
+        self.level().or_else(|| match self {
+            ParsedLine::Text(line) if time::find(line).is_some_and(|time| time.is_of_java()) => Level::of_text(second?),
+            _ => None,
+        })
     }
 
     /// The time of the line. `written` is the modification time of the file, which gives a missing year.
@@ -159,6 +180,9 @@ fn fields(line: &str) -> Fields {
                     self.0.level = self.0.level.or(Level::of_json(&map.next_value()?));
                 } else if TIME_FIELDS.contains(&&*key) && self.0.time.is_none() {
                     self.0.time = Some(map.next_value()?);
+                } else if key == "log" {
+                    let inner: Value = map.next_value()?;
+                    self.0.inner = inner.as_str().and_then(Level::of_text);
                 } else {
                     map.next_value::<IgnoredAny>()?;
                 }

@@ -7,6 +7,7 @@ use belljar_guest::{Contents, reference};
 use jiff::Timestamp;
 
 use crate::store::{Log, Logs};
+use crate::unpack::FORMATS;
 
 /// The most logs in the overview.
 const MAX_LISTED: usize = 1000;
@@ -22,6 +23,19 @@ pub(crate) fn contents(logs: &Logs) -> Contents {
     }
     if logs.logs.is_empty() {
         text.push_str("(none)\n");
+    }
+    if !logs.unread.is_empty() {
+        let _ = writeln!(text, "\nNot read, because the compression is not {FORMATS}:\n");
+        for path in logs.unread.iter().take(MAX_LISTED) {
+            let _ = writeln!(text, "- {path}");
+        }
+    }
+    if logs.unnamed > 0 {
+        let names = if logs.unnamed == 1 { "1 name" } else { &*format!("{} names", logs.unnamed) };
+        let _ = writeln!(
+            text,
+            "\nLeft out: {names} not in UTF-8, or with control characters. Rename the files to read them."
+        );
     }
     if logs.cut || logs.logs.len() > MAX_LISTED {
         text.push_str("\nThere are more logs.\n");

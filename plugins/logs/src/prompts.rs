@@ -6,7 +6,7 @@ use belljar_guest::{
 };
 
 use crate::query::Query;
-use crate::tools::{reference_of, shown};
+use crate::tools::{MAX_BYTES, reference_of, shown};
 use crate::{Logs, TEXT};
 
 /// Minutes when the prompt has none.
@@ -50,12 +50,12 @@ impl Logs {
         };
         let since = format!("{minutes}m");
         let timed = reference_of(&path, &[("lines", LINES), ("since", &since)]);
-        let (place, what, tail) = match self.tail(&Query::parse(&timed, &self.calendar, 0)?) {
+        let (place, what, tail) = match self.tail(&Query::parse(&timed, &self.calendar, 0)?, MAX_BYTES) {
             Ok(tail) => (timed, format!("the last {minutes} minutes"), tail),
             // The log has no times. A person who named minutes should know; otherwise the last lines will do.
             Err(Error::Invalid(_)) if asked.is_none() => {
                 let last = reference_of(&path, &[("lines", LINES)]);
-                let tail = self.tail(&Query::parse(&last, &self.calendar, 0)?)?;
+                let tail = self.tail(&Query::parse(&last, &self.calendar, 0)?, MAX_BYTES)?;
                 (last, "the last lines".to_owned(), tail)
             }
             Err(error) => return Err(error),

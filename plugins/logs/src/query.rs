@@ -3,6 +3,7 @@
 use belljar_guest::{Error, Result, reference};
 use jiff::Timestamp;
 use jiff::civil::Date;
+use regex::{Regex, RegexBuilder};
 
 use crate::level::Level;
 use crate::line;
@@ -29,6 +30,74 @@ pub(crate) struct Query {
     pub(crate) level: Option<Level>,
     /// Entries that contain this, in lower case.
     pub(crate) text: Option<String>,
+    /// Entries with a line that matches this.
+    pub(crate) regex: Option<Pattern>,
+    /// Entries before this place in the log.
+    pub(crate) before: Option<Place>,
+}
+
+/// A regular expression.
+#[derive(Debug, Clone)]
+pub(crate) struct Pattern(Regex);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for Pattern {}
+
+impl Pattern {
+    /// The most memory of a compiled expression, and of its cache, in bytes.
+    const MAX_MEMORY: usize = 2 * 1024 * 1024;
+
+    fn parse(text: &str) -> Result<Self> {
+        let built = RegexBuilder::new(text).size_limit(Self::MAX_MEMORY).dfa_size_limit(Self::MAX_MEMORY).build();
+        built.map(Pattern).map_err(|error| {
+            // The other lines of the message draw the expression.
+            let why = error.to_string();
+            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Error::invalid(format_args!(
+                "\"regex\" is \"{text}\": {why}; expected an expression such as time(d )?out|(?i)refused"
+            ))
+        })
+    }
+
+    /// True if a line matches.
+    pub(crate) fn is_match(&self, line: &str) -> bool {
+        self.0.is_match(line)
+    }
+}
+
+/// A place in a log between two lines, at which a read stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The name of the file.
+    pub(crate) file: String,
+    /// The position in the unpacked file, in bytes.
+    pub(crate) offset: u64,
+    /// Tells the file from others, because rotation renames files.
+    pub(crate) fingerprint: u32,
+}
+
+impl Place {
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.rsplitn(3, ':');
+        let (fingerprint, offset, file) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Place {
+            file: file.to_owned(),
+            offset: offset.parse().ok()?,
+            fingerprint: u32::from_str_radix(fingerprint, 16).ok()?,
+        })
+    }
+
+    /// The value of the parameter `before`, encoded.
+    pub(crate) fn encoded(&self) -> String {
+        let Place { file, offset, fingerprint } = self;
+        let name = reference::encode_segment(file).replace('&', "%26");
+        format!("{name}:{offset}:{fingerprint:x}")
+    }
 }
 
 impl Query {
@@ -44,7 +113,8 @@ impl Query {
             [first, date, rest @ ..] if first == BY_DATE && !rest.is_empty() => (Some(day(date)?), rest.join("/")),
             path => (None, path.join("/")),
         };
-        let mut wanted = Query { path, lines: 0, since: None, until: None, level: None, text: None };
+        let mut wanted =
+            Query { path, lines: 0, since: None, until: None, level: None, text: None, regex: None, before: None };
         if let Some(date) = date {
             let (since, until) = calendar.day(date).ok_or_else(|| not_a_day(&date.to_string()))?;
             (wanted.since, wanted.until) = (Some(since), Some(until));
@@ -65,9 +135,15 @@ impl Query {
                 }
                 "level" => wanted.level = Some(line::level_named(&value)?),
                 "text" => wanted.text = Some(value.to_lowercase()),
+                "regex" => wanted.regex = Some(Pattern::parse(&value)?),
+                "before" => {
+                    wanted.before = Some(Place::parse(&value).ok_or_else(|| {
+                        Error::invalid(format_args!("\"before\" is \"{value}\": expected the value that a read gave"))
+                    })?);
+                }
                 other => {
-                    let known =
-                        if date.is_some() { "lines, until, level, text" } else { "lines, since, until, level, text" };
+                    let since = if date.is_some() { "" } else { "since, " };
+                    let known = format!("lines, {since}until, level, text, regex, before");
                     return Err(Error::invalid(format_args!("unknown parameter \"{other}\": expected one of {known}")));
                 }
             }
@@ -79,7 +155,12 @@ impl Query {
 
     /// True if the query selects entries by time, level or text.
     pub(crate) fn has_filter(&self) -> bool {
-        self.since.is_some() || self.until.is_some() || self.level.is_some() || self.text.is_some()
+        self.since.is_some() || self.until.is_some() || self.level.is_some() || self.has_words()
+    }
+
+    /// True if the query selects entries by what their lines say.
+    pub(crate) fn has_words(&self) -> bool {
+        self.text.is_some() || self.regex.is_some()
     }
 }
 
@@ -147,6 +228,14 @@ mod tests {
     }
 
     #[test]
+    fn a_place_is_given_back_as_it_was() {
+        for file in ["app.log", "a:b & c%.log", "x"] {
+            let place = Place { file: file.to_owned(), offset: 5_000_000_000, fingerprint: 0xdead_beef };
+            assert_eq!(parse(&format!("app.log?before={}", place.encoded())).unwrap().before, Some(place));
+        }
+    }
+
+    #[test]
     fn errors_say_the_expected_form() {
         for (reference, expected) in [
             ("app.log?lines=0", "from 1 to 10000"),
@@ -155,8 +244,11 @@ mod tests {
             ("app.log?since=yesterday", "such as 2026-11-21T10:00:00Z"),
             ("app.log?level=loud", "trace, debug, info, warn, error, fatal"),
             ("app.log?until=soon", "such as 2026-11-21T10:00:00Z"),
-            ("app.log?limit=5", "lines, since, until, level, text"),
-            ("by-date/2026-11-21/app.log?since=1d", "lines, until, level, text"),
+            ("app.log?limit=5", "lines, since, until, level, text, regex, before"),
+            ("by-date/2026-11-21/app.log?since=1d", "lines, until, level, text, regex, before"),
+            ("app.log?regex=a(b", "\"regex\" is \"a(b\": unclosed group; expected"),
+            ("app.log?regex=%5Cw%7B1000%7D%7B1000%7D", "exceeds size limit"),
+            ("app.log?before=x", "\"before\" is \"x\": expected the value that a read gave"),
             ("by-date/yesterday/app.log", "such as 2026-11-21"),
             ("by-date/20261121/app.log", "such as 2026-11-21"),
             ("by-date/2026-11-31/app.log", "such as 2026-11-21"),

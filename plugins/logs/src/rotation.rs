@@ -9,7 +9,7 @@ pub(crate) struct Name {
     /// The name of the log.
     pub(crate) log: String,
     pub(crate) age: Age,
-    /// True if the file is compressed with gzip.
+    /// True if the file is compressed in a format that is read.
     pub(crate) packed: bool,
 }
 
@@ -36,9 +36,14 @@ pub(crate) struct Stamp {
     index: i64,
 }
 
-/// Name endings of files that are not logs, or compressed with an unsupported format.
-const FOREIGN: [&str; 12] =
-    [".xz", ".bz2", ".zst", ".zip", ".lz4", ".7z", ".z", ".journal", ".pid", ".lock", ".sock", ".swp"];
+/// Name endings of files that are not logs.
+const FOREIGN: [&str; 5] = [".journal", ".pid", ".lock", ".sock", ".swp"];
+
+/// Name endings of compressed files that are read.
+const PACKED: [&str; 5] = [".gz", ".xz", ".bz2", ".zst", ".lz4"];
+
+/// Name endings of compressed files that are not read. They are named in notes.
+const UNREAD: [&str; 8] = [".zip", ".7z", ".z", ".lzma", ".lzo", ".br", ".rar", ".tgz"];
 
 /// The characters between a name and a date.
 const SEPARATORS: [char; 3] = ['-', '_', '.'];
@@ -46,11 +51,10 @@ const SEPARATORS: [char; 3] = ['-', '_', '.'];
 impl Name {
     /// Parses a file name. `None` for a file that is not a log.
     pub(crate) fn parse(name: &str) -> Option<Name> {
-        let lower = name.to_ascii_lowercase();
-        if name.starts_with('.') || FOREIGN.iter().any(|end| lower.ends_with(end)) {
+        if name.starts_with('.') || without(name, &FOREIGN).or_else(|| without(name, &UNREAD)).is_some() {
             return None;
         }
-        let (stem, packed) = name.strip_suffix(".gz").map_or((name, false), |stem| (stem, true));
+        let (stem, packed) = without(name, &PACKED).map_or((name, false), |stem| (stem, true));
         let (rest, number) = numbered(stem);
         if let Some((log, stamp)) = dated(rest, number) {
             return Some(Name { log, age: Age::Dated(std::cmp::Reverse(stamp)), packed });
@@ -63,6 +67,13 @@ impl Name {
         (!log.is_empty()).then(|| Name { log: log.to_owned(), age, packed })
     }
 
+    /// The log of a compressed file that is not read. `None` for other files, and for archives that are no logs.
+    pub(crate) fn unread(name: &str) -> Option<String> {
+        let parsed = Name::parse(without(name, &UNREAD)?)?;
+        let is_log = parsed.age != Age::Current || parsed.log.to_ascii_lowercase().contains("log");
+        (is_log && !parsed.packed).then_some(parsed.log)
+    }
+
     /// The day in the name.
     pub(crate) fn date(&self) -> Option<Date> {
         match &self.age {
@@ -70,6 +81,13 @@ impl Name {
             Age::Current | Age::Number(_) | Age::Old => None,
         }
     }
+}
+
+/// The name without one of these endings, in upper or lower case.
+fn without<'n>(name: &'n str, endings: &[&str]) -> Option<&'n str> {
+    let lower = name.to_ascii_lowercase();
+    let ending = endings.iter().find(|ending| lower.ends_with(**ending))?;
+    name.get(..name.len() - ending.len())
 }
 
 /// Splits `app.log.3` into `app.log` and 3.
@@ -172,6 +190,10 @@ mod tests {
             "app.log.1",
             "app.log.12",
             "app.log.2.gz",
+            "app.log.2.xz",
+            "app.log.3.BZ2",
+            "app.log-20261121.zst",
+            "app.log.lz4",
             "app.log.old",
             "app.log-20261121",
             "app.log-20261121.gz",
@@ -215,8 +237,18 @@ mod tests {
 
     #[test]
     fn other_names_are_not_logs() {
-        for name in ["", ".gz", ".hidden.log", "app.log.xz", "app.zip", "system.journal", "nginx.pid", ".1"] {
+        for name in ["", ".gz", ".hidden.log", "app.log.7z", "app.zip", "system.journal", "nginx.pid", ".1"] {
             assert_eq!(Name::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn compressed_files_that_are_not_read_belong_to_their_log() {
+        for name in ["app.log.2.zip", "app.log.7z", "app.log-20261121.Z", "app-2026-11-21.log.br"] {
+            assert_eq!(Name::unread(name).as_deref(), Some("app.log"), "{name}");
+        }
+        for name in ["photos.zip", "app.log.2.gz", "app.log", ".zip", "app.log.gz.zip"] {
+            assert_eq!(Name::unread(name), None, "{name}");
         }
     }
 

@@ -1,16 +1,17 @@
 //! Reads the lines of one file from the last to the first. Of a plain file, only the requested end is read. A compressed
-//! file is unpacked from its beginning, and only its end is kept.
+//! file is unpacked by `unpack`.
 
-use std::collections::VecDeque;
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{ErrorKind, Read, Seek as _, SeekFrom};
 use std::time::{Duration, Instant};
 
 use belljar_guest::Result;
-use flate2::read::MultiGzDecoder;
 
+use crate::encoding::Encoding;
 use crate::line;
 use crate::store::LogFile;
+use crate::unpack::{self, Unpacked};
 
 /// The sizes of the first block and of the further ones, in bytes. Most reads end within the first block.
 const BLOCKS: [u64; 2] = [32 * 1024, 128 * 1024];
@@ -18,14 +19,11 @@ const BLOCKS: [u64; 2] = [32 * 1024, 128 * 1024];
 /// The length of a [`Mark`], in bytes.
 const MARK_BYTES: usize = 64;
 
-/// How much of the end of an unpacked file is kept and searched, in bytes.
-pub(crate) const MAX_KEPT: usize = 8 * 1024 * 1024;
-
 /// The work that one read may do. The host's limits of fuel and time would also stop it, but with an error and no result.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    left: u64,
-    deadline: Instant,
+    pub(crate) left: u64,
+    pub(crate) deadline: Instant,
 }
 
 impl Budget {
@@ -88,14 +86,20 @@ pub(crate) struct Source {
     end: usize,
     /// The number of bytes dropped between `end` and the end of the current line.
     cut: u64,
+    /// Where the last returned line begins: in the file, or in the unpacked file.
+    offset: u64,
+    /// The line end before the last returned line is not counted in `offset` yet.
+    ends: bool,
+    encoding: Option<Encoding>,
     blocks: usize,
     finished: Option<End>,
     /// True if the last line is incomplete and must be skipped.
     partial: bool,
     /// The last bytes of the first block.
     mark: Option<Mark>,
-    /// True if the compressed file is damaged or still being written. Its lines up to that point are returned.
-    pub(crate) is_damaged: bool,
+    /// The reason why a compressed file could not be unpacked whole: it is damaged or still being written. Its lines up to that
+    /// point are returned.
+    pub(crate) damage: Option<String>,
 }
 
 /// Bytes of a file and their position. They identify the file after it was renamed.
@@ -116,35 +120,67 @@ enum Content {
 }
 
 impl Source {
-    /// Opens a file. `None` if it was deleted. A compressed file is unpacked up to the first block for which `beyond` is
-    /// true.
-    pub(crate) fn open(file: &LogFile, budget: &mut Budget, beyond: impl Fn(&[u8]) -> bool) -> Result<Option<Source>> {
+    /// Opens a file up to `limit`, or to its end. `None` if it was deleted. A compressed file is unpacked up to the first block
+    /// for which `beyond` is true.
+    pub(crate) fn open(
+        file: &LogFile,
+        limit: Option<u64>,
+        budget: &mut Budget,
+        beyond: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Source>> {
         let open = match File::open(&file.path) {
             Ok(open) => open,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let (content, length, end, partial, damaged) = if file.packed {
-            let Unpacked { bytes, end, partial, damaged } = unpack(open, budget, beyond);
-            let length = bytes.len() as u64;
-            (Content::Unpacked { bytes, end }, length, end, partial, damaged)
-        } else {
+        if !file.packed {
             // The current length: the file may have grown since it was listed.
-            let length = open.metadata()?.len();
-            (Content::Plain(open), length, End::Beginning, false, false)
-        };
-        Ok(Some(Source {
+            let length = open.metadata()?.len().min(limit.unwrap_or(u64::MAX));
+            return Ok(Some(Source::over(Content::Plain(open), length, length, End::Beginning)));
+        }
+        let Unpacked { mut bytes, start, end, partial, damage } = unpack::unpack(open, limit, budget, beyond);
+        let offset = start + bytes.len() as u64;
+        if let Some(text) = Encoding::of(&bytes).decoded(&bytes) {
+            bytes = text.into_bytes();
+        }
+        let mut source = Source::over(Content::Unpacked { bytes, end }, 0, offset, end);
+        if let Content::Unpacked { bytes, .. } = &source.content {
+            source.position = bytes.len() as u64;
+            source.finished = bytes.is_empty().then_some(end);
+        }
+        source.encoding = Some(Encoding::Utf8);
+        // A limit may lie within a line.
+        source.partial = partial || (limit.is_some() && source.offset > 0 && !source.ends_with_line());
+        source.damage = damage;
+        Ok(Some(source))
+    }
+
+    fn over(content: Content, length: u64, offset: u64, end: End) -> Self {
+        Source {
             content,
             position: length,
             buffer: Vec::new(),
             end: 0,
             cut: 0,
+            offset,
+            ends: false,
+            encoding: None,
             blocks: 0,
             finished: (length == 0).then_some(end),
-            partial,
+            partial: false,
             mark: None,
-            is_damaged: damaged,
-        }))
+            damage: None,
+        }
+    }
+
+    /// True if the unpacked bytes end with a line end.
+    fn ends_with_line(&self) -> bool {
+        matches!(&self.content, Content::Unpacked { bytes, .. } if bytes.ends_with(b"\n"))
+    }
+
+    /// Where the last returned line begins. Another read can end there.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// The length in bytes.
@@ -154,13 +190,16 @@ impl Source {
 
     /// True if the file is empty and undamaged.
     pub(crate) fn is_empty(&self) -> bool {
-        self.length() == 0 && self.finished == Some(End::Beginning) && !self.is_damaged
+        self.length() == 0 && self.finished == Some(End::Beginning) && self.damage.is_none()
     }
 
     /// Begins at `position` instead of at the end, with the last line that ends before it.
     pub(crate) fn seek(&mut self, position: u64) {
         if position < self.position && self.buffer.is_empty() {
-            self.position = position;
+            // In UTF-16, a character has an even position.
+            let is_wide = matches!(self.encoding, Some(Encoding::Utf16 { .. }));
+            self.position = if is_wide { position & !1 } else { position };
+            self.offset = self.position;
             self.partial = true;
         }
     }
@@ -168,6 +207,12 @@ impl Source {
     /// Begins with the last complete line.
     pub(crate) fn leave_out_unfinished(&mut self) {
         self.partial = true;
+    }
+
+    /// A number that tells this file from others: of the bytes before `offset` in a plain file, of the size and the time of a
+    /// compressed one.
+    pub(crate) fn fingerprint(&mut self, file: &LogFile, offset: u64) -> Option<u32> {
+        self.content.fingerprint(file, offset)
     }
 
     /// The mark of a plain file, once a block was read.
@@ -183,7 +228,7 @@ impl Source {
 
     /// True if the last line was returned although it has no line end.
     pub(crate) fn is_unfinished(&self) -> bool {
-        self.mark().is_some_and(|mark| mark.bytes.last() != Some(&b'\n') && !self.partial)
+        self.mark().is_some_and(|mark| !mark.bytes.ends_with(b"\n") && !mark.bytes.ends_with(b"\n\0") && !self.partial)
     }
 
     /// The next line towards the beginning of the file, or the reason why there is none.
@@ -193,6 +238,7 @@ impl Source {
             if let Some(newline) = memchr::memrchr(b'\n', ungiven) {
                 let range = newline + 1..self.end;
                 let cut = std::mem::take(&mut self.cut);
+                self.pass(range.clone(), cut);
                 self.end = newline;
                 if std::mem::take(&mut self.partial) {
                     continue;
@@ -209,6 +255,7 @@ impl Source {
                 };
                 self.finished = Some(end);
                 let range = 0..std::mem::take(&mut self.end);
+                self.pass(range.clone(), self.cut);
                 // A line without its beginning or its end is dropped.
                 if end == End::Dropped || self.partial {
                     continue;
@@ -223,6 +270,17 @@ impl Source {
         }
     }
 
+    /// Moves `offset` to the beginning of the line at `range`.
+    fn pass(&mut self, range: std::ops::Range<usize>, cut: u64) {
+        let line = self.buffer.get(range).unwrap_or_default();
+        let (length, line_end) = match self.encoding {
+            Some(Encoding::Utf16 { .. }) => (2 * String::from_utf8_lossy(line).encode_utf16().count() as u64, 2),
+            _ => (line.len() as u64, 1),
+        };
+        let line_end = if std::mem::replace(&mut self.ends, true) { line_end } else { 0 };
+        self.offset = self.offset.saturating_sub(length + cut + line_end);
+    }
+
     fn line(&self, range: std::ops::Range<usize>, cut: u64) -> RawLine<'_> {
         let whole = without_hole(self.buffer.get(range).unwrap_or_default());
         let bytes = whole.get(..whole.len().min(line::MAX_LINE_BYTES)).unwrap_or(whole);
@@ -235,7 +293,7 @@ impl Source {
         if budget.search(size).is_none() {
             return Ok(Err(End::Spent));
         }
-        let from = self.position - size;
+        let mut from = self.position - size;
         let mut block = match &mut self.content {
             Content::Plain(file) => {
                 let mut block = vec![0; usize::try_from(size).unwrap_or_default()];
@@ -256,6 +314,14 @@ impl Source {
             let tail = block.get(block.len().saturating_sub(MARK_BYTES)..).unwrap_or_default();
             self.mark = Some(Mark { position: self.position - tail.len() as u64, bytes: tail.to_vec() });
         }
+        let odd = usize::from(from % 2 == 1);
+        let encoding = *self.encoding.get_or_insert_with(|| Encoding::of(block.get(odd..).unwrap_or_default()));
+        if let Encoding::Utf16 { .. } = encoding {
+            // The block begins at a character, not within one.
+            let skipped = odd + encoding.half_character(block.get(odd..).unwrap_or_default());
+            from += skipped as u64;
+            block = encoding.decoded(block.get(skipped..).unwrap_or_default()).unwrap_or_default().into_bytes();
+        }
         self.blocks += 1;
         self.position = from;
         // A block of zeros is a hole from a truncation under a running writer. Nothing was written before it.
@@ -269,6 +335,7 @@ impl Source {
         // A line end at the end of the file begins no further line.
         if self.blocks == 1 && !self.partial && block.last() == Some(&b'\n') {
             block.pop();
+            self.ends = true;
         }
         // Only the beginning of an overlong line is shown, so its end is dropped.
         let begun = without_hole(self.buffer.get(..self.end).unwrap_or_default());
@@ -301,9 +368,11 @@ impl Source {
         bytes
     }
 
-    /// The buffer: the oldest bytes read so far.
-    pub(crate) fn oldest(&self) -> &[u8] {
-        &self.buffer
+    /// The same as text in UTF-8. `from` is moved to the beginning of a character of UTF-16.
+    pub(crate) fn peek_text(&mut self, from: u64, length: u64, budget: &mut Budget) -> Vec<u8> {
+        let bytes = self.peek(from & !1, length, budget);
+        let encoding = *self.encoding.get_or_insert_with(|| Encoding::of(&bytes));
+        encoding.decoded(&bytes).map_or(bytes, String::into_bytes)
     }
 
     /// True if the file is not compressed, so any position can be read directly.
@@ -317,80 +386,37 @@ fn without_hole(bytes: &[u8]) -> &[u8] {
     bytes.iter().position(|byte| *byte != 0).and_then(|start| bytes.get(start..)).unwrap_or_default()
 }
 
-/// The first `length` bytes of a file, unpacked if it is compressed. Empty on an error.
+/// The first `length` bytes of a file as text, unpacked if it is compressed. Empty on an error.
 pub(crate) fn head(file: &LogFile, length: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Ok(open) = File::open(&file.path) {
         let _ = match file.packed {
-            true => MultiGzDecoder::new(std::io::BufReader::new(open)).take(length).read_to_end(&mut bytes),
+            true => unpack::reader(open).and_then(|reader| reader.take(length).read_to_end(&mut bytes)),
             false => open.take(length).read_to_end(&mut bytes),
         };
     }
-    bytes
+    Encoding::of(&bytes).decoded(&bytes).map_or(bytes, String::into_bytes)
 }
 
-/// The end of an unpacked file.
-struct Unpacked {
-    bytes: Vec<u8>,
-    end: End,
-    /// True if it ends within a line.
-    partial: bool,
-    damaged: bool,
+/// The fingerprint of a file; see [`Source::fingerprint`].
+pub(crate) fn fingerprint(file: &LogFile, offset: u64) -> Option<u32> {
+    Content::Plain(File::open(&file.path).ok()?).fingerprint(file, offset)
 }
 
-/// Unpacks a file and keeps its end.
-fn unpack(mut file: File, budget: &mut Budget, beyond: impl Fn(&[u8]) -> bool) -> Unpacked {
-    let too_large = || Unpacked { bytes: Vec::new(), end: End::TooLarge, partial: false, damaged: false };
-    const BLOCK: usize = 64 * 1024;
-    if unpacked_size(&mut file).is_ok_and(|size| size > budget.left) {
-        return too_large();
+impl Content {
+    fn fingerprint(&mut self, file: &LogFile, offset: u64) -> Option<u32> {
+        let mut hasher = DefaultHasher::new();
+        match self {
+            Content::Plain(open) if !file.packed => {
+                let from = offset.saturating_sub(MARK_BYTES as u64);
+                let mut bytes = vec![0; usize::try_from(offset - from).ok()?];
+                open.seek(SeekFrom::Start(from)).ok()?;
+                open.read_exact(&mut bytes).ok()?;
+                hasher.write(&bytes);
+            }
+            // A compressed file is not changed any more.
+            _ => (file.size, file.modified).hash(&mut hasher),
+        }
+        u32::try_from(hasher.finish() >> 32).ok()
     }
-    let mut decoder = MultiGzDecoder::new(std::io::BufReader::with_capacity(BLOCK, file));
-    let mut blocks: VecDeque<Vec<u8>> = VecDeque::new();
-    let (mut kept, mut end) = (0, End::Beginning);
-    let (mut damaged, mut partial) = (false, false);
-    loop {
-        if budget.left == 0 || Instant::now() > budget.deadline {
-            // A read needs the end of the file, and the budget does not reach it.
-            return too_large();
-        }
-        let mut block = Vec::with_capacity(BLOCK);
-        let read = decoder.by_ref().take(BLOCK as u64).read_to_end(&mut block);
-        if matches!(read, Ok(0)) {
-            break;
-        }
-        budget.left = budget.left.saturating_sub(block.len() as u64);
-        partial = beyond(&block);
-        kept += block.len();
-        blocks.push_back(block);
-        while kept > MAX_KEPT {
-            kept -= blocks.pop_front().map_or(0, |block| block.len());
-            end = End::Dropped;
-        }
-        damaged = read.is_err();
-        if damaged || partial {
-            break;
-        }
-    }
-    let mut bytes = blocks.into_iter().fold(Vec::with_capacity(kept), |mut all, block| {
-        all.extend_from_slice(&block);
-        all
-    });
-    if damaged {
-        // Drop the incomplete last line.
-        bytes.truncate(memchr::memrchr(b'\n', &bytes).map_or(0, |newline| newline + 1));
-    }
-    Unpacked { bytes, end, partial, damaged }
-}
-
-/// The unpacked size from the last four bytes of a gzip file (RFC 1952, section 2.3.1). Too small if the file has several
-/// members. 0 if the value is impossible.
-fn unpacked_size(file: &mut File) -> std::io::Result<u64> {
-    /// The best compression ratio of deflate.
-    const MAX_RATIO: u64 = 1032;
-    let mut size = [0; 4];
-    let length = file.seek(SeekFrom::End(-4))? + 4;
-    file.read_exact(&mut size)?;
-    file.seek(SeekFrom::Start(0))?;
-    Ok(Some(u64::from(u32::from_le_bytes(size))).filter(|size| *size <= length * MAX_RATIO).unwrap_or_default())
 }

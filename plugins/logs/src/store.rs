@@ -13,7 +13,9 @@ use belljar_tree::join;
 use fast_glob::glob_match;
 use jiff::civil::Date;
 
+use crate::encoding::Encoding;
 use crate::rotation::{Age, Name};
+use crate::unpack::FORMATS;
 
 /// How many levels of directories are searched for logs.
 const MAX_DEPTH: usize = 8;
@@ -41,6 +43,8 @@ pub(crate) struct Log {
     pub(crate) path: String,
     /// Its files, newest first; never empty.
     pub(crate) files: Vec<LogFile>,
+    /// The names of its files that are not read, because of their compression.
+    pub(crate) unread: Vec<String>,
 }
 
 /// A file of a log.
@@ -52,7 +56,7 @@ pub(crate) struct LogFile {
     pub(crate) modified: Option<SystemTime>,
     /// The day in its name.
     pub(crate) date: Option<Date>,
-    /// Compressed with gzip.
+    /// Compressed in a format that is read.
     pub(crate) packed: bool,
 }
 
@@ -61,7 +65,10 @@ pub(crate) struct LogFile {
 struct Directory {
     logs: Vec<Log>,
     below: Vec<String>,
+    /// Files that are not read, each with the name of its log.
+    unread: Vec<(String, String)>,
     seen: usize,
+    unnamed: usize,
 }
 
 /// All logs.
@@ -71,6 +78,10 @@ pub(crate) struct Logs {
     pub(crate) logs: Vec<Log>,
     /// True if the search stopped at [`MAX_ENTRIES`] directory entries.
     pub(crate) cut: bool,
+    /// The paths of compressed files that are not read.
+    pub(crate) unread: Vec<String>,
+    /// The number of files whose names no reference can hold: they are not UTF-8, or have control characters.
+    pub(crate) unnamed: usize,
 }
 
 impl Store {
@@ -105,7 +116,7 @@ impl Store {
 
     /// All logs that are text.
     pub(crate) fn logs(&self) -> Result<Logs> {
-        let mut found = Logs { logs: Vec::new(), cut: false };
+        let mut found = Logs { logs: Vec::new(), cut: false, unread: Vec::new(), unnamed: 0 };
         let mut left = MAX_ENTRIES;
         let mut directories: Vec<(String, usize)> = self.roots.iter().map(|(name, _)| (name.clone(), 0)).collect();
         let top = directories.len();
@@ -120,6 +131,8 @@ impl Store {
             read += 1;
             left = left.saturating_sub(directory.seen);
             found.cut |= left == 0;
+            found.unnamed += directory.unnamed;
+            found.unread.extend(directory.unread.iter().map(|(_, name)| join(&path, name)));
             found.logs.extend(directory.logs.into_iter().filter(Log::is_text));
             if depth < MAX_DEPTH {
                 directories.extend(directory.below.into_iter().map(|name| (join(&path, &name), depth + 1)));
@@ -129,7 +142,22 @@ impl Store {
             return Err(Error::NotFound);
         }
         found.logs.sort_by(|one, other| one.path.cmp(&other.path));
+        found.unread.sort_unstable();
         Ok(found)
+    }
+
+    /// The logs in a directory that are text, and the directories in it.
+    pub(crate) fn below(&self, path: &str) -> Result<(Vec<Log>, Vec<String>)> {
+        let hidden = |segment: &str| segment.is_empty() || segment.starts_with('.');
+        if !path.is_empty() && path.split('/').any(hidden) {
+            return Err(Error::NotFound);
+        }
+        if path.is_empty() && self.roots.len() > 1 {
+            return Ok((Vec::new(), self.roots.iter().map(|(name, _)| name.clone()).collect()));
+        }
+        let mut directory = self.directory(path, MAX_ENTRIES)?;
+        directory.logs.retain(Log::is_text);
+        Ok((directory.logs, directory.below))
     }
 
     /// The log with this path, or a single file of a log by its own name.
@@ -150,9 +178,14 @@ impl Store {
         let whole = found.logs.iter().find(|log| log.path == path);
         let log = whole.cloned().or_else(|| {
             let mut alone = found.logs.iter().flat_map(|log| &log.files).filter(|file| file.name == name);
-            alone.next().map(|file| Log { path: path.to_owned(), files: vec![file.clone()] })
+            alone.next().map(|file| Log { path: path.to_owned(), files: vec![file.clone()], unread: Vec::new() })
         });
-        log.ok_or(Error::NotFound)
+        log.ok_or_else(|| match found.unread.iter().find(|(_, unread)| unread == name) {
+            Some((_, unread)) => Error::failed(format_args!(
+                "\"{unread}\" is not read: its compression is not {FORMATS}; unpack it, or compress it in one of these formats"
+            )),
+            None => Error::NotFound,
+        })
     }
 
     /// The logs and subdirectories of a directory. Visits at most `most` entries.
@@ -164,12 +197,13 @@ impl Store {
         for entry in fs::read_dir(&place)?.take(most) {
             directory.seen += 1;
             let Ok(entry) = entry else { continue };
-            // A reference cannot carry names that are not UTF-8.
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            let (Ok(kind), false) = (entry.file_type(), name.starts_with('.') || name.chars().any(char::is_control))
+            // A reference cannot carry names that are not UTF-8, or have control characters.
+            let Some(name) = entry.file_name().into_string().ok().filter(|name| !name.contains(char::is_control))
             else {
+                directory.unnamed += 1;
                 continue;
             };
+            let (Ok(kind), false) = (entry.file_type(), name.starts_with('.')) else { continue };
             let whole = join(path, &name);
             if self.ignores(&whole, &name) {
                 continue;
@@ -178,7 +212,10 @@ impl Store {
                 directory.below.push(name);
                 continue;
             }
-            let Some(parsed) = Name::parse(&name) else { continue };
+            let Some(parsed) = Name::parse(&name) else {
+                directory.unread.extend(Name::unread(&name).map(|log| (log, name)));
+                continue;
+            };
             // Follows links, but only to files: opening a pipe would block.
             let Ok(meta) = fs::metadata(place.join(&name)) else { continue };
             if !meta.is_file() {
@@ -199,20 +236,28 @@ impl Store {
             };
             logs.entry(parsed.log).or_default().push((parsed.age, file));
         }
-        directory.logs.extend(logs.into_iter().map(|(name, mut files)| {
-            files.sort_by(|(age, file), (other_age, other)| {
-                (age, file.packed).cmp(&(other_age, other.packed)).then_with(|| file.name.cmp(&other.name))
-            });
-            // While a file is being compressed, both versions exist.
-            files.dedup_by(|(age, file), (before, _)| age == before && file.packed);
-            // Drop a link to another file of the log: often, the log's name is a link to the file of today.
-            let names: Vec<String> = files.iter().map(|(_, file)| file.name.clone()).collect();
-            files.retain(|(_, file)| {
-                let target = links.iter().find(|(name, _)| *name == file.name).map(|(_, target)| target);
-                !target.is_some_and(|target| names.iter().any(|name| Path::new(name) == target && *name != file.name))
-            });
-            Log { path: join(path, &name), files: files.into_iter().map(|(_, file)| file).collect() }
-        }));
+        let logs: Vec<Log> = logs
+            .into_iter()
+            .map(|(name, mut files)| {
+                files.sort_by(|(age, file), (other_age, other)| {
+                    (age, file.packed).cmp(&(other_age, other.packed)).then_with(|| file.name.cmp(&other.name))
+                });
+                // While a file is being compressed, both versions exist.
+                files.dedup_by(|(age, file), (before, _)| age == before && file.packed);
+                // Drop a link to another file of the log: often, the log's name is a link to the file of today.
+                let names: Vec<String> = files.iter().map(|(_, file)| file.name.clone()).collect();
+                files.retain(|(_, file)| {
+                    let target = links.iter().find(|(name, _)| *name == file.name).map(|(_, target)| target);
+                    !target
+                        .is_some_and(|target| names.iter().any(|name| Path::new(name) == target && *name != file.name))
+                });
+                let mut unread: Vec<String> =
+                    directory.unread.iter().filter(|(log, _)| *log == name).map(|(_, file)| file.clone()).collect();
+                unread.sort_unstable();
+                Log { path: join(path, &name), files: files.into_iter().map(|(_, file)| file).collect(), unread }
+            })
+            .collect();
+        directory.logs = logs;
         directory.logs.retain(|log| !log.files.is_empty());
         Ok(directory)
     }
@@ -268,7 +313,8 @@ impl Log {
 fn end_of(file: &LogFile) -> std::io::Result<Vec<u8>> {
     let mut open = fs::File::open(&file.path)?;
     let mut end = Vec::new();
-    open.seek(SeekFrom::Start(file.size.saturating_sub(SNIFF_BYTES)))?;
+    // In UTF-16, a character has an even position.
+    open.seek(SeekFrom::Start(file.size.saturating_sub(SNIFF_BYTES) & !1))?;
     open.take(SNIFF_BYTES).read_to_end(&mut end)?;
     Ok(end)
 }
@@ -279,7 +325,8 @@ fn is_text(bytes: &[u8]) -> bool {
     let text = bytes.iter().position(|byte| *byte != 0).and_then(|start| bytes.get(start..)).unwrap_or_default();
     let common = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x1b | 0x08 | 0x0c);
     let odd = text.iter().filter(|byte| (**byte < b' ' && !common(**byte)) || **byte == 0x7f).count();
-    !text.contains(&0) && odd * 50 <= text.len() && (!text.is_empty() || bytes.is_empty())
+    let is_utf16 = matches!(Encoding::of(bytes), Encoding::Utf16 { .. });
+    is_utf16 || (!text.contains(&0) && odd * 50 <= text.len() && (!text.is_empty() || bytes.is_empty()))
 }
 
 /// The granted directories, each with its guest path.

@@ -2,17 +2,24 @@
 //!
 //! The unit of selection is the entry: a line, and the lines after it that belong to it, such as a stack trace.
 
+mod order;
+
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::time::SystemTime;
 
 use belljar_guest::{Error, Result};
-use jiff::{Timestamp, ToSpan};
+use belljar_tree::contains;
+use jiff::Timestamp;
 
 use crate::line::{self, ParsedLine, Shape};
-use crate::query::Query;
-use crate::source::{self, Budget, End, Source};
+use crate::query::{Place, Query};
+use crate::source::{self, Budget, End, RawLine, Source};
 use crate::store::{Log, LogFile};
 use crate::time::Calendar;
+use crate::unpack::{FORMATS, MAX_KEPT};
+use order::{early, first_time, first_time_of, late, position_of, whole_lines};
+
+pub(crate) use order::days;
 
 /// The most text in one read, in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 1024 * 1024;
@@ -20,11 +27,13 @@ pub(crate) const MAX_TEXT_BYTES: usize = 1024 * 1024;
 /// How many bytes of a file's end are sampled for its [`Shape`].
 const SAMPLE: u64 = 16 * 1024;
 
-/// The size of a probe of the binary search for a time, in bytes.
-const PROBE: u64 = 64 * 1024;
+/// How much of an ordered file is searched before the first entry that is too old, in bytes: single entries may be out of
+/// order.
+const BEHIND: u64 = 4 * 1024;
 
-/// How far entries may be out of order, in seconds.
-const DISORDER: i64 = 60;
+/// A compressed file of more bytes is skipped if its first entry is too new. A smaller one is unpacked: its times may run
+/// backwards.
+const LARGE_PACKED: u64 = 256 * 1024;
 
 /// The result of a read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -37,8 +46,10 @@ pub(crate) struct Tail {
     pub(crate) note: Option<String>,
     /// True if a file was rotated or truncated since the log was looked up.
     pub(crate) changed: bool,
-    /// True if a last line has no line end: a program may still be writing it.
+    /// True if a last line was returned that has no line end: a program may still be writing it.
     pub(crate) unfinished: bool,
+    /// Where a read of older entries continues.
+    pub(crate) before: Option<Place>,
 }
 
 /// The lines collected so far, going backwards.
@@ -51,11 +62,26 @@ struct Collected<'q> {
     /// Lines of an entry whose first line is not reached yet, newest first.
     pending: VecDeque<String>,
     pending_bytes: usize,
-    /// True if a line of the pending entry contains the text of the query. Dropped lines count too.
-    pending_matches: bool,
+    /// What lines of the pending entry say. Dropped lines count too.
+    pending_words: Words,
     /// True if any line had a time.
     timed: bool,
-    note: Option<String>,
+    /// True if any judged entry had a level.
+    levelled: bool,
+    /// True if any entry was judged by its level.
+    judged: bool,
+    /// True if a line had bytes that are not UTF-8.
+    invalid: bool,
+    /// The most bytes of text.
+    most: usize,
+    notes: Vec<String>,
+}
+
+/// Whether lines contain the text and match the expression of the query.
+#[derive(Debug, Clone, Copy, Default)]
+struct Words {
+    text: bool,
+    regex: bool,
 }
 
 /// The decision to take further lines or to stop.
@@ -63,10 +89,14 @@ struct Collected<'q> {
 enum Step {
     /// Take further lines.
     On,
-    /// The text has reached its limit.
+    /// The text has reached its limit, without the last entry.
     Full,
-    /// The query is complete.
+    /// The query is complete with the last entry.
+    Last,
+    /// The query is complete without the last entry.
     Done,
+    /// Take further lines: this entry is too old.
+    Old,
 }
 
 /// The decision whether the query selects an entry.
@@ -76,7 +106,7 @@ enum Verdict {
     In,
     /// The query does not select the entry.
     Out,
-    /// This entry and all older ones are before the start time of the query.
+    /// The entry is before the start time of the query, and so are all older ones if the file is ordered.
     Before,
 }
 
@@ -89,36 +119,31 @@ pub(crate) enum LastLine {
     LeftOut,
 }
 
-/// Reads the entries of a log that a query selects.
+/// Reads the entries of a log that a query selects, of at most `most` bytes.
 pub(crate) fn read(
     log: &Log,
     query: &Query,
     calendar: &Calendar,
     last_line: LastLine,
+    most: usize,
     budget: &mut Budget,
 ) -> Result<Tail> {
     let mut tail = Tail::default();
-    let mut collected = Collected {
-        query,
-        lines: Vec::new(),
-        bytes: 0,
-        pending: VecDeque::new(),
-        pending_bytes: 0,
-        pending_matches: false,
-        timed: false,
-        note: None,
-    };
-    let mut shape = None;
-    let mut any = false;
-    let mut known = None;
-    for file in &log.files {
+    let mut collected = Collected::new(query, most);
+    let (mut shape, mut any, mut known) = (None, false, None);
+    let (files, mut limit) = files_before(log, query.before.as_ref())?;
+    let mut is_whole = true;
+    for file in files {
+        let limit = limit.take();
         let written = file.modified.and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(calendar.now);
         // No entry is newer than the modification time of its file.
         if query.since.is_some_and(|since| written < early(since)) {
+            is_whole = false;
             break;
         }
-        // Skips a compressed file whose first entry is too new, without unpacking all of it: no entry is older than the first.
+        // Skips a large compressed file whose first entry is too new, without unpacking all of it.
         if file.packed
+            && file.size > LARGE_PACKED
             && query.until.is_some_and(|until| first_time_of(file, calendar).is_some_and(|first| first >= late(until)))
         {
             continue;
@@ -129,7 +154,7 @@ pub(crate) fn read(
                 time.is_some_and(|time| time >= late(until))
             })
         };
-        let Some(mut source) = Source::open(file, budget, beyond)? else {
+        let Some(mut source) = Source::open(file, limit, budget, beyond)? else {
             tail.changed = true;
             continue;
         };
@@ -146,65 +171,68 @@ pub(crate) fn read(
             Some(Shape::Timed | Shape::Levelled) => shape.unwrap_or(Shape::Plain),
             _ => *shape.insert(sample(&mut source, budget)),
         };
+        let has_times = query.since.is_some() || query.until.is_some();
+        let is_ordered = has_times && order::is_ordered(&mut source, calendar, written, budget);
         if let Some(until) = query.until
             && source.is_plain()
+            && is_ordered
         {
             let position = position_of(&mut source, until, calendar, written, budget);
             source.seek(position);
         }
-        if last_line == LastLine::LeftOut {
+        if last_line == LastLine::LeftOut && limit.is_none() {
             source.leave_out_unfinished();
         }
         any = true;
         let before = collected.lines.len() + collected.pending.len();
-        let step = collected.take(&mut source, shape, calendar, written, budget)?;
+        let look = Look { shape, calendar, written, is_ordered };
+        let (step, offset) = collected.take(&mut source, look, budget)?;
         known = source.mark();
         tail.changed |= known.as_ref().is_some_and(|mark| !source.has(mark, budget));
-        tail.unfinished |= source.is_unfinished();
+        tail.unfinished |= source.is_unfinished() && limit.is_none();
         if collected.lines.len() + collected.pending.len() > before {
             tail.files.push(file.name.clone());
         }
-        if source.is_damaged {
-            collected
-                .note
-                .get_or_insert(format!("{} is damaged or incomplete: it was read up to that point", file.name));
+        let name = &file.name;
+        if let Some(why) = &source.damage {
+            collected.notes.push(format!("{name} is damaged or incomplete, it was read up to that point: {why}"));
         }
-        match step {
-            ReadEnd::End(End::Beginning) => {}
+        let mut place = |offset| {
+            let fingerprint = source.fingerprint(file, offset)?;
+            Some(Place { file: name.clone(), offset, fingerprint })
+        };
+        let why = match step {
+            ReadEnd::End(End::Beginning) => continue,
             ReadEnd::End(End::Changed) => {
                 tail.changed = true;
-                break;
+                None
             }
-            ReadEnd::End(End::Spent) => {
-                let at = first_time(source.oldest(), calendar, written);
-                collected.note = Some(format!("stopped at the work limit of one read{}", continuation_hint(at)));
-                break;
+            ReadEnd::Done => {
+                tail.before = place(offset).filter(|_| offset > 0);
+                None
             }
-            ReadEnd::End(End::TooLarge) => {
-                collected.note = Some(format!(
-                    "{} was not read: it is damaged, or unpacks to more than one read may unpack ({} MiB)",
-                    file.name,
+            ReadEnd::End(End::Spent) => Some((offset, "stopped at the work limit of one read".to_owned())),
+            ReadEnd::End(End::TooLarge) => Some((
+                Budget::ALL / 2,
+                format!(
+                    "{name} was not read: it unpacks to more than one read may unpack, {} MiB or two seconds",
                     Budget::ALL >> 20
-                ));
-                break;
-            }
-            ReadEnd::End(End::Dropped) => {
-                collected.note.get_or_insert(format!(
-                    "{} is large when unpacked: only its last {} MiB were searched",
-                    file.name,
-                    source::MAX_KEPT >> 20
-                ));
-                break;
-            }
-            ReadEnd::Full => {
-                let mut oldest = collected.lines.iter().rev().take(1000);
-                let at = oldest.find_map(|line| ParsedLine::of(line).time(calendar, written));
-                collected.note =
-                    Some(format!("stopped at {} KiB of text{}", MAX_TEXT_BYTES >> 10, continuation_hint(at)));
-                break;
-            }
-            ReadEnd::Done => break,
+                ),
+            )),
+            ReadEnd::End(End::Dropped) => Some((
+                offset,
+                format!("{name} is large when unpacked: only {} MiB of it were searched", MAX_KEPT >> 20),
+            )),
+            ReadEnd::Full => Some((offset, format!("stopped at {} KiB of text", most >> 10))),
+        };
+        if let Some((offset, why)) = why {
+            tail.before = place(offset);
+            let hint = tail.before.as_ref().map(Place::encoded);
+            let hint = hint.map(|before| format!("; for older entries, read again with before={before}"));
+            collected.notes.push(why + &hint.unwrap_or_default());
         }
+        is_whole = false;
+        break;
     }
     // Pending lines without a first line form an entry without time and level.
     collected.finish();
@@ -214,8 +242,37 @@ pub(crate) fn read(
             log.path
         )));
     }
+    if is_whole && !log.unread.is_empty() {
+        collected.notes.push(format!("not read, because the compression is not {FORMATS}: {}", log.unread.join(", ")));
+    }
     collected.lines.reverse();
-    Ok(Tail { lines: collected.lines, note: collected.note, ..tail })
+    let note = collected.note();
+    Ok(Tail { lines: collected.lines, note, ..tail })
+}
+
+/// The files of a log from the newest to the oldest, or from the place `before`, and the end of the first one.
+fn files_before<'l>(log: &'l Log, before: Option<&Place>) -> Result<(&'l [LogFile], Option<u64>)> {
+    let Some(place) = before else { return Ok((&log.files, None)) };
+    let is_file = |file: &LogFile| source::fingerprint(file, place.offset) == Some(place.fingerprint);
+    let named = log.files.iter().position(|file| file.name == place.file && is_file(file));
+    let at = named.or_else(|| log.files.iter().position(is_file));
+    let rest = at.and_then(|at| log.files.get(at..)).ok_or_else(|| {
+        Error::invalid(format_args!(
+            "\"before\" names a place in \"{}\", which was changed, compressed or deleted: read again without it",
+            place.file
+        ))
+    })?;
+    Ok((rest, Some(place.offset)))
+}
+
+/// What is known about a file while it is read.
+#[derive(Clone, Copy)]
+struct Look<'c> {
+    shape: Shape,
+    calendar: &'c Calendar,
+    written: Timestamp,
+    /// True if no entry is much older than the one before it.
+    is_ordered: bool,
 }
 
 /// The reason why reading a file ended.
@@ -227,82 +284,138 @@ enum ReadEnd {
     Done,
 }
 
-impl Collected<'_> {
-    /// Takes lines of a file from its end.
-    fn take(
-        &mut self,
-        source: &mut Source,
-        shape: Shape,
-        calendar: &Calendar,
-        written: Timestamp,
-        budget: &mut Budget,
-    ) -> Result<ReadEnd> {
+impl<'q> Collected<'q> {
+    fn new(query: &'q Query, most: usize) -> Self {
+        Collected {
+            query,
+            lines: Vec::new(),
+            bytes: 0,
+            pending: VecDeque::new(),
+            pending_bytes: 0,
+            pending_words: Words::default(),
+            timed: false,
+            levelled: false,
+            judged: false,
+            invalid: false,
+            most,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Takes lines of a file from its end. Also returns where the last entry begins that was taken or left out.
+    fn take(&mut self, source: &mut Source, look: Look<'_>, budget: &mut Budget) -> Result<(ReadEnd, u64)> {
+        let mut done = source.offset();
+        // Where the first entry begins that is too old.
+        let mut old: Option<u64> = None;
         loop {
             let text = match source.previous(budget)? {
-                Ok(raw) => line::clean(raw.bytes, raw.cut),
-                Err(end) => return Ok(ReadEnd::End(end)),
+                Ok(RawLine { bytes, cut }) => {
+                    let text = line::clean(bytes, cut);
+                    self.invalid |= matches!(text, Cow::Owned(_)) && std::str::from_utf8(bytes).is_err();
+                    text
+                }
+                Err(end) => return Ok((ReadEnd::End(end), done)),
             };
             let step = if !self.query.has_filter() {
                 self.push(text.into_owned())
             } else {
                 let parsed = ParsedLine::of(&text);
-                if !shape.begins(&text, &parsed) {
+                if !look.shape.begins(&text, &parsed) {
                     self.hold(text.into_owned());
                     continue;
                 }
-                match self.judge(&parsed, calendar, written) {
-                    Verdict::In if self.pending_matches || self.is_match(&text) => {
+                let verdict = self.judge(&parsed, look);
+                match verdict {
+                    Verdict::In if self.has_words(&text) => {
+                        old = None;
                         self.hold(text.into_owned());
                         self.accept()
                     }
                     Verdict::In | Verdict::Out => {
+                        old = None;
                         self.drop_pending();
                         Step::On
                     }
-                    Verdict::Before => Step::Done,
+                    Verdict::Before => {
+                        self.drop_pending();
+                        Step::Old
+                    }
                 }
             };
+            let offset = source.offset();
             match step {
-                Step::On => {}
-                Step::Full => return Ok(ReadEnd::Full),
-                Step::Done => return Ok(ReadEnd::Done),
+                Step::On => done = offset,
+                Step::Old => {
+                    done = offset;
+                    // There are no older entries that are not too old.
+                    if look.is_ordered && offset + BEHIND < *old.get_or_insert(offset) {
+                        return Ok((ReadEnd::Done, 0));
+                    }
+                }
+                Step::Full => return Ok((ReadEnd::Full, done)),
+                Step::Last => return Ok((ReadEnd::Done, offset)),
+                Step::Done => return Ok((ReadEnd::Done, done)),
             }
         }
     }
 
+    /// The notes as one text.
+    fn note(&mut self) -> Option<String> {
+        if self.judged && !self.levelled {
+            self.notes.push("no entry here has a level in a known format, so \"level\" selects none".to_owned());
+        }
+        if self.invalid && self.lines.iter().any(|line| line.contains(char::REPLACEMENT_CHARACTER)) {
+            self.notes.push(
+                "bytes that are not UTF-8 are shown as \u{fffd}: convert the log, such as with iconv, to read them"
+                    .to_owned(),
+            );
+        }
+        (!self.notes.is_empty()).then(|| self.notes.join("; "))
+    }
+
     /// Takes one line unconditionally.
     fn push(&mut self, line: String) -> Step {
-        if self.bytes + line.len() > MAX_TEXT_BYTES {
+        if self.bytes + line.len() > self.most && !self.lines.is_empty() {
             return Step::Full;
         }
         self.bytes += line.len() + 1;
         self.lines.push(line);
-        if self.lines.len() >= self.query.lines { Step::Done } else { Step::On }
+        if self.lines.len() >= self.query.lines { Step::Last } else { Step::On }
     }
 
     /// Holds a line until the first line of its entry is reached.
     fn hold(&mut self, line: String) {
-        self.pending_matches |= self.is_match(&line);
+        self.pending_words = self.words(&line, self.pending_words);
         self.pending_bytes += line.len() + 1;
         self.pending.push_back(line);
         // An overlong entry loses its last lines, because the first ones matter most.
-        while self.pending_bytes > MAX_TEXT_BYTES || self.pending.len() > self.query.lines.max(1) {
+        while self.pending_bytes > self.most || self.pending.len() > self.query.lines.max(1) {
             if let Some(last) = self.pending.pop_front() {
                 self.pending_bytes -= last.len() + 1;
             }
         }
     }
 
-    /// True if a line contains the text of the query.
-    fn is_match(&self, line: &str) -> bool {
-        self.query.text.as_deref().is_none_or(|text| contains(line, text))
+    /// What a line and the ones before say.
+    fn words(&self, line: &str, before: Words) -> Words {
+        let Query { text, regex, .. } = self.query;
+        Words {
+            text: before.text || text.as_deref().is_none_or(|text| contains(line, text)),
+            regex: before.regex || regex.as_ref().is_none_or(|regex| regex.is_match(line)),
+        }
+    }
+
+    /// True if the pending entry, which begins with this line, says what the query asks for.
+    fn has_words(&self, first: &str) -> bool {
+        let words = if self.query.has_words() { self.words(first, self.pending_words) } else { return true };
+        words.text && words.regex
     }
 
     /// Judges an entry by its first line.
-    fn judge(&mut self, first: &ParsedLine<'_>, calendar: &Calendar, written: Timestamp) -> Verdict {
+    fn judge(&mut self, first: &ParsedLine<'_>, look: Look<'_>) -> Verdict {
         let query = self.query;
         if query.since.is_some() || query.until.is_some() {
-            let Some(time) = first.time(calendar, written) else { return Verdict::Out };
+            let Some(time) = first.time(look.calendar, look.written) else { return Verdict::Out };
             self.timed = true;
             if query.since.is_some_and(|since| time < early(since)) {
                 return Verdict::Before;
@@ -311,8 +424,13 @@ impl Collected<'_> {
                 return Verdict::Out;
             }
         }
-        if query.level.is_some_and(|wanted| first.level().is_none_or(|level| level < wanted)) {
-            return Verdict::Out;
+        if let Some(wanted) = query.level {
+            let level = first.level_with(self.pending.back().map(String::as_str));
+            self.judged = true;
+            self.levelled |= level.is_some();
+            if level.is_none_or(|level| level < wanted) {
+                return Verdict::Out;
+            }
         }
         Verdict::In
     }
@@ -324,7 +442,7 @@ impl Collected<'_> {
             self.drop_pending();
             return Step::Done;
         }
-        if self.bytes + self.pending_bytes > MAX_TEXT_BYTES && !self.lines.is_empty() {
+        if self.bytes + self.pending_bytes > self.most && !self.lines.is_empty() {
             self.drop_pending();
             return Step::Full;
         }
@@ -337,7 +455,8 @@ impl Collected<'_> {
     /// Takes the pending lines at the end of all files: an entry without a first line.
     fn finish(&mut self) {
         let query = self.query;
-        if self.pending_matches && query.since.is_none() && query.until.is_none() && query.level.is_none() {
+        let Words { text, regex } = self.pending_words;
+        if text && regex && query.since.is_none() && query.until.is_none() && query.level.is_none() {
             self.accept();
         }
         self.drop_pending();
@@ -346,109 +465,19 @@ impl Collected<'_> {
     fn drop_pending(&mut self) {
         self.pending.clear();
         self.pending_bytes = 0;
-        self.pending_matches = false;
+        self.pending_words = Words::default();
     }
-}
-
-/// `since` less the tolerated disorder: older entries need no search.
-fn early(since: Timestamp) -> Timestamp {
-    since.checked_sub(DISORDER.seconds()).unwrap_or(Timestamp::MIN)
-}
-
-/// `until` plus the tolerated disorder: newer entries need no search.
-fn late(until: Timestamp) -> Timestamp {
-    until.checked_add(DISORDER.seconds()).unwrap_or(Timestamp::MAX)
-}
-
-/// True if a line contains `wanted`, ignoring case. `wanted` is in lower case.
-fn contains(line: &str, wanted: &str) -> bool {
-    if line.is_ascii() && wanted.is_ascii() {
-        let (wanted, first) = (wanted.as_bytes(), wanted.as_bytes().first().copied().unwrap_or_default());
-        let places = memchr::memchr2_iter(first, first.to_ascii_uppercase(), line.as_bytes());
-        return places
-            .filter_map(|at| line.as_bytes().get(at..at + wanted.len()))
-            .any(|part| part.eq_ignore_ascii_case(wanted));
-    }
-    line.to_lowercase().contains(wanted)
-}
-
-/// A hint how to read older entries. Times may have a resolution of seconds, so the next read repeats the last second: it
-/// must not lose entries.
-fn continuation_hint(at: Option<Timestamp>) -> String {
-    let at = at.and_then(|at| Timestamp::from_second(at.as_second() + 1).ok());
-    at.map(|at| format!("; for older entries, read again with until={at}")).unwrap_or_default()
-}
-
-/// The bytes after the first line, which may be incomplete.
-fn whole_lines(bytes: &[u8]) -> Option<&[u8]> {
-    bytes.get(memchr::memchr(b'\n', bytes)? + 1..)
 }
 
 /// The shape of a log, from the end of a file.
 fn sample(source: &mut Source, budget: &mut Budget) -> Shape {
     let end = source.length();
     let from = end.saturating_sub(SAMPLE);
-    let bytes = source.peek(from, end - from, budget);
+    let bytes = source.peek_text(from, end - from, budget);
     let mut lines = bytes.split(|byte| *byte == b'\n');
     // The first line is incomplete.
     if from > 0 {
         lines.next();
     }
     Shape::of(lines.map(|bytes| line::clean(bytes.get(..line::MAX_LINE_BYTES).unwrap_or(bytes), 0)))
-}
-
-/// A position after all entries before `until`, found by binary search without reading the file.
-fn position_of(
-    source: &mut Source,
-    until: Timestamp,
-    calendar: &Calendar,
-    written: Timestamp,
-    budget: &mut Budget,
-) -> u64 {
-    let late = late(until);
-    let (mut low, mut high) = (0, source.length());
-    while high - low > PROBE {
-        let middle = low + (high - low) / 2;
-        let bytes = source.peek(middle, PROBE.min(high - middle), budget);
-        let whole = whole_lines(&bytes).unwrap_or_default();
-        // A probe without any time counts as early: the search then ends too late in the file, and misses no entry.
-        match first_time(whole, calendar, written) {
-            Some(time) if time >= late => high = middle,
-            Some(_) | None => low = middle,
-        }
-    }
-    // The probe at `high` left out the line that begins before it. That line may be before `until`, and it ends at most
-    // one probe later.
-    source.length().min(high + PROBE)
-}
-
-/// The days of a log according to the names and times of its files, newest first.
-pub(crate) fn days(log: &Log, calendar: &Calendar, most: usize) -> Vec<String> {
-    let date = |time: Option<SystemTime>| Some(calendar.date(Timestamp::try_from(time?).ok()?));
-    let newest = log.files.iter().filter_map(|file| date(file.modified).max(file.date)).max();
-    let oldest = log
-        .files
-        .iter()
-        .filter_map(|file| {
-            first_time_of(file, calendar).map(|time| calendar.date(time)).or(file.date).or(date(file.modified))
-        })
-        .min();
-    let (Some(newest), Some(oldest)) = (newest, oldest) else { return Vec::new() };
-    std::iter::successors(Some(newest), |day| day.yesterday().ok().filter(|day| *day >= oldest))
-        .take(most)
-        .map(|day| day.to_string())
-        .collect()
-}
-
-/// The first time in a file.
-fn first_time_of(file: &LogFile, calendar: &Calendar) -> Option<Timestamp> {
-    let written = Timestamp::try_from(file.modified?).ok()?;
-    first_time(&source::head(file, SAMPLE), calendar, written)
-}
-
-fn first_time(bytes: &[u8], calendar: &Calendar, written: Timestamp) -> Option<Timestamp> {
-    bytes.split(|byte| *byte == b'\n').find_map(|bytes| {
-        let text = line::clean(bytes.get(..line::MAX_LINE_BYTES).unwrap_or(bytes), 0);
-        ParsedLine::of(&text).time(calendar, written)
-    })
 }

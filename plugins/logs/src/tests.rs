@@ -41,7 +41,10 @@ impl Fixture {
     fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, contents).unwrap();
+        fs::write(&path, contents).unwrap();
+        // As if written before: a last line without a line end is left out of a file that was just written.
+        let before = SystemTime::now() - Duration::from_secs(10);
+        fs::File::options().write(true).open(path).unwrap().set_modified(before).unwrap();
     }
 
     fn append(&self, name: &str, contents: &str) {

@@ -20,7 +20,7 @@ pub(crate) const MAX_BYTES: usize = 96 * 1024;
 const MAX_NAMED: usize = 20;
 
 /// The schema of [`Search`]. A text, because the code that makes schemas from types has 110 KB.
-const INPUT: &str = r#"{"type":"object","properties":{"log":{"type":"string","description":"Path; needed if there are several"},"text":{"type":"string","description":"Ignoring case"},"level":{"type":"string","description":"This or worse: debug, info, warn, error, fatal"},"since":{"type":"string","description":"15m, 2h, 1d ago, or RFC 3339"},"until":{"type":"string","description":"As since"},"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"Lines; 100 by default"}},"additionalProperties":false}"#;
+const INPUT: &str = r#"{"type":"object","properties":{"log":{"type":"string","description":"Path; needed if there are several"},"text":{"type":"string","description":"Ignoring case"},"regex":{"type":"string","description":"Must match a line"},"level":{"type":"string","description":"This or worse: debug, info, warn, error, fatal"},"since":{"type":"string","description":"15m, 2h, 1d ago, or RFC 3339"},"until":{"type":"string","description":"As since"},"before":{"type":"string","description":"From the note of an earlier result"},"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"Lines; 100 by default"}},"additionalProperties":false}"#;
 
 /// The arguments.
 #[derive(Debug, Deserialize)]
@@ -28,6 +28,8 @@ const INPUT: &str = r#"{"type":"object","properties":{"log":{"type":"string","de
 struct Search {
     log: Option<String>,
     text: Option<String>,
+    regex: Option<String>,
+    before: Option<String>,
     level: Option<String>,
     since: Option<String>,
     until: Option<String>,
@@ -48,11 +50,21 @@ impl Logs {
             return Err(Error::invalid(format_args!("\"limit\" is {limit}: expected a number from 1 to {MAX_LINES}")));
         }
         let path = self.named("log", asked.log.as_deref())?;
-        let (lines, given) = (limit.to_string(), [asked.since, asked.until, asked.level, asked.text]);
-        let [since, until, level, text] = given.each_ref().map(|value| value.as_deref().unwrap_or_default());
-        let parameters = [("lines", &*lines), ("since", since), ("until", until), ("level", level), ("text", text)];
+        let (lines, given) =
+            (limit.to_string(), [asked.since, asked.until, asked.level, asked.text, asked.regex, asked.before]);
+        let [since, until, level, text, regex, before] =
+            given.each_ref().map(|value| value.as_deref().unwrap_or_default());
+        let parameters = [
+            ("lines", &*lines),
+            ("since", since),
+            ("until", until),
+            ("level", level),
+            ("text", text),
+            ("regex", regex),
+            ("before", before),
+        ];
         let place = reference_of(&path, &parameters);
-        let tail = self.tail(&Query::parse(&place, &self.calendar, limit)?)?;
+        let tail = self.tail(&Query::parse(&place, &self.calendar, limit)?, MAX_BYTES)?;
         Ok(ToolResult::text(shown(&tail)).block(Block::link(Link::new(place).name(path).mime_type(TEXT))))
     }
 

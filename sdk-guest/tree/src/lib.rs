@@ -1,6 +1,6 @@
 //! The granted directories of a provider as one tree of files: the visible files, the order of the list, and revisions.
 //!
-//! Works with paths and metadata, not with the contents of files. A path is relative, decoded, without `.` and `..`, and
+//! Works with paths and metadata; of contents, it only reads parts. A path is relative, decoded, without `.` and `..`, and
 //! `""` is the top. With several grants, the top has one directory for each, named after its guest path. Patterns in the
 //! syntax of `.gitignore` leave files out. Names that begin with a dot are left out by default.
 //!
@@ -23,13 +23,20 @@
 //! }
 //! ```
 
+mod below;
 mod complete;
+mod contains;
+mod escape;
 mod ignore;
+mod part;
 mod revision;
 mod tree;
 mod walk;
 
+pub use below::{Below, Start};
 pub use complete::complete;
+pub use contains::contains;
+pub use part::{MAX_PART, Seekable, read_part};
 pub use revision::{Bounds, list_revision};
 pub use tree::{
     Directory, Entry, File, Kind, Meta, Path, Smallest, Tree, granted, granted_paths, join, name, smallest,

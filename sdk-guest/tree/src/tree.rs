@@ -6,16 +6,23 @@
 
 #[cfg(not(target_os = "wasi"))]
 mod native;
+#[cfg_attr(not(target_os = "wasi"), cfg(test))]
+mod records;
 #[cfg(target_os = "wasi")]
 mod wasi;
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use belljar_guest::{Error, Result, reference};
 
+use crate::below::SORTED;
+use crate::escape::{on_disk, shown};
 use crate::ignore::Rules;
+use crate::part::Seekable as _;
 
 #[cfg(not(target_os = "wasi"))]
 pub use native::{Directory, File, granted, granted_paths};
@@ -28,6 +35,10 @@ pub use wasi::{Directory, File, granted, granted_paths};
 pub struct Tree {
     grants: Grants,
     rules: Rules,
+    /// The most entries of a directory that [`below`](Tree::below) and the walk sort.
+    pub(crate) sorted: usize,
+    /// The number of names so far that no reference can hold.
+    unnamed: Cell<usize>,
 }
 
 #[derive(Debug)]
@@ -69,6 +80,21 @@ pub struct Entry {
     pub kind: Kind,
 }
 
+/// A name in a directory.
+enum Found {
+    Entry(Entry),
+    /// The name cannot be the name of an entry: it is not UTF-8.
+    Unnamed,
+}
+
+/// Entries from one position of a directory, in the order of the file system.
+pub(crate) struct Chunk<T> {
+    /// The entries, each with the position after it.
+    pub(crate) entries: Vec<(T, u64)>,
+    /// The position after all of them. `None`: the directory has no more.
+    pub(crate) next: Option<u64>,
+}
+
 /// A requested path.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Path {
@@ -85,6 +111,7 @@ pub struct Smallest {
     pub entries: Vec<Entry>,
     /// The number of all entries.
     pub seen: usize,
+    heap: BinaryHeap<Entry>,
 }
 
 impl Tree {
@@ -95,12 +122,12 @@ impl Tree {
 
     /// A tree over `grants`, pairs of guest path and directory, without files that match the patterns in `ignore`.
     pub fn new(grants: Vec<(String, Directory)>, ignore: &str) -> Result<Self> {
-        let rules = Rules::parse(ignore);
+        let over = |grants| Tree { grants, rules: Rules::parse(ignore), sorted: SORTED, unnamed: Cell::new(0) };
         let mut named = BTreeMap::new();
         let several = grants.len() > 1;
         for (guest_path, directory) in grants {
             if !several {
-                return Ok(Tree { grants: Grants::One(directory), rules });
+                return Ok(over(Grants::One(directory)));
             }
             let name = grant_name(&guest_path);
             if named.insert(name.clone(), directory).is_some() {
@@ -115,20 +142,47 @@ impl Tree {
                  configuration of its mount",
             ));
         }
-        Ok(Tree { grants: Grants::Several(named), rules })
+        Ok(over(Grants::Several(named)))
     }
 
-    /// The entries of a directory, unsorted. Leaves out ignored entries, and names that do not fit into a reference.
+    /// The entries of a directory, unsorted. Leaves out ignored entries, and names that no reference can hold.
     pub fn entries(&self, path: &str) -> Result<Box<dyn Iterator<Item = Entry> + '_>> {
         let Some((directory, inner)) = self.place(path)? else {
             return Ok(Box::new(self.grant_names().map(|name| Entry { name: name.clone(), kind: Kind::Directory })));
         };
         self.check(inner, Kind::Directory)?;
         let inner = inner.to_owned();
-        let entries = directory.entries(&inner)?;
-        Ok(Box::new(entries.filter(move |entry| {
-            can_be_named(&entry.name) && !self.rules.ignore(&inner, &entry.name, entry.kind == Kind::Directory)
-        })))
+        let entries = directory.entries(&on_disk(&inner)?)?;
+        Ok(Box::new(entries.filter_map(move |found| self.visible(&inner, found))))
+    }
+
+    /// At least one and about `most` entries of a directory from `position`, in the order of the file system. `None` if the
+    /// host cannot read a directory from a position.
+    pub(crate) fn stored(&self, path: &str, position: u64, most: usize) -> Result<Option<Chunk<Entry>>> {
+        let Some((directory, inner)) = self.place(path)? else { return Ok(None) };
+        self.check(inner, Kind::Directory)?;
+        let Some(chunk) = directory.stored(&on_disk(inner)?, position, most)? else { return Ok(None) };
+        let visible = |(found, after)| Some((self.visible(inner, found)?, after));
+        Ok(Some(Chunk { entries: chunk.entries.into_iter().filter_map(visible).collect(), next: chunk.next }))
+    }
+
+    /// An entry of `directory`, unless it is ignored or has no name.
+    fn visible(&self, directory: &str, found: Found) -> Option<Entry> {
+        let Found::Entry(Entry { name, kind }) = found else {
+            self.unnamed.set(self.unnamed.get() + 1);
+            return None;
+        };
+        let entry = Entry { name: shown(name), kind };
+        if !can_be_named(&entry.name) {
+            self.unnamed.set(self.unnamed.get() + 1);
+            return None;
+        }
+        (!self.rules.ignore(directory, &entry.name, entry.kind == Kind::Directory)).then_some(entry)
+    }
+
+    /// The number of names that no reference can hold, among all that were read so far. Most of them are not UTF-8.
+    pub fn unnamed(&self) -> usize {
+        self.unnamed.get()
     }
 
     /// Splits a reference without its query into path and metadata of a file, and the decoded segments after it. The path
@@ -163,7 +217,7 @@ impl Tree {
         if let Some((parent, _)) = inner.rsplit_once('/') {
             self.check(parent, Kind::Directory)?;
         }
-        let meta = directory.meta(inner)?;
+        let meta = directory.meta(&on_disk(inner)?)?;
         self.check(inner, meta.kind)?;
         Ok(meta)
     }
@@ -172,14 +226,14 @@ impl Tree {
     pub fn read(&self, path: &str, length: u64) -> Result<Vec<u8>> {
         let (directory, inner) = self.place(path)?.ok_or(Error::NotFound)?;
         self.check(inner, Kind::File)?;
-        directory.read(inner, length)
+        directory.file(&on_disk(inner)?)?.read_at(0, length)
     }
 
     /// Opens a file for reading from any position. The caller has checked that the path is a file.
     pub fn open(&self, path: &str) -> Result<File> {
         let (directory, inner) = self.place(path)?.ok_or(Error::NotFound)?;
         self.check(inner, Kind::File)?;
-        directory.file(inner)
+        directory.file(&on_disk(inner)?)
     }
 
     /// The granted directory of a path, and the path within it. `None` for the top of several grants.
@@ -225,6 +279,26 @@ impl Meta {
         let time: SystemTime = self.modified?;
         let since = time.duration_since(UNIX_EPOCH).ok()?;
         (since.as_secs() < END).then(|| humantime::format_rfc3339_seconds(time).to_string())
+    }
+}
+
+impl From<fs::Metadata> for Meta {
+    fn from(metadata: fs::Metadata) -> Self {
+        Meta { kind: metadata.file_type().into(), size: metadata.len(), modified: metadata.modified().ok() }
+    }
+}
+
+impl From<fs::FileType> for Kind {
+    fn from(kind: fs::FileType) -> Self {
+        if kind.is_symlink() {
+            Kind::Symlink
+        } else if kind.is_dir() {
+            Kind::Directory
+        } else if kind.is_file() {
+            Kind::File
+        } else {
+            Kind::Other
+        }
     }
 }
 
@@ -306,19 +380,29 @@ impl Path {
 
 /// The `count` entries with the smallest keys. Holds at most `count` entries in memory.
 pub fn smallest(entries: impl Iterator<Item = Entry>, count: usize) -> Smallest {
-    let mut heap: BinaryHeap<Entry> = BinaryHeap::new();
-    let mut seen = 0;
-    for entry in entries {
-        seen += 1;
-        if heap.len() < count {
-            heap.push(entry);
-        } else if let Some(mut largest) = heap.peek_mut()
+    let mut found = Smallest::default();
+    entries.for_each(|entry| found.add(entry, count));
+    found.sorted()
+}
+
+impl Smallest {
+    /// Adds an entry, if it is among the `count` smallest so far.
+    pub(crate) fn add(&mut self, entry: Entry, count: usize) {
+        self.seen += 1;
+        if self.heap.len() < count {
+            self.heap.push(entry);
+        } else if let Some(mut largest) = self.heap.peek_mut()
             && entry < *largest
         {
             *largest = entry;
         }
     }
-    Smallest { entries: heap.into_sorted_vec(), seen }
+
+    /// The same with all entries in `entries`.
+    pub(crate) fn sorted(mut self) -> Self {
+        self.entries = std::mem::take(&mut self.heap).into_sorted_vec();
+        self
+    }
 }
 
 /// The last segment of a path.
@@ -330,8 +414,7 @@ pub fn name(path: &str) -> &str {
 fn can_be_named(name: &str) -> bool {
     // Fast path: most names are plain ASCII, and a directory may have very many.
     let plain = |b: u8| (b' '..0x7f).contains(&b) && b != b'/';
-    (name.bytes().all(plain) || !name.contains(|c: char| c.is_control() || c == '/' || c == LAST))
-        && !matches!(name, "" | "." | "..")
+    (name.bytes().all(plain) || !name.contains(['/', LAST])) && !matches!(name, "" | "." | "..")
 }
 
 /// The path of a name in a directory.

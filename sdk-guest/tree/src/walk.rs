@@ -4,9 +4,12 @@
 //! This is the order of a depth-first walk that sorts a directory as `name/`. A directory is read as a stream, and only the
 //! smallest names after the position are kept: as many as still fit on the page. If the walk needs more names, it reads the
 //! directory again. It does not enter directories before the position.
+//!
+//! A directory of more entries than are sorted comes in the order of its file system, and is never read again; see `below`.
 
 use belljar_guest::{Error, Result};
 
+use crate::below::First;
 use crate::tree::{Entry, Kind, LAST, Tree, smallest};
 
 /// The most entries without a listed file that are read for one page. It bounds the cost of a page in a tree with few files
@@ -17,10 +20,13 @@ const BUDGET: usize = 100_000;
 #[derive(Debug)]
 pub struct Walk<'t> {
     tree: &'t Tree,
-    /// The start position of the walk.
+    /// The path at which the walk starts.
     start: String,
-    /// The position: the walk has passed all paths up to this one. After a whole directory, it is `path/` and [`LAST`].
-    position: String,
+    /// Where to continue in directories on the way to `start` that are not sorted: depth and position.
+    starts: Vec<(usize, u64)>,
+    /// The walk has passed this path. In sorted directories, it has passed all before it, too. After a whole directory, it
+    /// is `path/` and [`LAST`].
+    passed: String,
     /// The current directory and its parents, deepest last.
     levels: Vec<Level>,
     /// The number of files that the page still takes.
@@ -36,10 +42,27 @@ pub struct Walk<'t> {
 struct Level {
     /// The path with a `/` at the end, or `""` for the top.
     prefix: String,
-    /// The next entries, in descending order.
-    next: Vec<Entry>,
+    /// The next entries, in reverse order, each with the file system's position after it.
+    next: Vec<(Entry, u64)>,
     /// True if the directory has more entries than `next`.
     more: bool,
+    order: Order,
+}
+
+/// The order of a directory.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    /// Not read yet.
+    Unread,
+    Sorted,
+    Stored {
+        /// Where the next entries are read.
+        from: u64,
+        /// The position after the last entry that was passed whole.
+        passed: u64,
+        /// The position after the entry that the walk is at, or in.
+        current: u64,
+    },
 }
 
 /// The result of one step of a walk.
@@ -53,15 +76,26 @@ pub enum Step {
     End,
 }
 
+/// Separates the path of a position from the positions of the file system. No path contains it.
+const SEPARATOR: char = '\0';
+
 impl<'t> Walk<'t> {
-    /// A walk over the files after `start`. `wanted` is the approximate number of files that the caller needs.
+    /// A walk over the files after `start`: a path, or a [`position`](Walk::position). `wanted` is the approximate number of
+    /// files that the caller needs.
     pub fn new(tree: &'t Tree, start: String, wanted: usize) -> Self {
-        let top = Level { prefix: String::new(), next: Vec::new(), more: true };
+        let mut parts = start.split(SEPARATOR);
+        let path = parts.next().unwrap_or_default().to_owned();
+        let parsed = |part: &str| {
+            let (depth, position) = part.split_once(':')?;
+            Some((depth.parse().ok()?, u64::from_str_radix(position, 16).ok()?))
+        };
+        let starts = parts.filter_map(parsed).collect();
         Walk {
             tree,
-            position: start.clone(),
-            start,
-            levels: vec![top],
+            passed: path.clone(),
+            start: path,
+            starts,
+            levels: vec![Level::at(String::new())],
             wanted: wanted + 1,
             examined: 0,
             budget: BUDGET,
@@ -75,68 +109,107 @@ impl<'t> Walk<'t> {
         self
     }
 
+    /// The position after the last file, where another walk can start. Often its path.
+    pub fn position(&self) -> String {
+        let mut position = self.passed.clone();
+        for (depth, level) in self.levels.iter().enumerate() {
+            if let Order::Stored { passed, .. } = level.order {
+                position.push_str(&format!("{SEPARATOR}{depth}:{passed:x}"));
+            }
+        }
+        position
+    }
+
     /// The next file.
     #[expect(clippy::should_implement_trait, reason = "an end and an error are not the same")]
     pub fn next(&mut self) -> Result<Step> {
         loop {
             let Some(level) = self.levels.last_mut() else { return Ok(Step::End) };
-            let Some(entry) = level.next.pop() else {
+            let Some((entry, after)) = level.next.pop() else {
                 if !level.more {
                     self.leave();
                 } else if self.examined > self.budget {
-                    return Ok(Step::Paused(self.position.clone()));
+                    return Ok(Step::Paused(self.position()));
                 } else {
                     self.fill()?;
                 }
                 continue;
             };
             let path = format!("{}{}", level.prefix, entry.key());
-            match entry.kind {
-                Kind::Directory => {
-                    if self.position < path {
-                        self.position.clone_from(&path);
-                    }
-                    self.levels.push(Level { prefix: path, next: Vec::new(), more: true });
+            level.order.enter(after);
+            if entry.kind == Kind::Directory {
+                // Keeps a position within this directory.
+                if !self.passed.starts_with(&path) {
+                    self.passed.clone_from(&path);
                 }
-                Kind::File | Kind::Symlink => {
-                    self.position.clone_from(&path);
-                    self.wanted = self.wanted.saturating_sub(1);
-                    return Ok(Step::File(path));
-                }
-                Kind::Other => self.position = path,
+                self.levels.push(Level::at(path));
+                continue;
+            }
+            level.order.pass();
+            self.passed.clone_from(&path);
+            if entry.kind != Kind::Other {
+                self.wanted = self.wanted.saturating_sub(1);
+                return Ok(Step::File(path));
             }
         }
     }
 
     /// Reads the entries of the deepest directory after the position.
     fn fill(&mut self) -> Result<()> {
+        let depth = self.levels.len().saturating_sub(1);
         let Some(level) = self.levels.last_mut() else { return Ok(()) };
-        let entries = match self.tree.entries(level.prefix.trim_end_matches('/')) {
-            Ok(entries) => entries,
+        let path = level.prefix.trim_end_matches('/');
+        // Keep at least 64 entries. Otherwise, the walk would read the directory again for each entry that is not a file.
+        let most = self.wanted.max(64);
+        let passed = self.passed.strip_prefix(&level.prefix).unwrap_or("");
+        if let (Order::Unread, Some((_, from))) = (level.order, self.starts.iter().find(|(at, _)| *at == depth))
+            && self.start.starts_with(&level.prefix)
+        {
+            level.order = Order::stored(*from);
+        }
+        let only = self.only;
+        let keep = |entry: &Entry| entry.kind == Kind::Directory || only(&entry.name);
+        let sorted = match level.order {
+            Order::Stored { .. } => Ok(First::Stored),
+            Order::Unread if passed.is_empty() => self.tree.first(path, most, keep),
+            Order::Unread | Order::Sorted => self.tree.entries(path).map(|entries| {
+                let mut examined = 0;
+                let entries = entries.inspect(|_| examined += 1);
+                let found = smallest(entries.filter(|entry| keep(entry) && comes_after(entry, passed)), most);
+                First::Sorted(found, examined)
+            }),
+        };
+        let read = sorted.and_then(|first| match first {
+            First::Sorted(found, examined) => {
+                level.order = Order::Sorted;
+                level.more = found.seen > found.entries.len();
+                level.next = found.entries.into_iter().rev().map(|entry| (entry, 0)).collect();
+                Ok(examined)
+            }
+            First::Stored => {
+                if !matches!(level.order, Order::Stored { .. }) {
+                    level.order = Order::stored(0);
+                }
+                level.fill_stored(self.tree, most, keep)
+            }
+        });
+        match read {
+            Ok(examined) => {
+                if !self.start.starts_with(&level.prefix) {
+                    self.examined += examined;
+                }
+                Ok(())
+            }
             // A directory that cannot be read is skipped, except for the top.
-            Err(error) if level.prefix.is_empty() => return Err(error),
+            Err(error) if level.prefix.is_empty() => Err(error),
             Err(error) => {
                 if error != Error::NotFound {
                     log(&level.prefix, &error);
                 }
                 level.more = false;
-                return Ok(());
+                Ok(())
             }
-        };
-        let passed = self.position.strip_prefix(&level.prefix).unwrap_or("");
-        let mut examined = 0;
-        let after = entries
-            .inspect(|_| examined += 1)
-            .filter(|entry| (entry.kind == Kind::Directory || (self.only)(&entry.name)) && comes_after(entry, passed));
-        // Keep at least 64 entries. Otherwise, the walk would read the directory again for each entry that is not a file.
-        let found = smallest(after, self.wanted.max(64));
-        level.more = found.seen > found.entries.len();
-        level.next = found.entries;
-        level.next.reverse();
-        if !self.start.starts_with(&level.prefix) {
-            self.examined += examined;
         }
-        Ok(())
     }
 
     /// Leaves the deepest directory, which is finished.
@@ -145,7 +218,54 @@ impl<'t> Walk<'t> {
             && !prefix.is_empty()
         {
             prefix.push(LAST);
-            self.position = prefix;
+            self.passed = prefix;
+        }
+        if let Some(parent) = self.levels.last_mut() {
+            parent.order.pass();
+        }
+    }
+}
+
+impl Level {
+    fn at(prefix: String) -> Self {
+        Level { prefix, next: Vec::new(), more: true, order: Order::Unread }
+    }
+
+    /// Reads the next entries in the order of the file system. Returns their number.
+    fn fill_stored(&mut self, tree: &Tree, most: usize, keep: impl Fn(&Entry) -> bool) -> Result<usize> {
+        let Order::Stored { from, .. } = &mut self.order else { return Ok(0) };
+        let chunk = tree.stored(self.prefix.trim_end_matches('/'), *from, most)?;
+        let chunk = chunk.ok_or_else(|| {
+            Error::invalid("this host cannot continue at a position: list the files from the beginning")
+        })?;
+        self.more = chunk.next.is_some();
+        *from = chunk.next.unwrap_or(*from);
+        let examined = chunk.entries.len();
+        self.next = chunk.entries;
+        self.next.reverse();
+        // The walk has to pass the other entries, because it counts positions.
+        self.next.iter_mut().filter(|(entry, _)| !keep(entry)).for_each(|(entry, _)| entry.kind = Kind::Other);
+        Ok(examined)
+    }
+}
+
+impl Order {
+    /// The order of the file system, from a position.
+    fn stored(from: u64) -> Self {
+        Order::Stored { from, passed: from, current: from }
+    }
+
+    /// The walk comes to the entry before the position `after`.
+    fn enter(&mut self, after: u64) {
+        if let Order::Stored { current, .. } = self {
+            *current = after;
+        }
+    }
+
+    /// The walk has passed the entry that it came to.
+    fn pass(&mut self) {
+        if let Order::Stored { passed, current, .. } = self {
+            *passed = *current;
         }
     }
 }

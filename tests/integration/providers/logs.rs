@@ -195,11 +195,11 @@ fn a_long_search_can_be_continued() {
         let fuel = fuel(&site, &uri);
         assert!(fuel < FUEL * 3 / 4, "{fuel} for {uri}");
         steps += 1;
-        let Some((_, until)) = text.lines().next().and_then(|line| line.split_once("read again with until=")) else {
+        let Some((_, place)) = text.lines().next().and_then(|line| line.split_once("read again with before=")) else {
             break text;
         };
         assert!(text.starts_with("[logs: stopped at the work limit of one read; ") && steps < 40, "{text}");
-        uri = format!("{APP}?level=fatal&until={}", until.trim_end_matches(']'));
+        uri = format!("{APP}?level=fatal&before={}", place.trim_end_matches(']'));
     };
     assert_eq!(text, "2026-11-20T00:00:00.000Z FATAL wanted\n");
     assert!(steps >= 3, "{steps}");
@@ -236,13 +236,17 @@ fn queries_select_entries_and_wrong_queries_are_reported() {
         ("?level=loud", "trace, debug, info, warn, error, fatal"),
         ("?since=yesterday", "such as 2026-11-21T10:00:00Z"),
         ("?lines=0", "from 1 to 10000"),
-        ("?tail=5", "lines, since, until, level, text"),
+        ("?tail=5", "lines, since, until, level, text, regex, before"),
+        ("?regex=(x", "unclosed group"),
     ] {
         let error = client.read(&format!("{APP}{query}")).expect_err(query);
         assert!(error.message.contains(expected), "{query}: {error}");
     }
     let templates = client.templates();
-    for template in ["{+path}{?lines,since,until,level,text}", "by-date/{date}/{+path}{?lines,until,level,text}"] {
+    for template in [
+        "{+path}{?lines,since,until,level,text,regex,before,bytes}",
+        "by-date/{date}/{+path}{?lines,until,level,text,regex,before}",
+    ] {
         assert!(templates.contains(&format!("belljar://logs/{template}")), "{templates:?}");
     }
 }
@@ -350,4 +354,33 @@ fn subscribers_of_a_log_get_notifications_of_writes() {
         site.write(format!("log/new-{era:?}.log"), "");
         assert_notified("a new log", "");
     }
+}
+
+/// A log of 4 GiB is read in pieces. No piece costs more than another, and none needs more memory.
+#[test]
+fn pieces_of_a_huge_log_cost_the_same_everywhere() {
+    let site = mounted("");
+    let size = 4_u64 << 30;
+    let lines = entries(1000);
+    let file = File::options().write(true).open(path(&site, "app.log")).unwrap();
+    file.set_len(size).unwrap();
+    for at in [0, size / 2, size - lines.len() as u64] {
+        std::os::unix::fs::FileExt::write_all_at(&file, lines.as_bytes(), at).unwrap();
+    }
+    let mut client = serve(&site);
+    for range in ["0-65535".to_owned(), format!("{}-{}", size / 2, size / 2 + 65_535), "-65536".to_owned()] {
+        let uri = format!("{APP}?bytes={range}");
+        let text = client.text(&uri);
+        let expected = if range == "-65536" { &lines[lines.len() - 65_536..] } else { &lines[..65_536] };
+        assert!(text == expected, "{range}");
+        let record = site.await_record(&uri, |record| {
+            record["operation"] == "read-part" && record["reference"] == format!("app.log?bytes={range}")
+                || record["operation"] == "read-part" && record["reference"] == "app.log"
+        });
+        let usage = &record["usage"];
+        assert!(usage["fuel"].as_u64().unwrap() < 2_000_000, "{range}: {record}");
+        assert!(usage["memory"].as_u64().unwrap() < 8 << 20, "{range}: {record}");
+    }
+    let last = client.text(&format!("{APP}?lines=2"));
+    assert_eq!(last, lines.lines().skip(998).map(|line| format!("{line}\n")).collect::<String>());
 }

@@ -55,7 +55,8 @@ fn errors_say_what_was_expected() {
         (r#"{"since":"yesterday"}"#, "such as 2026-11-21T10:00:00Z"),
         (r#"{"log":"none.log"}"#, "\"log\" is \"none.log\": expected one of \"app & co.log\""),
         (r#"{"log":"../app & co.log"}"#, "\"..\""),
-        (r#"{"regex":"x"}"#, "unknown field `regex`"),
+        (r#"{"pattern":"x"}"#, "unknown field `pattern`"),
+        (r#"{"regex":"(x"}"#, "unclosed group"),
     ] {
         let why = invalid(&fixture, arguments);
         assert!(why.contains(expected), "{arguments}: {why}");
@@ -73,7 +74,11 @@ fn a_result_keeps_its_newest_lines() {
     let (text, _) = search(&fixture, "{}").unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert!(text.len() < 97 * 1024 && lines.last().unwrap().starts_with("49 "), "{}", text.len());
-    assert_eq!(lines[0], format!("[logs: {} older lines are left out: too much text]", 51 - lines.len()));
+    let (_, place) =
+        lines[0].split_once("[logs: stopped at 96 KiB of text; for older entries, read again with before=").unwrap();
+    let more = format!(r#"{{"before":"{}"}}"#, place.trim_end_matches(']'));
+    let (text, _) = search(&fixture, &more).unwrap();
+    assert!(text.lines().last().unwrap().starts_with(&format!("{} ", 50 - lines.len())));
 }
 
 #[test]

@@ -113,7 +113,9 @@ fn long_lines_are_cut_and_control_characters_removed() {
     let cut = format!("{} ... (291808 more bytes)", "l".repeat(8192));
     assert_eq!(lines, ["first", &cut, "red", &cut]);
     fixture.write("app.log", b"gr\xfcn\nend\n");
-    assert_eq!(fixture.lines("app.log"), ["gr\u{fffd}n", "end"]);
+    let lines = fixture.lines("app.log");
+    assert!(lines[0].starts_with("[logs: bytes that are not UTF-8"));
+    assert_eq!(lines[1..], ["gr\u{fffd}n", "end"]);
 }
 
 #[test]
@@ -135,26 +137,68 @@ fn a_read_at_the_text_limit_has_a_note() {
     let fixture = Fixture::new();
     fixture.write("app.log", format!("{}\n", "x".repeat(1000)).repeat(2000));
     let lines = fixture.lines("app.log?lines=2000");
-    assert_eq!(lines[0], "[logs: stopped at 1024 KiB of text]");
+    assert!(
+        lines[0].starts_with("[logs: stopped at 1024 KiB of text; for older entries, read again with before=app.log:")
+    );
     assert_eq!(lines.len(), 1 + 1024 * 1024 / 1001);
-    // In a log with times, the note says how to continue; following the notes reaches the beginning.
-    let all: String = (0..3000).map(|n| entry(n, &format!("{n} {}", "x".repeat(1000)))).collect();
-    fixture.write("app.log", all);
-    let (mut reference, mut seen, mut rounds) = ("app.log?since=1d".to_owned(), Vec::new(), 0);
+}
+
+/// The lines of a read and of all reads that its notes lead to, oldest first.
+fn followed(fixture: &Fixture, reference: &str) -> (Vec<String>, usize) {
+    let (mut all, mut rounds, mut before) = (Vec::new(), 0, String::new());
     loop {
         rounds += 1;
-        let text = fixture.text(&reference);
-        seen.extend(
-            text.lines()
-                .filter(|line| !line.starts_with('['))
-                .map(|line| line.split(' ').nth(1).unwrap().parse::<usize>().unwrap()),
-        );
-        let Some((_, until)) = text.lines().next().unwrap().split_once("until=") else { break };
-        reference = format!("app.log?since=1d&until={}", until.trim_end_matches(']'));
+        let text = fixture.text(&format!("{reference}{before}"));
+        let (notes, lines): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("[logs: "));
+        all.splice(0..0, lines.into_iter().map(str::to_owned));
+        match notes.first().and_then(|note| note.split_once("before=")) {
+            Some((_, place)) => before = format!("&before={}", place.trim_end_matches(']')),
+            None => return (all, rounds),
+        }
     }
-    seen.sort_unstable();
-    seen.dedup();
-    assert_eq!((seen.len(), rounds), (3000, 3));
+}
+
+#[test]
+fn following_the_notes_reads_a_whole_log() {
+    let fixture = Fixture::new();
+    let line = |n: usize| format!("{n} ünï {}\n", "x".repeat(n % 700));
+    let all: Vec<String> = (0..12_000).map(line).collect();
+    let part = |from: usize, to: usize| all[from..to].concat();
+    let wide = |text: String| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
+    fixture.write("app.log", part(10_000, 12_000));
+    fixture.write("app.log.1", wide(part(7_000, 10_000)));
+    fixture.write_packed("app.log.2.gz", part(3_000, 7_000));
+    fixture.write("app.log.3", part(0, 3_000).trim_start());
+    let (lines, rounds) = followed(&fixture, "app.log?lines=10000");
+    // The last read ends at the number of lines, without a note.
+    assert!((4..9).contains(&rounds), "{rounds}");
+    assert_eq!(lines.len(), 12_000);
+    assert!(lines.iter().zip(&all).all(|(line, expected)| line == expected.trim_end_matches('\n')));
+    for filter in ["text=9", "regex=%5E%5Cd*9", "level=info&text=x"] {
+        let (lines, _) = followed(&fixture, &format!("app.log?lines=10000&{filter}"));
+        let expected = all.iter().filter(|line| match filter {
+            "text=9" => line.contains('9'),
+            "level=info&text=x" => false,
+            _ => line.split(' ').next().unwrap().contains('9'),
+        });
+        assert!(lines.iter().map(String::as_str).eq(expected.map(|line| line.trim_end_matches('\n'))), "{filter}");
+    }
+}
+
+#[test]
+fn a_place_is_found_after_a_rotation_and_refused_after_a_change() {
+    let fixture = Fixture::new();
+    fixture.write("app.log", format!("{}\n", "x".repeat(1000)).repeat(2000));
+    let text = fixture.text("app.log?lines=2000");
+    let (_, place) = text.lines().next().unwrap().split_once("before=").unwrap();
+    let reference = format!("app.log?lines=2000&before={}", place.trim_end_matches(']'));
+    fs::rename(fixture.path("app.log"), fixture.path("app.log.1")).unwrap();
+    fixture.write("app.log", numbered(0, 5));
+    let rest = fixture.lines(&reference);
+    assert_eq!(rest.len() + text.lines().count() - 1, 2000);
+    fixture.write("app.log.1", "short\n");
+    let Err(Error::Invalid(why)) = fixture.logs.read(&reference) else { panic!("read") };
+    assert!(why.contains("read again without it"), "{why}");
 }
 
 #[test]

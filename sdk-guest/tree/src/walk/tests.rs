@@ -114,3 +114,65 @@ fn passed_directories_are_not_entered() {
     assert_eq!(walk.next(), Ok(Step::File("b/d/1".to_owned())));
     assert_eq!(walk.examined, 0);
 }
+
+/// All files by pages of `size`, in one walk for each page, as a list does.
+fn by_pages(tree: &Tree, size: usize) -> Vec<String> {
+    let (mut files, mut start) = (Vec::new(), String::new());
+    loop {
+        let mut walk = Walk::new(tree, start.clone(), size);
+        for _ in 0..size {
+            match walk.next().unwrap() {
+                Step::File(path) => files.push(path),
+                Step::Paused(_) => panic!("a pause"),
+                Step::End => return files,
+            }
+        }
+        start = walk.position();
+    }
+}
+
+#[test]
+fn large_directories_come_in_the_order_of_the_file_system() {
+    let mut files: Vec<String> = (0..40).map(|n| format!("large/{}", n * 17 % 40)).collect();
+    files.extend((0..30).flat_map(|n| (0..3).map(move |m| format!("many/{n}/{m}"))));
+    files.extend((0..12).flat_map(|n| (0..15).map(move |m| format!("many/large/{n}/{m}"))));
+    files.extend(FILES.map(str::to_owned));
+    let (_dir, mut tree) = tree_of(&files.iter().map(String::as_str).collect::<Vec<_>>());
+    files.sort();
+    for sorted in [1, 5, 10, 14, 20, 35, 1000] {
+        tree.sorted = sorted;
+        for size in [1, 2, 3, 7, 50, 1000] {
+            let mut found = by_pages(&tree, size);
+            if sorted == 1000 {
+                assert!(found.is_sorted());
+            }
+            found.sort();
+            assert_eq!(found, files, "{sorted} sorted, pages of {size}");
+        }
+    }
+}
+
+#[test]
+fn a_large_directory_of_directories_pauses_and_goes_on() {
+    let files: Vec<String> = (0..20).map(|n| format!("{n}/empty/{n}")).collect();
+    let (_dir, mut tree) = tree_of(&files.iter().map(String::as_str).collect::<Vec<_>>());
+    tree.sorted = 4;
+    let (mut found, mut start) = (Vec::new(), String::new());
+    loop {
+        let mut walk = Walk::new(&tree, start, 1000);
+        walk.budget = 3;
+        start = loop {
+            match walk.next().unwrap() {
+                Step::File(path) => found.push(path),
+                Step::Paused(position) => break position,
+                Step::End => {
+                    found.sort();
+                    let mut files = files;
+                    files.sort();
+                    assert_eq!(found, files);
+                    return;
+                }
+            }
+        };
+    }
+}
