@@ -30,7 +30,7 @@ pub(super) fn reading(bytes: &[u8]) {
             body: Body::Text(contents.len().to_string()),
         });
     }
-    let given = Reading { contents, fresh_for: Some(Duration::from_millis(5)) };
+    let given = Reading { contents, fresh_for: Some(Duration::from_millis(5)), part: None };
     let own = mount("notes", "belljar://notes/");
     let snapshot = Snapshot::new(vec![Arc::clone(&own)], Vec::new());
     let fits = |c: &Contents| oracle::is_lawful(&c.reference) && oracle::is_below(&asked, &c.reference);
