@@ -1,12 +1,7 @@
 //! Fuzz targets and their short run. A target is a function that passes any bytes to a parser, and asserts its invariants.
 //!
 //! The crates `belljar-fuzz` and `belljar-fuzz-providers` have the targets. Their corpora are in `tests/fuzz/corpus/<target>/`.
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a fuzz target fails by a panic"
-)]
+#![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a fuzz target fails by a panic")]
 
 pub mod corpus;
 pub mod havoc;

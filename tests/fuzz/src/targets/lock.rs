@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use belljar::config::lock::Lock;
+use belljar_fuzz_run::corpus;
 
-use crate::{corpus, oracle};
+use crate::oracle;
 
 /// The valid locks of the corpus, which belljar wrote.
 static WRITTEN: LazyLock<Vec<Lock>> = LazyLock::new(|| {
