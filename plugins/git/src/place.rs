@@ -73,7 +73,11 @@ impl Place {
         while let Some(store) = found.get(next).cloned() {
             next += 1;
             for named in alternates(&text(&store.join("info/alternates")).unwrap_or_default()) {
-                match reach(&named, &store, grants, Path::is_dir) {
+                // No store borrows from itself.
+                let is_other = |place: &Path| {
+                    place.is_dir() && place != store && Some(place) != found.first().map(PathBuf::as_path)
+                };
+                match reach(&named, &store, grants, is_other) {
                     Some(place) if found.contains(&place) => {}
                     Some(place) if found.len() < MAX_ALTERNATES => found.push(place),
                     _ => unreachable.push(named),
@@ -119,7 +123,9 @@ pub(crate) fn reach(named: &str, base: &Path, grants: &[PathBuf], fits: impl Fn(
         return None;
     }
     let parts: Vec<&std::ffi::OsStr> = path.iter().skip(1).collect();
-    let ends = (0..parts.len()).filter_map(|skipped| Some(parts.get(skipped..)?.iter().collect::<PathBuf>()));
+    // One name alone, such as `objects`, is in any repository.
+    let ends = (0..parts.len().saturating_sub(1))
+        .filter_map(|skipped| Some(parts.get(skipped..)?.iter().collect::<PathBuf>()));
     let places = ends.flat_map(|end| grants.iter().map(move |grant| grant.join(&end)));
     places.into_iter().find(|place| fits(place))
 }
@@ -221,5 +227,19 @@ mod tests {
         assert_eq!(found("/srv/other/work/main/.git"), Some(place));
         assert_eq!(found("../../outside"), None);
         assert_eq!(found("/srv/other/other/.git"), None);
+    }
+
+    #[test]
+    fn a_store_that_is_elsewhere_is_not_taken_for_the_own_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let own = directory.path().join(".git");
+        fs::create_dir_all(own.join("objects/info")).unwrap();
+        fs::write(own.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        let grants = [directory.path().to_path_buf()];
+        for named in ["/srv/other/objects", "/srv/other/.git/objects", "../../../other/objects"] {
+            fs::write(own.join("objects/info/alternates"), format!("{named}\n")).unwrap();
+            let place = Place::find(directory.path(), &grants).unwrap();
+            assert_eq!(place.stores(&grants), (vec![own.join("objects")], vec![named.to_owned()]));
+        }
     }
 }
