@@ -3,7 +3,11 @@
 use belljar_fuzz::{TARGETS, target};
 use belljar_fuzz_run::havoc;
 
-belljar_fuzz_run::short! { TARGETS; reference, base, route, template, matching, listing, reading, cursor, consent, text, cutting, message, profile, compiler, config, lock, grants, authority, origin, path, redactor, filling, schema, form, frontmatter, audit, }
+belljar_fuzz_run::short! {
+    TARGETS;
+    reference, base, route, template, matching, listing, reading, cursor, consent, text, cutting, message, profile,
+    compiler, config, lock, grants, authority, origin, path, redactor, filling, schema, form, frontmatter, audit,
+}
 
 #[test]
 fn a_broken_invariant_is_reported_with_a_small_input() {

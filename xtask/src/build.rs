@@ -20,6 +20,9 @@ const COMPONENTS: [(&str, &str); 2] = [("plugins", "plugins"), ("tests/guests", 
 /// The folder of the library that only components use.
 const COMPONENT_LIBRARY: &str = "sdk-guest/tree";
 
+/// The folder of the fuzz targets of the providers. It uses the providers as native libraries, so it belongs to the components.
+const COMPONENT_TARGETS: &str = "tests/fuzz/providers";
+
 /// The folder of the clients of the tests. The client in Rust uses features of rmcp that belljar does not use.
 const CLIENTS: &str = "tests/clients";
 
@@ -56,9 +59,9 @@ pub(crate) fn unguarded(shell: &Shell) -> Result<PathBuf> {
 /// shared dependencies, and compile wasmtime twice.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
-    /// The host, the SDK, the tests and this program.
+    /// The host, the SDK, the tests and this program. The runner of fuzz targets is among them; the components use it too.
     Host,
-    /// The providers, the guests of the tests, and their library.
+    /// The providers, the guests of the tests, their library, and the fuzz targets of the providers.
     Components,
     /// The client of the tests in Rust.
     Client,
@@ -72,7 +75,8 @@ impl Part {
 
     /// The same, without the components for which `left_out` is true.
     pub(crate) fn packages_but(self, shell: &Shell, left_out: impl Fn(&Value) -> bool) -> Result<Vec<String>> {
-        let components: Vec<&str> = COMPONENTS.iter().map(|(folder, _)| *folder).chain([COMPONENT_LIBRARY]).collect();
+        let folders = COMPONENTS.iter().map(|(folder, _)| *folder);
+        let components: Vec<&str> = folders.chain([COMPONENT_LIBRARY, COMPONENT_TARGETS]).collect();
         let (mut arguments, flag, folders) = match self {
             Part::Host => (vec!["--workspace".to_owned()], "--exclude", [components, vec![CLIENTS]].concat()),
             Part::Components => (Vec::new(), "--package", components),
@@ -137,6 +141,11 @@ pub(crate) fn components(shell: &Shell, belljar_is_built: impl Fn() -> Result<()
 /// True if a package contains C, and so needs a C compiler for wasm.
 pub(crate) fn needs_c(package: &Value) -> bool {
     package["metadata"]["belljar"]["c"] == true
+}
+
+/// True if a package is only for this machine, and not for wasm.
+pub(crate) fn is_native(package: &Value) -> bool {
+    package["metadata"]["belljar"]["native"] == true
 }
 
 /// Builds the components in other languages: each project has a `build.toml` with its commands and the path of its component.

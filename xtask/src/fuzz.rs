@@ -1,7 +1,8 @@
-//! Runs the fuzz targets of `tests/fuzz` under libFuzzer, guided by coverage.
+//! Runs the fuzz targets of `tests/fuzz` and `tests/fuzz/providers` under libFuzzer, guided by coverage.
 //!
 //! Only belljar's own crates are instrumented. The guided program is a workspace of its own, so no other command builds it. It
-//! shares the build directory and the lock file, so cargo does not compile the engine again.
+//! shares the build directory and the lock file, so cargo compiles again only what has further features there: the providers
+//! need them. The engine is among that, in the first run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ const USAGE: &str = "cargo xtask fuzz [--target NAME] [--seconds N] [--keep]";
 const SECONDS: u64 = 60;
 
 /// The instrumented crates.
-const INSTRUMENTED: &str = "belljar|belljar_fuzz|belljar_fuzz_guided";
+const INSTRUMENTED: &str =
+    "belljar|belljar_fuzz|belljar_fuzz_guided|belljar_fuzz_providers|belljar_tree|git|logs|pdf|sqlite|tables|web";
 
 /// The flags of rustc that instrument a crate, and enable overflow checks and debug assertions. They work with a stable
 /// compiler, which can run an LLVM pass by name.

@@ -41,8 +41,8 @@ pub(crate) fn steps(shell: &Shell, report: &mut Report) {
     });
 }
 
-/// Runs clippy and rustdoc on the components: their tests as programs of this machine, all other code for the target of
-/// components. Also runs clippy on the client in Rust. Each check uses the profile of the same build, so that both share
+/// Runs clippy and rustdoc on the components: their tests and fuzz targets as programs of this machine, all other code for the
+/// target of components. Also runs clippy on the client in Rust. Each check uses the profile of the same build, so that both share
 /// procedural macros and need no other build.
 pub(crate) fn components(shell: &Shell, report: &mut Report) {
     report.step("clippy of components", || {
@@ -50,7 +50,7 @@ pub(crate) fn components(shell: &Shell, report: &mut Report) {
         shell::run(clippy.args(Part::Components.packages(shell)?).args(["--", "--deny", "warnings"]))?;
         let mut clippy = shell.cargo(["clippy", "--profile", "guest", "--target", WASM_TARGET, "--quiet"]);
         let has_c = tools::give_c_compiler(shell, &mut clippy)?;
-        let packages = Part::Components.packages_but(shell, |package| build::needs_c(package) && !has_c)?;
+        let packages = for_wasm(shell, has_c)?;
         shell::run(clippy.args(packages).args(["--", "--deny", "warnings"]))
     });
     report.step("clippy of the client", || {
@@ -60,9 +60,14 @@ pub(crate) fn components(shell: &Shell, report: &mut Report) {
     report.step("rustdoc of components", || {
         let mut doc = shell.cargo(["doc", "--profile", "guest", "--target", WASM_TARGET, "--no-deps", "--quiet"]);
         let has_c = tools::give_c_compiler(shell, &mut doc)?;
-        let packages = Part::Components.packages_but(shell, |package| build::needs_c(package) && !has_c)?;
+        let packages = for_wasm(shell, has_c)?;
         shell::run(doc.args(packages).env("RUSTDOCFLAGS", "--deny warnings"))
     });
+}
+
+/// The components that this machine can compile for wasm: if it has no C compiler for wasm, those without C.
+fn for_wasm(shell: &Shell, has_c: bool) -> Result<Vec<String>> {
+    Part::Components.packages_but(shell, |package| build::is_native(package) || (build::needs_c(package) && !has_c))
 }
 
 /// Checks the dependencies: licences, sources, duplicates, advisories.

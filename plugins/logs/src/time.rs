@@ -164,7 +164,7 @@ fn american(text: &str) -> Option<Form> {
     let head = text.get(..text.floor_char_boundary(26))?;
     let mut words = head.split([' ', ',']).filter(|word| !word.is_empty());
     let (date, clock, half) = (words.next()?, words.next()?, words.next()?);
-    let is_date = date.split('/').map(str::len).eq([date.find('/')?, date.rfind('/')? - date.find('/')? - 1, 4]);
+    let is_date = date.splitn(3, '/').nth(2).is_some_and(|year| year.len() == 4 && !year.contains('/'));
     (is_date && clock.contains(':') && matches!(half.get(..2), Some("AM" | "PM"))).then_some(Form::American)
 }
 

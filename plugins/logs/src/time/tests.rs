@@ -74,6 +74,10 @@ fn the_usual_forms_of_times_are_parsed() {
 #[test]
 fn other_texts_give_no_time() {
     for line in [
+        // One slash, and words in the places of a time and a half of a day.
+        "2/ [ A",
+        "11/21 1:00 AM",
+        "11/21/2026/7 1:00:00 AM",
         "",
         "x",
         "192.168.10.10 12345678",
