@@ -40,7 +40,10 @@ const LARGE: u64 = 8 * 1024 * 1024;
 /// How many bytes of a Markdown file are searched for its title.
 const HEAD: u64 = 4 * 1024;
 
-const TEMPLATE: &str = "{+path}{?lines,bytes}";
+const TEMPLATE: &str = "{+path}";
+
+/// The template of a part.
+const PART: &str = "{+path}{?lines,bytes}";
 
 impl Provider for Files {
     fn open() -> Result<Self> {
@@ -63,9 +66,13 @@ impl Provider for Files {
             Template::new(TEMPLATE)
                 .name("file")
                 .title("A file or directory by its path")
+                .description("The contents of the file at {path}; a directory reads as a Markdown list of its entries"),
+            Template::new(PART)
+                .name("part")
+                .title("A part of a file")
                 .description(
-                    "The contents of the file at {path}; a directory reads as a Markdown list of its entries. {lines} selects \
-                     lines of a file: 1-200, 201-, or -50 for the last 50; {bytes} selects bytes: 0-65535, 65536-, or -1024",
+                    "{lines} selects lines of the file at {path}: 1-200, 201-, or -50 for the last 50; \
+                     {bytes} selects bytes: 0-65535, 65536-, or -1024",
                 ),
         ])
     }
@@ -111,8 +118,10 @@ impl Parts for Files {
 
 impl Completion for Files {
     fn complete(&self, template: &str, argument: &Argument, _resolved: &[Argument]) -> Result<Suggestions> {
-        if (template, argument.name.as_str()) != (TEMPLATE, "path") {
-            return Err(Error::invalid(format_args!("no variable \"{}\" in \"{template}\"", argument.name)));
+        match (template, argument.name.as_str()) {
+            (TEMPLATE | PART, "path") => {}
+            (PART, "lines" | "bytes") => return Ok(Suggestions::default()),
+            _ => return Err(Error::invalid(format_args!("no variable \"{}\" in \"{template}\"", argument.name))),
         }
         belljar_tree::complete(&self.tree, &argument.value, |_| true)
     }

@@ -126,7 +126,12 @@ impl Expected {
 
         let templates: BTreeSet<_> =
             report.templates.iter().map(|item| item["uriTemplate"].as_str().unwrap()).collect();
-        let expected = ["belljar://clock/{+zone}", "belljar://notes/{+path}", "test://template/{id}/data"];
+        let expected = [
+            "belljar://clock/{+zone}",
+            "belljar://notes/{+path}",
+            "belljar://notes/{+path}{?lines,bytes}",
+            "test://template/{id}/data",
+        ];
         assert_eq!(templates, expected.into());
         assert_eq!(report.templates.len(), templates.len(), "a template is listed twice");
     }

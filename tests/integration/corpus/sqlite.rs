@@ -14,8 +14,11 @@ fn read(client: &mut Client<Stdio>, reference: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("{error} in {text}"))
 }
 
-/// The rows of all pages, each with its key, and the notices.
-fn pages(client: &mut Client<Stdio>, reference: &str) -> Result<(Vec<(Option<String>, Value)>, Vec<String>), String> {
+/// A row and its key.
+type Row = (Option<String>, Value);
+
+/// The rows of all pages, and the notices.
+fn pages(client: &mut Client<Stdio>, reference: &str) -> Result<(Vec<Row>, Vec<String>), String> {
     let (mut rows, mut notices) = (Vec::new(), Vec::new());
     let mut next = Some(reference.to_owned());
     while let Some(reference) = next {

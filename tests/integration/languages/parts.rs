@@ -11,9 +11,12 @@ use super::templates::{compile, languages};
 /// The languages whose projects have the interface.
 const LANGUAGES: [&str; 5] = ["cpp", "go", "javascript", "python", "zig"];
 
-/// What each language answers to a query: the text or the base64, the first and last position, and the next query.
+/// A query and its answer: the text or the base64, the first and last position, and the next query.
+type Answer = (&'static str, &'static str, Option<(u64, u64)>, Option<&'static str>);
+
+/// What each language answers to a query.
 #[rustfmt::skip]
-const PARTS: [(&str, &str, Option<(u64, u64)>, Option<&str>); 9] = [
+const PARTS: [Answer; 9] = [
     ("t.txt?bytes=0-2", "one", Some((0, 2)), Some("t.txt?bytes=3-5")),
     // A range inside a character gives this character.
     ("t.txt?bytes=7-7", "\u{f6}", Some((6, 7)), Some("t.txt?bytes=8-8")),

@@ -83,7 +83,7 @@ fn two_thousand_files_with_one_event_each_are_read_in_one_call() {
     for n in 0..2000 {
         let start = format!("DTSTART:{}{:02}{:02}T100000Z", 2020 + n / 1200, n / 100 % 12 + 1, n % 28 + 1);
         site.write(
-            &format!("calendars/team/{n:04}.ics"),
+            format!("calendars/team/{n:04}.ics"),
             calendar(&event(&format!("n{n}"), &[&start, "SUMMARY:One of many"])),
         );
     }
@@ -116,7 +116,7 @@ fn the_age_of_a_rule_and_the_length_of_a_zone_cost_nothing() {
         ("hourly", "DTSTART:19190304T090000Z", "RRULE:FREQ=HOURLY;INTERVAL=5"),
     ];
     for (name, start, rule) in rules {
-        site.write(&format!("data/{name}.ics"), calendar(&(zone.clone() + &event(name, &[start, rule]))));
+        site.write(format!("data/{name}.ics"), calendar(&(zone.clone() + &event(name, &[start, rule]))));
     }
     let mut client = site.stdio(Era::Stateless);
     for (name, ..) in rules {
