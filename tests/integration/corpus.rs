@@ -76,7 +76,8 @@ pub(crate) fn compare_reads(
 /// Runs the program of `provider`, which writes its files into `directory`. `None` without Python.
 pub(crate) fn cases(provider: &str, directory: &Path) -> Option<Vec<Case>> {
     let mut program = Command::new(places::native_python()?);
-    program.arg(places::repository().join("tests/corpus").join(format!("{provider}.py"))).arg(directory);
+    // Without `-P`, `calendar.py` would hide the module of this name in the standard library.
+    program.arg("-P").arg(places::repository().join("tests/corpus").join(format!("{provider}.py"))).arg(directory);
     let printed: Vec<Value> = serde_json::from_slice(&support::run(program, b"")).expect("a JSON array of cases");
     assert!(!printed.is_empty(), "the program of {provider} prints no case");
     let case = |mut case: Value| {

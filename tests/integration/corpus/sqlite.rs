@@ -39,7 +39,12 @@ fn pages(client: &mut Client<Stdio>, reference: &str) -> Result<(Vec<Row>, Vec<S
 
 /// The row with this key, as the page shows it.
 fn by_key(client: &mut Client<Stdio>, table: &str, key: &str) -> Result<Value, String> {
-    let key: String = key.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let encoded = |byte: u8| match byte {
+        // Kept as they are, because a reference has at most 2 KiB.
+        b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'\'' | b',' | b'-' | b'_' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    let key: String = key.bytes().map(encoded).collect();
     // A segment of dots is refused in any spelling, and the provider does not give one.
     Ok(read(client, &format!("{table}/rows/{key}"))?["row"].take())
 }
