@@ -128,7 +128,7 @@ impl Function for ReadPart {
     /// Checks the contents as those of a read, and the position of a part.
     fn check(
         &self,
-        PartReply { reading, extent, .. }: PartReply,
+        PartReply { reading, extent, margin }: PartReply,
         names: &dyn MountContext,
     ) -> Result<Reading, ReadError> {
         let is_same = |given: &str| given == self.reference;
@@ -142,10 +142,17 @@ impl Function for ReadPart {
             let why = "read-part gave a part; expected one content, with the requested reference".to_owned();
             return Err(ReadError::BadOutput(why));
         }
-        if part.more && part.end == part.start {
+        match part.more && part.end == part.start {
             // The host cut everything off, because it was a margin.
-            let why = "the lines are too long to be read one by one, because the mount holds secrets; read bytes";
-            return Err(ReadError::Invalid(why.to_owned()));
+            true if margin > 0 => {
+                let why = "the lines are too long to be read one by one, because the mount holds secrets; read bytes";
+                return Err(ReadError::Invalid(why.to_owned()));
+            }
+            true => {
+                let why = format!("read-part gave an empty part at {}, and says that more follows", part.start);
+                return Err(ReadError::BadOutput(why));
+            }
+            false => {}
         }
         part.more |= part.total.is_some_and(|total| part.end < total);
         let name = names.absolute(&self.asked);

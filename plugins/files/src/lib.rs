@@ -67,13 +67,10 @@ impl Provider for Files {
                 .name("file")
                 .title("A file or directory by its path")
                 .description("The contents of the file at {path}; a directory reads as a Markdown list of its entries"),
-            Template::new(PART)
-                .name("part")
-                .title("A part of a file")
-                .description(
-                    "{lines} selects lines of the file at {path}: 1-200, 201-, or -50 for the last 50; \
+            Template::new(PART).name("part").title("A part of a file").description(
+                "{lines} selects lines of the file at {path}: 1-200, 201-, or -50 for the last 50; \
                      {bytes} selects bytes: 0-65535, 65536-, or -1024",
-                ),
+            ),
         ])
     }
 

@@ -244,6 +244,7 @@ fn rows<T>(
         is_range: false,
         next_rows: next_rows.as_deref(),
         next_columns: next_columns.as_deref(),
+        next_row: piece.end.next.as_ref().map(|next| next.row),
         is_tool: false,
         notes: &notes,
     };
@@ -285,6 +286,7 @@ fn matching<T>(
         is_range: false,
         next_rows: next_rows.as_deref(),
         next_columns: next_columns.as_deref(),
+        next_row: None,
         is_tool: false,
         notes: &found.notes,
     };
@@ -342,6 +344,7 @@ fn rectangle<T>(
         is_range: true,
         next_rows: next_rows.as_deref(),
         next_columns: None,
+        next_row: None,
         is_tool: false,
         notes: &notes,
     };

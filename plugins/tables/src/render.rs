@@ -33,6 +33,8 @@ pub(crate) struct Sheet<'a> {
     /// The query for the next rows.
     pub(crate) next_rows: Option<&'a str>,
     pub(crate) next_columns: Option<&'a str>,
+    /// The number of the first of the next rows, outside a range and a search.
+    pub(crate) next_row: Option<u64>,
     /// True if the two are arguments of the tool, not queries of a link.
     pub(crate) is_tool: bool,
     pub(crate) notes: &'a [String],
@@ -75,7 +77,9 @@ impl Sheet<'_> {
             return None;
         }
         let start = self.rows.first().map_or(self.start, |row| row.number).saturating_sub(1);
-        let end = self.rows.last().map_or(start, |row| row.number);
+        // A page of empty rows has none to show, and the next one begins after them.
+        let after = self.next_row.map_or(start, |next| next.saturating_sub(1).max(start));
+        let end = self.rows.last().map_or(after, |row| row.number);
         let mut extent = Extent::open(Unit::Lines, start, end, self.next_rows.is_some());
         if let Total::Exactly(total) = self.total {
             extent.total = Some(total);

@@ -369,11 +369,10 @@ fn hostile_documents_do_not_trap() {
     }
     assert_contains(&client.text("belljar://web/n/long"), &["one **two** [three]("]);
     assert_contains(&client.text("belljar://web/n/items"), &["## A99\n", "4900 older items"]);
-    for name in ["rss", "json"] {
-        let (kind, why) = read_error(&mut client, &format!("belljar://web/n/{name}"));
-        assert_eq!(kind, "failed", "{why}");
-        assert_contains(&why, &["not"]);
-    }
+    assert_contains(&client.text("belljar://web/n/rss"), &["The answer ends in the middle of the feed"]);
+    let (kind, why) = read_error(&mut client, "belljar://web/n/json");
+    assert_eq!(kind, "failed", "{why}");
+    assert_contains(&why, &["not"]);
 }
 
 /// Each read has an instance of its own, and gets its own answer.
@@ -406,7 +405,9 @@ fn the_largest_answers_are_read_within_the_default_limits() {
         let row = "{\"id\":1,\"name\":\"Anna\",\"tags\":[\"a\",{\"b\":null}],\"value\":1.50}";
         let item = "<item><title>A</title><description>Some &lt;b&gt;words&lt;/b&gt;</description></item>";
         match asked.path() {
-            "/json" => ok("application/json", format!("[{}]", vec![row; (8 << 20) / (row.len() + 1) - 1].join(","))),
+            "/json" => {
+                ok("application/json", format!("[{}]", vec![row; ((8 << 20) - (16 << 10)) / (row.len() + 1)].join(",")))
+            }
             "/feed" => ok(
                 "application/rss+xml",
                 format!("<rss version=\"2.0\"><channel>{}</channel></rss>", item.repeat((8 << 20) / item.len() - 1)),

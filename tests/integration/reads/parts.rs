@@ -133,7 +133,7 @@ fn a_part_that_lies_is_refused_and_named() {
     for (lie, why) in [
         ("end-before-start", "expected start <= end"),
         ("end-after-total", "expected start <= end"),
-        ("no-progress", ""),
+        ("no-progress", "says that more follows"),
         ("more-at-the-end", "says that more follows"),
         ("other-unit?bytes=0-9", "expected bytes, as requested"),
         ("other-reference", "\"small.txt\""),

@@ -129,7 +129,7 @@ fn serves<W: Wire>(client: &mut Client<W>) {
         "skill://notes/tools/pdf/data.bin",
         "skill://notes/tools/pdf/scripts/../..",
         "skill://absent/x",
-        "belljar://notes/tools/pdf",
+        "belljar://clock/utc",
     ] {
         assert_eq!(refused(client, "resources/directory/read", json!({ "uri": uri })).0, INVALID_PARAMS, "{uri}");
     }
