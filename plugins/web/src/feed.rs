@@ -7,7 +7,7 @@ mod reader;
 mod text;
 mod xml;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::hash::Hasher;
 use std::time::Duration;
@@ -107,7 +107,7 @@ pub(crate) fn parse(text: &str, url: &Url) -> Result<Feed> {
         };
         (document.feed, items, notice)
     };
-    let mut known = HashSet::new();
+    let mut known = HashMap::new();
     let mut items: Vec<(Option<i64>, Item)> = items.into_iter().map(|fields| item(fields, url, &mut known)).collect();
     // A stable sort: most feeds are sorted already. Items without a date keep their order among themselves.
     if items.iter().all(|(time, _)| time.is_some()) {
@@ -239,8 +239,9 @@ impl FeedText {
     }
 }
 
-/// The item of these fields, and the time by which it is sorted.
-fn item(fields: fields::Fields, url: &Url, known: &mut HashSet<u64>) -> (Option<i64>, Item) {
+/// The item of these fields, and the time by which it is sorted. `known` has the IDs of earlier items, and for each item that is
+/// equal to another in all fields the last number that such an item got.
+fn item(fields: fields::Fields, url: &Url, known: &mut HashMap<u64, u64>) -> (Option<i64>, Item) {
     let time = |text: &Option<String>| text.as_deref().and_then(date::parse);
     let (published, updated) = (time(&fields.published), time(&fields.updated));
     let created = time(&fields.created);
@@ -276,14 +277,19 @@ fn item(fields: fields::Fields, url: &Url, known: &mut HashSet<u64>) -> (Option<
     let enclosure = item.enclosures.first().map_or("", String::as_str);
     let first = if own.is_empty() { hash(&["", name, place]) } else { hash(&[own]) };
     let mut id = first;
-    if !known.insert(id) {
+    if known.contains_key(&id) {
         id = hash(&[own, name, place, date]);
+        if known.contains_key(&id) {
+            let equal = hash(&[own, name, place, date, content, summary, enclosure]);
+            let mut count = known.get(&equal).copied().unwrap_or_default();
+            while known.contains_key(&id) {
+                count += 1;
+                id = hash(&[own, name, place, date, content, summary, enclosure, &count.to_string()]);
+            }
+            known.insert(equal, count);
+        }
     }
-    let mut count = 0;
-    while id != first && !known.insert(id) {
-        count += 1;
-        id = hash(&[own, name, place, date, content, summary, enclosure, &count.to_string()]);
-    }
+    known.entry(id).or_default();
     item.id = format!("{id:016x}");
     item.title = title.or_else(|| item.summary()).unwrap_or_else(|| "Untitled".to_owned());
     (when, item)

@@ -13,7 +13,7 @@ use belljar_tests::{Client, Site, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{cure, kind, reached, serve, site};
+use crate::support::{serve, site};
 
 const BASE: &str = "belljar://files/";
 
@@ -215,10 +215,9 @@ fn every_listed_name_can_be_read() {
     assert_eq!(deepest.matches("/d").count(), 101, "{deepest}");
 }
 
-/// The error for a file that is larger than the limit names the limit, and its cure works. A file that no limit allows is
-/// refused before it is read.
+/// A file of any size can be read, and memory does not grow with it.
 #[test]
-fn a_too_large_file_reaches_the_limit_and_the_cure_works() {
+fn a_file_over_the_limit_gives_its_first_part_and_with_a_higher_limit_all_of_it() {
     let config =
         |limits: &str| format!("[mounts.files]\nfs = {{ \"/\" = \"data\" }}\nlimits = {{ {limits} }}\n# files.wasm\n");
     let site_with_limits = |limits: &str| {
@@ -231,16 +230,21 @@ fn a_too_large_file_reaches_the_limit_and_the_cure_works() {
     };
     let site = site_with_limits("");
     let mut client = serve(&site);
-    let error = client.read("belljar://files/large.bin").expect_err("an error");
-    let reached = reached(&error, "files");
-    assert_eq!((reached.limit.as_str(), reached.cap), ("result", 8 << 20));
+    for (name, total) in [("large.bin", 9u64 << 20), ("sparse", 10 << 30)] {
+        let first = client.read(&format!("belljar://files/{name}")).unwrap();
+        let part = &first["contents"][0]["_meta"]["dev.belljar/part"];
+        let read = first["contents"][0]["text"].as_str().unwrap().len();
+        assert!((8_000_000..=8 << 20).contains(&read), "{name}: {read}");
+        assert_eq!(part["total"], total, "{name}");
+        assert_eq!(part["next"], format!("belljar://files/{name}?bytes={read}-"));
+    }
     let before = client.wire().process.peak_memory();
-    let error = client.read("belljar://files/sparse").expect_err("an error");
-    assert_eq!(kind(&error), "failed", "{error}");
+    let last = client.text(&format!("belljar://files/sparse?bytes={}-", (10u64 << 30) - 5));
+    assert_eq!(last.len(), 5);
     assert!(client.wire().process.peak_memory() < before + (8 << 20));
     assert_eq!(client.uris().len(), 3);
 
-    let site = site_with_limits(&cure(&reached, "files"));
+    let site = site_with_limits("result = \"16MiB\"");
     // Zero bytes are valid UTF-8, so they are text.
     assert_eq!(serve(&site).text("belljar://files/large.bin").len(), 9 << 20);
 }

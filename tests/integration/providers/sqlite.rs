@@ -138,7 +138,10 @@ print(json.dumps({'days': rows('select * from days order by station, day'), 'rea
     }
     assert_eq!(served.json("views/warm?above=50.5")["rows"], seen["warm"]);
     let templates = served.client.templates();
-    assert!(templates.iter().any(|template| template == "belljar://sqlite/views/warm{?above,limit}"), "{templates:?}");
+    assert!(
+        templates.iter().any(|template| template == "belljar://sqlite/views/warm{?above,skip,limit}"),
+        "{templates:?}"
+    );
     let uris = served.client.uris();
     assert!(uris.contains(&format!("{BASE}tables/stations")), "{uris:?}");
     assert!(served.client.close().status.success());

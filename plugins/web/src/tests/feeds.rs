@@ -216,3 +216,16 @@ fn items_of_a_template_keep_its_values_and_query() {
     has(&overview, &[&format!("[text](sea/items/{id}?lang=de)")]);
     has(&markdown(&web, &format!("news/sea/items/{id}?lang=de")), &["# New buoys"]);
 }
+
+/// The work must not grow with the square of their number: 3,000 items are few for a fast machine, and many for a square.
+#[test]
+fn items_that_are_equal_in_all_fields_have_ids_of_their_own() {
+    let item = "<item><title>A</title><description>x</description></item>";
+    let feed = format!("<rss version=\"2.0\"><channel>{}</channel></rss>", item.repeat(3_000));
+    let web = web("application/rss+xml", feed);
+    let mut ids = items(&markdown(&web, "news"));
+    assert_eq!(ids.len(), 100);
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 100);
+}
