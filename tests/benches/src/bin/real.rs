@@ -74,7 +74,7 @@ impl Case {
     fn new(case: &Value, root: &std::path::Path) -> Self {
         let text = |key: &str| case[key].as_str().expect("a text").to_owned();
         let (provider, config) = (text("provider"), text("config"));
-        let mut site = Site::new();
+        let site = Site::new();
         site.mount(&provider);
         let data = root.join(&provider).join("data");
         let config = config.replace("\"data\"", &format!("{data:?}"));
@@ -90,7 +90,7 @@ impl Case {
     }
 
     fn read(&mut self) {
-        self.client.read(&self.uri).unwrap_or_else(|error| panic!("{}: {error:?}", self.uri));
+        self.client.read(&self.uri).expect("a reading of each case");
     }
 
     fn measure(&mut self) {
@@ -151,7 +151,7 @@ fn row(what: &str, client: &mut Client<Stdio>, base: u64, run: impl FnOnce(&mut 
 }
 
 fn large() {
-    let mut site = Site::new();
+    let site = Site::new();
     site.mount("logs");
     site.mount("files");
     site.config("[mounts.logs]\nfs = { \"/data\" = \"data\" }\n[mounts.files]\nfs = { \"/data\" = \"many\" }\n");
