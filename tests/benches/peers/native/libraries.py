@@ -75,7 +75,7 @@ def git():
         size = int(batch.stdout.readline().split()[2])
         batch.stdout.read(size + 1)
 
-    case("git", "files/file-7.md?rev=HEAD", "git cat-file --batch", show)
+    case("git", "tree/HEAD/file-7.md", "git cat-file --batch", show)
     CASES[-1]["child"] = batch.pid
 
 
@@ -130,7 +130,7 @@ def sqlite():
         connection.close()
         return rows
 
-    case("sqlite", "tables/readings/rows?after=20000", "sqlite3, 100 rows", page, "fs = { \"/db\" = \"data\" }\nenv = { DATABASE = \"shop.db\" }")
+    case("sqlite", "tables/readings?after=20000", "sqlite3, 100 rows", page, "fs = { \"/db\" = \"data\" }\nenv = { DATABASE = \"shop.db\" }")
 
 
 def mail():
@@ -150,7 +150,7 @@ def mail():
         parsed = email.message_from_bytes(source, policy=email.policy.default)
         return [parsed["subject"], parsed["from"], parsed.get_body(("plain",)).get_content(), [part.get_filename() for part in parsed.iter_attachments()]]
 
-    case("mail", "@message", "email, one message", read)
+    case("mail", "@message", "email, one message", read, "fs = { \"/mail\" = \"data\" }")
 
 
 def calendar():

@@ -12,10 +12,10 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio as Pipe};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use belljar_benches::{Record, Samples, process_cpu};
-use belljar_tests::{Client, Era, Site, Stdio, places};
+use belljar_tests::{Client, Era, Site, Stdio, places, process};
 use serde_json::{Value, json};
 
 /// Rounds, if the command line names no number.
@@ -79,6 +79,7 @@ impl Case {
         let data = root.join(&provider).join("data");
         let config = config.replace("\"data\"", &format!("{data:?}"));
         site.config(&format!("[mounts.{provider}]\n{config}\n"));
+        compile(&site);
         let mut client = site.stdio(Era::Stateless);
         // The ID of a message is known only to the provider.
         let uri = match text("reference").as_str() {
@@ -141,6 +142,12 @@ fn libraries(rounds: usize, record: &mut Record) {
     libraries.process.wait().expect("an end");
 }
 
+/// Compiles the components of a site, so that no case waits for it.
+fn compile(site: &Site) {
+    let compiled = process::run(site.command(site.arguments(&["check", "--compile"])), Duration::from_secs(600));
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+}
+
 /// One row of the second table: a read, its time, and the memory of the process after it.
 fn row(what: &str, client: &mut Client<Stdio>, base: u64, run: impl FnOnce(&mut Client<Stdio>)) {
     let began = Instant::now();
@@ -155,6 +162,7 @@ fn large() {
     site.mount("logs");
     site.mount("files");
     site.config("[mounts.logs]\nfs = { \"/data\" = \"data\" }\n[mounts.files]\nfs = { \"/data\" = \"many\" }\n");
+    compile(&site);
     write_log(&site);
     std::fs::create_dir_all(site.path("many")).expect("a directory");
     for entry in 0..ENTRIES {
