@@ -345,6 +345,7 @@ impl<T: Listed> PageBuilder<'_, T> {
         let (sees_all, is_judged) = (visible.is_all(), visible.is_judged());
         let (mut judged, mut hidden) = (0, 0);
         let (page, bytes, pages) = (&mut self.page, &mut self.bytes, self.pages);
+        let parts_limit = mount.parts_limit();
         let judge = |name: &str| {
             judged += usize::from(is_judged);
             if judged > JUDGED_PER_TURN {
@@ -363,7 +364,7 @@ impl<T: Listed> PageBuilder<'_, T> {
             |mut entry: T| {
                 let has_room = !is_full(page.entries.len(), *bytes, pages);
                 if has_room {
-                    entry.mark_parts(mount.parts_limit());
+                    entry.mark_parts(parts_limit);
                     *bytes += entry.weight();
                     page.entries.push((entry, mount.name.clone()));
                 }

@@ -189,6 +189,7 @@ pub struct Contents {
 impl Resource {
     /// Says in `_meta` that the resource is longer than one read gives, and is read in parts. `limit` is the length that one
     /// read gives in bytes; `None` if there are no parts.
+    #[inline]
     pub fn mark_parts(&mut self, limit: Option<u64>) {
         if let (Some(limit), Some(size)) = (limit, self.size)
             && size > limit
