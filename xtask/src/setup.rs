@@ -182,6 +182,8 @@ pub(crate) fn environment(pins: &PathBuf, place: &Path, what: &str) -> Result<()
             "install",
             "--quiet",
             "--disable-pip-version-check",
+            // Python compiles the few modules that the tests import; pip compiles all.
+            "--no-compile",
             "--require-hashes",
             "--requirement",
         ]);

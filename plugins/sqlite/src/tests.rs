@@ -205,8 +205,7 @@ fn views_take_parameters_and_only_read() {
         KEYS,
         "by = SELECT name, name FROM numbered WHERE id > :n ORDER BY id\nbad = WITH x AS (SELECT 1) DELETE FROM numbered\n\
          wrong = SELECT * FROM nowhere\nother = SELECT 1; DROP TABLE plain\n\
-         endless = WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n\n\
-         huge = SELECT length(group_concat(zeroblob(1000000) || i)) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) SELECT i FROM n)",
+         endless = WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
     );
     let given = fixture.json("views/by?n=10&limit=1");
     assert_eq!((&given["rows"], &given["cut"]), (&json!([{ "name": "twenty", "name:2": "twenty" }]), &json!(true)));
@@ -217,7 +216,6 @@ fn views_take_parameters_and_only_read() {
         assert!(matches!(&error, Error::Denied(_) | Error::Failed(_)), "{view}: {error}");
     }
     assert!(matches!(fixture.fails("views/endless"), Error::Failed(why) if why.contains("stopped")));
-    assert!(matches!(fixture.fails("views/huge"), Error::Failed(why) if why.contains("memory")));
     assert_eq!(all(&fixture, "numbered", 9).len(), 3);
 }
 

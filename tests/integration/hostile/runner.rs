@@ -33,7 +33,7 @@ const WITNESS_QUICK: Duration = Duration::from_millis(50);
 const WITNESS_TRIES: u32 = 3;
 
 /// How many rows run at once, each in a process of its own. Most rows wait most of the time.
-const SIDE_BY_SIDE: usize = 3;
+const SIDE_BY_SIDE: usize = 5;
 
 /// How many rows run at once if all rows share a process.
 const AT_ONCE: usize = 8;
@@ -84,7 +84,7 @@ pub(crate) fn alone(
     report: impl Fn(&Verdict) + Sync,
 ) -> Vec<Verdict> {
     let (measuring, others): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.measures || row.is_judged());
-    let queue = Mutex::new(VecDeque::from(others));
+    let queue = Mutex::new(others);
     let verdicts = Mutex::new(Vec::new());
     let run = |row: &Row| {
         let verdict = run_row(row, unguarded(row).as_ref());
@@ -95,7 +95,8 @@ pub(crate) fn alone(
         for _ in 0..SIDE_BY_SIDE {
             scope.spawn(|| {
                 loop {
-                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                    // The last rows of the table wait longest, for time-outs of connections. They start first.
+                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
                     match next {
                         Some(row) => run(row),
                         None => return,

@@ -107,7 +107,9 @@ fn rows_are_served_as_python_reads_them() {
     if lacks_build_tools() {
         return;
     }
-    let views = "warm = SELECT station, max(temperature) AS top FROM readings WHERE temperature > :above GROUP BY station ORDER BY station";
+    let warm = "warm = SELECT station, max(temperature) AS top FROM readings WHERE temperature > :above GROUP BY station ORDER BY station";
+    let huge = "huge = WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) SELECT length(group_concat(zeroblob(1000000) || i)) FROM n";
+    let views = format!("{warm}\\n{huge}");
     let mut served =
         serve(&format!("fs = {{ \"/db\" = \"db\" }}\nenv = {{ DATABASE = \"a.db\", VIEWS = \"{views}\" }}"));
     let path = served.path("a.db");
@@ -137,6 +139,8 @@ print(json.dumps({'days': rows('select * from days order by station, day'), 'rea
         assert_eq!(Value::from(rows), seen[table], "{table}");
     }
     assert_eq!(served.json("views/warm?above=50.5")["rows"], seen["warm"]);
+    let huge = served.client.read(&format!("{BASE}views/huge")).expect_err("a view of 1 GB");
+    assert!(huge.to_string().contains("36 MiB of memory"), "{huge}");
     let templates = served.client.templates();
     assert!(
         templates.iter().any(|template| template == "belljar://sqlite/views/warm{?above,skip,limit}"),
