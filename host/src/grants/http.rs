@@ -9,10 +9,13 @@
 //!
 //! belljar does not follow redirects. A guest may follow one with another request, which is decided like any other.
 
+pub mod networks;
+pub mod oauth;
 pub mod origin;
 pub mod origin_grant;
 pub mod path;
 pub mod service_client;
+pub mod service_metadata;
 pub mod service_url;
 
 mod call_state;
@@ -25,6 +28,7 @@ mod kind;
 mod mount_state;
 mod name;
 mod upstream_breaker;
+mod wiped;
 
 pub use call_state::HttpCallState;
 pub use error::{HttpError, MethodError, OriginGrantError, OriginGrantProblem, TargetError};

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HOST, HeaderValue, USER_AGENT};
+use http::header::{AUTHORIZATION, HOST, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, Response, Uri, Version};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
@@ -85,6 +85,8 @@ pub(super) struct AllowedRequest {
     pub(super) deadline: Instant,
     pub(super) position: QueuePosition,
     pub(super) record: CallRecord,
+    /// The value of the header `Authorization` with an access token, if the grant adds one.
+    pub(super) bearer: Option<HeaderValue>,
 }
 
 /// The position of a request in the queue of its call. Requests acquire their connections in the order in which the
@@ -196,7 +198,8 @@ fn outgoing_request(
         // The host cannot mask secrets in a partial or a compressed response.
         headers::request_whole_response(&mut parts.headers);
     }
-    for (name, value) in allowed.grant.headers() {
+    let bearer = allowed.bearer.as_ref().map(|value| (&AUTHORIZATION, value));
+    for (name, value) in allowed.grant.headers().iter().map(|(name, value)| (name, value)).chain(bearer) {
         // Remove every name that an upstream could treat as the same header.
         let same: Vec<_> = parts.headers.keys().filter(|own| headers::is_same(own, name)).cloned().collect();
         same.iter().for_each(|own| drop(parts.headers.remove(own)));

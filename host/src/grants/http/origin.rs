@@ -5,6 +5,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZero;
 
+use crate::grants::network::address;
+
 /// The longest host name (RFC 1035, 2.3.4).
 const MAX_NAME: usize = 253;
 
@@ -51,6 +53,11 @@ impl Host {
     /// True if the name stands for this machine, whatever DNS says (RFC 6761, 6.3).
     pub fn is_localhost(&self) -> bool {
         matches!(self, Self::Name(name) if name == "localhost" || name.ends_with(".localhost"))
+    }
+
+    /// True if the host can only be this machine.
+    pub fn is_this_machine(&self) -> bool {
+        self.is_localhost() || matches!(self, Self::Ip(address) if address::canonical(*address).is_loopback())
     }
 }
 

@@ -4,7 +4,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::origin::{Host, Origin, OriginError, Scheme};
-use super::origin_grant::is_this_machine;
 use crate::grants::network::address;
 
 /// The longest URL, in bytes.
@@ -68,7 +67,7 @@ impl FromStr for ServiceUrl {
         if !tail.bytes().all(is_of_url) {
             return Err(ServiceUrlError::Character);
         }
-        if scheme == Scheme::Http && !is_this_machine(&origin.host) {
+        if scheme == Scheme::Http && !origin.host.is_this_machine() {
             return Err(ServiceUrlError::Unencrypted);
         }
         let (path, query) = match tail.split_once('?') {
