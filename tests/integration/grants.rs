@@ -3,3 +3,4 @@
 mod files;
 pub(crate) mod http;
 mod no_network;
+mod oauth;

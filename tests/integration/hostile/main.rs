@@ -63,6 +63,8 @@ mod messages;
 mod mint;
 #[path = "../grants/hostile_no_network.rs"]
 mod no_network;
+#[path = "../grants/hostile_oauth.rs"]
+mod oauth;
 #[path = "../auth/hostile_open_streams.rs"]
 mod open_streams;
 mod oracle;
@@ -126,6 +128,7 @@ fn rows() -> Vec<Row> {
         http_grants::rows(),
         upstreams::rows(),
         secrets::rows(),
+        oauth::rows(),
         listing::rows(),
         results::rows(),
         skills::rows(),
