@@ -214,8 +214,8 @@ impl AccessTokens {
                 let error = Arc::new(error);
                 let [first, longest] = PAUSES;
                 let before = state.failure.take();
-                if before.is_none() {
-                    // Logged once, not at every try.
+                if before.is_none() && !matches!(*error, AccessTokenError::NoLogin) {
+                    // Logged once, not at every try. Who asks without a login reads it in the answer.
                     tracing::warn!("no token of the authorization server \"{}\": {error}", self.settings().server());
                 }
                 let pause = before.map_or(first, |failure| (failure.pause * 2).min(longest));
