@@ -19,6 +19,7 @@ pub mod service_metadata;
 pub mod service_url;
 
 mod call_state;
+mod client_connection;
 mod connect;
 mod editor;
 mod error;

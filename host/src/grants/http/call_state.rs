@@ -12,9 +12,10 @@ use wasmtime_wasi_http::{
     DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks,
 };
 
+use super::client_connection::ConnectionDriver;
 use super::connect::ConnectError;
 use super::error::MethodError;
-use super::exchange::{self, AllowedRequest, ConnectionDriver, ExchangeFailure, QueuePosition, TrafficUsage};
+use super::exchange::{self, AllowedRequest, ExchangeFailure, QueuePosition, TrafficUsage};
 use super::mount_state::HttpMountState;
 use super::name::NAME;
 use super::oauth::bearer_request::RepeatableRequest;
