@@ -10,7 +10,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,12 @@ use crate::model::{MountName, command};
 
 /// The most bytes of the file.
 const MAX_BYTES: u64 = 64 << 10;
+
+/// How long [`LoginPlace::remove`] waits for a server that uses the login.
+const LOCK_TIME: Duration = Duration::from_secs(10);
+
+/// How often a lock is tried again.
+pub(super) const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Why the file of a login cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -243,12 +249,23 @@ impl LoginPlace {
         self.stamp().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
     }
 
-    /// Removes the file. False if there was none.
+    /// Removes the file. False if there was none. Waits while a server uses the login: it would store it again.
     ///
     /// # Errors
-    /// If it cannot be removed.
+    /// If the file cannot be removed.
     pub fn remove(&self) -> Result<bool, LoginFileError> {
-        match std::fs::remove_file(&self.path) {
+        let deadline = Instant::now() + LOCK_TIME;
+        let locked = loop {
+            match self.try_lock() {
+                Ok(Some((locked, _))) => break Some(locked),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(LOCK_INTERVAL),
+                // A file that cannot be used is removed without its lock.
+                Ok(None) | Err(_) => break None,
+            }
+        };
+        let removed = std::fs::remove_file(&self.path);
+        drop(locked);
+        match removed {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error.into()),

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use zeroize::Zeroizing;
 
 use super::config::OAuthSettings;
-use super::login_file::{LockedLogin, Login, LoginFileError, LoginPlace, LoginStamp};
+use super::login_file::{LOCK_INTERVAL, LockedLogin, Login, LoginFileError, LoginPlace, LoginStamp};
 use super::response::{GrantedTokens, OAuthErrorCode};
 use super::token_error::AccessTokenError;
 use super::token_server::TokenServer;
@@ -43,9 +43,6 @@ const MOST_LEFT: Duration = Duration::from_secs(60);
 
 /// The pauses after failures: they double, from the first to the second one.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
-
-/// How often a login that another process has locked is tried again.
-const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The name of the tokens among the secrets.
 const SECRET: &str = "access-token";
@@ -81,8 +78,33 @@ struct TokenState {
     failure: Option<FetchFailure>,
     /// When the upstream last made belljar forget a token.
     forgotten: Option<Instant>,
-    /// The version of the file of the login that the token comes from.
-    stamp: Option<LoginStamp>,
+    /// The login that the token comes from.
+    login: Option<LoginInUse>,
+}
+
+/// A login, and the version of its file.
+#[derive(Clone, Copy)]
+struct LoginInUse {
+    stamp: LoginStamp,
+    since: SystemTime,
+}
+
+impl TokenState {
+    /// Forgets the token and the last failure if somebody has logged in or out. If another process has only replaced the
+    /// refresh token, the access token stays in use.
+    fn follow(&mut self, place: &LoginPlace) {
+        let stamp = place.stamp();
+        if self.login.map(|login| login.stamp) == stamp {
+            return;
+        }
+        // The file is small, and read only after a change.
+        let found = place.read().ok().flatten().filter(|login| login.is_valid(SystemTime::now()));
+        let is_same = self.login.zip(found.as_ref()).is_some_and(|(own, found)| own.since == found.since());
+        if !is_same {
+            (self.current, self.failure) = (None, None);
+        }
+        self.login = stamp.zip(found).map(|(stamp, found)| LoginInUse { stamp, since: found.since() });
+    }
 }
 
 /// The last fetch has failed.
@@ -137,13 +159,11 @@ impl AccessTokens {
     /// The token in use, or the fetch that gets one. A token that is due for renewal is renewed while it is still used.
     fn find_or_fetch(self: &Arc<Self>, mount: &MountName) -> Result<Found, Arc<AccessTokenError>> {
         let place = self.place(mount);
-        let stamp = place.and_then(LoginPlace::stamp);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let running = state.running.clone().filter(|running| running.has_changed().is_ok());
-        if place.is_some() && running.is_none() && state.stamp != stamp {
-            // Somebody has logged in or out.
-            (state.current, state.failure, state.stamp) = (None, None, stamp);
+        if let Some(place) = place.filter(|_| running.is_none()) {
+            state.follow(place);
         }
         let current = state.current.clone().filter(|token| now < token.ends_at);
         if let Some(token) = current.as_ref().filter(|token| now < token.renew_at) {
@@ -195,17 +215,17 @@ impl AccessTokens {
         let got = match (self.settings().needs_login(), place) {
             (false, _) => self.server.client_credentials(deadline).await.map(|tokens| (tokens, None)),
             (true, None) => Err(LoginFileError::NoConfiguration.into()),
-            (true, Some(place)) => self.renew(place, deadline).await.map(|(tokens, stamp)| (tokens, Some(stamp))),
+            (true, Some(place)) => self.renew(place, deadline).await.map(|(tokens, login)| (tokens, Some(login))),
         };
         let now = Instant::now();
-        let made = got.map(|(tokens, stamp)| (self.token(&tokens, now), stamp));
+        let made = got.map(|(tokens, login)| (self.token(&tokens, now), login));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match made {
-            Ok((Some(token), stamp)) => {
+            Ok((Some(token), login)) => {
                 if state.failure.take().is_some() {
                     tracing::info!("the authorization server \"{}\" gives tokens again", self.settings().server());
                 }
-                (state.current, state.stamp) = (Some(Arc::clone(&token)), stamp);
+                (state.current, state.login) = (Some(Arc::clone(&token)), login);
                 Ok(token)
             }
             // The characters of a token were checked, so this does not happen.
@@ -222,7 +242,6 @@ impl AccessTokens {
                 // A login that is missing costs no request.
                 let is_free = matches!(*error, AccessTokenError::NoLogin | AccessTokenError::LoginEnded);
                 let until = if is_free { now } else { now + pause };
-                state.stamp = place.and_then(LoginPlace::stamp);
                 state.failure = Some(FetchFailure { error: Arc::clone(&error), pause, until });
                 Err(error)
             }
@@ -249,25 +268,28 @@ impl AccessTokens {
         &self,
         place: &LoginPlace,
         deadline: Instant,
-    ) -> Result<(GrantedTokens, LoginStamp), AccessTokenError> {
+    ) -> Result<(GrantedTokens, LoginInUse), AccessTokenError> {
         let (locked, login) = lock(place, deadline).await?;
         let now = SystemTime::now();
         if !login.is_valid(now) {
             return Err(AccessTokenError::LoginEnded);
         }
+        let since = login.since();
+        let unchanged = || place.stamp().map(|stamp| LoginInUse { stamp, since }).ok_or(AccessTokenError::NoLogin);
         let Some(refresh_token) = login.refresh_token() else {
             let (access_token, lifetime) = login.access_token(now).ok_or(AccessTokenError::LoginEnded)?;
             let access_token = access_token.clone();
             let tokens = GrantedTokens { access_token, lifetime, refresh_token: None, refresh_lifetime: None };
-            return Ok((tokens, place.stamp().ok_or(AccessTokenError::NoLogin)?));
+            return Ok((tokens, unchanged()?));
         };
         self.mask(refresh_token);
         match self.server.refresh(refresh_token, deadline).await {
             Ok(tokens) if tokens.refresh_token.is_some() => {
-                let next = Login::new(self.settings(), &tokens, login.since(), SystemTime::now());
-                Ok((tokens, store(place, next, locked).await?))
+                let next = Login::new(self.settings(), &tokens, since, SystemTime::now());
+                let stamp = store(place, next, locked).await?;
+                Ok((tokens, LoginInUse { stamp, since }))
             }
-            Ok(tokens) => Ok((tokens, place.stamp().ok_or(AccessTokenError::NoLogin)?)),
+            Ok(tokens) => Ok((tokens, unchanged()?)),
             Err(AccessTokenError::Refused(OAuthErrorCode::InvalidGrant)) => {
                 store(place, login.ended(), locked).await?;
                 Err(AccessTokenError::LoginEnded)
@@ -310,6 +332,43 @@ async fn store(place: &LoginPlace, login: Login, locked: LockedLogin) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grants::http::oauth::config::OAuthConfig;
+    use crate::grants::secrets::Secrets;
+
+    #[test]
+    fn a_token_stays_in_use_until_somebody_logs_in_or_out() {
+        let temp = tempfile::tempdir().unwrap();
+        let config: OAuthConfig = toml::from_str("issuer = 'https://a.example'\nclient = 'c'").unwrap();
+        let settings = config.checked(&Secrets::default()).unwrap();
+        let place = LoginPlace::new(temp.path(), &MountName::new("web").unwrap(), &settings);
+        let store = |refresh_token: &str, since: u64| {
+            let text = |text: &str| Zeroizing::new(text.to_owned());
+            let tokens = GrantedTokens {
+                access_token: text("12345678"),
+                lifetime: None,
+                refresh_token: Some(text(refresh_token)),
+                refresh_lifetime: None,
+            };
+            let since = SystemTime::UNIX_EPOCH + Duration::from_secs(since);
+            place.replace(&Login::new(&settings, &tokens, since, SystemTime::now()), None).unwrap();
+        };
+        let token = || Some(Arc::new(AccessToken::new("12345678", None, Instant::now()).unwrap()));
+        let mut state = TokenState::default();
+        let mut keeps_token = || {
+            state.current = token();
+            state.follow(&place);
+            state.current.is_some()
+        };
+        store("one", 1);
+        assert!(!keeps_token(), "somebody has logged in");
+        assert!(keeps_token());
+        store("two", 1);
+        assert!(keeps_token(), "another process has only replaced the refresh token");
+        store("three", 2);
+        assert!(!keeps_token(), "somebody has logged in again");
+        place.remove().unwrap();
+        assert!(!keeps_token(), "somebody has logged out");
+    }
 
     #[test]
     fn a_token_is_renewed_before_it_ends() {
