@@ -20,8 +20,9 @@ use crate::server::{configuration, log};
 pub(super) const HELP: &str = "Example:
   belljar login calendar
 
-The grant has  oauth = { issuer = \"URL\", client = \"ID\" }  without a secret. The login is stored in the state
-directory, in a file that only you can read. Running servers use it at once.";
+The grant has  oauth = { issuer = \"URL\", client = \"ID\" }  without a secret.
+The login is stored in the state directory, in a file that only you can read.
+Running servers use it at once.";
 
 /// The most characters of a page's address.
 const MAX_PAGE: usize = 500;
