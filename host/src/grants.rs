@@ -48,6 +48,7 @@ pub mod mountinfo;
 mod need;
 pub mod network;
 pub mod secrets;
+mod traffic;
 pub mod view;
 mod wasi;
 

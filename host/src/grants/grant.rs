@@ -13,7 +13,7 @@ use super::ambient::Ambient;
 use super::call_record::CallRecord;
 use super::dedicated_thread::DedicatedThread;
 use super::secrets::Secret;
-use crate::model::{Consent, Limit, Limits, MountName};
+use crate::model::{Consent, Limits, MountName};
 
 /// What every grant needs from the store of a call.
 pub trait GrantView: WasiView + WasiHttpView + Send + 'static {
@@ -170,9 +170,4 @@ pub trait Grant: Sized + 'static {
 
     /// Makes the state of one call, and adds what the guest may use to `wasi`.
     fn open(mount: &Self::MountState, wasi: &mut WasiCtxBuilder, scope: &CallScope<'_>) -> Self::CallState;
-
-    /// The limit of this kind that the call reached. `None`: no limit was reached.
-    fn reached_limit(_: &Self::CallState) -> Option<Limit> {
-        None
-    }
 }

@@ -190,14 +190,6 @@ macro_rules! grants {
             }
         })*
 
-        impl CallGrants {
-            /// The first limit of a grant that the call reached. `None`: no limit was reached.
-            pub fn reached_limit(&self) -> Option<Limit> {
-                $(if let Some(limit) = <$kind as Grant>::reached_limit(&self.$field) { return Some(limit); })*
-                None
-            }
-        }
-
         impl MountGrants {
             /// These grants with what all principals of the mount share in `base`, such as the count of connections.
             #[must_use]
@@ -351,6 +343,11 @@ impl CallGrants {
     /// The record of the call's decisions and resource usage.
     pub fn record(&self) -> &CallRecord {
         &self.record
+    }
+
+    /// The limit on network traffic that the call reached. `None`: no limit was reached.
+    pub fn reached_limit(&self) -> Option<Limit> {
+        self.record.traffic().reached_limit()
     }
 
     /// The hooks that send the requests of `wasi:http`.

@@ -1,6 +1,9 @@
 //! What connections need: a DNS resolver, trusted certificates, and the addresses on which belljar itself listens.
 
 pub mod address;
+pub(super) mod dial;
+pub mod host;
+pub(super) mod tls;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,6 +19,7 @@ use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Handle, TryCurrentError};
 
 /// The most DNS answers that a mount's resolver caches.
@@ -113,10 +117,11 @@ impl Network {
         self.servers.name_servers().iter().flat_map(|server| server.connections.iter().map(|c| c.port)).collect()
     }
 
-    /// A TLS configuration with the trusted certificates and an empty session cache.
-    pub(in crate::grants) fn tls(&self) -> Arc<ClientConfig> {
+    /// A TLS configuration with the trusted certificates and an empty session cache. `protocols`: what the client offers
+    /// by ALPN (RFC 7301).
+    pub(in crate::grants) fn tls(&self, protocols: &[&[u8]]) -> Arc<ClientConfig> {
         let mut config = ClientConfig::builder().with_root_certificates(Arc::clone(&self.roots)).with_no_client_auth();
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         config.resumption = Resumption::in_memory_sessions(TLS_SESSION_CACHE_SIZE);
         Arc::new(config)
     }
@@ -143,6 +148,11 @@ impl Network {
         self.own.iter().any(|own| address::reaches_listener(address, *own))
     }
 }
+
+/// A byte stream to another machine, with or without TLS.
+pub(in crate::grants) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 /// The DNS resolver of one mount.
 pub(in crate::grants) struct Resolver {

@@ -17,7 +17,6 @@ use super::upstream_breaker::UpstreamBreaker;
 use crate::grants::ambient::Ambient;
 use crate::grants::grant::{CallScope, Grant, HasCallState, Powers};
 use crate::grants::secrets::Secret;
-use crate::model::error::Limit;
 
 impl Grant for Http {
     const NAME: &'static str = NAME;
@@ -92,12 +91,7 @@ impl Grant for Http {
             consented_grants: consented.map(grant).collect(),
             traffic: scope.limits.traffic,
             deadline: scope.deadline,
-            usage: None,
             last_request: None,
         }
-    }
-
-    fn reached_limit(call: &HttpCallState) -> Option<Limit> {
-        call.reached_limit()
     }
 }

@@ -14,12 +14,14 @@ use zeroize::Zeroizing;
 
 use super::error::{MethodError, OriginGrantError, OriginGrantProblem, TargetError};
 use super::headers;
-use super::origin::{Host, Origin, OriginError, OriginPattern, Scheme};
+use super::origin::{Origin, OriginPattern, Scheme};
 use super::path::{self, Globs};
-use crate::grants::network::{Network, address};
+use crate::grants::network::Network;
+use crate::grants::network::dial::{self, Destination};
+use crate::grants::network::host::{Host, HostError};
 use crate::grants::secrets::{Redactor, Secret, SecretTemplate, Secrets};
 use crate::model::reference::NOT_UNRESERVED;
-use crate::model::{Guard, text};
+use crate::model::text;
 
 /// The methods of a grant whose configuration names none.
 pub(super) const DEFAULT_METHODS: [&str; 2] = ["GET", "HEAD"];
@@ -121,7 +123,7 @@ impl RequestTarget {
             Some("https") => Scheme::Https,
             _ => return Err(TargetError::Scheme),
         };
-        let origin = Origin::parse(scheme, uri.authority().ok_or(OriginError::NoHost)?.as_str())?;
+        let origin = Origin::parse(scheme, uri.authority().ok_or(HostError::NoHost)?.as_str())?;
         let query = uri.query().map(path::normalise_query).transpose()?;
         Ok(Self { origin, method: method.clone(), path: path::normalise(uri.path())?, query })
     }
@@ -159,6 +161,11 @@ pub fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec
         })
     };
     Vec::<String>::deserialize(deserializer)?.into_iter().map(read).collect()
+}
+
+/// A TLS configuration for HTTP.
+fn tls(network: &Network) -> Arc<ClientConfig> {
+    network.tls(&[b"h2", b"http/1.1"])
 }
 
 /// Methods that change the connection, or that return the request with its credentials.
@@ -215,7 +222,9 @@ impl OriginGrant {
             used_secrets.extend(of);
             query.push((name.clone(), value));
         }
-        if !used_secrets.is_empty() && pattern.scheme() == Scheme::Http && !pattern.host().is_some_and(is_this_machine)
+        if !used_secrets.is_empty()
+            && pattern.scheme() == Scheme::Http
+            && !pattern.host().is_some_and(Host::is_this_machine)
         {
             return Err(in_grant(OriginGrantProblem::Unencrypted));
         }
@@ -232,7 +241,7 @@ impl OriginGrant {
             allowed_headers: allowed_headers.map_err(in_grant)?,
             secrets: used_secrets,
             redactor,
-            tls: network.filter(|_| pattern.scheme() == Scheme::Https).map(Network::tls),
+            tls: network.filter(|_| pattern.scheme() == Scheme::Https).map(tls),
             pattern,
         })
     }
@@ -259,7 +268,7 @@ impl OriginGrant {
             allowed_headers: Vec::new(),
             secrets: Vec::new(),
             redactor: None,
-            tls: network.filter(|_| pattern.scheme() == Scheme::Https).map(Network::tls),
+            tls: network.filter(|_| pattern.scheme() == Scheme::Https).map(tls),
             pattern,
         }
     }
@@ -312,14 +321,12 @@ impl OriginGrant {
 
     /// True if the host may connect to `address`, which was found for `host`.
     pub fn allows_address(&self, address: IpAddr, host: &Host) -> bool {
-        if address::is_public(address) || !Guard::Address.is_on() {
-            return true;
-        }
-        let canonical = address::canonical(address);
-        // The operator named the address itself, or this machine by its name, or the network.
-        *host == Host::Ip(address)
-            || (host.is_localhost() && canonical.is_loopback())
-            || self.networks.iter().any(|net| net.contains(&address) || net.contains(&canonical))
+        dial::allows_address(address, host, &self.networks)
+    }
+
+    /// Where a request to `origin` under this grant may connect.
+    pub(super) fn destination<'a>(&'a self, origin: &'a Origin) -> Destination<'a> {
+        Destination { host: &origin.host, port: origin.port, networks: &self.networks, own_ports: self.own_ports }
     }
 
     /// The origins of the grant.
@@ -385,7 +392,7 @@ impl OriginGrant {
         if pattern.is_wildcard() {
             all.push(format!("\"{pattern}\" allows every host of that domain; name only the needed hosts"));
         }
-        if pattern.scheme() == Scheme::Http && !pattern.host().is_some_and(is_this_machine) {
+        if pattern.scheme() == Scheme::Http && !pattern.host().is_some_and(Host::is_this_machine) {
             all.push(format!(
                 "\"{pattern}\" is not encrypted: anyone on the network path can read and change the traffic"
             ));
@@ -424,11 +431,6 @@ impl OriginGrantConfig {
         }
         text::excerpt(&line, 500)
     }
-}
-
-/// True if the host can only be this machine.
-pub(super) fn is_this_machine(host: &Host) -> bool {
-    host.is_localhost() || matches!(host, Host::Ip(address) if address::canonical(*address).is_loopback())
 }
 
 pub(super) fn parse_method(name: &str) -> Result<Method, MethodError> {
