@@ -12,6 +12,7 @@ use wasmtime_wasi_http::WasiHttpView;
 use super::ambient::Ambient;
 use super::call_record::CallRecord;
 use super::dedicated_thread::DedicatedThread;
+use super::network::endpoint::Endpoint;
 use super::secrets::Secret;
 use crate::model::{Consent, Limits, MountName};
 
@@ -137,6 +138,11 @@ pub trait Grant: Sized + 'static {
 
     /// The secrets in the mount's grants. belljar masks them in all results of the mount.
     fn secrets(_mount: &Self::MountState) -> Vec<Arc<Secret>> {
+        Vec::new()
+    }
+
+    /// The destinations to which calls may open a TCP connection.
+    fn endpoints(_mount: &Self::MountState) -> Vec<Endpoint> {
         Vec::new()
     }
 

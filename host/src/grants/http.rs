@@ -24,7 +24,6 @@ mod headers;
 mod kind;
 mod mount_state;
 mod name;
-mod upstream_breaker;
 
 pub use call_state::HttpCallState;
 pub use error::{HttpError, MethodError, OriginGrantError, OriginGrantProblem, TargetError};

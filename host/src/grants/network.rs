@@ -2,8 +2,11 @@
 
 pub mod address;
 pub(super) mod dial;
+pub(super) mod endpoint;
 pub mod host;
+pub(super) mod route;
 pub(super) mod tls;
+pub(super) mod upstream_breaker;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -175,7 +178,7 @@ impl Resolver {
 }
 
 /// A task that is aborted when this handle is dropped.
-struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+pub(in crate::grants) struct AbortOnDrop<T>(pub(in crate::grants) tokio::task::JoinHandle<T>);
 
 impl<T> Future for AbortOnDrop<T> {
     type Output = Result<T, tokio::task::JoinError>;

@@ -13,14 +13,14 @@ use super::mount_state::HttpMountState;
 use super::name::{Http, NAME};
 use super::origin::OriginPattern;
 use super::origin_grant::{OriginGrant, OriginGrantConfig};
-use super::upstream_breaker::UpstreamBreaker;
 use crate::grants::ambient::Ambient;
 use crate::grants::grant::{CallScope, Grant, HasCallState, Powers};
+use crate::grants::network::upstream_breaker::UpstreamBreaker;
 use crate::grants::secrets::Secret;
 
 impl Grant for Http {
     const NAME: &'static str = NAME;
-    const IMPORTS: &'static [&'static str] = &["wasi:http/", "wasi:sockets/"];
+    const IMPORTS: &'static [&'static str] = &["wasi:http/"];
     // Consent covers only origins on these ports: see `allows_consent`.
     const CONSENT_PORTS: &'static [u16] = &[80, 443];
     type Config = Vec<OriginGrantConfig>;

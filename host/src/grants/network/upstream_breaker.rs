@@ -1,10 +1,10 @@
 //! A circuit breaker for upstreams: belljar sends fewer requests to an upstream that does not answer.
 
+use std::hash::Hash;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::origin::Origin;
 use crate::limits::breaker::{BreakerConfig, CircuitBreaker, CircuitState};
 use crate::model::bounds::UPSTREAM_FAILURE_THRESHOLD;
 
@@ -14,10 +14,10 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause: a recovery is noticed at most this late.
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
-/// The failing upstreams of one mount.
-pub(super) struct UpstreamBreaker(CircuitBreaker<Origin, ()>);
+/// The failing upstreams of one mount. `K` names an upstream.
+pub(in crate::grants) struct UpstreamBreaker<K>(CircuitBreaker<K, ()>);
 
-impl Default for UpstreamBreaker {
+impl<K: Clone + Eq + Hash> Default for UpstreamBreaker<K> {
     fn default() -> Self {
         Self(CircuitBreaker::new(BreakerConfig {
             threshold: UPSTREAM_FAILURE_THRESHOLD.get(),
@@ -28,25 +28,25 @@ impl Default for UpstreamBreaker {
     }
 }
 
-impl UpstreamBreaker {
-    /// Checks that a request to `origin` may be sent now. The error holds the number of failures and the remaining
+impl<K: Clone + Eq + Hash> UpstreamBreaker<K> {
+    /// Checks that a request to `upstream` may be sent now. The error holds the number of failures and the remaining
     /// pause. After a pause, one trial request may be sent; others are still refused.
-    pub(super) fn check(&self, origin: &Origin, now: Instant) -> Result<(), (u32, Duration)> {
+    pub(in crate::grants) fn check(&self, upstream: &K, now: Instant) -> Result<(), (u32, Duration)> {
         if self.0.is_empty() {
             return Ok(());
         }
-        match self.0.check(origin, now, FIRST_PAUSE) {
+        match self.0.check(upstream, now, FIRST_PAUSE) {
             CircuitState::Closed | CircuitState::Trial => Ok(()),
             CircuitState::Open((), times, pause) => Err((times, pause)),
         }
     }
 
-    /// Records the result of an attempt to reach `origin`.
-    pub(super) fn record_result(&self, origin: &Origin, is_reached: bool, now: Instant) {
+    /// Records the result of an attempt to reach `upstream`.
+    pub(in crate::grants) fn record_result(&self, upstream: &K, is_reached: bool, now: Instant) {
         if !is_reached {
-            self.0.failed(origin.clone(), (), now);
+            self.0.failed(upstream.clone(), (), now);
         } else if !self.0.is_empty() {
-            self.0.succeeded(origin);
+            self.0.succeeded(upstream);
         }
     }
 }
@@ -54,13 +54,11 @@ impl UpstreamBreaker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grants::http::origin::Scheme;
 
     #[test]
     fn the_pause_grows_up_to_its_limit() {
         let upstreams = UpstreamBreaker::default();
-        let origin = Origin::parse(Scheme::Https, "api.example").unwrap();
-        let other = Origin::parse(Scheme::Https, "other.example").unwrap();
+        let (origin, other) = ("api.example", "other.example");
         let mut now = Instant::now();
         for _ in 0..UPSTREAM_FAILURE_THRESHOLD.get() {
             assert!(upstreams.check(&origin, now).is_ok());
