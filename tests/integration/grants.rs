@@ -1,5 +1,6 @@
 //! Grants of files, of HTTP origins, of servers and of databases: with a grant, without a grant, and attempts to reach more than the grant allows.
 
+mod database;
 mod files;
 pub(crate) mod http;
 mod no_network;

@@ -43,6 +43,8 @@ mod consent;
 mod credentials;
 #[path = "../sandbox/hostile_cross_mount.rs"]
 mod cross_mount;
+#[path = "../grants/database.rs"]
+mod database;
 mod expect;
 #[path = "../grants/hostile_files.rs"]
 mod files;
@@ -68,6 +70,8 @@ mod open_streams;
 mod oracle;
 #[path = "../auth/people.rs"]
 mod people;
+#[path = "../grants/hostile_postgres.rs"]
+mod postgres_grants;
 #[path = "../auth/hostile_principals.rs"]
 mod principals;
 #[path = "../limits/hostile_processor_time.rs"]
@@ -97,6 +101,8 @@ mod stalled_readers;
 #[path = "../subscriptions/hostile_subscriptions.rs"]
 mod subscriptions;
 mod table;
+#[path = "../grants/hostile_tcp.rs"]
+mod tcp_grants;
 #[path = "../auth/hostile_tokens.rs"]
 mod tokens;
 #[path = "../tools/hostile_tool_calls.rs"]
@@ -125,6 +131,8 @@ fn rows() -> Vec<Row> {
         no_network::rows(),
         http_grants::rows(),
         upstreams::rows(),
+        tcp_grants::rows(),
+        postgres_grants::rows(),
         secrets::rows(),
         listing::rows(),
         results::rows(),

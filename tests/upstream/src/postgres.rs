@@ -26,7 +26,6 @@ static STARTED: AtomicU32 = AtomicU32::new(0);
 /// A running server. It ends when this value is dropped, or with the process of the tests.
 pub struct PostgresServer {
     process: Child,
-    directory: PathBuf,
     port: u16,
     programs: PathBuf,
 }
@@ -65,9 +64,11 @@ impl PostgresServer {
         let made = init.output().expect("initdb");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-        // The shell ends the server when the pipe to it closes: then this process is over, however it ended.
+        // The shell ends the server, and removes its files, when the pipe to it closes: then this process is over, however it
+        // ended.
         let mut shell = owner.command(Path::new("/bin/sh"));
-        shell.args(["-c", "\"$@\" & read -r _; kill -INT $!; wait", "sh"]).arg(programs.join("postgres"));
+        let script = "directory=$1; shift; \"$@\" & read -r _; kill -INT $!; wait; rm -rf \"$directory\"";
+        shell.args(["-c", script, "sh"]).arg(&directory).arg(programs.join("postgres"));
         shell.arg("-D").arg(&data).args(["-p", &port.to_string()]);
         let settings = [
             "listen_addresses=127.0.0.1".to_owned(),
@@ -84,7 +85,7 @@ impl PostgresServer {
         let log = fs::File::create(directory.join("log")).expect("a log");
         let errors = log.try_clone().expect("a log");
         let process = shell.stdin(Stdio::piped()).stdout(log).stderr(errors).spawn().expect("the server");
-        let server = PostgresServer { process, directory, port, programs };
+        let server = PostgresServer { process, port, programs };
         let begin = Instant::now();
         while let Err(why) = server.query("postgres", "SELECT 1") {
             assert!(begin.elapsed() < PATIENCE, "the server does not start: {why}");
@@ -142,7 +143,6 @@ impl Drop for PostgresServer {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
         let _ = self.process.wait();
-        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 

@@ -148,7 +148,7 @@ fn authentication(message: &Message, kind: u32) -> Result<&[u8], LoginError> {
         3 => LoginError::Method("the password itself"),
         5 => LoginError::Method("MD5"),
         2 | 7 | 9 => LoginError::Method("Kerberos"),
-        10 => LoginError::Protocol,
+        10..=12 => LoginError::Protocol,
         _ => LoginError::Method("an unknown proof"),
     })
 }

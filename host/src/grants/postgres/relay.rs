@@ -12,6 +12,7 @@ use postgres_protocol::message::frontend;
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::time::Instant;
 
+use super::batch::{Batch, End};
 use super::cancel::CancelOnDrop;
 use super::connector::PostgresConnector;
 use super::error_response::write_fatal;
@@ -41,26 +42,8 @@ pub(super) struct Relay {
     server: Box<dyn ByteStream>,
     from_guest: Framing,
     from_server: Framing,
-    is_read_only: bool,
-    /// True from the end of a batch until the server is ready.
-    is_waiting: bool,
-    /// True while the server answers a simple query that was sent as a prepared statement.
-    is_translated: bool,
+    batch: Batch,
     cancel: Option<CancelOnDrop>,
-}
-
-/// Why a connection ends.
-enum End {
-    /// The guest ended it.
-    Guest,
-    /// The guest sent something that the grant does not allow. Holds its name.
-    Refused(String),
-    /// The session is no longer read-only.
-    LeftReadOnly,
-    /// The guest does not keep to the protocol. Holds what was expected.
-    Guests(String),
-    /// The server does not keep to the protocol, or ended the connection. Holds what it did.
-    Servers(String),
 }
 
 impl Relay {
@@ -78,9 +61,7 @@ impl Relay {
             server,
             from_guest: Framing::default(),
             from_server: Framing::of_server(),
-            is_read_only,
-            is_waiting: false,
-            is_translated: false,
+            batch: Batch::new(is_read_only),
             cancel: None,
         }
     }
@@ -155,10 +136,10 @@ impl Relay {
             ("idle_in_transaction_session_timeout".to_owned(), limit),
             ("client_connection_check_interval".to_owned(), CHECK_INTERVAL.to_owned()),
         ]);
-        if self.is_read_only {
+        if self.batch.is_read_only {
             settings.push((READ_ONLY.to_owned(), "on".to_owned()));
         }
-        let login = log_in(&mut self.server, &mut self.from_server, credentials, &settings, self.is_read_only);
+        let login = log_in(&mut self.server, &mut self.from_server, credentials, &settings, self.batch.is_read_only);
         let session = match tokio::time::timeout_at(self.scope.deadline, login).await {
             Ok(Ok(session)) => session,
             Ok(Err(error)) => {
@@ -179,7 +160,7 @@ impl Relay {
     /// Passes messages on in both directions.
     async fn relay(&mut self) -> Result<(), End> {
         loop {
-            let takes_from_guest = !(self.is_read_only && self.is_waiting);
+            let takes_from_guest = !(self.batch.is_read_only && self.batch.is_waiting);
             tokio::select! {
                 piece = self.from_guest.receive(&mut self.guest), if takes_from_guest => {
                     match piece.map_err(of_guest)? {
@@ -191,8 +172,11 @@ impl Relay {
                     let mut out = BytesMut::new();
                     let mut next = Some(piece.map_err(of_server)?);
                     while let Some(piece) = next {
-                        self.take_from_server(piece, &mut out)?;
+                        self.batch.take(piece, &mut out)?;
                         next = if out.len() < COLLECT { self.from_server.next().map_err(of_server)? } else { None };
+                    }
+                    if let Some(cancel) = &mut self.cancel {
+                        cancel.is_running = self.batch.is_waiting;
                     }
                     self.guest.write_all_buf(&mut out).await.map_err(|_| End::Guest)?;
                 }
@@ -209,7 +193,7 @@ impl Relay {
     }
 
     fn wait(&mut self, is_translated: bool) {
-        (self.is_waiting, self.is_translated) = (true, is_translated);
+        (self.batch.is_waiting, self.batch.is_translated) = (true, is_translated);
         if let Some(cancel) = &mut self.cancel {
             cancel.is_running = true;
         }
@@ -219,7 +203,7 @@ impl Relay {
         match message.tag {
             tag::QUERY => self.take_query(&message).await,
             tag::PARSE => {
-                if self.is_read_only {
+                if self.batch.is_read_only {
                     let mut body = message.body();
                     let sql = text(&mut body).and_then(|_| text(&mut body)).ok_or_else(not_text)?;
                     match classify(sql) {
@@ -238,7 +222,7 @@ impl Relay {
                 self.wait(false);
                 self.forward(message.bytes()).await
             }
-            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL if !self.is_read_only => {
+            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL if !self.batch.is_read_only => {
                 self.forward(message.bytes()).await
             }
             tag::TERMINATE => Err(End::Guest),
@@ -248,7 +232,7 @@ impl Relay {
 
     /// Sends a simple query. On a read-only connection as a prepared statement, of which the server takes only one.
     async fn take_query(&mut self, message: &Message) -> Result<(), End> {
-        if !self.is_read_only {
+        if !self.batch.is_read_only {
             self.wait(false);
             return self.forward(message.bytes()).await;
         }
@@ -276,54 +260,6 @@ impl Relay {
                 self.forward(&out).await
             }
         }
-    }
-
-    fn take_from_server(&mut self, piece: Piece, out: &mut BytesMut) -> Result<(), End> {
-        let message = match piece {
-            Piece::Row(bytes) => {
-                out.extend_from_slice(&bytes);
-                return Ok(());
-            }
-            Piece::Message(message) => message,
-        };
-        match message.tag {
-            // The guest of a simple query does not know these.
-            tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::NO_DATA if self.is_translated => return Ok(()),
-            // No read-only statement listens.
-            tag::NOTIFICATION if self.is_read_only => return Ok(()),
-            tag::READY => {
-                if self.is_read_only && !self.is_waiting {
-                    return Err(End::Servers("it sent an answer to no question".to_owned()));
-                }
-                (self.is_waiting, self.is_translated) = (false, false);
-                if let Some(cancel) = &mut self.cancel {
-                    cancel.is_running = false;
-                }
-            }
-            tag::PARAMETER_STATUS => {
-                let mut body = message.body();
-                let name = text(&mut body);
-                if self.is_read_only && name == Some(READ_ONLY) && text(&mut body) != Some("on") {
-                    return Err(End::LeftReadOnly);
-                }
-            }
-            tag::PARSE_COMPLETE
-            | tag::BIND_COMPLETE
-            | tag::CLOSE_COMPLETE
-            | tag::COMMAND_COMPLETE
-            | tag::EMPTY_QUERY
-            | tag::ERROR
-            | tag::NO_DATA
-            | tag::NOTICE
-            | tag::PARAMETER_DESCRIPTION
-            | tag::PORTAL_SUSPENDED
-            | tag::ROW_DESCRIPTION => {}
-            tag::NOTIFICATION | tag::COPY_IN | tag::COPY_OUT | tag::COPY_BOTH | tag::COPY_DATA | tag::COPY_DONE
-                if !self.is_read_only => {}
-            other => return Err(End::Servers(format!("it sent a message of the kind {:?}", char::from(other)))),
-        }
-        out.extend_from_slice(message.bytes());
-        Ok(())
     }
 }
 

@@ -187,7 +187,7 @@ fn start_connect<T: HasSockets>(
     let is_v4 = matches!(socket.family, IpAddressFamily::Ipv4);
     // A zone names a network interface of this machine.
     let has_zone = matches!(address, SocketAddr::V6(v6) if v6.scope_id() != 0);
-    if is_v4 != address.is_ipv4() || has_zone || address.port() == 0 || address.ip().is_unspecified() {
+    if is_v4 != address.is_ipv4() || has_zone || address.port() == 0 {
         return Ok(Err(ErrorCode::InvalidArgument));
     }
     let (opening, host_memory) = match state.sockets().connect(address) {

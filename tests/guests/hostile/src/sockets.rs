@@ -11,25 +11,25 @@ const SHOWN_ROWS: usize = 20;
 /// `HOST:PORT/TEXT`: sends the text, and returns what arrives until the server ends the connection.
 pub(crate) fn talk(argument: &str) -> String {
     let said = exchange(argument);
-    said.map_or_else(|error| format!("refused: {:?}: {error}", error.kind()), |text| format!("reached: {text}"))
+    said.map_or_else(|error| format!("refused: {:?}: {error}", error.kind()), |(text, _)| format!("reached: {text}"))
 }
 
 /// As [`talk`], and fails as an honest provider does.
 pub(crate) fn dial(argument: &str) -> Result<String, Error> {
-    exchange(argument).map_err(Error::from)
+    let (said, error) = exchange(argument)?;
+    error.map_or(Ok(said), |error| Err(error.into()))
 }
 
-fn exchange(argument: &str) -> std::io::Result<String> {
+/// What arrives, and the error that ends it.
+fn exchange(argument: &str) -> std::io::Result<(String, Option<std::io::Error>)> {
     let (address, text) = argument.split_once('/').unwrap_or((argument, ""));
     let mut stream = TcpStream::connect(address)?;
     stream.write_all(text.as_bytes())?;
     stream.shutdown(Shutdown::Write)?;
     let mut all = Vec::new();
     // A server may end TLS without saying so.
-    match stream.read_to_end(&mut all) {
-        Err(error) if all.is_empty() => Err(error),
-        _ => Ok(String::from_utf8_lossy(&all).into_owned()),
-    }
+    let ended = stream.read_to_end(&mut all);
+    Ok((String::from_utf8_lossy(&all).into_owned(), ended.err()))
 }
 
 /// `HOST:PORT/COUNT/BYTES`: opens connections and keeps them, and sends as many bytes on each.
@@ -53,7 +53,7 @@ pub(crate) fn connections(argument: &str) -> Result<String, Error> {
 }
 
 /// `HOST:PORT/PARAMETERS|STEP|STEP...`: a session of PostgreSQL's protocol (version 3). `PARAMETERS` are names and values
-/// with `=` and `&` between. A step is a letter, a space and a text:
+/// with `=` and `&` between; `~` stands for `=` in a value. A step is a letter, a space and a text:
 ///
 /// - `q SQL`: a simple query, until the server is ready.
 /// - `p SQL`: Parse of the unnamed statement. `e`: Bind, Describe and Execute. `x SQL`: both.
@@ -67,7 +67,7 @@ pub(crate) fn postgres(argument: &str) -> String {
         let mut stream = TcpStream::connect(address)?;
         let mut body = vec![0, 3, 0, 0];
         for part in parameters.split(['=', '&']) {
-            body.extend_from_slice(part.as_bytes());
+            body.extend_from_slice(part.replace('~', "=").as_bytes());
             body.push(0);
         }
         body.push(0);
