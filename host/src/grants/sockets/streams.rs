@@ -17,7 +17,7 @@ use crate::grants::network::ByteStream;
 use crate::model::limits::Traffic;
 
 /// The most bytes that wait to be sent, and the most bytes of one read.
-pub(super) const BUFFER: usize = 32 << 10;
+pub(super) const BUFFER: usize = 64 << 10;
 
 /// One connection of a guest.
 pub(super) struct Connection(Mutex<State>);
