@@ -12,7 +12,7 @@ use wasmtime_wasi_http::WasiHttpView;
 use super::ambient::Ambient;
 use super::call_record::CallRecord;
 use super::dedicated_thread::DedicatedThread;
-use super::network::endpoint::Endpoint;
+use super::network::endpoint::TcpEndpoint;
 use super::secrets::Secret;
 use crate::model::{Consent, Limits, MountName};
 
@@ -142,7 +142,7 @@ pub trait Grant: Sized + 'static {
     }
 
     /// The destinations to which calls may open a TCP connection.
-    fn endpoints(_mount: &Self::MountState) -> Vec<Endpoint> {
+    fn endpoints(_mount: &Self::MountState) -> Vec<TcpEndpoint> {
         Vec::new()
     }
 

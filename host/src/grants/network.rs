@@ -25,6 +25,8 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Handle, TryCurrentError};
 
+use crate::model::Guard;
+
 /// The most DNS answers that a mount's resolver caches.
 const DNS_CACHE_SIZE: u64 = 64;
 
@@ -150,6 +152,11 @@ impl Network {
     pub(in crate::grants) fn is_own_address(&self, address: SocketAddr) -> bool {
         self.own.iter().any(|own| address::reaches_listener(address, *own))
     }
+}
+
+/// True while requests and connections need a grant: while [`Guard::Egress`] is on.
+pub(in crate::grants) fn needs_grant() -> bool {
+    Guard::Egress.is_on()
 }
 
 /// A byte stream to another machine, with or without TLS.

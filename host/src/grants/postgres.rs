@@ -29,6 +29,7 @@ mod kind;
 mod login;
 mod name;
 mod relay;
+mod server;
 mod startup;
 mod statement;
 mod wire;

@@ -22,9 +22,10 @@ use super::origin_grant::{self, DEFAULT_METHODS, GrantMismatch, OriginGrant, Req
 use super::{headers, path};
 use crate::grants::call_record::CallRecord;
 use crate::grants::editor::GrantSuggestion;
+use crate::grants::network;
 use crate::grants::network::host::Host;
 use crate::model::limits::Traffic;
-use crate::model::{Consent, DecisionKind, Guard, MountName, command, text};
+use crate::model::{Consent, DecisionKind, MountName, command, text};
 
 /// The state of the grant `http` in one call.
 pub struct HttpCallState {
@@ -62,7 +63,7 @@ impl HttpCallState {
         // Record only scheme and authority, for the same reason.
         let action = format!("{} {}", display_method(&target.method), target.origin);
         let mut closest: Option<(GrantMismatch, Arc<OriginGrant>)> = None;
-        let mut found = match Guard::Egress.is_on() {
+        let mut found = match network::needs_grant() {
             true => None,
             false => Some(Arc::new(OriginGrant::consented(
                 target.origin.clone().into(),

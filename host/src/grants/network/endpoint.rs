@@ -14,7 +14,7 @@ use crate::model::MountName;
 
 /// One destination that a grant opens.
 #[derive(Clone)]
-pub struct Endpoint {
+pub struct TcpEndpoint {
     /// The name of the kind of grant.
     pub(in crate::grants) kind: &'static str,
     /// The host that the guest names.
@@ -27,7 +27,7 @@ pub struct Endpoint {
     pub(in crate::grants) host_memory: u64,
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for TcpEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }

@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 
 use super::login::READ_ONLY;
-use super::wire::{Piece, tag, text};
+use super::wire::{WirePiece, tag, text};
 
 /// Why a connection ends.
 #[derive(Debug)]
@@ -38,13 +38,13 @@ impl Batch {
     ///
     /// # Errors
     /// If the connection must end.
-    pub(super) fn take(&mut self, piece: Piece, out: &mut BytesMut) -> Result<(), End> {
+    pub(super) fn take(&mut self, piece: WirePiece, out: &mut BytesMut) -> Result<(), End> {
         let message = match piece {
-            Piece::Row(bytes) => {
+            WirePiece::Row(bytes) => {
                 out.extend_from_slice(&bytes);
                 return Ok(());
             }
-            Piece::Message(message) => message,
+            WirePiece::Message(message) => message,
         };
         match message.tag {
             // The guest of a simple query does not know these.

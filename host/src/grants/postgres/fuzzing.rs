@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use zeroize::Zeroizing;
 
 use super::batch::Batch;
-use super::login::{Credentials, log_in};
+use super::login::{DatabaseLogin, log_in};
 use super::statement::{Statement, classify};
 use super::wire::{Framing, MAX_MESSAGE};
 use crate::grants::network::ByteStream;
@@ -45,7 +45,7 @@ impl AsyncWrite for Scripted {
 pub fn logs_in(bytes: &[u8]) -> bool {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return false };
     let mut server: Box<dyn ByteStream> = Box::new(Scripted(bytes.iter().copied().collect()));
-    let credentials = Credentials {
+    let credentials = DatabaseLogin {
         user: "reader".to_owned(),
         database: "shop".to_owned(),
         password: Zeroizing::new("a-password".to_owned()),

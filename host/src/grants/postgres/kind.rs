@@ -7,13 +7,14 @@ use wasmtime_wasi::WasiCtxBuilder;
 
 use super::config::{DatabaseAddress, DestinationError, PostgresGrantConfig};
 use super::connector::PostgresConnector;
-use super::login::Credentials;
+use super::login::DatabaseLogin;
 use super::name::{NAME, Postgres};
+use super::server::DatabaseServer;
 use super::wire::MAX_MESSAGE;
 use crate::grants::ambient::Ambient;
 use crate::grants::grant::{CallScope, Grant, HasCallState, Powers};
 use crate::grants::network::ResolverError;
-use crate::grants::network::endpoint::Endpoint;
+use crate::grants::network::endpoint::TcpEndpoint;
 use crate::grants::network::route::Route;
 use crate::grants::secrets::{Secret, SecretError};
 use crate::model::text;
@@ -48,7 +49,7 @@ pub enum PostgresError {
 
 /// The databases of a mount.
 pub struct PostgresMountState {
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<TcpEndpoint>,
     secrets: Vec<Arc<Secret>>,
     /// Variables by which client libraries find the first database.
     variables: Vec<(&'static str, String)>,
@@ -110,17 +111,17 @@ impl Grant for Postgres {
                 flags: [format!("--{NAME}"), written.at.clone()],
             };
             let user = written.user.clone();
-            let credentials = Credentials { user, database, password, is_read_only: written.read_only };
+            let credentials = DatabaseLogin { user, database, password, is_read_only: written.read_only };
             let tls = written.tls.then(|| network.tls(&[]));
-            let connector = Arc::new(PostgresConnector { route, tls, credentials, target });
+            let connector = Arc::new(PostgresConnector(Arc::new(DatabaseServer { route, tls, credentials, target })));
             // One message of each side may wait in belljar.
             let host_memory = 2 * MAX_MESSAGE as u64;
-            state.endpoints.push(Endpoint { kind: NAME, host, port, connector, host_memory });
+            state.endpoints.push(TcpEndpoint { kind: NAME, host, port, connector, host_memory });
         }
         Ok(state)
     }
 
-    fn endpoints(mount: &PostgresMountState) -> Vec<Endpoint> {
+    fn endpoints(mount: &PostgresMountState) -> Vec<TcpEndpoint> {
         mount.endpoints.clone()
     }
 

@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt;
 use zeroize::Zeroizing;
 
 use super::error_response::sqlstate;
-use super::wire::{Framing, Message, WireError, tag, text};
+use super::wire::{Framing, WireError, WireMessage, tag, text};
 use crate::grants::network::ByteStream;
 
 /// The setting that makes transactions read-only unless they say otherwise. PostgreSQL 14 and later report it.
@@ -71,7 +71,7 @@ impl LoginError {
 }
 
 /// What the operator granted.
-pub(super) struct Credentials {
+pub(super) struct DatabaseLogin {
     pub(super) user: String,
     pub(super) database: String,
     pub(super) password: Zeroizing<String>,
@@ -79,7 +79,7 @@ pub(super) struct Credentials {
 }
 
 /// A session.
-pub(super) struct Session {
+pub(super) struct DatabaseSession {
     /// The settings that the server reported, with their values.
     pub(super) settings: Vec<(String, String)>,
     /// With this key, another connection can cancel a statement.
@@ -93,10 +93,10 @@ pub(super) struct Session {
 pub(super) async fn log_in(
     server: &mut Box<dyn ByteStream>,
     framing: &mut Framing,
-    credentials: &Credentials,
+    credentials: &DatabaseLogin,
     settings: &[(String, String)],
     is_read_only: bool,
-) -> Result<Session, LoginError> {
+) -> Result<DatabaseSession, LoginError> {
     let mut out = BytesMut::new();
     let own = [("user", credentials.user.as_str()), ("database", credentials.database.as_str())];
     let parameters = own.into_iter().chain(settings.iter().map(|(name, value)| (name.as_str(), value.as_str())));
@@ -118,7 +118,7 @@ async fn send(server: &mut Box<dyn ByteStream>, out: &mut BytesMut) -> Result<()
 }
 
 /// The next message that is not a notice. An error ends the login.
-async fn next(server: &mut Box<dyn ByteStream>, framing: &mut Framing) -> Result<Message, LoginError> {
+async fn next(server: &mut Box<dyn ByteStream>, framing: &mut Framing) -> Result<WireMessage, LoginError> {
     for _ in 0..MAX_MESSAGES {
         let message = framing.message(server).await?;
         match message.tag {
@@ -134,7 +134,7 @@ async fn next(server: &mut Box<dyn ByteStream>, framing: &mut Framing) -> Result
 }
 
 /// The body of an authentication message of this kind (PostgreSQL 55.7).
-fn authentication(message: &Message, kind: u32) -> Result<&[u8], LoginError> {
+fn authentication(message: &WireMessage, kind: u32) -> Result<&[u8], LoginError> {
     let mut body = message.body();
     if message.tag != tag::AUTHENTICATION || body.len() < 4 {
         return Err(LoginError::Protocol);
@@ -156,7 +156,7 @@ fn authentication(message: &Message, kind: u32) -> Result<&[u8], LoginError> {
 async fn authenticate(
     server: &mut Box<dyn ByteStream>,
     framing: &mut Framing,
-    credentials: &Credentials,
+    credentials: &DatabaseLogin,
 ) -> Result<(), LoginError> {
     const SASL: u32 = 10;
     const SASL_CONTINUE: u32 = 11;
@@ -191,8 +191,8 @@ async fn authenticate(
 }
 
 /// Receives what the server says before it is ready.
-async fn begin(server: &mut Box<dyn ByteStream>, framing: &mut Framing) -> Result<Session, LoginError> {
-    let mut session = Session { settings: Vec::new(), key: None };
+async fn begin(server: &mut Box<dyn ByteStream>, framing: &mut Framing) -> Result<DatabaseSession, LoginError> {
+    let mut session = DatabaseSession { settings: Vec::new(), key: None };
     for _ in 0..MAX_MESSAGES {
         let message = next(server, framing).await?;
         let mut body = message.body();
@@ -211,7 +211,7 @@ async fn begin(server: &mut Box<dyn ByteStream>, framing: &mut Framing) -> Resul
 }
 
 /// Tells the guest that it is logged in.
-pub(super) fn write_welcome(session: &Session, is_newer: bool, out: &mut BytesMut) {
+pub(super) fn write_welcome(session: &DatabaseSession, is_newer: bool, out: &mut BytesMut) {
     let mut put = |tag: u8, body: &[u8]| {
         out.put_u8(tag);
         out.put_u32(u32::try_from(body.len() + 4).unwrap_or(u32::MAX));

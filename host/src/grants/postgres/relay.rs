@@ -13,14 +13,14 @@ use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::time::Instant;
 
 use super::batch::{Batch, End};
-use super::cancel::CancelOnDrop;
-use super::connector::PostgresConnector;
+use super::cancel::RunningStatement;
 use super::error_response::write_fatal;
 use super::login::{READ_ONLY, log_in, write_welcome};
 use super::name::NAME;
+use super::server::DatabaseServer;
 use super::startup::{self, StartError};
 use super::statement::{Statement, classify};
-use super::wire::{Framing, Message, Piece, WireError, tag, text};
+use super::wire::{Framing, WireError, WireMessage, WirePiece, tag, text};
 use crate::grants::network::ByteStream;
 use crate::grants::network::endpoint::ConnectionScope;
 use crate::model::{DecisionKind, Guard};
@@ -36,26 +36,26 @@ const MAX_WORD_CHARS: usize = 40;
 
 /// A connection between a guest and a server.
 pub(super) struct Relay {
-    connector: Arc<PostgresConnector>,
+    database: Arc<DatabaseServer>,
     scope: ConnectionScope,
     guest: DuplexStream,
     server: Box<dyn ByteStream>,
     from_guest: Framing,
     from_server: Framing,
     batch: Batch,
-    cancel: Option<CancelOnDrop>,
+    cancel: Option<RunningStatement>,
 }
 
 impl Relay {
     pub(super) fn new(
-        connector: Arc<PostgresConnector>,
+        database: Arc<DatabaseServer>,
         scope: ConnectionScope,
         guest: DuplexStream,
         server: Box<dyn ByteStream>,
     ) -> Self {
-        let is_read_only = connector.credentials.is_read_only && Guard::ReadOnlyDatabase.is_on();
+        let is_read_only = database.credentials.is_read_only && Guard::ReadOnlyDatabase.is_on();
         Self {
-            connector,
+            database,
             scope,
             guest,
             server,
@@ -72,7 +72,7 @@ impl Relay {
             return;
         }
         let Err(end) = self.relay().await else { return };
-        let target = &self.connector.target;
+        let target = &self.database.target;
         let (code, message) = match end {
             End::Guest => {
                 self.forward(&end_of_session()).await.ok();
@@ -102,7 +102,7 @@ impl Relay {
     fn cure(&self) -> String {
         format!(
             "to let the provider write, set  read-only = false  in the grant of \"{}\" under [mounts.{}]",
-            self.connector.target, self.scope.mount
+            self.database.target, self.scope.mount
         )
     }
 
@@ -116,8 +116,8 @@ impl Relay {
 
     /// Receives what the guest asks for, and logs in. `None`: the connection is over.
     async fn start(&mut self) -> Option<()> {
-        let connector = Arc::clone(&self.connector);
-        let credentials = &connector.credentials;
+        let database = Arc::clone(&self.database);
+        let credentials = &database.credentials;
         let start = startup::receive(&mut self.guest, &mut self.from_guest, &credentials.database).await;
         let start = match start {
             Ok(start) => start,
@@ -144,14 +144,14 @@ impl Relay {
             Ok(Ok(session)) => session,
             Ok(Err(error)) => {
                 let message = error.to_string();
-                self.decide(&format!("log in to {}", connector.target), DecisionKind::Unavailable, message.clone());
+                self.decide(&format!("log in to {}", database.target), DecisionKind::Unavailable, message.clone());
                 self.tell(error.sqlstate(), &message).await;
                 return None;
             }
             Err(_) => return None,
         };
         let (key, scope) = (session.key, self.scope.clone());
-        self.cancel = key.map(|key| CancelOnDrop::new(Arc::clone(&connector), scope, key));
+        self.cancel = key.map(|key| RunningStatement::new(Arc::clone(&database), scope, key));
         let mut out = BytesMut::new();
         write_welcome(&session, start.is_newer, &mut out);
         self.guest.write_all_buf(&mut out).await.ok()
@@ -164,8 +164,8 @@ impl Relay {
             tokio::select! {
                 piece = self.from_guest.receive(&mut self.guest), if takes_from_guest => {
                     match piece.map_err(of_guest)? {
-                        Piece::Message(message) => self.take_from_guest(message).await?,
-                        Piece::Row(_) => return Err(End::Guests("expected a message".to_owned())),
+                        WirePiece::Message(message) => self.take_from_guest(message).await?,
+                        WirePiece::Row(_) => return Err(End::Guests("expected a message".to_owned())),
                     }
                 }
                 piece = self.from_server.receive(&mut self.server) => {
@@ -199,7 +199,7 @@ impl Relay {
         }
     }
 
-    async fn take_from_guest(&mut self, message: Message) -> Result<(), End> {
+    async fn take_from_guest(&mut self, message: WireMessage) -> Result<(), End> {
         match message.tag {
             tag::QUERY => self.take_query(&message).await,
             tag::PARSE => {
@@ -231,7 +231,7 @@ impl Relay {
     }
 
     /// Sends a simple query. On a read-only connection as a prepared statement, of which the server takes only one.
-    async fn take_query(&mut self, message: &Message) -> Result<(), End> {
+    async fn take_query(&mut self, message: &WireMessage) -> Result<(), End> {
         if !self.batch.is_read_only {
             self.wait(false);
             return self.forward(message.bytes()).await;

@@ -70,13 +70,13 @@ pub(super) enum WireError {
 
 /// A message, with its tag and its length as they were received.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct WireMessage {
     pub(super) tag: u8,
     /// Tag, length and body.
     bytes: Bytes,
 }
 
-impl Message {
+impl WireMessage {
     /// The body.
     pub(super) fn body(&self) -> &[u8] {
         self.bytes.get(HEADER..).unwrap_or_default()
@@ -90,9 +90,9 @@ impl Message {
 
 /// What a connection delivers next.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum WirePiece {
     /// A whole message.
-    Message(Message),
+    Message(WireMessage),
     /// A piece of a row, with its header if it is the first.
     Row(Bytes),
 }
@@ -117,11 +117,11 @@ impl Framing {
     ///
     /// # Errors
     /// If the bytes are not messages.
-    pub(super) fn next(&mut self) -> Result<Option<Piece>, WireError> {
+    pub(super) fn next(&mut self) -> Result<Option<WirePiece>, WireError> {
         if self.rest_of_row > 0 {
             let now = self.rest_of_row.min(self.received.len());
             self.rest_of_row -= now;
-            return Ok((now > 0).then(|| Piece::Row(self.received.split_to(now).freeze())));
+            return Ok((now > 0).then(|| WirePiece::Row(self.received.split_to(now).freeze())));
         }
         let Some((&tag, length)) =
             self.received.split_first_chunk::<HEADER>().map(|([tag, length @ ..], _)| (tag, length))
@@ -136,7 +136,7 @@ impl Framing {
         if self.has_rows && tag == tag::DATA_ROW {
             let now = total.min(self.received.len());
             self.rest_of_row = total - now;
-            return Ok(Some(Piece::Row(self.received.split_to(now).freeze())));
+            return Ok(Some(WirePiece::Row(self.received.split_to(now).freeze())));
         }
         if length > MAX_MESSAGE {
             return Err(WireError::TooLong);
@@ -145,14 +145,14 @@ impl Framing {
             self.received.reserve(total - self.received.len());
             return Ok(None);
         }
-        Ok(Some(Piece::Message(Message { tag, bytes: self.received.split_to(total).freeze() })))
+        Ok(Some(WirePiece::Message(WireMessage { tag, bytes: self.received.split_to(total).freeze() })))
     }
 
     /// The next piece from `stream`. Dropping the future loses no bytes.
     ///
     /// # Errors
     /// If the bytes are not messages, or if there are no more.
-    pub(super) async fn receive(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Result<Piece, WireError> {
+    pub(super) async fn receive(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Result<WirePiece, WireError> {
         loop {
             if let Some(piece) = self.next()? {
                 return Ok(piece);
@@ -165,10 +165,10 @@ impl Framing {
     ///
     /// # Errors
     /// As [`Framing::receive`].
-    pub(super) async fn message(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Result<Message, WireError> {
+    pub(super) async fn message(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Result<WireMessage, WireError> {
         match self.receive(stream).await? {
-            Piece::Message(message) => Ok(message),
-            Piece::Row(_) => Err(WireError::Length),
+            WirePiece::Message(message) => Ok(message),
+            WirePiece::Row(_) => Err(WireError::Length),
         }
     }
 
@@ -229,11 +229,11 @@ mod tests {
                 framing.received.extend_from_slice(more);
                 while let Some(piece) = framing.next().unwrap() {
                     match piece {
-                        Piece::Message(message) => {
+                        WirePiece::Message(message) => {
                             tags.push(message.tag);
                             out.extend_from_slice(message.bytes());
                         }
-                        Piece::Row(bytes) => out.extend_from_slice(&bytes),
+                        WirePiece::Row(bytes) => out.extend_from_slice(&bytes),
                     }
                 }
             }

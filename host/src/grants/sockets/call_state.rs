@@ -12,7 +12,7 @@ use super::mount_state::SocketsMountState;
 use crate::grants::editor::GrantSuggestion;
 use crate::grants::grant::CallScope;
 use crate::grants::network::ByteStream;
-use crate::grants::network::endpoint::{ConnectFailure, ConnectionScope, Endpoint};
+use crate::grants::network::endpoint::{ConnectFailure, ConnectionScope, TcpEndpoint};
 use crate::grants::network::host::{Host, parse_host_and_port};
 use crate::grants::tcp;
 use crate::model::limits::Traffic;
@@ -111,7 +111,7 @@ impl SocketsCallState {
 /// Connects, and records why there is no connection.
 async fn run(
     mount_state: Arc<SocketsMountState>,
-    endpoint: Endpoint,
+    endpoint: TcpEndpoint,
     scope: ConnectionScope,
     connections: usize,
 ) -> Result<OpenConnection, ErrorCode> {

@@ -10,7 +10,7 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable, Network, P
 
 use super::call_state::SocketsCallState;
 use super::socket::{SocketState, TcpSocket};
-use super::streams::{BUFFER, Connection, Input, Output};
+use super::streams::{BUFFER, GuestConnection, Input, Output};
 use crate::grants::grant::GrantView;
 use crate::grants::wasi::wasi;
 
@@ -211,7 +211,7 @@ fn finish_connect<T: HasSockets>(
     };
     let host_memory = state.ctx().table.get(handle)?.host_memory;
     let sockets = state.sockets();
-    let connection = Connection::new(stream, sockets.scope().record.clone(), sockets.traffic, slot);
+    let connection = GuestConnection::new(stream, sockets.scope().record.clone(), sockets.traffic, slot);
     let table = state.ctx().table;
     table.get_mut(handle)?.state = SocketState::Connected(connection.clone());
     let input: DynInputStream = Box::new(Input::new(connection.clone()));

@@ -7,20 +7,19 @@ use ipnet::{Ipv4Net, Ipv6Net};
 use tokio::sync::Semaphore;
 
 use crate::grants::ambient::Ambient;
-use crate::grants::network::Network;
-use crate::grants::network::endpoint::Endpoint;
+use crate::grants::network::endpoint::TcpEndpoint;
 use crate::grants::network::host::Host;
 use crate::grants::network::route::Route;
 use crate::grants::network::upstream_breaker::UpstreamBreaker;
+use crate::grants::network::{self, Network};
 use crate::grants::tcp::{self, TcpConnector};
-use crate::model::Guard;
 
 /// The most hosts of one mount that can have a name.
 const MAX_NAMES: usize = 1 << 14;
 
 /// The endpoints of one mount.
 pub(in crate::grants) struct SocketsMountState {
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<TcpEndpoint>,
     /// The names of the endpoints, each once. The place of a name decides its invented address.
     names: Vec<String>,
     /// Limits the simultaneous connections of the mount, over all principals.
@@ -31,7 +30,7 @@ pub(in crate::grants) struct SocketsMountState {
 
 impl SocketsMountState {
     /// The state of a mount with these endpoints.
-    pub(in crate::grants) fn new(endpoints: Vec<Endpoint>, ambient: &Ambient) -> Self {
+    pub(in crate::grants) fn new(endpoints: Vec<TcpEndpoint>, ambient: &Ambient) -> Self {
         let mut names: Vec<String> = Vec::new();
         for endpoint in &endpoints {
             if let Host::Name(name) = &endpoint.host
@@ -70,13 +69,13 @@ impl SocketsMountState {
     }
 
     /// The endpoint with this host and port.
-    pub(super) fn find(&self, host: &Host, port: u16) -> Option<&Endpoint> {
+    pub(super) fn find(&self, host: &Host, port: u16) -> Option<&TcpEndpoint> {
         self.endpoints.iter().find(|endpoint| endpoint.host == *host && endpoint.port == port)
     }
 
-    /// An endpoint for any host, with [`Guard::Egress`] off. `None` while the guard is on.
-    pub(super) fn unguarded(&self, host: &Host, port: u16) -> Option<Endpoint> {
-        if Guard::Egress.is_on() {
+    /// An endpoint for any host, when connections need no grant. `None` otherwise.
+    pub(super) fn unguarded(&self, host: &Host, port: u16) -> Option<TcpEndpoint> {
+        if network::needs_grant() {
             return None;
         }
         let network = self.network.clone()?;
@@ -89,6 +88,6 @@ impl SocketsMountState {
             flags: Default::default(),
         };
         let connector = Arc::new(TcpConnector { route, tls: None });
-        Some(Endpoint { kind: tcp::NAME, host: host.clone(), port, connector, host_memory: 0 })
+        Some(TcpEndpoint { kind: tcp::NAME, host: host.clone(), port, connector, host_memory: 0 })
     }
 }

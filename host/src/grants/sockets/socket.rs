@@ -10,7 +10,7 @@ use wasmtime_wasi::p2::Pollable;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
 
 use super::call_state::OpenConnection;
-use super::streams::Connection;
+use super::streams::GuestConnection;
 
 /// A connection that is being made.
 type Opening = Pin<Box<dyn Future<Output = Result<OpenConnection, ErrorCode>> + Send>>;
@@ -31,7 +31,7 @@ pub(super) enum SocketState {
     Connecting(Opening),
     /// The guest has not asked for the result yet.
     Opened(Result<OpenConnection, ErrorCode>),
-    Connected(Arc<Connection>),
+    Connected(Arc<GuestConnection>),
     Failed,
 }
 

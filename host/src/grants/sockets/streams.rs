@@ -20,7 +20,7 @@ use crate::model::limits::Traffic;
 pub(super) const BUFFER: usize = 64 << 10;
 
 /// One connection of a guest.
-pub(super) struct Connection(Mutex<State>);
+pub(super) struct GuestConnection(Mutex<State>);
 
 struct State {
     stream: Box<dyn ByteStream>,
@@ -49,7 +49,7 @@ enum WriteEnd {
 #[error("a limit on network traffic is reached")]
 struct TrafficLimit;
 
-impl Connection {
+impl GuestConnection {
     pub(super) fn new(
         stream: Box<dyn ByteStream>,
         record: CallRecord,
@@ -137,13 +137,13 @@ impl State {
 
 /// What the guest reads.
 pub(super) struct Input {
-    connection: Arc<Connection>,
+    connection: Arc<GuestConnection>,
     /// An error that a wait found, for the next read.
     error: Option<io::Error>,
 }
 
 impl Input {
-    pub(super) fn new(connection: Arc<Connection>) -> Self {
+    pub(super) fn new(connection: Arc<GuestConnection>) -> Self {
         Self { connection, error: None }
     }
 }
@@ -180,14 +180,14 @@ impl InputStream for Input {
 
 /// What the guest writes.
 pub(super) struct Output {
-    connection: Arc<Connection>,
+    connection: Arc<GuestConnection>,
     /// An error of an earlier write. The stream is over then.
     error: Option<io::Error>,
     is_over: bool,
 }
 
 impl Output {
-    pub(super) fn new(connection: Arc<Connection>) -> Self {
+    pub(super) fn new(connection: Arc<GuestConnection>) -> Self {
         Self { connection, error: None, is_over: false }
     }
 

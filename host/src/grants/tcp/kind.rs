@@ -11,7 +11,7 @@ use super::name::{NAME, Tcp};
 use crate::grants::ambient::Ambient;
 use crate::grants::grant::{CallScope, Grant, HasCallState, Powers};
 use crate::grants::network::ResolverError;
-use crate::grants::network::endpoint::Endpoint;
+use crate::grants::network::endpoint::TcpEndpoint;
 use crate::grants::network::host::{Host, HostError, parse_host_and_port};
 use crate::grants::network::route::Route;
 use crate::model::text;
@@ -49,7 +49,7 @@ impl Grant for Tcp {
     const NAME: &'static str = NAME;
     const IMPORTS: &'static [&'static str] = &["wasi:sockets/"];
     type Config = Vec<TcpGrantConfig>;
-    type MountState = Vec<Endpoint>;
+    type MountState = Vec<TcpEndpoint>;
     type CallState = ();
     type Error = TcpError;
 
@@ -57,8 +57,8 @@ impl Grant for Tcp {
         Ok(())
     }
 
-    fn configure(config: &Vec<TcpGrantConfig>, ambient: &Ambient) -> Result<Vec<Endpoint>, TcpError> {
-        let mut endpoints: Vec<Endpoint> = Vec::new();
+    fn configure(config: &Vec<TcpGrantConfig>, ambient: &Ambient) -> Result<Vec<TcpEndpoint>, TcpError> {
+        let mut endpoints: Vec<TcpEndpoint> = Vec::new();
         let destinations = config.iter().map(|written| parse(&written.at)).collect::<Result<Vec<_>, _>>()?;
         // Without a network, no mount is called: `belljar check` reads a configuration only.
         let Some(network) = ambient.network.as_ref().filter(|_| !config.is_empty()) else { return Ok(endpoints) };
@@ -76,12 +76,12 @@ impl Grant for Tcp {
                 flags: [format!("--{NAME}"), format!("{host}:{port}")],
             };
             let connector = Arc::new(TcpConnector { route, tls: written.tls.then(|| network.tls(&[])) });
-            endpoints.push(Endpoint { kind: NAME, host, port, connector, host_memory: 0 });
+            endpoints.push(TcpEndpoint { kind: NAME, host, port, connector, host_memory: 0 });
         }
         Ok(endpoints)
     }
 
-    fn endpoints(mount: &Vec<Endpoint>) -> Vec<Endpoint> {
+    fn endpoints(mount: &Vec<TcpEndpoint>) -> Vec<TcpEndpoint> {
         mount.clone()
     }
 
@@ -94,9 +94,9 @@ impl Grant for Tcp {
         Powers { can_change: !config.is_empty(), can_reach_out: !config.is_empty() }
     }
 
-    fn is_granted(mount: &Vec<Endpoint>) -> bool {
+    fn is_granted(mount: &Vec<TcpEndpoint>) -> bool {
         !mount.is_empty()
     }
 
-    fn open(_: &Vec<Endpoint>, _: &mut WasiCtxBuilder, _: &CallScope<'_>) {}
+    fn open(_: &Vec<TcpEndpoint>, _: &mut WasiCtxBuilder, _: &CallScope<'_>) {}
 }
