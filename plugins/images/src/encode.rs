@@ -9,6 +9,12 @@ use crate::scale::{PIXEL, Raster};
 /// The quality of a JPEG: artefacts are hard to see, and a picture of 512 pixels has about 50 KB.
 const QUALITY: u8 = 85;
 
+/// The longest side of a small picture, in pixels.
+const SMALL: u32 = 512;
+
+/// The longest side of an icon, in pixels.
+const ICON: u32 = 64;
+
 /// The white behind transparent pixels, which a JPEG cannot have.
 const BACKGROUND: u32 = 255;
 
@@ -26,8 +32,8 @@ pub(crate) struct Encoded {
     pub(crate) mime_type: &'static str,
 }
 
-/// Encodes a picture from a file of `format`. Without `wanted`, a picture of a format that loses nothing, or with transparent
-/// pixels, becomes a PNG, every other a JPEG.
+/// Encodes a picture from a file of `format`. Without `wanted`, a picture with transparent pixels becomes a PNG, and so does a
+/// drawing, a screenshot or an icon from a format that loses nothing. Every other becomes a JPEG, which is a tenth as large.
 pub(crate) fn encode(
     raster: &Raster,
     format: Format,
@@ -36,7 +42,11 @@ pub(crate) fn encode(
 ) -> Result<Encoded> {
     let wanted = wanted.unwrap_or_else(|| {
         let is_exact = matches!(format, Format::Png | Format::Gif | Format::Bmp);
-        if is_exact || !raster.is_opaque() { Wanted::Png } else { Wanted::Jpeg }
+        if !raster.is_opaque() || (is_exact && (raster.is_flat() || raster.width.max(raster.height) <= ICON)) {
+            Wanted::Png
+        } else {
+            Wanted::Jpeg
+        }
     });
     match wanted {
         Wanted::Jpeg => jpeg(raster, profile),
@@ -55,7 +65,9 @@ fn jpeg(raster: &Raster, profile: Option<&[u8]>) -> Result<Encoded> {
     let side = |length: u32| u16::try_from(length).map_err(|_| no_room());
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, QUALITY);
-    encoder.set_sampling_factor(SamplingFactor::F_2_2);
+    // Colours of a half of the size show in a small picture.
+    let is_small = raster.width.max(raster.height) <= SMALL;
+    encoder.set_sampling_factor(if is_small { SamplingFactor::F_1_1 } else { SamplingFactor::F_2_2 });
     if let Some(profile) = profile {
         encoder.add_icc_profile(profile).map_err(unwritten)?;
     }

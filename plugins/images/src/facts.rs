@@ -11,6 +11,8 @@ mod webp;
 
 use std::io::{BufRead, ErrorKind, Read, Result as IoResult, Seek, SeekFrom};
 
+pub(crate) use gif::size as gif_size;
+
 use crate::exif;
 use crate::format::Format;
 

@@ -22,8 +22,8 @@ pub(crate) struct Raster {
 pub(crate) struct Scaler {
     source: (u32, u32),
     target: (u32, u32),
-    /// For each pixel of a row: its cell, its weight in this cell, and its weight in the next one.
-    columns: Vec<(usize, u64, u64)>,
+    /// The pixels of a row that each pixel of the result covers.
+    spans: Vec<Span>,
     /// Sums of the rows of the current line of the result, four a pixel. Colours are multiplied by alpha.
     sums: Vec<u64>,
     /// Sums of one row of the source.
@@ -31,6 +31,19 @@ pub(crate) struct Scaler {
     /// The number of rows so far.
     rows: u32,
     pixels: Vec<u8>,
+}
+
+/// The pixels of a row that one pixel of the result covers. A pixel of the row has `target` units of a width in which a span
+/// has `source` units.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    /// The first pixel, and its units in this span.
+    start: usize,
+    first: u64,
+    /// The number of pixels after it that are covered whole.
+    whole: usize,
+    /// The units of the pixel after those.
+    last: u64,
 }
 
 /// The dimensions of a picture that fits into a square of `side` pixels. Never larger than the picture.
@@ -61,6 +74,13 @@ impl Raster {
         self.pixels.chunks_exact(PIXEL).all(|pixel| pixel.last() == Some(&u8::MAX))
     }
 
+    /// True if many pixels are the same as their neighbours, as in drawings and screenshots.
+    pub(crate) fn is_flat(&self) -> bool {
+        let (pixels, _) = self.pixels.as_chunks::<PIXEL>();
+        let same = pixels.iter().zip(pixels.iter().skip(1)).filter(|(pixel, next)| pixel == next).count();
+        same * 3 > pixels.len()
+    }
+
     pub(crate) fn rows(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
         self.pixels.chunks_exact((self.width as usize).max(1) * PIXEL)
     }
@@ -73,9 +93,9 @@ impl Scaler {
         let mut pixels = Vec::new();
         let size = (target.0 as usize).saturating_mul(target.1 as usize).saturating_mul(PIXEL);
         pixels.try_reserve_exact(size).map_err(|_| no_room(target.0, target.1))?;
-        let columns = if source.0 == target.0 { Vec::new() } else { columns(source.0, target.0) };
+        let spans = spans(source.0, target.0);
         let sums = vec![0; target.0 as usize * PIXEL];
-        Ok(Scaler { source, target, columns, row: sums.clone(), sums, rows: 0, pixels })
+        Ok(Scaler { source, target, spans, row: sums.clone(), sums, rows: 0, pixels })
     }
 
     /// Adds the next row, three or four bytes a pixel. A row that is too short is padded with transparent pixels.
@@ -85,12 +105,11 @@ impl Scaler {
         }
         if self.source == self.target {
             let pixels = row.as_chunks::<CHANNELS>().0.iter().take(self.source.0 as usize);
-            self.pixels.extend(pixels.flat_map(|pixel| rgba(pixel)));
+            self.pixels.extend(pixels.flat_map(rgba));
             self.rows += 1;
             self.pixels.resize(self.rows as usize * self.target.0 as usize * PIXEL, 0);
             return;
         }
-        self.row.fill(0);
         self.sum_row::<CHANNELS>(row);
         // The row has `target` units of a height in which a line of the result has `source` units.
         let (source, target) = (u64::from(self.source.1), u64::from(self.target.1));
@@ -114,24 +133,29 @@ impl Scaler {
         (Raster { width: self.target.0, height: self.target.1, pixels: self.pixels }, self.rows)
     }
 
+    /// Sums up the pixels of each span. Vectors of wasm halve the fuel.
+    #[cfg_attr(target_family = "wasm", target_feature(enable = "simd128"))]
     fn sum_row<const CHANNELS: usize>(&mut self, row: &[u8]) {
         let (pixels, _) = row.as_chunks::<CHANNELS>();
         let (cells, _) = self.row.as_chunks_mut::<PIXEL>();
-        if self.columns.is_empty() {
-            for (cell, pixel) in cells.iter_mut().zip(pixels) {
-                weigh(cell, premultiplied(pixel), 1);
+        let unit = u64::from(self.target.0);
+        for (cell, span) in cells.iter_mut().zip(&self.spans) {
+            *cell = [0; PIXEL];
+            let mut covered = pixels.get(span.start..).unwrap_or_default().iter();
+            // Whole pixels are added first and weighed once: this loop is most of the work.
+            let first = covered.next();
+            let mut whole = [0; PIXEL];
+            for pixel in covered.by_ref().take(span.whole) {
+                weigh(&mut whole, premultiplied(pixel), 1);
             }
-            return;
-        }
-        for (pixel, (at, first, rest)) in pixels.iter().zip(&self.columns) {
-            let pixel = premultiplied(pixel);
-            if let Some(cell) = cells.get_mut(*at) {
-                weigh(cell, pixel, *first);
+            weigh(cell, whole, unit);
+            if let Some(pixel) = first {
+                weigh(cell, premultiplied(pixel), span.first);
             }
-            if *rest > 0
-                && let Some(cell) = cells.get_mut(at + 1)
+            if span.last > 0
+                && let Some(pixel) = covered.next()
             {
-                weigh(cell, pixel, *rest);
+                weigh(cell, premultiplied(pixel), span.last);
             }
         }
     }
@@ -139,8 +163,7 @@ impl Scaler {
     /// Writes the current line of the result.
     fn end_line(&mut self) {
         let (sums, _) = self.sums.as_chunks::<PIXEL>();
-        let across = if self.columns.is_empty() { 1 } else { u64::from(self.source.0) };
-        let whole = (across * u64::from(self.source.1)).max(1);
+        let whole = (u64::from(self.source.0) * u64::from(self.source.1)).max(1);
         for [red, green, blue, alpha] in sums {
             let colour = |sum: &u64| byte((sum + alpha / 2).checked_div(*alpha).unwrap_or_default());
             let alpha = byte((alpha + whole / 2) / whole);
@@ -150,15 +173,16 @@ impl Scaler {
     }
 }
 
-/// The cell of each pixel of a row, its weight in this cell, and its weight in the next one. A pixel has `target` units of a
-/// width in which a cell has `source` units.
-fn columns(source: u32, target: u32) -> Vec<(usize, u64, u64)> {
+fn spans(source: u32, target: u32) -> Vec<Span> {
     let (source, target) = (u64::from(source), u64::from(target));
-    (0..source)
-        .map(|x| {
-            let start = x * target;
-            let first = target.min(source - start % source);
-            (usize::try_from(start / source).unwrap_or(usize::MAX), first, target - first)
+    let index = |units: u64| usize::try_from(units / target).unwrap_or(usize::MAX);
+    (0..target)
+        .map(|cell| {
+            let (from, to) = (cell * source, (cell + 1) * source);
+            let start = index(from);
+            let first = (target - from % target).min(to - from);
+            let rest = to - from - first;
+            Span { start, first, whole: index(rest), last: rest % target }
         })
         .collect()
 }
@@ -169,6 +193,7 @@ fn weigh(cell: &mut [u64; PIXEL], pixel: [u64; PIXEL], weight: u64) {
     }
 }
 
+#[cfg_attr(target_family = "wasm", target_feature(enable = "simd128"))]
 fn add_weighted(sums: &mut [u64], row: &[u64], weight: u64) {
     for (sum, value) in sums.iter_mut().zip(row) {
         *sum += value * weight;

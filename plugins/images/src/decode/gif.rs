@@ -13,20 +13,23 @@ pub(super) fn decode<R: BufRead>(source: R, target: (u32, u32)) -> Result<Decode
     options.set_color_output(ColorOutput::Indexed);
     options.allow_unknown_blocks(true);
     let mut decoder = options.read_info(source).map_err(damaged)?;
-    let size = (u32::from(decoder.width()), u32::from(decoder.height()));
+    let screen = (u32::from(decoder.width()), u32::from(decoder.height()));
     let frame = match decoder.next_frame_info() {
         Ok(Some(frame)) => frame.clone(),
         Ok(None) => return Err(damaged("it has no frame")),
         Err(error) => return Err(damaged(error)),
     };
+    let size = crate::facts::gif_size(screen, (frame.left, frame.top), (frame.width, frame.height));
     let palette = decoder.palette().map(<[u8]>::to_vec).unwrap_or_default();
     let (colours, _) = palette.as_chunks::<3>();
-    let colour = |index: u8| match colours.get(usize::from(index)) {
-        Some([red, green, blue]) if frame.transparent != Some(index) => [*red, *green, *blue, u8::MAX],
-        // Decoders show an index beyond the palette as black.
-        None if frame.transparent != Some(index) => [0, 0, 0, u8::MAX],
-        _ => [0; PIXEL],
-    };
+    // Decoders show an index beyond the palette as black.
+    let mut table = [[0, 0, 0, u8::MAX]; 256];
+    for (entry, [red, green, blue]) in table.iter_mut().zip(colours) {
+        *entry = [*red, *green, *blue, u8::MAX];
+    }
+    if let Some(entry) = frame.transparent.and_then(|index| table.get_mut(usize::from(index))) {
+        *entry = [0; PIXEL];
+    }
     let mut scaler = Scaler::new(size, target)?;
     let mut whole = Vec::new();
     let mut failure = None;
@@ -64,7 +67,7 @@ pub(super) fn decode<R: BufRead>(source: R, target: (u32, u32)) -> Result<Decode
         if is_within {
             let (pixels, _) = row.as_chunks_mut::<PIXEL>();
             for (pixel, index) in pixels.iter_mut().skip(usize::from(frame.left)).zip(&indices) {
-                *pixel = colour(*index);
+                *pixel = table.get(usize::from(*index)).copied().unwrap_or_default();
             }
         }
         scaler.add::<PIXEL>(&row);

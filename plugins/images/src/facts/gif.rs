@@ -57,8 +57,10 @@ fn blocks<R: BufRead + Seek>(
             }
             // A frame.
             0x2c => {
-                let [_, _, _, _, _, _, _, _, flags] = array(source)?;
+                let [l1, l2, t1, t2, w1, w2, h1, h2, flags] = array(source)?;
                 if animation.frames == 0 {
+                    let pair = |a, b, c, d| (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
+                    facts.size = facts.size.map(|screen| size(screen, pair(l1, l2, t1, t2), pair(w1, w2, h1, h2)));
                     facts.is_interlaced = flags & 0x40 != 0;
                 }
                 animation.frames += 1;
@@ -72,6 +74,11 @@ fn blocks<R: BufRead + Seek>(
             _ => return Err(ErrorKind::InvalidData.into()),
         }
     }
+}
+
+/// The dimensions of a picture: of its screen, which is as large as its first frame at least.
+pub(crate) fn size(screen: (u32, u32), (left, top): (u16, u16), (width, height): (u16, u16)) -> (u32, u32) {
+    (screen.0.max(u32::from(left) + u32::from(width)), screen.1.max(u32::from(top) + u32::from(height)))
 }
 
 fn skip_palette(source: &mut impl Seek, flags: u8) -> Result<()> {
