@@ -125,3 +125,6 @@ fn finish(scaler: Scaler, height: u32, profile: Option<Vec<u8>>, failure: Option
 fn damaged(why: impl std::fmt::Display) -> Error {
     Error::failed(format_args!("the picture is damaged: {why}; its bytes can be read without \"size\""))
 }
+
+#[cfg(test)]
+mod tests;

@@ -142,3 +142,6 @@ fn bytes(source: &mut impl Read, length: u64) -> IoResult<Vec<u8>> {
     source.take(length.min(MAX_EXIF as u64)).read_to_end(&mut data)?;
     Ok(data)
 }
+
+#[cfg(test)]
+mod tests;

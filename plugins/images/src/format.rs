@@ -111,10 +111,20 @@ fn media_file(head: &[u8], brands: &[u8]) -> Option<Format> {
 /// True if a text is an SVG: its first element is `svg`.
 fn is_svg(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
-    let text = text.trim_start_matches('\u{feff}').trim_start();
-    let mut elements = text.split('<').filter(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()));
-    let name = elements.next().and_then(|part| part.split(|c: char| c.is_whitespace() || c == '>' || c == '/').next());
-    text.starts_with('<') && matches!(name, Some("svg" | "svg:svg"))
+    let mut rest = text.trim_start_matches('\u{feff}').trim_start();
+    loop {
+        let end = match rest.get(..2) {
+            Some("<!") if rest.starts_with("<!--") => "-->",
+            Some("<!") => ">",
+            Some("<?") => "?>",
+            _ => break,
+        };
+        let Some((_, after)) = rest.split_once(end) else { return false };
+        rest = after.trim_start();
+    }
+    let name =
+        rest.strip_prefix('<').and_then(|rest| rest.split(|c: char| c.is_whitespace() || c == '>' || c == '/').next());
+    matches!(name, Some("svg" | "svg:svg"))
 }
 
 #[cfg(test)]
@@ -138,7 +148,7 @@ mod tests {
             (b"\0\0\0\x01ftyp", None),
             (b"\0\0\x01\0\x01\0\x10\x10\0\0", Some(Format::Ico)),
             (b"<svg xmlns=\"x\">", Some(Format::Svg)),
-            (b"\xef\xbb\xbf<?xml version=\"1.0\"?>\n<!-- <a> -->\n<svg>", None),
+            (b"\xef\xbb\xbf<?xml version=\"1.0\"?>\n<!-- <a> -->\n<svg>", Some(Format::Svg)),
             (b"<?xml version=\"1.0\"?>\n<!DOCTYPE svg>\n<svg\n", Some(Format::Svg)),
             (b"<html><svg>", None),
             (b"<!-- about <svg> -->", None),

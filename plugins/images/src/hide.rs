@@ -93,3 +93,6 @@ pub(crate) fn everywhere(bytes: &mut [u8]) -> Result<()> {
     xmp::blank_packets(bytes);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -186,3 +186,6 @@ belljar_guest::needs!("../needs.toml");
 #[cfg(not(target_os = "wasi"))]
 #[doc(hidden)]
 pub mod fuzzing;
+
+#[cfg(test)]
+mod tests;

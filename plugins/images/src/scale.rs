@@ -219,7 +219,7 @@ fn byte(value: u64) -> u8 {
 }
 
 fn no_room(width: u32, height: u32) -> Error {
-    let needed = ((u64::from(width) * u64::from(height) * 8) >> 20) + 32;
+    let needed = ((u64::from(width) * u64::from(height)) >> 17) + 32;
     Error::failed(format_args!(
         "a picture of {width} by {height} pixels does not fit into the memory limit: ask for a smaller \"size\", or let the \
          operator raise the limit \"memory\" of this mount to about {needed}MiB"

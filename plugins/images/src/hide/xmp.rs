@@ -67,7 +67,7 @@ fn property(packet: &[u8], at: usize) -> Option<(usize, usize)> {
     match (start.checked_sub(1).and_then(|before| packet.get(before)), rest.get(spaces)) {
         (Some(b'<'), _) => {
             let tag = memchr::memchr(b'>', rest)?;
-            if rest.get(tag.checked_sub(1)?) == Some(&b'/') {
+            if rest.get(..tag)?.ends_with(b"/") {
                 return Some((start - 1, end + tag + 1));
             }
             let close = [b"</", name, b">"].concat();
