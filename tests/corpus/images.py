@@ -131,9 +131,9 @@ def metadata():
         case(f"turned{orientation}.jpg", f"orientation {orientation}", data, orientation=orientation)
     for kind, name in (("PNG", "turned.png"), ("WEBP", "turned.webp")):
         case(name, f"orientation in {kind}", saved(quadrants(), kind, exif=exif(6)), orientation=6)
-    for kind, options in (("JPEG", {"xmp": XMP}), ("PNG", {}), ("WEBP", {"xmp": XMP, "lossless": True}), ("AVIF", {"xmp": XMP}), ("TIFF", {})):
+    for kind, options in (("JPEG", {"xmp": XMP}), ("PNG", {}), ("WEBP", {"xmp": XMP, "lossless": True}), ("AVIF", {"xmp": XMP})):
         data = saved(quadrants(), kind, exif=exif(1, gps=True), **options)
-        case(f"gps.{kind.lower()}", f"a position in {kind}", data, gps=True, undecoded=kind in ("AVIF", "TIFF"))
+        case(f"gps.{kind.lower()}", f"a position in {kind}", data, gps=True, undecoded=kind == "AVIF")
     both = chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + XMP) + chunk(b"zTXt", b"Raw profile type exif\0\0" + zlib.compress(b"GPS"))
     case("texts.png", "positions in the texts of a PNG", png(1, 1, 8, 0, b"\0\x80", 0, both))
     case("film.jpg", "a JPEG with a film after its end", saved(quadrants(), "JPEG") + b"\0\0\0\x18ftypmp42 GPSLatitude " + XMP)
@@ -143,7 +143,7 @@ def broken():
     """Truncated and changed files. Pillow may show a part of them or refuse them; belljar must answer."""
     chance = random.Random(7)
     sources = ("plain.jpg", "progressive.jpg", "RGBA.png", "interlaced.png", "moving.gif", "RGB-lossy.webp", "RGBA-lossless.webp",
-               "moving.webp", "RGB.bmp", "gps.jpeg", "gps.avif", "gps.tiff")
+               "moving.webp", "RGB.bmp", "gps.jpeg", "gps.avif", "photo.tif")
     for source in sources:
         data = (HERE / source).read_bytes()
         for part in (3, 30, 60, 95):

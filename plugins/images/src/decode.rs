@@ -8,6 +8,7 @@ mod bmp;
 mod gif;
 mod jpeg;
 mod png;
+mod salvage;
 mod webp;
 
 use std::io::{BufRead, Seek};
@@ -61,7 +62,7 @@ impl Caps {
 }
 
 /// Decodes a picture so that it fits into a square of `side` pixels.
-pub(crate) fn decode<R: BufRead + Seek>(source: R, facts: &Facts, side: u32, caps: Caps) -> Result<Decoded> {
+pub(crate) fn decode<R: BufRead + Seek>(mut source: R, facts: &Facts, side: u32, caps: Caps) -> Result<Decoded> {
     if let Some(why) = facts.format.undecoded() {
         return Err(Error::failed(format_args!(
             "{} is not decoded here, because {why}: read it without \"size\"",
@@ -86,7 +87,12 @@ pub(crate) fn decode<R: BufRead + Seek>(source: R, facts: &Facts, side: u32, cap
     }
     let target = fit((width, height), side);
     let mut decoded = match facts.format {
-        crate::format::Format::Jpeg => jpeg::decode(source, facts, target),
+        crate::format::Format::Jpeg => match jpeg::decode(&mut source, facts, target) {
+            Err(Error::Failed(why)) if why.starts_with(DAMAGED) => {
+                salvage::decode(source, facts, target, Error::Failed(why))
+            }
+            result => result,
+        },
         crate::format::Format::Png => png::decode(source, target),
         crate::format::Format::Gif => gif::decode(source, target),
         crate::format::Format::WebP => webp::decode(source, target),
@@ -122,8 +128,11 @@ fn finish(scaler: Scaler, height: u32, profile: Option<Vec<u8>>, failure: Option
     Ok(Decoded { raster, profile, missing })
 }
 
+/// How an error of damaged data begins.
+const DAMAGED: &str = "the picture is damaged: ";
+
 fn damaged(why: impl std::fmt::Display) -> Error {
-    Error::failed(format_args!("the picture is damaged: {why}; its bytes can be read without \"size\""))
+    Error::failed(format_args!("{DAMAGED}{why}; its bytes can be read without \"size\""))
 }
 
 #[cfg(test)]

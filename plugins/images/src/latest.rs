@@ -2,11 +2,15 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use belljar_guest::{Contents, Error, Result, reference};
+use belljar_guest::{Body, Contents, Error, Result, reference};
 use belljar_tree::{Kind, MAX_REFERENCE_BYTES, Path, Tree, join};
+use serde_json::json;
 
 use crate::query::{Picture, Query};
 use crate::{Settings, is_file, read};
+
+/// The bytes of an answer that are left for the names.
+const NAMES_BYTES: u64 = 64 * 1024;
 
 /// The most files whose times are compared.
 const MAX_FILES: usize = 50_000;
@@ -17,28 +21,47 @@ const TIME: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 
 /// The most files that are opened to find out if they are pictures.
 const MAX_OPENED: usize = 2000;
 
-/// The contents of the newest pictures, the newest first. Each has its share of `most`.
+/// The newest pictures, the newest first, and their names as JSON. Each picture has its share of `most`.
+///
+/// All contents have the requested reference: an answer must not name other resources.
 pub(crate) fn read(
     tree: &Tree,
+    reference: &str,
     directory: &Path,
     query: &Query,
     settings: Settings,
     most: u64,
 ) -> Result<Vec<Contents>> {
     let newest = newest(tree, directory, query.count)?;
-    let share = most / newest.len().max(1) as u64;
-    let mut contents = Vec::new();
+    let share = most.saturating_sub(NAMES_BYTES) / newest.len().max(1) as u64;
+    let (mut contents, mut names) = (Vec::new(), Vec::new());
     for picture in &newest {
-        let reference = reference::encode(&picture.path);
-        match read::picture(tree, &reference, picture, query, settings, share) {
-            Ok(read) => contents.extend(read),
-            // One damaged picture must not hide the others.
-            Err(error) if newest.len() > 1 => {
-                contents.push(Contents::text(reference, format!("[{error}]\n")).mime_type("text/plain"));
+        let mut name = json!({ "reference": reference::encode(&picture.path), "bytes": picture.meta.size });
+        let mut add = |key: &str, value: String| {
+            if let Some(object) = name.as_object_mut() {
+                object.insert(key.to_owned(), json!(value));
             }
+        };
+        if let Some(time) = picture.meta.last_modified() {
+            add("last_modified", time);
+        }
+        match read::picture(tree, reference, picture, query, settings, share) {
+            Ok(read) => {
+                for part in read {
+                    match part.body {
+                        Body::Text(note) => add("note", note.trim().to_owned()),
+                        Body::Blob(_) => contents.push(part),
+                    }
+                }
+            }
+            // One damaged picture must not hide the others.
+            Err(error) if newest.len() > 1 => add("not_shown", error.to_string()),
             Err(error) => return Err(error),
         }
+        names.push(name);
     }
+    let text = json!({ "pictures": names });
+    contents.push(Contents::text(reference, format!("{text:#}\n")).mime_type("application/json"));
     Ok(contents)
 }
 

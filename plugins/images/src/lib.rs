@@ -120,7 +120,7 @@ impl Parts for Images {
             },
             Place::Info(picture) => vec![info::read(&self.tree, reference, picture, self.settings)?],
             Place::Directory(directory) => vec![index::read(&self.tree, reference, directory, &query)?],
-            Place::Latest(directory) => latest::read(&self.tree, directory, &query, self.settings, most)?,
+            Place::Latest(directory) => latest::read(&self.tree, reference, directory, &query, self.settings, most)?,
             Place::Sheet(directory) => sheet::read(&self.tree, reference, directory, &query, self.settings)?,
         };
         if range.is_none() {

@@ -126,8 +126,15 @@ fn the_newest_come_first_and_change_the_revision() {
         let bytes = if name == "d.txt" { b"words".to_vec() } else { png(1, 1, [5; 4]) };
         fixture.write(name, &bytes, seconds);
     }
-    let references =
-        |reference: &str| -> Vec<String> { fixture.read(reference).into_iter().map(|read| read.reference).collect() };
+    let references = |reference: &str| -> Vec<String> {
+        let read = fixture.read(reference);
+        let (names, pictures) = read.split_last().unwrap();
+        assert!(read.iter().all(|contents| contents.reference == reference));
+        let names: serde_json::Value = serde_json::from_str(text(names)).unwrap();
+        let names = names["pictures"].as_array().unwrap();
+        assert_eq!(names.len(), pictures.len());
+        names.iter().map(|name| name["reference"].as_str().unwrap().to_owned()).collect()
+    };
     assert_eq!(references("latest"), ["a.png"]);
     assert_eq!(references("latest?n=5"), ["a.png", "c.png", "b/old.png"]);
     assert_eq!(references("b/latest"), ["b/old.png"]);

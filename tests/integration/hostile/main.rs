@@ -49,6 +49,8 @@ mod files;
 #[path = "../grants/hostile_http.rs"]
 mod http_grants;
 mod hung_file_system;
+#[path = "../providers/hostile_images.rs"]
+mod images;
 #[path = "../catalog/hostile_lifecycle.rs"]
 mod lifecycle;
 #[path = "../lists/hostile_listing.rs"]
@@ -128,6 +130,7 @@ fn rows() -> Vec<Row> {
         secrets::rows(),
         listing::rows(),
         results::rows(),
+        images::rows(),
         skills::rows(),
         provider_tools::rows(),
         tool_calls::rows(),

@@ -37,9 +37,9 @@ pub(super) fn read<R: BufRead + Seek>(source: &mut R, facts: &mut Facts) -> Resu
                 let (frames, plays) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
                 facts.animation = Some(Animation { frames, duration: 0, plays: Some(plays) });
             }
-            b"fcTL" if length >= 24 => {
-                let control: [u8; 24] = array(source)?;
-                read = 24;
+            b"fcTL" if length >= 26 => {
+                let control: [u8; 26] = array(source)?;
+                read = 26;
                 let [.., a, b, c, d, _, _] = control;
                 let (delay, unit) = (u64::from(u16::from_be_bytes([a, b])), u64::from(u16::from_be_bytes([c, d])));
                 if let Some(animation) = &mut facts.animation {

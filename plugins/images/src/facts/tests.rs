@@ -70,7 +70,7 @@ fn headers_of_jpeg_are_read_as_decoders_do() {
     for (marker, ids, transform, colour) in [
         (0xc0, &[1][..], None, "grey"),
         (0xc0, &[1, 2, 3], None, "ycbcr"),
-        (0xc2, &[b'R', b'G', b'B'], None, "rgb"),
+        (0xc2, b"RGB", None, "rgb"),
         (0xc0, &[1, 2, 3], Some(0), "rgb"),
         (0xc0, &[1, 2, 3, 4], Some(2), "ycck"),
         (0xc0, &[1, 2, 3, 4], Some(0), "cmyk"),
