@@ -34,7 +34,8 @@ impl Format {
                 let header = rest.get(12..16)?;
                 matches!(header, [size, 0, 0, 0] if BMP_HEADERS.contains(size)).then_some(Format::Bmp)
             }
-            [b'I', b'I', b'*', 0, ..] | [b'M', b'M', 0, b'*', ..] => Some(Format::Tiff),
+            // The second is the form for more than 4 GB.
+            [b'I', b'I', b'*' | b'+', 0, ..] | [b'M', b'M', 0, b'*' | b'+', ..] => Some(Format::Tiff),
             [_, _, _, _, b'f', b't', b'y', b'p', brands @ ..] => media_file(head, brands),
             [0, 0, 0, 12, b'J', b'X', b'L', b' ', ..] | [0xff, 0x0a, ..] => Some(Format::Jxl),
             [0, 0, 1, 0, count, 0, _, _, _, 0, ..] if *count > 0 => Some(Format::Ico),

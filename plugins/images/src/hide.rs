@@ -17,6 +17,9 @@ use crate::format::Format;
 /// A TIFF header in both orders of bytes. Exif data begins with one in every format.
 const HEADERS: [&[u8]; 2] = [b"II*\0", b"MM\0*"];
 
+/// The headers of a TIFF of more than 4 GB, whose directories have another form.
+const LARGE: [&[u8]; 2] = [b"II+\0", b"MM\0+"];
+
 /// The boxes of JPEG XL with compressed metadata.
 const COMPRESSED: [&[u8]; 2] = [b"brobExif", b"brobxml "];
 
@@ -60,6 +63,10 @@ pub(crate) fn hide(format: Format, bytes: Vec<u8>) -> Result<Vec<u8>> {
         Format::Jxl if COMPRESSED.iter().any(|name| memmem::find(&bytes, name).is_some()) => Err(Error::denied(
             "the metadata of this JPEG XL is compressed, so a position in it cannot be removed: the operator can allow \
              positions with  env = { GPS = \"show\" }",
+        )),
+        Format::Tiff if LARGE.iter().any(|header| bytes.starts_with(header)) => Err(Error::denied(
+            "this TIFF has the form for more than 4 GB, so a position in it cannot be removed: the operator can allow positions \
+             with  env = { GPS = \"show\" }",
         )),
         Format::Gif
         | Format::WebP

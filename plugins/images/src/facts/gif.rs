@@ -1,6 +1,6 @@
 //! The blocks of a GIF (GIF89a).
 
-use std::io::{BufRead, ErrorKind, Result, Seek};
+use std::io::{BufRead, Result, Seek};
 
 use super::{Animation, Facts, Steps, array, bytes, skip};
 
@@ -69,9 +69,8 @@ fn blocks<R: BufRead + Seek>(
                 skip_blocks(source, steps)?;
             }
             0x3b => return Ok(()),
-            // Some programs write zeros between blocks.
-            0x00 => {}
-            _ => return Err(ErrorKind::InvalidData.into()),
+            // Some programs write other bytes between blocks, and decoders skip them.
+            _ => {}
         }
     }
 }

@@ -35,7 +35,9 @@ pub(super) fn read<R: BufRead + Seek>(source: &mut R, facts: &mut Facts) -> Resu
                 let [a, b, c, d, e, f, g, h] = array(source)?;
                 read = 8;
                 let (frames, plays) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
-                facts.animation = Some(Animation { frames, duration: 0, plays: Some(plays) });
+                // Another number is against the standard, and decoders show the picture without animation.
+                let is_valid = (1..1 << 31).contains(&frames);
+                facts.animation = is_valid.then_some(Animation { frames, duration: 0, plays: Some(plays) });
             }
             b"fcTL" if length >= 26 => {
                 let control: [u8; 26] = array(source)?;

@@ -158,7 +158,8 @@ fn the_chunks_of_a_png_are_rebuilt() {
 }
 
 #[test]
-fn compressed_metadata_of_jpeg_xl_is_refused() {
+fn metadata_of_another_form_is_refused() {
     assert!(matches!(hide(Format::Jxl, b"\0\0\0\x0cJXL \r\n\x87\n....brobExif".to_vec()), Err(Error::Denied(_))));
+    assert!(matches!(hide(Format::Tiff, b"II+\0\x08\0\0\0".to_vec()), Err(Error::Denied(_))));
     assert!(hide(Format::Jxl, b"\xff\x0a".to_vec()).is_ok());
 }
