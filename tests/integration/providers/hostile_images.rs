@@ -67,7 +67,7 @@ pub(crate) fn rows() -> Vec<Row> {
         .stopped(Stops::Structure("a decoder unpacks at most 8 MiB beside the pixels")),
         pictures("PIC-03", "a GIF of a million frames", |write| {
             let frame = b",\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0";
-            write("a.gif", &[b"GIF89a\x01\0\x01\0\0\0\0".as_slice(), &frame.repeat(1_000_000)].concat());
+            write("a.gif", &[b"GIF89a\x01\0\x01\0\x80\0\0abcdef".as_slice(), &frame.repeat(1_000_000)].concat());
         })
         .read("a.gif/info", Expect::Contains(&["too many parts to visit all of them"]))
         .read("a.gif?size=64", picture())
