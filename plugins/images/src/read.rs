@@ -11,12 +11,16 @@ use crate::exif;
 use crate::facts::Facts;
 use crate::hide::hide;
 use crate::orient::upright;
-use crate::query::{MAX_SIZE, Picture, Query};
+use crate::query::{Picture, Query};
 use crate::scale::{PIXEL, Raster, Scaler, fit};
 use crate::{Settings, orient};
 
 /// How many bytes of a file are read at once.
 const BUFFER: usize = 64 * 1024;
+
+/// The longest side of a picture that is made because the file does not fit into an answer. Twice of it takes twice the fuel
+/// for a screenshot of 3,840 by 2,160 pixels, more than a call has.
+const SMALLER: u32 = 1024;
 
 /// The smallest side of a picture that is made because the file does not fit into an answer.
 const MIN_SIDE: u32 = 64;
@@ -66,7 +70,7 @@ pub(crate) fn picture(
         )));
     }
     let thumbnail =
-        thumbnail(tree, picture, query.size.unwrap_or(MAX_SIZE), settings).map_err(|error| named(name, error))?;
+        thumbnail(tree, picture, query.size.unwrap_or(SMALLER), settings).map_err(|error| named(name, error))?;
     // A photo as PNG would not fit either.
     let wanted =
         query.format.or_else(|| (query.size.is_none() && thumbnail.raster.is_opaque()).then_some(Wanted::Jpeg));
