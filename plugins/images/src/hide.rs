@@ -102,4 +102,4 @@ pub(crate) fn everywhere(bytes: &mut [u8]) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -220,3 +220,19 @@ fn settings_are_checked() {
     assert!(!Settings::parse(Some("hide"), Some("")).unwrap().shows_gps);
     assert!(!Settings::parse(None, None).unwrap().shows_gps);
 }
+
+#[test]
+fn positions_are_shown_only_if_the_operator_allows_it() {
+    let mut bytes = png(4, 2, [1, 2, 3, 255]);
+    let exif = hide::tests::chunk(b"eXIf", &hide::tests::exif_data(true));
+    bytes.splice(33..33, exif);
+    for (setting, shown) in [("show", true), ("hide", false)] {
+        let fixture = Fixture::new(setting);
+        fixture.write("a.png", &bytes, 0);
+        let info: serde_json::Value = serde_json::from_str(text(&fixture.read("a.png/info")[0])).unwrap();
+        assert_eq!(info["gps"]["latitude"].as_f64(), shown.then_some(48.856_667), "{info}");
+        assert_eq!((&info["orientation"], &info["upright"]["width"]), (&6.into(), &2.into()));
+        assert_eq!(blob(&fixture.read("a.png")[0]) == bytes, shown);
+        assert_eq!(shown, info["gps"].as_str().is_none_or(|gps| !gps.starts_with("hidden")));
+    }
+}

@@ -6,7 +6,7 @@ use crate::format::Format;
 use super::*;
 
 /// Exif data with an orientation, a GPS directory of two values, and a second directory.
-fn exif_data(big: bool) -> Vec<u8> {
+pub(crate) fn exif_data(big: bool) -> Vec<u8> {
     let mut data = if big { b"MM\0*".to_vec() } else { b"II*\0".to_vec() };
     let short =
         |data: &mut Vec<u8>, value: u16| data.extend(if big { value.to_be_bytes() } else { value.to_le_bytes() });
@@ -121,7 +121,8 @@ fn a_jpeg_ends_with_its_first_picture_and_keeps_its_other_segments() {
     assert_eq!(hide(Format::Jpeg, cut.to_vec()).unwrap().len(), 40);
 }
 
-fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+/// A chunk of a PNG.
+pub(crate) fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
     let mut bytes = u32::try_from(data.len()).unwrap().to_be_bytes().to_vec();
     bytes.extend(kind);
     bytes.extend(data);
