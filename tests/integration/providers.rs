@@ -4,6 +4,7 @@
 mod calendar;
 mod files;
 mod git;
+mod images;
 mod logs;
 mod mail;
 mod pdf;

@@ -51,6 +51,8 @@ mod files;
 #[path = "../grants/hostile_http.rs"]
 mod http_grants;
 mod hung_file_system;
+#[path = "../providers/hostile_images.rs"]
+mod images;
 #[path = "../catalog/hostile_lifecycle.rs"]
 mod lifecycle;
 #[path = "../lists/hostile_listing.rs"]
@@ -136,6 +138,7 @@ fn rows() -> Vec<Row> {
         secrets::rows(),
         listing::rows(),
         results::rows(),
+        images::rows(),
         skills::rows(),
         provider_tools::rows(),
         tool_calls::rows(),

@@ -408,3 +408,47 @@ pub(crate) const HEADERS: &[&str] = &[
     "\n",
     ":",
 ];
+
+/// Exif data: headers, and the tags of entries that lead to other directories.
+pub(crate) const EXIF: &[&str] = &[
+    "II*\0\u{8}\0\0\0",
+    "MM\0*\0\0\0\u{8}",
+    "\u{4a}\u{1}\u{4}\0",
+    "\0\0\0\0",
+    "<rdf:RDF>",
+    "</rdf:RDF>",
+    "<exif:GPSLatitude>",
+    " exif:GPSLongitude=\"",
+];
+
+/// The parts of pictures.
+pub(crate) const PICTURES: &[&str] = &[
+    "IHDR",
+    "PLTE",
+    "tRNS",
+    "acTL",
+    "fcTL",
+    "eXIf",
+    "iTXt",
+    "zTXt",
+    "tEXt",
+    "IEND",
+    "XML:com.adobe.xmp\0\0\0\0\0",
+    "Raw profile type exif",
+    "GIF89a",
+    "NETSCAPE2.0",
+    "VP8X",
+    "VP8 ",
+    "VP8L",
+    "ANIM",
+    "ANMF",
+    "EXIF",
+    "XMP ",
+    "RIFF",
+    "Exif\0\0II*\0",
+    "http://ns.adobe.com/xmp/extension/\0",
+    "<x:xmpmeta",
+    "</x:xmpmeta",
+    "ftypavif",
+    "GPSLatitude",
+];
