@@ -8,10 +8,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
 
+	witRuntime "go.bytecodealliance.org/pkg/wit/runtime"
 	witTypes "go.bytecodealliance.org/pkg/wit/types"
 
 	"my-provider/belljar"
@@ -23,6 +26,14 @@ import (
 // The clients of net/http send their requests through the host.
 func init() {
 	http.DefaultTransport = transport{}
+}
+
+// importing calls a function of the host without the garbage collector: the result is allocated while the component may not
+// call any import, and the collector reads the clock. Then the result is like any other value: nothing but its use keeps it.
+func importing[T any](call func() T) T {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer witRuntime.Unpin()
+	return call()
 }
 
 // transport sends requests through the host, which decides about each of them.
@@ -44,7 +55,7 @@ func (transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	begun := outgoing.Handle(message, limits)
+	begun := importing(func() witTypes.Result[*wasi.FutureIncomingResponse, wasi.ErrorCode] { return outgoing.Handle(message, limits) })
 	if begun.IsErr() {
 		return nil, failure(request, begun.Err())
 	}
@@ -58,7 +69,7 @@ func (transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	wait := future.Subscribe()
 	wait.Block()
 	wait.Drop()
-	result := future.Get().Some().Ok()
+	result := importing(future.Get).Some().Ok()
 	if result.IsErr() {
 		return nil, failure(request, result.Err())
 	}
@@ -219,7 +230,7 @@ func write(stream *wasi_io_streams.OutputStream, bytes []byte) bool {
 func answer(request *http.Request, response *wasi.IncomingResponse) (*http.Response, error) {
 	header := http.Header{}
 	fields := response.Headers()
-	for _, field := range fields.Entries() {
+	for _, field := range importing(fields.Entries) {
 		header.Add(field.F0, string(field.F1))
 	}
 	fields.Drop()
@@ -237,7 +248,7 @@ func answer(request *http.Request, response *wasi.IncomingResponse) (*http.Respo
 		ProtoMinor:    1,
 		Header:        header,
 		ContentLength: length,
-		Body:          &body{request, response, incoming, incoming.Stream().Ok(), nil},
+		Body:          &body{request, response, incoming, incoming.Stream().Ok(), nil, 0},
 		Request:       request,
 	}, nil
 }
@@ -250,15 +261,27 @@ type body struct {
 	stream   *wasi_io_streams.InputStream
 	// The end of the body, or the reason why nothing more can be read.
 	end error
+	// The bytes that were read since the last collection.
+	garbage int
 }
+
+// mostGarbage is the part of a body after which its memory is collected. Go's collector starts with as much.
+const mostGarbage = 4 << 20
 
 func (b *body) Read(bytes []byte) (int, error) {
 	if b.end != nil || len(bytes) == 0 {
 		return 0, b.end
 	}
-	piece := b.stream.BlockingRead(uint64(len(bytes)))
+	read := func() witTypes.Result[[]uint8, wasi_io_streams.StreamError] { return b.stream.BlockingRead(uint64(len(bytes))) }
+	piece := importing(read)
 	if piece.IsOk() {
-		return copy(bytes, piece.Ok()), nil
+		length := copy(bytes, piece.Ok())
+		// A body is allocated without the collector, which starts with an allocation.
+		if b.garbage += length; b.garbage > mostGarbage {
+			b.garbage = 0
+			runtime.GC()
+		}
+		return length, nil
 	}
 	b.end = b.reason(piece.Err())
 	return 0, b.end
@@ -270,7 +293,8 @@ func (b *body) reason(failed wasi_io_streams.StreamError) error {
 	}
 	cause := failed.LastOperationFailed()
 	defer cause.Drop()
-	if code := wasi.HttpErrorCode(cause); code.IsSome() {
+	code := importing(func() witTypes.Option[wasi.ErrorCode] { return wasi.HttpErrorCode(cause) })
+	if code.IsSome() {
 		return failure(b.request, code.Some())
 	}
 	return belljar.Unavailable("no whole answer from %s: it ended too early", shown(b.request))
