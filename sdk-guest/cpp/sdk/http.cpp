@@ -45,7 +45,8 @@ Result<Response> get(const std::string &url) { return send({.url = url}); }
 
 Result<Response> send(const Request &request) {
     belljar_http_response from = {};
-    belljar_status status = belljar_http_send(&Raw(request).request, &from);
+    Raw raw(request);
+    belljar_status status = belljar_http_send(&raw.request, &from);
     if (status != BELLJAR_OK) return last(status);
     Response response;
     response.body = convert(from, response);
@@ -54,7 +55,8 @@ Result<Response> send(const Request &request) {
 
 Result<Upload> begin(const Request &request) {
     belljar_http_upload *upload = nullptr;
-    belljar_status status = belljar_http_begin(&Raw(request).request, &upload);
+    Raw raw(request);
+    belljar_status status = belljar_http_begin(&raw.request, &upload);
     if (status != BELLJAR_OK) return last(status);
     return Upload(upload);
 }

@@ -40,6 +40,8 @@ fn upstream(second: &str, third: &str) -> Upstream {
     Upstream::plain(move |asked| match asked.path() {
         "/gone" => answer("404 Not Found", "", "there is nothing"),
         "/hop" => moved("echo?x=1"),
+        "/a/b/up" => moved("../c/./echo%20x?y=/../z#end"),
+        "/a/b/query" => moved("?y=2"),
         "/away" => to_second.clone(),
         "/out" => to_third.clone(),
         "/loop" => moved("/loop"),
@@ -134,7 +136,11 @@ fn each_language_sends_granted_requests() {
         assert_eq!(last(first).header("authorization"), Some(format!("Bearer {SECRET}").as_str()), "{lang}");
         // A status is an answer.
         assert_eq!(text("text/gone"), "404 there is nothing", "{lang}");
-        assert_eq!(text("text/hop"), echo("/echo?x=1"), "{lang}");
+        for (order, end) in
+            [("text/hop", "/echo?x=1"), ("text/a/b/up", "/a/c/echo%20x?y=/../z"), ("text/a/b/query", "/a/b/query?y=2")]
+        {
+            assert_eq!(text(order), echo(end), "{lang}");
+        }
         // A redirect to another origin takes neither the secret nor the header of the provider with it.
         assert_eq!(text("text/away"), "200 saw /moved, authorization none, own none", "{lang}");
         assert_eq!(last(second).header("x-own"), None, "{lang}");
@@ -202,11 +208,8 @@ fn each_language_reports_servers_that_do_not_answer() {
     }
     // The time limit ends all these calls at once.
     let uri = |lang: &str| format!("belljar://{lang}-slow/text/echo");
-    let asked: Vec<_> = scene
-        .languages
-        .iter()
-        .map(|lang| (lang, client.send("resources/read", json!({ "uri": uri(lang) }))))
-        .collect();
+    let asked: Vec<_> =
+        scene.languages.iter().map(|lang| (lang, client.send("resources/read", json!({ "uri": uri(lang) })))).collect();
     for (lang, id) in asked {
         let error = client.wait(id).expect_err(lang);
         assert_eq!((&error.data["kind"], &error.data["limit"]), (&"limit".into(), &"time".into()), "{lang}: {error}");

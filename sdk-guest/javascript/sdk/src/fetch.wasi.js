@@ -5,7 +5,7 @@ import io from "wasi:io/poll@0.2.12";
 
 import { Denied, Failed, Unavailable } from "./errors.js";
 import { Body, Headers, Response, toBytes } from "./http.js";
-import { pollWith, ready } from "./promise.js";
+import { QueuedPromise, enqueue, pollWith, ready } from "./promise.js";
 import { decodeLatin1, encodeUtf8 } from "./text.js";
 import { originOf, parseUrl, shown, targetOf, toText } from "./url.js";
 
@@ -287,5 +287,5 @@ function failure({ url, from }, thrown) {
   return new Failed(`no answer from ${to}: ${NEVER[code.tag] ?? code.tag}`);
 }
 
-// Libraries expect these globals; the engine does not have them.
-Object.assign(globalThis, { fetch, Headers, Response, AbortSignal });
+// The engine has no promises that end within a call, and none of the other globals that libraries expect.
+Object.assign(globalThis, { Promise: QueuedPromise, queueMicrotask: enqueue, fetch, Headers, Response, AbortSignal });

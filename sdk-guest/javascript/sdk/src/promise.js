@@ -25,7 +25,7 @@ export function pollWith(waiter) {
   poll = waiter;
 }
 
-function enqueue(job) {
+export function enqueue(job) {
   if (typeof job !== "function") throw new TypeError("a job is a function");
   jobs.push(job);
 }
@@ -63,7 +63,7 @@ settleWith((promise) => {
 });
 
 /** The global `Promise` of a component. */
-class QueuedPromise {
+export class QueuedPromise {
   #state = PENDING;
   #value;
   #reactions = [];
@@ -228,6 +228,3 @@ function swap(promise) {
     (error) => error,
   );
 }
-
-globalThis.Promise = QueuedPromise;
-globalThis.queueMicrotask = enqueue;
