@@ -10,7 +10,7 @@ import contextlib
 import io
 import urllib.request
 import urllib.response
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from email.message import Message
 from http.client import HTTPMessage, responses
 from importlib import import_module
@@ -134,12 +134,13 @@ def _outgoing(request: urllib.request.Request) -> tuple[Any, Any]:
     if url.query:
         path += "?" + quote(url.query, safe="/%:@!$&'()*+,;=~[]?")
     case = METHODS[method]() if method in METHODS else wit.Method_Other(method)
-    for part, change in (
+    changes: list[tuple[str, Callable[[], None]]] = [
         ("the method", lambda: outgoing.set_method(case)),
         ("the scheme", lambda: outgoing.set_scheme(wit.Scheme_Https() if url.scheme == "https" else wit.Scheme_Http())),
         ("the host", lambda: outgoing.set_authority(url.netloc)),
         ("the path", lambda: outgoing.set_path_with_query(path)),
-    ):
+    ]
+    for part, change in changes:
         try:
             change()
         except Err:
@@ -242,7 +243,7 @@ def _answer(request: urllib.request.Request, response: Any) -> urllib.response.a
         for name, value in fields.entries():
             headers.add_header(name, value.decode("latin-1"))
     answer = urllib.response.addinfourl(
-        io.BufferedReader(_Body(request, response), CHUNK),  # type: ignore[type-var, arg-type]
+        io.BufferedReader(_Body(request, response), CHUNK),
         headers,
         request.full_url,
         status,

@@ -27,9 +27,7 @@ const LIMITS: &str = "limits = { memory = \"36MiB\", download = \"64MiB\", time 
 
 /// The languages, and the component of each that sends requests.
 fn components() -> Vec<(String, PathBuf)> {
-    let all = languages()
-        .into_iter()
-        .filter(|(lang, _)| std::env::var("HTTP_LANGS").is_ok_and(|all| all.split(" ").any(|one| one == lang)));
+    let all = languages().into_iter();
     all.filter_map(|(lang, _)| Some((lang.clone(), places::language(&format!("{lang}-http"))?))).collect()
 }
 
