@@ -47,15 +47,17 @@ func (transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Body != nil {
 		defer request.Body.Close()
 	}
-	message, sent, err := message(request)
+	message, sent, err := newMessage(request)
 	if err != nil {
 		return nil, err
 	}
-	limits, err := limits(request)
+	limits, err := newLimits(request)
 	if err != nil {
 		return nil, err
 	}
-	begun := importing(func() witTypes.Result[*wasi.FutureIncomingResponse, wasi.ErrorCode] { return outgoing.Handle(message, limits) })
+	begun := importing(func() witTypes.Result[*wasi.FutureIncomingResponse, wasi.ErrorCode] {
+		return outgoing.Handle(message, limits)
+	})
 	if begun.IsErr() {
 		return nil, failure(request, begun.Err())
 	}
@@ -73,11 +75,11 @@ func (transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if result.IsErr() {
 		return nil, failure(request, result.Err())
 	}
-	return answer(request, result.Ok())
+	return newResponse(request, result.Ok())
 }
 
-// message is the request for the host, and its body.
-func message(request *http.Request) (*wasi.OutgoingRequest, *wasi.OutgoingBody, error) {
+// newMessage makes the request for the host, and its body.
+func newMessage(request *http.Request) (*wasi.OutgoingRequest, *wasi.OutgoingBody, error) {
 	stays := keepsOrigin(request)
 	fields := wasi.MakeFields()
 	for name, values := range request.Header {
@@ -147,16 +149,16 @@ func keepsOrigin(request *http.Request) bool {
 	return true
 }
 
-func origin(url *url.URL) string {
-	port := url.Port()
+func origin(of *url.URL) string {
+	port := of.Port()
 	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[url.Scheme]
+		port = map[string]string{"http": "80", "https": "443"}[of.Scheme]
 	}
-	return url.Scheme + "://" + strings.ToLower(url.Hostname()) + ":" + port
+	return of.Scheme + "://" + strings.ToLower(of.Hostname()) + ":" + port
 }
 
-// limits is the time that is left, for each step of the request.
-func limits(request *http.Request) (witTypes.Option[*wasi.RequestOptions], error) {
+// newLimits makes the limits: the time that is left, for each step of the request.
+func newLimits(request *http.Request) (witTypes.Option[*wasi.RequestOptions], error) {
 	none := witTypes.None[*wasi.RequestOptions]()
 	if err := request.Context().Err(); err != nil {
 		return none, late(request, err)
@@ -227,7 +229,7 @@ func write(stream *wasi_io_streams.OutputStream, bytes []byte) bool {
 	return true
 }
 
-func answer(request *http.Request, response *wasi.IncomingResponse) (*http.Response, error) {
+func newResponse(request *http.Request, response *wasi.IncomingResponse) (*http.Response, error) {
 	header := http.Header{}
 	fields := response.Headers()
 	for _, field := range importing(fields.Entries) {
@@ -272,7 +274,9 @@ func (b *body) Read(bytes []byte) (int, error) {
 	if b.end != nil || len(bytes) == 0 {
 		return 0, b.end
 	}
-	read := func() witTypes.Result[[]uint8, wasi_io_streams.StreamError] { return b.stream.BlockingRead(uint64(len(bytes))) }
+	read := func() witTypes.Result[[]uint8, wasi_io_streams.StreamError] {
+		return b.stream.BlockingRead(uint64(len(bytes)))
+	}
 	piece := importing(read)
 	if piece.IsOk() {
 		length := copy(bytes, piece.Ok())
