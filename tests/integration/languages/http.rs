@@ -1,7 +1,7 @@
 //! The SDKs send requests alike. `cargo xtask languages` has built the same small provider in each language, from
 //! `tests/sdk/http`. It reads from the server that the setting `UPSTREAM` names; the first segment of a reference is the order:
-//! `text` gives status and body, `count` the status and the length of the body, `send` posts `one two three` in three pieces,
-//! `soon` waits for at most 100 ms. Each request has the header `x-own`.
+//! `text` gives status and body, `count` the status and the length of the body, `post` posts `one two three`, `send` posts it
+//! in three pieces, `soon` waits for at most 100 ms. Each request has the header `x-own`.
 
 use std::fs;
 use std::net::TcpListener;
@@ -147,6 +147,13 @@ fn each_language_sends_granted_requests() {
         assert_eq!(sent.line, "POST /echo HTTP/1.1", "{lang}");
         let body = String::from_utf8_lossy(&sent.start).into_owned();
         assert!(["one ", "two ", "three"].iter().all(|piece| body.contains(piece)), "{lang}: {body}");
+        assert_eq!(text("post/echo"), echo("/echo"), "{lang}");
+        let sent = last(first);
+        assert_eq!(
+            (sent.header("content-length"), sent.start.as_slice()),
+            (Some("13"), &b"one two three"[..]),
+            "{lang}"
+        );
         assert_eq!(text("count/large"), format!("200 {LARGE}"), "{lang}");
         let error = refused(&mut client, &format!("belljar://{lang}/text/loop"), "failed");
         assert!(error.message.contains("redirect"), "{lang}: {error}");

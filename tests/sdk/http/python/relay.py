@@ -12,7 +12,7 @@ PIECES = (b"one ", b"two ", b"three")
 class Relay(Provider):
     def read(self, reference: str) -> Contents:
         order, _, path = reference.partition("/")
-        data = iter(PIECES) if order == "send" else None
+        data = {"send": iter(PIECES), "post": b"".join(PIECES)}.get(order)
         request = Request(f"{os.environ['UPSTREAM']}/{path}", data, {"X-Own": "mine"})
         try:
             response = urlopen(request, timeout=0.1) if order == "soon" else urlopen(request)

@@ -22,6 +22,10 @@ belljar_status provider_read(const char *reference, belljar_reading *reading) {
     request.headers = &OWN;
     request.headers_length = 1;
     if (belljar_after(reference, "soon/")) request.timeout_ms = 100;
+    if (belljar_after(reference, "post/")) {
+        request.body = "one two three";
+        request.body_length = strlen(request.body);
+    }
     belljar_http_response response;
     belljar_status status = belljar_after(reference, "send/") ? send_pieces(&request, &response)
                                                               : belljar_http_send(&request, &response);

@@ -10,6 +10,7 @@ namespace {
 
 Result<http::Response> exchange(const std::string &order, http::Request request) {
     if (order == "soon") request.timeout_ms = 100;
+    if (order == "post") request.body = "one two three";
     if (order != "send") return http::send(request);
     request.method = "POST";
     auto upload = http::begin(request);

@@ -9,6 +9,7 @@ export const provider = {
   async read(reference) {
     const [order, ...path] = reference.split("/");
     const options = { headers: { "x-own": "mine" } };
+    if (order === "post") Object.assign(options, { method: "POST", body: pieces.join("") });
     if (order === "send") Object.assign(options, { method: "POST", body: pieces });
     if (order === "soon") options.signal = AbortSignal.timeout(100);
     const response = await fetch(`${get("UPSTREAM")}/${path.join("/")}`, options);

@@ -17,7 +17,8 @@ impl Provider for Relay {
         let (order, path) = reference.split_once('/').ok_or(Error::NotFound)?;
         let url = format!("{}/{path}", std::env::var("UPSTREAM").map_err(Error::failed)?);
         let mut response = match order {
-            "send" => post(&url)?,
+            "send" => send(&url)?,
+            "post" => Request::post(url, "one two three").header("x-own", "mine").send()?,
             "soon" => Request::get(url).timeout(Duration::from_millis(100)).send()?,
             _ => Request::get(url).header("x-own", "mine").send()?,
         };
@@ -30,7 +31,7 @@ impl Provider for Relay {
     }
 }
 
-fn post(url: &str) -> Result<Response> {
+fn send(url: &str) -> Result<Response> {
     let mut upload = Request::new("POST", url).header("x-own", "mine").start()?;
     for piece in ["one ", "two ", "three"] {
         upload.write_all(piece.as_bytes())?;

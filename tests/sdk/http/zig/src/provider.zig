@@ -19,6 +19,7 @@ pub fn read(call: *Call, reference: []const u8) !belljar.Reading {
     var response = try exchange(call, order, .{
         .url = try call.print("{s}{s}", .{ upstream, reference[slash..] }),
         .headers = &.{.{ .name = "x-own", .value = "mine" }},
+        .body = if (std.mem.eql(u8, order, "post")) "one two three" else "",
         .timeout_ms = if (std.mem.eql(u8, order, "soon")) 100 else 0,
     });
     const is_count = std.mem.eql(u8, order, "count");
