@@ -3,5 +3,5 @@
 mod files;
 pub(crate) mod http;
 mod no_network;
-mod postgres;
+pub(crate) mod postgres;
 mod tcp;

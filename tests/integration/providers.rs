@@ -7,6 +7,7 @@ mod git;
 mod logs;
 mod mail;
 mod pdf;
+mod postgres;
 mod sqlite;
 pub(crate) mod support;
 mod tables;

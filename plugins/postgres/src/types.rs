@@ -49,7 +49,7 @@ enum Definition {
 
 /// The types that a query may start from, and those that they consist of. `{}` selects the first ones.
 const DEFINITIONS: &str = "WITH RECURSIVE part(of, kind, oid, delimiter, field, place) AS MATERIALIZED (
-SELECT 0::oid, 'x', first.oid, '', '', 0 FROM ({}) AS first(oid)
+SELECT 0::oid, 'x', first.oid, '', '' COLLATE pg_catalog.\"C\", 0 FROM ({}) AS first(oid)
 UNION
 SELECT t.oid, n.kind, n.oid, n.delimiter, n.field, n.place FROM part AS w JOIN pg_catalog.pg_type AS t ON t.oid = w.oid
 CROSS JOIN LATERAL (
@@ -57,7 +57,7 @@ CROSS JOIN LATERAL (
  UNION ALL SELECT 'a', e.oid, e.typdelim::text, '', 0 FROM pg_catalog.pg_type AS e WHERE t.typcategory = 'A' AND e.oid = t.typelem AND e.typarray = t.oid
  UNION ALL SELECT 'r', r.rngsubtype, '', '', 0 FROM pg_catalog.pg_range AS r WHERE t.typtype = 'r' AND r.rngtypid = t.oid
  UNION ALL SELECT 'm', r.rngtypid, '', '', 0 FROM pg_catalog.pg_range AS r WHERE t.typtype = 'm' AND r.rngmultitypid = t.oid
- UNION ALL SELECT 'c', a.atttypid, '', a.attname::text, a.attnum FROM pg_catalog.pg_attribute AS a
+ UNION ALL SELECT 'c', a.atttypid, '', a.attname::text COLLATE pg_catalog.\"C\", a.attnum FROM pg_catalog.pg_attribute AS a
   WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
 ) AS n(kind, oid, delimiter, field, place))
 SELECT of, kind, oid, delimiter, field FROM part WHERE kind <> 'x' ORDER BY of, place";
