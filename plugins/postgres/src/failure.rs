@@ -11,7 +11,7 @@ pub(crate) type Outcome<T> = Result<T, Failure>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The server refuses a query.
-    Server(ServerError),
+    Server(Box<ServerError>),
     /// Any other reason.
     Other(Error),
 }
@@ -38,7 +38,7 @@ impl From<Error> for Failure {
 
 impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {
-        Failure::Server(error)
+        Failure::Server(Box::new(error))
     }
 }
 
@@ -140,8 +140,7 @@ mod tests {
         assert!(matches!(of("25006"), Error::Denied(why) if why.contains("only reads")));
         assert!(matches!(of("08006"), Error::Unavailable(_)) && matches!(of("53300"), Error::Unavailable(_)));
         assert_eq!(of("42601"), Error::failed("no (SQLSTATE 42601)"));
-        let about =
-            Failure::Server(ServerError { code: "22P02".into(), message: "no".into(), ..ServerError::default() });
+        let about = Failure::from(ServerError { code: "22P02".into(), message: "no".into(), ..ServerError::default() });
         assert_eq!(
             Error::from(about.of_caller("\"after\" is \"x\"")),
             Error::invalid("\"after\" is \"x\": no (SQLSTATE 22P02)")

@@ -61,3 +61,82 @@ pub fn sql(bytes: &[u8]) {
     // What is left has no names: a second time changes nothing.
     assert!(numbered.names.len() <= text.matches(':').count());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Strings of the characters that the parsers know.
+    #[test]
+    fn the_parsers_take_anything() {
+        const PARTS: &[&str] = &[
+            "a",
+            "1",
+            "\"",
+            "\"\"",
+            "'",
+            "x'",
+            "t'",
+            "{",
+            "}",
+            "(",
+            ")",
+            "[",
+            "]",
+            ",",
+            ";",
+            "\\",
+            "\\x",
+            "NULL",
+            "empty",
+            "NaN",
+            "+00",
+            " ",
+            ":",
+            ":a",
+            "::",
+            "$",
+            "$1",
+            "$$",
+            "E'",
+            "--",
+            "/*",
+            "*/",
+            "\n",
+            "ü",
+            "ctid=",
+            "0,1",
+            "tables/",
+            "/rows/",
+            "where=",
+            "=",
+            "?",
+            "&",
+            "/",
+            "..",
+            "%2F",
+            "explain",
+            "views/",
+            "1e999",
+            "D\0\0\0\u{b}\0\u{1}",
+            "Z\0\0\0\u{5}I",
+            "E\0\0\0",
+            "\0",
+        ];
+        let mut state = 7_u64;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..=state % 9 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                text += PARTS[(state >> 33) as usize % PARTS.len()];
+            }
+            for target in [messages, values, references, sql] {
+                target(text.as_bytes());
+            }
+        }
+        for bytes in [&b""[..], b"D\x7f\xff\xff\xff", &[0xff; 200]] {
+            messages(bytes);
+            values(bytes);
+        }
+    }
+}
