@@ -1,13 +1,14 @@
-//! Answers: the contents of a resource, whole or in part. The lines of a page are its rows.
+//! Answers: the contents of a resource, whole or in part. The lines of a page are those of its text: the host reads more
+//! lines than a caller asks for, and cuts the text, because the mount has a secret.
 
 use std::collections::BTreeMap;
 
-use belljar_guest::{Contents, Error, Extent, PartialReading, Positions, Range, Result, Unit};
+use belljar_guest::{Contents, Error, PartialReading, Range, Result};
 use belljar_sql::name;
 use belljar_sql::output::{JSON, lines, object, table_of};
 use serde_json::json;
 
-use crate::address::{Address, MAX_ROWS, Wanted};
+use crate::address::{Address, Wanted};
 use crate::connection::{Connection, Query};
 use crate::failure::{Failure, Outcome};
 use crate::filter::Conditions;
@@ -16,6 +17,9 @@ use crate::rows::{Read, Reader, add_key};
 use crate::table::{Table, TableName};
 use crate::value::{self, IN_ROW};
 use crate::{Postgres, catalog, cell};
+
+/// How many changes of the schema one read survives.
+const MAX_CHANGES: usize = 8;
 
 /// What is asked of a resource.
 pub(crate) struct Request<'a> {
@@ -28,15 +32,16 @@ pub(crate) struct Request<'a> {
 }
 
 impl Postgres {
-    /// Answers a request. If a program changed the schema meanwhile, looks again, once.
+    /// Answers a request. If a program changed the schema between two queries, looks again.
     pub(crate) fn answer(&self, request: &Request<'_>) -> Result<PartialReading> {
         let mut connection = Connection::open()?;
-        match self.read_once(&mut connection, request) {
-            Err(failure) if failure.is_stale() && !matches!(request.address, Address::View { .. }) => {
-                Ok(self.read_once(&mut Connection::open()?, request)?)
+        for _ in 0..MAX_CHANGES {
+            match self.read_once(&mut connection, request) {
+                Err(failure) if failure.is_stale() && !matches!(request.address, Address::View { .. }) => {}
+                answer => return Ok(answer?),
             }
-            answer => Ok(answer?),
         }
+        Ok(self.read_once(&mut connection, request)?)
     }
 
     fn read_once(&self, connection: &mut Connection, request: &Request<'_>) -> Outcome<PartialReading> {
@@ -84,15 +89,8 @@ impl Postgres {
         wanted: &Wanted,
     ) -> Outcome<PartialReading> {
         let table = Table::find(connection, table)?;
-        let positions = rows_of(request.range)?;
-        let mut wanted = wanted.clone();
-        if let Some((first, count)) = positions {
-            wanted.skip = wanted.skip.saturating_add(first);
-            wanted.limit = Some(count);
-        }
         let limit = wanted.limit.unwrap_or(self.rows);
-        let start = wanted.skip;
-        let page = page::read(connection, &table, &wanted, limit)?;
+        let page = page::read(connection, &table, wanted, limit)?;
         let place = format!("tables/{}", name::segment(&table.written()));
         // Rows without a key are counted, which costs more with each page.
         let is_cut = page.next.as_ref().is_some_and(|next| next.after.is_none());
@@ -113,8 +111,7 @@ impl Postgres {
         ];
         head.extend(page.notice.as_ref().map(|notice| ("notice", json!(notice))));
         let contents = Contents::text(request.asked, table_of(&head, written)).mime_type(JSON);
-        let end = start + page.rows.len() as u64;
-        Ok(placed(contents, request, positions.map(|_| (start, end, page.next.is_some())))?)
+        Ok(PartialReading::cut(contents, request.range, request.most)?)
     }
 
     fn view(
@@ -130,11 +127,10 @@ impl Postgres {
             let contents = Contents::text(request.asked, plan).mime_type("text/plain");
             return Ok(PartialReading::cut(contents, request.range, request.most)?);
         }
-        let positions = rows_of(request.range)?;
-        let page = view.run(connection, parameters, self.rows, positions)?;
+        let page = view.run(connection, parameters, self.rows)?;
         let head = [("view", json!(name)), ("cut", json!(page.rows.cut)), ("next", json!(page.next))];
         let contents = Contents::text(request.asked, table_of(&head, page.rows.objects())).mime_type(JSON);
-        Ok(placed(contents, request, positions.map(|_| (page.start, page.end, page.rows.cut)))?)
+        Ok(PartialReading::cut(contents, request.range, request.most)?)
     }
 }
 
@@ -150,27 +146,4 @@ fn row(connection: &mut Connection, asked: &str, table: &Table, key: &str) -> Ou
     let place = read.key.map(|key| reader.reference(&key));
     let head = [("table", json!(table.written())), ("reference", json!(place))];
     Ok(Contents::text(asked, object(&head, &format!("\"row\": {}", read.json))).mime_type(JSON))
-}
-
-/// The rows that the lines of a range name: the first one, and how many.
-fn rows_of(range: Option<Range>) -> Result<Option<(u64, usize)>> {
-    let Some(Range { unit: Unit::Lines, positions, .. }) = range else { return Ok(None) };
-    match positions {
-        Positions::Span { start, end } if i64::try_from(start).is_ok() => {
-            let count = end.map_or(MAX_ROWS as u64, |end| end.saturating_sub(start)).min(MAX_ROWS as u64);
-            Ok(Some((start, usize::try_from(count).unwrap_or(MAX_ROWS))))
-        }
-        _ => Err(Error::invalid(
-            "the lines of a page are its rows, counted from the first one: expected lines=1-100; for the last rows, sort by a \
-             column downwards, as in sort=-id",
-        )),
-    }
-}
-
-/// The page as a part of all rows, if rows were asked for, or as a part of its text, if bytes were.
-fn placed(contents: Contents, request: &Request<'_>, rows: Option<(u64, u64, bool)>) -> Result<PartialReading> {
-    match rows {
-        Some((start, end, more)) => Ok(PartialReading::part(contents, Extent::open(Unit::Lines, start, end, more))),
-        None => PartialReading::cut(contents, request.range, request.most),
-    }
 }

@@ -18,6 +18,9 @@ use crate::row::{Field, Row};
 /// The longest message that is read, in bytes. A row is one message, and a call has 64 MiB of memory by default.
 const MAX_MESSAGE: usize = 20 * 1024 * 1024;
 
+/// The oldest server.
+const OLDEST: u32 = 14;
+
 /// How much is read at once.
 const CHUNK: usize = 32 * 1024;
 
@@ -114,6 +117,9 @@ impl Connection {
             match connection.message()? {
                 Message::ReadyForQuery(_) => return Ok(connection),
                 Message::ErrorResponse(body) => return Err(ServerError::of(&body).into()),
+                Message::ParameterStatus(body) if body.name().is_ok_and(|name| name == "server_version") => {
+                    check_version(body.value().unwrap_or_default())?;
+                }
                 Message::AuthenticationOk
                 | Message::ParameterStatus(_)
                 | Message::BackendKeyData(_)
@@ -164,6 +170,7 @@ impl Connection {
     /// Receives the next message.
     fn message(&mut self) -> Outcome<Message> {
         loop {
+            let mut missing = CHUNK;
             if let Some(header) = Header::parse(&self.incoming).map_err(lost)? {
                 let length = usize::try_from(header.len()).unwrap_or(usize::MAX);
                 if length > MAX_MESSAGE {
@@ -173,11 +180,14 @@ impl Connection {
                     ))
                     .into());
                 }
+                // Memory for the whole message at once: growing would need up to three times as much.
+                missing = (length + 1).saturating_sub(self.incoming.len()).max(CHUNK);
             }
             if let Some(message) = Message::parse(&mut self.incoming).map_err(lost)? {
                 return Ok(message);
             }
             let filled = self.incoming.len();
+            self.incoming.reserve(missing);
             self.incoming.resize(filled + CHUNK, 0);
             let (_, free) = self.incoming.split_at_mut(filled);
             let read = self.stream.read(free).map_err(lost)?;
@@ -276,6 +286,18 @@ fn write(query: &Query, out: &mut BytesMut) -> Outcome<()> {
         .map_err(|_| Error::invalid("too many values for one query"))?;
     frontend::describe(b'P', "", out).map_err(lost)?;
     frontend::execute("", query.max_rows, out).map_err(lost)
+}
+
+/// Refuses servers whose catalog lacks multiranges, and which cannot scan ranges of places.
+fn check_version(version: &str) -> Outcome<()> {
+    let major: Option<u32> = version.split(['.', ' ']).next().and_then(|major| major.parse().ok());
+    match major {
+        Some(major) if major < OLDEST => {
+            Err(Error::failed(format_args!("the server is PostgreSQL \"{version}\": expected {OLDEST} or later"))
+                .into())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn lost(error: std::io::Error) -> Failure {

@@ -25,7 +25,7 @@ pub(crate) struct ServerError {
     detail: String,
     hint: String,
     /// The character of the statement where the server saw it, counted from 1.
-    position: String,
+    pub(crate) position: String,
     /// True if the connection is over.
     pub(crate) is_fatal: bool,
 }

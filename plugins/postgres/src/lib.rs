@@ -87,7 +87,7 @@ impl Provider for Postgres {
     fn list_templates(&self) -> Result<Vec<Template>> {
         let of = |template: &str, name: &str| Template::new(template).name(name);
         let mut templates = vec![
-            of("tables/{table}{?where,sort,match,after,skip,limit,lines,explain}", "rows")
+            of("tables/{table}{?where,sort,match,after,skip,limit,explain}", "rows")
                 .title("Rows of a table")
                 .mime_type(JSON)
                 .description(format!(

@@ -44,7 +44,7 @@ pub(crate) struct Read {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(table: &'a Table, limits: SizeLimits) -> Reader<'a> {
-        let has_ctid = table.key.is_empty() && table.blocks.is_some();
+        let has_ctid = table.has_places();
         let mut at = usize::from(has_ctid);
         let (mut names, mut places) = (Vec::new(), Vec::new());
         for column in &table.columns {

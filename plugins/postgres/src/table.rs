@@ -209,6 +209,10 @@ impl Table {
         if let Some(row) = key.first() {
             table.key = table.positions(&row.string(0), row.number(1).unwrap_or_default());
         }
+        // Who may read some columns only may not read places.
+        if !table.denied.is_empty() && table.key.is_empty() {
+            table.blocks = None;
+        }
         Ok(table)
     }
 
@@ -253,11 +257,16 @@ impl Table {
         !self.key.is_empty() && self.key_columns().all(|column| column.not_null)
     }
 
+    /// True if the keys of rows are their places.
+    pub(crate) fn has_places(&self) -> bool {
+        self.blocks.is_some() && !self.has_ordered_key()
+    }
+
     /// The names of the key columns, for display.
     pub(crate) fn key_names(&self) -> Vec<&str> {
-        match (self.key.is_empty(), self.blocks) {
-            (true, Some(_)) => vec!["ctid"],
-            _ => self.key_columns().map(|column| column.name.as_str()).collect(),
+        match self.has_places() {
+            true => vec!["ctid"],
+            false => self.key_columns().map(|column| column.name.as_str()).collect(),
         }
     }
 }

@@ -26,10 +26,6 @@ pub(crate) struct ViewPage {
     pub(crate) rows: Rows,
     /// The reference of the next page.
     pub(crate) next: Option<String>,
-    /// The position of the first row.
-    pub(crate) start: u64,
-    /// The position after the last row.
-    pub(crate) end: u64,
 }
 
 /// Parses the setting.
@@ -58,16 +54,14 @@ impl View {
     }
 
     /// Runs the view with the parameters `given`, and gives a page of its rows. The page's own parameters are `limit`, and
-    /// `skip`, unless the view has a parameter of this name. `lines` are the positions of the rows that are wanted, if the
-    /// caller names positions.
+    /// `skip`, unless the view has a parameter of this name.
     pub(crate) fn run(
         &self,
         connection: &mut Connection,
         given: &BTreeMap<String, String>,
         default: usize,
-        lines: Option<(u64, usize)>,
     ) -> Outcome<ViewPage> {
-        let (query, paging, given) = self.query(given, default, lines)?;
+        let (query, paging, given) = self.query(given, default)?;
         let Paging { limit, skip, can_skip } = paging;
         let rows = statement::run(connection, query, limit, PAGE_BYTES).map_err(|failure| self.failed(failure))?;
         let end = skip + rows.len() as u64;
@@ -77,7 +71,7 @@ impl View {
             });
             format!("views/{}?{}skip={end}&limit={limit}", self.name, own.collect::<String>())
         });
-        Ok(ViewPage { rows, next, start: skip, end })
+        Ok(ViewPage { rows, next })
     }
 
     /// The server's plan of the view, as text.
@@ -89,7 +83,7 @@ impl View {
     ) -> Outcome<String> {
         let mut given = given.clone();
         given.remove("explain");
-        let (query, ..) = self.query(&given, default, None)?;
+        let (query, ..) = self.query(&given, default)?;
         page::explain_query(connection, &query).map_err(|failure| self.failed(failure))
     }
 
@@ -97,13 +91,11 @@ impl View {
         &self,
         given: &BTreeMap<String, String>,
         default: usize,
-        lines: Option<(u64, usize)>,
     ) -> Result<(Query, Paging, BTreeMap<String, String>)> {
         let mut given = given.clone();
         let limit = address::limit(&mut given)?.unwrap_or(default);
         let can_skip = !self.parameters.iter().any(|name| name == "skip");
         let skip = if can_skip { address::number(&mut given, "skip", "rows")?.unwrap_or_default() } else { 0 };
-        let (skip, limit) = lines.map_or((skip, limit), |(first, count)| (skip.saturating_add(first), count));
         if let Some(unknown) = given.keys().find(|name| !self.parameters.contains(name)) {
             return Err(Error::invalid(format_args!("the view \"{}\" has no parameter \"{unknown}\"", self.name)));
         }
@@ -125,7 +117,9 @@ impl View {
 
     /// An error of the server, in the view of an operator.
     fn failed(&self, failure: Failure) -> Failure {
-        let Failure::Server(error) = failure else { return failure };
+        let Failure::Server(mut error) = failure else { return failure };
+        // The operator knows neither the statement around the view nor the numbers of its parameters.
+        error.position.clear();
         let name = &self.name;
         match error.code.as_str() {
             // A value that its type does not accept, a number out of range, an invalid time.
@@ -162,13 +156,13 @@ mod tests {
         let [late] = views.as_slice() else { panic!("{views:?}") };
         assert_eq!(late.parameters, ["before", "a"]);
         let given = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-        let (query, paging, _) = late.query(&given(&[("before", "x"), ("a", "1"), ("skip", "7")]), 100, None).unwrap();
+        let (query, paging, _) = late.query(&given(&[("before", "x"), ("a", "1"), ("skip", "7")]), 100).unwrap();
         assert_eq!((query.values, paging.skip), (vec![Some("x".into()), Some("1".into())], 7));
         assert!(query.sql.ends_with("= $2 -- :c\n) AS \"late\" LIMIT 101 OFFSET 7"), "{}", query.sql);
         for (wrong, why) in
             [(&[("a", "1")][..], "needs \"before\""), (&[("before", ""), ("a", ""), ("b", "")], "no parameter \"b\"")]
         {
-            assert!(late.query(&given(wrong), 100, None).err().unwrap().to_string().contains(why));
+            assert!(late.query(&given(wrong), 100).err().unwrap().to_string().contains(why));
         }
         for wrong in ["a = SELECT $1", "a = SELECT :limit", "a = SELECT :explain", "a = DROP TABLE x"] {
             assert!(parse(wrong).is_err(), "{wrong}");

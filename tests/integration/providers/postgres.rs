@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::OnceLock;
 
-use belljar_tests::{Client, Era, Site, Stdio};
+use belljar_tests::{Client, DEADLINE, Era, Site, Stdio};
 use belljar_upstream::postgres::{PASSWORD, PostgresServer};
 use serde_json::{Value, json};
 
 use crate::grants::postgres::{Database, database};
 use crate::providers::support::{self, fuel, usage};
+use crate::subscriptions::notifications::Watcher;
 
 const BASE: &str = "belljar://postgres/";
 
@@ -159,10 +160,11 @@ fn every_page_has_the_rows_that_psql_prints() {
     assert_eq!(rows, served.psql("SELECT * FROM expensive ORDER BY id"));
     let mean = served.json("tables/by_rating?where=rating=G");
     assert_eq!(mean["rows"][0]["row"]["films"], 100, "{mean}");
-    // Lines are rows.
-    let lines = served.json("tables/film?lines=101-103");
-    assert_eq!(lines["rows"].as_array().unwrap().len(), 3, "{lines}");
-    assert_eq!(lines["rows"][0]["row"]["id"], 101, "{lines}");
+    assert_eq!(served.json("tables/by_rating/rows/G")["row"], mean["rows"][0]["row"]);
+    assert_eq!(served.walk("tables/by_rating?limit=1").0.len(), 3);
+    let skipped = served.json("tables/film?skip=100&limit=3");
+    assert_eq!(skipped["rows"].as_array().unwrap().len(), 3, "{skipped}");
+    assert_eq!(skipped["rows"][0]["row"]["id"], 101, "{skipped}");
     assert!(served.client.close().status.success());
 }
 
@@ -361,7 +363,7 @@ fn the_schema_says_what_belongs_together() {
     let below = served.client.request("completion/complete", json!({ "ref": { "type": "ref/resource", "uri": format!("{BASE}tables/{{table}}/rows/{{key}}") }, "argument": { "name": "table", "value": "film" } })).unwrap();
     assert_eq!(below["completion"]["values"], json!(["public.film", "public.film_actor"]));
     let keys = served.client.request("completion/complete", json!({ "ref": { "type": "ref/resource", "uri": format!("{BASE}tables/{{table}}/rows/{{key}}") }, "argument": { "name": "key", "value": "99" }, "context": { "arguments": { "table": "big" } } })).unwrap();
-    assert_eq!(keys["completion"]["values"][..2], [json!("99"), json!("990")], "{keys}");
+    assert_eq!([&keys["completion"]["values"][0], &keys["completion"]["values"][1]], ["99", "990"], "{keys}");
     assert!(served.client.close().status.success());
 }
 
@@ -432,7 +434,7 @@ fn views_of_the_operator_have_parameters() {
     for (reference, part) in [
         (
             "views/wrong",
-            "the view \\\"wrong\\\" is not a valid statement: column \\\"nothing\\\" does not exist, at character 23 (SQLSTATE 42703)",
+            "the view \\\"wrong\\\" is not a valid statement: column \\\"nothing\\\" does not exist; Perhaps",
         ),
         ("views/cheap?below=100", "needs \\\"rating\\\""),
         ("views/cheap?below=x&rating=G", "a parameter of the view \\\"cheap\\\" is not accepted"),
@@ -441,7 +443,6 @@ fn views_of_the_operator_have_parameters() {
         ("views/slow?seconds=60", "raise the limit \\\"time\\\""),
     ] {
         let error = served.error(reference);
-        let error = error.replace("at character 23", "at character 23");
         assert!(error.contains(part), "{reference}: {error}");
     }
     let templates = served.client.templates();
@@ -473,9 +474,11 @@ fn a_large_value_is_read_in_parts() {
     let row = &page["rows"][0]["row"];
     assert_eq!(row["words"], json!({ "text": null, "size": 15_000_000, "read": "tables/public.large/rows/1/words" }));
     assert_eq!(row["bytes"], json!({ "blob": null, "size": 9_000_000, "read": "tables/public.large/rows/1/bytes" }));
-    assert_eq!(served.text("tables/large/rows/1/words?bytes=5-9"), "äbc ");
-    // A part that begins inside a character begins with this character.
-    assert_eq!(served.text("tables/large/rows/1/words?bytes=1-4"), "äbc ");
+    // A part begins and ends with whole characters.
+    for (bytes, start) in [("5-9", "äbc"), ("1-4", "äbc"), ("14999995-14999999", "äbc ")] {
+        let part = served.text(&format!("tables/large/rows/1/words?bytes={bytes}"));
+        assert!("äbc ".starts_with(&part) && part.starts_with(start), "{bytes}: {part:?}");
+    }
     assert_eq!(served.client.blob(&format!("{BASE}tables/large/rows/1/bytes?bytes=8999997-8999999")), [0, 255, 16]);
     let whole = served.client.blob(&format!("{BASE}tables/large/rows/1/bytes?bytes=0-7999999"));
     assert_eq!((whole.len(), &whole[..4]), (8_000_000, &[0, 255, 16, 0][..]));
@@ -504,6 +507,23 @@ fn pages_are_whole_while_a_program_changes_the_schema() {
     }
     changes.join().unwrap();
     assert!(!widths.is_empty() && widths.iter().all(|width| (3..=4).contains(width)), "{widths:?}");
+    assert!(served.client.close().status.success());
+}
+
+#[test]
+fn subscribers_of_a_table_get_notifications_of_writes() {
+    let Some(served) = serve("") else { return };
+    let uris = ["watched", "film"].map(|table| format!("{BASE}tables/public.{table}"));
+    served.server.run("films", "CREATE TABLE watched (id int PRIMARY KEY); GRANT SELECT ON watched TO clerk");
+    let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
+    let mut watcher = Watcher::stdio(&served.site, Era::Stateless, &uris, true);
+    for change in ["INSERT INTO watched VALUES (1)", "UPDATE watched SET id = 2", "TRUNCATE watched"] {
+        served.server.run("films", change);
+        // Other tests change the list, which gives an empty text.
+        let changed = std::iter::from_fn(|| watcher.next(DEADLINE)).find(|changed| !changed.is_empty());
+        assert_eq!(changed.as_deref(), Some(uris[0]), "{change}");
+        watcher.settles(uris[0], change);
+    }
     assert!(served.client.close().status.success());
 }
 

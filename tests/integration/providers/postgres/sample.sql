@@ -45,6 +45,7 @@ INSERT INTO rental SELECT 1 + n % 300, 'n' || n % 40, timestamp '2026-01-01' + n
 
 CREATE VIEW expensive AS SELECT id, title, price FROM film WHERE price > 300;
 CREATE MATERIALIZED VIEW by_rating AS SELECT rating, count(*) AS films, avg(price) AS mean FROM film GROUP BY rating;
+CREATE UNIQUE INDEX ON by_rating (rating);
 
 CREATE TABLE place (id int PRIMARY KEY, name text);
 CREATE TABLE town (people int) INHERITS (place);
