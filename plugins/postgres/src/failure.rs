@@ -62,7 +62,9 @@ impl Failure {
     /// The same failure, if the fault lies in what the caller wrote: `about` says where.
     pub(crate) fn of_caller(self, about: &str) -> Failure {
         match self {
-            Failure::Server(error) if error.is_of_data() => {
+            Failure::Server(mut error) if error.is_of_data() => {
+                // The caller does not know the statement.
+                error.position.clear();
                 Error::invalid(format_args!("{about}: {}", error.words())).into()
             }
             other => other,

@@ -134,7 +134,12 @@ impl<'a> Plan<'a> {
             self.values_of(connection, after, &terms)?
         };
         let parts = after_values(&self.filter, &terms, &values);
-        Ok(parts.iter().map(|part| self.select(part, &order, self.limit, self.skip)).collect())
+        if let [only] = parts.as_slice() {
+            return Ok(vec![self.select(only, &order, self.limit, self.skip)]);
+        }
+        // The rows that are skipped may lie in both parts.
+        let most = self.limit.saturating_add(usize::try_from(self.skip).unwrap_or(usize::MAX));
+        Ok(parts.iter().map(|part| self.select(part, &order, most, 0)).collect())
     }
 
     /// The values of the order's columns in the row with this key.
@@ -221,10 +226,15 @@ fn in_order(connection: &mut Connection, plan: &Plan<'_>, wanted: &Wanted) -> Ou
     let mut page = Page::default();
     let mut bytes = 0;
     let mut has_more = false;
+    let mut to_skip = if queries.len() > 1 { plan.skip } else { 0 };
     let mut results = connection.send(&queries)?;
     for _ in &queries {
         results.columns()?;
         while let Some(row) = results.row()? {
+            if to_skip > 0 {
+                to_skip -= 1;
+                continue;
+            }
             // The connection ends with the call: the remaining rows need not be read.
             if page.rows.len() == plan.limit || bytes > PAGE_BYTES {
                 has_more = true;

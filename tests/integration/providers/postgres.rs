@@ -165,6 +165,14 @@ fn every_page_has_the_rows_that_psql_prints() {
     let skipped = served.json("tables/film?skip=100&limit=3");
     assert_eq!(skipped["rows"].as_array().unwrap().len(), 3, "{skipped}");
     assert_eq!(skipped["rows"][0]["row"]["id"], 101, "{skipped}");
+    // Rows after a row of an order, of which NULL is the last part.
+    let all = served.psql("SELECT id FROM film ORDER BY released, id");
+    let after = 200;
+    let from = &all[after]["id"];
+    let later = served.json(&format!("tables/film?sort=released&after={from}&skip=30&limit=1000"));
+    let ids: Vec<&Value> = later["rows"].as_array().unwrap().iter().map(|row| &row["row"]["id"]).collect();
+    let expected: Vec<&Value> = all[after + 31..].iter().map(|row| &row["id"]).collect();
+    assert_eq!(ids, expected);
     assert!(served.client.close().status.success());
 }
 
