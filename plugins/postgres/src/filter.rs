@@ -144,3 +144,46 @@ pub(crate) fn order(table: &Table, text: &str) -> Result<Vec<Sort>> {
     };
     Ok(grammar::order(&names, None, text)?.into_iter().filter_map(of).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Relation;
+
+    fn table() -> Table {
+        let columns = vec![
+            Column::for_test("id", "integer", Kind::Integer),
+            Column::for_test("a b", "character varying(20)", Kind::Text),
+            Column::for_test("j", "json", Kind::Json),
+            Column::for_test("tags", "text[]", Kind::Array(Box::new(Kind::Text), ',')),
+        ];
+        let (schema, name) = ("public".to_owned(), "t".to_owned());
+        let relation = Relation::Table;
+        Table { oid: 1, schema, name, relation, columns, denied: Vec::new(), key: vec![0], blocks: None, density: 1.0 }
+    }
+
+    fn sql(filter: &str) -> (String, Vec<String>) {
+        let mut conditions = Conditions::default();
+        conditions.filter(&table(), &[filter.to_owned()]).unwrap();
+        (conditions.clause(), conditions.values.into_iter().flatten().collect())
+    }
+
+    #[test]
+    fn values_are_bound_and_take_the_type_of_their_column() {
+        let of = |clause: &str, values: &[&str]| {
+            (format!(" WHERE {clause}"), values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(sql("id>=7"), of("\"id\" >= $1", &["7"]));
+        assert_eq!(sql("id<1.5"), of("\"id\" < $1::numeric", &["1.5"]));
+        assert_eq!(sql("id=3000000000"), of("\"id\" = $1::numeric", &["3000000000"]));
+        assert_eq!(sql("id!=x"), of("\"id\" IS DISTINCT FROM $1", &["x"]));
+        assert_eq!(sql("a b~50%_\\"), of("\"a b\" ILIKE $1", &["%50\\%\\_\\\\%"]));
+        assert_eq!(sql("tags!~x"), of("(\"tags\" IS NULL OR \"tags\"::text NOT ILIKE $1)", &["%x%"]));
+        assert_eq!(sql("j={}"), of("\"j\"::text = $1", &["{}"]));
+        assert_eq!(sql("a b is empty").0, " WHERE (\"a b\" IS NULL OR \"a b\" = '')");
+        assert_eq!(sql("tags is not empty").0, " WHERE \"tags\" IS NOT NULL");
+        let both = of("\"id\" = $1 AND \"a b\" = $2", &["1", "'; DROP TABLE t; --"]);
+        assert_eq!(sql("id=1 and a b=\"'; DROP TABLE t; --\""), both);
+        assert!(Conditions::default().search(&table(), "x").is_err());
+    }
+}

@@ -272,6 +272,13 @@ impl Table {
 }
 
 impl Column {
+    /// A column of this type.
+    #[cfg(test)]
+    pub(crate) fn for_test(name: &str, type_name: &str, kind: Kind) -> Column {
+        let (name, type_name) = (name.to_owned(), type_name.to_owned());
+        Column { name, type_name, kind, not_null: false, size: Size::Small, number: 1 }
+    }
+
     /// The name in SQL.
     pub(crate) fn quoted(&self) -> String {
         escape_identifier(&self.name)
