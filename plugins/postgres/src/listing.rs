@@ -27,7 +27,8 @@ impl Postgres {
         let mut resources = self.listed()?;
         match asked.trim_end_matches('/') {
             "" => {
-                resources.retain(|resource| !resource.reference.contains('/'));
+                // The overview is the directory itself.
+                resources.retain(|resource| !resource.reference.is_empty() && !resource.reference.contains('/'));
                 resources.push(directory("tables", "The tables and views of the database"));
                 if self.plain_views().next().is_some() {
                     resources.push(directory("views", "The operator's views"));

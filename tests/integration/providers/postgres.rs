@@ -536,6 +536,17 @@ fn subscribers_of_a_table_get_notifications_of_writes() {
 }
 
 #[test]
+fn the_provider_keeps_to_the_interface() {
+    let Some(served) = serve("env = { VIEWS = 'cheap = SELECT id FROM film ORDER BY id' }") else { return };
+    let mut command = served.site.command(["check", "--conformance"]);
+    command.arg(served.site.path("plugins/postgres.wasm")).arg("--config").arg(served.site.path("belljar.toml"));
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && said.contains(" 0 failed"), "{said}");
+    assert!(served.client.close().status.success());
+}
+
+#[test]
 fn a_mount_without_a_grant_says_which_it_needs() {
     let site = support::site("postgres", "");
     let mut client = site.stdio(Era::Stateless);
