@@ -4,5 +4,5 @@ mod database;
 mod files;
 pub(crate) mod http;
 mod no_network;
-mod postgres;
+pub(crate) mod postgres;
 mod tcp;

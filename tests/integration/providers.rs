@@ -8,6 +8,7 @@ mod images;
 mod logs;
 mod mail;
 mod pdf;
+mod postgres;
 mod sqlite;
 pub(crate) mod support;
 mod tables;

@@ -147,6 +147,28 @@ pub(crate) const PDF: &[&str] = &[
 pub(crate) const LINES: &[&str] =
     &["שלום", "مرحبا", "abc", "123", "1,5", "(", ")", "\u{202e}", "\u{2066}", "\u{200f}", "é", "ﬁ", "日本", "👩", " "];
 
+/// Texts of PostgreSQL's arrays, ranges and records, and the beginnings of its messages.
+pub(crate) const POSTGRES: &[&str] = &[
+    "{",
+    "}",
+    "NULL",
+    "\"\"",
+    "\\",
+    "[0:1]=",
+    "[1,2)",
+    "(,)",
+    "empty",
+    "(1,\"a\")",
+    "+00",
+    "\\x00ff",
+    "NaN",
+    "infinity",
+    "D\0\0\0\u{b}\0\u{1}\0\0\0\u{1}x",
+    "T\0\0\0\u{6}\0\0",
+    "E\0\0\0",
+    "Z\0\0\0\u{5}I",
+];
+
 /// References, keys and filters of databases.
 pub(crate) const SQLITE: &[&str] = &[
     "tables/",

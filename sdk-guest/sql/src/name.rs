@@ -6,33 +6,33 @@ use std::fmt::Write as _;
 use belljar_guest::reference;
 
 /// A name as one encoded segment.
-pub(crate) fn segment(name: &str) -> String {
+pub fn segment(name: &str) -> String {
     reference::encode_segment(&escape(name))
 }
 
 /// A name as a segment before encoding.
-pub(crate) fn escape(name: &str) -> String {
+pub fn escape(name: &str) -> String {
     // An empty segment would end the reference.
     if name.is_empty() || is_refused(name) { hex("t", name.as_bytes()) } else { name.to_owned() }
 }
 
 /// True if `known` is the name that a segment means.
-pub(crate) fn is(known: &str, segment: &str) -> bool {
+pub fn is(known: &str, segment: &str) -> bool {
     known == segment || unescape(segment).is_some_and(|bytes| bytes == known.as_bytes())
 }
 
 /// True if the host refuses this text as a segment: it has a control character, or it may lead out of the mount.
-pub(crate) fn is_refused(text: &str) -> bool {
+pub fn is_refused(text: &str) -> bool {
     text.chars().any(char::is_control) || text.split(['/', '\\']).any(|part| matches!(part, "." | ".."))
 }
 
 /// The bytes of `t'610a62'`. `None` for any other text.
-pub(crate) fn unescape(text: &str) -> Option<Vec<u8>> {
+pub fn unescape(text: &str) -> Option<Vec<u8>> {
     unhex(text.strip_prefix("t'")?.strip_suffix('\'')?)
 }
 
 /// `bytes` as `t'610a62'`, for the prefix `t`.
-pub(crate) fn hex(prefix: &str, bytes: &[u8]) -> String {
+pub fn hex(prefix: &str, bytes: &[u8]) -> String {
     let mut text = format!("{prefix}'");
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");
@@ -41,7 +41,7 @@ pub(crate) fn hex(prefix: &str, bytes: &[u8]) -> String {
 }
 
 /// The bytes that hexadecimal digits spell.
-pub(crate) fn unhex(digits: &str) -> Option<Vec<u8>> {
+pub fn unhex(digits: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> =
         digits.chars().map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
     let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
