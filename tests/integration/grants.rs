@@ -1,8 +1,8 @@
 //! Grants of files, of HTTP origins, of servers and of databases: with a grant, without a grant, and attempts to reach more than the grant allows.
 
-mod database;
+pub(crate) mod database;
 mod files;
 pub(crate) mod http;
 mod no_network;
-pub(crate) mod postgres;
+mod postgres;
 mod tcp;

@@ -8,7 +8,7 @@ use belljar_tests::{Client, DEADLINE, Era, Site, Stdio};
 use belljar_upstream::postgres::{PASSWORD, PostgresServer};
 use serde_json::{Value, json};
 
-use crate::grants::postgres::{Database, database};
+use crate::grants::database::{Database, database};
 use crate::providers::support::{self, fuel, usage};
 use crate::subscriptions::notifications::Watcher;
 
