@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL = build/$(NAME).wasm
 
-KNOWN_INTERFACES = completion revisions parts tools prompts skills progress
+KNOWN_INTERFACES = completion revisions parts tools prompts skills progress http
 UNKNOWN_INTERFACES = $(filter-out $(KNOWN_INTERFACES),$(INTERFACES))
 $(if $(UNKNOWN_INTERFACES),$(error INTERFACES names "$(UNKNOWN_INTERFACES)": remove it, or use one of $(KNOWN_INTERFACES)))
 
@@ -14,6 +14,7 @@ tools.wit      = export belljar:provider/tool-provider@0.1.1;
 prompts.wit    = export belljar:provider/prompt-provider@0.1.1;
 skills.wit     = export belljar:provider/skill-provider@0.1.1;
 progress.wit   = import belljar:provider/progress@0.1.1;
+http.wit       = import wasi:http/outgoing-handler@0.2.12;
 
 INTERFACE_MACROS = $(shell echo '$(INTERFACES:%=-DBELLJAR_%)' | tr a-z A-Z)
 INTERFACE_TAGS   = $(INTERFACES:%=belljar_%)
@@ -27,5 +28,6 @@ WIT = build/wit
 $(WIT)/world.wit: $(wildcard wit/*.wit) $(INTERFACES_FILE) belljar/interfaces.mk
 	mkdir -p $(WIT)/deps/provider
 	cp wit/*.wit $(WIT)/deps/provider/
+	$(if $(filter http,$(INTERFACES)),cp -R wit/deps/. $(WIT)/deps/)
 	printf '%s\n' 'package local:component;' 'world provider {' 'include belljar:provider/provider@0.1.1;' \
 		$(foreach name,$(INTERFACES),'$($(name).wit)') '}' > $@

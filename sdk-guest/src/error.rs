@@ -67,8 +67,12 @@ impl std::error::Error for Error {}
 
 impl From<io::Error> for Error {
     /// Converts an I/O error to the kind with the same meaning. A path below a file is `NotFound`, and a refusal of the
-    /// sandbox is `Denied`.
+    /// sandbox is `Denied`. An error of this type that an I/O error wraps stays as it is.
     fn from(error: io::Error) -> Self {
+        let error = match error.downcast::<Error>() {
+            Ok(own) => return own,
+            Err(error) => error,
+        };
         use io::ErrorKind as Kind;
         match error.kind() {
             Kind::NotFound | Kind::NotADirectory => Error::NotFound,
@@ -100,6 +104,7 @@ mod tests {
         assert_eq!(of(io::ErrorKind::PermissionDenied), Error::denied("why"));
         assert_eq!(of(io::ErrorKind::ConnectionRefused), Error::unavailable("why"));
         assert_eq!(of(io::ErrorKind::InvalidData), Error::failed("why"));
+        assert_eq!(Error::from(io::Error::other(Error::unavailable("why"))), Error::unavailable("why"));
     }
 
     #[test]

@@ -63,10 +63,14 @@
 //! | [`Prompts`] | messages that a person chooses |
 //! | [`Skills`] | directories that tell a model how to do something |
 //!
+//! Requests over HTTP are in the module `http`; it needs the feature `http`.
+//!
 //! A long call tells its caller how far it is: [`mod@progress`].
 
 mod error;
 mod export;
+#[cfg(feature = "http")]
+pub mod http;
 mod model;
 pub mod progress;
 mod provider;

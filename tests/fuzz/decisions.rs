@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use belljar::grants::http::origin::{Host, Origin, Scheme};
+use belljar::grants::http::origin::{Origin, Scheme};
 use belljar::grants::http::origin_grant::{GrantMismatch, OriginGrant, OriginGrantConfig, RequestTarget};
 use belljar::grants::http::path;
 use belljar::grants::network::address::reaches_listener;
+use belljar::grants::network::host::Host;
 use belljar::grants::secrets::Secrets;
 use belljar_fuzz::browser;
 use http::{Method, Uri};

@@ -14,6 +14,7 @@ use crate::providers::support;
 mod calendar;
 mod files;
 mod git;
+mod images;
 mod logs;
 mod mail;
 mod pdf;

@@ -1,6 +1,9 @@
-//! Grants of files and of HTTP origins: with a grant, without a grant, and attempts to reach more than the grant allows.
+//! Grants of files, of HTTP origins, of servers and of databases: with a grant, without a grant, and attempts to reach more than the grant allows.
 
+pub(crate) mod database;
 mod files;
 pub(crate) mod http;
 mod no_network;
 mod oauth;
+mod postgres;
+mod tcp;

@@ -4,9 +4,11 @@
 mod calendar;
 mod files;
 mod git;
+mod images;
 mod logs;
 mod mail;
 mod pdf;
+mod postgres;
 mod sqlite;
 pub(crate) mod support;
 mod tables;

@@ -40,6 +40,14 @@ pub fn component(stem: &str) -> PathBuf {
     built(&format!("guests/{stem}.wasm"))
 }
 
+/// True if PostgreSQL's server is not installed, and `BELLJAR_SKIP` says so.
+pub fn lacks_postgres() -> bool {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let programs = versions.map(|version| version.path().join("bin/initdb"));
+    let found = programs.filter(|program| program.is_file()).max();
+    installed("postgres", found.unwrap_or_else(|| "/usr/lib/postgresql".into())).is_none()
+}
+
 /// The built provider from `belljar new` in this language. `None` if `BELLJAR_SKIP` says that this machine lacks the
 /// tools.
 pub fn language(lang: &str) -> Option<PathBuf> {
@@ -83,7 +91,7 @@ pub fn client_script(path: &str) -> PathBuf {
 
 /// `path`, if it is installed. `None` if `BELLJAR_SKIP` lists `family`. Panics if `path` is missing otherwise.
 ///
-/// `BELLJAR_SKIP` lists the families (`python`, `node`, `languages`) that this machine lacks. `cargo xtask test` sets it
+/// `BELLJAR_SKIP` lists the families (`python`, `node`, `languages`, `postgres`) that this machine lacks. `cargo xtask test` sets it
 /// with a visible warning, and never in CI.
 fn installed(family: &str, path: PathBuf) -> Option<PathBuf> {
     let skipped = env::var("BELLJAR_SKIP").unwrap_or_default();

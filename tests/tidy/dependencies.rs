@@ -103,7 +103,8 @@ fn packages(options: &[&str]) -> Vec<Value> {
 }
 
 /// Folders of packages that cargo builds separately from the host.
-const SEPARATE: [&str; 5] = ["plugins", "tests/guests", "sdk-guest/tree", "tests/clients/rust", "tests/fuzz/providers"];
+const SEPARATE: [&str; 6] =
+    ["plugins", "tests/guests", "sdk-guest/sql", "sdk-guest/tree", "tests/clients/rust", "tests/fuzz/providers"];
 
 /// Each crate that these options of `cargo tree` select, with its features. If macros also use a crate, the crate may
 /// occur twice, with different features.

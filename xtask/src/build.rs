@@ -17,8 +17,8 @@ use crate::tools;
 /// The folders of packages that become components, and the directory below `target` for each.
 const COMPONENTS: [(&str, &str); 2] = [("plugins", "plugins"), ("tests/guests", "guests")];
 
-/// The folder of the library that only components use.
-const COMPONENT_LIBRARY: &str = "sdk-guest/tree";
+/// The folders of the libraries that only components use.
+const COMPONENT_LIBRARIES: [&str; 2] = ["sdk-guest/sql", "sdk-guest/tree"];
 
 /// The folder of the fuzz targets of the providers. It uses the providers as native libraries, so it belongs to the components.
 const COMPONENT_TARGETS: &str = "tests/fuzz/providers";
@@ -76,7 +76,7 @@ impl Part {
     /// The same, without the components for which `left_out` is true.
     pub(crate) fn packages_but(self, shell: &Shell, left_out: impl Fn(&Value) -> bool) -> Result<Vec<String>> {
         let folders = COMPONENTS.iter().map(|(folder, _)| *folder);
-        let components: Vec<&str> = folders.chain([COMPONENT_LIBRARY, COMPONENT_TARGETS]).collect();
+        let components: Vec<&str> = folders.chain(COMPONENT_LIBRARIES).chain([COMPONENT_TARGETS]).collect();
         let (mut arguments, flag, folders) = match self {
             Part::Host => (vec!["--workspace".to_owned()], "--exclude", [components, vec![CLIENTS]].concat()),
             Part::Components => (Vec::new(), "--package", components),

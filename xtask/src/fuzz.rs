@@ -19,8 +19,7 @@ const USAGE: &str = "cargo xtask fuzz [--target NAME] [--seconds N] [--keep]";
 const SECONDS: u64 = 60;
 
 /// The instrumented crates.
-const INSTRUMENTED: &str =
-    "belljar|belljar_fuzz|belljar_fuzz_guided|belljar_fuzz_providers|belljar_tree|git|logs|pdf|sqlite|tables|web";
+const INSTRUMENTED: &str = "belljar|belljar_fuzz|belljar_fuzz_guided|belljar_fuzz_providers|belljar_sql|belljar_tree|git|images|logs|pdf|postgres|sqlite|tables|web";
 
 /// The flags of rustc that instrument a crate, and enable overflow checks and debug assertions. They work with a stable
 /// compiler, which can run an LLVM pass by name.

@@ -4,6 +4,8 @@
 //! In some languages, the project also gets the interface `parts`, by a patch: the tests then read through `read-part` there,
 //! and through `read` in the other languages.
 //!
+//! Last, the provider of the project is replaced by one that sends requests. Its component is `target/languages/LANG-http.wasm`.
+//!
 //! The projects have every part of `belljar new --with`. Two languages also build a project without them: one whose template
 //! leaves out files, and one whose template leaves out lines.
 
@@ -32,6 +34,19 @@ const SDK_TESTS: &str = "tests/sdk";
 
 /// The patches that add the interface `parts` to a project, each with the name of its language.
 const PATCHES: &str = "tests/sdk/parts";
+
+/// The providers that send requests, one folder for each language. Their files are added to a project, or replace its files.
+const HTTP: &str = "tests/sdk/http";
+
+/// The further words of the build command that give a project HTTP, where no file of the project does.
+const HTTP_WORDS: [(&str, &[&str]); 5] = [
+    ("c", &["INTERFACES=http"]),
+    ("cpp", &["INTERFACES=http"]),
+    // The other files of this project need two interfaces. With `parts`, belljar would not call `Read`.
+    ("go", &["INTERFACES=tools prompts http"]),
+    ("rust", &["--features", "belljar-guest/http"]),
+    ("zig", &["INTERFACES=http"]),
+];
 
 /// Makes a project in every language. Returns the time that each project took.
 ///
@@ -99,7 +114,7 @@ fn project(shell: &Shell, belljar: &Path, place: &Path, lang: &str, parts: Optio
         }
     }
     for name in ["setup", "build", "test"] {
-        step(shell, &made, name, &project, &cargo_target)?;
+        step(shell, &made, name, &[], &project, &cargo_target)?;
     }
     if parts.is_none() {
         return Ok(());
@@ -109,17 +124,21 @@ fn project(shell: &Shell, belljar: &Path, place: &Path, lang: &str, parts: Optio
     let sdk_tests = shell.root.join(SDK_TESTS).join(lang);
     if sdk_tests.is_dir() {
         copy_below(&sdk_tests, &project)?;
-        step(shell, &made, "test", &project, &cargo_target).context("the tests of the SDK")?;
+        step(shell, &made, "test", &[], &project, &cargo_target).context("the tests of the SDK")?;
     }
+    copy_below(&shell.root.join(HTTP).join(lang), &project)?;
+    let words = HTTP_WORDS.iter().find(|(known, _)| *known == lang).map_or(&[][..], |(_, words)| *words);
+    step(shell, &made, "build", words, &project, &cargo_target).context("the provider that sends requests")?;
+    fs::copy(&component, place.join(format!("{lang}-http.wasm")))?;
     Ok(())
 }
 
-/// Runs one of the commands that `belljar new` printed, in the project. cargo builds in `cargo_target`.
-fn step(shell: &Shell, made: &Value, name: &str, project: &Path, cargo_target: &Path) -> Result<()> {
+/// Runs one of the commands that `belljar new` printed, with further words, in the project. cargo builds in `cargo_target`.
+fn step(shell: &Shell, made: &Value, name: &str, more: &[&str], project: &Path, cargo_target: &Path) -> Result<()> {
     let words: Vec<&str> = made[name].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let Some((program, arguments)) = words.split_first() else { return Ok(()) };
     let mut command = tools::command(shell, program)?;
-    shell::run(command.args(arguments).current_dir(project).env("CARGO_TARGET_DIR", cargo_target))
+    shell::run(command.args(arguments).args(more).current_dir(project).env("CARGO_TARGET_DIR", cargo_target))
 }
 
 /// Applies a patch to a project.

@@ -87,7 +87,30 @@ pub(crate) fn valgrind(shell: &Shell) -> Result<Option<&'static str>> {
             "valgrind is not installed: run `apt-get install valgrind`, or use the package manager of your system",
         ));
     }
-    output::line(&format!("installing {PROGRAM}"));
+    apt_install(PROGRAM)?;
+    Ok(None)
+}
+
+/// Makes PostgreSQL's server available: CI installs it. The reason if it is missing elsewhere.
+fn postgres(shell: &Shell) -> Result<Option<Missing>> {
+    let is_installed = || {
+        let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        versions.into_iter().any(|version| version.path().join("bin/initdb").is_file())
+    };
+    if is_installed() {
+        return Ok(None);
+    }
+    if shell.ci {
+        apt_install("postgresql")?;
+        return Ok(None);
+    }
+    let reason = "PostgreSQL's server is not installed: run `apt-get install postgresql`, or use the package manager of your system";
+    Ok(Some(Missing { family: "postgres", reason: reason.to_owned() }))
+}
+
+/// Installs a package of Debian.
+fn apt_install(package: &str) -> Result<()> {
+    output::line(&format!("installing {package}"));
     let is_root = shell::capture(Command::new("id").arg("-u"))?.trim() == "0";
     let apt = |arguments: &[&str]| {
         let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });
@@ -95,15 +118,14 @@ pub(crate) fn valgrind(shell: &Shell) -> Result<Option<&'static str>> {
         shell::run_quietly(command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
     };
     apt(&["update"])?;
-    apt(&["install", "--yes", "--no-install-recommends", PROGRAM])?;
-    Ok(None)
+    apt(&["install", "--yes", "--no-install-recommends", package])
 }
 
 /// Installs the MCP clients that tests run. Returns the families that cannot be installed; in CI, that is an error.
 pub(crate) fn clients(shell: &Shell) -> Result<Vec<Missing>> {
     // It needs cargo and nothing else.
     rust(shell)?;
-    let mut missing = Vec::new();
+    let mut missing: Vec<Missing> = postgres(shell)?.into_iter().collect();
     for (family, needs, install) in
         [("python", ["python3", "python3"], python as fn(&Shell) -> Result<()>), ("node", ["node", "npm"], node)]
     {

@@ -5,10 +5,10 @@ use tokio::time::Instant;
 
 use super::checks::is_met;
 use crate::config::IssuerConfig;
-use crate::grants::http::origin::Host;
 use crate::grants::http::service_client::{ServiceClient, ServiceError, ServiceRequest};
 use crate::grants::http::service_metadata::places;
 use crate::grants::http::service_url::{ServiceUrl, ServiceUrlError};
+use crate::grants::network::host::Host;
 use crate::model::strict_json;
 
 /// Why the metadata of an issuer do not lead to its keys. Contains nothing that the issuer sent, except a checked URL.

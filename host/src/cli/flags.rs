@@ -1,7 +1,7 @@
 //! Flags that several commands share. `grant` and `revoke` get theirs from the list of kinds of grants; nothing here names
 //! a kind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -104,9 +104,13 @@ fn values<'m>(matches: &'m ArgMatches, flag: &str) -> impl Iterator<Item = (usiz
 
 impl Args for GrantFlags {
     fn augment_args(mut command: Command) -> Command {
+        // Several kinds may have the same further flag.
+        let mut added = HashSet::new();
         for kind in KINDS {
             for flag in std::iter::once(&kind.flag).chain(kind.extra_flags) {
-                command = command.arg(argument(flag.name, flag.value, flag.help.to_owned()));
+                if added.insert(flag.name) {
+                    command = command.arg(argument(flag.name, flag.value, flag.help.to_owned()));
+                }
             }
         }
         command
@@ -119,37 +123,34 @@ impl Args for GrantFlags {
 
 impl FromArgMatches for GrantFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut all = BTreeMap::new();
+        let mut all: BTreeMap<usize, (&'static GrantKind, GrantArgs)> = BTreeMap::new();
         for kind in KINDS {
-            let mut own: BTreeMap<usize, GrantArgs> = BTreeMap::new();
-            own.extend(
-                values(matches, kind.flag.name)
-                    .map(|(at, what)| (at, GrantArgs { value: what.clone(), extra_flags: Vec::new() })),
-            );
-            let mut more: Vec<_> = kind
-                .extra_flags
-                .iter()
-                .flat_map(|flag| values(matches, flag.name).map(|(at, value)| (at, flag.name, value)))
-                .collect();
-            more.sort_unstable();
-            let is_one = own.len() == 1;
-            for (at, flag, value) in more {
-                // With a single grant, its other flags may also stand before it.
-                let about = if is_one {
-                    own.values_mut().next()
-                } else {
-                    own.range_mut(..at).next_back().map(|(_, grant)| grant)
-                };
-                let Some(grant) = about else {
-                    let why = format!(
-                        "--{flag} belongs to a --{}; write it after the --{0} that it belongs to\n",
-                        kind.flag.name
-                    );
-                    return Err(clap::Error::raw(clap::error::ErrorKind::MissingRequiredArgument, why));
-                };
-                grant.extra_flags.push((flag, value.clone()));
-            }
-            all.extend(own.into_iter().map(|(at, grant)| (at, (kind, grant))));
+            let own = values(matches, kind.flag.name);
+            all.extend(own.map(|(at, what)| (at, (kind, GrantArgs { value: what.clone(), extra_flags: Vec::new() }))));
+        }
+        let names: BTreeSet<&'static str> =
+            KINDS.iter().flat_map(|kind| kind.extra_flags).map(|flag| flag.name).collect();
+        let mut more: Vec<_> = names
+            .into_iter()
+            .flat_map(|flag| values(matches, flag).map(move |(at, value)| (at, flag, value)))
+            .collect();
+        more.sort_unstable();
+        for (at, flag, value) in more {
+            let has_flag = |kind: &GrantKind| kind.extra_flags.iter().any(|own| own.name == flag);
+            let fitting: Vec<usize> =
+                all.iter().filter(|(_, (kind, _))| has_flag(kind)).map(|(place, _)| *place).collect();
+            // With a single grant, its other flags may also stand before it.
+            let place = match fitting.as_slice() {
+                [only] => Some(*only),
+                several => several.iter().rev().find(|place| **place < at).copied(),
+            };
+            let Some((_, grant)) = place.and_then(|place| all.get_mut(&place)) else {
+                let kinds = KINDS.iter().filter(|kind| has_flag(kind)).map(|kind| format!("--{}", kind.flag.name));
+                let kinds = kinds.collect::<Vec<_>>().join(" or a ");
+                let why = format!("--{flag} belongs to a {kinds}; write it after the flag that it belongs to\n");
+                return Err(clap::Error::raw(clap::error::ErrorKind::MissingRequiredArgument, why));
+            };
+            grant.extra_flags.push((flag, value.clone()));
         }
         Ok(Self(all.into_values().collect()))
     }

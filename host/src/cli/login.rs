@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::output;
 use crate::config::Config;
-use crate::grants::http::oauth::device::{LoginError, PendingLogin};
+use crate::grants::http::oauth::device::{DeviceLoginError, PendingLogin};
 use crate::grants::http::oauth::login_file::Login;
 use crate::grants::http::oauth::login_state::{LoginState, NeededLogin, needed_logins};
 use crate::grants::http::oauth::token_server::TokenServer;
@@ -54,7 +54,7 @@ pub(super) fn run(at: &LocationArgs, mount: &str) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn log_in(mount: &MountName, one: &NeededLogin, server: &TokenServer) -> Result<(), LoginError> {
+async fn log_in(mount: &MountName, one: &NeededLogin, server: &TokenServer) -> Result<(), DeviceLoginError> {
     let pending = PendingLogin::begin(server).await?;
     let mut shown = format!(
         "To let \"{mount}\" use {}, open this page and enter the code:\n  page  {}\n  code  {}\n",
@@ -87,9 +87,9 @@ pub(super) fn shown_time(time: SystemTime) -> String {
 }
 
 /// The failure of a login, with the cure if there is one.
-fn explain(mount: &MountName, one: &NeededLogin, error: &LoginError) -> Failure {
+fn explain(mount: &MountName, one: &NeededLogin, error: &DeviceLoginError) -> Failure {
     let why = match error {
-        LoginError::Server(error) => error.cure(mount.as_str(), &one.origin),
+        DeviceLoginError::Server(error) => error.cure(mount.as_str(), &one.origin),
         other => other.to_string(),
     };
     Failure::Failed(format!("cannot log in at {}: {why}", one.settings.server()))

@@ -63,16 +63,16 @@ pub(super) struct LimitsTable {
     /// Size of the component's file.
     #[schemars(example = "100MiB")]
     component: Option<Size<{ 1 << 10 }, { 512 << 20 }>>,
-    /// HTTP requests of one call.
+    /// HTTP requests and TCP connections of one call.
     #[schemars(example = 100)]
     requests: Option<Count<1, MAX_REQUESTS>>,
-    /// HTTP requests of all calls of the mount that run at once. More of them wait.
+    /// HTTP requests of all calls of the mount that run at once, and as many TCP connections. More of them wait.
     #[schemars(example = 16)]
     connections: Option<Count<1, MAX_CONNECTIONS>>,
-    /// Bytes that one call sends in the bodies of its requests.
+    /// Bytes that one call sends in the bodies of its requests and by TCP.
     #[schemars(example = "4MiB")]
     upload: Option<Size<0, MAX_TRAFFIC>>,
-    /// Bytes that one call receives in the bodies of responses.
+    /// Bytes that one call receives in the bodies of responses and by TCP.
     #[schemars(example = "64MiB")]
     download: Option<Size<0, MAX_TRAFFIC>>,
     /// Other limits for calls of tools. A missing value is that of other calls.
@@ -96,13 +96,13 @@ pub(super) struct ToolLimitsTable {
     /// Size of one result.
     #[schemars(example = "1MiB")]
     result: Option<Size<{ 1 << 10 }, MAX_RESULT>>,
-    /// HTTP requests of one call.
+    /// HTTP requests and TCP connections of one call.
     #[schemars(example = 100)]
     requests: Option<Count<1, MAX_REQUESTS>>,
-    /// Bytes that one call sends in the bodies of its requests.
+    /// Bytes that one call sends in the bodies of its requests and by TCP.
     #[schemars(example = "4MiB")]
     upload: Option<Size<0, MAX_TRAFFIC>>,
-    /// Bytes that one call receives in the bodies of responses.
+    /// Bytes that one call receives in the bodies of responses and by TCP.
     #[schemars(example = "64MiB")]
     download: Option<Size<0, MAX_TRAFFIC>>,
 }

@@ -10,7 +10,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::address::listen_address;
-use crate::grants::http::origin::{Host, Origin, OriginError, Scheme};
+use crate::grants::http::origin::{Origin, Scheme};
+use crate::grants::network::host::{Host, HostError};
 
 /// The path at which belljar serves MCP.
 pub const MCP_PATH: &str = "/mcp";
@@ -240,7 +241,7 @@ pub enum UrlError {
     Path,
     /// The authority is malformed.
     #[error(transparent)]
-    Authority(#[from] OriginError),
+    Authority(#[from] HostError),
     /// The URL is not written in the usual way. Clients and issuers compare URLs as text.
     #[error("clients compare URLs as text; write \"{0}\"")]
     Spelling(String),
@@ -260,7 +261,7 @@ impl std::str::FromStr for PublicUrl {
         }
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let origin = Origin::parse(scheme, authority)?;
-        if scheme == Scheme::Http && !is_this_machine(&origin.host) {
+        if scheme == Scheme::Http && !origin.host.is_this_machine() {
             return Err(UrlError::Unencrypted);
         }
         let is_plain = |segment: &str| {
@@ -273,14 +274,6 @@ impl std::str::FromStr for PublicUrl {
         let url = Self { origin, path: path.to_owned() };
         let usual = url.to_string();
         if usual == written { Ok(url) } else { Err(UrlError::Spelling(usual)) }
-    }
-}
-
-/// True for `localhost` and for loopback addresses.
-fn is_this_machine(host: &Host) -> bool {
-    match host {
-        Host::Ip(address) => address.is_loopback(),
-        Host::Name(_) => host.is_localhost(),
     }
 }
 
@@ -301,7 +294,7 @@ pub enum ServedHostError {
     Url,
     /// It is malformed.
     #[error(transparent)]
-    Authority(#[from] OriginError),
+    Authority(#[from] HostError),
 }
 
 impl std::str::FromStr for ServedHost {
@@ -363,7 +356,7 @@ pub enum PageOriginError {
     Star,
     /// The authority is malformed.
     #[error(transparent)]
-    Authority(#[from] OriginError),
+    Authority(#[from] HostError),
     /// Browsers write it in another way.
     #[error("browsers write it as \"{0}\"")]
     Spelling(String),

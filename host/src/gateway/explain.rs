@@ -69,6 +69,18 @@ pub(super) fn explain(error: ReadError, decisions: &DecisionLog, mount: &Mount) 
                 text::quoted(&absent.target, 200)
             ));
         }
+        // The provider only knows that it has no connection. belljar knows why.
+        ReadError::ProviderUnavailable(_)
+            if refused.is_none()
+                && let Some(absent) = decisions.first(DecisionKind::Unavailable)
+                && let Some(why) = &absent.cure =>
+        {
+            return ReadError::Unavailable(format!(
+                "the granted {} {} is not available: {why}",
+                absent.grant,
+                text::quoted(&absent.target, 200)
+            ));
+        }
         ReadError::Denied { message, denial: None } => message,
         // The resource may be in the withheld grant. belljar cannot know this before a person allows the grant.
         ReadError::NotFound if decisions.requested().iter().any(is_missed_silently) => String::new(),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::secrets::Redactor;
+use super::traffic::TrafficUsage;
 use crate::limits::progress::{MAX_NOTE, ProgressReport, ProgressSender};
 use crate::model::{Consent, DecisionKind, DecisionLog, Usage, text};
 
@@ -34,6 +35,7 @@ struct Shared {
     /// In nanoseconds.
     cpu: AtomicU64,
     memory: AtomicU64,
+    traffic: TrafficUsage,
 }
 
 impl CallRecord {
@@ -111,6 +113,11 @@ impl CallRecord {
     /// Records the peak memory of the call so far, in bytes.
     pub fn memory_used(&self, bytes: u64) {
         self.0.memory.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    /// The network traffic of the call.
+    pub(super) fn traffic(&self) -> &TrafficUsage {
+        &self.0.traffic
     }
 
     /// The resource usage of the call so far. All zero before [`CallRecord::begin`].

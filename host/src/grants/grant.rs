@@ -12,8 +12,9 @@ use wasmtime_wasi_http::WasiHttpView;
 use super::ambient::Ambient;
 use super::call_record::CallRecord;
 use super::dedicated_thread::DedicatedThread;
+use super::network::endpoint::TcpEndpoint;
 use super::secrets::{LiveSecrets, Secret};
-use crate::model::{Consent, Limit, Limits, MountName};
+use crate::model::{Consent, Limits, MountName};
 
 /// What every grant needs from the store of a call.
 pub trait GrantView: WasiView + WasiHttpView + Send + 'static {
@@ -150,6 +151,11 @@ pub trait Grant: Sized + 'static {
         Vec::new()
     }
 
+    /// The destinations to which calls may open a TCP connection.
+    fn endpoints(_mount: &Self::MountState) -> Vec<TcpEndpoint> {
+        Vec::new()
+    }
+
     /// True if the mount has a grant of this kind.
     fn is_granted(mount: &Self::MountState) -> bool;
 
@@ -180,9 +186,4 @@ pub trait Grant: Sized + 'static {
 
     /// Makes the state of one call, and adds what the guest may use to `wasi`.
     fn open(mount: &Self::MountState, wasi: &mut WasiCtxBuilder, scope: &CallScope<'_>) -> Self::CallState;
-
-    /// The limit of this kind that the call reached. `None`: no limit was reached.
-    fn reached_limit(_: &Self::CallState) -> Option<Limit> {
-        None
-    }
 }

@@ -9,7 +9,6 @@
 //!
 //! belljar does not follow redirects. A guest may follow one with another request, which is decided like any other.
 
-pub mod networks;
 pub mod oauth;
 pub mod origin;
 pub mod origin_grant;
@@ -28,7 +27,6 @@ mod headers;
 mod kind;
 mod mount_state;
 mod name;
-mod upstream_breaker;
 mod wiped;
 
 pub use call_state::HttpCallState;

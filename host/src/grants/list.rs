@@ -19,7 +19,8 @@ use super::grant::{CallScope, Grant, GrantView, HasCallState, Powers};
 use super::kind_error::KindError;
 use super::need::{Need, NeedSchema};
 use super::secrets::{PrincipalSecretError, Redactor, SecretTemplate, Secrets};
-use super::{denied_sockets, env, fs, http, view};
+use super::sockets::{self, HasSockets, SocketsCallState, SocketsMountState};
+use super::{env, fs, http, postgres, tcp, view};
 use crate::model::{Consent, Limit};
 
 /// Defines the types that have one field per kind, and the functions that run over all kinds.
@@ -36,10 +37,10 @@ macro_rules! grants {
         )* }
 
         /// The grants of a mount as handles, made by [`GrantConfig::configure`].
-        pub struct MountGrants { $($field: <$kind as Grant>::MountState,)* redactor: Option<Arc<Redactor>>, per_principal: Option<PerPrincipalGrants> }
+        pub struct MountGrants { $($field: <$kind as Grant>::MountState,)* sockets: Arc<SocketsMountState>, redactor: Option<Arc<Redactor>>, per_principal: Option<PerPrincipalGrants> }
 
         /// The grants that one call holds, made by [`MountGrants::open`].
-        pub struct CallGrants { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::CallState,)* record: CallRecord }
+        pub struct CallGrants { $(#[doc = stringify!($field)] pub $field: <$kind as Grant>::CallState,)* sockets: SocketsCallState, record: CallRecord }
 
         /// All kinds of grants, in the order of the list.
         pub const KINDS: &[GrantKind] = &[$(GrantKind {
@@ -60,12 +61,12 @@ macro_rules! grants {
             advise_missing: <$kind as GrantEditor>::advise_missing,
         }),*];
 
-        /// Adds the host functions of every kind, and those that refuse sockets and name lookups.
+        /// Adds the host functions of every kind, and those of sockets.
         ///
         /// # Errors
         /// When the linker refuses a definition.
         pub fn link<T: HasCallGrants>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
-            denied_sockets::link(linker)?;
+            sockets::link(linker)?;
             $(<$kind as Grant>::link::<T>(linker)?;)*
             Ok(())
         }
@@ -86,11 +87,14 @@ macro_rules! grants {
             pub fn configure(&self, ambient: &Ambient) -> Result<MountGrants, ConfigureError> {
                 $(let $field = <$kind as Grant>::configure(&self.$field, ambient)
                     .map_err(|error| ConfigureError { kind: <$kind as Grant>::NAME, source: error.into() })?;)*
-                let (mut secrets, mut live) = (Vec::new(), Vec::new());
+                let (mut secrets, mut live, mut endpoints) = (Vec::new(), Vec::new(), Vec::new());
                 $(secrets.extend(<$kind as Grant>::secrets(&$field));
-                live.extend(<$kind as Grant>::live_secrets(&$field));)*
+                live.extend(<$kind as Grant>::live_secrets(&$field));
+                endpoints.extend(<$kind as Grant>::endpoints(&$field));)*
+                let redactor = Redactor::with_live(&secrets, live).map(Arc::new);
+                let sockets = Arc::new(SocketsMountState::new(endpoints, ambient));
                 let per_principal = PerPrincipalGrants::find(self, ambient);
-                Ok(MountGrants { $($field,)* redactor: Redactor::with_live(&secrets, live).map(Arc::new), per_principal })
+                Ok(MountGrants { $($field,)* sockets, redactor, per_principal })
             }
 
             /// The name of the first kind that asks a person for consent before a call gets a grant. `None`: no kind
@@ -198,19 +202,14 @@ macro_rules! grants {
             }
         })*
 
-        impl CallGrants {
-            /// The first limit of a grant that the call reached. `None`: no limit was reached.
-            pub fn reached_limit(&self) -> Option<Limit> {
-                $(if let Some(limit) = <$kind as Grant>::reached_limit(&self.$field) { return Some(limit); })*
-                None
-            }
-        }
-
         impl MountGrants {
             /// These grants with what all principals of the mount share in `base`, such as the count of connections.
             #[must_use]
             pub fn sharing(mut self, base: &Self) -> Self {
                 $(<$kind as Grant>::share(&mut self.$field, &base.$field);)*
+                if let Some(sockets) = Arc::get_mut(&mut self.sockets) {
+                    sockets.share(&base.sockets);
+                }
                 self
             }
 
@@ -244,7 +243,7 @@ macro_rules! grants {
                 if let Some(redactor) = &self.redactor {
                     scope.record.mask_with(redactor);
                 }
-                CallGrants { $($field: <$kind as Grant>::open(&self.$field, wasi, scope),)* record: scope.record.clone() }
+                CallGrants { $($field: <$kind as Grant>::open(&self.$field, wasi, scope),)* sockets: SocketsCallState::open(&self.sockets, scope), record: scope.record.clone() }
             }
         }
     };
@@ -352,13 +351,26 @@ grants! {
     fs: fs::Fs,
     env: env::Env,
     http: http::Http,
+    tcp: tcp::Tcp,
+    postgres: postgres::Postgres,
     view: view::View,
+}
+
+impl<T: HasCallGrants> HasSockets for T {
+    fn sockets(&mut self) -> &mut SocketsCallState {
+        &mut self.call_grants().sockets
+    }
 }
 
 impl CallGrants {
     /// The record of the call's decisions and resource usage.
     pub fn record(&self) -> &CallRecord {
         &self.record
+    }
+
+    /// The limit on network traffic that the call reached. `None`: no limit was reached.
+    pub fn reached_limit(&self) -> Option<Limit> {
+        self.record.traffic().reached_limit()
     }
 
     /// The hooks that send the requests of `wasi:http`.

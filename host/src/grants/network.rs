@@ -1,6 +1,13 @@
 //! What connections need: a DNS resolver, trusted certificates, and the addresses on which belljar itself listens.
 
 pub mod address;
+pub(super) mod dial;
+pub(super) mod endpoint;
+pub mod host;
+pub mod networks;
+pub(super) mod route;
+pub(super) mod tls;
+pub(super) mod upstream_breaker;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,7 +23,10 @@ use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Handle, TryCurrentError};
+
+use crate::model::Guard;
 
 /// The most DNS answers that a mount's resolver caches.
 const DNS_CACHE_SIZE: u64 = 64;
@@ -113,10 +123,11 @@ impl Network {
         self.servers.name_servers().iter().flat_map(|server| server.connections.iter().map(|c| c.port)).collect()
     }
 
-    /// A TLS configuration with the trusted certificates and an empty session cache.
-    pub(in crate::grants) fn tls(&self) -> Arc<ClientConfig> {
+    /// A TLS configuration with the trusted certificates and an empty session cache. `protocols`: what the client offers
+    /// by ALPN (RFC 7301).
+    pub(in crate::grants) fn tls(&self, protocols: &[&[u8]]) -> Arc<ClientConfig> {
         let mut config = ClientConfig::builder().with_root_certificates(Arc::clone(&self.roots)).with_no_client_auth();
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         config.resumption = Resumption::in_memory_sessions(TLS_SESSION_CACHE_SIZE);
         Arc::new(config)
     }
@@ -144,6 +155,16 @@ impl Network {
     }
 }
 
+/// True while requests and connections need a grant: while [`Guard::Egress`] is on.
+pub(in crate::grants) fn needs_grant() -> bool {
+    Guard::Egress.is_on()
+}
+
+/// A byte stream to another machine, with or without TLS.
+pub(in crate::grants) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
+
 /// The DNS resolver of one mount.
 pub(in crate::grants) struct Resolver {
     resolver: TokioResolver,
@@ -165,7 +186,7 @@ impl Resolver {
 }
 
 /// A task that is aborted when this handle is dropped.
-struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+pub(in crate::grants) struct AbortOnDrop<T>(pub(in crate::grants) tokio::task::JoinHandle<T>);
 
 impl<T> Future for AbortOnDrop<T> {
     type Output = Result<T, tokio::task::JoinError>;

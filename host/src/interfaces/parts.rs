@@ -99,7 +99,13 @@ impl Function for ReadPart {
         let range = self.range.map(|range| window::widened(range, self.margin).into());
         // The margins are read beside the range.
         let most = self.most.saturating_add(self.margin.saturating_mul(2));
-        let reply = guest.call_read_part(store, &self.reference, range, most).await?;
+        let mut reply = guest.call_read_part(&mut *store, &self.reference, range, most).await?;
+        let mut margin = self.margin;
+        if margin > 0 && reply.as_ref().is_ok_and(window::has_rows) {
+            // Rows are not the lines of the text, and a secret does not lie across them.
+            let exact = self.range.map(Into::into);
+            (reply, margin) = (guest.call_read_part(store, &self.reference, exact, self.most).await?, 0);
+        }
         Ok(reply.map_err(Into::into).map(|reply| {
             let extent = reply.extent.map(|extent| Part { requested: self.range, ..extent.into() });
             let reading = Reading {
@@ -107,7 +113,7 @@ impl Function for ReadPart {
                 fresh_for: reply.fresh_for.map(|ms| Duration::from_millis(ms.into())),
                 part: None,
             };
-            PartReply { reading, extent, margin: self.margin }
+            PartReply { reading, extent, margin }
         }))
     }
 

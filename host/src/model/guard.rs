@@ -164,14 +164,16 @@ guards! {
     Asking = "asking",
     /// Grants apply only to the component bytes that they were given to.
     Pin = "pin",
-    /// HTTP requests go only to granted origins, with granted methods and paths.
+    /// Requests and connections go only to granted origins and servers, with granted methods and paths.
     Egress = "egress",
-    /// HTTP requests do not go to addresses outside the public internet.
+    /// Requests and connections do not go to addresses outside the public internet.
     Address = "address",
-    /// HTTP requests do not go to belljar's own ports.
+    /// Requests and connections do not go to belljar's own ports.
     OwnPort = "own-port",
-    /// Number of HTTP requests of a call, and their bytes.
+    /// Number of HTTP requests and connections of a call, and their bytes.
     Traffic = "traffic",
+    /// A connection to a database that is granted for reading does not write.
+    ReadOnlyDatabase = "read-only-database",
     /// A guest may not set headers that carry credentials.
     Credential = "credential",
     /// Secrets are masked in text from upstreams and from guests.

@@ -81,9 +81,9 @@ impl Limits {
 /// Limits on network use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// HTTP requests of one call.
+    /// HTTP requests and TCP connections of one call.
     pub requests: u64,
-    /// HTTP requests in flight at once, over all calls of the mount. Further requests wait.
+    /// HTTP requests in flight at once, over all calls of the mount. Further requests wait. TCP connections are counted apart.
     pub connections: usize,
     /// Bytes of request bodies of one call. 1 MiB: a resource provider reads, and a query fits.
     pub upload: u64,

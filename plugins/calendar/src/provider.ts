@@ -1,9 +1,9 @@
 // The provider: references, the list, reads and completion.
 import {
   type Argument,
+  type Info,
   Invalid,
   NotFound,
-  type Provider,
   type Reading,
   type Resource,
   type Template,
@@ -42,7 +42,7 @@ type Query = Map<string, string>;
 export class Calendars {
   constructor(private readonly now: () => number = Date.now) {}
 
-  describe(): ReturnType<NonNullable<Provider["describe"]>> {
+  describe(): Info {
     return {
       title: environment.get("TITLE") || "Calendar",
       version: "0.1.0",

@@ -6,12 +6,12 @@ use belljar_guest::{Contents, Error, Extent, PartialReading, Positions, Range, R
 use serde_json::{Value as Json, json};
 
 use crate::address::{Address, MAX_ROWS, Wanted};
-use crate::output::{JSON, json_of, lines, object, table_of};
 use crate::page::{self, Position};
 use crate::rows;
 use crate::schema::{self, Kind, Table};
 use crate::snapshot::Snapshot;
 use crate::{Sqlite, cell, name, value};
+use belljar_sql::output::{JSON, json_of, lines, object, table_of};
 
 /// The most rows that the overview counts, over all tables. Counting scans the rows, so this bounds the overview's cost.
 const MAX_COUNTED_ROWS: usize = 20_000;

@@ -7,11 +7,11 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 use crate::filter::Condition;
-use crate::output::lines;
 use crate::rows::equals_key;
 use crate::schema::{Column, Keys, Kind, Table, quote};
 use crate::snapshot::{Snapshot, error};
 use crate::value;
+use belljar_sql::output::lines;
 
 /// The largest text that is searched for lines, in bytes.
 const MAX_LINES_BYTES: u64 = 12 * 1024 * 1024;

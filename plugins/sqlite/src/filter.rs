@@ -1,13 +1,13 @@
-//! The parameters `where`, `match` and `sort` of a page: parses them, and writes them as SQL. Values are bound and never a
+//! The parameters `where`, `match` and `sort` of a page as SQL. `belljar_sql` parses them. Values are bound and never a
 //! part of the SQL.
 
 use belljar_guest::{Error, Result};
+use belljar_sql::filter::{self as grammar, Comparison, Operator, Term, unquoted};
 use rusqlite::Connection;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::{Value, ValueRef};
 
 use crate::modules;
-use crate::one_of;
 use crate::schema::{Affinity, Column, Keys, Table, quote};
 use crate::snapshot::error;
 use crate::value::Parameter;
@@ -50,35 +50,6 @@ pub(crate) struct Sort {
     pub(crate) not_null: bool,
 }
 
-/// How a filter compares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    Contains,
-    ContainsNot,
-}
-
-/// The operators, longer ones before those that they begin with.
-const OPERATORS: [(&str, Operator); 10] = [
-    ("!=", Operator::NotEqual),
-    ("<>", Operator::NotEqual),
-    ("<=", Operator::LessOrEqual),
-    (">=", Operator::GreaterOrEqual),
-    ("!~", Operator::ContainsNot),
-    ("==", Operator::Equal),
-    ("=", Operator::Equal),
-    ("<", Operator::Less),
-    (">", Operator::Greater),
-    ("~", Operator::Contains),
-];
-
-const FORM: &str = "a column, one of = != < <= > >= ~ !~ and a value, as in price>10, or a column and \"is empty\" or \"is not empty\"";
-
 /// The function that `~` calls. Upper and lower case are equal, also beyond ASCII.
 const CONTAINS: &str = "text_contains";
 
@@ -111,30 +82,14 @@ pub(crate) fn condition(connection: &Connection, table: &Table, filters: &[Strin
 
 /// The conditions of one parameter, which ` and ` separates.
 fn all(table: &Table, filter: &str) -> Result<Condition> {
+    let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
     let mut whole = Condition::default();
-    let mut rest = filter;
-    // A value may contain the word: what follows it must begin with a column.
-    while let Some((at, next)) = rest.match_indices(['a', 'A']).find_map(|(at, _)| {
-        let next = rest.get(at..)?.strip_prefix_ignore_case("and ")?;
-        let before =
-            rest.get(..at).filter(|before| before.ends_with(' ') && before.matches('"').count().is_multiple_of(2))?;
-        (split(table, next).is_some() && split(table, before).is_some()).then_some((at, next))
-    }) {
-        whole = whole.and(one(table, rest.get(..at).unwrap_or_default())?);
-        rest = next;
+    for clause in grammar::parse(&names, filter)? {
+        if let Some(column) = table.columns.get(clause.column) {
+            whole = whole.and(of_clause(column, clause.comparison));
+        }
     }
-    Ok(whole.and(one(table, rest)?))
-}
-
-trait StripPrefix {
-    fn strip_prefix_ignore_case(&self, prefix: &str) -> Option<&str>;
-}
-
-impl StripPrefix for str {
-    fn strip_prefix_ignore_case(&self, prefix: &str) -> Option<&str> {
-        let (head, rest) = self.split_at_checked(prefix.len())?;
-        head.eq_ignore_ascii_case(prefix).then_some(rest)
-    }
+    Ok(whole)
 }
 
 /// The condition of a full-text search.
@@ -153,74 +108,26 @@ pub(crate) fn matching(table: &Table, text: &str) -> Result<Condition> {
 
 /// The columns of an order: `name`, `-name`, `a,-b`.
 pub(crate) fn order(table: &Table, text: &str) -> Result<Vec<Sort>> {
-    let of = |name: &str| {
-        let (name, descending) = match name.strip_prefix('-') {
-            // A column may have such a name.
-            Some(rest) if find(table, name).is_none() => (rest, true),
-            _ => (name, false),
-        };
-        let column = find(table, name)?;
-        let not_null =
-            column.not_null || matches!(&table.keys, Keys::Rowid { column: Some(key), .. } if *key == column.name);
-        Some(Sort { sql: quote(&column.name), descending, not_null })
+    let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+    let alias = match &table.keys {
+        Keys::Rowid { alias, .. } => Some(alias),
+        Keys::Primary(_) | Keys::None => None,
     };
-    // The name of a column may contain a comma.
-    if let Some(only) = of(text) {
-        return Ok(vec![only]);
-    }
-    let rowid = |name: &str| match &table.keys {
-        Keys::Rowid { alias, .. } if name.trim_start_matches('-').eq_ignore_ascii_case("rowid") => {
-            Some(Sort { sql: quote(alias), descending: name.starts_with('-'), not_null: true })
+    let terms = grammar::order(&names, alias.map(|_| "rowid"), text)?;
+    let of = |term: Term| match (table.columns.get(term.column), alias) {
+        (Some(column), _) => {
+            let is_key = matches!(&table.keys, Keys::Rowid { column: Some(key), .. } if *key == column.name);
+            let not_null = column.not_null || is_key;
+            Some(Sort { sql: quote(&column.name), descending: term.descending, not_null })
         }
-        _ => None,
+        (None, Some(alias)) => Some(Sort { sql: quote(alias), descending: term.descending, not_null: true }),
+        (None, None) => None,
     };
-    text.split(',')
-        .map(|name| {
-            of(name.trim()).or_else(|| rowid(name.trim())).ok_or_else(|| {
-                Error::invalid(format_args!(
-                    "\"sort\" names \"{name}\": expected {}, or - and one of them",
-                    known(table)
-                ))
-            })
-        })
-        .collect()
+    Ok(terms.into_iter().filter_map(of).collect())
 }
 
-fn find<'a>(table: &'a Table, name: &str) -> Option<&'a Column> {
-    let exact = table.columns.iter().find(|column| column.name == name);
-    exact.or_else(|| table.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name)))
-}
-
-fn known(table: &Table) -> String {
-    one_of(table.columns.iter().map(|column| column.name.as_str()))
-}
-
-/// The column of a filter, and its comparison.
-fn split<'a, 'b>(table: &'a Table, filter: &'b str) -> Option<(&'a Column, Comparison<'b>)> {
-    let text = filter.trim_start();
-    // The longest name that an operator follows: names may contain spaces and operators.
-    let mut longest: Option<(&Column, &str)> = None;
-    for column in &table.columns {
-        let quoted = format!("\"{}\"", column.name.replace('"', "\"\""));
-        for spelling in [&column.name, &quoted] {
-            let Some(rest) = text.strip_prefix_ignore_case(spelling) else { continue };
-            let rest = rest.trim_start();
-            let is_longer = longest.is_none_or(|(_, known)| rest.len() < known.len());
-            if comparison(rest).is_some() && is_longer {
-                longest = Some((column, rest));
-            }
-        }
-    }
-    let (column, rest) = longest?;
-    Some((column, comparison(rest)?))
-}
-
-fn one(table: &Table, filter: &str) -> Result<Condition> {
-    let (column, comparison) = split(table, filter).ok_or_else(|| {
-        let known = known(table);
-        Error::invalid(format_args!("\"where\" is \"{filter}\": expected {FORM}; the columns: {known}"))
-    })?;
-    Ok(match comparison {
+fn of_clause(column: &Column, comparison: Comparison<'_>) -> Condition {
+    match comparison {
         Comparison::Empty(is_empty) => {
             let name = quote(&column.name);
             let sql = if is_empty {
@@ -231,31 +138,7 @@ fn one(table: &Table, filter: &str) -> Result<Condition> {
             Condition::new(sql, Vec::new())
         }
         Comparison::With(operator, value) => compare(column, operator, value),
-    })
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison<'a> {
-    /// With nothing: `is empty` or `is not empty`.
-    Empty(bool),
-    With(Operator, &'a str),
-}
-
-/// What follows the name of a column.
-fn comparison(text: &str) -> Option<Comparison<'_>> {
-    let words: Vec<String> = text.split_whitespace().take(4).map(str::to_ascii_lowercase).collect();
-    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["is", "empty"] => return Some(Comparison::Empty(true)),
-        ["is", "not", "empty"] => return Some(Comparison::Empty(false)),
-        _ => {}
     }
-    let (operator, value) =
-        OPERATORS.iter().find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?.trim())))?;
-    Some(match (operator, value) {
-        (Operator::Equal, "") => Comparison::Empty(true),
-        (Operator::NotEqual, "") => Comparison::Empty(false),
-        _ => Comparison::With(operator, value),
-    })
 }
 
 /// A number, if the text is spelled as one.
@@ -270,16 +153,6 @@ fn number(text: &str) -> Option<Value> {
         }
         _ => None,
     }
-}
-
-/// The value without the quotes around it, and true if it had some.
-fn unquoted(value: &str) -> (String, bool) {
-    for quote in ['"', '\''] {
-        if let Some(inner) = value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)) {
-            return (inner.replace(&format!("{quote}{quote}"), &quote.to_string()), true);
-        }
-    }
-    (value.to_owned(), false)
 }
 
 /// Compares numbers with numbers, and text with text. SQLite alone says that every text is greater than every number.
@@ -360,7 +233,7 @@ mod tests {
         assert_eq!(sql("id=1 and a=salt and pepper AND a b=2").1, [int(1), text("salt and pepper"), int(2), text("2")]);
         assert_eq!(sql("a=\"x and a=y\"").1, [text("x and a=y")]);
         for wrong in ["b=1", "id", "id is", "", "=", "id is emptyish", "\u{fc}\u{fc}=1"] {
-            let error = one(&table(), wrong).unwrap_err();
+            let error = all(&table(), wrong).unwrap_err();
             assert!(
                 matches!(&error, Error::Invalid(why) if why.contains("price>10") && why.contains("\"a=b\"")),
                 "{error}"

@@ -17,8 +17,6 @@ pub mod fuzzing;
 mod key;
 mod listing;
 mod modules;
-mod name;
-mod output;
 mod page;
 mod prompts;
 mod rows;
@@ -35,12 +33,13 @@ use belljar_guest::{
     Argument, Completion, Error, Info, Page, PartialReading, Parts, Provider, Range, Reading, Result, Revisions,
     Suggestions, Template,
 };
+use belljar_sql::output::{JSON, lines};
+use belljar_sql::{name, one_of};
 use serde_json::json;
 
 use address::{Address, MAX_ROWS};
 use answer::Request;
 use listing::base;
-use output::{JSON, lines};
 use schema::Table;
 use snapshot::Snapshot;
 use state::State;
@@ -279,22 +278,6 @@ impl Sqlite {
                 }
             }
         }
-    }
-}
-
-/// The first of these names, for an error.
-fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    /// The most names in an error.
-    const MAX: usize = 20;
-    let mut quoted: Vec<String> = names.map(|name| format!("\"{name}\"")).take(MAX + 1).collect();
-    if quoted.len() > MAX {
-        quoted.truncate(MAX);
-        quoted.push("...".to_owned());
-    }
-    match quoted.as_slice() {
-        [] => "none, because there is none".to_owned(),
-        [only] => only.clone(),
-        several => format!("one of {}", several.join(", ")),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use belljar_guest::{Error, Page, Resource, Result, reference};
 
-use crate::output::JSON;
 use crate::schema::Kind;
 use crate::store::Database;
 use crate::{CURSOR, MAX_REFERENCE_BYTES, PAGE, Sqlite, name, snapshot};
+use belljar_sql::output::JSON;
 
 /// The media type of a directory.
 const DIRECTORY: &str = "inode/directory";

@@ -1,6 +1,7 @@
 //! SQL statements that only read: prepares one, and collects its rows. Does not know where a statement comes from.
 
 use belljar_guest::{Error, Result};
+use belljar_sql::unique_names;
 use rusqlite::Statement;
 use rusqlite::config::DbConfig;
 
@@ -76,29 +77,4 @@ pub(crate) fn rows(statement: &mut Statement<'_>, skip: u64, limit: usize, max_b
         given.rows.push(row);
     }
     Ok(given)
-}
-
-/// Column names made unique: a repeated name gets a suffix.
-fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for name in names {
-        let mut own = name.to_owned();
-        let mut count = 1;
-        while all.contains(&own) {
-            count += 1;
-            own = format!("{name}:{count}");
-        }
-        all.push(own);
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn repeated_column_names_get_a_suffix() {
-        assert_eq!(unique_names(["a", "a", "b", "a"].into_iter()), ["a", "a:2", "b", "a:3"]);
-    }
 }

@@ -1,13 +1,14 @@
 //! The tool `query`: one SELECT with parameters. `statement` makes sure that it only reads.
 
 use belljar_guest::{Error, Result, Tool, ToolResult, ToolSet, Tools};
+use belljar_sql::markdown::{self, Found, OUTPUT};
+use belljar_sql::output::json_of;
 use rusqlite::Statement;
 use rusqlite::types::Value;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::address::MAX_ROWS;
-use crate::output::json_of;
 use crate::snapshot::{self, Snapshot, error};
 use crate::statement::{self, Wrong};
 use crate::{Sqlite, one_of};
@@ -21,9 +22,6 @@ const MAX_BYTES: usize = 128 * 1024;
 /// The schema of [`Query`]. A text, because the code that makes schemas from types has 110 KB.
 const INPUT: &str = r#"{"type":"object","properties":{"sql":{"type":"string","description":"One SELECT"},"parameters":{"type":["array","object"],"description":"Values of ? as array, of :name as object"},"database":{"type":"string","description":"Needed if there are several"},"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"Most rows; 100 by default"}},"required":["sql"],"additionalProperties":false}"#;
 
-/// The schema of [`Found`].
-const OUTPUT: &str = r#"{"type":"object","properties":{"columns":{"type":"array","items":{"type":"string"}},"rows":{"type":"array","items":{"type":"array"}},"truncated":{"type":"boolean"}},"required":["columns","rows","truncated"]}"#;
-
 /// The arguments.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,14 +30,6 @@ struct Query {
     parameters: Option<Json>,
     database: Option<String>,
     limit: Option<usize>,
-}
-
-/// The result.
-#[derive(Debug, Serialize)]
-struct Found {
-    columns: Vec<String>,
-    rows: Vec<Vec<Json>>,
-    truncated: bool,
 }
 
 impl Tools for Sqlite {
@@ -63,7 +53,7 @@ impl Sqlite {
         })?;
         let rows = found.rows.into_iter().map(|row| row.0.into_iter().map(|(_, value)| value).collect()).collect();
         let found = Found { columns: found.columns, rows, truncated: found.cut };
-        Ok(ToolResult::text(markdown(&found)).structured(json_of(&found)))
+        Ok(ToolResult::text(markdown::table(&found)).structured(json_of(&found)))
     }
 }
 
@@ -147,54 +137,4 @@ fn value_of(name: &str, value: &Json) -> Result<Value> {
             )));
         }
     })
-}
-
-/// The result as a Markdown table.
-fn markdown(found: &Found) -> String {
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let mut text = line(found.columns.iter().map(|name| escaped(name)).collect());
-    text += &line(found.columns.iter().map(|_| "---".to_owned()).collect());
-    for row in &found.rows {
-        text += &line(row.iter().map(cell).collect());
-    }
-    match (found.rows.len(), found.truncated) {
-        (0, _) => text + "\nno rows\n",
-        (1, false) => text + "\n1 row\n",
-        (count, false) => text + &format!("\n{count} rows\n"),
-        (count, true) => text + &format!("\nthe first {count} rows; there are more\n"),
-    }
-}
-
-/// A value as a cell. NULL is not a text, so a text of this spelling has quotes.
-fn cell(value: &Json) -> String {
-    match value {
-        Json::Null => "NULL".to_owned(),
-        Json::String(text) if text == "NULL" => "'NULL'".to_owned(),
-        Json::String(text) => escaped(text),
-        other => match other.get("integer").and_then(Json::as_str) {
-            Some(digits) => digits.to_owned(),
-            None => escaped(&other.to_string()),
-        },
-    }
-}
-
-/// Text that cannot end its cell.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('|', "\\|").replace("\r\n", "<br>").replace(['\n', '\r'], "<br>")
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn cells_cannot_end_and_null_is_not_a_text() {
-        assert_eq!(cell(&json!("a|b\\\nc\r\nd")), "a\\|b\\\\<br>c<br>d");
-        assert_eq!([cell(&Json::Null), cell(&json!("NULL"))], ["NULL", "'NULL'"]);
-        assert_eq!(cell(&json!({ "integer": "9223372036854775807" })), "9223372036854775807");
-        assert_eq!(cell(&json!({ "blob": "AP8=", "size": 2 })), r#"{"blob":"AP8=","size":2}"#);
-        assert_eq!([cell(&json!(1)), cell(&json!(1.0))], ["1", "1.0"]);
-    }
 }

@@ -1,10 +1,11 @@
-//! Views: SQL statements that the operator names in the setting `VIEWS`. Parses the setting, finds parameters, runs views.
+//! Views: SQL statements that the operator names in the setting `VIEWS`. Finds parameters, runs views. `belljar_sql`
+//! parses the setting.
 //! `statement` makes sure that a view only reads.
 
 use std::collections::BTreeMap;
 
 use belljar_guest::{Error, Result, reference};
-use rusqlite::Statement;
+use belljar_sql::setting::{self, Statement};
 use rusqlite::types::Value;
 
 use crate::address;
@@ -19,99 +20,10 @@ pub(crate) struct View {
     pub(crate) sql: String,
 }
 
-/// Parses the setting. Each view begins on a new line with `name = SELECT` (or `WITH`, `VALUES`) and ends where the next
-/// one begins. A line that looks like the beginning of a view and is none is an error: glued to the view above, it would
-/// fail there, or change it.
+/// Parses the setting.
 pub(crate) fn parse(setting: &str) -> Result<Vec<View>> {
-    let mut views: Vec<View> = Vec::new();
-    // How far the line is indented that began the last view.
-    let mut indent = 0;
-    for line in setting.lines() {
-        let depth = line.len() - line.trim_start().len();
-        let begins = definition(line);
-        match (begins, views.last_mut()) {
-            (Some((name, sql)), _) if selects(sql) => {
-                if views.iter().any(|view| view.name == name) {
-                    return Err(Error::failed(format_args!("VIEWS names \"{name}\" twice")));
-                }
-                views.push(View { name: name.to_owned(), sql: sql.to_owned() });
-                indent = depth;
-            }
-            (Some((_, sql)), Some(_)) if depth <= indent || changes(sql) => return Err(wrong_line(line)),
-            (_, Some(view)) if !is_ended(&view.sql) || is_blank(line) => {
-                view.sql.push('\n');
-                view.sql.push_str(line);
-            }
-            (_, None) if is_blank(line) => {}
-            _ => return Err(wrong_line(line)),
-        }
-    }
-    for view in &mut views {
-        view.sql.truncate(view.sql.trim_end().trim_end_matches(';').trim_end().len());
-    }
-    views.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(views)
-}
-
-fn wrong_line(line: &str) -> Error {
-    let line = line.trim();
-    Error::failed(format_args!(
-        "VIEWS has the line \"{line}\": expected a name, \"=\" and a SELECT, as in  late = SELECT * FROM orders ; if the line \
-         belongs to the view above, indent it"
-    ))
-}
-
-fn is_blank(line: &str) -> bool {
-    line.trim().is_empty() || line.trim_start().starts_with("--")
-}
-
-/// True if the statement has its semicolon.
-fn is_ended(sql: &str) -> bool {
-    // A semicolon inside quotes has an odd number of quotes before it.
-    sql.trim_end().ends_with(';') && ['\'', '"'].iter().all(|quote| sql.matches(*quote).count().is_multiple_of(2))
-}
-
-/// The name and the rest of a line `name = rest`.
-fn definition(line: &str) -> Option<(&str, &str)> {
-    let (name, sql) = line.split_once('=')?;
-    let (name, sql) = (name.trim(), sql.trim_start());
-    let is_plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-    is_plain.then_some((name, sql))
-}
-
-fn begins_with(sql: &str, words: &[&str]) -> bool {
-    let word: String = sql.chars().take_while(char::is_ascii_alphabetic).collect();
-    words.iter().any(|known| word.eq_ignore_ascii_case(known))
-}
-
-fn selects(sql: &str) -> bool {
-    begins_with(sql, &["SELECT", "WITH", "VALUES"])
-}
-
-/// True for a statement that is not a SELECT. `REPLACE(` is a function.
-fn changes(sql: &str) -> bool {
-    const OTHERS: &[&str] = &[
-        "ALTER",
-        "ANALYZE",
-        "ATTACH",
-        "BEGIN",
-        "COMMIT",
-        "CREATE",
-        "DELETE",
-        "DETACH",
-        "DROP",
-        "EXPLAIN",
-        "INSERT",
-        "PRAGMA",
-        "REINDEX",
-        "REPLACE",
-        "ROLLBACK",
-        "SAVEPOINT",
-        "UPDATE",
-        "VACUUM",
-    ];
-    let rest = sql.trim_start_matches(|c: char| c.is_ascii_alphabetic()).trim_start();
-    begins_with(sql, OTHERS) && !rest.starts_with('(')
+    let statements = setting::parse(setting)?;
+    Ok(statements.into_iter().map(|Statement { name, sql }| View { name, sql }).collect())
 }
 
 /// A page of the rows of a view.
@@ -184,7 +96,7 @@ impl View {
         Ok(ViewPage { rows, next, start: skip, end })
     }
 
-    fn prepare<'a>(&self, snapshot: &'a Snapshot) -> Result<Statement<'a>> {
+    fn prepare<'a>(&self, snapshot: &'a Snapshot) -> Result<rusqlite::Statement<'a>> {
         statement::prepare(snapshot, &self.sql).map_err(|wrong| match wrong {
             Wrong::Statement(why) => self.wrong(&format!("is not a valid statement: {why}")),
             Wrong::Writes => {
@@ -211,39 +123,6 @@ fn parameter_value(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_view_ends_where_the_next_one_begins() {
-        let views = parse("\n-- what is late\nlate = select *\n  from orders\n  where a\n = 1;\n\nby-day=WITH x AS (SELECT 1)\nSELECT * FROM x").unwrap();
-        let of = |name: &str, sql: &str| View { name: name.into(), sql: sql.into() };
-        let expected = [
-            of("by-day", "WITH x AS (SELECT 1)\nSELECT * FROM x"),
-            of("late", "select *\n  from orders\n  where a\n = 1"),
-        ];
-        assert_eq!(views, expected);
-        assert_eq!(parse(""), Ok(Vec::new()));
-        assert!(parse("DROP TABLE x").is_err());
-        for setting in [
-            "a = SELECT 1\ngone = DELETE FROM t",
-            "  a = SELECT 1\n  gone = DELETE FROM t",
-            "a = SELECT 1\n   gone = PRAGMA journal_mode",
-            "a = SELECT 1\ngone = SELCT 2",
-            "a = SELECT 1;\ngone: SELECT 2",
-            "a = SELECT 1;\nDROP TABLE t",
-        ] {
-            let line = setting.lines().last().unwrap().trim();
-            let error = parse(setting).unwrap_err().to_string();
-            assert!(error.contains(&format!("\"{line}\"")), "{setting}: {error}");
-        }
-        for setting in [
-            "a = SELECT 1 WHERE ';\n' = x\nAND b = 1",
-            "a = SELECT x FROM t WHERE\n  x = REPLACE(y, 'a', 'b')",
-            "  a = SELECT x FROM t WHERE\n    x = 5;\n  -- end\n\n  b = VALUES (1)",
-        ] {
-            assert!(parse(setting).is_ok(), "{setting}: {:?}", parse(setting));
-        }
-        assert!(parse("a = SELECT 1\na = SELECT 2").is_err());
-    }
 
     #[test]
     fn a_parameter_spelled_as_a_number_is_bound_as_a_number() {

@@ -538,6 +538,65 @@ void belljar_skill_file(belljar_skills *skills, const char *reference);
 /* Frees everything that was returned so far, answers included. For tests that look for leaks, not for providers. */
 void belljar_release(void);
 
+/* ---- Requests over HTTP. For the interface http ----------------------------------------------------------------- */
+
+/* A header. */
+typedef struct belljar_http_header {
+    const char *name, *value;
+} belljar_http_header;
+
+/* A request. Only `url` is required. */
+typedef struct belljar_http_request {
+    const char *url;
+    const char *method; /* in capitals; NULL is GET, or POST with a body */
+    const belljar_http_header *headers;
+    size_t headers_length;
+    const void *body;
+    size_t body_length;
+    /* The longest wait for the connection, for the answer to begin, and between pieces of its body. 0: the time limit of
+     * the call ends the wait. */
+    uint32_t timeout_ms;
+    bool keeps_redirects; /* a redirect is the answer; otherwise GET and HEAD follow up to five of them */
+} belljar_http_request;
+
+/* An answer. Its body is read in pieces, or whole. */
+typedef struct belljar_http_response {
+    unsigned status;
+    const char *url; /* after all redirects */
+    belljar_http_header *headers;
+    size_t headers_length;
+    struct belljar_http_body *body;
+} belljar_http_response;
+
+/* Sends a request, and waits until the answer begins. A status is an answer, never a failure. Without a grant, the result is
+ * BELLJAR_DENIED; if the server cannot be reached or takes too long, it is BELLJAR_UNAVAILABLE. */
+belljar_status belljar_http_send(const belljar_http_request *request, belljar_http_response *response);
+
+/* Sends a GET request without further headers. */
+belljar_status belljar_http_get(const char *url, belljar_http_response *response);
+
+/* A request whose body is written in pieces, after `body` of the request. It follows no redirects. */
+typedef struct belljar_http_upload belljar_http_upload;
+belljar_status belljar_http_begin(const belljar_http_request *request, belljar_http_upload **upload);
+
+/* Writes a piece. If the server takes no more, its answer says why. */
+void belljar_http_write(belljar_http_upload *upload, const void *bytes, size_t length);
+
+/* Ends the body, and waits until the answer begins. */
+belljar_status belljar_http_end(belljar_http_upload *upload, belljar_http_response *response);
+
+/* The value of the first header of this name, in any case, or NULL. */
+const char *belljar_http_header_of(const belljar_http_response *response, const char *name);
+
+/* Reads the next piece: at least one byte and at most `size`, or none at the end of the body. */
+belljar_status belljar_http_read(belljar_http_response *response, void *bytes, size_t size, size_t *length);
+
+/* Reads the body, but at most `most` bytes. They are followed by a NUL. */
+belljar_status belljar_http_read_all(belljar_http_response *response, size_t most, char **bytes, size_t *length);
+
+/* Drops the rest of the body. The end of the call does so, too. */
+void belljar_http_close(belljar_http_response *response);
+
 #ifdef __cplusplus
 }
 #endif

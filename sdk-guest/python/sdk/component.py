@@ -30,6 +30,14 @@ except ModuleNotFoundError:
 else:
     progress._host = lambda done, total, note: _progress.report(done, total, convert.text(note))
 
+try:
+    # The build generates this module only for worlds that import wasi:http.
+    import_module("wit_world.imports.outgoing_handler")
+except ModuleNotFoundError:
+    pass
+else:
+    import_module(".http", __package__).install()
+
 
 def resource_provider(make: Callable[[], Provider]) -> type:
     """The class ``ResourceProvider`` that the component exports. ``make`` makes the provider of each call."""

@@ -59,6 +59,8 @@ pub const Unit = parts.Unit;
 pub const Range = parts.Range;
 pub const Extent = parts.Extent;
 pub const PartialReading = parts.PartialReading;
+/// Requests over HTTP. For the interface http.
+pub const http = @import("http.zig");
 /// The JSON Schema of a struct.
 pub const schema = @import("schema.zig").schema;
 
@@ -141,7 +143,8 @@ pub const Call = struct {
         };
     }
 
-    fn sentinel(call: *Call, text: []const u8) error{OutOfMemory}![:0]const u8 {
+    /// Text followed by a NUL, as C takes it.
+    pub fn sentinel(call: *Call, text: []const u8) error{OutOfMemory}![:0]const u8 {
         return call.allocator().dupeSentinel(u8, text, 0);
     }
 };

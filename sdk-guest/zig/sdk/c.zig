@@ -144,6 +144,26 @@ pub const Extent = extern struct {
     more: bool = false,
 };
 
+pub const HttpHeader = extern struct { name: [*:0]const u8, value: [*:0]const u8 };
+pub const HttpRequest = extern struct {
+    url: [*:0]const u8,
+    method: String = null,
+    headers: ?[*]const HttpHeader = null,
+    headers_length: usize = 0,
+    body: ?[*]const u8 = null,
+    body_length: usize = 0,
+    timeout_ms: u32 = 0,
+    keeps_redirects: bool = false,
+};
+pub const HttpResponse = extern struct {
+    status: c_uint = 0,
+    url: String = null,
+    headers: ?[*]HttpHeader = null,
+    headers_length: usize = 0,
+    body: ?*anyopaque = null,
+};
+pub const HttpUpload = opaque {};
+
 pub extern fn belljar_fail(status: Status, format: [*:0]const u8, ...) Status;
 pub extern fn belljar_reason() [*:0]const u8;
 pub extern fn belljar_page_add(page: *Page, entry: *const Resource) bool;
@@ -167,3 +187,10 @@ pub extern fn belljar_skill_file(skills: *Skills, reference: String) void;
 pub extern fn belljar_find_part(data: [*]const u8, length: usize, is_text: bool, range: ?*const Range, most: u64, begin: *usize, end: *usize, extent: *Extent) Status;
 pub extern fn belljar_no_part(contents: usize) Status;
 pub extern fn belljar_report(done: f64, total: f64, note: String) void;
+pub extern fn belljar_http_send(request: *const HttpRequest, response: *HttpResponse) Status;
+pub extern fn belljar_http_begin(request: *const HttpRequest, upload: *?*HttpUpload) Status;
+pub extern fn belljar_http_write(upload: *HttpUpload, bytes: [*]const u8, length: usize) void;
+pub extern fn belljar_http_end(upload: *HttpUpload, response: *HttpResponse) Status;
+pub extern fn belljar_http_read(response: *HttpResponse, bytes: [*]u8, size: usize, length: *usize) Status;
+pub extern fn belljar_http_read_all(response: *HttpResponse, most: usize, bytes: *[*]const u8, length: *usize) Status;
+pub extern fn belljar_http_close(response: *HttpResponse) void;

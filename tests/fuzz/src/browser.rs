@@ -1,7 +1,8 @@
 //! Compares belljar's parsing of URIs with that of browsers (the `url` crate). belljar may refuse a URI that they accept, but
 //! must not parse it differently.
 
-use belljar::grants::http::origin::{Host, Origin};
+use belljar::grants::http::origin::Origin;
+use belljar::grants::network::host::Host;
 use url::Url;
 
 /// Checks that browsers find the same host and port in `authority` as belljar.

@@ -4,6 +4,7 @@ mod audit;
 mod consent;
 mod cursor;
 mod cutting;
+mod database;
 mod definitions;
 mod egress;
 mod listing;
@@ -478,6 +479,72 @@ const YAML: &[&str] = &[
     "...\n",
 ];
 
+/// Parts of the messages of a server of databases.
+const MESSAGES_OF_DATABASES: &[&str] = &[
+    "R\0\0\0\u{17}\0\0\0\u{a}SCRAM-SHA-256\0\0",
+    "R\0\0\0\u{8}\0\0\0\0",
+    "R\0\0\0\u{c}\0\0\0\u{b}",
+    "R\0\0\0\u{c}\0\0\0\u{c}",
+    "r=x,s=AAAA,i=1",
+    "v=AAAA",
+    "Z\0\0\0\u{5}I",
+    "S\0\0\0\u{26}default_transaction_read_only\0off\0",
+    "S\0\0\0\u{25}default_transaction_read_only\0on\0",
+    "E\0\0\0\u{c}C28P01\0\0",
+    "D\0\0\0\u{6}\0\0",
+    "D\u{7f}",
+    "T\0\0\0\u{6}\0\0",
+    "C\0\0\0\u{d}SELECT 1\0",
+    "1\0\0\0\u{4}2\0\0\0\u{4}",
+    "K\0\0\0\u{c}",
+    "N\0\0\0\u{5}\0",
+];
+
+/// Parts of SQL.
+const SQL: &[&str] = &[
+    "SELECT",
+    "select ",
+    "WITH ",
+    "TABLE",
+    "VALUES",
+    "EXPLAIN ",
+    "(ANALYZE)",
+    "INTO",
+    "INSERT ",
+    "DELETE",
+    "SET ",
+    "LOCAL ",
+    "SESSION ",
+    "TIME ZONE",
+    "datestyle",
+    "BEGIN",
+    "START ",
+    "TRANSACTION",
+    "READ ",
+    "WRITE",
+    "ONLY",
+    "COMMIT",
+    "ROLLBACK",
+    "AND CHAIN",
+    ";",
+    "/*",
+    "*/",
+    "--",
+    "\n",
+    "\r",
+    "(",
+    ")",
+    "'",
+    "\"",
+    "$$",
+    "U&\"",
+    "lo_create",
+    "pg_notify",
+    "set_config",
+    "\u{a0}",
+    ",",
+];
+
 /// All targets.
 pub(crate) const ALL: &[Target] = &[
     target("reference", names::reference, 2100, 300_000, REFERENCES),
@@ -506,6 +573,8 @@ pub(crate) const ALL: &[Target] = &[
     target("form", definitions::form, 2048, 50_000, SCHEMAS),
     target("frontmatter", definitions::frontmatter, 1024, 100_000, YAML),
     target("audit", audit::audit, 4096, 100_000, WORDS),
+    target("database_server", database::server, 1024, 20_000, MESSAGES_OF_DATABASES),
+    target("database_statement", database::statement, 300, 100_000, SQL),
 ];
 
 /// A target without seeds from what was built.

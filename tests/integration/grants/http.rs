@@ -14,12 +14,17 @@ use crate::support::{serve, site, stdout_and_stderr};
 /// The URI that makes the hostile guest send the requests of `order`. `tests/guests/hostile/src/fetch.rs` describes the
 /// form of an order.
 pub(crate) fn fetch(order: &str) -> String {
+    attack("fetch", order)
+}
+
+/// The URI that makes the hostile guest run `verb` with `argument`.
+pub(crate) fn attack(verb: &str, argument: &str) -> String {
     // Encodes each byte twice: the host refuses some characters that are encoded once.
     let twice = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => char::from(byte).to_string(),
         byte => format!("%25{byte:02X}"),
     };
-    format!("belljar://hostile/fetch/{}", order.bytes().map(twice).collect::<String>())
+    format!("belljar://hostile/{verb}/{}", argument.bytes().map(twice).collect::<String>())
 }
 
 /// The table of the mount `hostile` with these grants.

@@ -45,7 +45,7 @@ fn no_address_is_reached_and_each_attempt_is_recorded() {
         ("http", "canary.invalid".to_owned(), "GET http://canary.invalid"),
         ("http", "169.254.169.254".to_owned(), "GET http://169.254.169.254"),
         ("udp", at("127.0.0.1"), "UDP socket"),
-        ("listen", "127.0.0.1:0".to_owned(), "TCP socket"),
+        ("listen", "127.0.0.1:0".to_owned(), "bind to 127.0.0.1:0"),
         ("dns", "canary.invalid".to_owned(), "name lookup of canary.invalid"),
         ("dns", "localhost".to_owned(), "name lookup of localhost"),
         ("tcp", at("localhost"), "name lookup of localhost"),
@@ -54,7 +54,7 @@ fn no_address_is_reached_and_each_attempt_is_recorded() {
         attempts.push(("http", at(host), ""));
     }
     for address in ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"] {
-        attempts.push(("tcp", at(address), "TCP socket"));
+        attempts.push(("tcp", at(address), "connect "));
     }
     let site = site("[mounts.hostile]\ncomponent = \"hostile.wasm\"\n");
     let mut client = serve(&site);
@@ -74,7 +74,7 @@ fn no_address_is_reached_and_each_attempt_is_recorded() {
         let denials = record["denials"].as_array().unwrap();
         let denial = denials
             .iter()
-            .find(|denial| denial["grant"] == "http")
+            .find(|denial| denial["grant"] == if *verb == "http" { "http" } else { "tcp" })
             .unwrap_or_else(|| panic!("{verb} {target}: {record}"));
         let purpose = denial["what"].as_str().unwrap();
         assert!(purpose.starts_with(expected), "{verb} {target}: {denial}");

@@ -23,6 +23,7 @@ const CLASSES: &[(&str, usize)] = &[
     ("TOOL", 54),
     ("PROMPT", 8),
     ("VIEW", 6),
+    ("PIC", 7),
 ];
 
 /// Further ids: attacks by many clients, and by one person on another.

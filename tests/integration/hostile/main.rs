@@ -43,12 +43,16 @@ mod consent;
 mod credentials;
 #[path = "../sandbox/hostile_cross_mount.rs"]
 mod cross_mount;
+#[path = "../grants/database.rs"]
+mod database;
 mod expect;
 #[path = "../grants/hostile_files.rs"]
 mod files;
 #[path = "../grants/hostile_http.rs"]
 mod http_grants;
 mod hung_file_system;
+#[path = "../providers/hostile_images.rs"]
+mod images;
 #[path = "../catalog/hostile_lifecycle.rs"]
 mod lifecycle;
 #[path = "../lists/hostile_listing.rs"]
@@ -70,6 +74,8 @@ mod open_streams;
 mod oracle;
 #[path = "../auth/people.rs"]
 mod people;
+#[path = "../grants/hostile_postgres.rs"]
+mod postgres_grants;
 #[path = "../auth/hostile_principals.rs"]
 mod principals;
 #[path = "../limits/hostile_processor_time.rs"]
@@ -99,6 +105,8 @@ mod stalled_readers;
 #[path = "../subscriptions/hostile_subscriptions.rs"]
 mod subscriptions;
 mod table;
+#[path = "../grants/hostile_tcp.rs"]
+mod tcp_grants;
 #[path = "../auth/hostile_tokens.rs"]
 mod tokens;
 #[path = "../tools/hostile_tool_calls.rs"]
@@ -127,10 +135,13 @@ fn rows() -> Vec<Row> {
         no_network::rows(),
         http_grants::rows(),
         upstreams::rows(),
+        tcp_grants::rows(),
+        postgres_grants::rows(),
         secrets::rows(),
         oauth::rows(),
         listing::rows(),
         results::rows(),
+        images::rows(),
         skills::rows(),
         provider_tools::rows(),
         tool_calls::rows(),

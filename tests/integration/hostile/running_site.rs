@@ -416,7 +416,7 @@ fn shared() -> &'static Path {
     static SHARED: OnceLock<PathBuf> = OnceLock::new();
     SHARED.get_or_init(|| {
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile");
-        Site::compile(&shared, &["files", "guest_fixture", "guest_hostile", "guest_skills", "guest_tools"]);
+        Site::compile(&shared, &["files", "guest_fixture", "guest_hostile", "guest_skills", "guest_tools", "images"]);
         shared
     })
 }

@@ -151,6 +151,25 @@ print(json.dumps({'days': rows('select * from days order by station, day'), 'rea
     assert!(served.client.close().status.success());
 }
 
+/// The lines of a page are its rows, and the page is a document that belljar must not cut.
+#[test]
+fn rows_by_position_are_whole_in_a_mount_with_secrets() {
+    if lacks_build_tools() {
+        return;
+    }
+    let config = "fs = { \"/db\" = \"db\" }\nenv = { DATABASE = \"a.db\", TOKEN = \"${secret:token}\" }\n[secrets]\ntoken = { env = \"SECRET_TOKEN\" }";
+    let mut site = support::site("sqlite", config);
+    site.env("SECRET_TOKEN", "a-secret-of-the-operator");
+    std::fs::create_dir_all(site.path("db")).unwrap();
+    let client = site.stdio(Era::Stateless);
+    let mut served = Served { site, client };
+    create_measurements(&served.path("a.db"), 300);
+    let page = served.json("tables/readings?lines=101-103");
+    let ids: Vec<&Value> = page["rows"].as_array().unwrap().iter().map(|row| &row["row"]["id"]).collect();
+    assert_eq!(ids, [100, 101, 102], "{page}");
+    assert!(served.client.close().status.success());
+}
+
 /// A process that writes to a database until this value is dropped.
 struct Writer(Child);
 

@@ -4,6 +4,7 @@
 
 pub mod client;
 pub mod issuer;
+pub mod postgres;
 mod token_key;
 
 use std::io::{ErrorKind, Read, Write};

@@ -15,20 +15,21 @@ use wasmtime_wasi_http::{
 use super::client_connection::ConnectionDriver;
 use super::connect::ConnectError;
 use super::error::MethodError;
-use super::exchange::{self, AllowedRequest, ExchangeFailure, QueuePosition, TrafficUsage};
+use super::exchange::{self, AllowedRequest, ExchangeFailure, QueuePosition};
 use super::mount_state::HttpMountState;
 use super::name::NAME;
 use super::oauth::bearer_request::RepeatableRequest;
 use super::oauth::token_error::AccessTokenError;
 use super::oauth::tokens::AccessTokens;
-use super::origin::{Host, Origin};
+use super::origin::Origin;
 use super::origin_grant::{self, DEFAULT_METHODS, GrantMismatch, OriginGrant, RequestTarget};
 use super::{headers, path};
 use crate::grants::call_record::CallRecord;
 use crate::grants::editor::GrantSuggestion;
-use crate::model::error::Limit;
+use crate::grants::network;
+use crate::grants::network::host::Host;
 use crate::model::limits::Traffic;
-use crate::model::{Consent, DecisionKind, Guard, MountName, command, text};
+use crate::model::{Consent, DecisionKind, MountName, command, text};
 
 /// The state of the grant `http` in one call.
 pub struct HttpCallState {
@@ -39,8 +40,6 @@ pub struct HttpCallState {
     pub(super) consented_grants: Vec<Arc<OriginGrant>>,
     pub(super) traffic: Traffic,
     pub(super) deadline: Instant,
-    /// Made for the first request, because most calls send none.
-    pub(super) usage: Option<Arc<TrafficUsage>>,
     /// Resolves when the latest request of the guest has been sent.
     pub(super) last_request: Option<oneshot::Receiver<()>>,
 }
@@ -52,11 +51,6 @@ const MIN_CHUNK_BYTES: usize = 4096;
 type ResponseResult = Result<(Response<WasiBody>, ConnectionDriver), Error>;
 
 impl HttpCallState {
-    /// The limit that the requests of this call reached. `None`: no limit was reached.
-    pub fn reached_limit(&self) -> Option<Limit> {
-        self.usage.as_ref()?.reached_limit()
-    }
-
     fn deny(&self, action: &str, cure: String) {
         self.record.add_decision(NAME, action, DecisionKind::Denied, || Some(cure));
     }
@@ -68,12 +62,12 @@ impl HttpCallState {
             self.deny("a request to a malformed URI", format!("nothing allows this: {why}"));
             Error::HttpRequestUriInvalid
         })?;
-        let usage = Arc::clone(self.usage.get_or_insert_default());
-        usage.count_request(&self.traffic)?;
+        let counted = self.record.traffic().count_request(&self.traffic);
+        counted.map_err(|_| Error::ConnectionLimitReached)?;
         // Record only scheme and authority, for the same reason.
         let action = format!("{} {}", display_method(&target.method), target.origin);
         let mut closest: Option<(GrantMismatch, Arc<OriginGrant>)> = None;
-        let mut found = match Guard::Egress.is_on() {
+        let mut found = match network::needs_grant() {
             true => None,
             false => Some(Arc::new(OriginGrant::consented(
                 target.origin.clone().into(),
@@ -108,7 +102,6 @@ impl HttpCallState {
             mount_state: Arc::clone(&self.mount_state),
             grant,
             target,
-            usage,
             traffic: self.traffic,
             deadline: self.deadline,
             position,

@@ -34,7 +34,7 @@ pub(super) const ORIGIN_EXTRA_FLAGS: &[Flag] = &[
     Flag {
         name: "network",
         value: "ADDRESS|NETWORK",
-        help: "Let the preceding origin have this address, or an address in this network, such as 10.0.0.0/8",
+        help: "Let the preceding origin or server have this address, or an address in this network, such as 10.0.0.0/8",
     },
     OAUTH_FLAGS[0],
     OAUTH_FLAGS[1],

@@ -3,9 +3,10 @@
 use http::HeaderName;
 
 use super::oauth::config::OAuthProblem;
-use super::origin::{OriginError, OriginPattern, OriginPatternError};
+use super::origin::{OriginPattern, OriginPatternError};
 use super::path::{GlobError, PathError};
 use crate::grants::network::ResolverError;
+use crate::grants::network::host::HostError;
 use crate::grants::secrets::SecretError;
 
 /// Why the `http` grants of a mount cannot be used.
@@ -97,7 +98,7 @@ pub enum TargetError {
     Scheme,
     /// The authority is missing or ambiguous.
     #[error(transparent)]
-    Origin(#[from] OriginError),
+    Origin(#[from] HostError),
     /// The path or the query is malformed or ambiguous.
     #[error(transparent)]
     Path(#[from] PathError),

@@ -2,8 +2,7 @@
 //! future of the call ends the exchange.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -24,49 +23,18 @@ use super::mount_state::HttpMountState;
 use super::origin_grant::{OriginGrant, RequestTarget};
 use crate::grants::call_record::CallRecord;
 use crate::grants::secrets::{Redactor, StreamRedactor};
+use crate::grants::traffic::TrafficExceeded;
 use crate::model::error::{Limit, LimitKind};
 use crate::model::limits::Traffic;
 
 /// The most characters of an origin in the log.
 const MAX_ORIGIN_CHARS: usize = 300;
 
-/// The traffic of all requests of one call.
-#[derive(Default)]
-pub(super) struct TrafficUsage {
-    requests: AtomicU64,
-    upload: AtomicU64,
-    download: AtomicU64,
-    reached_limit: Mutex<Option<Limit>>,
-}
-
-impl TrafficUsage {
-    /// Counts a request. An error if it exceeds the limit.
-    pub(super) fn count_request(&self, traffic: &Traffic) -> Result<(), Error> {
-        self.count(&self.requests, 1, LimitKind::Requests, traffic.requests).map_err(|_| Error::ConnectionLimitReached)
-    }
-
-    fn count(&self, counter: &AtomicU64, more: u64, kind: LimitKind, cap: u64) -> Result<(), u64> {
-        let used = counter.fetch_add(more, Ordering::Relaxed).saturating_add(more);
-        if used <= cap {
-            return Ok(());
-        }
-        let mut reached = self.reached_limit.lock().unwrap_or_else(PoisonError::into_inner);
-        reached.get_or_insert(Limit { kind, used, cap });
-        Err(cap)
-    }
-
-    /// The first limit that was reached. `None`: no limit was reached.
-    pub(super) fn reached_limit(&self) -> Option<Limit> {
-        *self.reached_limit.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// An allowed request, with what sending it needs.
 pub(super) struct AllowedRequest {
     pub(super) mount_state: Arc<HttpMountState>,
     pub(super) grant: Arc<OriginGrant>,
     pub(super) target: RequestTarget,
-    pub(super) usage: Arc<TrafficUsage>,
     pub(super) traffic: Traffic,
     pub(super) deadline: Instant,
     pub(super) position: QueuePosition,
@@ -139,7 +107,7 @@ pub(super) async fn run(
         allowed.record.act();
     }
     let response = exchange(connection, request, deadline(options.first_byte_timeout)).await;
-    let (response, io) = response.map_err(|error| match allowed.usage.reached_limit() {
+    let (response, io) = response.map_err(|error| match allowed.record.traffic().reached_limit() {
         // hyper cannot tell that the upload limit stopped the body.
         Some(Limit { kind: LimitKind::Upload, cap, .. }) => Error::HttpRequestBodySize(Some(cap)),
         _ => error,
@@ -191,7 +159,7 @@ fn outgoing_request(
         same.iter().for_each(|own| drop(parts.headers.remove(own)));
         parts.headers.insert(name, value.clone());
     }
-    let upload = Upload { body, usage: Arc::clone(&allowed.usage), cap: allowed.traffic.upload };
+    let upload = Upload { body, record: allowed.record.clone(), cap: allowed.traffic.upload };
     Ok(Request::from_parts(parts, upload))
 }
 
@@ -215,7 +183,7 @@ fn guest_response(
     let timer = between.map(|time| Box::pin(tokio::time::sleep(time)));
     let body = Download {
         incoming,
-        usage: Arc::clone(&allowed.usage),
+        record: allowed.record.clone(),
         cap: allowed.traffic.download,
         between: between.zip(timer),
         pieces: redactor.clone().map(StreamRedactor::new),
@@ -230,7 +198,7 @@ fn guest_response(
 /// The body of the request, with its bytes counted.
 struct Upload {
     body: WasiBody,
-    usage: Arc<TrafficUsage>,
+    record: CallRecord,
     cap: u64,
 }
 
@@ -246,7 +214,7 @@ impl Body for Upload {
                 return Poll::Ready(Some(Err(Error::HttpRequestTrailerSectionSize(Some(0)))));
             }
             let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-            if let Err(cap) = self.usage.count(&self.usage.upload, bytes, LimitKind::Upload, self.cap) {
+            if let Err(TrafficExceeded(cap)) = self.record.traffic().count_upload(bytes, self.cap) {
                 return Poll::Ready(Some(Err(Error::HttpRequestBodySize(Some(cap)))));
             }
         }
@@ -265,7 +233,7 @@ impl Body for Upload {
 /// The body of the response: counts its bytes, applies the timeout between bytes, and masks secrets.
 struct Download {
     incoming: Incoming,
-    usage: Arc<TrafficUsage>,
+    record: CallRecord,
     cap: u64,
     /// The timeout between two pieces, and its timer.
     between: Option<(Duration, Pin<Box<Sleep>>)>,
@@ -315,7 +283,7 @@ impl Body for Download {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(piece) => {
                         let bytes = piece.len() as u64;
-                        if let Err(cap) = this.usage.count(&this.usage.download, bytes, LimitKind::Download, this.cap) {
+                        if let Err(TrafficExceeded(cap)) = this.record.traffic().count_download(bytes, this.cap) {
                             return Poll::Ready(Some(Err(Error::HttpResponseBodySize(Some(cap)))));
                         }
                         if let Some(ready) = this.mask(piece) {

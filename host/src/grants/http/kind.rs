@@ -18,16 +18,15 @@ use super::oauth::config::OAuthConfig;
 use super::oauth::tokens::AccessTokens;
 use super::origin::OriginPattern;
 use super::origin_grant::{OAuthGrant, OriginGrant, OriginGrantConfig};
-use super::upstream_breaker::UpstreamBreaker;
 use crate::grants::ambient::Ambient;
 use crate::grants::grant::{CallScope, Grant, HasCallState, Powers};
 use crate::grants::network::ResolverError;
+use crate::grants::network::upstream_breaker::UpstreamBreaker;
 use crate::grants::secrets::{LiveSecrets, Secret};
-use crate::model::error::Limit;
 
 impl Grant for Http {
     const NAME: &'static str = NAME;
-    const IMPORTS: &'static [&'static str] = &["wasi:http/", "wasi:sockets/"];
+    const IMPORTS: &'static [&'static str] = &["wasi:http/"];
     // Consent covers only origins on these ports: see `allows_consent`.
     const CONSENT_PORTS: &'static [u16] = &[80, 443];
     type Config = Vec<OriginGrantConfig>;
@@ -119,12 +118,7 @@ impl Grant for Http {
             consented_grants: consented.map(grant).collect(),
             traffic: scope.limits.traffic,
             deadline: scope.deadline,
-            usage: None,
             last_request: None,
         }
-    }
-
-    fn reached_limit(call: &HttpCallState) -> Option<Limit> {
-        call.reached_limit()
     }
 }

@@ -6,8 +6,9 @@ use ::http::HeaderName;
 use tokio::sync::Semaphore;
 
 use super::oauth::tokens::AccessTokens;
+use super::origin::Origin;
 use super::origin_grant::OriginGrant;
-use super::upstream_breaker::UpstreamBreaker;
+use crate::grants::network::upstream_breaker::UpstreamBreaker;
 use crate::grants::network::{Network, Resolver};
 
 /// The state of the grant `http` in one mount.
@@ -19,7 +20,7 @@ pub struct HttpMountState {
     pub(super) resolver: Option<Resolver>,
     /// Limits the simultaneous requests of the mount, over all principals.
     pub(super) connection_slots: Arc<OnceLock<Arc<Semaphore>>>,
-    pub(super) upstreams: UpstreamBreaker,
+    pub(super) upstreams: UpstreamBreaker<Origin>,
     /// The headers that a guest can neither set nor read.
     pub(super) hidden_headers: Arc<[HeaderName]>,
 }

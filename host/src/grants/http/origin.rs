@@ -2,16 +2,8 @@
 //! ambiguous spellings.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::num::NonZero;
 
-use crate::grants::network::address;
-
-/// The longest host name (RFC 1035, 2.3.4).
-const MAX_NAME: usize = 253;
-
-/// The longest label of a host name.
-const MAX_LABEL: usize = 63;
+use crate::grants::network::host::{Host, HostError, parse_host_and_port};
 
 /// `http` or `https`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,80 +30,6 @@ impl Scheme {
             Self::Https => 443,
         }
     }
-}
-
-/// A host: a name in lower case without a final dot, or an IP address.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Host {
-    /// Labels of letters, digits, `-` and `_`. International names are A-labels (`xn--`).
-    Name(String),
-    /// An IP address.
-    Ip(IpAddr),
-}
-
-impl Host {
-    /// True if the name stands for this machine, whatever DNS says (RFC 6761, 6.3).
-    pub fn is_localhost(&self) -> bool {
-        matches!(self, Self::Name(name) if name == "localhost" || name.ends_with(".localhost"))
-    }
-
-    /// True if the host can only be this machine.
-    pub fn is_this_machine(&self) -> bool {
-        self.is_localhost() || matches!(self, Self::Ip(address) if address::canonical(*address).is_loopback())
-    }
-}
-
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(name) => f.write_str(name),
-            Self::Ip(IpAddr::V4(address)) => address.fmt(f),
-            Self::Ip(IpAddr::V6(address)) => write!(f, "[{address}]"),
-        }
-    }
-}
-
-/// Why an authority is malformed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OriginError {
-    /// The authority contains a user name.
-    #[error("a user or a password in it is not allowed")]
-    Credentials,
-    /// The closing bracket is missing.
-    #[error("\"]\" is missing")]
-    NoBracket,
-    /// Something other than a port follows the bracket.
-    #[error("something follows the address")]
-    Tail,
-    /// The port is not a number from 1 to 65535.
-    #[error("the port is not a number from 1 to 65535")]
-    Port,
-    /// The text in brackets is not an IPv6 address, or has a zone.
-    #[error("the IPv6 address is not one (RFC 4291), or has a zone")]
-    Ipv6,
-    /// The host is missing.
-    #[error("the host is missing")]
-    NoHost,
-    /// The host name is too long.
-    #[error("the host name has more than 253 characters")]
-    LongName,
-    /// A label of the host name is empty.
-    #[error("a part of the host name is empty")]
-    EmptyLabel,
-    /// A label of the host name is too long.
-    #[error("a part of the host name has more than 63 characters")]
-    LongLabel,
-    /// The host name has a forbidden character.
-    #[error(
-        "the host name has other characters than letters, digits, \"-\", \"_\" and \".\"; write an international name with \"xn--\""
-    )]
-    Character,
-    /// A label begins or ends with a hyphen.
-    #[error("a part of the host name begins or ends with \"-\"")]
-    Hyphen,
-    /// The host ends in a number, but is not an IPv4 address in its usual spelling.
-    #[error("the IPv4 address is not written as four decimal numbers")]
-    Ipv4,
 }
 
 /// Why an origin in the configuration or in a declaration is malformed.
@@ -144,7 +62,7 @@ pub enum OriginPatternError {
     Address,
     /// The authority is malformed.
     #[error(transparent)]
-    Authority(#[from] OriginError),
+    Authority(#[from] HostError),
 }
 
 /// An origin in canonical form, used for decisions and for connections.
@@ -177,81 +95,9 @@ impl Origin {
     ///
     /// # Errors
     /// The first problem of the authority.
-    pub fn parse(scheme: Scheme, authority: &str) -> Result<Self, OriginError> {
-        let (host, port) = split(authority)?;
-        let host = match host.strip_prefix('[') {
-            Some(inner) => Host::Ip(IpAddr::V6(ipv6(inner.strip_suffix(']').ok_or(OriginError::NoBracket)?)?)),
-            None => name_or_ipv4(host)?,
-        };
-        let port = port.map_or(Ok(scheme.default_port()), read_port)?;
-        Ok(Self { scheme, host, port })
-    }
-}
-
-fn split(authority: &str) -> Result<(&str, Option<&str>), OriginError> {
-    if authority.contains('@') {
-        return Err(OriginError::Credentials);
-    }
-    let end = match authority.starts_with('[') {
-        true => authority.find(']').ok_or(OriginError::NoBracket)? + 1,
-        false => authority.find(':').unwrap_or(authority.len()),
-    };
-    let (host, rest) = authority.split_at_checked(end).unwrap_or((authority, ""));
-    match rest.strip_prefix(':') {
-        Some(port) => Ok((host, Some(port))),
-        None if rest.is_empty() => Ok((host, None)),
-        None => Err(OriginError::Tail),
-    }
-}
-
-fn read_port(text: &str) -> Result<u16, OriginError> {
-    // The usual spelling only: no sign, no leading zero, not empty.
-    if text.starts_with('0') || !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(OriginError::Port);
-    }
-    let port: NonZero<u16> = text.parse().map_err(|_| OriginError::Port)?;
-    Ok(port.get())
-}
-
-fn ipv6(text: &str) -> Result<Ipv6Addr, OriginError> {
-    // The parser refuses zones: an address with a zone belongs to a local network interface.
-    text.parse().map_err(|_| OriginError::Ipv6)
-}
-
-fn name_or_ipv4(text: &str) -> Result<Host, OriginError> {
-    // A final dot does not change the name (RFC 3986, 3.2.2).
-    let text = text.strip_suffix('.').unwrap_or(text);
-    if text.is_empty() {
-        return Err(OriginError::NoHost);
-    }
-    if text.len() > MAX_NAME {
-        return Err(OriginError::LongName);
-    }
-    for label in text.split('.') {
-        let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-        if label.is_empty() {
-            return Err(OriginError::EmptyLabel);
-        }
-        if label.len() > MAX_LABEL {
-            return Err(OriginError::LongLabel);
-        }
-        if !label.bytes().all(fits) {
-            return Err(OriginError::Character);
-        }
-        if label.starts_with('-') || label.ends_with('-') {
-            return Err(OriginError::Hyphen);
-        }
-    }
-    // Resolvers treat a host that ends in a number as an address (WHATWG URL, 3.5), in several spellings. Accept only
-    // the usual one.
-    let last = text.rsplit('.').next().unwrap_or(text);
-    let is_hex = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
-    let is_number =
-        last.bytes().all(|b| b.is_ascii_digit()) || is_hex.is_some_and(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
-    match (is_number, text.parse::<Ipv4Addr>()) {
-        (true, Ok(address)) => Ok(Host::Ip(IpAddr::V4(address))),
-        (true, Err(_)) => Err(OriginError::Ipv4),
-        (false, _) => Ok(Host::Name(text.to_ascii_lowercase())),
+    pub fn parse(scheme: Scheme, authority: &str) -> Result<Self, HostError> {
+        let (host, port) = parse_host_and_port(authority)?;
+        Ok(Self { scheme, host, port: port.unwrap_or(scheme.default_port()) })
     }
 }
 

@@ -15,15 +15,17 @@ use zeroize::Zeroizing;
 
 use super::error::{MethodError, OriginGrantError, OriginGrantProblem, TargetError};
 use super::headers;
-use super::networks::networks;
 use super::oauth::config::{OAuthConfig, OAuthSettings};
-use super::origin::{Host, Origin, OriginError, OriginPattern, Scheme};
+use super::origin::{Origin, OriginPattern, Scheme};
 use super::path::{self, Globs};
 use super::wiped;
-use crate::grants::network::{Network, address};
+use crate::grants::network::Network;
+use crate::grants::network::dial::{self, Destination};
+use crate::grants::network::host::{Host, HostError};
+use crate::grants::network::networks::networks;
 use crate::grants::secrets::{LiveSecrets, Redactor, Secret, SecretTemplate, Secrets};
 use crate::model::reference::NOT_UNRESERVED;
-use crate::model::{Guard, text};
+use crate::model::text;
 
 /// The methods of a grant whose configuration names none.
 pub(super) const DEFAULT_METHODS: [&str; 2] = ["GET", "HEAD"];
@@ -136,7 +138,7 @@ impl RequestTarget {
             Some("https") => Scheme::Https,
             _ => return Err(TargetError::Scheme),
         };
-        let origin = Origin::parse(scheme, uri.authority().ok_or(OriginError::NoHost)?.as_str())?;
+        let origin = Origin::parse(scheme, uri.authority().ok_or(HostError::NoHost)?.as_str())?;
         let query = uri.query().map(path::normalise_query).transpose()?;
         Ok(Self { origin, method: method.clone(), path: path::normalise(uri.path())?, query })
     }
@@ -157,6 +159,11 @@ pub enum GrantMismatch {
     Override,
     /// The request carries the provider's own credentials.
     Credential,
+}
+
+/// A TLS configuration for HTTP.
+fn tls(network: &Network) -> Arc<ClientConfig> {
+    network.tls(&[b"h2", b"http/1.1"])
 }
 
 /// Methods that change the connection, or that return the request with its credentials.
@@ -243,7 +250,7 @@ impl OriginGrant {
             secrets: used_secrets,
             redactor,
             oauth,
-            tls: network.filter(|_| pattern.scheme() == Scheme::Https).map(Network::tls),
+            tls: network.filter(|_| pattern.scheme() == Scheme::Https).map(tls),
             pattern,
         })
     }
@@ -271,7 +278,7 @@ impl OriginGrant {
             secrets: Vec::new(),
             redactor: None,
             oauth: None,
-            tls: network.filter(|_| pattern.scheme() == Scheme::Https).map(Network::tls),
+            tls: network.filter(|_| pattern.scheme() == Scheme::Https).map(tls),
             pattern,
         }
     }
@@ -324,14 +331,12 @@ impl OriginGrant {
 
     /// True if the host may connect to `address`, which was found for `host`.
     pub fn allows_address(&self, address: IpAddr, host: &Host) -> bool {
-        if address::is_public(address) || !Guard::Address.is_on() {
-            return true;
-        }
-        let canonical = address::canonical(address);
-        // The operator named the address itself, or this machine by its name, or the network.
-        *host == Host::Ip(address)
-            || (host.is_localhost() && canonical.is_loopback())
-            || self.networks.iter().any(|net| net.contains(&address) || net.contains(&canonical))
+        dial::allows_address(address, host, &self.networks)
+    }
+
+    /// Where a request to `origin` under this grant may connect.
+    pub(super) fn destination<'a>(&'a self, origin: &'a Origin) -> Destination<'a> {
+        Destination { host: &origin.host, port: origin.port, networks: &self.networks, own_ports: self.own_ports }
     }
 
     /// The origins of the grant.

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::origin::{Host, Origin, OriginError, Scheme};
+use super::origin::{Origin, Scheme};
 use crate::grants::network::address;
+use crate::grants::network::host::{Host, HostError};
 
 /// The longest URL, in bytes.
 const MAX_BYTES: usize = 2048;
@@ -42,7 +43,7 @@ pub enum ServiceUrlError {
     Long,
     /// The authority is malformed.
     #[error(transparent)]
-    Authority(#[from] OriginError),
+    Authority(#[from] HostError),
 }
 
 impl FromStr for ServiceUrl {
@@ -128,8 +129,8 @@ mod tests {
             ("https://a.example/\r\nx", ServiceUrlError::Character),
             ("https://a.example/ b", ServiceUrlError::Character),
             ("https://a.example/ü", ServiceUrlError::Character),
-            ("https://a:b@c.example/", ServiceUrlError::Authority(OriginError::Credentials)),
-            ("https://", ServiceUrlError::Authority(OriginError::NoHost)),
+            ("https://a:b@c.example/", ServiceUrlError::Authority(HostError::Credentials)),
+            ("https://", ServiceUrlError::Authority(HostError::NoHost)),
         ] {
             assert_eq!(wrong.parse::<ServiceUrl>(), Err(error), "{wrong}");
         }

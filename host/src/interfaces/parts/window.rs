@@ -1,6 +1,8 @@
 //! The margins of a part. A secret that lies across an end of a range would not be found in the range alone. For a mount
 //! with secrets, more is read on both sides, masked, and cut off.
 
+use crate::interfaces::generated::parts as generated;
+use crate::interfaces::generated::types::Body as GeneratedBody;
 use crate::model::Body;
 use crate::model::part::{Part, Positions, Range, Unit};
 
@@ -13,6 +15,16 @@ pub(super) fn widened(Range { unit, positions }: Range, margin: u64) -> Range {
         Positions::Last(count) => Positions::Last(count.saturating_add(margin)),
     };
     Range { unit, positions }
+}
+
+/// True if `reply` is a document in JSON whose lines are not those of its text: rows of a table. It cannot be cut, and each
+/// row in it is whole.
+pub(super) fn has_rows(reply: &generated::PartialReading) -> bool {
+    let (Some(extent), [one]) = (&reply.extent, reply.contents.as_slice()) else { return false };
+    let lines = extent.end.saturating_sub(extent.start);
+    extent.unit == generated::Unit::Lines
+        && one.mime_type.as_deref() == Some("application/json")
+        && matches!(&one.body, GeneratedBody::Text(text) if text.split_inclusive('\n').count() as u64 != lines)
 }
 
 /// Cuts the margins off `body`, which is at `part`, and changes `part` to what remains. Masks have the length of the

@@ -1,4 +1,4 @@
-import type { Annotations, Contents, Icon, Meta, Suggestions } from "./index.js";
+import type { Annotations, Awaitable, Contents, Icon, Meta, Suggestions } from "./index.js";
 import type { InferObject, Schema } from "./schema.js";
 
 interface Annotated {
@@ -121,7 +121,7 @@ export interface Tool extends Named, ToolHints {
 }
 
 /** Defines a tool. `run` gets arguments of the type of `input`; the host checks them before. */
-export function tool<I extends object = {}, O = unknown, R extends Returned<O> = Returned<O>>(
+export function tool<I extends object = {}, O = unknown, R extends Awaitable<Returned<O>> = Awaitable<Returned<O>>>(
   definition: Named &
     ToolHints & {
       /** The schema of the arguments. By default, there are none. */
@@ -162,7 +162,7 @@ export type Suggest = readonly string[] | ((text: string, resolved: Map<string, 
 /** Defines a prompt. Its arguments are texts: `schema.string()`, or `schema.oneOf([...])`, whose values are suggested. */
 export function prompt<
   A extends { readonly [name: string]: Schema<string> } = {},
-  R extends PromptReturned = PromptReturned,
+  R extends Awaitable<PromptReturned> = Awaitable<PromptReturned>,
 >(
   definition: Named & {
     arguments?: A;
@@ -203,7 +203,7 @@ export interface SkillPage {
 /** A provider of skills. */
 export interface Skilled {
   /** Lists skills, a page at a time. */
-  listSkills(cursor?: string): SkillPage;
+  listSkills(cursor?: string): Awaitable<SkillPage>;
   /** The skill with this directory. By default, one of the list. */
-  getSkill?(root: string): Skill;
+  getSkill?(root: string): Awaitable<Skill>;
 }

@@ -2,6 +2,7 @@
 import { HOST, content, hints, optional, pairs, pictures, size, suggestions, toJson } from "./convert.js";
 import { Invalid } from "./errors.js";
 import * as schema from "./schema.js";
+import { settle } from "./settle.js";
 
 const NAME = /^[A-Za-z0-9_-]{1,48}$/;
 
@@ -17,7 +18,7 @@ export function tool({ input = schema.object({}), ...definition }) {
   const made = { ...definition, input, run };
   made[HOST] = {
     info: () => toolInfo(made),
-    call: (values, given) => outcome(run(JSON.parse(values), fromHost(given)), toolResult),
+    call: (values, given) => outcome(settle(run(JSON.parse(values), fromHost(given))), toolResult),
   };
   return made;
 }
@@ -45,7 +46,7 @@ export function prompt({ arguments: all = {}, suggest = {}, ...definition }) {
   const made = { ...definition, arguments: all, suggest, run, complete };
   made[HOST] = {
     info: () => promptInfo(made),
-    get: (given, from) => outcome(run(promptValues(made, given), fromHost(from)), promptResult),
+    get: (given, from) => outcome(settle(run(promptValues(made, given), fromHost(from))), promptResult),
     complete: ({ name, value }, resolved) => suggestions(complete(name, value, resolved)),
   };
   return made;

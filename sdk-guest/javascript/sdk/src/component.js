@@ -4,6 +4,7 @@ import stderr from "wasi:cli/stderr@0.2.12";
 
 import { HOST, optional, partialReading, rangeOf, reading, resourcePage, skill, skillPage, suggestions, templateInfo } from "./convert.js";
 import { NotFound, ProviderError } from "./errors.js";
+import { settle } from "./settle.js";
 import { encodeUtf8 } from "./text.js";
 
 /**
@@ -14,26 +15,26 @@ export function component(provider) {
   const exports = {
     resourceProvider: {
       describe: () => describe(provider),
-      listResources: (cursor) => answer(() => resourcePage(provider.listResources?.(cursor ?? undefined) ?? {})),
-      listTemplates: () => answer(() => (provider.listTemplates?.() ?? []).map(templateInfo)),
-      read: (reference) => answer(() => reading(provider.read(reference))),
+      listResources: (cursor) => answer(() => resourcePage(settle(provider.listResources?.(cursor ?? undefined)) ?? {})),
+      listTemplates: () => answer(() => (settle(provider.listTemplates?.()) ?? []).map(templateInfo)),
+      read: (reference) => answer(() => reading(settle(provider.read(reference)))),
     },
   };
   if (provider.complete) {
     exports.completion = {
       complete: (template, argument, resolved) =>
-        answer(() => suggestions(provider.complete(template, argument, toMap(resolved)))),
+        answer(() => suggestions(settle(provider.complete(template, argument, toMap(resolved))))),
     };
   }
   if (provider.catalogRevision) {
     exports.revisions = {
-      catalogRevision: () => answer(() => String(provider.catalogRevision())),
+      catalogRevision: () => answer(() => String(settle(provider.catalogRevision()))),
       resourceRevisions: (references) => references.map((reference) => revision(provider, reference)),
     };
   }
   if (provider.readPart) {
     exports.parts = {
-      readPart: (reference, range, most) => answer(() => partialReading(provider.readPart(reference, rangeOf(range), Number(most)))),
+      readPart: (reference, range, most) => answer(() => partialReading(settle(provider.readPart(reference, rangeOf(range), Number(most))))),
       listBelow: (reference, cursor) => answer(() => resourcePage(below(provider, reference, cursor ?? undefined))),
     };
   }
@@ -55,8 +56,8 @@ export function component(provider) {
   }
   if (provider.listSkills) {
     exports.skillProvider = {
-      listSkills: (cursor) => answer(() => skillPage(provider.listSkills(cursor ?? undefined))),
-      getSkill: (root) => answer(() => skill(provider.getSkill ? provider.getSkill(root) : listed(provider, root))),
+      listSkills: (cursor) => answer(() => skillPage(settle(provider.listSkills(cursor ?? undefined)))),
+      getSkill: (root) => answer(() => skill(provider.getSkill ? settle(provider.getSkill(root)) : listed(provider, root))),
     };
   }
   return exports;
@@ -64,7 +65,7 @@ export function component(provider) {
 
 function below(provider, reference, cursor) {
   if (!provider.listBelow) throw new NotFound(`there is no directory "${reference}"`);
-  return provider.listBelow(reference, cursor);
+  return settle(provider.listBelow(reference, cursor));
 }
 
 /** All tools or prompts: a list, or a function that makes one. */
@@ -89,7 +90,7 @@ function find(kind, definitions, name) {
 function listed(provider, root) {
   let cursor;
   do {
-    const { skills, nextCursor } = provider.listSkills(cursor);
+    const { skills, nextCursor } = settle(provider.listSkills(cursor));
     const found = skills.find((skill) => skill.root === root);
     if (found) return found;
     cursor = nextCursor;
@@ -130,7 +131,7 @@ function failure(error) {
 
 function describe(provider) {
   try {
-    const { title, version, description } = provider.describe?.() ?? {};
+    const { title, version, description } = settle(provider.describe?.()) ?? {};
     return { title: optional(title), version: optional(version), description: optional(description) };
   } catch (error) {
     // In the interface, describe has no error.
@@ -141,7 +142,7 @@ function describe(provider) {
 
 function revision(provider, reference) {
   try {
-    return { tag: "ok", val: String(provider.resourceRevision(reference)) };
+    return { tag: "ok", val: String(settle(provider.resourceRevision(reference))) };
   } catch (error) {
     return { tag: "err", val: failure(error) };
   }

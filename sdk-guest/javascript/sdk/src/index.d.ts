@@ -129,30 +129,33 @@ export interface Argument {
 /** Whole values, best first; or an object with these values and their total number. */
 export type Suggestions = string[] | { values: string[]; total?: number | undefined };
 
+/** A value, or a promise of one. A component waits for promises only if it imports `@belljar/guest/fetch`. */
+export type Awaitable<T> = T | Promise<T>;
+
 /** A provider. State does not outlive a call: each runs in a fresh sandbox. */
 export interface Provider extends Partial<Parting>, Partial<Tooling>, Partial<Prompting>, Partial<Skilled> {
   /** The description of the provider. Must work without any grant. */
-  describe?(): Info;
+  describe?(): Awaitable<Info>;
   /** Lists resources, a page at a time; `page` makes such a page from entries in a stable order. */
-  listResources?(cursor?: string): Page;
+  listResources?(cursor?: string): Awaitable<Page>;
   /** Lists all templates. */
-  listTemplates?(): Template[];
+  listTemplates?(): Awaitable<Template[]>;
   /** Reads one resource. The reference is well formed, but the resource may not exist: throw `NotFound` then. */
-  read(reference: string): Reading;
+  read(reference: string): Awaitable<Reading>;
 }
 
 /** A provider that suggests values for the variables of its templates. */
 export interface Completing {
   /** Suggests values for `argument`; `resolved` are the variables that already have a value. */
-  complete(template: string, argument: Argument, resolved: Map<string, string>): Suggestions;
+  complete(template: string, argument: Argument, resolved: Map<string, string>): Awaitable<Suggestions>;
 }
 
 /** A provider that detects changes cheaply. A revision is any text of at most 256 bytes. */
 export interface Revising {
   /** The revision of the list. It differs from an earlier one if the listed resources or templates differ. */
-  catalogRevision(): string;
+  catalogRevision(): Awaitable<string>;
   /** The revision of one resource. It differs from an earlier one if a read would return other contents. */
-  resourceRevision(reference: string): string;
+  resourceRevision(reference: string): Awaitable<string>;
 }
 
 /** What a range counts: bytes, or lines of text. For a table, lines are rows. */
@@ -190,12 +193,12 @@ export interface Parting {
    * ends at the end of a line or of a character. If the resource has no lines, or no bytes, throw `Invalid`, and say what
    * it has. `cut` cuts a part out of what `read` gives.
    */
-  readPart(reference: string, range: Range | undefined, most: number): PartialReading;
+  readPart(reference: string, range: Range | undefined, most: number): Awaitable<PartialReading>;
   /**
    * Lists the resources directly below a reference, a page at a time; `""` is the mount itself. A directory has the media
    * type `inode/directory`, and its reference ends with `/`. If it is left out, there are no directories.
    */
-  listBelow?(reference: string, cursor?: string): Page;
+  listBelow?(reference: string, cursor?: string): Awaitable<Page>;
 }
 
 /** The optional fields of a reading. */

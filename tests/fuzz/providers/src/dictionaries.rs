@@ -147,6 +147,28 @@ pub(crate) const PDF: &[&str] = &[
 pub(crate) const LINES: &[&str] =
     &["שלום", "مرحبا", "abc", "123", "1,5", "(", ")", "\u{202e}", "\u{2066}", "\u{200f}", "é", "ﬁ", "日本", "👩", " "];
 
+/// Texts of PostgreSQL's arrays, ranges and records, and the beginnings of its messages.
+pub(crate) const POSTGRES: &[&str] = &[
+    "{",
+    "}",
+    "NULL",
+    "\"\"",
+    "\\",
+    "[0:1]=",
+    "[1,2)",
+    "(,)",
+    "empty",
+    "(1,\"a\")",
+    "+00",
+    "\\x00ff",
+    "NaN",
+    "infinity",
+    "D\0\0\0\u{b}\0\u{1}\0\0\0\u{1}x",
+    "T\0\0\0\u{6}\0\0",
+    "E\0\0\0",
+    "Z\0\0\0\u{5}I",
+];
+
 /// References, keys and filters of databases.
 pub(crate) const SQLITE: &[&str] = &[
     "tables/",
@@ -407,4 +429,48 @@ pub(crate) const HEADERS: &[&str] = &[
     "=",
     "\n",
     ":",
+];
+
+/// Exif data: headers, and the tags of entries that lead to other directories.
+pub(crate) const EXIF: &[&str] = &[
+    "II*\0\u{8}\0\0\0",
+    "MM\0*\0\0\0\u{8}",
+    "\u{4a}\u{1}\u{4}\0",
+    "\0\0\0\0",
+    "<rdf:RDF>",
+    "</rdf:RDF>",
+    "<exif:GPSLatitude>",
+    " exif:GPSLongitude=\"",
+];
+
+/// The parts of pictures.
+pub(crate) const PICTURES: &[&str] = &[
+    "IHDR",
+    "PLTE",
+    "tRNS",
+    "acTL",
+    "fcTL",
+    "eXIf",
+    "iTXt",
+    "zTXt",
+    "tEXt",
+    "IEND",
+    "XML:com.adobe.xmp\0\0\0\0\0",
+    "Raw profile type exif",
+    "GIF89a",
+    "NETSCAPE2.0",
+    "VP8X",
+    "VP8 ",
+    "VP8L",
+    "ANIM",
+    "ANMF",
+    "EXIF",
+    "XMP ",
+    "RIFF",
+    "Exif\0\0II*\0",
+    "http://ns.adobe.com/xmp/extension/\0",
+    "<x:xmpmeta",
+    "</x:xmpmeta",
+    "ftypavif",
+    "GPSLatitude",
 ];

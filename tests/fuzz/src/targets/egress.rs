@@ -44,8 +44,8 @@ pub(super) fn origin(bytes: &[u8]) {
         let host = origin.host.to_string();
         // An IP address counts as one label.
         match origin.host {
-            belljar::grants::http::origin::Host::Ip(_) => vec![host],
-            belljar::grants::http::origin::Host::Name(_) => host.split('.').map(str::to_owned).collect(),
+            belljar::grants::network::host::Host::Ip(_) => vec![host],
+            belljar::grants::network::host::Host::Name(_) => host.split('.').map(str::to_owned).collect(),
         }
     };
     let named = Origin::parse(pattern.scheme(), rest.strip_prefix("*.").unwrap_or(rest))

@@ -21,6 +21,8 @@ mod listing;
 #[cfg(target_os = "wasi")]
 mod network;
 mod revisions;
+#[cfg(target_os = "wasi")]
+mod sockets;
 mod speech;
 mod suggest;
 #[cfg(test)]
@@ -140,6 +142,10 @@ fn run_verb(verb: &str, argument: &str) -> Result<String> {
         "fetch" => return fetch::fetch(&filled(argument)?),
         "http" => network::http,
         "tcp" => network::tcp,
+        "talk" => sockets::talk,
+        "dial" => return sockets::dial(&filled(argument)?),
+        "connections" => return sockets::connections(&filled(argument)?),
+        "postgres" => sockets::postgres,
         "udp" => network::udp,
         "listen" => network::listen,
         "dns" => network::dns,

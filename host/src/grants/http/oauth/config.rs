@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-use crate::grants::http::networks::networks;
 use crate::grants::http::service_url::{ServiceUrl, ServiceUrlError};
+use crate::grants::network::networks::networks;
 use crate::grants::secrets::{Secret, SecretError, SecretTemplate, Secrets};
 use crate::model::{Digest, text};
 

@@ -36,7 +36,7 @@ pub struct PendingLogin {
 
 /// Why a login did not succeed.
 #[derive(Debug, thiserror::Error)]
-pub enum LoginError {
+pub enum DeviceLoginError {
     /// The person refused.
     #[error("the login was refused in the browser")]
     Denied,
@@ -53,7 +53,7 @@ pub enum LoginError {
     Server(#[from] AccessTokenError),
 }
 
-impl From<EndpointError> for LoginError {
+impl From<EndpointError> for DeviceLoginError {
     fn from(error: EndpointError) -> Self {
         Self::Server(error.into())
     }
@@ -64,10 +64,10 @@ impl PendingLogin {
     ///
     /// # Errors
     /// If the server cannot be asked, or refuses.
-    pub async fn begin(server: &TokenServer) -> Result<Self, LoginError> {
+    pub async fn begin(server: &TokenServer) -> Result<Self, DeviceLoginError> {
         let began = Instant::now();
         let endpoints = server.endpoints(began + ASK_TIME).await?;
-        let device = endpoints.device.ok_or(LoginError::NoDeviceEndpoint)?;
+        let device = endpoints.device.ok_or(DeviceLoginError::NoDeviceEndpoint)?;
         let scope = server.settings.scopes.join(" ");
         let form = [("scope", scope.as_str())];
         let form = if scope.is_empty() { &[] } else { form.as_slice() };
@@ -107,7 +107,7 @@ impl PendingLogin {
     ///
     /// # Errors
     /// If the person refuses or is too late, or the server or the file fails.
-    pub async fn finish(self, server: &TokenServer, place: &LoginPlace) -> Result<Login, LoginError> {
+    pub async fn finish(self, server: &TokenServer, place: &LoginPlace) -> Result<Login, DeviceLoginError> {
         let tokens = self.wait(server).await?;
         let now = SystemTime::now();
         let login = Login::new(&server.settings, &tokens, now, now);
@@ -122,21 +122,21 @@ impl PendingLogin {
         Ok(login)
     }
 
-    async fn wait(&self, server: &TokenServer) -> Result<GrantedTokens, LoginError> {
+    async fn wait(&self, server: &TokenServer) -> Result<GrantedTokens, DeviceLoginError> {
         let mut interval = self.interval;
         let form = [("grant_type", GRANT_TYPE), ("device_code", self.grant.device_code.as_str())];
         loop {
             let next = Instant::now() + interval;
             if next >= self.ends_at {
-                return Err(LoginError::Expired);
+                return Err(DeviceLoginError::Expired);
             }
             sleep_until(next).await;
             match server.tokens(&form, Instant::now() + ASK_TIME).await {
                 Ok(tokens) => return Ok(tokens),
                 Err(AccessTokenError::Refused(OAuthErrorCode::AuthorizationPending)) => {}
                 Err(AccessTokenError::Refused(OAuthErrorCode::SlowDown)) => interval += INTERVAL,
-                Err(AccessTokenError::Refused(OAuthErrorCode::AccessDenied)) => return Err(LoginError::Denied),
-                Err(AccessTokenError::Refused(OAuthErrorCode::ExpiredToken)) => return Err(LoginError::Expired),
+                Err(AccessTokenError::Refused(OAuthErrorCode::AccessDenied)) => return Err(DeviceLoginError::Denied),
+                Err(AccessTokenError::Refused(OAuthErrorCode::ExpiredToken)) => return Err(DeviceLoginError::Expired),
                 // RFC 8628, 3.5: a client backs off if the server does not answer.
                 Err(error) if error.is_temporary() => interval *= 2,
                 Err(error) => return Err(error.into()),

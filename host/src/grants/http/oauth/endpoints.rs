@@ -6,10 +6,10 @@ use tokio::time::Instant;
 
 use super::checks::is_fine;
 use super::config::OAuthSettings;
-use crate::grants::http::origin::Host;
 use crate::grants::http::service_client::{ServiceClient, ServiceError, ServiceRequest};
 use crate::grants::http::service_metadata::places;
 use crate::grants::http::service_url::{ServiceUrl, ServiceUrlError};
+use crate::grants::network::host::Host;
 use crate::model::strict_json;
 
 /// How the client proves its identity (RFC 6749, 2.3.1).

@@ -1,0 +1,160 @@
+//! The sockets of one call: decides on each name and each connection, and adds the decision to the call's record.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
+use wasmtime_wasi::p2::bindings::sockets::network::ErrorCode;
+
+use super::mount_state::SocketsMountState;
+use crate::grants::editor::GrantSuggestion;
+use crate::grants::grant::CallScope;
+use crate::grants::network::ByteStream;
+use crate::grants::network::endpoint::{ConnectFailure, ConnectionScope, TcpEndpoint};
+use crate::grants::network::host::{Host, parse_host_and_port};
+use crate::grants::tcp;
+use crate::model::limits::Traffic;
+use crate::model::{DecisionKind, text};
+
+/// The cure of what no grant allows.
+const NEVER: &str = "nothing allows this: a provider may only connect, by TCP or HTTP, to what the operator named";
+
+/// The most characters of a name in a decision.
+const MAX_NAME_CHARS: usize = 300;
+
+/// The sockets of one call.
+pub(in crate::grants) struct SocketsCallState {
+    mount_state: Arc<SocketsMountState>,
+    scope: ConnectionScope,
+    pub(super) traffic: Traffic,
+}
+
+/// A connection, and its place among the mount's connections.
+pub(super) type OpenConnection = (Box<dyn ByteStream>, OwnedSemaphorePermit);
+
+impl SocketsCallState {
+    /// The sockets of a call of the mount.
+    pub(in crate::grants) fn open(mount_state: &Arc<SocketsMountState>, scope: &CallScope<'_>) -> Self {
+        Self {
+            mount_state: Arc::clone(mount_state),
+            scope: ConnectionScope {
+                mount: scope.mount.clone(),
+                record: scope.record.clone(),
+                deadline: scope.deadline,
+            },
+            traffic: scope.limits.traffic,
+        }
+    }
+
+    /// The call.
+    pub(super) fn scope(&self) -> &ConnectionScope {
+        &self.scope
+    }
+
+    /// Records an attempt that no grant can allow.
+    pub(super) fn refuse(&self, target: &str) {
+        self.deny(target, NEVER.to_owned());
+    }
+
+    fn deny(&self, target: &str, cure: String) {
+        self.scope.record.add_decision(tcp::NAME, target, DecisionKind::Denied, || Some(cure));
+    }
+
+    /// The address of a host that the guest names.
+    pub(super) fn resolve(&self, name: &str) -> Result<IpAddr, ErrorCode> {
+        let host = match parse_host_and_port(name) {
+            Ok((Host::Ip(address), None)) => return Ok(address),
+            Ok((host, None)) => host,
+            _ => {
+                self.deny(&lookup_of(name), "nothing allows this: it is not the name of a host".to_owned());
+                return Err(ErrorCode::InvalidArgument);
+            }
+        };
+        let Host::Name(name) = &host else { return Err(ErrorCode::InvalidArgument) };
+        self.mount_state.address_of(name).ok_or_else(|| {
+            let cure = suggestion(&format!("{name}:PORT")).cure(self.scope.mount.as_str());
+            self.deny(&lookup_of(name), format!("{cure}, with the port of the server"));
+            ErrorCode::AccessDenied
+        })
+    }
+
+    /// Decides whether the guest may connect to `address`, and begins to connect. Also returns the bytes of host memory that
+    /// the connection needs besides its buffers.
+    pub(super) fn connect(
+        &self,
+        address: SocketAddr,
+    ) -> Result<(impl Future<Output = Result<OpenConnection, ErrorCode>> + Send + 'static, u64), ErrorCode> {
+        let host = self.mount_state.host_of(address.ip());
+        let target = format!("{host}:{}", address.port());
+        let action = format!("connect {target}");
+        let endpoint = match self.mount_state.find(&host, address.port()) {
+            Some(endpoint) => endpoint.clone(),
+            None => match self.mount_state.unguarded(&host, address.port()) {
+                Some(endpoint) => endpoint,
+                None => {
+                    self.deny(&action, suggestion(&target).cure(self.scope.mount.as_str()));
+                    return Err(ErrorCode::AccessDenied);
+                }
+            },
+        };
+        let record = &self.scope.record;
+        record.traffic().count_request(&self.traffic).map_err(|_| ErrorCode::NewSocketLimit)?;
+        record.add_decision(endpoint.kind, &action, DecisionKind::Allowed, || None);
+        let host_memory = endpoint.host_memory;
+        let opening = run(Arc::clone(&self.mount_state), endpoint, self.scope.clone(), self.traffic.connections);
+        Ok((opening, host_memory))
+    }
+}
+
+/// Connects, and records why there is no connection.
+async fn run(
+    mount_state: Arc<SocketsMountState>,
+    endpoint: TcpEndpoint,
+    scope: ConnectionScope,
+    connections: usize,
+) -> Result<OpenConnection, ErrorCode> {
+    let ConnectionScope { record, deadline, .. } = scope.clone();
+    let action = format!("connect {endpoint}");
+    let tell = |kind, why: String| record.add_decision(endpoint.kind, &action, kind, || Some(why));
+    let slots = mount_state.connection_slots(connections).acquire_owned();
+    let slot = timeout_at(deadline, slots).await.ok().and_then(Result::ok).ok_or(ErrorCode::NewSocketLimit)?;
+    let key = (endpoint.host.to_string(), endpoint.port);
+    if let Err((times, pause)) = mount_state.upstreams.check(&key, Instant::now()) {
+        let pause = pause.as_millis().div_ceil(Duration::from_secs(1).as_millis());
+        tell(DecisionKind::Unavailable, format!("failed {times} times in a row; next attempt in {pause} s"));
+        return Err(ErrorCode::RemoteUnreachable);
+    }
+    let result = Arc::clone(&endpoint.connector).connect(scope).await;
+    let is_reached = !matches!(result, Err(ConnectFailure::Unavailable(_)));
+    mount_state.upstreams.record_result(&key, is_reached, Instant::now());
+    match result {
+        Ok(stream) => Ok((stream, slot)),
+        Err(ConnectFailure::Denied(cure)) => {
+            tell(DecisionKind::Denied, cure);
+            Err(ErrorCode::AccessDenied)
+        }
+        Err(ConnectFailure::Unavailable(why)) => {
+            tell(DecisionKind::Unavailable, why);
+            Err(ErrorCode::RemoteUnreachable)
+        }
+        Err(ConnectFailure::Failed(why)) => {
+            tell(DecisionKind::Unavailable, why);
+            Err(ErrorCode::ConnectionAborted)
+        }
+    }
+}
+
+fn lookup_of(name: &str) -> String {
+    format!("name lookup of {}", text::excerpt(name, MAX_NAME_CHARS))
+}
+
+/// The grant of a TCP connection to `target`.
+fn suggestion(target: &str) -> GrantSuggestion {
+    GrantSuggestion {
+        line: format!("tcp = [\"{target}\"]"),
+        flags: vec!["--tcp".to_owned(), target.to_owned()],
+        prerequisite: None,
+    }
+}

@@ -1,0 +1,93 @@
+//! The endpoints of a mount, and what its calls share.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, OnceLock};
+
+use ipnet::{Ipv4Net, Ipv6Net};
+use tokio::sync::Semaphore;
+
+use crate::grants::ambient::Ambient;
+use crate::grants::network::endpoint::TcpEndpoint;
+use crate::grants::network::host::Host;
+use crate::grants::network::route::Route;
+use crate::grants::network::upstream_breaker::UpstreamBreaker;
+use crate::grants::network::{self, Network};
+use crate::grants::tcp::{self, TcpConnector};
+
+/// The most hosts of one mount that can have a name.
+const MAX_NAMES: usize = 1 << 14;
+
+/// The endpoints of one mount.
+pub(in crate::grants) struct SocketsMountState {
+    endpoints: Vec<TcpEndpoint>,
+    /// The names of the endpoints, each once. The place of a name decides its invented address.
+    names: Vec<String>,
+    /// Limits the simultaneous connections of the mount, over all principals.
+    connection_slots: Arc<OnceLock<Arc<Semaphore>>>,
+    pub(super) upstreams: UpstreamBreaker<(String, u16)>,
+    network: Option<Arc<Network>>,
+}
+
+impl SocketsMountState {
+    /// The state of a mount with these endpoints.
+    pub(in crate::grants) fn new(endpoints: Vec<TcpEndpoint>, ambient: &Ambient) -> Self {
+        let mut names: Vec<String> = Vec::new();
+        for endpoint in &endpoints {
+            if let Host::Name(name) = &endpoint.host
+                && !names.contains(name)
+                && names.len() < MAX_NAMES
+            {
+                names.push(name.clone());
+            }
+        }
+        let network = ambient.network.clone();
+        Self { endpoints, names, connection_slots: Arc::default(), upstreams: UpstreamBreaker::default(), network }
+    }
+
+    /// Takes over what all principals of the mount share.
+    pub(in crate::grants) fn share(&mut self, base: &Self) {
+        self.connection_slots = Arc::clone(&base.connection_slots);
+    }
+
+    pub(super) fn connection_slots(&self, most: usize) -> Arc<Semaphore> {
+        Arc::clone(self.connection_slots.get_or_init(|| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))))
+    }
+
+    /// The invented address of `name`. `None`: no endpoint has this name.
+    pub(super) fn address_of(&self, name: &str) -> Option<IpAddr> {
+        let at = u16::try_from(self.names.iter().position(|own| own == name)?).ok()?;
+        let [high, low] = at.checked_add(1)?.to_be_bytes();
+        // RFC 2544 reserves this network for benchmarks, so no server has such an address.
+        Some(Ipv4Addr::new(198, 18, high, low).into())
+    }
+
+    /// The host for which `address` stands: a name if belljar invented the address, otherwise the address itself.
+    pub(super) fn host_of(&self, address: IpAddr) -> Host {
+        let canonical = address.to_canonical();
+        let name = self.names.iter().find(|name| self.address_of(name) == Some(canonical));
+        name.map_or(Host::Ip(canonical), |name| Host::Name(name.clone()))
+    }
+
+    /// The endpoint with this host and port.
+    pub(super) fn find(&self, host: &Host, port: u16) -> Option<&TcpEndpoint> {
+        self.endpoints.iter().find(|endpoint| endpoint.host == *host && endpoint.port == port)
+    }
+
+    /// An endpoint for any host, when connections need no grant. `None` otherwise.
+    pub(super) fn unguarded(&self, host: &Host, port: u16) -> Option<TcpEndpoint> {
+        if network::needs_grant() {
+            return None;
+        }
+        let network = self.network.clone()?;
+        let route = Route {
+            host: host.clone(),
+            port,
+            networks: vec![Ipv4Net::default().into(), Ipv6Net::default().into()],
+            resolver: Arc::new(network.resolver().ok()?),
+            network,
+            flags: Default::default(),
+        };
+        let connector = Arc::new(TcpConnector { route, tls: None });
+        Some(TcpEndpoint { kind: tcp::NAME, host: host.clone(), port, connector, host_memory: 0 })
+    }
+}
