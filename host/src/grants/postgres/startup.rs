@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn only_harmless_settings_are_taken() {
-        let all = b"user\0anyone\0database\0shop\0TimeZone\0UTC\0options\0-c default_transaction_read_only=off\0default_transaction_read_only\0off\0statement_timeout\00\0\0";
+        let all = b"user\0anyone\0database\0shop\0TimeZone\0UTC\0options\0-c default_transaction_read_only=off\0default_transaction_read_only\0off\0statement_timeout\x000\0\0";
         assert_eq!(settings(all).unwrap(), [("timezone".to_owned(), "UTC".to_owned())]);
         assert_eq!(settings(b"\0").unwrap(), []);
     }
