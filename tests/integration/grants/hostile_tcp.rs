@@ -242,7 +242,7 @@ fn amounts() -> Vec<Row> {
         until_closed(stream, Duration::from_secs(30));
     });
     let at = format!("127.0.0.1:{}", open.port());
-    let at_once = hostile_guest("TCP-05", "a provider keeps many connections open at once")
+    let at_once = hostile_guest("TCP-06", "a provider keeps many connections open at once")
         .config(&format!("tcp = [\"{at}\"]"))
         .limits("connections = 3")
         .time(1000)
@@ -259,7 +259,7 @@ fn amounts() -> Vec<Row> {
         let _ = std::io::copy(&mut stream.take(u64::MAX), &mut std::io::sink());
     });
     let at = format!("127.0.0.1:{}", sink.port());
-    let upload = hostile_guest("TCP-06", "a provider sends without end")
+    let upload = hostile_guest("TCP-07", "a provider sends without end")
         .config(&format!("tcp = [\"{at}\"]"))
         .act(move |context| {
             let _ = &sink;
@@ -274,7 +274,7 @@ fn amounts() -> Vec<Row> {
         while stream.write_all(&piece).is_ok() {}
     });
     let at = format!("127.0.0.1:{}", flooding.port());
-    let download = hostile_guest("TCP-06", "a server sends without end")
+    let download = hostile_guest("TCP-08", "a server sends without end")
         .config(&format!("tcp = [\"{at}\"]"))
         .act(move |context| {
             let answer = context.read(&format!("dial/{}", path(format!("{at}/x"))));
@@ -291,7 +291,7 @@ fn amounts() -> Vec<Row> {
         }
     });
     let at = format!("127.0.0.1:{}", slow.port());
-    let slow = hostile_guest("TCP-07", "a server sends byte by byte, for ever")
+    let slow = hostile_guest("TCP-09", "a server sends byte by byte, for ever")
         .config(&format!("tcp = [\"{at}\"]"))
         .time(700)
         .act(move |context| {
@@ -306,7 +306,7 @@ fn amounts() -> Vec<Row> {
         until_closed(stream, Duration::from_secs(30));
     });
     let at = format!("127.0.0.1:{}", deaf.port());
-    let unread = hostile_guest("TCP-07", "a server reads nothing")
+    let unread = hostile_guest("TCP-10", "a server reads nothing")
         .config(&format!("tcp = [\"{at}\"]"))
         .limits("upload = \"60MiB\"")
         .time(1000)
@@ -334,7 +334,7 @@ fn tls() -> Vec<Row> {
         let (pem, names) = (pem.clone(), std::sync::Arc::clone(&names));
         let port = upstream.port();
         let settings = name_server_settings(&names);
-        hostile_guest("TCP-08", attack)
+        hostile_guest("TCP-11", attack)
             .settings(&format!("{settings}\nca = \"ca.pem\""))
             .prepare(move |site| {
                 site.write("ca.pem", &pem);
