@@ -9,8 +9,14 @@ pub(super) fn server(bytes: &[u8]) {
     assert!(!fuzzing::logs_in(bytes), "a login without the password");
     let answer = fuzzing::answer(bytes);
     assert!(answer.len() <= bytes.len(), "{} of {} bytes", answer.len(), bytes.len());
-    let off = b"default_transaction_read_only\0off\0";
-    assert!(!answer.windows(off.len()).any(|part| part == off), "the session left read-only");
+    let mut rest = answer.as_slice();
+    while let Some((&[tag, a, b, c, d], _)) = rest.split_first_chunk::<5>() {
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
+        let message = rest.get(5..=length).unwrap_or_default();
+        let is_off = message.strip_prefix(b"default_transaction_read_only\0").is_some_and(|value| value != b"on\0");
+        assert!(tag != b'S' || !is_off, "the session left read-only");
+        rest = rest.get(length + 1..).unwrap_or_default();
+    }
 }
 
 /// A statement that is forwarded begins with a word of the list, after blanks, comments and empty statements.
