@@ -5,7 +5,7 @@ mod followed_files;
 mod front;
 mod keys;
 mod modes;
-pub(crate) mod oauth;
+mod oauth;
 mod principal_secrets;
 mod quotas;
 mod requests;

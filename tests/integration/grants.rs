@@ -4,6 +4,5 @@ pub(crate) mod database;
 mod files;
 pub(crate) mod http;
 mod no_network;
-mod oauth;
 mod postgres;
 mod tcp;

@@ -4,7 +4,6 @@ pub mod address;
 pub(super) mod dial;
 pub(super) mod endpoint;
 pub mod host;
-pub mod networks;
 pub(super) mod route;
 pub(super) mod tls;
 pub(super) mod upstream_breaker;

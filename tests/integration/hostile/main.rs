@@ -67,8 +67,6 @@ mod messages;
 mod mint;
 #[path = "../grants/hostile_no_network.rs"]
 mod no_network;
-#[path = "../grants/hostile_oauth.rs"]
-mod oauth;
 #[path = "../auth/hostile_open_streams.rs"]
 mod open_streams;
 mod oracle;
@@ -138,7 +136,6 @@ fn rows() -> Vec<Row> {
         tcp_grants::rows(),
         postgres_grants::rows(),
         secrets::rows(),
-        oauth::rows(),
         listing::rows(),
         results::rows(),
         images::rows(),

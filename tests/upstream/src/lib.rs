@@ -3,7 +3,6 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "a test reports a failure by a panic")]
 
 pub mod client;
-pub mod issuer;
 pub mod postgres;
 mod token_key;
 

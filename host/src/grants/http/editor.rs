@@ -3,7 +3,6 @@
 use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table, TableLike, Value};
 
 use super::name::{Http, NAME};
-use super::oauth::editor::{OAUTH_FLAGS, set_oauth};
 use super::origin::OriginPattern;
 use super::origin_grant::{DEFAULT_METHODS, OriginGrantConfig};
 use crate::grants::edit::{EditDirectories, EditError, Flag, GrantArgs, TomlShape, set_value};
@@ -36,10 +35,6 @@ pub(super) const ORIGIN_EXTRA_FLAGS: &[Flag] = &[
         value: "ADDRESS|NETWORK",
         help: "Let the preceding origin or server have this address, or an address in this network, such as 10.0.0.0/8",
     },
-    OAUTH_FLAGS[0],
-    OAUTH_FLAGS[1],
-    OAUTH_FLAGS[2],
-    OAUTH_FLAGS[3],
 ];
 
 /// The flags that add to a list, with the key of the list.
@@ -202,9 +197,6 @@ pub(super) fn explain_origin(written: &OriginGrantConfig) -> String {
             words += &format!("; belljar adds the {kind} \"{name}\"{with}, which the component cannot see");
         }
     }
-    if let Some(oauth) = &written.oauth {
-        words += &format!("; belljar adds a {}, which the component cannot see", oauth.describe());
-    }
     for network in &written.networks {
         words += &format!("; the address may lie in {network}");
     }
@@ -229,7 +221,7 @@ fn add_values(
             set(table, key, name, value).ok_or_else(|| occupied(key, TomlShape::Table))?;
         }
     }
-    set_oauth(table, args)
+    Ok(())
 }
 
 /// Adds a value to a list, unless the list contains it.
@@ -280,9 +272,7 @@ impl GrantEditor for Http {
     const CONSENT_QUESTION: &'static str = "to send requests (GET and HEAD) to";
 
     fn templates(config: &Vec<OriginGrantConfig>) -> Vec<&SecretTemplate> {
-        let added = config.iter().flat_map(|written| written.headers.values().chain(written.query.values()));
-        let oauth = config.iter().filter_map(|written| written.oauth.as_ref());
-        added.chain(oauth.filter_map(|oauth| oauth.secret.as_ref())).collect()
+        config.iter().flat_map(|written| written.headers.values().chain(written.query.values())).collect()
     }
 
     fn describe(config: &Vec<OriginGrantConfig>) -> Vec<String> {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
-use crate::grants::network::networks::networks;
+use crate::grants::http::origin_grant::networks;
 
 /// The configuration of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
