@@ -1,15 +1,11 @@
 //! Parses references. Does not ask the server: the modules that query decide whether a table or a key exists.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use belljar_guest::{Error, Result, reference};
+use belljar_sql::page::{Wanted, limit, number, parameters};
 
-use crate::page::Position;
 use crate::table::TableName;
-
-/// The most rows on one page.
-pub(crate) const MAX_ROWS: usize = 1000;
 
 /// A parsed reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,48 +22,6 @@ pub(crate) enum Address {
     Value { table: TableName, key: String, column: String, offset: Option<u64>, length: Option<u64> },
     /// The rows of a view that the operator named. `parameters` has all parameters, also the page's own.
     View { name: String, parameters: BTreeMap<String, String> },
-}
-
-/// Which rows of a table a page has.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    /// The filters, which all apply.
-    pub(crate) filters: Vec<String>,
-    /// The words of a full-text search.
-    pub(crate) matching: Option<String>,
-    /// The columns of the order.
-    pub(crate) sort: Option<String>,
-    /// The key before the first row.
-    pub(crate) after: Option<String>,
-    /// How many rows to leave out after that.
-    pub(crate) skip: u64,
-    /// The most rows.
-    pub(crate) limit: Option<usize>,
-}
-
-impl Wanted {
-    /// The query of the page that begins at another position.
-    pub(crate) fn query_at(&self, position: &Position, limit: usize) -> String {
-        let mut query = String::new();
-        let mut add = |name: &str, value: &str| {
-            let mark = if query.is_empty() { '?' } else { '&' };
-            query.push(mark);
-            query.push_str(name);
-            query.push('=');
-            query.push_str(&reference::encode_segment(value).replace('&', "%26"));
-        };
-        self.filters.iter().for_each(|filter| add("where", filter));
-        let named = [("match", &self.matching), ("sort", &self.sort), ("after", &position.after)];
-        named
-            .iter()
-            .filter_map(|(name, value)| Some((name, value.as_ref()?)))
-            .for_each(|(name, value)| add(name, value));
-        if position.skip > 0 {
-            add("skip", &position.skip.to_string());
-        }
-        add("limit", &limit.to_string());
-        query
-    }
 }
 
 impl Address {
@@ -136,52 +90,10 @@ fn flag(query: &mut BTreeMap<String, String>, name: &str) -> Result<bool> {
     }
 }
 
-pub(crate) fn limit(query: &mut BTreeMap<String, String>) -> Result<Option<usize>> {
-    match query.remove("limit").filter(|limit| !limit.is_empty()) {
-        None => Ok(None),
-        Some(text) => rows(&text).map(Some).ok_or_else(|| {
-            Error::invalid(format_args!("\"limit\" is \"{text}\": expected a number from 1 to {MAX_ROWS}"))
-        }),
-    }
-}
-
-/// Parses a row count; `None` unless it is from 1 to [`MAX_ROWS`].
-pub(crate) fn rows(text: &str) -> Option<usize> {
-    text.parse().ok().filter(|rows| (1..=MAX_ROWS).contains(rows))
-}
-
-/// Takes a number out of the parameters.
-pub(crate) fn number(query: &mut BTreeMap<String, String>, name: &str, unit: &str) -> Result<Option<u64>> {
-    let Some(text) = query.remove(name).filter(|text| !text.is_empty()) else { return Ok(None) };
-    // The server counts with 63 bits.
-    let number = text.parse().ok().filter(|number| i64::try_from(*number).is_ok());
-    let wrong = || Error::invalid(format_args!("\"{name}\" is \"{text}\": expected a number of {unit}"));
-    number.map(Some).ok_or_else(wrong)
-}
-
-/// The parameters of a query, and the filters. Only filters may be given more than once.
-fn parameters(query: &str) -> Result<(BTreeMap<String, String>, Vec<String>)> {
-    let mut all = BTreeMap::new();
-    let mut filters = Vec::new();
-    for (name, value) in reference::pairs(query) {
-        let (name, value) = (reference::decode(name)?, reference::decode(value)?);
-        if name == "where" {
-            // A client that fills in a template may leave a variable empty.
-            filters.extend(Some(value).filter(|value| !value.is_empty()));
-            continue;
-        }
-        match all.entry(name) {
-            Entry::Vacant(entry) => drop(entry.insert(value)),
-            Entry::Occupied(entry) => {
-                return Err(Error::invalid(format_args!("\"{}\" is given twice", entry.key())));
-            }
-        }
-    }
-    Ok((all, filters))
-}
-
 #[cfg(test)]
 mod tests {
+    use belljar_sql::page::Position;
+
     use super::*;
 
     fn page(reference: &str) -> (TableName, Wanted, bool) {

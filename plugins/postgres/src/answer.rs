@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use belljar_guest::{Contents, Error, PartialReading, Range, Result};
 use belljar_sql::name;
 use belljar_sql::output::{JSON, lines, object, table_of};
+use belljar_sql::page::{Position, Wanted};
 use serde_json::json;
 
-use crate::address::{Address, Wanted};
+use crate::address::Address;
 use crate::connection::{Connection, Query};
 use crate::failure::{Failure, Outcome};
 use crate::filter::Conditions;
-use crate::page::{self, Position};
+use crate::page;
 use crate::rows::{Read, Reader, add_key};
 use crate::table::{Table, TableName};
 use crate::value::{self, IN_ROW};

@@ -35,8 +35,9 @@ mod views;
 use belljar_guest::{Error, Info, Page, PartialReading, Parts, Provider, Range, Reading, Result, Template};
 use belljar_sql::output::JSON;
 
-use address::{Address, MAX_ROWS};
+use address::Address;
 use answer::Request;
+use belljar_sql::page::{MAX_ROWS, default_rows};
 use views::View;
 
 /// The provider.
@@ -63,13 +64,7 @@ impl Provider for Postgres {
     fn open() -> Result<Self> {
         let setting = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         let views = views::parse(&setting("VIEWS").unwrap_or_default())?;
-        let rows = match setting("ROWS") {
-            None => 100,
-            Some(text) => address::rows(&text).ok_or_else(|| {
-                Error::failed(format_args!("ROWS is \"{text}\": expected a number from 1 to {MAX_ROWS}"))
-            })?,
-        };
-        Ok(Postgres { views, rows })
+        Ok(Postgres { views, rows: default_rows(setting("ROWS").as_deref())? })
     }
 
     fn describe() -> Info {

@@ -3,7 +3,6 @@
 
 use belljar_guest::{Error, Result};
 
-use crate::address::{MAX_ROWS, Wanted};
 use crate::connection::{Connection, Query};
 use crate::failure::{Failure, Outcome};
 use crate::filter::{self, Conditions, Sort};
@@ -11,6 +10,7 @@ use crate::key::{self, Key};
 use crate::rows::{self, Read, Reader, add_key};
 use crate::table::Table;
 use crate::value::IN_PAGE;
+use belljar_sql::page::{MAX_ROWS, Position, Wanted};
 
 /// The approximate size of a page as JSON, in bytes. The last row may exceed it.
 pub(crate) const PAGE_BYTES: usize = 512 * 1024;
@@ -35,13 +35,6 @@ pub(crate) struct Page {
     pub(crate) next: Option<Position>,
     /// Why the page ended early, or what it leaves out.
     pub(crate) notice: Option<String>,
-}
-
-/// A position between rows: after the row with a key, and after so many further rows.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Position {
-    pub(crate) after: Option<String>,
-    pub(crate) skip: u64,
 }
 
 /// The order of the rows, which says how the next page is found.

@@ -6,13 +6,13 @@ use belljar_sql::one_of;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::address::MAX_ROWS;
 use crate::connection::{Connection, Query};
 use crate::failure::Failure;
 use crate::statement::{self, Rows};
 use crate::types::Kind;
 use crate::value::{self, IN_PAGE};
 use crate::{Postgres, catalog, literal};
+use belljar_sql::page::MAX_ROWS;
 
 /// Rows of a result when the call has no `limit`.
 const ROWS: usize = 100;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use belljar_guest::{Error, Result, reference};
+use belljar_sql::page::{limit, number};
 use belljar_sql::setting::{self, Statement};
 
-use crate::address;
 use crate::connection::{Connection, Query};
 use crate::failure::{Failure, Outcome};
 use crate::page::{self, PAGE_BYTES};
@@ -93,9 +93,9 @@ impl View {
         default: usize,
     ) -> Result<(Query, Paging, BTreeMap<String, String>)> {
         let mut given = given.clone();
-        let limit = address::limit(&mut given)?.unwrap_or(default);
+        let limit = limit(&mut given)?.unwrap_or(default);
         let can_skip = !self.parameters.iter().any(|name| name == "skip");
-        let skip = if can_skip { address::number(&mut given, "skip", "rows")?.unwrap_or_default() } else { 0 };
+        let skip = if can_skip { number(&mut given, "skip", "rows")?.unwrap_or_default() } else { 0 };
         if let Some(unknown) = given.keys().find(|name| !self.parameters.contains(name)) {
             return Err(Error::invalid(format_args!("the view \"{}\" has no parameter \"{unknown}\"", self.name)));
         }

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use belljar_guest::{Contents, Error, Extent, PartialReading, Positions, Range, Result, Unit};
 use serde_json::{Value as Json, json};
 
-use crate::address::{Address, MAX_ROWS, Wanted};
-use crate::page::{self, Position};
+use crate::address::Address;
+use crate::page;
 use crate::rows;
 use crate::schema::{self, Kind, Table};
 use crate::snapshot::Snapshot;
 use crate::{Sqlite, cell, name, value};
 use belljar_sql::output::{JSON, json_of, lines, object, table_of};
+use belljar_sql::page::{MAX_ROWS, Position, Wanted};
 
 /// The most rows that the overview counts, over all tables. Counting scans the rows, so this bounds the overview's cost.
 const MAX_COUNTED_ROWS: usize = 20_000;

@@ -37,8 +37,9 @@ use belljar_sql::output::{JSON, lines};
 use belljar_sql::{name, one_of};
 use serde_json::json;
 
-use address::{Address, MAX_ROWS};
+use address::Address;
 use answer::Request;
+use belljar_sql::page::{MAX_ROWS, default_rows};
 use listing::base;
 use schema::Table;
 use snapshot::Snapshot;
@@ -234,13 +235,7 @@ impl Sqlite {
         if !views.is_empty() && store.has_several() {
             return Err(Error::failed("VIEWS needs DATABASE: set it to the file that the views query"));
         }
-        let rows = match rows {
-            None => 100,
-            Some(text) => address::rows(text).ok_or_else(|| {
-                Error::failed(format_args!("ROWS is \"{text}\": expected a number from 1 to {MAX_ROWS}"))
-            })?,
-        };
-        Ok(Sqlite { store, views, rows })
+        Ok(Sqlite { store, views, rows: default_rows(rows)? })
     }
 
     /// The database with this name. `None` for the name `""`: with several databases, this reference is the mount itself.

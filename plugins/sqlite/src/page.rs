@@ -4,10 +4,10 @@
 //! A page ends early where a query takes too long or the database is damaged, and says where the next page goes on.
 
 use belljar_guest::{Error, Result};
+use belljar_sql::page::{Position, Wanted};
 use rusqlite::types::Value;
 use rusqlite::{ErrorCode, OptionalExtension as _, params_from_iter};
 
-use crate::address::Wanted;
 use crate::filter::{self, Condition, Sort};
 use crate::modules;
 use crate::rows::{self, PAGE_BYTES, after_key, decode_row, equals_key, is_full, list, select};
@@ -26,13 +26,6 @@ pub(crate) struct Page {
     pub(crate) next: Option<Position>,
     /// Why the page ended early, or what it leaves out.
     pub(crate) notice: Option<String>,
-}
-
-/// A position between rows: after the row with a key, and after so many further rows.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Position {
-    pub(crate) after: Option<String>,
-    pub(crate) skip: u64,
 }
 
 /// How a query ended.

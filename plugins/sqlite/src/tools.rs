@@ -8,10 +8,10 @@ use rusqlite::types::Value;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::address::MAX_ROWS;
 use crate::snapshot::{self, Snapshot, error};
 use crate::statement::{self, Wrong};
 use crate::{Sqlite, one_of};
+use belljar_sql::page::MAX_ROWS;
 
 /// Rows of a result when the call has no `limit`.
 const ROWS: usize = 100;

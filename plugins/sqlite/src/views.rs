@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use belljar_guest::{Error, Result, reference};
+use belljar_sql::page;
 use belljar_sql::setting::{self, Statement};
 use rusqlite::types::Value;
 
-use crate::address;
 use crate::rows::PAGE_BYTES;
 use crate::snapshot::{Snapshot, error};
 use crate::statement::{self, Rows, Wrong};
@@ -71,9 +71,9 @@ impl View {
     ) -> Result<ViewPage> {
         let names = self.parameters(snapshot)?;
         let mut given = given.clone();
-        let limit = address::limit(&mut given)?.unwrap_or(default);
+        let limit = page::limit(&mut given)?.unwrap_or(default);
         let can_skip = !names.iter().any(|name| name == "skip");
-        let skip = if can_skip { address::number(&mut given, "skip", "rows")?.unwrap_or_default() } else { 0 };
+        let skip = if can_skip { page::number(&mut given, "skip", "rows")?.unwrap_or_default() } else { 0 };
         let (skip, limit) = lines.map_or((skip, limit), |(first, count)| (skip.saturating_add(first), count));
         if let Some(unknown) = given.keys().find(|name| !names.contains(name)) {
             return Err(Error::invalid(format_args!("the view \"{}\" has no parameter \"{unknown}\"", self.name)));

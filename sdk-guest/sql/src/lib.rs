@@ -1,6 +1,6 @@
 //! What the belljar providers of SQL databases share: the outward form of their resources.
 //!
-//! [`filter`] parses the parameters `where` and `sort`, [`setting`] the operator's named statements, and [`name`] writes names
+//! [`page`] reads the parameters of a page of rows, [`filter`] those called `where` and `sort`, [`setting`] the operator's named statements, and [`name`] writes names
 //! as segments of references. [`output`] writes contents, and [`markdown`] the result of a query. This crate knows no database:
 //! each provider writes its own SQL.
 
@@ -8,6 +8,7 @@ pub mod filter;
 pub mod markdown;
 pub mod name;
 pub mod output;
+pub mod page;
 pub mod setting;
 
 /// The first of these names, for an error.
