@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use toml_edit::{InlineTable, Item, TableLike, Value};
+use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table, TableLike, Value};
 
 use super::kind_error::KindError;
 use crate::model::text;
@@ -19,6 +19,13 @@ pub struct Flag {
     /// The help text.
     pub help: &'static str,
 }
+
+/// The flag of every kind that connects to a host.
+pub const NETWORK_FLAG: Flag = Flag {
+    name: "network",
+    value: "ADDRESS|NETWORK",
+    help: "Let the preceding origin or server have this address, or an address in this network, such as 10.0.0.0/8",
+};
 
 /// Why a grant cannot be added to the configuration file, or removed from it.
 #[derive(Debug, thiserror::Error)]
@@ -213,6 +220,117 @@ pub fn remove_entry(mount: &mut dyn TableLike, key: &'static str, name: &str) ->
         // The removed entry was the last one and took the white space before the brace with it: restore this white
         // space.
         last.decor_mut().set_suffix(end.unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// Adds a value to a list under `key`, unless the list contains it. `None`: `key` has a value of another shape.
+pub fn add_to_list(table: &mut dyn TableLike, key: &str, value: &str) -> Option<()> {
+    if !table.contains_key(key) {
+        table.insert(key, Item::Value(Value::Array(Array::new())));
+    }
+    let array = table.get_mut(key)?.as_array_mut()?;
+    if !array.iter().any(|own| own.as_str() == Some(value)) {
+        append(array, value.into());
+    }
+    Some(())
+}
+
+/// Appends a value to a list in the layout of the list: on the same line, or on a line of its own.
+fn append(array: &mut Array, mut value: Value) {
+    let decor = array.iter().last().map(|last| last.decor().clone());
+    match decor.as_ref().and_then(|decor| decor.prefix()?.as_str()) {
+        Some(prefix) if prefix.contains('\n') => {
+            // Leave out the comments before the last value.
+            let line = prefix.rsplit_once('\n').map_or(String::new(), |(_, indent)| format!("\n{indent}"));
+            *value.decor_mut() = toml_edit::Decor::new(line, "");
+            array.push_formatted(value);
+        }
+        _ => array.push(value),
+    }
+}
+
+/// Edits the table of one grant in the list of tables under `list`, or in a new table. `name` is the key that names the
+/// grant, with the value for a new table; `is_it` recognises the value. `edit` gets the table, and true if it is not new.
+///
+/// # Errors
+/// When the value of `list` is no list of tables, or as `edit`.
+pub fn edit_table(
+    mount: &mut dyn TableLike,
+    list: &'static str,
+    name: (&str, &str),
+    is_it: impl Fn(&str) -> bool,
+    edit: impl FnOnce(&mut dyn TableLike, bool) -> Result<(), EditError>,
+) -> Result<(), EditError> {
+    let wrong_shape = || EditError::Occupied { key: list.to_owned(), expected: TomlShape::Tables };
+    let (key, value) = name;
+    let is_own = |table: &dyn TableLike| table.get(key).and_then(Item::as_str).is_some_and(&is_it);
+    if !mount.contains_key(list) {
+        // `toml_edit` turns this into an inline array if the mount itself is an inline table.
+        mount.insert(list, Item::ArrayOfTables(ArrayOfTables::new()));
+    }
+    match mount.get_mut(list).ok_or_else(wrong_shape)? {
+        Item::ArrayOfTables(tables) => {
+            let known = tables.iter().position(|table| is_own(table));
+            let at = known.unwrap_or(tables.len());
+            if known.is_none() {
+                let mut table = Table::new();
+                table.insert(key, value.into());
+                tables.push(table);
+            }
+            edit(tables.get_mut(at).ok_or_else(wrong_shape)?, known.is_some())
+        }
+        Item::Value(Value::Array(array)) => {
+            let known = array.iter().position(|entry| entry.as_inline_table().is_some_and(|table| is_own(table)));
+            let at = known.unwrap_or(array.len());
+            if known.is_none() {
+                let mut table = InlineTable::new();
+                table.insert(key, value.into());
+                append(array, table.into());
+            }
+            let table = array.get_mut(at).and_then(Value::as_inline_table_mut).ok_or_else(wrong_shape)?;
+            edit(table, known.is_some())
+        }
+        _ => Err(wrong_shape()),
+    }
+}
+
+/// Removes the table of one grant from the list of tables under `list`, and `list` if it is empty then. `name` is the key
+/// that names the grant, with the value that the operator gave; `is_it` recognises the value.
+///
+/// # Errors
+/// When there is no such grant. The error lists the mount's grants of this kind.
+pub fn remove_table(
+    mount: &mut dyn TableLike,
+    list: &'static str,
+    name: (&str, &str),
+    is_it: impl Fn(&str) -> bool,
+) -> Result<(), EditError> {
+    let (key, value) = name;
+    let mut there: Vec<String> = Vec::new();
+    let mut stays = |table: &dyn TableLike| {
+        let own = table.get(key).and_then(Item::as_str);
+        there.extend(own.map(str::to_owned));
+        !own.is_some_and(&is_it)
+    };
+    let (before, left) = match mount.get_mut(list) {
+        Some(Item::ArrayOfTables(tables)) => {
+            let before = tables.len();
+            tables.retain(|table| stays(table));
+            (before, tables.len())
+        }
+        Some(Item::Value(Value::Array(array))) => {
+            let before = array.len();
+            array.retain(|entry| entry.as_inline_table().is_none_or(|table| stays(table)));
+            (before, array.len())
+        }
+        _ => (0, 0),
+    };
+    if before == left {
+        return Err(EditError::Absent { key: list, name: value.to_owned(), there });
+    }
+    if left == 0 {
+        mount.remove(list);
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What connections need: a DNS resolver, trusted certificates, and the addresses on which belljar itself listens.
 
 pub mod address;
+pub(super) mod connection_slots;
 pub(super) mod dial;
 pub(super) mod endpoint;
 pub mod host;

@@ -24,6 +24,7 @@ use crate::grants::call_record::CallRecord;
 use crate::grants::editor::GrantSuggestion;
 use crate::grants::network;
 use crate::grants::network::host::Host;
+use crate::grants::network::upstream_breaker::describe_pause;
 use crate::model::limits::Traffic;
 use crate::model::{Consent, DecisionKind, MountName, command, text};
 
@@ -179,11 +180,9 @@ impl AllowedRequest {
         denials: ConnectDenials,
     ) -> ResponseResult {
         let origin = &self.target.origin.clone();
-        if let Err((times, pause)) = self.mount_state.upstreams.check(origin, Instant::now()) {
-            let pause = pause.as_millis().div_ceil(1000);
-            denials.record.add_decision(NAME, &origin.to_string(), DecisionKind::Unavailable, || {
-                Some(format!("failed {times} times in a row; next attempt in {pause} s"))
-            });
+        if let Err(pause) = self.mount_state.upstreams.check(origin, Instant::now()) {
+            let why = || Some(describe_pause(pause));
+            denials.record.add_decision(NAME, &origin.to_string(), DecisionKind::Unavailable, why);
             return Err(Error::DestinationUnavailable);
         }
         let result = exchange::run(&mut self, request, options).await;

@@ -1,11 +1,14 @@
 //! Configuration text, flags and descriptions of `http` grants. Each origin has one table in the configuration file.
 
-use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table, TableLike, Value};
+use toml_edit::{InlineTable, Item, TableLike, Value};
 
 use super::name::{Http, NAME};
 use super::origin::OriginPattern;
 use super::origin_grant::{DEFAULT_METHODS, OriginGrantConfig};
-use crate::grants::edit::{EditDirectories, EditError, Flag, GrantArgs, TomlShape, set_value};
+use crate::grants::edit::{
+    EditDirectories, EditError, Flag, GrantArgs, NETWORK_FLAG, TomlShape, add_to_list, edit_table, remove_table,
+    set_value,
+};
 use crate::grants::editor::{GrantEditor, GrantSuggestion};
 use crate::grants::kind_error::KindError;
 use crate::grants::need::{Need, NeedSchema};
@@ -30,11 +33,7 @@ pub(super) const ORIGIN_EXTRA_FLAGS: &[Flag] = &[
         value: "NAME=VALUE",
         help: "Add a query parameter to requests to the preceding origin; the provider cannot see it. VALUE may hold ${secret:NAME}",
     },
-    Flag {
-        name: "network",
-        value: "ADDRESS|NETWORK",
-        help: "Let the preceding origin or server have this address, or an address in this network, such as 10.0.0.0/8",
-    },
+    NETWORK_FLAG,
 ];
 
 /// The flags that add to a list, with the key of the list.
@@ -56,40 +55,18 @@ struct ManyOrigins;
 /// States the expected form.
 pub(super) fn grant_origin(mount: &mut dyn TableLike, args: &GrantArgs) -> Result<(), EditError> {
     let (headers, queries) = (pairs(args, "header", ':')?, pairs(args, "query", '=')?);
-    let wrong_shape = || EditError::Occupied { key: NAME.to_owned(), expected: TomlShape::Tables };
-    if !mount.contains_key(NAME) {
-        // `toml_edit` turns this into an inline array if the mount itself is an inline table.
-        mount.insert(NAME, Item::ArrayOfTables(ArrayOfTables::new()));
-    }
-    match mount.get_mut(NAME).ok_or_else(wrong_shape)? {
-        Item::ArrayOfTables(tables) => {
-            let known = tables.iter().position(|table| is_for_origin(table, &args.value));
-            let at = known.unwrap_or(tables.len());
-            if known.is_none() {
-                let mut table = Table::new();
-                table.insert("origin", args.value.as_str().into());
-                tables.push(table);
+    edit_table(
+        mount,
+        NAME,
+        ("origin", &args.value),
+        |own| is_same_origin(own, &args.value),
+        |table, is_known| {
+            if is_known {
+                keep_defaults(table, args)?;
             }
-            let table = tables.get_mut(at).ok_or_else(wrong_shape)?;
-            known.map_or(Ok(()), |_| keep_defaults(table, args))?;
             add_values(table, args, &headers, &queries)
-        }
-        Item::Value(Value::Array(array)) => {
-            let is_same =
-                |value: &Value| value.as_inline_table().is_some_and(|table| is_for_origin(table, &args.value));
-            let known = array.iter().position(is_same);
-            let at = known.unwrap_or(array.len());
-            if known.is_none() {
-                let mut table = InlineTable::new();
-                table.insert("origin", args.value.as_str().into());
-                append(array, table.into());
-            }
-            let table = array.get_mut(at).and_then(Value::as_inline_table_mut).ok_or_else(wrong_shape)?;
-            known.map_or(Ok(()), |_| keep_defaults(table, args))?;
-            add_values(table, args, &headers, &queries)
-        }
-        _ => Err(wrong_shape()),
-    }
+        },
+    )
 }
 
 /// Parts of names of headers and parameters whose values are usually private.
@@ -120,38 +97,14 @@ pub(super) fn advise(args: &GrantArgs) -> Vec<String> {
 /// # Errors
 /// When the mount lacks this origin. The error lists the mount's origins.
 pub(super) fn revoke_origin(mount: &mut dyn TableLike, origin: &str) -> Result<(), EditError> {
-    let mut there: Vec<String> = Vec::new();
-    let mut note = |table: &dyn TableLike| there.extend(table.get("origin").and_then(Item::as_str).map(str::to_owned));
-    let (mut removed, mut is_empty) = (false, false);
-    match mount.get_mut(NAME) {
-        Some(Item::ArrayOfTables(tables)) => {
-            tables.iter().for_each(|table| note(table));
-            let before = tables.len();
-            tables.retain(|table| !is_for_origin(table, origin));
-            (removed, is_empty) = (tables.len() < before, tables.is_empty());
-        }
-        Some(Item::Value(Value::Array(array))) => {
-            array.iter().filter_map(Value::as_inline_table).for_each(|table| note(table));
-            let before = array.len();
-            array.retain(|value| !value.as_inline_table().is_some_and(|table| is_for_origin(table, origin)));
-            (removed, is_empty) = (array.len() < before, array.is_empty());
-        }
-        _ => {}
-    }
-    if !removed {
-        return Err(EditError::Absent { key: NAME, name: origin.to_owned(), there });
-    }
-    if is_empty {
-        mount.remove(NAME);
-    }
-    Ok(())
+    remove_table(mount, NAME, ("origin", origin), |own| is_same_origin(own, origin))
 }
 
-/// True if the table is the grant of this origin. `https://a.example:443` equals `https://A.example`.
-fn is_for_origin(table: &dyn TableLike, origin: &str) -> bool {
+/// True if both are one origin. `https://a.example:443` equals `https://A.example`.
+fn is_same_origin(one: &str, other: &str) -> bool {
     let plain =
         |origin: &str| OriginPattern::parse(origin).map_or_else(|_| origin.to_owned(), |known| known.to_string());
-    table.get("origin").and_then(Item::as_str).is_some_and(|own| plain(own) == plain(origin))
+    plain(one) == plain(other)
 }
 
 /// Splits each value of `flag` at the first `at`, into name and value.
@@ -172,7 +125,7 @@ fn pairs(args: &GrantArgs, flag: &'static str, at: char) -> Result<Vec<(String, 
 /// When the flag would restrict the grant.
 fn keep_defaults(table: &mut dyn TableLike, args: &GrantArgs) -> Result<(), EditError> {
     if args.flag_values("method").next().is_some() && !table.contains_key("methods") {
-        DEFAULT_METHODS.iter().try_for_each(|method| add(table, "methods", method)).unwrap_or_default();
+        DEFAULT_METHODS.iter().try_for_each(|method| add_to_list(table, "methods", method)).unwrap_or_default();
     }
     if args.flag_values("path").next().is_some() && !table.contains_key("paths") {
         return Err(EditError::Kind(EveryPathGrantedError(text::excerpt(&args.value, 200)).into()));
@@ -213,7 +166,7 @@ fn add_values(
     let occupied = |key: &str, expected| EditError::Occupied { key: format!("{NAME}.{key}"), expected };
     for (flag, key) in LISTS {
         for value in args.flag_values(flag) {
-            add(table, key, value).ok_or_else(|| occupied(key, TomlShape::List))?;
+            add_to_list(table, key, value).ok_or_else(|| occupied(key, TomlShape::List))?;
         }
     }
     for (key, pairs) in [("headers", headers), ("query", queries)] {
@@ -222,18 +175,6 @@ fn add_values(
         }
     }
     Ok(())
-}
-
-/// Adds a value to a list, unless the list contains it.
-fn add(table: &mut dyn TableLike, key: &str, value: &str) -> Option<()> {
-    if !table.contains_key(key) {
-        table.insert(key, Item::Value(Value::Array(Array::new())));
-    }
-    let array = table.get_mut(key)?.as_array_mut()?;
-    if !array.iter().any(|own| own.as_str() == Some(value)) {
-        append(array, value.into());
-    }
-    Some(())
 }
 
 /// Sets a name in a table. Header names keep their existing spelling, because they are case-insensitive.
@@ -245,20 +186,6 @@ fn set(table: &mut dyn TableLike, key: &str, name: &str, value: &str) -> Option<
     let own = item.as_table_like()?.iter().map(|(own, _)| own).find(|own| own.eq_ignore_ascii_case(name));
     let name = own.filter(|_| key == "headers").unwrap_or(name).to_owned();
     set_value(item, &name, value.into())
-}
-
-/// Appends a value to a list in the layout of the list: on the same line, or on a line of its own.
-fn append(array: &mut Array, mut value: Value) {
-    let decor = array.iter().last().map(|last| last.decor().clone());
-    match decor.as_ref().and_then(|decor| decor.prefix()?.as_str()) {
-        Some(prefix) if prefix.contains('\n') => {
-            // Leave out the comments before the last value.
-            let line = prefix.rsplit_once('\n').map_or(String::new(), |(_, indent)| format!("\n{indent}"));
-            *value.decor_mut() = toml_edit::Decor::new(line, "");
-            array.push_formatted(value);
-        }
-        _ => array.push(value),
-    }
 }
 
 impl GrantEditor for Http {

@@ -97,7 +97,7 @@ pub(super) async fn run(
     };
     let Some(network) = &allowed.mount_state.network else { return Err(Error::ConfigurationError.into()) };
     let Some(resolver) = &allowed.mount_state.resolver else { return Err(Error::ConfigurationError.into()) };
-    let connection_slots = allowed.mount_state.connection_slots(allowed.traffic.connections);
+    let connection_slots = allowed.mount_state.connection_slots.get(allowed.traffic.connections);
     let QueuePosition { previous_started, started } = &mut allowed.position;
     let acquire = async {
         if let Some(previous) = previous_started {

@@ -1,6 +1,6 @@
 //! The run-time part of the grant `http`.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use ::http::HeaderName;
 use wasmtime::component::Linker;
@@ -15,6 +15,7 @@ use super::origin::OriginPattern;
 use super::origin_grant::{OriginGrant, OriginGrantConfig};
 use crate::grants::ambient::Ambient;
 use crate::grants::grant::{CallScope, Grant, HasCallState, Powers};
+use crate::grants::network::connection_slots::ConnectionSlots;
 use crate::grants::network::upstream_breaker::UpstreamBreaker;
 use crate::grants::secrets::Secret;
 
@@ -48,7 +49,7 @@ impl Grant for Http {
             grants,
             network,
             resolver,
-            connection_slots: Arc::new(OnceLock::new()),
+            connection_slots: ConnectionSlots::default(),
             upstreams: UpstreamBreaker::default(),
             hidden_headers,
         }))
@@ -56,7 +57,7 @@ impl Grant for Http {
 
     fn share(own: &mut Arc<HttpMountState>, base: &Arc<HttpMountState>) {
         if let Some(own) = Arc::get_mut(own) {
-            own.connection_slots = Arc::clone(&base.connection_slots);
+            own.connection_slots = base.connection_slots.clone();
         }
     }
 

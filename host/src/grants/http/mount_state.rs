@@ -1,14 +1,13 @@
 //! The state of the grant `http` in a mount.
 
-use std::sync::{Arc, OnceLock};
-
-use ::http::HeaderName;
-use tokio::sync::Semaphore;
+use std::sync::Arc;
 
 use super::origin::Origin;
 use super::origin_grant::OriginGrant;
+use crate::grants::network::connection_slots::ConnectionSlots;
 use crate::grants::network::upstream_breaker::UpstreamBreaker;
 use crate::grants::network::{Network, Resolver};
+use ::http::HeaderName;
 
 /// The state of the grant `http` in one mount.
 pub struct HttpMountState {
@@ -16,14 +15,8 @@ pub struct HttpMountState {
     pub(super) network: Option<Arc<Network>>,
     pub(super) resolver: Option<Resolver>,
     /// Limits the simultaneous requests of the mount, over all principals.
-    pub(super) connection_slots: Arc<OnceLock<Arc<Semaphore>>>,
+    pub(super) connection_slots: ConnectionSlots,
     pub(super) upstreams: UpstreamBreaker<Origin>,
     /// The headers that a guest can neither set nor read.
     pub(super) hidden_headers: Arc<[HeaderName]>,
-}
-
-impl HttpMountState {
-    pub(super) fn connection_slots(&self, most: usize) -> Arc<Semaphore> {
-        Arc::clone(self.connection_slots.get_or_init(|| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))))
-    }
 }

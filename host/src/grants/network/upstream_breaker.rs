@@ -51,6 +51,11 @@ impl<K: Clone + Eq + Hash> UpstreamBreaker<K> {
     }
 }
 
+/// The error of [`UpstreamBreaker::check`] in words.
+pub(in crate::grants) fn describe_pause((times, pause): (u32, Duration)) -> String {
+    format!("failed {times} times in a row; next attempt in {} s", pause.as_millis().div_ceil(1000))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,10 +1,12 @@
 //! Configuration text, flags and descriptions of `postgres` grants.
 
-use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table, TableLike, Value};
+use toml_edit::TableLike;
 
 use super::config::{DatabaseAddress, PostgresGrantConfig};
 use super::name::{NAME, Postgres};
-use crate::grants::edit::{EditDirectories, EditError, Flag, GrantArgs, TomlShape};
+use crate::grants::edit::{
+    EditDirectories, EditError, Flag, GrantArgs, NETWORK_FLAG, TomlShape, add_to_list, edit_table, remove_table,
+};
 use crate::grants::editor::{GrantEditor, GrantSuggestion};
 use crate::grants::kind_error::KindError;
 use crate::grants::need::{Need, NeedSchema};
@@ -27,10 +29,9 @@ fn check_destination(at: &str) -> Result<String, KindError> {
     Ok(DatabaseAddress::parse(at)?.to_string())
 }
 
-/// True if the table is the grant of this database.
-fn is_for(table: &dyn TableLike, at: &str) -> bool {
-    let own = table.get("at").and_then(Item::as_str);
-    own.is_some_and(|own| own == at || (canonical(own).is_some() && canonical(own) == canonical(at)))
+/// True if both are one database.
+fn is_same(one: &str, other: &str) -> bool {
+    one == other || (canonical(one).is_some() && canonical(one) == canonical(other))
 }
 
 /// Writes the values of the flags into the table of a database.
@@ -45,11 +46,7 @@ fn write(table: &mut dyn TableLike, args: &GrantArgs) -> Result<(), EditError> {
         }
     }
     for network in args.flag_values("network") {
-        let own = table.entry("networks").or_insert_with(|| Item::Value(Value::Array(Array::new())));
-        let own = own.as_array_mut().ok_or_else(wrong_shape)?;
-        if !own.iter().any(|known| known.as_str() == Some(network)) {
-            own.push(network);
-        }
+        add_to_list(table, "networks", network).ok_or_else(wrong_shape)?;
     }
     Ok(())
 }
@@ -70,11 +67,7 @@ impl GrantEditor for Postgres {
             value: "${secret:NAME}",
             help: "Log in to the preceding database with this secret; the provider never has it",
         },
-        Flag {
-            name: "network",
-            value: "ADDRESS|NETWORK",
-            help: "Let the preceding origin or server have this address, or an address in this network, such as 10.0.0.0/8",
-        },
+        NETWORK_FLAG,
     ];
     const REVOKE_PLACEHOLDER: &'static str = "HOST:PORT/DATABASE";
     const NEED_SCHEMA: NeedSchema =
@@ -137,61 +130,10 @@ impl GrantEditor for Postgres {
 
     fn grant(mount: &mut dyn TableLike, args: &GrantArgs, _: &EditDirectories) -> Result<(), EditError> {
         check_destination(&args.value).map_err(EditError::Kind)?;
-        let wrong_shape = || EditError::Occupied { key: NAME.to_owned(), expected: TomlShape::Tables };
-        if !mount.contains_key(NAME) {
-            mount.insert(NAME, Item::ArrayOfTables(ArrayOfTables::new()));
-        }
-        match mount.get_mut(NAME).ok_or_else(wrong_shape)? {
-            Item::ArrayOfTables(tables) => {
-                if let Some(table) = tables.iter_mut().find(|table| is_for(*table, &args.value)) {
-                    return write(table, args);
-                }
-                let mut table = Table::new();
-                table.insert("at", args.value.as_str().into());
-                write(&mut table, args)?;
-                tables.push(table);
-            }
-            Item::Value(Value::Array(array)) => {
-                let is_it = |value: &Value| value.as_inline_table().is_some_and(|table| is_for(table, &args.value));
-                let known = array.iter().position(is_it);
-                if let Some(at) = known {
-                    let table = array.get_mut(at).and_then(Value::as_inline_table_mut).ok_or_else(wrong_shape)?;
-                    return write(table, args);
-                }
-                let mut table = InlineTable::new();
-                table.insert("at", args.value.as_str().into());
-                write(&mut table, args)?;
-                array.push(table);
-            }
-            _ => return Err(wrong_shape()),
-        }
-        Ok(())
+        edit_table(mount, NAME, ("at", &args.value), |own| is_same(own, &args.value), |table, _| write(table, args))
     }
 
     fn revoke(mount: &mut dyn TableLike, name: &str) -> Result<(), EditError> {
-        let mut there: Vec<String> = Vec::new();
-        let mut note = |table: &dyn TableLike| there.extend(table.get("at").and_then(Item::as_str).map(str::to_owned));
-        let (before, left) = match mount.get_mut(NAME) {
-            Some(Item::ArrayOfTables(tables)) => {
-                tables.iter().for_each(|table| note(table));
-                let before = tables.len();
-                tables.retain(|table| !is_for(table, name));
-                (before, tables.len())
-            }
-            Some(Item::Value(Value::Array(array))) => {
-                array.iter().filter_map(Value::as_inline_table).for_each(|table| note(table));
-                let before = array.len();
-                array.retain(|value| !value.as_inline_table().is_some_and(|table| is_for(table, name)));
-                (before, array.len())
-            }
-            _ => (0, 0),
-        };
-        if before == left {
-            return Err(EditError::Absent { key: NAME, name: name.to_owned(), there });
-        }
-        if left == 0 {
-            mount.remove(NAME);
-        }
-        Ok(())
+        remove_table(mount, NAME, ("at", name), |own| is_same(own, name))
     }
 }

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use super::batch::Batch;
 use super::login::{DatabaseLogin, log_in};
 use super::statement::{Statement, classify};
-use super::wire::{Framing, MAX_MESSAGE};
+use super::wire::Framing;
 use crate::grants::network::ByteStream;
 
 /// A connection that delivers these bytes, and takes any.
@@ -69,9 +69,6 @@ pub fn answer(bytes: &[u8]) -> Vec<u8> {
     });
     out.to_vec()
 }
-
-/// The longest message that is kept as a whole.
-pub const LONGEST: usize = MAX_MESSAGE;
 
 /// True if a read-only connection forwards the statement.
 pub fn is_forwarded(sql: &str) -> bool {

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
@@ -14,6 +13,7 @@ use crate::grants::grant::CallScope;
 use crate::grants::network::ByteStream;
 use crate::grants::network::endpoint::{ConnectFailure, ConnectionScope, TcpEndpoint};
 use crate::grants::network::host::{Host, parse_host_and_port};
+use crate::grants::network::upstream_breaker::describe_pause;
 use crate::grants::tcp;
 use crate::model::limits::Traffic;
 use crate::model::{DecisionKind, text};
@@ -118,12 +118,11 @@ async fn run(
     let ConnectionScope { record, deadline, .. } = scope.clone();
     let action = format!("connect {endpoint}");
     let tell = |kind, why: String| record.add_decision(endpoint.kind, &action, kind, || Some(why));
-    let slots = mount_state.connection_slots(connections).acquire_owned();
+    let slots = mount_state.connection_slots.get(connections).acquire_owned();
     let slot = timeout_at(deadline, slots).await.ok().and_then(Result::ok).ok_or(ErrorCode::NewSocketLimit)?;
     let key = (endpoint.host.to_string(), endpoint.port);
-    if let Err((times, pause)) = mount_state.upstreams.check(&key, Instant::now()) {
-        let pause = pause.as_millis().div_ceil(Duration::from_secs(1).as_millis());
-        tell(DecisionKind::Unavailable, format!("failed {times} times in a row; next attempt in {pause} s"));
+    if let Err(pause) = mount_state.upstreams.check(&key, Instant::now()) {
+        tell(DecisionKind::Unavailable, describe_pause(pause));
         return Err(ErrorCode::RemoteUnreachable);
     }
     let result = Arc::clone(&endpoint.connector).connect(scope).await;

@@ -1,12 +1,12 @@
 //! The endpoints of a mount, and what its calls share.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use ipnet::{Ipv4Net, Ipv6Net};
-use tokio::sync::Semaphore;
 
 use crate::grants::ambient::Ambient;
+use crate::grants::network::connection_slots::ConnectionSlots;
 use crate::grants::network::endpoint::TcpEndpoint;
 use crate::grants::network::host::Host;
 use crate::grants::network::route::Route;
@@ -23,7 +23,7 @@ pub(in crate::grants) struct SocketsMountState {
     /// The names of the endpoints, each once. The place of a name decides its invented address.
     names: Vec<String>,
     /// Limits the simultaneous connections of the mount, over all principals.
-    connection_slots: Arc<OnceLock<Arc<Semaphore>>>,
+    pub(super) connection_slots: ConnectionSlots,
     pub(super) upstreams: UpstreamBreaker<(String, u16)>,
     network: Option<Arc<Network>>,
 }
@@ -41,16 +41,18 @@ impl SocketsMountState {
             }
         }
         let network = ambient.network.clone();
-        Self { endpoints, names, connection_slots: Arc::default(), upstreams: UpstreamBreaker::default(), network }
+        Self {
+            endpoints,
+            names,
+            connection_slots: ConnectionSlots::default(),
+            upstreams: UpstreamBreaker::default(),
+            network,
+        }
     }
 
     /// Takes over what all principals of the mount share.
     pub(in crate::grants) fn share(&mut self, base: &Self) {
-        self.connection_slots = Arc::clone(&base.connection_slots);
-    }
-
-    pub(super) fn connection_slots(&self, most: usize) -> Arc<Semaphore> {
-        Arc::clone(self.connection_slots.get_or_init(|| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))))
+        self.connection_slots = base.connection_slots.clone();
     }
 
     /// The invented address of `name`. `None`: no endpoint has this name.

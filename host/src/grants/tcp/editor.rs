@@ -5,7 +5,7 @@ use toml_edit::{Array, InlineTable, Item, TableLike, Value};
 use super::config::TcpGrantConfig;
 use super::kind::parse;
 use super::name::{NAME, Tcp};
-use crate::grants::edit::{EditDirectories, EditError, Flag, GrantArgs, TomlShape};
+use crate::grants::edit::{EditDirectories, EditError, Flag, GrantArgs, NETWORK_FLAG, TomlShape, add_to_list};
 use crate::grants::editor::{GrantEditor, GrantSuggestion};
 use crate::grants::kind_error::KindError;
 use crate::grants::need::{Need, NeedSchema};
@@ -48,11 +48,7 @@ impl GrantEditor for Tcp {
         value: "HOST:PORT",
         help: "Let the provider open TCP connections to HOST:PORT, such as db.internal:5432",
     };
-    const EXTRA_FLAGS: &'static [Flag] = &[Flag {
-        name: "network",
-        value: "ADDRESS|NETWORK",
-        help: "Let the preceding origin or server have this address, or an address in this network, such as 10.0.0.0/8",
-    }];
+    const EXTRA_FLAGS: &'static [Flag] = &[NETWORK_FLAG];
     const REVOKE_PLACEHOLDER: &'static str = "HOST:PORT";
     const NEED_SCHEMA: NeedSchema =
         NeedSchema { key: "at", check: check_destination, may_omit: true, accepts_any: true, accepts_example: false };
@@ -123,12 +119,8 @@ impl GrantEditor for Tcp {
             *entry.decor_mut() = decor;
         }
         let table = entry.as_inline_table_mut().ok_or_else(wrong_shape)?;
-        let own = table.get_or_insert("networks", Array::new());
-        let own = own.as_array_mut().ok_or_else(wrong_shape)?;
         for network in networks {
-            if !own.iter().any(|known| known.as_str() == Some(network)) {
-                own.push(network);
-            }
+            add_to_list(table, "networks", network).ok_or_else(wrong_shape)?;
         }
         Ok(())
     }
