@@ -18,7 +18,6 @@ mod issuer_keys;
 mod key_set;
 mod signature;
 mod signed_token;
-mod strict_json;
 mod token_error;
 mod token_verifier;
 mod verified_tokens;

@@ -22,6 +22,7 @@ mod host;
 mod inspect;
 mod key;
 mod list;
+mod login;
 mod new;
 mod output;
 mod progress;
@@ -246,6 +247,18 @@ enum Verb {
         #[command(flatten)]
         write: WriteFlags,
     },
+    /// Log in at the authorization server of an HTTP grant: show a page and a code, wait for a person, and store the login.
+    #[command(after_help = login::HELP)]
+    Login {
+        #[command(flatten)]
+        mount: flags::MountArgs,
+    },
+    /// Forget the logins of a mount. Running servers stop using them.
+    #[command(after_help = "Example:\n  belljar logout calendar")]
+    Logout {
+        #[command(flatten)]
+        mount: flags::MountArgs,
+    },
     /// Make, list and revoke API keys, with which HTTP clients authenticate.
     #[command(
         after_help = "Examples:\n  belljar key new ci --scope notes:read --expires 90d\n  belljar key list\n  belljar key revoke ci"
@@ -432,6 +445,8 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Can { at, request, json } => can::run(&at, &request, json),
         Verb::Grant { at, mount, grants, write } => grant::run(&at, &mount, &grants.0, write),
         Verb::Revoke { at, mount, revocations, all, write } => revoke::run(&at, &mount, &revocations.0, all, write),
+        Verb::Login { mount } => login::run(&mount.at, &mount.mount),
+        Verb::Logout { mount } => login::forget(&mount.at, &mount.mount),
         Verb::Key { verb } => key::run(verb),
         Verb::Set { at, lines, write } => set::run(&at, &lines, write),
         Verb::Schema => schema::run(),
@@ -460,6 +475,7 @@ impl Verb {
             | Self::Revoke { at, .. }
             | Self::Set { at, .. }
             | Self::Trust { at, .. } => Some(at),
+            Self::Login { mount } | Self::Logout { mount } => Some(&mut mount.at),
             Self::Tools { list } | Self::Prompts { list } => Some(&mut list.at),
             Self::Call { call } | Self::Prompt { call } => Some(&mut call.at),
             Self::Key { verb } => Some(verb.location()),

@@ -67,8 +67,10 @@
 //! - **A helper process reads the files that the second wall hides** (`server::privileged_helper`). The second wall is
 //!   Landlock and a filter of system calls. The helper takes three requests: save a lasting consent, read the
 //!   configuration again, and read the file of API keys again.
-//! - **No credential is stored or shown.** `auth` compares hashes of API keys; `keys.toml` has nothing else. Only
+//! - **No credential of a client is stored or shown.** `auth` compares hashes of API keys; `keys.toml` has nothing else. Only
 //!   `belljar key new` ever has a key.
+//! - **An access token goes to the upstreams of its grant only.** `grants::http::oauth` gets it and adds it behind the
+//!   decision. Every redactor of the mount knows the present token and the ones before it.
 //! - **Ambient power enters in `cli`, `server`, `config`, `grants` and `catalog::watch` only**: they turn paths into
 //!   handles. `host/clippy.toml` refuses the functions of the standard library that open files and sockets everywhere
 //!   else.

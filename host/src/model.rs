@@ -23,6 +23,7 @@ pub mod reference;
 mod resource;
 pub mod seal;
 mod skill;
+pub mod strict_json;
 pub mod template;
 pub mod text;
 mod tool;

@@ -5,7 +5,7 @@ mod followed_files;
 mod front;
 mod keys;
 mod modes;
-mod oauth;
+pub(crate) mod oauth;
 mod principal_secrets;
 mod quotas;
 mod requests;

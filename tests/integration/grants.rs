@@ -4,5 +4,6 @@ pub(crate) mod database;
 mod files;
 pub(crate) mod http;
 mod no_network;
+mod oauth;
 mod postgres;
 mod tcp;

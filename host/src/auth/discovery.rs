@@ -4,11 +4,12 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::checks::is_met;
-use super::strict_json;
 use crate::config::IssuerConfig;
 use crate::grants::http::service_client::{ServiceClient, ServiceError, ServiceRequest};
+use crate::grants::http::service_metadata::places;
 use crate::grants::http::service_url::{ServiceUrl, ServiceUrlError};
 use crate::grants::network::host::Host;
+use crate::model::strict_json;
 
 /// Why the metadata of an issuer do not lead to its keys. Contains nothing that the issuer sent, except a checked URL.
 #[derive(Debug, thiserror::Error)]
@@ -41,20 +42,6 @@ pub(super) enum DiscoveryError {
         "the \"jwks_uri\" of its metadata leads to \"{0}\", another port; if that is right, name it:  jwks = \"{0}\""
     )]
     Port(ServiceUrl),
-}
-
-/// The places of an issuer's metadata, in the order of the MCP specification.
-fn places(issuer: &ServiceUrl) -> Vec<ServiceUrl> {
-    let path = issuer.path.strip_suffix('/').unwrap_or(&issuer.path);
-    let at = |path: String| ServiceUrl { path, ..issuer.clone() };
-    let mut places = vec![
-        at(format!("/.well-known/oauth-authorization-server{path}")),
-        at(format!("/.well-known/openid-configuration{path}")),
-    ];
-    if !path.is_empty() {
-        places.push(at(format!("{path}/.well-known/openid-configuration")));
-    }
-    places
 }
 
 /// Finds the URL of an issuer's key set.
@@ -114,33 +101,4 @@ fn read(issuer: &IssuerConfig, place: ServiceUrl, body: &[u8]) -> Result<Service
         return Err(DiscoveryError::Port(keys));
     }
     Ok(keys)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_places_of_metadata() {
-        let places = |issuer: &str| -> Vec<String> {
-            super::places(&issuer.parse().unwrap()).iter().map(ToString::to_string).collect()
-        };
-        for root in ["https://a.example", "https://a.example/"] {
-            assert_eq!(
-                places(root),
-                [
-                    "https://a.example/.well-known/oauth-authorization-server",
-                    "https://a.example/.well-known/openid-configuration",
-                ]
-            );
-        }
-        for tenant in ["https://a.example/t/1", "https://a.example/t/1/"] {
-            assert_eq!(
-                places(tenant),
-                [
-                    "https://a.example/.well-known/oauth-authorization-server/t/1",
-                    "https://a.example/.well-known/openid-configuration/t/1",
-                    "https://a.example/t/1/.well-known/openid-configuration",
-                ]
-            );
-        }
-    }
 }

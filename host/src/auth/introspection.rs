@@ -16,11 +16,11 @@ use zeroize::Zeroizing;
 
 use super::checks::is_met;
 use super::claims::{AcceptedClaims, ClaimRules};
-use super::strict_json;
 use super::token_error::TokenError;
 use crate::config::{IntrospectionConfig, IssuerConfig};
 use crate::grants::http::service_client::{ServiceClient, ServiceError, ServiceRequest};
 use crate::model::reference::NOT_UNRESERVED;
+use crate::model::strict_json;
 
 /// The time for one question. A request waits for its turn for as long.
 const ASK_TIME: Duration = Duration::from_secs(10);

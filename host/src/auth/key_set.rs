@@ -5,8 +5,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
 use super::signature::PublicKey;
-use super::strict_json;
 use crate::config::TokenAlgorithm;
+use crate::model::strict_json;
 
 /// The most keys of a set. Issuers publish two to ten.
 const MAX_KEYS: usize = 64;

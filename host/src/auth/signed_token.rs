@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::checks::is_met;
 use super::key_set::MAX_KID;
-use super::strict_json;
 use super::token_error::TokenError;
+use crate::model::strict_json;
 
 /// A token in parts. Nothing in it is verified.
 pub(super) struct SignedToken<'t> {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use rule_warnings::rule_warnings;
 
-use super::{progress, table};
+use super::{login, progress, table};
 use crate::auth::key_store::CurrentKeys;
 use crate::auth::key_store::KeyCount;
 use crate::catalog::{Mount, QuarantinedMount, Snapshot};
@@ -138,6 +138,12 @@ pub(super) fn needs(mount: &Mount) -> Value {
     mount.needs.all().iter().map(one).collect()
 }
 
+/// The logins of a mount, as JSON.
+fn logins(config: &Config, mount: &Mount) -> Value {
+    let states = login::states(config, &mount.name).into_iter();
+    states.map(|(says, is_valid)| json!({ "says": says, "valid": is_valid })).collect()
+}
+
 fn to_text(config: &Config, wall: &WallStatus, api_keys: Option<KeyCount>, snapshot: &Snapshot) -> String {
     let mut out = format!(
         "plugins  {}\ncache    {}\nstate    {}\nwall     {wall}\n",
@@ -168,6 +174,9 @@ fn to_text(config: &Config, wall: &WallStatus, api_keys: Option<KeyCount>, snaps
         }
         for line in granted(config, mount) {
             let _ = writeln!(out, "           granted  {line}");
+        }
+        for (login, _) in login::states(config, &mount.name) {
+            let _ = writeln!(out, "           login    {login}");
         }
         for warning in warnings(config, mount, snapshot) {
             let _ = writeln!(out, "           {}  {warning}", table::styled(table::WARN, "warning"));
@@ -203,7 +212,7 @@ fn to_json(
                 "name": mount.name.as_str(), "base": mount.base, "file": mount.file, "digest": mount.digest.to_string(),
                 "granted": granted(config, mount), "useless": useless(mount), "uses": mount.usable_kinds, "needs": needs(mount),
                 "bound": bound(config, mount), "warnings": warnings(config, mount, snapshot),
-                "serves": definitions::kinds(mount), "toolPrefix": mount.tool_prefix,
+                "serves": definitions::kinds(mount), "toolPrefix": mount.tool_prefix, "logins": logins(config, mount),
             })
         })
         .collect();

@@ -31,6 +31,16 @@ pub(super) struct DevFlag {
     pub(super) dev: bool,
 }
 
+/// The options of `login` and `logout`.
+#[derive(Args)]
+pub(super) struct MountArgs {
+    #[command(flatten)]
+    pub(super) at: LocationArgs,
+    /// The name of the mount.
+    #[arg(value_name = "MOUNT")]
+    pub(super) mount: String,
+}
+
 /// The options of `tools` and `prompts`.
 #[derive(Args)]
 pub(super) struct DefinitionsArgs {

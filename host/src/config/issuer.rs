@@ -10,8 +10,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::grants::http::origin_grant::networks;
 use crate::grants::http::service_url::{ServiceUrl, ServiceUrlError};
+use crate::grants::network::networks::networks;
 use crate::grants::secrets::{PrincipalPath, SecretSource};
 use crate::model::text;
 

@@ -18,6 +18,8 @@ pub struct Ambient {
     pub reserved: Vec<PathBuf>,
     /// The operator's secrets.
     pub secrets: Secrets,
+    /// The directory of the logins at authorization servers. `None` without a configuration file.
+    pub logins: Option<PathBuf>,
     /// Resolver and certificates for connections. `None` if no mount may connect.
     pub network: Option<Arc<Network>>,
 }

@@ -13,7 +13,7 @@ use super::ambient::Ambient;
 use super::call_record::CallRecord;
 use super::dedicated_thread::DedicatedThread;
 use super::network::endpoint::TcpEndpoint;
-use super::secrets::Secret;
+use super::secrets::{LiveSecrets, Secret};
 use crate::model::{Consent, Limits, MountName};
 
 /// What every grant needs from the store of a call.
@@ -131,6 +131,11 @@ pub trait Grant: Sized + 'static {
         Vec::new()
     }
 
+    /// belljar's own directories that calls change. The process sandbox must leave them open. They are not watched.
+    fn own_directories(_config: &Self::Config, _ambient: &Ambient) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// The TCP ports that calls will connect to. The process sandbox must leave them open.
     fn ports(_config: &Self::Config) -> Vec<u16> {
         Vec::new()
@@ -138,6 +143,11 @@ pub trait Grant: Sized + 'static {
 
     /// The secrets in the mount's grants. belljar masks them in all results of the mount.
     fn secrets(_mount: &Self::MountState) -> Vec<Arc<Secret>> {
+        Vec::new()
+    }
+
+    /// Secrets in the mount's grants that change while belljar runs. belljar masks their present values too.
+    fn live_secrets(_mount: &Self::MountState) -> Vec<Arc<LiveSecrets>> {
         Vec::new()
     }
 

@@ -9,13 +9,16 @@
 //!
 //! belljar does not follow redirects. A guest may follow one with another request, which is decided like any other.
 
+pub mod oauth;
 pub mod origin;
 pub mod origin_grant;
 pub mod path;
 pub mod service_client;
+pub mod service_metadata;
 pub mod service_url;
 
 mod call_state;
+mod client_connection;
 mod connect;
 mod editor;
 mod error;
@@ -24,6 +27,7 @@ mod headers;
 mod kind;
 mod mount_state;
 mod name;
+mod wiped;
 
 pub use call_state::HttpCallState;
 pub use error::{HttpError, MethodError, OriginGrantError, OriginGrantProblem, TargetError};

@@ -87,13 +87,14 @@ macro_rules! grants {
             pub fn configure(&self, ambient: &Ambient) -> Result<MountGrants, ConfigureError> {
                 $(let $field = <$kind as Grant>::configure(&self.$field, ambient)
                     .map_err(|error| ConfigureError { kind: <$kind as Grant>::NAME, source: error.into() })?;)*
-                let mut secrets = Vec::new();
-                $(secrets.extend(<$kind as Grant>::secrets(&$field));)*
-                let mut endpoints = Vec::new();
-                $(endpoints.extend(<$kind as Grant>::endpoints(&$field));)*
+                let (mut secrets, mut live, mut endpoints) = (Vec::new(), Vec::new(), Vec::new());
+                $(secrets.extend(<$kind as Grant>::secrets(&$field));
+                live.extend(<$kind as Grant>::live_secrets(&$field));
+                endpoints.extend(<$kind as Grant>::endpoints(&$field));)*
+                let redactor = Redactor::with_live(&secrets, live).map(Arc::new);
                 let sockets = Arc::new(SocketsMountState::new(endpoints, ambient));
                 let per_principal = PerPrincipalGrants::find(self, ambient);
-                Ok(MountGrants { $($field,)* sockets, redactor: Redactor::new(&secrets).map(Arc::new), per_principal })
+                Ok(MountGrants { $($field,)* sockets, redactor, per_principal })
             }
 
             /// The name of the first kind that asks a person for consent before a call gets a grant. `None`: no kind
@@ -119,6 +120,13 @@ macro_rules! grants {
             pub fn directories(&self, ambient: &Ambient) -> Vec<PathBuf> {
                 let mut all = Vec::new();
                 $(all.extend(<$kind as Grant>::directories(&self.$field, ambient));)*
+                all
+            }
+
+            /// belljar's own directories that calls change. See [`Grant::own_directories`].
+            pub fn own_directories(&self, ambient: &Ambient) -> Vec<PathBuf> {
+                let mut all = Vec::new();
+                $(all.extend(<$kind as Grant>::own_directories(&self.$field, ambient));)*
                 all
             }
 

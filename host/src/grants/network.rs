@@ -5,6 +5,7 @@ pub(super) mod connection_slots;
 pub(super) mod dial;
 pub(super) mod endpoint;
 pub mod host;
+pub mod networks;
 pub(super) mod route;
 pub(super) mod tls;
 pub(super) mod upstream_breaker;

@@ -23,7 +23,7 @@ use crate::model::{Digest, command};
 
 pub use error::{PrincipalSecretError, SecretError, SecretFileProblem, SecretSourceError, SecretTemplateError};
 pub use principal_path::{PrincipalPath, PrincipalPathError};
-pub use redactor::{Redactor, StreamRedactor};
+pub use redactor::{LiveSecrets, Redactor, StreamRedactor};
 use secret::MAX_LENGTH;
 pub use secret::{Secret, SecretValueError};
 

@@ -302,6 +302,10 @@ pub const MAX_SERVICE_RESPONSE: Bound<usize> = Guard::Token.maximum(256 << 10);
 
 /// The least time between two fetches of an issuer's keys. Anyone can send tokens with unknown keys.
 pub const KEY_FETCH_INTERVAL: Bound<Duration> = Guard::Token.minimum(Duration::from_secs(60));
+
+/// The least time between two tokens that belljar forgets because the upstream refuses them.
+pub const TOKEN_RENEWAL_INTERVAL: Bound<Duration> = Guard::AccessToken.minimum(Duration::from_secs(10));
+
 /// Failed authentications of one address within a minute. Then further ones are refused for a while, without a look at
 /// their credentials.
 pub const MAX_FAILED_AUTHENTICATIONS: Bound<u32> = Guard::Authentication.maximum(10);

@@ -188,6 +188,8 @@ guards! {
     Upstream = "upstream",
     /// The checks of access tokens: their form, algorithm, signature and claims, and the fetches of keys.
     Token = "token",
+    /// The checks of what an authorization server of an HTTP grant says, and how often belljar asks it.
+    AccessToken = "access-token",
 }
 
 #[cfg(not(feature = "unguarded"))]

@@ -85,7 +85,7 @@ pub(super) async fn run(
     limits.handles = handles;
     let limits = &*limits;
     let redactor = mount.grants.redactor();
-    let longest_secret = redactor.map_or(0, Redactor::longest);
+    let longest_secret = redactor.map_or(0, Redactor::margin);
     request.prepare(ReplyLimits { result: limits.result, longest_secret });
     let output = GuestOutput::new(limits.output, redactor);
     let deadline = permit.deadline();

@@ -77,7 +77,7 @@ pub(super) struct GuestOutput {
 
 impl GuestOutput {
     pub(super) fn new(cap: usize, redactor: Option<&Redactor>) -> Self {
-        Self { captured: Arc::default(), cap, more: redactor.map_or(0, Redactor::longest) }
+        Self { captured: Arc::default(), cap, more: redactor.map_or(0, Redactor::margin) }
     }
 
     fn push(&self, bytes: &[u8]) {

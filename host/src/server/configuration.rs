@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::directories;
 use super::files::{self, FileError};
 use super::location::{LocationArgs, ReadConfigError, read_config_input};
 use super::pins::{self, Pinning};
@@ -178,6 +179,7 @@ pub(crate) fn read_key_sets(auth: Option<&AuthConfig>) -> Result<KeySetFiles, Ke
 /// # Errors
 /// If the operator's certificates cannot be used.
 pub(crate) fn read_ambient(config: &mut Config, own: &[SocketAddr]) -> Result<(), CertificatesError> {
+    config.ambient.logins = config.file.as_ref().map(|file| directories::logins(&config.state, file));
     config.ambient.secrets = Secrets::read(&config.secrets, |path| config.ambient.absolute(path));
     config.ambient.secrets.failures().for_each(|why| tracing::warn!("{why}"));
     if !config.ports().is_empty() {

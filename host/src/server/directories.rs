@@ -9,7 +9,7 @@ use cap_std::fs::Dir;
 
 use crate::catalog::loader;
 use crate::config::Config;
-use crate::model::command;
+use crate::model::{Digest, command};
 
 /// Why the plugin directory cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +90,13 @@ pub(crate) fn private_dir(path: &Path) -> Result<Dir, PrivateDirError> {
         return Err(PrivateDirError::Shared(path.to_owned()));
     }
     Ok(dir)
+}
+
+/// The directory of the logins that belong to the configuration `file`. Behind the second wall, no other configuration's
+/// logins can be opened.
+pub(crate) fn logins(state: &Path, file: &Path) -> PathBuf {
+    let identity = Digest::of(real(file).as_os_str().as_encoded_bytes()).hex();
+    state.join("logins").join(identity.chars().take(32).collect::<String>())
 }
 
 /// The canonical path, without symbolic links. The part of the path that does not exist is kept as it is.

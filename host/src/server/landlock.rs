@@ -201,7 +201,7 @@ pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Resu
         return Err(WallError::Incomplete(status));
     }
     // Directories that do not exist have no rule, and `directories` leaves them out.
-    let directories = || [granted(config), principal_secrets(config)].concat();
+    let directories = || [granted(config), principal_secrets(config), logins(config)].concat();
     let scope = status.is_enforced().then(|| LandlockScope { directories: directories(), ports: ports(config) });
     log::start_writer();
     Ok(RaisedWall { status, scope, threads, _pinned: pinned })
@@ -317,6 +317,14 @@ fn principal_secrets(config: &Config) -> Vec<PathBuf> {
     config.mounts.values().flat_map(|mount| secrets.directories(mount.grants.secret_names())).collect()
 }
 
+/// The directories of logins that the grants of mounts need.
+fn logins(config: &Config) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> =
+        config.mounts.values().flat_map(|mount| mount.grants.own_directories(&config.ambient)).collect();
+    all.dedup();
+    all
+}
+
 /// All paths that a serving process opens by name behind the wall.
 fn allowed_paths(config: &Config, keys: &Keys, output: Option<&Path>) -> AllowedPaths {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
@@ -331,6 +339,13 @@ fn allowed_paths(config: &Config, keys: &Keys, output: Option<&Path>) -> Allowed
     for (dir, access) in [(config.cache.clone(), shared), (keys.own_code(config), own)] {
         if directories::private_dir(&dir).is_ok() {
             open.push((dir, access));
+        }
+    }
+    // A server gives a new refresh token for each old one, and the new one is stored.
+    for directory in logins(config) {
+        let parents = directory.ancestors().take_while(|parent| parent.starts_with(&config.state)).collect::<Vec<_>>();
+        if parents.into_iter().rev().all(|parent| directories::private_dir(parent).is_ok()) {
+            open.push((directory, own));
         }
     }
     if matches!(config.audit, Audit::State) && directories::private_dir(&config.state).is_ok() {

@@ -333,6 +333,7 @@ impl Reloader {
         }
         let mut config = files.into_config(&self.context.path, &self.context.input)?;
         config.ambient.network.clone_from(&old.ambient.network);
+        config.ambient.logins.clone_from(&old.ambient.logins);
         if config.ambient.network.is_none() && self.context.scope.is_none() && !config.ports().is_empty() {
             config.ambient.network = Some(Arc::new(configuration::network(&config, &self.context.own_addresses)?));
         }

@@ -9,7 +9,7 @@ const CLASSES: &[(&str, usize)] = &[
     ("MEM", 23),
     ("FS", 23),
     ("NET", 22),
-    ("SEC", 9),
+    ("SEC", 16),
     ("CAT", 15),
     ("RES", 9),
     ("LIF", 17),

@@ -67,6 +67,8 @@ mod messages;
 mod mint;
 #[path = "../grants/hostile_no_network.rs"]
 mod no_network;
+#[path = "../grants/hostile_oauth.rs"]
+mod oauth;
 #[path = "../auth/hostile_open_streams.rs"]
 mod open_streams;
 mod oracle;
@@ -136,6 +138,7 @@ fn rows() -> Vec<Row> {
         tcp_grants::rows(),
         postgres_grants::rows(),
         secrets::rows(),
+        oauth::rows(),
         listing::rows(),
         results::rows(),
         images::rows(),

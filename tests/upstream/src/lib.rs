@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "a test reports a failure by a panic")]
 
 pub mod client;
+pub mod issuer;
 pub mod postgres;
 mod token_key;
 

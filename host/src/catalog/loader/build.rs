@@ -31,7 +31,8 @@ impl LandlockScope {
     /// Checks that this process can open everything that these grants need.
     fn check(&self, grants: &GrantConfig, plan: &LoadPlan, config: &Config) -> Result<(), BuildError> {
         let secrets = config.ambient.secrets.directories(grants.secret_names());
-        for wanted in grants.directories(&config.ambient).into_iter().chain(secrets) {
+        let own = grants.own_directories(&config.ambient);
+        for wanted in grants.directories(&config.ambient).into_iter().chain(secrets).chain(own) {
             if !self.directories.iter().any(|open| wanted.starts_with(open)) {
                 let shown = text::excerpt(&wanted.to_string_lossy(), 200);
                 return Err(BuildError::Landlock(format!("\"{shown}\"")));

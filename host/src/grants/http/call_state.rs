@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ::http::{Method, Request, Response};
+use ::http::{Method, Request, Response, StatusCode};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use wasmtime_wasi_http::p2::DEFAULT_OUTGOING_BODY_CHUNK_SIZE;
@@ -12,11 +12,15 @@ use wasmtime_wasi_http::{
     DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks,
 };
 
+use super::client_connection::ConnectionDriver;
 use super::connect::ConnectError;
 use super::error::MethodError;
-use super::exchange::{self, AllowedRequest, ConnectionDriver, ExchangeFailure, QueuePosition};
+use super::exchange::{self, AllowedRequest, ExchangeFailure, QueuePosition};
 use super::mount_state::HttpMountState;
 use super::name::NAME;
+use super::oauth::bearer_request::RepeatableRequest;
+use super::oauth::token_error::AccessTokenError;
+use super::oauth::tokens::AccessTokens;
 use super::origin::Origin;
 use super::origin_grant::{self, DEFAULT_METHODS, GrantMismatch, OriginGrant, RequestTarget};
 use super::{headers, path};
@@ -103,6 +107,7 @@ impl HttpCallState {
             deadline: self.deadline,
             position,
             record: self.record.clone(),
+            bearer: None,
         })
     }
 
@@ -185,7 +190,10 @@ impl AllowedRequest {
             denials.record.add_decision(NAME, &origin.to_string(), DecisionKind::Unavailable, why);
             return Err(Error::DestinationUnavailable);
         }
-        let result = exchange::run(&mut self, request, options).await;
+        let result = match self.mount_state.tokens_of(&self.grant).cloned() {
+            None => exchange::run(&mut self, request, options).await,
+            Some(tokens) => self.run_with_token(&tokens, request, options, &denials).await,
+        };
         let is_reached = !matches!(&result, Err(ExchangeFailure { error, not_allowed: None }) if is_down(error));
         self.mount_state.upstreams.record_result(origin, is_reached, Instant::now());
         result.map_err(|ExchangeFailure { error, not_allowed }| {
@@ -196,6 +204,40 @@ impl AllowedRequest {
             }
             error
         })
+    }
+}
+
+impl AllowedRequest {
+    /// Sends the request with an access token. If the upstream refuses the token, forgets it, and tries once more with
+    /// another one, provided that the request changes nothing.
+    async fn run_with_token(
+        &mut self,
+        tokens: &Arc<AccessTokens>,
+        request: Request<WasiBody>,
+        options: RequestOptions,
+        denials: &ConnectDenials,
+    ) -> Result<(Response<WasiBody>, ConnectionDriver), ExchangeFailure> {
+        let refuse = |why: &AccessTokenError| ExchangeFailure {
+            error: denials.deny_without_token(tokens, &self.grant, why),
+            not_allowed: None,
+        };
+        let token = tokens.get(&denials.mount, self.deadline).await.map_err(|why| refuse(&why))?;
+        let (repeatable, request) = RepeatableRequest::of(request);
+        self.bearer = Some(token.header.clone());
+        let first = exchange::run(self, request, options).await?;
+        if first.0.status() != StatusCode::UNAUTHORIZED || !tokens.forget(&token) {
+            return Ok(first);
+        }
+        let Some(request) = repeatable.and_then(RepeatableRequest::again) else { return Ok(first) };
+        let Ok(next) = tokens.get(&denials.mount, self.deadline).await else { return Ok(first) };
+        if next.header == token.header {
+            return Ok(first);
+        }
+        // The first connection ends before the second one begins: the mount may have only one.
+        drop(first);
+        self.bearer = Some(next.header.clone());
+        self.position = QueuePosition::after_last(&mut None);
+        exchange::run(self, request, options).await
     }
 }
 
@@ -229,6 +271,18 @@ impl ConnectDenials {
             let line = command::line(["grant", self.mount.as_str(), "--http", &grant, "--network", &address]);
             Some(format!("its address is not public; to allow it, run: {line}"))
         });
+    }
+
+    /// Records why there is no access token. Returns the error for the guest.
+    fn deny_without_token(&self, tokens: &AccessTokens, grant: &OriginGrant, why: &AccessTokenError) -> Error {
+        let (verdict, error) = match why.is_temporary() {
+            true => (DecisionKind::Unavailable, Error::DestinationUnavailable),
+            false => (DecisionKind::Denied, Error::HttpRequestDenied),
+        };
+        let target = format!("a token of {} for {}", tokens.settings().server(), grant.pattern());
+        self.record
+            .add_decision(NAME, &target, verdict, || Some(why.cure(self.mount.as_str(), &grant.pattern().to_string())));
+        error
     }
 
     fn deny_own_port(&self, origin: &Origin) {

@@ -3,6 +3,7 @@
 use toml_edit::{InlineTable, Item, TableLike, Value};
 
 use super::name::{Http, NAME};
+use super::oauth::editor::{OAUTH_FLAGS, set_oauth};
 use super::origin::OriginPattern;
 use super::origin_grant::{DEFAULT_METHODS, OriginGrantConfig};
 use crate::grants::edit::{
@@ -34,6 +35,10 @@ pub(super) const ORIGIN_EXTRA_FLAGS: &[Flag] = &[
         help: "Add a query parameter to requests to the preceding origin; the provider cannot see it. VALUE may hold ${secret:NAME}",
     },
     NETWORK_FLAG,
+    OAUTH_FLAGS[0],
+    OAUTH_FLAGS[1],
+    OAUTH_FLAGS[2],
+    OAUTH_FLAGS[3],
 ];
 
 /// The flags that add to a list, with the key of the list.
@@ -150,6 +155,9 @@ pub(super) fn explain_origin(written: &OriginGrantConfig) -> String {
             words += &format!("; belljar adds the {kind} \"{name}\"{with}, which the component cannot see");
         }
     }
+    if let Some(oauth) = &written.oauth {
+        words += &format!("; belljar adds a {}, which the component cannot see", oauth.describe());
+    }
     for network in &written.networks {
         words += &format!("; the address may lie in {network}");
     }
@@ -174,7 +182,7 @@ fn add_values(
             set(table, key, name, value).ok_or_else(|| occupied(key, TomlShape::Table))?;
         }
     }
-    Ok(())
+    set_oauth(table, args)
 }
 
 /// Sets a name in a table. Header names keep their existing spelling, because they are case-insensitive.
@@ -199,7 +207,9 @@ impl GrantEditor for Http {
     const CONSENT_QUESTION: &'static str = "to send requests (GET and HEAD) to";
 
     fn templates(config: &Vec<OriginGrantConfig>) -> Vec<&SecretTemplate> {
-        config.iter().flat_map(|written| written.headers.values().chain(written.query.values())).collect()
+        let added = config.iter().flat_map(|written| written.headers.values().chain(written.query.values()));
+        let oauth = config.iter().filter_map(|written| written.oauth.as_ref());
+        added.chain(oauth.filter_map(|oauth| oauth.secret.as_ref())).collect()
     }
 
     fn describe(config: &Vec<OriginGrantConfig>) -> Vec<String> {

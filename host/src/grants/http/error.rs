@@ -2,6 +2,7 @@
 
 use http::HeaderName;
 
+use super::oauth::config::OAuthProblem;
 use super::origin::{OriginPattern, OriginPatternError};
 use super::path::{GlobError, PathError};
 use crate::grants::network::ResolverError;
@@ -67,6 +68,12 @@ pub enum OriginGrantProblem {
     /// A secret of the grant cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// The table `oauth` is malformed.
+    #[error("oauth: {0}")]
+    OAuth(#[from] OAuthProblem),
+    /// Two parts of the grant want to set the header `authorization`.
+    #[error("oauth adds the header \"authorization\"; remove it from  headers  and  allow-headers")]
+    TwoAuthorizations,
     /// The grant would send a secret to another machine without TLS.
     #[error("a secret is not sent without TLS to another machine; write \"https://\"")]
     Unencrypted,

@@ -1,25 +1,23 @@
 //! One HTTP exchange: sends a request over a new connection and receives the response. Counts every byte. Dropping the
 //! future of the call ends the exchange.
 
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HOST, HeaderValue, USER_AGENT};
+use http::header::{AUTHORIZATION, HOST, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, Response, Uri, Version};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper_util::rt::TokioIo;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, timeout_at};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
-use super::connect::{ConnectError, UpstreamConnection, connect};
+use super::client_connection::{ConnectionDriver, convert_error, exchange};
+use super::connect::{ConnectError, connect};
 use super::headers;
 use super::mount_state::HttpMountState;
 use super::origin_grant::{OriginGrant, RequestTarget};
@@ -29,20 +27,8 @@ use crate::grants::traffic::TrafficExceeded;
 use crate::model::error::{Limit, LimitKind};
 use crate::model::limits::Traffic;
 
-/// The future that drives the connection after the request was sent. `wasi:http` polls it.
-pub(super) type ConnectionDriver = Box<dyn Future<Output = Result<(), Error>> + Send>;
-
-/// The most bytes of the status line and the headers of a response.
-const MAX_HEAD_BYTES: usize = 64 << 10;
-
 /// The most characters of an origin in the log.
 const MAX_ORIGIN_CHARS: usize = 300;
-
-/// The most headers of a response.
-const MAX_HEADERS: usize = 100;
-
-/// The most response bytes that an HTTP/2 connection buffers for the guest.
-const MAX_BUFFERED_BYTES: u32 = 256 << 10;
 
 /// An allowed request, with what sending it needs.
 pub(super) struct AllowedRequest {
@@ -53,6 +39,8 @@ pub(super) struct AllowedRequest {
     pub(super) deadline: Instant,
     pub(super) position: QueuePosition,
     pub(super) record: CallRecord,
+    /// The value of the header `Authorization` with an access token, if the grant adds one.
+    pub(super) bearer: Option<HeaderValue>,
 }
 
 /// The position of a request in the queue of its call. Requests acquire their connections in the order in which the
@@ -164,7 +152,8 @@ fn outgoing_request(
         // The host cannot mask secrets in a partial or a compressed response.
         headers::request_whole_response(&mut parts.headers);
     }
-    for (name, value) in allowed.grant.headers() {
+    let bearer = allowed.bearer.as_ref().map(|value| (&AUTHORIZATION, value));
+    for (name, value) in allowed.grant.headers().iter().map(|(name, value)| (name, value)).chain(bearer) {
         // Remove every name that an upstream could treat as the same header.
         let same: Vec<_> = parts.headers.keys().filter(|own| headers::is_same(own, name)).cloned().collect();
         same.iter().for_each(|own| drop(parts.headers.remove(own)));
@@ -172,87 +161,6 @@ fn outgoing_request(
     }
     let upload = Upload { body, record: allowed.record.clone(), cap: allowed.traffic.upload };
     Ok(Request::from_parts(parts, upload))
-}
-
-/// Sends the request, and drives the connection until the head of the response has arrived.
-pub(super) async fn exchange<B>(
-    (stream, is_h2): UpstreamConnection,
-    request: Request<B>,
-    deadline: Instant,
-) -> Result<(Response<Incoming>, ConnectionDriver), Error>
-where
-    B: Body<Data = Bytes> + Send + Unpin + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let stream = TokioIo::new(stream);
-    if is_h2 {
-        let tasks = Arc::new(Mutex::new(JoinSet::new()));
-        let mut builder = hyper::client::conn::http2::Builder::new(Tasks(Arc::downgrade(&tasks)));
-        builder
-            .initial_stream_window_size(MAX_BUFFERED_BYTES)
-            .initial_connection_window_size(MAX_BUFFERED_BYTES)
-            .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
-            .max_concurrent_reset_streams(8);
-        let (mut sender, connection) =
-            timeout_at(deadline, builder.handshake(stream)).await.map_err(|_| Error::ConnectionTimeout)??;
-        let response = async move { sender.send_request(request).await };
-        drive(response, async { (connection.await, join_tasks(tasks).await).0 }, deadline).await
-    } else {
-        let mut builder = hyper::client::conn::http1::Builder::new();
-        builder.max_buf_size(MAX_HEAD_BYTES).max_headers(MAX_HEADERS);
-        let (mut sender, connection) =
-            timeout_at(deadline, builder.handshake(stream)).await.map_err(|_| Error::ConnectionTimeout)??;
-        let response = async move { sender.send_request(request).await };
-        drive(response, connection, deadline).await
-    }
-}
-
-async fn drive(
-    response: impl Future<Output = hyper::Result<Response<Incoming>>>,
-    connection: impl Future<Output = hyper::Result<()>> + Send + 'static,
-    deadline: Instant,
-) -> Result<(Response<Incoming>, ConnectionDriver), Error> {
-    let mut connection = Box::pin(connection);
-    let mut is_over = false;
-    let both = async {
-        let mut response = pin!(response);
-        poll_fn(|cx| {
-            // Poll the connection first, because it delivers the response.
-            if !is_over && connection.as_mut().poll(cx).is_ready() {
-                is_over = true;
-            }
-            response.as_mut().poll(cx)
-        })
-        .await
-    };
-    let response = timeout_at(deadline, both)
-        .await
-        .map_err(|_| Error::HttpResponseTimeout)?
-        .map_err(|error| convert_error(&error))?;
-    let io = async move {
-        if !is_over {
-            // Ignore its error: the body reports the same error.
-            let _ = connection.await;
-        }
-        Ok(())
-    };
-    Ok((response, Box::new(io)))
-}
-
-/// Converts an error of hyper. Leaves out text of the upstream.
-fn convert_error(error: &hyper::Error) -> Error {
-    match () {
-        () if error.is_timeout() => Error::HttpResponseTimeout,
-        () if error.is_parse_too_large() => Error::HttpResponseHeaderSectionSize(u32::try_from(MAX_HEAD_BYTES).ok()),
-        () if error.is_incomplete_message() => Error::HttpResponseIncomplete,
-        () if error.is_canceled() || error.is_closed() => Error::ConnectionTerminated,
-        () if error.is_parse() => Error::HttpProtocolError,
-        // hyper keeps the reason of an HTTP/2 error in its source.
-        () if std::error::Error::source(error).is_some_and(|source| !source.is::<std::io::Error>()) => {
-            Error::HttpProtocolError
-        }
-        () => Error::ConnectionTerminated,
-    }
 }
 
 /// Builds the response for the guest.
@@ -398,32 +306,5 @@ impl Body for Download {
 
     fn size_hint(&self) -> SizeHint {
         self.incoming.size_hint()
-    }
-}
-
-/// Waits for the tasks of an HTTP/2 connection, which deliver the body after the connection future has ended. Dropping
-/// the future aborts the tasks.
-async fn join_tasks(tasks: Arc<Mutex<JoinSet<()>>>) {
-    loop {
-        let mut running = std::mem::take(&mut *tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        if running.is_empty() {
-            return;
-        }
-        while running.join_next().await.is_some() {}
-    }
-}
-
-/// Runs the tasks of an HTTP/2 connection. They end with the exchange.
-#[derive(Clone)]
-struct Tasks(Weak<Mutex<JoinSet<()>>>);
-
-impl<F> hyper::rt::Executor<F> for Tasks
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    fn execute(&self, task: F) {
-        if let Some(tasks) = self.0.upgrade() {
-            tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(task);
-        }
     }
 }

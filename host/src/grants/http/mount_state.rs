@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::oauth::tokens::AccessTokens;
 use super::origin::Origin;
 use super::origin_grant::OriginGrant;
 use crate::grants::network::connection_slots::ConnectionSlots;
@@ -12,6 +13,8 @@ use ::http::HeaderName;
 /// The state of the grant `http` in one mount.
 pub struct HttpMountState {
     pub(super) grants: Vec<Arc<OriginGrant>>,
+    /// The access tokens of those of the grants that add them.
+    pub(super) tokens: Vec<(Arc<OriginGrant>, Arc<AccessTokens>)>,
     pub(super) network: Option<Arc<Network>>,
     pub(super) resolver: Option<Resolver>,
     /// Limits the simultaneous requests of the mount, over all principals.
@@ -19,4 +22,11 @@ pub struct HttpMountState {
     pub(super) upstreams: UpstreamBreaker<Origin>,
     /// The headers that a guest can neither set nor read.
     pub(super) hidden_headers: Arc<[HeaderName]>,
+}
+
+impl HttpMountState {
+    /// The access tokens of a grant. `None`: it adds none.
+    pub(super) fn tokens_of(&self, grant: &Arc<OriginGrant>) -> Option<&Arc<AccessTokens>> {
+        self.tokens.iter().find(|(own, _)| Arc::ptr_eq(own, grant)).map(|(_, tokens)| tokens)
+    }
 }

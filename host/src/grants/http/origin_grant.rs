@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue, Method};
 use ipnet::IpNet;
 use percent_encoding::{percent_decode_str, utf8_percent_encode};
@@ -14,12 +15,15 @@ use zeroize::Zeroizing;
 
 use super::error::{MethodError, OriginGrantError, OriginGrantProblem, TargetError};
 use super::headers;
+use super::oauth::config::{OAuthConfig, OAuthSettings};
 use super::origin::{Origin, OriginPattern, Scheme};
 use super::path::{self, Globs};
+use super::wiped;
 use crate::grants::network::Network;
 use crate::grants::network::dial::{self, Destination};
 use crate::grants::network::host::{Host, HostError};
-use crate::grants::secrets::{Redactor, Secret, SecretTemplate, Secrets};
+use crate::grants::network::networks::networks;
+use crate::grants::secrets::{LiveSecrets, Redactor, Secret, SecretTemplate, Secrets};
 use crate::model::reference::NOT_UNRESERVED;
 use crate::model::text;
 
@@ -63,6 +67,8 @@ pub struct OriginGrantConfig {
     #[serde(default)]
     #[schemars(example = true)]
     pub own_ports: bool,
+    /// The authorization server whose access tokens belljar adds to the requests. The provider cannot read them.
+    pub oauth: Option<OAuthConfig>,
 }
 
 /// Examples for the JSON schema.
@@ -95,8 +101,17 @@ pub struct OriginGrant {
     allowed_headers: Vec<HeaderName>,
     secrets: Vec<Arc<Secret>>,
     redactor: Option<Arc<Redactor>>,
+    /// Where the access tokens of the requests come from.
+    oauth: Option<OAuthGrant>,
     /// Has its own session cache: no other grant may resume this grant's TLS sessions.
     pub(super) tls: Option<Arc<ClientConfig>>,
+}
+
+/// The access tokens of a grant.
+pub(super) struct OAuthGrant {
+    pub(super) settings: Arc<OAuthSettings>,
+    /// The present tokens, to mask them.
+    pub(super) live: Arc<LiveSecrets>,
 }
 
 /// The method and URI of a guest's request in canonical form. belljar decides on this form and sends this form.
@@ -144,23 +159,6 @@ pub enum GrantMismatch {
     Override,
     /// The request carries the provider's own credentials.
     Credential,
-}
-
-/// Reads a list of networks. An address stands for a network of one address.
-///
-/// # Errors
-/// The first text that is neither a network nor an address.
-pub fn networks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
-    let read = |text: String| {
-        let address = text.parse::<IpAddr>().map(IpNet::from);
-        text.parse::<IpNet>().or(address).map_err(|_| {
-            serde::de::Error::custom(format!(
-                "networks: \"{}\" is neither an address nor a network such as \"10.0.0.0/8\"",
-                text::excerpt(&text, 80)
-            ))
-        })
-    };
-    Vec::<String>::deserialize(deserializer)?.into_iter().map(read).collect()
 }
 
 /// A TLS configuration for HTTP.
@@ -222,7 +220,10 @@ impl OriginGrant {
             used_secrets.extend(of);
             query.push((name.clone(), value));
         }
-        if !used_secrets.is_empty()
+        let oauth = config.oauth.as_ref().map(|written| written.checked(secrets)).transpose();
+        let oauth = oauth.map_err(|error| in_grant(error.into()))?.map(Arc::new);
+        used_secrets.extend(oauth.iter().filter_map(|settings| settings.secret.clone()));
+        if (!used_secrets.is_empty() || oauth.is_some())
             && pattern.scheme() == Scheme::Http
             && !pattern.host().is_some_and(Host::is_this_machine)
         {
@@ -230,7 +231,14 @@ impl OriginGrant {
         }
         let allowed_headers =
             config.allow_headers.iter().map(|name| parse_header_name(name)).collect::<Result<Vec<_>, _>>();
-        let redactor = Redactor::new(&used_secrets).map(Arc::new);
+        let allowed_headers = allowed_headers.map_err(in_grant)?;
+        let own_authorization = headers.iter().map(|(name, _)| name).chain(&allowed_headers);
+        if oauth.is_some() && own_authorization.into_iter().any(|name| headers::is_same(name, &AUTHORIZATION)) {
+            return Err(in_grant(OriginGrantProblem::TwoAuthorizations));
+        }
+        let oauth = oauth.map(|settings| OAuthGrant { settings, live: Arc::default() });
+        let live = oauth.iter().map(|oauth| Arc::clone(&oauth.live)).collect();
+        let redactor = Redactor::with_live(&used_secrets, live).map(Arc::new);
         Ok(Self {
             methods,
             paths,
@@ -238,9 +246,10 @@ impl OriginGrant {
             query,
             networks: config.networks.clone(),
             own_ports: config.own_ports,
-            allowed_headers: allowed_headers.map_err(in_grant)?,
+            allowed_headers,
             secrets: used_secrets,
             redactor,
+            oauth,
             tls: network.filter(|_| pattern.scheme() == Scheme::Https).map(tls),
             pattern,
         })
@@ -268,6 +277,7 @@ impl OriginGrant {
             allowed_headers: Vec::new(),
             secrets: Vec::new(),
             redactor: None,
+            oauth: None,
             tls: network.filter(|_| pattern.scheme() == Scheme::Https).map(tls),
             pattern,
         }
@@ -375,6 +385,11 @@ impl OriginGrant {
         &self.secrets
     }
 
+    /// Where the access tokens of the requests come from.
+    pub(super) fn oauth(&self) -> Option<&OAuthGrant> {
+        self.oauth.as_ref()
+    }
+
     /// Masks these secrets in responses. `None`: the grant has no secrets.
     pub fn redactor(&self) -> Option<&Arc<Redactor>> {
         self.redactor.as_ref()
@@ -426,6 +441,9 @@ impl OriginGrantConfig {
                 line.push_str(&format!(" + {kind} {name}{secrets}"));
             }
         }
+        if let Some(oauth) = &self.oauth {
+            line.push_str(&format!(" + {}", oauth.describe()));
+        }
         for network in &self.networks {
             line.push_str(&format!(" network {network}"));
         }
@@ -462,19 +480,10 @@ fn header(
 ) -> Result<(HeaderName, HeaderValue), OriginGrantProblem> {
     let name = parse_header_name(name)?;
     let (mut text, of) = value.fill(secrets)?;
-    let bytes = bytes::Bytes::from_owner(Wiped(std::mem::take(&mut *text).into_bytes().into()));
-    let mut value = HeaderValue::from_maybe_shared(bytes).map_err(|_| OriginGrantProblem::HeaderValue(name.clone()))?;
+    let value = wiped::header_value(std::mem::take(&mut *text));
+    let mut value = value.ok_or_else(|| OriginGrantProblem::HeaderValue(name.clone()))?;
     // The header is neither printed nor put into a compression table.
     value.set_sensitive(!of.is_empty());
     used.extend(of);
     Ok((name, value))
-}
-
-/// Bytes that are wiped when the last header that shares them is dropped.
-struct Wiped(Zeroizing<Vec<u8>>);
-
-impl AsRef<[u8]> for Wiped {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
 }

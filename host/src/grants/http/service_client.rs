@@ -20,8 +20,8 @@ use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout_at};
 use wasmtime_wasi_http::Error;
 
+use super::client_connection::exchange;
 use super::connect::{ConnectError, connect};
-use super::exchange::exchange;
 use super::origin_grant::OriginGrant;
 use super::service_url::ServiceUrl;
 use crate::grants::network::{Network, Resolver, ResolverError};

@@ -4,8 +4,8 @@ use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::grants::http::origin_grant::networks;
 use crate::grants::network::host::{Host, HostError, parse_host_and_port};
+use crate::grants::network::networks::networks;
 use crate::grants::secrets::SecretTemplate;
 use crate::model::text;
 

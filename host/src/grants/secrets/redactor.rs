@@ -1,5 +1,7 @@
 //! Masks secrets in output. This module knows neither the source nor the receiver of the bytes.
 
+mod live;
+mod patterns;
 mod spelling;
 
 #[cfg(test)]
@@ -8,11 +10,9 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use memchr::memmem;
-use zeroize::Zeroizing;
-
-use self::spelling::{MAX_BYTES_PER_BYTE, SpellingMatcher, encodings, is_gap};
-use super::secret::{MIN_LENGTH, Secret};
+pub use self::live::LiveSecrets;
+use self::patterns::SecretPatterns;
+use super::secret::Secret;
 use crate::model::{Guard, text};
 
 /// Masks secrets in all spellings in which programs usually pass them on:
@@ -24,43 +24,36 @@ use crate::model::{Guard, text};
 /// Upper and lower case match each other, because host names and header names lose their case. A mask has the length of
 /// the masked text.
 pub struct Redactor {
-    plain: Vec<Zeroizing<String>>,
-    /// True for each byte with which a spelling of a secret can begin.
-    first_bytes: Box<[bool; 256]>,
-    /// Encodings of whole secrets, in lower case and without gaps.
-    encoded: Vec<Zeroizing<Vec<u8>>>,
-    longest: usize,
-    has_space: bool,
+    /// The secrets of the configuration.
+    fixed: Option<SecretPatterns>,
+    /// Secrets that change while belljar runs.
+    live: Vec<Arc<LiveSecrets>>,
 }
-
-/// The bytes that are searched for encodings in one pass: few enough for the processor cache.
-const WINDOW: usize = 32 << 10;
 
 impl Redactor {
     /// Makes a redactor for `secrets`. `None` if there are none.
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s Arc<Secret>>) -> Option<Self> {
-        let (mut plain, mut encoded): (Vec<Zeroizing<String>>, Vec<_>) = (Vec::new(), Vec::new());
-        for secret in secrets {
-            // Also mask the form for display, which lacks some characters.
-            let shown = Zeroizing::new(text::line(&secret.value));
-            for value in [&secret.value, &shown] {
-                if value.len() >= MIN_LENGTH && !plain.contains(value) {
-                    plain.push(value.clone());
-                    encoded.extend(encodings(value));
-                }
-            }
-        }
-        // The longest first: a shorter secret inside a longer one must not leave the rest of the longer one visible.
-        plain.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        let longest = plain.first()?.len() * MAX_BYTES_PER_BYTE;
-        let has_space = plain.iter().any(|value| value.contains(' '));
-        let first_bytes = spelling::first_bytes(&plain);
-        Some(Self { plain, first_bytes, encoded, longest, has_space })
+        Self::with_live(secrets, Vec::new())
     }
 
-    /// The length of the longest spelling of any secret, in bytes.
+    /// Makes a redactor for `secrets`, and for the present values of `live` whenever it masks. `None` if there are neither.
+    pub fn with_live<'s>(
+        secrets: impl IntoIterator<Item = &'s Arc<Secret>>,
+        live: Vec<Arc<LiveSecrets>>,
+    ) -> Option<Self> {
+        let fixed = SecretPatterns::new(secrets);
+        (fixed.is_some() || !live.is_empty()).then_some(Self { fixed, live })
+    }
+
+    /// The length of the longest spelling of any present secret, in bytes. At least 1.
     pub fn longest(&self) -> usize {
-        self.longest
+        let fixed = self.fixed.as_ref().map_or(1, |patterns| patterns.longest);
+        self.live.iter().map(|live| live.longest()).fold(fixed, usize::max)
+    }
+
+    /// The same, for all secrets that may come while a call runs.
+    pub fn margin(&self) -> usize {
+        self.longest().max(if self.live.is_empty() { 0 } else { LiveSecrets::LONGEST_SPELLING })
     }
 
     /// Masks every occurrence. True if there was one.
@@ -74,57 +67,22 @@ impl Redactor {
     fn find(&self, bytes: &[u8], until: usize) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         if Guard::Redact.is_on() {
-            self.find_plain(bytes, until, &mut found);
-            self.find_encoded(bytes, until, &mut found);
+            self.fixed.iter().for_each(|patterns| patterns.find(bytes, until, &mut found));
+            self.live.iter().for_each(|live| live.find(bytes, until, &mut found));
         }
         found
     }
 
-    /// Finds spellings character by character. Occurrences may overlap.
-    fn find_plain(&self, bytes: &[u8], until: usize, found: &mut Vec<Range<usize>>) {
-        let mut ends = SpellingMatcher::default();
-        for (at, first) in bytes.iter().enumerate().take(until) {
-            if self.first_bytes.get(usize::from(*first)).copied().unwrap_or_default() {
-                let spelt = |value: &Zeroizing<String>| ends.longest_match(bytes.get(at..)?, value);
-                found.extend(self.plain.iter().find_map(spelt).map(|length| at..at + length));
-            }
-        }
-    }
-
-    /// Finds encodings of whole secrets: in lower case, without gaps.
-    fn find_encoded(&self, bytes: &[u8], until: usize, found: &mut Vec<Range<usize>>) {
-        let mut window = Zeroizing::new(Vec::new());
-        let mut places: Vec<usize> = Vec::new();
-        for start in (0..until.min(bytes.len())).step_by(WINDOW) {
-            let end = (start + WINDOW + self.longest).min(bytes.len());
-            window.clear();
-            places.clear();
-            for (at, byte) in (start..end).zip(bytes.get(start..end).unwrap_or_default()) {
-                if !is_gap(*byte) {
-                    window.push(byte.to_ascii_lowercase());
-                    places.push(at);
-                }
-            }
-            for pattern in &self.encoded {
-                let mut from = 0;
-                while let Some(at) = window.get(from..).and_then(|rest| memmem::find(rest, pattern)) {
-                    let at = from + at;
-                    from = at + 1;
-                    let (Some(first), Some(last)) = (places.get(at), places.get(at + pattern.len() - 1)) else { break };
-                    // A [`StreamRedactor`] waits for at most `longest` bytes.
-                    if *first < until && last - first < self.longest {
-                        found.push(*first..last + 1);
-                    }
-                }
-            }
-        }
+    /// True if one of the secrets has a space.
+    fn has_space(&self) -> bool {
+        self.fixed.as_ref().is_some_and(|patterns| patterns.has_space) || self.live.iter().any(|live| live.has_space())
     }
 
     /// Masks every occurrence in text, including those that appear only after [`text::line`] has removed invisible
     /// characters.
     pub fn mask(&self, text: &mut String) {
         self.mask_text(text);
-        let is_plain = |b: u8| matches!(b, b' '..=b'~') || (matches!(b, b'\n' | b'\r' | b'\t') && !self.has_space);
+        let is_plain = |b: u8| matches!(b, b' '..=b'~') || (matches!(b, b'\n' | b'\r' | b'\t') && !self.has_space());
         if text.bytes().all(is_plain) {
             return;
         }
@@ -163,7 +121,7 @@ impl Redactor {
 
     /// The first `max` characters of `text`, cleaned for display. Masks secrets before it shortens the text.
     pub fn excerpt(&self, text: &str, max: usize) -> String {
-        let most = max.saturating_add(self.longest).saturating_add(1);
+        let most = max.saturating_add(self.longest()).saturating_add(1);
         let mut shown: String = text::visible(text).filter_map(|(_, shows)| shows).take(most).collect();
         self.mask_text(&mut shown);
         text::excerpt(&shown, max)
@@ -193,7 +151,7 @@ impl StreamRedactor {
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.carry.extend_from_slice(piece);
         // Any secret that begins before `until` is in the buffer as a whole, even in its longest spelling.
-        let until = self.carry.len().saturating_sub(self.redactor.longest - 1);
+        let until = self.carry.len().saturating_sub(self.redactor.longest() - 1);
         self.release(until)
     }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
-use crate::grants::http::origin_grant::networks;
+use crate::grants::network::networks::networks;
 
 /// The configuration of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]

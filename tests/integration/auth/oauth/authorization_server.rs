@@ -48,8 +48,13 @@ pub(crate) struct AuthorizationServer {
 impl AuthorizationServer {
     /// Starts the program. `None` if this machine lacks Node.
     pub(crate) fn start(request: &Value) -> Option<AuthorizationServer> {
+        Self::start_script("node/authorization_server.mjs", request)
+    }
+
+    /// The same, for another program of the same form.
+    pub(crate) fn start_script(script: &str, request: &Value) -> Option<AuthorizationServer> {
         let mut command = Command::new(places::node()?);
-        command.arg(places::client_script("node/authorization_server.mjs")).arg(request.to_string());
+        command.arg(places::client_script(script)).arg(request.to_string());
         command.stdin(Pipe::piped()).stdout(Pipe::piped());
         let mut process = Process::start(command);
         let (input, output) = process.pipes();
@@ -120,7 +125,7 @@ impl AuthorizationServer {
     }
 
     /// Calls an endpoint for tests.
-    fn call(&self, endpoint: &str, body: &Value) -> Value {
+    pub(crate) fn call(&self, endpoint: &str, body: &Value) -> Value {
         let answer = self.server.exchange("POST", &format!("/test/{endpoint}"), &[], body.to_string().as_bytes());
         assert_eq!(answer.status, 200, "{endpoint}: {}\n{}", answer.text(), self.server.process.stderr());
         answer.json()

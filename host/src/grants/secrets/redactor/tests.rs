@@ -4,7 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use data_encoding::BASE32;
 
+use zeroize::Zeroizing;
+
 use super::*;
+use crate::grants::secrets::secret::MIN_LENGTH;
 
 fn secret(value: &str) -> Arc<Secret> {
     Arc::new(Secret::new("s", Zeroizing::new(value.to_owned())).unwrap_or_else(|why| panic!("{why}")))

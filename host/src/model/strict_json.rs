@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value};
 ///
 /// # Errors
 /// If the text is not JSON, or an object in it has two members of the same name.
-pub(super) fn parse(text: &[u8]) -> Result<Value, NotStrictJson> {
+pub fn parse(text: &[u8]) -> Result<Value, NotStrictJson> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = StrictValue.deserialize(&mut deserializer).map_err(|_| NotStrictJson)?;
     deserializer.end().map_err(|_| NotStrictJson)?;
@@ -23,7 +23,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Value, NotStrictJson> {
 ///
 /// # Errors
 /// As for [`parse`], and for another type of value.
-pub(super) fn parse_object(text: &[u8]) -> Result<Map<String, Value>, NotStrictJson> {
+pub fn parse_object(text: &[u8]) -> Result<Map<String, Value>, NotStrictJson> {
     match parse(text)? {
         Value::Object(object) => Ok(object),
         _ => Err(NotStrictJson),
@@ -33,7 +33,7 @@ pub(super) fn parse_object(text: &[u8]) -> Result<Map<String, Value>, NotStrictJ
 /// The text is not JSON, or it is ambiguous. Contains nothing of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is not JSON, or has two members of the same name")]
-pub(super) struct NotStrictJson;
+pub struct NotStrictJson;
 
 /// Deserializes a [`Value`].
 struct StrictValue;
