@@ -87,6 +87,16 @@ impl Site {
         self.env("XDG_STATE_HOME", place.join("state"));
     }
 
+    /// Keeps state in a directory of this site, with the key of `place`. Compiled code that the site shares through
+    /// [`Site::share`] stays valid: another key would make belljar compile it again.
+    pub fn own_state(&mut self, place: &Path) {
+        let own = self.path("state");
+        let key = Path::new("belljar/key");
+        fs::create_dir_all(own.join("belljar")).expect("a writable site");
+        fs::copy(place.join("state").join(key), own.join(key)).expect("a place with a key");
+        self.env("XDG_STATE_HOME", own);
+    }
+
     /// Creates `place` for [`Site::share`], with compiled code of these components. Sites that share `place` then need
     /// not compile them.
     pub fn compile(place: &Path, stems: &[&str]) {

@@ -20,8 +20,8 @@ const USAGE: &str = "cargo xtask bench [--rounds N] [--only PROGRAM,...] [--publ
 const FLOOR: &str = "floor";
 
 /// The benchmark programs, in the order in which they run. Each prints its tables.
-const PROGRAMS: [&str; 11] =
-    [FLOOR, "peers", "big", "fair", "who", "tools", "seam", "live", "scale", "languages", "real"];
+const PROGRAMS: [&str; 12] =
+    [FLOOR, "peers", "big", "fair", "who", "tools", "seam", "live", "scale", "languages", "real", "database"];
 
 /// The options of one run.
 #[derive(Debug, Default, PartialEq)]
@@ -77,6 +77,11 @@ fn prepare(shell: &Shell, options: &Options) -> Result<Vec<Missing>> {
     }
     if is_selected("real") {
         setup::native_libraries(shell)?;
+    }
+    if is_selected("database")
+        && let Some(missing) = setup::postgres(shell)?
+    {
+        println!("**MISSING: {}**", missing.reason);
     }
     build::run(shell)?;
     if is_selected("languages") {

@@ -92,7 +92,7 @@ pub(crate) fn valgrind(shell: &Shell) -> Result<Option<&'static str>> {
 }
 
 /// Makes PostgreSQL's server available: CI installs it. The reason if it is missing elsewhere.
-fn postgres(shell: &Shell) -> Result<Option<Missing>> {
+pub(crate) fn postgres(shell: &Shell) -> Result<Option<Missing>> {
     let is_installed = || {
         let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         versions.into_iter().any(|version| version.path().join("bin/initdb").is_file())

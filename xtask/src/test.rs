@@ -23,6 +23,17 @@ const LANDLOCK: &str = "landlock";
 /// The profile of the quick tier: belljar is compiled again in seconds.
 const QUICK: &str = "quick";
 
+/// The arguments of `cargo test` that select the unit tests of belljar. They run for seconds, so level 1 is enough for them;
+/// the program is compiled in its own level.
+const UNIT_TESTS: [&str; 5] =
+    ["--config", "profile.release.package.belljar.opt-level=1", "--package", "belljar", "--lib"];
+
+/// The arguments of `cargo test` that select the examples in belljar's documentation.
+const EXAMPLES: [&str; 3] = ["--package", "belljar", "--doc"];
+
+/// The arguments of `cargo test` that leave out belljar's own tests.
+const WITHOUT_BELLJAR: [&str; 2] = ["--exclude", "belljar"];
+
 /// The arguments of `cargo test` that select the table of hostile rows.
 const HOSTILE: [&str; 2] = ["--test", "hostile"];
 
@@ -130,7 +141,8 @@ fn host(shell: &Shell, report: &mut Report, made: &Made) {
     made.belljar.report_result(!report.failed());
     report.step("build of the tests", || {
         let build = || shell.cargo(["test", "--release", "--no-run", "--quiet"]);
-        shell::run(build().args(Part::Host.packages(shell)?))?;
+        shell::run(build().args(Part::Host.packages(shell)?).args(WITHOUT_BELLJAR))?;
+        shell::run(build().args(UNIT_TESTS))?;
         shell::run(build().args(Part::Host.packages(shell)?).args(HOSTILE))
     });
     made.tests.report_result(!report.failed());
@@ -141,13 +153,20 @@ fn host(shell: &Shell, report: &mut Report, made: &Made) {
         landlock = Some(LANDLOCK);
         report.skip("second wall", "left out by BELLJAR_SKIP=landlock");
     }
+    report.noted_step("unit tests", || {
+        made.tests.wait("belljar and its tests")?;
+        let test = || shell.cargo(["test", "--release", "--no-fail-fast"]);
+        let unit = counted(shell, test().args(UNIT_TESTS), "")?;
+        let examples = counted(shell, test().args(EXAMPLES), "")?;
+        Ok(format!("{unit}; examples: {examples}"))
+    });
     report.noted_step("tests", || {
         made.tests.wait("belljar and its tests")?;
         made.components.wait("the components")?;
         let missing = made.missing.get().into_iter().flatten();
         let skipped: Vec<_> = missing.map(|missing| missing.family).chain(landlock).collect();
         let mut cargo = shell.cargo(["test", "--release", "--no-fail-fast"]);
-        counted(shell, cargo.args(Part::Host.packages(shell)?), &skipped.join(","))
+        counted(shell, cargo.args(Part::Host.packages(shell)?).args(WITHOUT_BELLJAR), &skipped.join(","))
     });
 }
 

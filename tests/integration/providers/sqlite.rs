@@ -4,7 +4,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use belljar_tests::{Client, Era, Site, Stdio as Wire};
+use belljar_tests::{Client, Era, Site, Stdio as Wire, wait_until};
 use serde_json::{Value, json};
 
 use crate::providers::support::{self, empty_directory, fuel, lacks_build_tools};
@@ -56,6 +56,15 @@ fn serve(config: &str) -> Served {
 impl Served {
     fn json(&mut self, reference: &str) -> Value {
         support::json(&self.client.text(&format!("{BASE}{reference}")))
+    }
+
+    /// Reads until a query ends within its second. On a busy machine, a query that needs half of it may not.
+    fn json_when_idle(&mut self, reference: &str) -> Value {
+        wait_until("a query that ends within its time", || match self.client.read(&format!("{BASE}{reference}")) {
+            Ok(reading) => Ok(support::json(reading["contents"][0]["text"].as_str().expect("a text"))),
+            Err(error) if error.to_string().contains("the query was stopped: it ran for longer") => Err(error),
+            Err(error) => panic!("{error}"),
+        })
     }
 
     fn path(&self, name: &str) -> String {
@@ -358,9 +367,9 @@ c.execute('COMMIT')
     }
     assert_eq!(served.json("tables/wide")["rows"][0]["row"]["c1999"], 5);
     assert_eq!(served.json("")["tables"].as_array().unwrap().len(), 1004);
-    let sorted = served.json("tables/many?sort=-a&limit=2");
+    let sorted = served.json_when_idle("tables/many?sort=-a&limit=2");
     assert_eq!(sorted["rows"][0]["row"]["a"], 500_008);
-    let filtered = served.json("tables/many?where=a%3D7919");
+    let filtered = served.json_when_idle("tables/many?where=a%3D7919");
     assert_eq!(filtered["rows"][0]["row"]["id"], 2);
     assert!(served.client.close().status.success());
 }

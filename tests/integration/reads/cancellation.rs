@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use belljar_tests::{Client, Era, Process, Site, Stdio, wait_until};
+use belljar_tests::{Client, Era, Process, Site, Stdio, Wire, wait_until};
 use serde_json::json;
 
 use crate::support::{WITNESS, site};
@@ -14,6 +14,11 @@ fn endless() -> Site {
         "list-time = \"600s\"\n[watch]\nlists = \"1day\"\nreread = \"1day\"\n[mounts.hostile]\ncomponent = \"hostile.wasm\"\nenv = { HOSTILE_LIST = \"loop\" }\n\
          limits = { time = \"600s\", fuel = 1_000_000_000_000_000, concurrency = 2 }\n",
     )
+}
+
+/// Reads from the guest, so that belljar has loaded its component: the processor time of later calls is the guest's.
+fn await_mount<W: Wire>(client: &mut Client<W>) {
+    assert_eq!(client.text("belljar://hostile/ok"), "fine");
 }
 
 /// The interval in which processor time is measured. A computing guest uses each tick (10 ms) of processor time that it
@@ -61,6 +66,7 @@ fn a_cancelled_read_stops_the_guest_and_is_not_answered() {
     for era in Era::ALL {
         let site = endless();
         let mut client = site.stdio(era);
+        await_mount(&mut client);
         for reference in ["spin", "busy", "fill"] {
             let id = client.send("resources/read", json!({ "uri": format!("belljar://hostile/{reference}") }));
             await_busy(&client.wire().process);
@@ -112,6 +118,7 @@ fn a_cancelled_read_that_waits_ends_too() {
 fn a_cancelled_listing_stops_its_guests() {
     let site = endless();
     let mut client = site.stdio(Era::Stateless);
+    await_mount(&mut client);
     let id = client.send("resources/list", json!({}));
     await_busy(&client.wire().process);
     client.cancel(id);
@@ -148,6 +155,7 @@ fn a_cancellation_affects_only_its_own_request() {
 fn a_client_that_disconnects_over_http_stops_its_listing() {
     let site = endless();
     let server = site.http();
+    await_mount(&mut server.client(Era::Stateless));
     let wire = server.wire(Era::Stateless);
     let stream = server.begin(&wire, &Era::Stateless.message(7, "resources/list", json!({})));
     await_busy(&server.process);
@@ -163,6 +171,7 @@ fn a_client_that_disconnects_over_http_stops_its_listing() {
 fn a_client_that_disconnects_on_stdio_stops_its_guests() {
     let site = endless();
     let mut client = site.stdio(Era::Stateless);
+    await_mount(&mut client);
     for _ in 0..2 {
         client.send("resources/read", json!({ "uri": "belljar://hostile/spin" }));
     }

@@ -13,7 +13,7 @@ use belljar_upstream::{Upstream, echo};
 use super::provider::Provider;
 use super::{assert_hidden, bearers, grant, origin};
 use crate::grants::http::fetch;
-use crate::support::{serve, site, stdout_and_stderr};
+use crate::support::{serve, shared, site, stdout_and_stderr};
 
 /// The longest wait for the end of `belljar login`.
 const END: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ fn login_files(site: &Site) -> Vec<PathBuf> {
 fn site_with_login(origin: &str, issuer: &str, more: &str) -> Site {
     let oauth = format!("issuer = \"{issuer}\", client = \"belljar-device\"{more}");
     let mut site = site(&grant(origin, &oauth));
-    site.env("XDG_STATE_HOME", site.path("state"));
+    site.own_state(shared());
     site
 }
 
