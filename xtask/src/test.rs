@@ -23,10 +23,10 @@ const LANDLOCK: &str = "landlock";
 /// The profile of the quick tier: belljar is compiled again in seconds.
 const QUICK: &str = "quick";
 
-/// The arguments of `cargo test` that select the unit tests of belljar. They run for seconds, so level 1 is enough for them;
+/// The arguments of `cargo test` that select the unit tests of belljar. They run for seconds, so they are not optimised;
 /// the program is compiled in its own level.
 const UNIT_TESTS: [&str; 5] =
-    ["--config", "profile.release.package.belljar.opt-level=1", "--package", "belljar", "--lib"];
+    ["--config", "profile.release.package.belljar.opt-level=0", "--package", "belljar", "--lib"];
 
 /// The arguments of `cargo test` that select the examples in belljar's documentation.
 const EXAMPLES: [&str; 3] = ["--package", "belljar", "--doc"];
