@@ -2,6 +2,7 @@
 
 mod check_conformance;
 mod closed_pipes;
+mod connect;
 mod dev;
 mod grant;
 mod inspect;

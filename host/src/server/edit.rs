@@ -2,7 +2,7 @@
 //! is checked as a whole. The change is written only if the file is still the one for which it was made.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
@@ -89,11 +89,7 @@ impl ConfigChange {
 
     /// The changed lines, as a unified diff.
     pub(crate) fn diff(&self) -> String {
-        let before = self.before.as_deref().unwrap_or_default();
-        let name = self.path.display().to_string();
-        let diff = TextDiff::from_lines(before, &self.after);
-        let old = if self.before.is_some() { name.as_str() } else { "(no file)" };
-        for_terminal(&diff.unified_diff().context_radius(DIFF_CONTEXT).header(old, &name).to_string())
+        diff(&self.path, self.before.as_deref(), &self.after, DIFF_CONTEXT)
     }
 
     /// The capabilities that `mount` gains and loses, in words.
@@ -160,6 +156,15 @@ impl ConfigChange {
     pub(crate) fn lock_for_writing(&self) -> Result<files::WriteLock, FileError> {
         files::lock_for_writing(&[&self.path, &self.new.lock])
     }
+}
+
+/// The changed lines of a file, as a unified diff with `context` unchanged lines before and after each change. `before` is
+/// `None` if the file is new.
+pub(crate) fn diff(path: &Path, before: Option<&str>, after: &str, context: usize) -> String {
+    let name = path.display().to_string();
+    let diff = TextDiff::from_lines(before.unwrap_or_default(), after);
+    let old = if before.is_some() { name.as_str() } else { "(no file)" };
+    for_terminal(&diff.unified_diff().context_radius(context).header(old, &name).to_string())
 }
 
 /// Applies `edit` to the table of a mount. Creates the table if it is missing.
