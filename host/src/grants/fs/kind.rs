@@ -100,7 +100,7 @@ impl Grant for Fs {
                 }
             }
         }
-        FsCallState::new(roots, scope.mount.clone(), scope.record.clone(), scope.thread.clone())
+        FsCallState::new(roots, scope.memory.to_vec(), scope.mount.clone(), scope.record.clone(), scope.thread.clone())
     }
 }
 

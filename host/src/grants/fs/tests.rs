@@ -350,7 +350,8 @@ fn a_directory_that_asks_is_hidden_without_consent() {
         let limits = crate::model::Limits::default();
         let deadline = tokio::time::Instant::now();
         let thread = DedicatedThread::default();
-        let scope = CallScope { mount: &name, limits: &limits, deadline, consent, record: &record, thread: &thread };
+        let (limits, record, thread, memory) = (&limits, &record, &thread, &[]);
+        let scope = CallScope { mount: &name, limits, deadline, consent, record, thread, memory };
         let call = Fs::open(&mount, &mut WasiCtxBuilder::new(), &scope);
         (call.roots().iter().map(|root| root.guest().to_owned()).collect::<Vec<_>>(), record.take_decisions())
     };
