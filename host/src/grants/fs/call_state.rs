@@ -142,7 +142,7 @@ impl FsCallState {
             Err(MemoryFileError::NotGranted) => {
                 let action = format!("{} {path}", operation.as_str());
                 add(&action, DecisionKind::Denied, dir.cure(self.mount.as_str(), name));
-                Err(ErrorCode::NoEntry)
+                Err(ErrorCode::NotPermitted)
             }
             Err(MemoryFileError::Unavailable(why)) => {
                 add(&path, DecisionKind::Unavailable, Some(why));

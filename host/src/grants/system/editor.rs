@@ -36,7 +36,7 @@ impl GrantEditor for System {
     };
     const REVOKE_PLACEHOLDER: &'static str = "PART";
     const NEED_SCHEMA: NeedSchema =
-        NeedSchema { key: "part", check: check_part, may_omit: false, accepts_any: false, accepts_example: false };
+        NeedSchema { key: "part", check: check_part, may_omit: false, accepts_any: true, accepts_example: false };
 
     fn describe(config: &SystemConfig) -> Vec<String> {
         config.0.iter().map(|part| part.word().to_owned()).collect()
@@ -47,6 +47,9 @@ impl GrantEditor for System {
     }
 
     fn meets(config: &SystemConfig, need: &Need) -> bool {
+        if need.any {
+            return !config.is_empty();
+        }
         let wanted = need.name.as_deref().and_then(|word| SystemPart::parse(word).ok());
         match wanted {
             Some(SystemPart::All) => SystemPart::FILES.iter().all(|part| config.has(*part)),
