@@ -52,7 +52,9 @@ impl Provider for System {
     fn describe() -> Info {
         Info::new(std::env::var("TITLE").unwrap_or_else(|_| "System".to_owned()))
             .version(env!("CARGO_PKG_VERSION"))
-            .description("The state of the machine: load, memory, disks, processes, services, sensors, network, containers")
+            .description(
+                "The state of the machine: load, memory, disks, processes, services, sensors, network, containers",
+            )
     }
 
     fn list_resources(&self, cursor: Option<&str>) -> Result<Page> {

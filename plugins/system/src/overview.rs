@@ -45,7 +45,8 @@ fn summary(part: Part, facts: &Value) -> String {
         ),
         Part::Disks => {
             let mut disks: Vec<&Value> = facts["disks"].as_array().into_iter().flatten().collect();
-            let share = |disk: &Value| disk["used"].as_f64().unwrap_or_default() / disk["total"].as_f64().unwrap_or(1.0);
+            let share =
+                |disk: &Value| disk["used"].as_f64().unwrap_or_default() / disk["total"].as_f64().unwrap_or(1.0);
             disks.sort_by(|one, other| share(other).total_cmp(&share(one)));
             let of = |disk: &&Value| format!("{} {}", cell(&disk["mount"]), used(disk));
             let fullest: Vec<String> = disks.iter().take(SHOWN).map(of).collect();

@@ -128,7 +128,8 @@ fn disks(facts: &Value) -> String {
     );
     match facts["not_asked"].as_array() {
         Some(others) if !others.is_empty() => {
-            let line = |one: &Value| format!("- {} ({}): {}\n", cell(&one["mount"]), cell(&one["type"]), cell(&one["why"]));
+            let line =
+                |one: &Value| format!("- {} ({}): {}\n", cell(&one["mount"]), cell(&one["type"]), cell(&one["why"]));
             format!("{known}\nWithout figures:\n\n{}", others.iter().map(line).collect::<String>())
         }
         _ => known,
@@ -160,7 +161,8 @@ fn processes(facts: &Value) -> String {
         }));
     }
     let shown = facts["processes"].as_array().map_or(0, Vec::len);
-    let total = format!("\n{shown} of {} matching processes, {} in all\n", cell(&facts["matching"]), cell(&facts["count"]));
+    let total =
+        format!("\n{shown} of {} matching processes, {} in all\n", cell(&facts["matching"]), cell(&facts["count"]));
     rows(&facts["processes"], &columns) + &total
 }
 

@@ -38,7 +38,6 @@ impl Machine {
     }
 }
 
-
 fn process(pid: u32, name: &str, memory: u64, cpu: f64) -> Value {
     json!({ "pid": pid, "parent": 1, "name": name, "state": "sleeping", "user": 0, "threads": 1, "memory": memory, "cpu_seconds": cpu, "started": "2026-01-01T00:00:00Z" })
 }
@@ -66,7 +65,10 @@ fn busy() -> Machine {
             "sensors",
             json!({ "at": "T", "sensors": [{ "chip": "c", "name": "Core 0", "quantity": "temperature", "value": 45.0, "unit": "°C", "critical": 90.0 }] }),
         ),
-        ("network", json!({ "at": "T", "interfaces": [{ "name": "lo", "received_bytes": 2048, "received_errors": 1, "sent_errors": 2 }] })),
+        (
+            "network",
+            json!({ "at": "T", "interfaces": [{ "name": "lo", "received_bytes": 2048, "received_errors": 1, "sent_errors": 2 }] }),
+        ),
         ("containers", json!({ "at": "T", "available": true, "containers": [] })),
     ])
 }
@@ -118,7 +120,10 @@ fn tables_are_for_people_and_names_cannot_end_a_cell() {
     assert!(table.contains("4 of 4 matching processes, 9 in all") && table.contains("5 more are left out"), "{table}");
     assert!(!table.contains("command"), "{table}");
     let load = machine.text("load?format=table");
-    assert!(load.contains("| up | 1d 02:03:04 |") && load.contains("for cpu (10, 60 seconds) | 1.5 %, 0.5 % |"), "{load}");
+    assert!(
+        load.contains("| up | 1d 02:03:04 |") && load.contains("for cpu (10, 60 seconds) | 1.5 %, 0.5 % |"),
+        "{load}"
+    );
     let disks = machine.text("disks?format=table");
     assert!(disks.contains("| 75 % |") && disks.contains("- /far (nfs4): far"), "{disks}");
     assert!(machine.text("network?format=table").contains("| lo | 2.0 KiB |"), "{disks}");

@@ -155,8 +155,20 @@ pub(crate) fn rows() -> Vec<Row> {
             .read("raw/load%252Ejson", lines_begin(&["/system: read \"{"]))
             .stopped(Stops::Structure("the files are in memory, and no code of belljar changes them")),
         [
-            "..", "../..", "./../canary/secret.txt", "../canary/secret.txt", "/", "/etc/passwd", "//proc/self/environ",
-            "load.json/..", "load.json/../../etc/passwd", "\0", "", "self", "1/cmdline", "%2e%2e/etc/passwd",
+            "..",
+            "../..",
+            "./../canary/secret.txt",
+            "../canary/secret.txt",
+            "/",
+            "/etc/passwd",
+            "//proc/self/environ",
+            "load.json/..",
+            "load.json/../../etc/passwd",
+            "\0",
+            "",
+            "self",
+            "1/cmdline",
+            "%2e%2e/etc/passwd",
         ]
         .iter()
         .fold(
