@@ -61,12 +61,16 @@ pub(super) fn collect(root: &SystemRoot) -> Result<DiskFacts, CollectError> {
     let file = "proc/self/mountinfo";
     let mounts = MountInfos::from_buf_read(Cursor::new(root.read(file)?));
     let mut mounts = mounts.map_err(|_| CollectError::Malformed(file.to_owned()))?.0;
+    // Of several mounts at one path, the last one is on top and hides the others.
+    mounts.reverse();
     // Of several mounts of one device, the one with the shortest path is the file system itself.
     mounts.sort_by_key(|mount| (mount.mount_point.as_os_str().len(), mount.mount_point.clone()));
-    let (mut seen, mut facts) = (BTreeSet::new(), DiskFacts { disks: Vec::new(), not_asked: Vec::new(), left_out: 0 });
+    let (mut paths, mut devices) = (BTreeSet::new(), BTreeSet::new());
+    let mut facts = DiskFacts { disks: Vec::new(), not_asked: Vec::new(), left_out: 0 };
     for mount in mounts {
+        let is_hidden = !paths.insert(mount.mount_point.clone());
         let kind = FilesystemKind::of_type(&mount.fs_type);
-        if kind == FilesystemKind::Kernel || !seen.insert(mount.majmin.clone()) {
+        if is_hidden || kind == FilesystemKind::Kernel || !devices.insert(mount.majmin.clone()) {
             continue;
         }
         if facts.disks.len().max(facts.not_asked.len()) >= MAX_DISKS {

@@ -87,7 +87,7 @@ fn tree() -> tempfile::TempDir {
         root,
         "proc/self/mountinfo",
         format!(
-            "20 1 0:4 / /proc rw - proc proc rw\n21 1 8:1 / {0} rw,relatime - ext4 /dev/sda1 rw\n22 1 8:1 /sub {0}/bound rw - ext4 /dev/sda1 rw\n23 1 0:50 / /far rw - nfs4 host:/share rw\n24 1 0:51 / /gone rw - xfs /dev/sdb rw\n",
+            "20 1 0:4 / /proc rw - proc proc rw\n21 1 8:1 / {0} rw,relatime - ext4 /dev/sda1 rw\n22 1 8:1 /sub {0}/bound rw - ext4 /dev/sda1 rw\n23 1 0:50 / /far rw - nfs4 host:/share rw\n24 1 0:51 / /gone rw - xfs /dev/sdb rw\n25 1 0:52 / /gone rw - tmpfs none rw\n",
             root.display()
         ),
     );
