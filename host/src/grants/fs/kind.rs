@@ -26,8 +26,7 @@ pub struct FsMountState {
 
 const CONSENT_CURE: &str = "a person has to consent to each read, in a client that supports elicitation (MCP 2026-07-28); to allow it permanently, run: ";
 
-const HIDDEN: &str =
-    "a directory that is granted by fs has the same guest path and hides it; grant the directory under another guest path";
+const HIDDEN: &str = "a directory that is granted by fs has the same guest path and hides it; grant the directory under another guest path";
 
 impl Grant for Fs {
     const NAME: &'static str = name::NAME;
