@@ -171,8 +171,8 @@ fn functions_of_files_agree_about_the_files_in_memory() {
     let mut client = serve(&site);
     let call = |function: &str, path: &str| attack("call", &format!("{function}/{path}"));
     for (function, says) in [
-        ("stat", "RegularFile"),
-        ("fd-type", "RegularFile"),
+        ("stat", "DescriptorType::RegularFile"),
+        ("fd-type", "DescriptorType::RegularFile"),
         ("fd-stream", "read \"{\\\"at\\\":"),
         ("fd-read", "read \"{\\\"at\\\":"),
         ("fd-same", "true false"),
@@ -191,7 +191,7 @@ fn functions_of_files_agree_about_the_files_in_memory() {
         assert!(text.starts_with(&format!("/system: {says}")), "{function}: {text}");
     }
     for (path, says) in [
-        (".", "/system: Directory"),
+        (".", "/system: DescriptorType::Directory"),
         ("nothing", "/system: refused: no-entry"),
         ("load.json/x", "/system: refused: not-directory"),
         ("../proc/self/environ", "/system: refused: not-permitted"),
