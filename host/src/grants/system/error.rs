@@ -1,14 +1,18 @@
 //! Why a `system` grant cannot be used, and why facts cannot be collected.
 
-use super::parts::SystemPart;
 use crate::grants::drive_timeout::Stalled;
 
 /// Why a `system` grant cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SystemGrantError {
-    /// No part has this name. Holds the name, shortened for display.
-    #[error("unknown part \"{0}\"; expected {expected}", expected = SystemPart::expected())]
-    Unknown(String),
+    /// No part has this name.
+    #[error("unknown part \"{word}\"; expected {expected}")]
+    Unknown {
+        /// The name, shortened for display.
+        word: String,
+        /// The names of all parts.
+        expected: String,
+    },
     /// Command lines are granted without the processes that have them.
     #[error("\"command-lines\" adds to the part \"processes\", which is not granted; grant \"processes\" too")]
     OnlyCommandLines,

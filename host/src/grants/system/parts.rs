@@ -68,11 +68,12 @@ impl SystemPart {
     /// The part that has this word.
     pub(super) fn parse(word: &str) -> Result<Self, SystemGrantError> {
         let found = Self::WORDS.iter().find(|part| part.word() == word).copied();
-        found.ok_or_else(|| SystemGrantError::Unknown(text::excerpt(word, 80)))
+        let unknown = || SystemGrantError::Unknown { word: text::excerpt(word, 80), expected: Self::expected() };
+        found.ok_or_else(unknown)
     }
 
     /// All words, for messages.
-    pub(super) fn expected() -> String {
+    fn expected() -> String {
         let words: Vec<String> = Self::WORDS.iter().map(|part| format!("\"{}\"", part.word())).collect();
         match words.split_last() {
             Some((last, first)) => format!("{} or {last}", first.join(", ")),
