@@ -11,6 +11,7 @@ mod pdf;
 mod postgres;
 mod sqlite;
 pub(crate) mod support;
+mod system;
 mod tables;
 mod tools;
 mod web;

@@ -41,13 +41,22 @@ pub fn run_with_timeout<T: Send + 'static>(
     path: &Path,
     access: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Stalled> {
-    let timeout = {
-        let stuck = stuck_paths();
-        if stuck.contains(path) {
-            return Err(Stalled);
-        }
-        if stuck.is_empty() { TIMEOUT } else { TIMEOUT_WHILE_STUCK }
-    };
+    let timeout = if stuck_paths().is_empty() { TIMEOUT } else { TIMEOUT_WHILE_STUCK };
+    run_within(path, timeout, access)
+}
+
+/// [`run_with_timeout`] with this timeout.
+///
+/// # Errors
+/// As [`run_with_timeout`].
+pub(in crate::grants) fn run_within<T: Send + 'static>(
+    path: &Path,
+    timeout: Duration,
+    access: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Stalled> {
+    if stuck_paths().contains(path) {
+        return Err(Stalled);
+    }
     run_on_thread(path, timeout, access)
 }
 

@@ -6,6 +6,9 @@
 //! belljar implements all functions of `wasi:filesystem` itself (`functions`, `write_functions`). Work that may
 //! wait for a drive runs on the call's dedicated thread ([`super::DedicatedThread`]). Access outside
 //! of calls runs on a thread with a timeout ([`super::drive_timeout`]).
+//!
+//! Other kinds of grants may give a mount directories of files in memory ([`super::memory_directory`]). `memory` shows
+//! them beside the granted directories.
 
 mod call_state;
 mod config;
@@ -19,7 +22,11 @@ mod granted_directory;
 mod handle;
 mod hard_links;
 mod kind;
+mod memory;
+mod memory_file;
+mod metadata;
 mod name;
+mod on_thread;
 mod open_directory;
 mod resolve;
 mod root;

@@ -12,6 +12,7 @@ use wasmtime_wasi_http::WasiHttpView;
 use super::ambient::Ambient;
 use super::call_record::CallRecord;
 use super::dedicated_thread::DedicatedThread;
+use super::memory_directory::MemoryDirectory;
 use super::network::endpoint::TcpEndpoint;
 use super::secrets::{LiveSecrets, Secret};
 use crate::model::{Consent, Limits, MountName};
@@ -58,6 +59,8 @@ pub struct CallScope<'a> {
     pub record: &'a CallRecord,
     /// Tells whether the call has a dedicated thread, and requests one.
     pub thread: &'a DedicatedThread,
+    /// The directories of files in memory that the mount's grants give. [`super::MountGrants::open`] sets them.
+    pub memory: &'a [Arc<dyn MemoryDirectory>],
 }
 
 /// What calls can do to the world with some grants.
@@ -136,6 +139,12 @@ pub trait Grant: Sized + 'static {
         Vec::new()
     }
 
+    /// The files and directories of the kernel that belljar reads for calls. The process sandbox must leave them readable.
+    /// They are not watched, and no guest sees them.
+    fn kernel_paths(_config: &Self::Config) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// The TCP ports that calls will connect to. The process sandbox must leave them open.
     fn ports(_config: &Self::Config) -> Vec<u16> {
         Vec::new()
@@ -153,6 +162,11 @@ pub trait Grant: Sized + 'static {
 
     /// The destinations to which calls may open a TCP connection.
     fn endpoints(_mount: &Self::MountState) -> Vec<TcpEndpoint> {
+        Vec::new()
+    }
+
+    /// The directories of files in memory that calls see.
+    fn memory_directories(_mount: &Self::MountState) -> Vec<Arc<dyn MemoryDirectory>> {
         Vec::new()
     }
 

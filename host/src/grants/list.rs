@@ -20,7 +20,7 @@ use super::kind_error::KindError;
 use super::need::{Need, NeedSchema};
 use super::secrets::{PrincipalSecretError, Redactor, SecretTemplate, Secrets};
 use super::sockets::{self, HasSockets, SocketsCallState, SocketsMountState};
-use super::{env, fs, http, postgres, tcp, view};
+use super::{env, fs, http, postgres, system, tcp, view};
 use crate::model::{Consent, Limit};
 
 /// Defines the types that have one field per kind, and the functions that run over all kinds.
@@ -127,6 +127,13 @@ macro_rules! grants {
             pub fn own_directories(&self, ambient: &Ambient) -> Vec<PathBuf> {
                 let mut all = Vec::new();
                 $(all.extend(<$kind as Grant>::own_directories(&self.$field, ambient));)*
+                all
+            }
+
+            /// The files and directories of the kernel that belljar reads for calls. See [`Grant::kernel_paths`].
+            pub fn kernel_paths(&self) -> Vec<PathBuf> {
+                let mut all = Vec::new();
+                $(all.extend(<$kind as Grant>::kernel_paths(&self.$field));)*
                 all
             }
 
@@ -243,6 +250,9 @@ macro_rules! grants {
                 if let Some(redactor) = &self.redactor {
                     scope.record.mask_with(redactor);
                 }
+                let mut memory = Vec::new();
+                $(memory.extend(<$kind as Grant>::memory_directories(&self.$field));)*
+                let scope = &CallScope { memory: &memory, ..*scope };
                 CallGrants { $($field: <$kind as Grant>::open(&self.$field, wasi, scope),)* sockets: SocketsCallState::open(&self.sockets, scope), record: scope.record.clone() }
             }
         }
@@ -353,6 +363,7 @@ grants! {
     http: http::Http,
     tcp: tcp::Tcp,
     postgres: postgres::Postgres,
+    system: system::System,
     view: view::View,
 }
 

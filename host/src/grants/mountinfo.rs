@@ -60,6 +60,15 @@ pub(in crate::grants) enum FilesystemKind {
 }
 
 impl FilesystemKind {
+    /// The kind of a type of file systems, such as `ext4`.
+    pub(in crate::grants) fn of_type(name: &str) -> Self {
+        match name {
+            name if LOCAL_TYPES.contains(&name) => Self::Local,
+            name if KERNEL_TYPES.contains(&name) => Self::Kernel,
+            _ => Self::MayStall,
+        }
+    }
+
     /// True if no grant may read from this kind of file system.
     pub(in crate::grants) fn is_forbidden(self) -> bool {
         refuses_place(self == Self::Kernel)
@@ -194,12 +203,7 @@ fn parse_line(line: &[u8]) -> Option<MountPoint> {
     let point = PathBuf::from(std::ffi::OsString::from_vec(unescape(fields.nth(3)?)));
     fields.find(|field| *field == b"-")?;
     let name = std::str::from_utf8(fields.next()?).ok()?;
-    let kind = match name {
-        name if LOCAL_TYPES.contains(&name) => FilesystemKind::Local,
-        name if KERNEL_TYPES.contains(&name) => FilesystemKind::Kernel,
-        _ => FilesystemKind::MayStall,
-    };
-    Some(MountPoint { id, path: point, kind })
+    Some(MountPoint { id, path: point, kind: FilesystemKind::of_type(name) })
 }
 
 /// Decodes a field: the kernel writes white space, backslash and `#` as a backslash and three octal digits.

@@ -235,6 +235,9 @@ pub const MAX_DEBOUNCE: Bound<Duration> = Guard::Pace.minimum(Duration::from_sec
 /// The longest rest after a slow scan. On a busy machine a scan takes long although it costs little.
 pub const MAX_SCAN_REST: Bound<Duration> = Guard::Pace.minimum(Duration::from_secs(2));
 
+/// How long the facts of a part of the system are kept. A flood of reads does not collect them more often.
+pub const SYSTEM_FRESH_FOR: Bound<Duration> = Guard::SystemPace.minimum(Duration::from_secs(1));
+
 // Consent.
 
 /// How long the same consent is not requested again, whatever the answer was.

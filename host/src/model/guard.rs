@@ -184,6 +184,10 @@ guards! {
     Whole = "whole",
     /// How often the plugin directory is scanned.
     Pace = "pace",
+    /// A mount sees the parts of the system that were granted to it, and no others.
+    SystemParts = "system-parts",
+    /// How often belljar collects the facts of a part of the system.
+    SystemPace = "system-pace",
     /// The circuit breaker of an upstream.
     Upstream = "upstream",
     /// The checks of access tokens: their form, algorithm, signature and claims, and the fetches of keys.

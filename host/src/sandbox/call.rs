@@ -89,7 +89,8 @@ pub(super) async fn run(
     request.prepare(ReplyLimits { result: limits.result, longest_secret });
     let output = GuestOutput::new(limits.output, redactor);
     let deadline = permit.deadline();
-    let scope = CallScope { mount: &mount.name, limits, deadline, consent, record, thread: &progress.thread };
+    let thread = &progress.thread;
+    let scope = CallScope { mount: &mount.name, limits, deadline, consent, record, thread, memory: &[] };
     record.begin(limits.fuel);
     let account = MemoryAccount::new(limits.memory, permit.memory());
     let mut recorder = UsageRecorder { store: new_store(engine, mount, &scope, account, &output), record };

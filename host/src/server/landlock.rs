@@ -38,6 +38,7 @@ use super::keys::Keys;
 use super::{directories, log, record, record_file};
 use crate::catalog::loader::LandlockScope;
 use crate::config::{Audit, Config, Wall};
+use crate::grants::system::drop_capabilities;
 use filter::{FilterError, Sockets};
 
 /// Restrictions that older kernels lack, each with the first Landlock ABI that has it. Linux 6.12 has all of them.
@@ -181,6 +182,12 @@ type AllowedPaths = Vec<(PathBuf, BitFlags<AccessFs>)>;
 pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Result<RaisedWall, WallError> {
     let threads = std::thread::available_parallelism().ok();
     drop_privileges();
+    // Only a grant `system` makes belljar read about other processes.
+    if !kernel_paths(config).is_empty()
+        && let Err(error) = drop_capabilities()
+    {
+        tracing::warn!("cannot give up the powers to see more of other processes: {error}");
+    }
     let (mut status, mut pinned) = (WallStatus::Off, Vec::new());
     if config.wall != Wall::Off {
         let alone = is_single_threaded();
@@ -201,7 +208,7 @@ pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Resu
         return Err(WallError::Incomplete(status));
     }
     // Directories that do not exist have no rule, and `directories` leaves them out.
-    let directories = || [granted(config), principal_secrets(config), logins(config)].concat();
+    let directories = || [granted(config), kernel_paths(config), principal_secrets(config), logins(config)].concat();
     let scope = status.is_enforced().then(|| LandlockScope { directories: directories(), ports: ports(config) });
     log::start_writer();
     Ok(RaisedWall { status, scope, threads, _pinned: pinned })
@@ -311,6 +318,11 @@ fn granted(config: &Config) -> Vec<PathBuf> {
     config.mounts.values().flat_map(|mount| mount.grants.directories(&config.ambient)).collect()
 }
 
+/// The files and directories of the kernel that belljar reads for mounts.
+fn kernel_paths(config: &Config) -> Vec<PathBuf> {
+    config.mounts.values().flat_map(|mount| mount.grants.kernel_paths()).collect()
+}
+
 /// The directories of secrets that each principal has for itself, of the mounts that use them.
 fn principal_secrets(config: &Config) -> Vec<PathBuf> {
     let secrets = &config.ambient.secrets;
@@ -331,6 +343,8 @@ fn allowed_paths(config: &Config, keys: &Keys, output: Option<&Path>) -> Allowed
     let own = read | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg | AccessFs::RemoveFile;
     let mut open: AllowedPaths = vec![(config.plugins.clone(), read)];
     open.extend(granted(config).into_iter().map(|granted| (granted, read)));
+    let readable = |path: &Path| if path.is_dir() { read } else { AccessFs::ReadFile.into() };
+    open.extend(kernel_paths(config).into_iter().map(|path| (path.clone(), readable(&path))));
     // The secret of a principal is read for each call. The other secrets were read before the wall.
     open.extend(principal_secrets(config).into_iter().map(|directory| (directory, AccessFs::ReadFile.into())));
     // Errors are reported where the directories are opened. Only a process that runs no component may write the code

@@ -52,12 +52,13 @@ fn verdict(checks: &[Value], name: &str) -> (String, String) {
 #[test]
 fn providers_of_the_repository_pass() {
     let site = site(
-        "[mounts.files]\ncomponent = \"files.wasm\"\nfs = { \"/files\" = \"data\" }\n[mounts.logs]\ncomponent = \"logs.wasm\"\nfs = { \"/logs\" = \"data\" }",
+        "[mounts.files]\ncomponent = \"files.wasm\"\nfs = { \"/files\" = \"data\" }\n[mounts.logs]\ncomponent = \"logs.wasm\"\nfs = { \"/logs\" = \"data\" }\n[mounts.system]\nsystem = [\"all\"]",
     );
+    site.mount("system");
     for n in 0..30 {
         site.write(format!("data/{n:02}.log"), format!("2026-11-22T10:00:{n:02}Z INFO line {n}\n"));
     }
-    for file in ["clock.wasm", "files.wasm", "logs.wasm"] {
+    for file in ["clock.wasm", "files.wasm", "logs.wasm", "system.wasm"] {
         let output = check_conformance(&site, &plugin(&site, file), &[]);
         assert!(output.status.success(), "{}", stdout_and_stderr(&output));
         let out = String::from_utf8(output.stdout).unwrap();

@@ -24,6 +24,7 @@ const CLASSES: &[(&str, usize)] = &[
     ("PROMPT", 8),
     ("VIEW", 6),
     ("PIC", 7),
+    ("SYS", 8),
 ];
 
 /// Further ids: attacks by many clients, and by one person on another.

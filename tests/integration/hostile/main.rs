@@ -104,6 +104,8 @@ mod skills;
 mod stalled_readers;
 #[path = "../subscriptions/hostile_subscriptions.rs"]
 mod subscriptions;
+#[path = "../grants/hostile_system.rs"]
+mod system_grants;
 mod table;
 #[path = "../grants/hostile_tcp.rs"]
 mod tcp_grants;
@@ -137,6 +139,7 @@ fn rows() -> Vec<Row> {
         upstreams::rows(),
         tcp_grants::rows(),
         postgres_grants::rows(),
+        system_grants::rows(),
         secrets::rows(),
         oauth::rows(),
         listing::rows(),

@@ -32,7 +32,8 @@ impl LandlockScope {
     fn check(&self, grants: &GrantConfig, plan: &LoadPlan, config: &Config) -> Result<(), BuildError> {
         let secrets = config.ambient.secrets.directories(grants.secret_names());
         let own = grants.own_directories(&config.ambient);
-        for wanted in grants.directories(&config.ambient).into_iter().chain(secrets).chain(own) {
+        let kernel = grants.kernel_paths();
+        for wanted in grants.directories(&config.ambient).into_iter().chain(kernel).chain(secrets).chain(own) {
             if !self.directories.iter().any(|open| wanted.starts_with(open)) {
                 let shown = text::excerpt(&wanted.to_string_lossy(), 200);
                 return Err(BuildError::Landlock(format!("\"{shown}\"")));

@@ -9,6 +9,7 @@ use super::resolve::ResolveError;
 use super::root::OpenRoot;
 use crate::grants::call_record::CallRecord;
 use crate::grants::dedicated_thread::DedicatedThread;
+use crate::grants::memory_directory::{MemoryDirectory, MemoryFile, MemoryFileError};
 use crate::model::{DecisionKind, MountName};
 
 /// The most refused paths of a call that the audit record names. Further paths are counted together, so that a guest
@@ -64,6 +65,7 @@ impl FileOperation {
 /// The state of the grant `fs` in one call.
 pub struct FsCallState {
     roots: Vec<Arc<OpenRoot>>,
+    memory: Vec<Arc<dyn MemoryDirectory>>,
     mount: MountName,
     record: CallRecord,
     thread: DedicatedThread,
@@ -74,11 +76,17 @@ pub struct FsCallState {
 impl FsCallState {
     pub(super) fn new(
         roots: Vec<Arc<OpenRoot>>,
+        memory: Vec<Arc<dyn MemoryDirectory>>,
         mount: MountName,
         record: CallRecord,
         thread: DedicatedThread,
     ) -> Self {
-        Self { roots, mount, record, thread, named_paths: Vec::new() }
+        Self { roots, memory, mount, record, thread, named_paths: Vec::new() }
+    }
+
+    /// The directories of files in memory of the call.
+    pub(super) fn memory(&self) -> &[Arc<dyn MemoryDirectory>] {
+        &self.memory
     }
 
     /// The directories of the call.
@@ -113,6 +121,36 @@ impl FsCallState {
     pub(super) fn refuse_write(&mut self, operation: FileOperation, path: &str) -> ErrorCode {
         self.add(operation, path, "", READ_ONLY);
         ErrorCode::NotPermitted
+    }
+
+    /// Adds the result of opening a file in memory to the call's record, and returns the file or the error for the guest.
+    /// Only the directory's own names are recorded, so they are few.
+    pub(super) fn record_memory_file(
+        &mut self,
+        operation: FileOperation,
+        dir: &dyn MemoryDirectory,
+        name: &str,
+        opened: Result<Arc<MemoryFile>, MemoryFileError>,
+    ) -> Result<Arc<MemoryFile>, ErrorCode> {
+        let path = format!("{}/{name}", dir.guest());
+        let add = |target: &str, verdict, cure| self.record.add_decision(dir.kind(), target, verdict, || cure);
+        match opened {
+            Ok(file) => {
+                add(&path, DecisionKind::Allowed, None);
+                Ok(file)
+            }
+            Err(MemoryFileError::NotGranted) => {
+                let action = format!("{} {path}", operation.as_str());
+                add(&action, DecisionKind::Denied, dir.cure(self.mount.as_str(), name));
+                Err(ErrorCode::NotPermitted)
+            }
+            Err(MemoryFileError::Unavailable(why)) => {
+                add(&path, DecisionKind::Unavailable, Some(why));
+                Err(ErrorCode::Io)
+            }
+            Err(MemoryFileError::Absent) => Err(ErrorCode::NoEntry),
+            Err(MemoryFileError::NeedsThread) => Err(ErrorCode::Busy),
+        }
     }
 
     fn add(&mut self, operation: FileOperation, path: &str, why: &str, cure: &str) {

@@ -1,18 +1,20 @@
-//! The values behind a guest's file handles: an open file, or an open directory with the granted directory above it.
+//! The values behind a guest's file handles: an open file, an open directory with the granted directory above it, or a
+//! file or directory in memory.
 //!
 //! A descriptor on a file system that may stall exists only in a call with a dedicated thread. Therefore operations on
 //! descriptors may block; see [`super::resolve`].
 
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Stat, fstat};
-use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
-use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue};
+use rustix::fs::fstat;
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
+use super::memory_file::{self, OpenMemoryFile};
+use super::metadata::DescriptorMetadata;
 use super::resolve::error_code;
 use super::root::OpenRoot;
+use crate::grants::memory_directory::MemoryDirectory;
 
 /// The longest remembered path of an open directory, in bytes. For directories with a longer path, `readlink` refuses
 /// targets with `..`.
@@ -22,6 +24,8 @@ const MAX_PATH_BYTES: usize = 512;
 pub(super) enum Descriptor {
     File(Arc<File>),
     Dir(Dir),
+    MemoryFile(OpenMemoryFile),
+    MemoryDir(Arc<dyn MemoryDirectory>),
 }
 
 /// An open directory.
@@ -53,76 +57,26 @@ impl Dir {
 }
 
 impl Descriptor {
-    pub(super) fn handle(&self) -> &Arc<File> {
+    /// True for a directory of any sort.
+    pub(super) fn is_directory(&self) -> bool {
+        matches!(self, Self::Dir(_) | Self::MemoryDir(_))
+    }
+
+    /// The host memory that the guest's handle keeps, in bytes, beyond the fixed charge of every handle.
+    pub(super) fn host_memory(&self) -> u64 {
         match self {
-            Self::File(file) | Self::Dir(Dir { file, .. }) => file,
+            Self::MemoryFile(file) => file.size(),
+            Self::File(_) | Self::Dir(_) | Self::MemoryDir(_) => 0,
         }
     }
 
-    /// The file, or the error of operations that need one.
-    pub(super) fn file(&self) -> Result<&Arc<File>, ErrorCode> {
+    pub(super) fn metadata(&self) -> Result<DescriptorMetadata, ErrorCode> {
         match self {
-            Self::File(file) => Ok(file),
-            Self::Dir(_) => Err(ErrorCode::BadDescriptor),
+            Self::File(file) | Self::Dir(Dir { file, .. }) => {
+                fstat(file).map(|stat| DescriptorMetadata::of(&stat)).map_err(error_code)
+            }
+            Self::MemoryFile(file) => Ok(file.metadata()),
+            Self::MemoryDir(dir) => Ok(memory_file::directory_metadata(&**dir)),
         }
     }
-
-    /// The directory, or the error of operations that need one.
-    pub(super) fn dir(&self) -> Result<&Dir, ErrorCode> {
-        match self {
-            Self::Dir(dir) => Ok(dir),
-            Self::File(_) => Err(ErrorCode::NotDirectory),
-        }
-    }
-
-    pub(super) fn stat(&self) -> Result<Stat, ErrorCode> {
-        fstat(self.handle()).map_err(error_code)
-    }
-}
-
-/// Converts a file type into its WASI form.
-pub(super) fn type_of(kind: FileType) -> DescriptorType {
-    match kind {
-        FileType::RegularFile => DescriptorType::RegularFile,
-        FileType::Directory => DescriptorType::Directory,
-        FileType::Symlink => DescriptorType::SymbolicLink,
-        FileType::Fifo => DescriptorType::Fifo,
-        FileType::Socket => DescriptorType::Socket,
-        FileType::CharacterDevice => DescriptorType::CharacterDevice,
-        FileType::BlockDevice => DescriptorType::BlockDevice,
-        FileType::Unknown => DescriptorType::Unknown,
-    }
-}
-
-/// Converts metadata into its WASI form. Leaves out the time of the last read: a read must not be visible to the next
-/// call.
-#[expect(clippy::useless_conversion, reason = "widths differ by platform")]
-pub(super) fn descriptor_stat(stat: &Stat) -> DescriptorStat {
-    // WASI has no times before 1970.
-    let time = |seconds: i64, nanoseconds: u64| {
-        let seconds = u64::try_from(seconds).ok()?;
-        Some(Datetime { seconds, nanoseconds: u32::try_from(nanoseconds).ok()? })
-    };
-    DescriptorStat {
-        type_: type_of(FileType::from_raw_mode(stat.st_mode)),
-        link_count: stat.st_nlink.into(),
-        size: u64::try_from(stat.st_size).unwrap_or_default(),
-        data_access_timestamp: None,
-        data_modification_timestamp: time(stat.st_mtime.into(), stat.st_mtime_nsec.into()),
-        status_change_timestamp: time(stat.st_ctime.into(), stat.st_ctime_nsec.into()),
-    }
-}
-
-/// Device and inode number. They identify a file as long as the file exists.
-pub(super) fn device_and_inode(stat: &Stat) -> (u64, u64) {
-    #[expect(clippy::useless_conversion, reason = "widths differ by platform")]
-    (stat.st_dev.into(), stat.st_ino.into())
-}
-
-/// A hash of device and inode number. It has 64 bits; the upper half repeats the lower one.
-pub(super) fn metadata_hash(stat: &Stat) -> MetadataHashValue {
-    let mut hasher = DefaultHasher::new();
-    device_and_inode(stat).hash(&mut hasher);
-    let lower = hasher.finish();
-    MetadataHashValue { lower, upper: lower.rotate_left(32) }
 }

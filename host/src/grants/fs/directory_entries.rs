@@ -5,18 +5,22 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Dir, Mode, OFlags, openat};
 use rustix::io::Errno;
-use wasmtime_wasi::p2::bindings::filesystem::types::{DirectoryEntry, ErrorCode};
+use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, DirectoryEntry, ErrorCode};
 
-use super::descriptor::type_of;
+use super::metadata::type_of;
 use super::resolve::error_code;
 
 /// A directory that is being listed.
-pub(super) struct DirectoryEntryStream(Dir);
+pub(super) enum DirectoryEntryStream {
+    Kernel(Dir),
+    /// The names of files in memory.
+    Memory(std::vec::IntoIter<&'static str>),
+}
 
 impl DirectoryEntryStream {
     /// Opens a stream that starts at the first entry. Ignores what was read through `dir` before.
     pub(super) fn open(dir: &File) -> Result<Self, ErrorCode> {
-        Ok(Self(Dir::new(reopen(dir)?).map_err(error_code)?))
+        Ok(Self::Kernel(Dir::new(reopen(dir)?).map_err(error_code)?))
     }
 }
 
@@ -35,8 +39,15 @@ impl Iterator for DirectoryEntryStream {
     type Item = Result<DirectoryEntry, ErrorCode>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        let dir = match self {
+            Self::Kernel(dir) => dir,
+            Self::Memory(names) => {
+                let name = names.next()?.to_owned();
+                return Some(Ok(DirectoryEntry { type_: DescriptorType::RegularFile, name }));
+            }
+        };
         loop {
-            let entry = match self.0.read()? {
+            let entry = match dir.read()? {
                 Ok(entry) => entry,
                 Err(errno) => return Some(Err(error_code(errno))),
             };

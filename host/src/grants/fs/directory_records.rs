@@ -13,8 +13,8 @@ use std::mem::MaybeUninit;
 use rustix::fs::{RawDir, SeekFrom, seek};
 use wasmtime_wasi::p2::bindings::filesystem::types::{DescriptorType, ErrorCode};
 
-use super::descriptor::type_of;
 use super::directory_entries::reopen;
+use super::metadata::type_of;
 use super::resolve::error_code;
 
 /// The offset of position 0. Offsets of files are below it.

@@ -15,16 +15,21 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 
 use super::call_state::FileOperation;
-use super::descriptor::{self, Descriptor, Dir};
+use super::descriptor::{Descriptor, Dir};
 use super::directory_entries::DirectoryEntryStream;
 use super::directory_records::{self, POSITIONS};
 use super::handle::{Handle, WasiResult};
+use super::memory;
+use super::memory_file::MemoryStream;
+use super::metadata::DescriptorMetadata;
 use super::name::{Fs, NAME};
-use super::resolve::{FileKind, PathResolver, ResolveError, error_code};
+use super::on_thread::retry_on_dedicated_thread;
+use super::resolve::{FileKind, PathResolver, error_code};
 use super::root::OpenRoot;
 use super::stream::{CHUNK, FileStream, read_at};
 use super::{symlinks, write_functions};
 use crate::grants::grant::{HasCallState, record_fuel};
+use crate::grants::memory_directory::MemoryDirectory;
 use crate::grants::wasi::wasi;
 use crate::model::{DecisionKind, Guard};
 
@@ -63,7 +68,7 @@ fn link_paths<T: HasCallState<Fs>>(types: &mut LinkerInstance<'_, T>) -> wasmtim
     types.func_wrap_async("[method]descriptor.stat-at", |store: StoreContextMut<'_, T>, params: StatAtParams| {
         Box::new(async move {
             let stat = stat_at(store, FileOperation::Stat, params).await?;
-            Ok((stat.map(|stat| descriptor::descriptor_stat(&stat)),)) as WasiResult<DescriptorStat>
+            Ok((stat.map(|found| found.stat),)) as WasiResult<DescriptorStat>
         })
     })?;
     types.func_wrap_async(
@@ -71,7 +76,7 @@ fn link_paths<T: HasCallState<Fs>>(types: &mut LinkerInstance<'_, T>) -> wasmtim
         |store: StoreContextMut<'_, T>, params: StatAtParams| {
             Box::new(async move {
                 let stat = stat_at(store, FileOperation::Stat, params).await?;
-                Ok((stat.map(|stat| descriptor::metadata_hash(&stat)),)) as WasiResult<MetadataHashValue>
+                Ok((stat.map(|found| found.hash()),)) as WasiResult<MetadataHashValue>
             })
         },
     )?;
@@ -86,33 +91,38 @@ fn link_paths<T: HasCallState<Fs>>(types: &mut LinkerInstance<'_, T>) -> wasmtim
 fn link_handles<T: HasCallState<Fs>>(types: &mut LinkerInstance<'_, T>) -> wasmtime::Result<()> {
     types.func_wrap("[method]descriptor.read", |mut store, (fd, len, offset): (Handle, u64, u64)| {
         record_fuel(&mut store);
-        let table = store.data_mut().ctx().table;
-        let opened = table.get(&fd)?;
-        if let (Some(position), Ok(dir)) = (offset.checked_sub(POSITIONS), opened.dir()) {
-            return Ok((directory_records::records(&dir.file, position, usize::try_from(len).unwrap_or(CHUNK)),));
-        }
-        Ok((opened.file().and_then(|file| {
-            let len = usize::try_from(len).unwrap_or(CHUNK);
-            let bytes = read_at(file, len, offset).map_err(error_code)?;
-            let is_end = bytes.is_empty();
-            Ok((bytes, is_end))
-        }),)) as WasiResult<(Vec<u8>, bool)>
+        let length = usize::try_from(len).unwrap_or(CHUNK);
+        let position = offset.checked_sub(POSITIONS);
+        let read = match (store.data_mut().ctx().table.get(&fd)?, position) {
+            (Descriptor::Dir(dir), Some(position)) => directory_records::records(&dir.file, position, length),
+            (Descriptor::MemoryDir(dir), Some(position)) => memory::records(&**dir, position, length),
+            (Descriptor::Dir(_) | Descriptor::MemoryDir(_), None) => Err(ErrorCode::BadDescriptor),
+            (Descriptor::File(file), _) => read_at(file, length, offset).map_err(error_code).map(with_end),
+            (Descriptor::MemoryFile(file), _) => Ok(with_end(file.read(len, offset).to_vec())),
+        };
+        Ok((read,)) as WasiResult<(Vec<u8>, bool)>
     })?;
     types.func_wrap("[method]descriptor.read-via-stream", |mut store, (fd, offset): (Handle, u64)| {
         let table = store.data_mut().ctx().table;
-        let file = match table.get(&fd)? {
-            Descriptor::File(file) => Arc::clone(file),
-            Descriptor::Dir(_) => return Ok((Err(ErrorCode::IsDirectory),)),
+        let (stream, size): (DynInputStream, u64) = match table.get(&fd)? {
+            Descriptor::File(file) => (Box::new(FileStream::new(Arc::clone(file), offset)), HANDLE_BYTES),
+            Descriptor::MemoryFile(file) => {
+                (Box::new(MemoryStream { file: file.clone(), position: offset }), file.size())
+            }
+            Descriptor::Dir(_) | Descriptor::MemoryDir(_) => return Ok((Err(ErrorCode::IsDirectory),)),
         };
-        let stream: DynInputStream = Box::new(FileStream::new(file, offset));
         let stream = table.push(stream)?;
-        store.data_mut().charge_handle(stream.rep(), HANDLE_BYTES)?;
+        store.data_mut().charge_handle(stream.rep(), size)?;
         Ok((Ok(stream),)) as WasiResult<Resource<DynInputStream>>
     })?;
     types.func_wrap("[method]descriptor.read-directory", |mut store, (fd,): (Handle,)| {
         record_fuel(&mut store);
         let table = store.data_mut().ctx().table;
-        let entries = table.get(&fd)?.dir().and_then(|dir| DirectoryEntryStream::open(&dir.file));
+        let entries = match table.get(&fd)? {
+            Descriptor::Dir(dir) => DirectoryEntryStream::open(&dir.file),
+            Descriptor::MemoryDir(dir) => Ok(DirectoryEntryStream::Memory(dir.names().into_iter())),
+            Descriptor::File(_) | Descriptor::MemoryFile(_) => Err(ErrorCode::NotDirectory),
+        };
         let entries = match entries {
             Ok(entries) => table.push(entries)?,
             Err(code) => return Ok((Err(code),)),
@@ -128,22 +138,22 @@ fn link_handles<T: HasCallState<Fs>>(types: &mut LinkerInstance<'_, T>) -> wasmt
         },
     )?;
     types.func_wrap("[method]descriptor.stat", |mut store, (fd,): (Handle,)| {
-        let stat = store.data_mut().ctx().table.get(&fd)?.stat();
-        Ok((stat.map(|stat| descriptor::descriptor_stat(&stat)),)) as WasiResult<DescriptorStat>
+        let stat = store.data_mut().ctx().table.get(&fd)?.metadata();
+        Ok((stat.map(|found| found.stat),)) as WasiResult<DescriptorStat>
     })?;
     types.func_wrap("[method]descriptor.metadata-hash", |mut store, (fd,): (Handle,)| {
-        let stat = store.data_mut().ctx().table.get(&fd)?.stat();
-        Ok((stat.map(|stat| descriptor::metadata_hash(&stat)),)) as WasiResult<MetadataHashValue>
+        let stat = store.data_mut().ctx().table.get(&fd)?.metadata();
+        Ok((stat.map(|found| found.hash()),)) as WasiResult<MetadataHashValue>
     })?;
     types.func_wrap("[method]descriptor.is-same-object", |mut store, (a, b): (Handle, Handle)| {
         let table = store.data_mut().ctx().table;
-        let (a, b) = (table.get(&a)?.stat(), table.get(&b)?.stat());
-        Ok((matches!((a, b), (Ok(a), Ok(b)) if descriptor::device_and_inode(&a) == descriptor::device_and_inode(&b)),))
+        let (a, b) = (table.get(&a)?.metadata(), table.get(&b)?.metadata());
+        Ok((matches!((a, b), (Ok(a), Ok(b)) if a.identity == b.identity),))
     })?;
     types.func_wrap("[method]descriptor.get-type", |mut store, (fd,): (Handle,)| {
-        Ok((Ok(match store.data_mut().ctx().table.get(&fd)? {
-            Descriptor::File(_) => DescriptorType::RegularFile,
-            Descriptor::Dir(_) => DescriptorType::Directory,
+        Ok((Ok(match store.data_mut().ctx().table.get(&fd)?.is_directory() {
+            true => DescriptorType::Directory,
+            false => DescriptorType::RegularFile,
         }),)) as WasiResult<DescriptorType>
     })?;
     types.func_wrap("[method]descriptor.get-flags", |mut store, (fd,): (Handle,)| {
@@ -158,33 +168,24 @@ fn link_handles<T: HasCallState<Fs>>(types: &mut LinkerInstance<'_, T>) -> wasmt
         })?;
     }
     types.func_wrap("[method]descriptor.advise", |mut store, (fd, _, _, _): (Handle, u64, u64, Advice)| {
-        Ok((store.data_mut().ctx().table.get(&fd)?.file().map(drop),)) as WasiResult<()>
+        Ok((match store.data_mut().ctx().table.get(&fd)?.is_directory() {
+            true => Err(ErrorCode::BadDescriptor),
+            false => Ok(()),
+        },)) as WasiResult<()>
     })
 }
 
-/// Runs `attempt` on the current thread, where it may not block. If it needs to block, runs it again on a dedicated
-/// thread.
-async fn retry_on_dedicated_thread<T: HasCallState<Fs>, R>(
-    store: &mut StoreContextMut<'_, T>,
-    attempt: impl Fn(bool) -> Result<R, ResolveError>,
-) -> Result<R, ResolveError> {
-    record_fuel(store);
-    let thread = store.data_mut().call_state().thread();
-    match attempt(thread.may_block()) {
-        Err(ResolveError::NeedsThread) => {
-            let thread = thread.clone();
-            thread.request().await;
-            attempt(true)
-        }
-        done => done,
-    }
+/// The bytes of a read, and true if the file has no more.
+fn with_end(bytes: Vec<u8>) -> (Vec<u8>, bool) {
+    let is_end = bytes.is_empty();
+    (bytes, is_end)
 }
 
 async fn get_directories<T: HasCallState<Fs>>(
     mut store: StoreContextMut<'_, T>,
 ) -> wasmtime::Result<(Vec<(Handle, String)>,)> {
     let call = &store.data_mut().call_state();
-    let roots = call.roots().to_vec();
+    let (roots, memory) = (call.roots().to_vec(), call.memory().to_vec());
     if roots.iter().any(|root| root.may_stall()) && !call.thread().may_block() {
         let thread = call.thread().clone();
         thread.request().await;
@@ -199,15 +200,41 @@ async fn get_directories<T: HasCallState<Fs>>(
         state.charge_handle(handle.rep(), HANDLE_BYTES)?;
         Ok((handle, root.guest().to_owned()))
     };
-    Ok((roots.iter().map(open).collect::<wasmtime::Result<_>>()?,))
+    let mut directories = roots.iter().map(open).collect::<wasmtime::Result<Vec<_>>>()?;
+    for dir in memory {
+        state.call_state().record().add_decision(dir.kind(), dir.guest(), DecisionKind::Allowed, || None);
+        let guest = dir.guest().to_owned();
+        let handle = state.ctx().table.push(Descriptor::MemoryDir(dir))?;
+        state.charge_handle(handle.rep(), HANDLE_BYTES)?;
+        directories.push((handle, guest));
+    }
+    Ok((directories,))
+}
+
+/// A directory that a guest has opened.
+enum OpenedDir {
+    Kernel(Dir),
+    Memory(Arc<dyn MemoryDirectory>),
+}
+
+/// The directory behind a handle, or the error of operations that need one.
+fn directory<T: HasCallState<Fs>>(
+    store: &mut StoreContextMut<'_, T>,
+    fd: &Handle,
+) -> wasmtime::Result<Result<OpenedDir, ErrorCode>> {
+    Ok(match store.data_mut().ctx().table.get(fd)? {
+        Descriptor::Dir(dir) => Ok(OpenedDir::Kernel(dir.clone())),
+        Descriptor::MemoryDir(dir) => Ok(OpenedDir::Memory(Arc::clone(dir))),
+        Descriptor::File(_) | Descriptor::MemoryFile(_) => Err(ErrorCode::NotDirectory),
+    })
 }
 
 type OpenAtParams = (Handle, PathFlags, String, OpenFlags, DescriptorFlags);
 
 async fn open_at<T: HasCallState<Fs>>(mut store: StoreContextMut<'_, T>, params: OpenAtParams) -> WasiResult<Handle> {
     let (fd, path_flags, path, open_flags, flags) = params;
-    let dir = match store.data_mut().ctx().table.get(&fd)?.dir() {
-        Ok(dir) => dir.clone(),
+    let dir = match directory(&mut store, &fd)? {
+        Ok(dir) => dir,
         Err(code) => return Ok((Err(code),)),
     };
     let sync = DescriptorFlags::FILE_INTEGRITY_SYNC
@@ -223,6 +250,20 @@ async fn open_at<T: HasCallState<Fs>>(mut store: StoreContextMut<'_, T>, params:
     }
     let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
     let want_dir = open_flags.contains(OpenFlags::DIRECTORY);
+    let dir = match dir {
+        OpenedDir::Kernel(dir) => dir,
+        OpenedDir::Memory(dir) => {
+            let opened = memory::open_at(&mut store, &dir, FileOperation::Open, &path).await;
+            let opened = opened.and_then(|found| match want_dir && !found.is_directory() {
+                true => Err(ErrorCode::NotDirectory),
+                false => Ok(found),
+            });
+            return match opened {
+                Ok(opened) => Ok((Ok(push(&mut store, opened)?),)),
+                Err(code) => Ok((Err(code),)),
+            };
+        }
+    };
     let opened = retry_on_dedicated_thread(&mut store, |may_block| {
         PathResolver { root: &dir.root, base: &dir.file, may_block }.open(&path, follow, want_dir)
     })
@@ -232,9 +273,15 @@ async fn open_at<T: HasCallState<Fs>>(mut store: StoreContextMut<'_, T>, params:
         Ok((file, FileKind::File)) => Descriptor::File(Arc::new(file)),
         Err(error) => return Ok((Err(store.data_mut().call_state().refuse(FileOperation::Open, &path, error)),)),
     };
+    Ok((Ok(push(&mut store, opened)?),))
+}
+
+/// Makes a handle, and charges its memory to the call.
+fn push<T: HasCallState<Fs>>(store: &mut StoreContextMut<'_, T>, opened: Descriptor) -> wasmtime::Result<Handle> {
+    let bytes = HANDLE_BYTES + opened.host_memory();
     let handle = store.data_mut().ctx().table.push(opened)?;
-    store.data_mut().charge_handle(handle.rep(), HANDLE_BYTES)?;
-    Ok((Ok(handle),))
+    store.data_mut().charge_handle(handle.rep(), bytes)?;
+    Ok(handle)
 }
 
 type StatAtParams = (Handle, PathFlags, String);
@@ -244,9 +291,13 @@ async fn stat_at<T: HasCallState<Fs>>(
     mut store: StoreContextMut<'_, T>,
     operation: FileOperation,
     (fd, flags, path): StatAtParams,
-) -> wasmtime::Result<Result<rustix::fs::Stat, ErrorCode>> {
-    let dir = match store.data_mut().ctx().table.get(&fd)?.dir() {
-        Ok(dir) => dir.clone(),
+) -> wasmtime::Result<Result<DescriptorMetadata, ErrorCode>> {
+    let dir = match directory(&mut store, &fd)? {
+        Ok(OpenedDir::Kernel(dir)) => dir,
+        Ok(OpenedDir::Memory(dir)) => {
+            let found = memory::open_at(&mut store, &dir, operation, &path).await;
+            return Ok(found.and_then(|found| found.metadata()));
+        }
         Err(code) => return Ok(Err(code)),
     };
     let follow = flags.contains(PathFlags::SYMLINK_FOLLOW);
@@ -254,6 +305,7 @@ async fn stat_at<T: HasCallState<Fs>>(
         PathResolver { root: &dir.root, base: &dir.file, may_block }.lookup(&path, follow, false).map(|(_, stat)| stat)
     })
     .await;
+    let result = result.map(|stat| DescriptorMetadata::of(&stat));
     Ok(result.map_err(|error| store.data_mut().call_state().refuse(operation, &path, error)))
 }
 
@@ -261,8 +313,13 @@ async fn readlink_at<T: HasCallState<Fs>>(
     mut store: StoreContextMut<'_, T>,
     (fd, path): (Handle, String),
 ) -> WasiResult<String> {
-    let dir = match store.data_mut().ctx().table.get(&fd)?.dir() {
-        Ok(dir) => dir.clone(),
+    let dir = match directory(&mut store, &fd)? {
+        Ok(OpenedDir::Kernel(dir)) => dir,
+        Ok(OpenedDir::Memory(dir)) => {
+            // There are no links: a file, a refusal, or nothing.
+            let found = memory::open_at(&mut store, &dir, FileOperation::ReadLink, &path).await;
+            return Ok((found.and(Err(ErrorCode::Invalid)),));
+        }
         Err(code) => return Ok((Err(code),)),
     };
     let read = retry_on_dedicated_thread(&mut store, |may_block| symlinks::read(&dir, &path, may_block)).await;

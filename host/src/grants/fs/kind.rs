@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use wasmtime::component::Linker;
 use wasmtime_wasi::WasiCtxBuilder;
@@ -10,10 +11,12 @@ use super::call_state::FsCallState;
 use super::config::{self, FsConfig};
 use super::error::DirectoryGrantError;
 use super::name::Fs;
+use super::root::OpenRoot;
 use super::{functions, granted_directory, hard_links, name};
 use crate::grants::ambient::Ambient;
 use crate::grants::drive_timeout::run_with_timeout;
 use crate::grants::grant::{CallScope, Grant, HasCallState, Powers};
+use crate::grants::memory_directory::MemoryDirectory;
 use crate::model::{Consent, DecisionKind, command};
 
 /// The granted directories of a mount.
@@ -22,6 +25,8 @@ pub struct FsMountState {
 }
 
 const CONSENT_CURE: &str = "a person has to consent to each read, in a client that supports elicitation (MCP 2026-07-28); to allow it permanently, run: ";
+
+const HIDDEN: &str = "a directory that is granted by fs has the same guest path and hides it; grant the directory under another guest path";
 
 impl Grant for Fs {
     const NAME: &'static str = name::NAME;
@@ -100,8 +105,23 @@ impl Grant for Fs {
                 }
             }
         }
-        FsCallState::new(roots, scope.mount.clone(), scope.record.clone(), scope.thread.clone())
+        let memory = visible_memory(&roots, scope);
+        FsCallState::new(roots, memory, scope.mount.clone(), scope.record.clone(), scope.thread.clone())
     }
+}
+
+/// The directories of files in memory that the guest sees. A granted directory hides one with the same guest path: which
+/// of both a guest would open depends on its language. The record says so.
+fn visible_memory(roots: &[Arc<OpenRoot>], scope: &CallScope<'_>) -> Vec<Arc<dyn MemoryDirectory>> {
+    let is_visible = |dir: &&Arc<dyn MemoryDirectory>| {
+        let is_hidden = roots.iter().any(|root| root.guest().trim_end_matches('/') == dir.guest());
+        if is_hidden {
+            let cure = || Some(HIDDEN.to_owned());
+            scope.record.add_decision(dir.kind(), dir.guest(), DecisionKind::Unavailable, cure);
+        }
+        !is_hidden
+    };
+    scope.memory.iter().filter(is_visible).cloned().collect()
 }
 
 /// Warnings for the operator about one directory.

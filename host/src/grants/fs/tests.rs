@@ -176,7 +176,7 @@ fn a_permission_error_of_the_host_is_recorded() {
         let dir = root_of(&base, "granted");
         let opened = resolver(&dir).open("b.md", true, false).map(drop);
         let (record, name) = (CallRecord::default(), MountName::new("m").unwrap());
-        let mut call = FsCallState::new(Vec::new(), name, record.clone(), DedicatedThread::default());
+        let mut call = FsCallState::new(Vec::new(), Vec::new(), name, record.clone(), DedicatedThread::default());
         let code = call.refuse(call_state::FileOperation::Open, "b.md", opened.unwrap_err());
         (code, record.take_decisions())
     };
@@ -190,8 +190,13 @@ fn a_permission_error_of_the_host_is_recorded() {
 #[test]
 fn refusals_do_not_fill_the_record() {
     let record = CallRecord::default();
-    let mut call =
-        FsCallState::new(Vec::new(), MountName::new("m").unwrap(), record.clone(), DedicatedThread::default());
+    let mut call = FsCallState::new(
+        Vec::new(),
+        Vec::new(),
+        MountName::new("m").unwrap(),
+        record.clone(),
+        DedicatedThread::default(),
+    );
     for n in 0..1000 {
         call.refuse(call_state::FileOperation::Open, &format!("../{n}"), ResolveError::Outside);
         call.refuse(call_state::FileOperation::Stat, &format!("../{n}"), ResolveError::Outside);
@@ -350,7 +355,8 @@ fn a_directory_that_asks_is_hidden_without_consent() {
         let limits = crate::model::Limits::default();
         let deadline = tokio::time::Instant::now();
         let thread = DedicatedThread::default();
-        let scope = CallScope { mount: &name, limits: &limits, deadline, consent, record: &record, thread: &thread };
+        let (limits, record, thread, memory) = (&limits, &record, &thread, &[]);
+        let scope = CallScope { mount: &name, limits, deadline, consent, record, thread, memory };
         let call = Fs::open(&mount, &mut WasiCtxBuilder::new(), &scope);
         (call.roots().iter().map(|root| root.guest().to_owned()).collect::<Vec<_>>(), record.take_decisions())
     };

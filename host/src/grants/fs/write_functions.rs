@@ -29,17 +29,17 @@ fn refuse<T: HasCallState<Fs>>(
     target: &OperationTarget<'_>,
 ) -> wasmtime::Result<ErrorCode> {
     let handle: &Descriptor = state.ctx().table.get(fd)?;
-    let fits = match target {
-        OperationTarget::Path(_) => handle.dir().map(drop),
-        OperationTarget::File => handle.file().map(drop),
-        OperationTarget::Any => Ok(()),
+    let unfit = match target {
+        OperationTarget::Path(_) if !handle.is_directory() => Some(ErrorCode::NotDirectory),
+        OperationTarget::File if handle.is_directory() => Some(ErrorCode::BadDescriptor),
+        OperationTarget::Path(_) | OperationTarget::File | OperationTarget::Any => None,
     };
     let path = match target {
         OperationTarget::Path(path) => path,
         OperationTarget::File => "an open file",
         OperationTarget::Any => "an open file or directory",
     };
-    Ok(fits.err().unwrap_or_else(|| state.call_state().refuse_write(operation, path)))
+    Ok(unfit.unwrap_or_else(|| state.call_state().refuse_write(operation, path)))
 }
 
 /// Adds these functions to the linker.
