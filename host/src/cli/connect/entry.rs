@@ -40,6 +40,7 @@ impl Entry {
             }
             return Ok(Self::Url(url.to_owned()));
         }
+        #[expect(clippy::disallowed_methods, reason = "clients start this program")]
         let program = std::env::current_exe()?;
         let (config, _) = location::config_path(at)?;
         let mut args = vec!["serve".to_owned()];

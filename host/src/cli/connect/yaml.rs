@@ -127,9 +127,7 @@ fn find(text: &str, section: &str) -> Result<Servers, FormatError> {
         }
         let line = at.start.line().saturating_sub(1);
         found = match event {
-            Event::MappingStart(..) if !text.chars().nth(span.start.index()).is_some_and(|c| c == '{') => {
-                block(&mut events)?
-            }
+            Event::MappingStart(..) if text.chars().nth(span.start.index()) != Some('{') => block(&mut events)?,
             event => {
                 let value = events.value(event, 0)?;
                 let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
