@@ -88,8 +88,7 @@ fn load(facts: &Value) -> String {
         of("threads", format!("{}, {} running", cell(&facts["threads"]), cell(&facts["threads_running"]))),
     ];
     for what in ["cpu", "memory", "io"] {
-        let stall = &facts["pressure"][what]["some"];
-        if !stall.is_null() {
+        if let Some(stall) = facts.pointer(&format!("/pressure/{what}/some")) {
             let share = format!("{} %, {} %", cell(&stall["avg10"]), cell(&stall["avg60"]));
             lines.push(of(&format!("some work waits for {what} (10, 60 seconds)"), share));
         }
