@@ -47,7 +47,9 @@ fn serving(config: &Config, output: Option<&Path>) -> AllowedPaths {
 fn inside<T: Send>(open: &AllowedPaths, probe: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let walled = scope.spawn(|| {
-            let status = enforce(open, &[], &mut Vec::new()).unwrap();
+            // As in the product, handles keep the inodes of procfs while the wall stands.
+            let mut pinned = Vec::new();
+            let status = enforce(open, &[], &mut pinned).unwrap();
             assert!(
                 matches!(status.landlock, LandlockStatus::Available { .. }),
                 "these tests need a kernel with Landlock: {:?}",
@@ -130,6 +132,25 @@ fn a_refused_grant_allows_no_path() {
     let granted = temp.path().canonicalize().unwrap().join("granted");
     let directories: Vec<_> = config.mounts.values().flat_map(|m| m.grants.directories(&config.ambient)).collect();
     assert_eq!(directories, [granted]);
+}
+
+#[test]
+fn a_system_grant_opens_the_kernel_files_of_its_parts_only() {
+    let read = |path: &str| tried(fs::read(path));
+    let (_temp, config) = setup("[mounts.a]\nsystem = [\"memory\", \"network\"]");
+    inside(&serving(&config, None), || {
+        assert_eq!([read("/proc/meminfo"), read("/proc/self/net/dev")], [Ok(()); 2]);
+        for path in ["/proc/loadavg", "/proc/self/environ", "/proc/1/stat", "/sys/fs/cgroup/cgroup.procs"] {
+            assert_ne!(read(path), Ok(()), "{path}");
+        }
+    });
+    let (_temp, config) = setup("[mounts.a]\nsystem = [\"processes\", \"command-lines\"]");
+    inside(&serving(&config, None), || {
+        assert_eq!([read("/proc/1/stat"), read("/proc/1/cmdline")], [Ok(()); 2]);
+        // The kernel lets nobody behind a wall look into a process outside of it.
+        assert_eq!(read("/proc/1/environ"), Err(PermissionDenied));
+        assert_eq!(tried(fs::OpenOptions::new().write(true).open("/proc/self/comm")), Err(PermissionDenied));
+    });
 }
 
 #[test]
