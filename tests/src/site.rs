@@ -3,6 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -92,7 +93,8 @@ impl Site {
     pub fn own_state(&mut self, place: &Path) {
         let own = self.path("state");
         let key = Path::new("belljar/key");
-        fs::create_dir_all(own.join("belljar")).expect("a writable site");
+        let mut directories = fs::DirBuilder::new();
+        directories.recursive(true).mode(0o700).create(own.join("belljar")).expect("a writable site");
         fs::copy(place.join("state").join(key), own.join(key)).expect("a place with a key");
         self.env("XDG_STATE_HOME", own);
     }

@@ -117,8 +117,8 @@ fn find(name: &str) -> Result<&'static Client, Failure> {
     CLIENTS.iter().find(|client| client.name == name).ok_or_else(|| {
         let shown = text::quoted(name, MAX_NAME);
         let near = nearest(name, CLIENTS.iter().map(|client| client.name));
-        let hint = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
-        Failure::Misused(format!("there is no client {shown}{hint} The clients are {}", names()))
+        let hint = near.map(|near| format!("did you mean \"{near}\"? ")).unwrap_or_default();
+        Failure::Misused(format!("there is no client {shown}; {hint}expected one of: {}", names()))
     })
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use belljar_tests::{Client, Era, Site, process};
 use serde_json::Value;
 
-use crate::support::{empty, stdout_and_stderr};
+use crate::support::{WITNESS, empty, shared, stdout_and_stderr};
 
 /// The files that the clients of one user have, each with other servers and settings.
 const FILES: &[(&str, &str, &str)] = &[
@@ -52,7 +52,7 @@ fn user() -> (Site, PathBuf) {
     }
     site.env("HOME", &home);
     site.env("XDG_CONFIG_HOME", home.join(".config"));
-    site.own_state(crate::support::shared());
+    site.own_state(shared());
     (site, home)
 }
 
@@ -100,7 +100,7 @@ fn what_a_client_gets_starts_a_server_that_answers() {
     // Clients start belljar in a directory of their own.
     command.current_dir("/").env_clear().envs(site.environment());
     let mut client = Client::start(command, Era::Stateless);
-    assert!(client.text("belljar://clock/now").contains('T'));
+    assert!(client.text(WITNESS).contains("UTC"));
     assert!(client.close().status.success());
 }
 
@@ -134,7 +134,7 @@ fn mistakes_are_named_and_change_nothing() {
     fs::write(home.join(".gemini/settings.json"), "{ \"mcpServers\": [] ").unwrap();
     fs::remove_dir_all(home.join(".codeium")).unwrap();
     for (arguments, code, says) in [
-        (&["connect", "claude", "--yes"][..], 2, "did you mean \"claude-"),
+        (&["connect", "claude", "--yes"][..], 2, "there is no client \"claude\"; "),
         (
             &["connect", "cursor", "--yes"],
             1,

@@ -66,7 +66,7 @@ fn utf8(path: PathBuf) -> Result<String, Failure> {
     })
 }
 
-/// True if an entry of a client starts belljar, or has its name in a URL's place: no other program is changed.
+/// True if belljar may change an entry of a client: it starts belljar, or it has a URL. The programs of others stay.
 pub(super) fn is_own(entry: &Value) -> bool {
     let program = ["command", "cmd"].iter().find_map(|key| entry.get(key)?.as_str());
     let url = ["url", "uri", "httpUrl", "serverUrl"].iter().find_map(|key| entry.get(key)?.as_str());
