@@ -4,8 +4,8 @@
 //! `psql` starts a process for each page, as a person would. The last column is a `psql` that stays connected.
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench ends at the first error, and prints")]
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio as Pipe};
 use std::time::{Duration, Instant};
 
