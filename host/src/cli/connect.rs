@@ -4,6 +4,7 @@
 mod client;
 mod entry;
 mod format;
+mod format_error;
 mod json;
 mod link;
 mod note;

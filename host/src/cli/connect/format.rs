@@ -1,12 +1,10 @@
 //! The forms of the clients' files. Each can find, set and remove one server, and keeps all other bytes.
 
-use std::path::Path;
-
 use serde_json::Value;
 
 use super::entry::Node;
+use super::format_error::FormatError;
 use super::{json, toml, yaml};
-use crate::server::failure::Failure;
 
 /// The form of a client's file.
 #[derive(Clone, Copy)]
@@ -17,29 +15,6 @@ pub(super) enum Format {
     Toml,
     /// YAML.
     Yaml,
-}
-
-/// Why a client's file cannot be edited.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum FormatError {
-    /// The file has another form.
-    #[error("{0}")]
-    Malformed(String),
-    /// A key has a value that belljar does not edit.
-    #[error("\"{key}\": expected {expected}; edit the file by hand, with what --print shows")]
-    Unexpected {
-        /// The key.
-        key: String,
-        /// What belljar can edit.
-        expected: &'static str,
-    },
-}
-
-impl FormatError {
-    /// The failure of a command, with the file.
-    pub(super) fn in_file(&self, path: &Path) -> Failure {
-        Failure::Failed(format!("cannot use \"{}\": {self}", path.display()))
-    }
 }
 
 impl Format {

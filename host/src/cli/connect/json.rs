@@ -5,7 +5,7 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
 
 use super::entry::Node;
-use super::format::FormatError;
+use super::format_error::FormatError;
 
 /// JSON with comments and trailing commas, as clients read it.
 const OPTIONS: ParseOptions = ParseOptions {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
 use super::entry::Node;
-use super::format::FormatError;
+use super::format_error::FormatError;
 use crate::config::EditableToml;
 
 fn parse(text: &str) -> Result<EditableToml, FormatError> {

@@ -4,7 +4,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 use serde_json::{Map, Value};
 
 use super::entry::Node;
-use super::format::FormatError;
+use super::format_error::FormatError;
 
 /// The deepest nesting that is read.
 const MAX_DEPTH: usize = 64;
