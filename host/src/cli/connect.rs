@@ -140,7 +140,6 @@ fn connect(arguments: &ConnectArgs, client: &Client, path: &Path) -> Result<Exit
             directory.display()
         )));
     }
-    let lock = files::lock_for_writing(&[path])?;
     let before = files::read(path)?;
     let old = client.format.get(before.as_deref(), client.section, name).map_err(|problem| problem.in_file(path))?;
     if old.as_ref() == Some(&node.to_json()) {
@@ -158,8 +157,6 @@ fn connect(arguments: &ConnectArgs, client: &Client, path: &Path) -> Result<Exit
     }
     let after =
         client.format.set(before.as_deref(), client.section, name, &node).map_err(|problem| problem.in_file(path))?;
-    // Drafted for this text: the lock is not held while the operator reads, because the client may need the file.
-    drop(lock);
     let shown = diff(path, before.as_deref(), &after, 0);
     output::message(arguments.write.json, &shown)?;
     if !confirm::ask("Write this?", arguments.write.yes)? {

@@ -42,8 +42,9 @@ pub(crate) enum ReadConfigError {
     File(#[from] FileError),
 }
 
-fn variable(name: &str) -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "the operator's variables name the directories of belljar's files")]
+/// The value of a variable of the environment that names a directory. `None` if it is empty or not set.
+pub(crate) fn variable(name: &str) -> Option<PathBuf> {
+    #[expect(clippy::disallowed_methods, reason = "the operator's variables name the directories of files")]
     let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
     Some(value.into())
 }

@@ -6,6 +6,7 @@ use super::entry::{Entry, Node};
 use super::format::Format;
 use super::link;
 use crate::server::failure::Failure;
+use crate::server::location::variable;
 
 /// An MCP client.
 pub(super) struct Client {
@@ -166,13 +167,6 @@ pub(super) const CLIENTS: &[Client] = &[
         next: "Restart Goose.",
     },
 ];
-
-/// The value of a variable of the environment that names a directory.
-fn variable(name: &str) -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "the operator's variables name the directories of clients")]
-    let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
-    Some(value.into())
-}
 
 impl Client {
     /// The base directory. `None` if `HOME` is needed and not set.
