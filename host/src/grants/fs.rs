@@ -7,7 +7,7 @@
 //! wait for a drive runs on the call's dedicated thread ([`super::DedicatedThread`]). Access outside
 //! of calls runs on a thread with a timeout ([`super::drive_timeout`]).
 //!
-//! Other kinds of grants may give a mount directories of files in memory ([`super::memory_directory`]). `memory` shows
+//! Other kinds of grants may give a mount directories of files in memory (`memory_directory`). `memory` shows
 //! them beside the granted directories.
 
 mod call_state;

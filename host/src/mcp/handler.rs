@@ -68,18 +68,19 @@ impl Handler {
         self.gateway.budget()
     }
 
-    /// Ends every subscription.
+    /// Ends the subscriptions of this connection.
     pub fn end_subscriptions(&self) {
-        self.gateway.subscriptions().close();
+        self.session.end();
     }
 
-    /// Begins the shutdown: ends every subscription and refuses new requests.
+    /// Begins the shutdown of the server: ends every subscription of every connection, and refuses new requests.
     pub fn begin_shutdown(&self) {
-        self.end_subscriptions();
+        self.gateway.subscriptions().close();
         self.shutdown.close();
     }
 
-    /// Stops the running requests. Each is answered with an error that says that belljar is shutting down.
+    /// Stops the running requests of this connection, or of the server if this is no handler of
+    /// [`Handler::for_connection`]. Each is answered with an error that says that belljar is shutting down.
     pub fn stop_requests(&self) {
         self.shutdown.stop();
     }
@@ -92,6 +93,13 @@ impl Handler {
     /// A handler with the same settings for another session.
     pub fn for_session(&self) -> Self {
         Self { session: Session::default(), ..self.clone() }
+    }
+
+    /// A handler with the same settings for one of several connections: with a session, and with answers to be written,
+    /// of its own.
+    pub fn for_connection(&self) -> Self {
+        let outbox = Arc::new(Outbox::new(self.gateway.budget()));
+        Self { outbox, shutdown: self.shutdown.of_connection(), ..self.for_session() }
     }
 
     /// A handler for one request of this principal.

@@ -1,8 +1,9 @@
 //! The session of a client up to 2025-11-25: its number, and the task that notifies it of changes.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use crate::gateway::subscriptions::Subscriber;
@@ -11,12 +12,21 @@ use crate::gateway::subscriptions::Subscriber;
 #[derive(Clone)]
 pub(super) struct Session {
     id: u64,
-    notification_task: Arc<Mutex<Option<NotificationTask>>>,
+    shared: Arc<SharedSession>,
+}
+
+/// The state of a session that the clones of its handler share.
+#[derive(Default)]
+struct SharedSession {
+    notification_task: Mutex<Option<NotificationTask>>,
+    is_ended: AtomicBool,
+    /// Notified when the session ends.
+    end: Notify,
 }
 
 impl Default for Session {
     fn default() -> Self {
-        Self { id: next_peer_id(), notification_task: Arc::default() }
+        Self { id: next_peer_id(), shared: Arc::default() }
     }
 }
 
@@ -26,9 +36,23 @@ impl Session {
         self.id
     }
 
+    /// Ends the `listen` requests of this session.
+    pub(super) fn end(&self) {
+        self.shared.is_ended.store(true, Ordering::SeqCst);
+        self.shared.end.notify_waiters();
+    }
+
+    /// Waits for [`Session::end`].
+    pub(super) async fn ended(&self) {
+        let end = self.shared.end.notified();
+        if !self.shared.is_ended.load(Ordering::SeqCst) {
+            end.await;
+        }
+    }
+
     /// The task that notifies the client of changes. `None` until it is started.
     pub(super) fn notification_task(&self) -> MutexGuard<'_, Option<NotificationTask>> {
-        self.notification_task.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.notification_task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,21 +7,28 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// The shutdown state that all handlers of a server share.
+/// The shutdown state that the handlers of a server share. Clones also share the token that stops requests;
+/// [`Shutdown::of_connection`] has one of its own.
 #[derive(Clone, Default)]
 pub(super) struct Shutdown(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    is_closed: AtomicBool,
+    server: Arc<ServerState>,
     stopped: CancellationToken,
+}
+
+/// The state that all connections of a server share.
+#[derive(Default)]
+struct ServerState {
+    is_closed: AtomicBool,
     running: AtomicUsize,
     /// Notified when the last request ends after [`Shutdown::close`].
     became_idle: Notify,
 }
 
 /// Counts one running request until it is dropped.
-pub(super) struct RunningRequest<'a>(&'a Inner);
+pub(super) struct RunningRequest<'a>(&'a ServerState);
 
 impl Drop for RunningRequest<'_> {
     fn drop(&mut self) {
@@ -32,19 +39,26 @@ impl Drop for RunningRequest<'_> {
 }
 
 impl Shutdown {
+    /// The state of one connection: [`Shutdown::stop`] stops its requests and no others.
+    pub(super) fn of_connection(&self) -> Self {
+        let (server, stopped) = (Arc::clone(&self.0.server), self.0.stopped.child_token());
+        Self(Arc::new(Inner { server, stopped }))
+    }
+
     /// Counts a request. `None` after [`Shutdown::close`].
     pub(super) fn begin_request(&self) -> Option<RunningRequest<'_>> {
-        self.0.running.fetch_add(1, Ordering::SeqCst);
-        let running = RunningRequest(&self.0);
-        (!self.0.is_closed.load(Ordering::SeqCst)).then_some(running)
+        let server = &self.0.server;
+        server.running.fetch_add(1, Ordering::SeqCst);
+        let running = RunningRequest(server);
+        (!server.is_closed.load(Ordering::SeqCst)).then_some(running)
     }
 
     /// Refuses new requests.
     pub(super) fn close(&self) {
-        self.0.is_closed.store(true, Ordering::SeqCst);
+        self.0.server.is_closed.store(true, Ordering::SeqCst);
     }
 
-    /// Stops all running requests.
+    /// Stops the running requests of this state and of those made from it.
     pub(super) fn stop(&self) {
         self.0.stopped.cancel();
     }
@@ -57,8 +71,8 @@ impl Shutdown {
     /// Waits until no request runs. Call [`Shutdown::close`] first.
     pub(super) async fn wait_until_idle(&self) {
         loop {
-            let idle = self.0.became_idle.notified();
-            if self.0.running.load(Ordering::SeqCst) == 0 {
+            let idle = self.0.server.became_idle.notified();
+            if self.0.server.running.load(Ordering::SeqCst) == 0 {
                 return;
             }
             idle.await;

@@ -168,6 +168,7 @@ impl Handler {
                 biased;
                 () = context.cancelled() => return Ok(()),
                 () = subscriber.subscriptions().closed() => return Ok(()),
+                () = self.session.ended() => return Ok(()),
                 changes = self.gateway.next_changes(&subscriber) => changes,
             };
             for change in changes {
