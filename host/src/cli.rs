@@ -3,43 +3,53 @@
 //!
 //! Exit codes: 0 success, 1 failure, 2 wrong usage.
 
+mod add;
 mod arguments;
 mod below;
 mod blocks;
 mod call;
 mod can;
 mod check;
+mod completions;
 mod confirm;
 mod connect;
 mod consent;
 mod declare;
 mod definitions;
 mod dev;
+mod doctor;
+mod down;
 mod fields;
 mod flags;
 mod form;
 mod grant;
 mod host;
+mod init;
 mod inspect;
 mod key;
 mod list;
 mod login;
+mod man;
 mod new;
 mod output;
 mod progress;
 mod prompt;
 mod prompts;
 mod read;
+mod remove;
 mod revoke;
 mod rounds;
 mod schema;
 mod set;
 mod skills;
+mod status;
 mod table;
 mod tools;
 mod trust;
+mod up;
 mod verb;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -47,7 +57,9 @@ use verb::Verb;
 
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
-use crate::server::{compiler_process, inherited, invocation, log, open_files, privileged_helper, serve};
+use crate::server::serve::Clients;
+use crate::server::shared_socket::SharedSocket;
+use crate::server::{compiler_process, inherited, invocation, log, open_files, privileged_helper, serve, shim};
 
 /// Runs untrusted WebAssembly components as MCP resource providers.
 ///
@@ -89,8 +101,8 @@ const EXIT_CODES: &str = "Exit codes: 0 success, 1 failure, 2 wrong usage.";
 const EXIT_CODES_OF_CATALOG: &str =
     "Exit codes: 0 success, 1 failure (or a component is refused or in quarantine), 2 wrong usage.";
 
-/// Parses the command line of a user. Wrong usage ends the process with exit code 2.
-fn parse() -> Command {
+/// The command line with the help of each verb.
+fn command_line() -> clap::Command {
     let add = |verb: clap::Command, codes: &str| {
         let help = verb.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
         verb.after_help(format!("{help}{codes}"))
@@ -99,7 +111,12 @@ fn parse() -> Command {
         let codes = if ["list", "check"].contains(&verb.get_name()) { EXIT_CODES_OF_CATALOG } else { EXIT_CODES };
         add(verb, codes).mut_subcommands(|inner| add(inner, EXIT_CODES))
     };
-    let matches = Command::command().mut_subcommands(with_codes).get_matches();
+    Command::command().mut_subcommands(with_codes)
+}
+
+/// Parses the command line of a user. Wrong usage ends the process with exit code 2.
+fn parse() -> Command {
+    let matches = command_line().get_matches();
     Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
@@ -149,11 +166,20 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         at = location.clone();
     }
     // The servers choose the spelling themselves: the reader of their hints may not be the person who started them.
-    if !matches!(verb, Verb::Serve { .. } | Verb::Dev { .. }) {
+    if !matches!(verb, Verb::Serve { .. } | Verb::Up { .. } | Verb::Dev { .. }) {
         invocation::as_typed(&at);
     }
     match verb {
-        Verb::Serve { at, http, dev } => serve::run(&at, dev.dev, http),
+        Verb::Serve { at, http, alone, dev } => serve(&at, http, alone, dev.dev),
+        Verb::Completions { shell } => completions::run(command_line(), shell),
+        Verb::Man { directory } => man::run(command_line(), &directory),
+        Verb::Doctor { at, json } => doctor::run(&at, json),
+        Verb::Init { at } => init::run(&at),
+        Verb::Add { add } => add::run(&add),
+        Verb::Remove { at, mount, write } => remove::run(&at, &mount, write),
+        Verb::Up { up } => up::run(&up),
+        Verb::Down { at } => down::run(&at),
+        Verb::Status { json } => status::run(json),
         Verb::List { at, below: Some(uri), json, dev, .. } => below::run(&at, dev.dev, &uri, json),
         Verb::List { at, mount, json, dev, .. } => list::run(&at, dev.dev, mount.as_deref(), json),
         Verb::Skills { at, mount, verify, json, dev } => skills::run(&at, dev.dev, mount.as_deref(), verify, json),
@@ -184,6 +210,21 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Trust { at, mounts, write } => trust::run(&at, &mounts, write),
         Verb::Connect { connect } => connect::run(&connect),
     }
+}
+
+/// `belljar serve`: joins the belljar that serves all clients of this user, or serves alone.
+fn serve(at: &LocationArgs, http: Option<SocketAddr>, alone: bool, dev: bool) -> Result<ExitCode, Failure> {
+    if let Some(address) = http {
+        return serve::run(at, dev, Clients::Http(address));
+    }
+    if !alone && !dev {
+        // Without a socket, or without a directory for it, this process serves alone.
+        let socket = SharedSocket::of(at).ok();
+        if let Some((socket, stream)) = socket.and_then(|socket| socket.connect().ok().map(|stream| (socket, stream))) {
+            return shim::run(socket, stream);
+        }
+    }
+    serve::run(at, dev, Clients::Own)
 }
 
 /// Switches off the guards that the environment variable `BELLJAR_UNGUARDED` names. Only a test build has this

@@ -3,3 +3,4 @@
 pub(crate) mod compiler_process;
 mod drain;
 mod landlock;
+mod one_process;

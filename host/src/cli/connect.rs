@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::client::{CLIENTS, Client};
 use self::entry::Entry;
@@ -293,6 +293,29 @@ fn list(arguments: &ConnectArgs) -> Result<ExitCode, Failure> {
     }
     table::print(&out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A client whose file has an entry of belljar, or cannot be read.
+pub(super) struct ConnectedClient {
+    /// The name, as for [`ConnectArgs`].
+    pub(super) name: &'static str,
+    /// The name for people.
+    pub(super) title: &'static str,
+    /// The entry, or the reason why the file cannot be read.
+    pub(super) entry: Result<Value, String>,
+}
+
+/// The clients that are connected, or whose file cannot be read.
+pub(super) fn connected() -> Vec<ConnectedClient> {
+    let read = |client: &'static Client| {
+        let text = files::read(&client.file()?).map_err(|error| error.to_string());
+        let found = text.and_then(|text| {
+            client.format.get(text.as_deref(), client.section, NAME).map_err(|problem| problem.to_string())
+        });
+        let entry = found.map(|entry| entry.filter(entry::is_own)).transpose()?;
+        Some(ConnectedClient { name: client.name, title: client.title, entry })
+    };
+    CLIENTS.iter().filter_map(read).collect()
 }
 
 /// Prints the links of one client, or of all clients that have links.

@@ -11,6 +11,7 @@ use super::confirm;
 use crate::grants::edit::GrantArgs;
 use crate::grants::{GrantKind, KINDS};
 use crate::model::{MountName, command};
+use crate::sandbox::Profile;
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
 use crate::server::{candidate::Candidate, configuration, edit, edit::ConfigChange, log, pins};
@@ -46,7 +47,7 @@ pub(super) fn run(
                 command::line(["trust", mount.as_str()])
             )));
         }
-        let warnings = warnings(&change, &candidate, grants)?;
+        let warnings = warnings(&change, (&mount, &candidate.profile), grants)?;
         if change.is_empty() && candidate.is_trusted() {
             output::message(write.json, &format!("\"{mount}\" already holds these grants; nothing was changed\n"))?;
             return report(write, &change, &candidate, false);
@@ -56,21 +57,33 @@ pub(super) fn run(
         if !confirm::ask("Write this?", write.yes)? {
             return Ok(ExitCode::FAILURE);
         }
-        let write_lock = change.lock_for_writing()?;
-        // The pin is written before the grant. If the process ends in between, the grant is missing. In the other
-        // order, the next start would pin whatever component is there by then.
-        let mut lock = pins::read(&change.new.lock)?;
-        candidate.pin(&mut lock);
-        if !change.is_current()? {
-            output::message(write.json, "another process changed the configuration in the meantime; trying again\n")?;
+        if !self::write(&change, &candidate)? {
+            output::message(write.json, AGAIN)?;
             continue;
         }
-        pins::write(&write_lock, &change.new, &lock)?;
-        change.write(&write_lock)?;
-        drop(write_lock);
         output::message(write.json, &change.effect(Some(&mount)))?;
         return report(write, &change, &candidate, true);
     }
+}
+
+/// What is said before the operator is asked again.
+pub(super) const AGAIN: &str = "another process changed the configuration in the meantime; trying again\n";
+
+/// Writes the change, and binds the grants to the component. False if another process changed the configuration.
+///
+/// # Errors
+/// If a file cannot be read or written.
+pub(super) fn write(change: &ConfigChange, candidate: &Candidate) -> Result<bool, Failure> {
+    let write_lock = change.lock_for_writing()?;
+    // The pin is written before the grant. If the process ends in between, the grant is missing. In the other order, the
+    // next start would pin whatever component is there by then.
+    let mut lock = pins::read(&change.new.lock)?;
+    candidate.pin(&mut lock);
+    if !change.is_current()? {
+        return Ok(false);
+    }
+    pins::write(&write_lock, &change.new, &lock)?;
+    Ok(change.write(&write_lock)?)
 }
 
 fn report(write: WriteFlags, change: &ConfigChange, candidate: &Candidate, written: bool) -> Result<ExitCode, Failure> {
@@ -88,12 +101,11 @@ fn report(write: WriteFlags, change: &ConfigChange, candidate: &Candidate, writt
 ///
 /// # Errors
 /// When the new grants cannot be configured.
-fn warnings(
+pub(super) fn warnings(
     change: &ConfigChange,
-    candidate: &Candidate,
+    (mount, profile): (&MountName, &Profile),
     grants: &[(&'static GrantKind, GrantArgs)],
 ) -> Result<String, Failure> {
-    let mount = &candidate.name;
     let Some(own) = change.new.mounts.get(mount) else { return Ok(String::new()) };
     // Configuring a grant may register with a runtime's event loop. No event is awaited here.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -101,7 +113,7 @@ fn warnings(
     let held = own.grants.configure(&change.new.ambient).map_err(|why| {
         Failure::Failed(format!("nothing was changed: the grants of \"{mount}\" cannot be used: {why}"))
     })?;
-    let uses = candidate.profile.kinds();
+    let uses = profile.kinds();
     let useless = held.kinds().into_iter().filter(|kind| !uses.contains(kind));
     let useless =
         useless.map(|kind| format!("the component cannot use the grant \"{kind}\": it has none of the imports for it"));

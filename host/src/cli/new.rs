@@ -50,6 +50,14 @@ pub(super) fn list(as_json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The languages, each with its tools that are not installed.
+pub(super) fn languages_with_tools() -> Vec<(String, Vec<String>)> {
+    let missing = |language: &language::Language| {
+        tools::missing(language, Path::new(".")).iter().map(|tool| tool.display_name()).collect()
+    };
+    embedded::languages().into_iter().flatten().map(|one| (one.name.clone(), missing(&one))).collect()
+}
+
 /// Creates a project with these parts.
 pub(super) fn run(
     lang: &str,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::flags::{self, CallArgs, DefinitionsArgs, DevFlag, WriteFlags};
-use super::{call, can, connect, declare, dev, key, login, new, prompt};
+use super::{add, call, can, completions, connect, declare, dev, doctor, init, key, login, new, prompt, status, up};
 use crate::config::listen_address;
 use crate::server::location::LocationArgs;
 
@@ -27,8 +27,53 @@ pub(super) enum Verb {
         /// need [auth] and [serve] in the configuration.
         #[arg(long, value_name = "ADDR", value_parser = listen_address)]
         http: Option<SocketAddr>,
+        /// Serve in this process, even if `belljar up` has started one that this client could join.
+        #[arg(long, conflicts_with = "http")]
+        alone: bool,
         #[command(flatten)]
         dev: DevFlag,
+    },
+    /// Write a configuration with comments, and create the plugin directory.
+    #[command(after_help = init::HELP)]
+    Init {
+        #[command(flatten)]
+        at: LocationArgs,
+    },
+    /// Add a component as a mount: show what it will be able to do, ask, and copy it into the plugin directory.
+    #[command(after_help = add::HELP)]
+    Add {
+        #[command(flatten)]
+        add: add::AddArgs,
+    },
+    /// Remove a mount: its component, its table in the configuration, and its digest in the lock.
+    #[command(after_help = "Example:\n  belljar remove notes")]
+    Remove {
+        #[command(flatten)]
+        at: LocationArgs,
+        /// The name of the mount.
+        #[arg(value_name = "MOUNT")]
+        mount: String,
+        #[command(flatten)]
+        write: WriteFlags,
+    },
+    /// Start one belljar for all clients of this user. Each `belljar serve` joins it.
+    #[command(after_help = up::HELP)]
+    Up {
+        #[command(flatten)]
+        up: up::UpArgs,
+    },
+    /// Stop the belljar that `belljar up` started. Clients that are connected get errors until it is started again.
+    #[command(after_help = "Example:\n  belljar down --config ~/belljar.toml")]
+    Down {
+        #[command(flatten)]
+        at: LocationArgs,
+    },
+    /// Show each belljar that `belljar up` started, with its clients.
+    #[command(after_help = status::HELP)]
+    Status {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Connect an MCP client to belljar: show the change of the client's configuration, ask, and write it.
     #[command(after_help = connect::HELP)]
@@ -235,6 +280,29 @@ pub(super) enum Verb {
         #[command(flatten)]
         write: WriteFlags,
     },
+    /// Look for what is wrong with this set-up, and say the cure of each finding.
+    #[command(after_help = doctor::HELP)]
+    Doctor {
+        #[command(flatten)]
+        at: LocationArgs,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the script with which a shell completes belljar's commands.
+    #[command(after_help = completions::HELP)]
+    Completions {
+        /// The shell.
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages into a directory.
+    #[command(after_help = "Example:\n  belljar man ~/.local/share/man/man1")]
+    Man {
+        /// The directory. It is created if it is missing.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
     /// Prints the JSON schema of belljar.toml. Editors complete and check the file with it.
     #[command(
         after_help = "Example:\n  belljar schema > belljar.schema.json\n\nWith this line at the top of belljar.toml, plugins for TOML (Taplo, Even Better TOML) use the schema:\n  #:schema ./belljar.schema.json"
@@ -297,6 +365,10 @@ impl Verb {
     pub(super) fn location(&mut self) -> Option<&mut LocationArgs> {
         match self {
             Self::Serve { at, .. }
+            | Self::Down { at }
+            | Self::Init { at }
+            | Self::Doctor { at, .. }
+            | Self::Remove { at, .. }
             | Self::List { at, .. }
             | Self::Skills { at, .. }
             | Self::Read { at, .. }
@@ -311,7 +383,16 @@ impl Verb {
             Self::Call { call } | Self::Prompt { call } => Some(&mut call.at),
             Self::Key { verb } => Some(verb.location()),
             Self::Connect { connect } => Some(&mut connect.at),
-            Self::Inspect { .. } | Self::Schema | Self::Declare { .. } | Self::Dev { .. } | Self::New { .. } => None,
+            Self::Up { up } => Some(&mut up.at),
+            Self::Add { add } => Some(&mut add.at),
+            Self::Status { .. }
+            | Self::Completions { .. }
+            | Self::Man { .. }
+            | Self::Inspect { .. }
+            | Self::Schema
+            | Self::Declare { .. }
+            | Self::Dev { .. }
+            | Self::New { .. } => None,
         }
     }
 }

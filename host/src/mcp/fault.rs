@@ -209,9 +209,16 @@ pub(super) fn evicted() -> ErrorData {
 }
 
 /// The error of a request that the shutdown stopped or refused.
-pub(super) fn shutting_down() -> ErrorData {
+pub(crate) fn shutting_down() -> ErrorData {
     let why = "belljar is shutting down; ask again once it serves".to_owned();
     to_error(Fault { error: ReadError::Unavailable(why), mount: None, uri: None })
+}
+
+/// True if this JSON text is the error of [`shutting_down`]. No provider can make one: its errors name a mount.
+pub(crate) fn is_shutting_down(error: &str) -> bool {
+    let Ok(error) = serde_json::from_str::<ErrorData>(error) else { return false };
+    let is_of_mount = error.data.as_ref().is_some_and(|data| data.get("mount").is_some());
+    !is_of_mount && error.message == shutting_down().message
 }
 
 /// The error of a request that the client cancelled.

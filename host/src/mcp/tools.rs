@@ -21,4 +21,5 @@ pub mod ranges;
 mod read;
 mod search;
 
-pub(super) use call::{call, definitions, failed, is_own};
+pub(crate) use call::is_own;
+pub(super) use call::{call, definitions, failed};

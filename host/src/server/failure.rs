@@ -14,7 +14,9 @@ use super::location::{NoWorkingDirectory, ReadConfigError};
 use super::pins::LockFileError;
 use super::privileged_helper::HelperStartError;
 use super::record::AuditError;
+use super::shared_socket::SharedSocketError;
 use super::tls_files::TlsFilesError;
+use super::up::UpError;
 use crate::auth::TokenVerifierError;
 use crate::config;
 use crate::grants::edit::EditError;
@@ -81,9 +83,11 @@ fails!(
     PluginsError,
     SandboxError,
     ServeError,
+    SharedSocketError,
     TlsFilesError,
     TokenVerifierError,
     HelperStartError,
+    UpError,
     WallError,
     config::Error,
     std::io::Error,

@@ -33,7 +33,7 @@ pub(crate) struct NoState;
 
 /// Why a place file cannot be written.
 #[derive(Debug, thiserror::Error)]
-enum PlaceFileError {
+pub(crate) enum PlaceFileError {
     /// The path of the configuration is unknown.
     #[error(transparent)]
     Location(#[from] NoWorkingDirectory),
@@ -117,7 +117,7 @@ fn typed(at: &LocationArgs) -> Vec<String> {
 }
 
 /// Writes the place file of this configuration, if it does not exist yet, and returns its name.
-fn write_place_file(at: &LocationArgs) -> Result<String, PlaceFileError> {
+pub(crate) fn write_place_file(at: &LocationArgs) -> Result<String, PlaceFileError> {
     let (config, directory) = location::config_path(at)?;
     // Without a configuration, the default plugin directory is relative to the working directory.
     let plugins = at.plugins.as_ref().map(|path| directory.join(path));

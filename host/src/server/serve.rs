@@ -1,11 +1,14 @@
-//! `belljar serve`: serves until a signal, or until the client of standard input leaves.
+//! Serves until a signal, or until the client of standard input leaves.
 
 use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener as StdListener};
+use std::os::unix::net::UnixListener;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::OptionFuture;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -37,8 +40,23 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long the writing of the last audit records may take at shutdown.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub(crate) fn run(at: &LocationArgs, dev: bool, http: Option<SocketAddr>) -> Result<ExitCode, Failure> {
+/// The clients that a belljar serves.
+pub(crate) enum Clients {
+    /// The client of standard input and output, or those of HTTP if the configuration says so.
+    Own,
+    /// The clients of this address.
+    Http(SocketAddr),
+    /// The clients of the local socket, and those of HTTP if the configuration says so.
+    Shared(UnixListener),
+}
+
+pub(crate) fn run(at: &LocationArgs, dev: bool, clients: Clients) -> Result<ExitCode, Failure> {
     log::start("info,rmcp=error");
+    let (http, local) = match clients {
+        Clients::Own => (None, None),
+        Clients::Http(address) => (Some(address), None),
+        Clients::Shared(listener) => (None, Some(listener)),
+    };
     let followed = reload::followed_files(at, None)?;
     let config = configuration::file(at)?;
     let followed = [followed, reload::followed_files(at, Some(&config))?].concat();
@@ -70,8 +88,8 @@ pub(crate) fn run(at: &LocationArgs, dev: bool, http: Option<SocketAddr>) -> Res
     let audit = record::audit(&config, false)?;
     let runtime = wall.runtime()?;
     let gateway = OnceLock::new();
-    let listener = listener.map(|listener| (listener, front));
-    let served = runtime.block_on(serve(config, keys, listener, reload, (key_follower, tls), audit.clone(), &gateway));
+    let listeners = Listeners { http: listener.map(|listener| (listener, front)), local };
+    let served = runtime.block_on(serve(config, keys, listeners, reload, (key_follower, tls), audit.clone(), &gateway));
     gateway.get().into_iter().for_each(|gateway: &Arc<Gateway>| gateway.end_calls(SHUTDOWN_TIMEOUT));
     // Ends the running calls, so that their records are written.
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
@@ -89,11 +107,17 @@ async fn keep_timers_cheap() {
     }
 }
 
-/// Serves on `listener`, or on standard input and output. Sets `gateway` once the gateway is made.
+/// Where clients connect. Without either, one client is at standard input and output.
+struct Listeners {
+    http: Option<(StdListener, FrontDoor)>,
+    local: Option<UnixListener>,
+}
+
+/// Serves on `listeners`. Sets `gateway` once the gateway is made.
 async fn serve(
     config: Config,
     keys: Keys,
-    listener: Option<(StdListener, FrontDoor)>,
+    listeners: Listeners,
     reload: ReloadContext,
     followers: (Option<KeyFollower>, Option<TlsFollower>),
     audit: Sink,
@@ -107,36 +131,39 @@ async fn serve(
     let stop = async move {
         tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
         tracing::info!("stopping");
-    };
+    }
+    .shared();
     let has_tools = config.tools;
     let consents: Arc<dyn ConsentWriter> = reload.helper.clone();
     let host = start(config, keys, audit, consents, reload, followers)?;
     let _ = gateway.set(Arc::clone(&host.gateway));
     let cursors = Arc::new(Cursors::new(&host.cursor_key));
-    match listener {
-        None => {
-            if std::io::stdin().is_terminal() {
-                log::say("Waiting for an MCP client on standard input. Try `belljar list`.");
-            }
-            Ok(transport::stdio::serve(
-                Handler::new(host.gateway, cursors, "stdio", authenticate(Evidence::OwnUser)).with_tools(has_tools),
-                stop,
-            )
-            .await?)
+    let handler = |transport, evidence| {
+        let (gateway, cursors) = (Arc::clone(&host.gateway), Arc::clone(&cursors));
+        Handler::new(gateway, cursors, transport, authenticate(evidence)).with_tools(has_tools)
+    };
+    if listeners.http.is_none() && listeners.local.is_none() {
+        if std::io::stdin().is_terminal() {
+            log::say("Waiting for an MCP client on standard input. Try `belljar list`.");
         }
-        Some((listener, front)) => {
-            let listener = TcpListener::from_std(listener)?;
-            let scheme = if front.tls.is_some() { "https" } else { "http" };
-            tracing::info!("listening on {scheme}://{}{}", listener.local_addr()?, transport::http::PATH);
-            Ok(transport::http::serve(
-                Handler::new(host.gateway, cursors, "http", authenticate(Evidence::Loopback)).with_tools(has_tools),
-                listener,
-                front,
-                stop,
-            )
-            .await?)
-        }
+        return Ok(transport::stdio::serve(handler("stdio", Evidence::OwnUser), stop).await?);
     }
+    let local = listeners.local.map(tokio::net::UnixListener::from_std).transpose()?;
+    let local = local.map(|listener| {
+        tracing::info!("listening on the local socket");
+        transport::local_socket::serve(handler("stdio", Evidence::OwnUser), listener, stop.clone())
+    });
+    let http = listeners.http.map(|(listener, front)| {
+        let listener = TcpListener::from_std(listener)?;
+        let scheme = if front.tls.is_some() { "https" } else { "http" };
+        tracing::info!("listening on {scheme}://{}{}", listener.local_addr()?, transport::http::PATH);
+        Ok(transport::http::serve(handler("http", Evidence::Loopback), listener, front, stop))
+    });
+    let http = http.transpose().map_err(|error: std::io::Error| Failure::from(error))?;
+    let ((), served) = tokio::join!(async { OptionFuture::from(local).await.unwrap_or_default() }, async {
+        OptionFuture::from(http).await.unwrap_or(Ok(()))
+    });
+    Ok(served?)
 }
 
 /// Starts the host, and the tasks that apply changes while belljar serves.

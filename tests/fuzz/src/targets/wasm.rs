@@ -37,7 +37,9 @@ pub(super) fn profile(bytes: &[u8]) {
                 assert!(profile.bad_needs.is_none() && !need.describe().contains(['\\', '`']), "{need:?}");
             }
             profile.bad_needs.iter().for_each(|why| oracle::assert_plain(why, "a refused declaration"));
-            assert!(profile.kinds().len() <= belljar::grants::KINDS.len() && profile.interfaces().optional().len() <= 5);
+            assert!(
+                profile.kinds().len() <= belljar::grants::KINDS.len() && profile.interfaces().optional().len() <= 5
+            );
         }
         Err(why) => {
             oracle::assert_plain(&why.to_string(), "a refusal");

@@ -1,0 +1,268 @@
+//! `belljar add`: puts a component into the plugin directory as a mount, with its grants.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use super::flags::{GrantFlags, WriteFlags};
+use super::{confirm, grant, inspect, output};
+use crate::config::Config;
+use crate::grants::edit::GrantArgs;
+use crate::grants::{GrantKind, KINDS, Need};
+use crate::model::error::show_bytes;
+use crate::model::{Digest, MountName, command, nearest, text};
+use crate::sandbox::Profile;
+use crate::server::candidate::Candidate;
+use crate::server::edit::ConfigChange;
+use crate::server::failure::Failure;
+use crate::server::location::LocationArgs;
+use crate::server::{configuration, edit, files, log, shipped};
+
+/// The help of `add`.
+pub(super) const HELP: &str = "Examples:
+  belljar add files --as notes --fs ~/notes
+  belljar add ./weather.wasm --http https://api.example --method GET
+  belljar add ~/downloads/providers
+
+SOURCE is a .wasm file, a directory of such files, or the name of a provider that was installed
+with belljar. Without SOURCE, the command lists the installed providers.
+
+The component is copied into the plugin directory. Without grants it can only compute.";
+
+/// The options of `add`.
+#[derive(Args)]
+pub(super) struct AddArgs {
+    #[command(flatten)]
+    pub(super) at: LocationArgs,
+    /// What to add.
+    #[arg(value_name = "SOURCE")]
+    source: Option<String>,
+    /// The name of the mount (default: the name of the file).
+    #[arg(long = "as", value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    grants: GrantFlags,
+    #[command(flatten)]
+    write: WriteFlags,
+}
+
+/// A component that is to become a mount.
+struct NewMount {
+    mount: MountName,
+    bytes: Vec<u8>,
+    digest: Digest,
+    profile: Profile,
+}
+
+/// Adds one component, or each of a directory.
+pub(super) fn run(args: &AddArgs) -> Result<ExitCode, Failure> {
+    log::start("warn");
+    let Some(source) = &args.source else { return list(args.write.json) };
+    let files = sources(source)?;
+    if files.len() > 1 && (args.name.is_some() || !args.grants.0.is_empty()) {
+        return Err(Failure::Misused(format!(
+            "\"{}\" has {} components, and a name or a grant is for one; name one of the files",
+            text::excerpt(source, 200),
+            files.len()
+        )));
+    }
+    let mut all = Vec::new();
+    for file in &files {
+        all.push(NewMount::read(file, args.name.as_deref())?);
+    }
+    let config = configuration::file(&args.at)?;
+    for one in &all {
+        one.check_is_new(&config)?;
+    }
+    loop {
+        let mut change = ConfigChange::draft::<Failure>(&args.at, |document, here| {
+            let [one] = all.as_slice() else { return Ok(()) };
+            if args.grants.0.is_empty() {
+                return Ok(());
+            }
+            edit::mount(document, &one.mount, |table| {
+                let mut grants = args.grants.0.iter();
+                grants.try_for_each(|(kind, arguments)| (kind.grant)(table, arguments, here)).map_err(Failure::misused)
+            })
+        })?;
+        configuration::read_ambient(&mut change.new, &[])?;
+        for one in &all {
+            output::message(args.write.json, &one.describe(&change, &args.grants.0)?)?;
+        }
+        if !args.grants.0.is_empty() {
+            output::message(args.write.json, &change.diff())?;
+        }
+        if !confirm::ask("Add this?", args.write.yes)? {
+            return Ok(ExitCode::FAILURE);
+        }
+        for one in &all {
+            one.install(&change.new.plugins)?;
+        }
+        if let ([one], false) = (all.as_slice(), args.grants.0.is_empty()) {
+            let candidate = Candidate::find(&change.new, &one.mount)?;
+            if candidate.digest != one.digest {
+                return Err(Failure::Failed(format!(
+                    "another process replaced the component of \"{}\"; nothing was granted",
+                    one.mount
+                )));
+            }
+            if !grant::write(&change, &candidate)? {
+                output::message(args.write.json, grant::AGAIN)?;
+                continue;
+            }
+            output::message(args.write.json, &change.effect(Some(&one.mount)))?;
+        }
+        return report(&all, &change, args.write.json);
+    }
+}
+
+/// Lists the installed providers.
+fn list(is_json: bool) -> Result<ExitCode, Failure> {
+    let names = shipped::names();
+    if is_json {
+        output::print_json(&json!({ "providers": names, "directory": shipped::directory() }))?;
+    } else if names.is_empty() {
+        output::print("No providers were installed with belljar. Name a file: belljar add ./FILE.wasm\n")?;
+    } else {
+        output::print(&format!("{}\n\nTo add one: belljar add NAME\n", names.join("\n")))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The files that `source` names.
+fn sources(source: &str) -> Result<Vec<PathBuf>, Failure> {
+    let path = Path::new(source);
+    if path.is_dir() {
+        #[expect(clippy::disallowed_methods, reason = "the directory that the operator named")]
+        let entries = std::fs::read_dir(path)?.flatten().map(|entry| entry.path());
+        let mut all: Vec<PathBuf> = entries.filter(|file| file.extension().is_some_and(|it| it == "wasm")).collect();
+        all.sort();
+        return match all.is_empty() {
+            true => Err(Failure::Failed(format!("\"{}\" has no .wasm file", text::excerpt(source, 200)))),
+            false => Ok(all),
+        };
+    }
+    let is_path = source.contains('/') || path.extension().is_some_and(|it| it == "wasm");
+    if is_path || path.exists() {
+        return Ok(vec![path.to_owned()]);
+    }
+    if let Some(file) = shipped::find(source) {
+        return Ok(vec![file]);
+    }
+    let names = shipped::names();
+    let source = text::excerpt(source, 200);
+    Err(Failure::Failed(match nearest(&source, names.iter().map(String::as_str)) {
+        _ if names.is_empty() => format!("there is no file \"{source}\", and no providers were installed with belljar"),
+        Some(known) => format!("no provider \"{source}\" was installed with belljar; did you mean \"{known}\"?"),
+        None => format!("no provider \"{source}\" was installed with belljar; these were: {}", names.join(", ")),
+    }))
+}
+
+impl NewMount {
+    /// Reads and checks a component. Runs no code of it.
+    fn read(file: &Path, name: Option<&str>) -> Result<Self, Failure> {
+        let (shown, bytes) = inspect::read(file)?;
+        let mount = match name {
+            Some(name) => MountName::new(name).map_err(Failure::misused)?,
+            None => MountName::from_stem(&file.file_stem().unwrap_or_default().to_string_lossy())
+                .map_err(|why| Failure::Failed(format!("\"{shown}\": {why}; name the mount with --as NAME")))?,
+        };
+        let refuse = |why: String| Failure::Failed(format!("\"{shown}\" cannot be added: it is {why}"));
+        let profile = Profile::read(&bytes).map_err(|why| refuse(why.to_string()))?;
+        profile.check().map_err(|why| refuse(why.to_string()))?;
+        Ok(Self { mount, digest: Digest::of(&bytes), bytes, profile })
+    }
+
+    /// Checks that the mount does not exist with other bytes.
+    fn check_is_new(&self, config: &Config) -> Result<(), Failure> {
+        let mount = &self.mount;
+        let component = config.mounts.get(mount).and_then(|own| own.component.clone());
+        if let Some(component) = component {
+            return Err(Failure::Failed(format!(
+                "the configuration has a mount \"{mount}\" already, with the component \"{component}\"; choose another name with --as NAME"
+            )));
+        }
+        let present = self.file(&config.plugins);
+        #[expect(clippy::disallowed_methods, reason = "the operator's plugin directory")]
+        let is_other = std::fs::read(&present).is_ok_and(|bytes| bytes != self.bytes);
+        match is_other {
+            true => Err(Failure::Failed(format!(
+                "there is another component \"{mount}\" already; choose another name with --as NAME, or remove it first: {}",
+                command::line(["remove", mount.as_str()])
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    fn file(&self, plugins: &Path) -> PathBuf {
+        plugins.join(format!("{}.wasm", self.mount))
+    }
+
+    /// What it is, and what it will be able to do.
+    fn describe(&self, change: &ConfigChange, grants: &[(&'static GrantKind, GrantArgs)]) -> Result<String, Failure> {
+        let Self { mount, bytes, digest, profile } = self;
+        let mut out = format!("{mount}  belljar://{mount}/  {}\n  {digest}\n", show_bytes(bytes.len() as u64));
+        let consequences = change.consequences(mount);
+        match consequences.is_empty() && grants.is_empty() {
+            true => out += "  It will be able to compute, and nothing else.\n",
+            false => out += &consequences,
+        }
+        for need in self.missing(&change.new) {
+            let _ = writeln!(out, "  It needs {}", need.describe());
+        }
+        if let Some(why) = &profile.bad_needs {
+            let _ = writeln!(out, "  What it needs cannot be read: {why}");
+        }
+        Ok(out + &grant::warnings(change, (mount, profile), grants)?)
+    }
+
+    /// The declared needs for which the mount will hold no grant of the kind.
+    fn missing(&self, config: &Config) -> impl Iterator<Item = &Need> {
+        let held = config.mounts.get(&self.mount).map(|own| own.grants.describe()).unwrap_or_default();
+        let is_held = move |need: &&Need| held.iter().any(|(kind, _)| *kind == need.kind);
+        self.profile.needs.all().iter().filter(|need| !need.optional).filter(move |need| !is_held(need))
+    }
+
+    /// Writes the component into the plugin directory. Creates the directory if it is missing.
+    fn install(&self, plugins: &Path) -> Result<(), Failure> {
+        #[expect(clippy::disallowed_methods, reason = "the operator's plugin directory")]
+        std::fs::create_dir_all(plugins)?;
+        let file = self.file(plugins);
+        let lock = files::lock_for_writing(&[&file])?;
+        Ok(files::replace(&lock, &file, &self.bytes, 0o644)?)
+    }
+}
+
+/// Says what was added, and what to type next.
+fn report(all: &[NewMount], change: &ConfigChange, is_json: bool) -> Result<ExitCode, Failure> {
+    if is_json {
+        let one = |one: &NewMount| {
+            json!({
+                "mount": one.mount.as_str(), "digest": one.digest.to_string(), "granted": change.granted(&one.mount),
+                "needs": one.missing(&change.new).map(Need::describe).collect::<Vec<_>>(),
+            })
+        };
+        output::print_json(&json!({ "added": all.iter().map(one).collect::<Vec<_>>() }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut out = String::new();
+    for one in all {
+        let mount = &one.mount;
+        let _ = writeln!(
+            out,
+            "Added \"{mount}\". To see what it has: {}",
+            command::line(["list", "--mount", mount.as_str()])
+        );
+        for need in one.missing(&change.new) {
+            let kind = KINDS.iter().find(|kind| kind.name == need.kind);
+            if let Some(run) = kind.and_then(|kind| kind.command(mount.as_str(), Some(need))) {
+                let _ = writeln!(out, "It needs {}. To grant it: {run}", need.kind);
+            }
+        }
+    }
+    output::print(&out)?;
+    Ok(ExitCode::SUCCESS)
+}
