@@ -20,8 +20,8 @@ const USAGE: &str = "cargo xtask bench [--rounds N] [--only PROGRAM,...] [--publ
 const FLOOR: &str = "floor";
 
 /// The benchmark programs, in the order in which they run. Each prints its tables.
-const PROGRAMS: [&str; 12] =
-    [FLOOR, "peers", "big", "fair", "who", "tools", "seam", "live", "scale", "languages", "real", "database"];
+const PROGRAMS: [&str; 13] =
+    [FLOOR, "peers", "big", "fair", "who", "tools", "seam", "live", "scale", "languages", "real", "database", "joined"];
 
 /// The options of one run.
 #[derive(Debug, Default, PartialEq)]

@@ -73,6 +73,10 @@ pub(super) fn run(args: &AddArgs) -> Result<ExitCode, Failure> {
     for file in &files {
         all.push(NewMount::read(file, args.name.as_deref())?);
     }
+    let grants: Vec<(&'static GrantKind, GrantArgs)> = match all.as_slice() {
+        [one] => args.grants.0.iter().map(|(kind, arguments)| (*kind, one.completed(kind, arguments))).collect(),
+        _ => Vec::new(),
+    };
     let config = configuration::file(&args.at)?;
     for one in &all {
         one.check_is_new(&config)?;
@@ -80,19 +84,19 @@ pub(super) fn run(args: &AddArgs) -> Result<ExitCode, Failure> {
     loop {
         let mut change = ConfigChange::draft::<Failure>(&args.at, |document, here| {
             let [one] = all.as_slice() else { return Ok(()) };
-            if args.grants.0.is_empty() {
+            if grants.is_empty() {
                 return Ok(());
             }
             edit::mount(document, &one.mount, |table| {
-                let mut grants = args.grants.0.iter();
+                let mut grants = grants.iter();
                 grants.try_for_each(|(kind, arguments)| (kind.grant)(table, arguments, here)).map_err(Failure::misused)
             })
         })?;
         configuration::read_ambient(&mut change.new, &[])?;
         for one in &all {
-            output::message(args.write.json, &one.describe(&change, &args.grants.0)?)?;
+            output::message(args.write.json, &one.describe(&change, &grants)?)?;
         }
-        if !args.grants.0.is_empty() {
+        if !grants.is_empty() {
             output::message(args.write.json, &change.diff())?;
         }
         if !confirm::ask("Add this?", args.write.yes)? {
@@ -101,7 +105,7 @@ pub(super) fn run(args: &AddArgs) -> Result<ExitCode, Failure> {
         for one in &all {
             one.install(&change.new.plugins)?;
         }
-        if let ([one], false) = (all.as_slice(), args.grants.0.is_empty()) {
+        if let ([one], false) = (all.as_slice(), grants.is_empty()) {
             let candidate = Candidate::find(&change.new, &one.mount)?;
             if candidate.digest != one.digest {
                 return Err(Failure::Failed(format!(
@@ -174,6 +178,21 @@ impl NewMount {
         let profile = Profile::read(&bytes).map_err(|why| refuse(why.to_string()))?;
         profile.check().map_err(|why| refuse(why.to_string()))?;
         Ok(Self { mount, digest: Digest::of(&bytes), bytes, profile })
+    }
+
+    /// The grant with the name that the provider declares, if the command line leaves it out: `--fs ~/notes` becomes
+    /// `--fs /data=~/notes`.
+    fn completed(&self, kind: &GrantKind, arguments: &GrantArgs) -> GrantArgs {
+        let mut completed = arguments.clone();
+        let mut needs = self.profile.needs.all().iter().filter(|need| need.kind == kind.name && !need.optional);
+        if let (Some(need), None) = (needs.next(), needs.next())
+            && kind.flag.value.contains('=')
+            && !arguments.value.contains('=')
+            && let Some(name) = &need.name
+        {
+            completed.value = format!("{name}={}", arguments.value);
+        }
+        completed
     }
 
     /// Checks that the mount does not exist with other bytes.

@@ -111,6 +111,7 @@ fn text_of(all: &[Finding]) -> String {
     let (bad, warnings) = (count(State::Bad), count(State::Warning));
     out + &match (bad, warnings) {
         (0, 0) => "Everything is fine.\n".to_owned(),
-        _ => format!("{bad} problems, {warnings} warnings.\n"),
+        (0, _) => format!("Nothing is broken. Warnings: {warnings}.\n"),
+        _ => format!("Problems: {bad}. Warnings: {warnings}.\n"),
     }
 }

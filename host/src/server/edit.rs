@@ -84,7 +84,7 @@ impl ConfigChange {
 
     /// True if the change leaves the text as it is.
     pub(crate) fn is_empty(&self) -> bool {
-        self.before.as_deref() == Some(self.after.as_str())
+        self.before.as_deref().unwrap_or_default() == self.after
     }
 
     /// The changed lines, as a unified diff.

@@ -218,9 +218,9 @@ pub(crate) fn raise(config: &Config, keys: &Keys, output: Option<&Path>) -> Resu
 pub(crate) fn raise_for_program() -> RaisedWall {
     let threads = std::thread::available_parallelism().ok();
     drop_privileges();
-    let mut pinned = Vec::new();
+    let (mut pinned, alone) = (Vec::new(), is_single_threaded());
     let status = match enforce(&program_paths(), &[], &mut pinned) {
-        Ok(status) => status_of(&status, is_single_threaded()),
+        Ok(status) => status_of(&status, alone),
         Err(error) => WallStatus::None(root_cause(&error)),
     };
     let status = status.with_filter(filter::raise(Sockets::None));

@@ -35,7 +35,7 @@ pub(super) fn findings() -> Vec<Finding> {
             ),
             Some(status) => Finding::good(
                 "up",
-                format!("one belljar serves {config} (pid {}, {} clients)", status.pid, status.clients.len()),
+                format!("one belljar serves {config} (pid {}, clients: {})", status.pid, status.clients.len()),
             ),
         });
     }
