@@ -296,7 +296,7 @@ fn list(arguments: &ConnectArgs) -> Result<ExitCode, Failure> {
 }
 
 /// A client whose file has an entry of belljar, or cannot be read.
-pub(super) struct ConnectedClient {
+pub(super) struct ClientEntry {
     /// The name, as for [`ConnectArgs`].
     pub(super) name: &'static str,
     /// The name for people.
@@ -306,14 +306,14 @@ pub(super) struct ConnectedClient {
 }
 
 /// The clients that are connected, or whose file cannot be read.
-pub(super) fn connected() -> Vec<ConnectedClient> {
+pub(super) fn connected() -> Vec<ClientEntry> {
     let read = |client: &'static Client| {
         let text = files::read(&client.file()?).map_err(|error| error.to_string());
         let found = text.and_then(|text| {
             client.format.get(text.as_deref(), client.section, NAME).map_err(|problem| problem.to_string())
         });
         let entry = found.map(|entry| entry.filter(entry::is_own)).transpose()?;
-        Some(ConnectedClient { name: client.name, title: client.title, entry })
+        Some(ClientEntry { name: client.name, title: client.title, entry })
     };
     CLIENTS.iter().filter_map(read).collect()
 }

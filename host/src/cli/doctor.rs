@@ -2,6 +2,7 @@
 
 mod clients;
 mod configuration;
+mod finding;
 mod machine;
 
 use std::process::ExitCode;
@@ -12,6 +13,7 @@ use super::{output, table};
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
 use crate::server::log;
+use finding::{Finding, FindingState};
 
 /// The help of `doctor`.
 pub(super) const HELP: &str = "Examples:
@@ -21,39 +23,6 @@ pub(super) const HELP: &str = "Examples:
 It looks at the kernel, the second wall, directories, disk and clock, the configuration with its
 components and paths, the belljar that `belljar up` started, the files of MCP clients, and the
 tools of provider's authors. `belljar check` loads every component, and says more of each.";
-
-/// How good a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Good,
-    /// It works, but not as well as it could.
-    Warning,
-    /// Something does not work.
-    Bad,
-}
-
-/// One thing that was looked at.
-struct Finding {
-    area: &'static str,
-    state: State,
-    what: String,
-    /// What to do. `None` if nothing is to be done.
-    cure: Option<String>,
-}
-
-impl Finding {
-    fn good(area: &'static str, what: impl Into<String>) -> Self {
-        Self { area, state: State::Good, what: what.into(), cure: None }
-    }
-
-    fn warning(area: &'static str, what: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self { area, state: State::Warning, what: what.into(), cure: Some(cure.into()) }
-    }
-
-    fn bad(area: &'static str, what: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self { area, state: State::Bad, what: what.into(), cure: Some(cure.into()) }
-    }
-}
 
 /// Prints all findings. The exit code is 1 if something does not work.
 pub(super) fn run(at: &LocationArgs, is_json: bool) -> Result<ExitCode, Failure> {
@@ -76,24 +45,24 @@ pub(super) fn run(at: &LocationArgs, is_json: bool) -> Result<ExitCode, Failure>
     } else {
         table::print(&format!("belljar {}\n{}", env!("CARGO_PKG_VERSION"), text_of(&all)))?;
     }
-    let is_fine = all.iter().all(|one| one.state != State::Bad);
+    let is_fine = all.iter().all(|one| one.state != FindingState::Bad);
     Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn word(state: State) -> &'static str {
+fn word(state: FindingState) -> &'static str {
     match state {
-        State::Good => "ok",
-        State::Warning => "warning",
-        State::Bad => "problem",
+        FindingState::Good => "ok",
+        FindingState::Warning => "warning",
+        FindingState::Bad => "problem",
     }
 }
 
 fn text_of(all: &[Finding]) -> String {
     let width = table::width(all.iter().map(|one| one.area), usize::MAX);
     let style = |state| match state {
-        State::Good => table::GOOD,
-        State::Warning => table::WARN,
-        State::Bad => table::BAD,
+        FindingState::Good => table::GOOD,
+        FindingState::Warning => table::WARN,
+        FindingState::Bad => table::BAD,
     };
     let mut out = String::new();
     for one in all {
@@ -108,7 +77,7 @@ fn text_of(all: &[Finding]) -> String {
         }
     }
     let count = |state| all.iter().filter(|one| one.state == state).count();
-    let (bad, warnings) = (count(State::Bad), count(State::Warning));
+    let (bad, warnings) = (count(FindingState::Bad), count(FindingState::Warning));
     out + &match (bad, warnings) {
         (0, 0) => "Everything is fine.\n".to_owned(),
         (0, _) => format!("Nothing is broken. Warnings: {warnings}.\n"),

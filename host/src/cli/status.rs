@@ -10,7 +10,7 @@ use super::output;
 use crate::server::failure::Failure;
 use crate::server::processes;
 use crate::server::shared_socket::{Instance, SharedSocket, log_file};
-use crate::transport::local_socket::{ConnectedClient, Status};
+use crate::transport::local_socket::{ConnectedClient, ServingStatus};
 
 /// The help of `status`.
 pub(super) const HELP: &str = "Examples:
@@ -24,7 +24,7 @@ struct Started {
     instance: Instance,
     log: String,
     /// `None` if it does not serve.
-    status: Option<Status>,
+    status: Option<ServingStatus>,
 }
 
 /// Prints all belljars of this user.

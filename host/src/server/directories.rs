@@ -92,6 +92,16 @@ pub(crate) fn private_dir(path: &Path) -> Result<Dir, PrivateDirError> {
     Ok(dir)
 }
 
+/// True if the directory belongs to this user, and others have no access to it.
+///
+/// # Errors
+/// If it does not exist.
+pub(crate) fn is_private(path: &Path) -> io::Result<bool> {
+    #[expect(clippy::disallowed_methods, reason = "belljar's own directory")]
+    let meta = std::fs::metadata(path)?;
+    Ok(meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o077 == 0)
+}
+
 /// The directory of the logins that belong to the configuration `file`. Behind the second wall, no other configuration's
 /// logins can be opened.
 pub(crate) fn logins(state: &Path, file: &Path) -> PathBuf {

@@ -151,7 +151,7 @@ async fn serve(
     let local = listeners.local.map(tokio::net::UnixListener::from_std).transpose()?;
     let local = local.map(|listener| {
         tracing::info!("listening on the local socket");
-        transport::local_socket::serve(handler("stdio", Evidence::OwnUser), listener, stop.clone())
+        transport::local_socket::serve(handler("stdio", Evidence::OwnUser), listener, std::process::id(), stop.clone())
     });
     let http = listeners.http.map(|(listener, front)| {
         let listener = TcpListener::from_std(listener)?;

@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::directories::{PrivateDirError, private_dir, real};
+use super::directories::{PrivateDirError, is_private, private_dir, real};
 use super::files::{self, FileError};
 use super::invocation::NoState;
 use super::location::{self, LocationArgs, NoWorkingDirectory};
-use crate::transport::local_socket::{Greeting, Status};
+use crate::transport::local_socket::{Greeting, ServingStatus};
 
 /// The longest path of a socket, in bytes (unix(7): `sun_path`, without the final zero).
 const MAX_PATH: usize = 107;
@@ -143,14 +143,17 @@ impl SharedSocket {
     /// Connects to the belljar that serves this configuration.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is none, or if other users could have made the socket.
     pub(crate) fn connect(&self) -> io::Result<UnixStream> {
+        if !is_private(&self.directory)? {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         #[expect(clippy::disallowed_methods, reason = "belljar's own socket")]
         UnixStream::connect(self.path())
     }
 
     /// The status of the belljar that serves this configuration. `None` if there is none.
-    pub(crate) fn status(&self) -> Option<Status> {
+    pub(crate) fn status(&self) -> Option<ServingStatus> {
         let mut stream = self.connect().ok()?;
         stream.set_read_timeout(Some(ANSWER_TIME)).ok()?;
         let line = serde_json::to_string(&Greeting::Status).ok()?;

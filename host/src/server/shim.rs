@@ -6,7 +6,7 @@
 mod conversation;
 mod head;
 mod lines;
-mod link;
+mod next_server;
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -21,8 +21,8 @@ use super::failure::Failure;
 use super::shared_socket::SharedSocket;
 use crate::model::bounds::MAX_MESSAGE;
 use conversation::Conversation;
-use lines::{Lines, Reading};
-use link::Link;
+use lines::{Lines, ReadLines};
+use next_server::NextServer;
 
 /// The stack of the thread that reads from the client, in bytes. It parses the heads of messages.
 const STACK: usize = 256 << 10;
@@ -85,9 +85,9 @@ pub(crate) fn run(socket: SharedSocket, stream: UnixStream) -> Result<ExitCode, 
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut client = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let shared = Arc::new(Shared::default());
-    let mut link = Link::new(socket);
+    let mut server = NextServer::new(socket);
     let mut next = Some(stream);
-    link::greet(next.as_ref())?;
+    next_server::greet(next.as_ref())?;
     shared.to_server().stream = next.as_ref().map(UnixStream::try_clone).transpose()?;
     let of_input = Arc::clone(&shared);
     std::thread::Builder::new().stack_size(STACK).spawn(move || read_client(input, &of_input))?;
@@ -113,7 +113,9 @@ pub(crate) fn run(socket: SharedSocket, stream: UnixStream) -> Result<ExitCode, 
         }
         let connected = match refused {
             Some(why) => Err(GiveUp::Now(why)),
-            None => link.connect().map_err(GiveUp::Now).and_then(|stream| resume(stream, &shared, &mut client)),
+            None => {
+                server.connect().map_err(|why| GiveUp::Now(why.to_string())).and_then(|stream| resume(stream, &shared))
+            }
         };
         match connected {
             Ok(stream) => next = Some(stream),
@@ -142,11 +144,11 @@ enum GiveUp {
 fn read_client(input: File, shared: &Shared) {
     let mut lines = Lines::new(input, MAX_MESSAGE.get() + 1);
     let mut passed = Vec::new();
-    let mut pass = |reading: Reading<'_>| {
+    let mut pass = |reading: ReadLines<'_>| {
         let mut to_server = shared.to_server();
         let bytes = match reading {
-            Reading::Part(bytes) => bytes,
-            Reading::Lines(bytes) => {
+            ReadLines::Part(bytes) => bytes,
+            ReadLines::Lines(bytes) => {
                 let mut conversation = shared.conversation();
                 passed.clear();
                 for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -179,13 +181,13 @@ fn read_server(stream: UnixStream, shared: &Shared, client: &mut File) -> End {
     let mut lines = Lines::new(stream, usize::MAX);
     let (mut passed, mut refused) = (Vec::new(), None);
     let mut is_client_gone = false;
-    let mut pass = |reading: Reading<'_>| {
-        let (Reading::Lines(bytes) | Reading::Part(bytes)) = reading;
+    let mut pass = |reading: ReadLines<'_>| {
+        let (ReadLines::Lines(bytes) | ReadLines::Part(bytes)) = reading;
         passed.clear();
         let mut conversation = shared.conversation();
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             let line = line.trim_ascii_end();
-            if let Some(why) = link::refusal(line) {
+            if let Some(why) = next_server::refusal(line) {
                 refused = Some(why);
             } else if let Some(line) = conversation.note_server(line) {
                 append(&mut passed, &line);
@@ -223,21 +225,21 @@ fn disconnect(shared: &Shared, client: &mut File) -> io::Result<()> {
     put(client, lost)
 }
 
-/// Opens the session of the client at the next belljar, sends it what was not answered, and tells the client the news.
+/// Opens the session of the client at the next belljar, and sends it what was not answered.
 ///
 /// # Errors
 /// If this belljar ends meanwhile, or refuses the session.
-fn resume(mut stream: UnixStream, shared: &Arc<Shared>, client: &mut File) -> Result<UnixStream, GiveUp> {
+fn resume(mut stream: UnixStream, shared: &Arc<Shared>) -> Result<UnixStream, GiveUp> {
     const FAILED: &str = "belljar ended while it opened the session again; its log has the reason: belljar status";
     let opening = shared.conversation().opening();
     if let Some(opening) = opening {
-        link::open(&mut stream, &opening).map_err(|_| GiveUp::Later(FAILED.to_owned()))?;
+        next_server::open(&mut stream, &opening).map_err(|_| GiveUp::Later(FAILED.to_owned()))?;
     }
     let no_memory = |error: io::Error| GiveUp::Now(format!("belljar cannot be joined: {error}"));
     let writer = stream.try_clone().map_err(no_memory)?;
     let mut to_server = shared.to_server();
     let mut conversation = shared.conversation();
-    let (lines, news) = (conversation.resend(), conversation.news());
+    let lines = conversation.resend();
     to_server.stream = Some(writer);
     to_server.has_request = false;
     if to_server.has_ended {
@@ -256,8 +258,6 @@ fn resume(mut stream: UnixStream, shared: &Arc<Shared>, client: &mut File) -> Re
             })
             .map_err(no_memory)?;
     }
-    // If the client is gone, the next line for it says so.
-    let _ = put(client, news);
     Ok(stream)
 }
 

@@ -17,8 +17,8 @@ use super::directories::{PrivateDirError, private_dir};
 use super::invocation::NoState;
 use super::open_files;
 use super::shared_socket::{self, FileLock, Instance, SharedSocket, SharedSocketError};
-use crate::transport::local_socket::Status;
-use unit::{Unit, UnitError};
+use crate::transport::local_socket::ServingStatus;
+use unit::{UnitError, UserUnit};
 
 /// A belljar must serve within this time.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -98,7 +98,7 @@ pub(crate) fn has_systemd() -> bool {
 ///
 /// # Errors
 /// If it does not serve in time.
-pub(crate) fn launch(socket: &SharedSocket, instance: &Instance, _lock: &FileLock) -> Result<Status, UpError> {
+pub(crate) fn launch(socket: &SharedSocket, instance: &Instance, _lock: &FileLock) -> Result<ServingStatus, UpError> {
     if let Some(status) = socket.status() {
         return Ok(status);
     }
@@ -111,8 +111,8 @@ pub(crate) fn launch(socket: &SharedSocket, instance: &Instance, _lock: &FileLoc
 }
 
 /// Lets systemd start the belljar.
-fn launch_unit(socket: &SharedSocket, instance: &Instance) -> Result<Status, UpError> {
-    let unit = Unit::of(socket.id())?;
+fn launch_unit(socket: &SharedSocket, instance: &Instance) -> Result<ServingStatus, UpError> {
+    let unit = UserUnit::of(socket.id())?;
     unit.start(instance)?;
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
@@ -125,9 +125,10 @@ fn launch_unit(socket: &SharedSocket, instance: &Instance) -> Result<Status, UpE
 }
 
 /// Starts the belljar as a process in the background.
-fn launch_process(socket: &SharedSocket, instance: &Instance) -> Result<Status, UpError> {
-    let (mut log, path) = open_log(socket)?;
-    let mut child = start(instance, &log)?;
+fn launch_process(socket: &SharedSocket, instance: &Instance) -> Result<ServingStatus, UpError> {
+    let (log, path) = open_log(socket)?;
+    let begin = log.metadata().map_or(0, |meta| meta.len());
+    let mut child = start(instance, log)?;
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
         if let Some(status) = socket.status() {
@@ -136,7 +137,7 @@ fn launch_process(socket: &SharedSocket, instance: &Instance) -> Result<Status, 
             return Ok(status);
         }
         if let Ok(Some(status)) = child.try_wait() {
-            return Err(UpError::Ended { status, log: rest(&mut log) });
+            return Err(UpError::Ended { status, log: rest(&path, begin) });
         }
         if Instant::now() >= deadline {
             let _ = child.kill();
@@ -148,12 +149,12 @@ fn launch_process(socket: &SharedSocket, instance: &Instance) -> Result<Status, 
 }
 
 /// Starts the program, which leaves this session and writes its log to `log`.
-fn start(instance: &Instance, log: &File) -> Result<Child, UpError> {
+fn start(instance: &Instance, log: File) -> Result<Child, UpError> {
     let fail = |error| UpError::Refused { path: instance.program.clone(), error };
     #[expect(clippy::disallowed_methods, reason = "this program, in the background")]
     let mut command = Command::new(&instance.program);
     command.args(["up", "--foreground", "--detach", "--place", &instance.place]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.try_clone().map_err(fail)?);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     // Its directory may be removed or unmounted while it serves.
     command.current_dir("/");
     let child = command.spawn().map_err(fail)?;
@@ -161,7 +162,7 @@ fn start(instance: &Instance, log: &File) -> Result<Child, UpError> {
     Ok(child)
 }
 
-/// Opens the log at its end.
+/// Opens the log. Everything is appended to it.
 fn open_log(socket: &SharedSocket) -> Result<(File, PathBuf), UpError> {
     let path = shared_socket::log_file(socket.id())?;
     private_dir(path.parent().unwrap_or(Path::new("/")))?;
@@ -171,18 +172,22 @@ fn open_log(socket: &SharedSocket) -> Result<(File, PathBuf), UpError> {
         std::fs::rename(&path, path.with_extension("log.old")).map_err(fail)?;
     }
     let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true).mode(0o600);
+    options.append(true).create(true).mode(0o600);
     #[expect(clippy::disallowed_methods, reason = "belljar's own log")]
     let opened = options.open(&path);
-    let mut log = opened.map_err(fail)?;
-    log.seek(SeekFrom::End(0)).map_err(fail)?;
+    let log = opened.map_err(fail)?;
     Ok((log, path))
 }
 
-/// The end of what was written since the log was opened.
-fn rest(log: &mut File) -> String {
+/// The end of what the log has from its byte `begin` on.
+fn rest(path: &Path, begin: u64) -> String {
     let mut text = Vec::new();
-    let _ = log.read_to_end(&mut text);
+    #[expect(clippy::disallowed_methods, reason = "belljar's own log")]
+    let log = File::open(path);
+    let _ = log.and_then(|mut log| {
+        log.seek(SeekFrom::Start(begin))?;
+        log.read_to_end(&mut text)
+    });
     let shown = text.get(text.len().saturating_sub(SHOWN_LOG)..).unwrap_or_default();
     String::from_utf8_lossy(shown).trim_end().to_owned()
 }
@@ -198,7 +203,7 @@ pub(crate) fn stop(socket: &SharedSocket, _lock: &FileLock) -> Result<Option<u32
     socket.remove_instance();
     if instance.is_some_and(|instance| instance.is_unit) {
         let status = socket.status();
-        Unit::of(socket.id())?.stop()?;
+        UserUnit::of(socket.id())?.stop()?;
         return Ok(status.map(|status| status.pid));
     }
     end(socket)
@@ -209,7 +214,7 @@ pub(crate) fn stop(socket: &SharedSocket, _lock: &FileLock) -> Result<Option<u32
 /// # Errors
 /// If it does not end in time.
 pub(crate) fn end(socket: &SharedSocket) -> Result<Option<u32>, UpError> {
-    let Some(Status { pid, .. }) = socket.status() else { return Ok(None) };
+    let Some(ServingStatus { pid, .. }) = socket.status() else { return Ok(None) };
     let fail = |error: rustix::io::Errno| UpError::Signal { pid, error: error.into() };
     let Some(process) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
     let handle = pidfd_open(process, PidfdFlags::empty()).map_err(fail)?;

@@ -1,8 +1,8 @@
 //! MCP over the local socket of one user: one belljar serves all clients of that user. Each connection is served as
 //! standard input and output are, with a session of its own.
 //!
-//! The first line of a connection is a [`Greeting`]. The answer to [`Greeting::Status`] is one line, a [`Status`]. After
-//! [`Greeting::Join`], the lines are messages of MCP. If belljar refuses a connection, it answers with a [`Refusal`] and
+//! The first line of a connection is a [`Greeting`]. The answer to [`Greeting::Status`] is one line, a [`ServingStatus`]. After
+//! [`Greeting::Join`], the lines are messages of MCP. If belljar refuses a connection, it answers with a [`JoinRefusal`] and
 //! closes it.
 
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ pub enum Greeting {
 
 /// What a running belljar says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
+pub struct ServingStatus {
     /// The process id.
     pub pid: u32,
     /// The version of the program.
@@ -73,7 +73,7 @@ pub struct ConnectedClient {
 
 /// Why a connection is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct JoinRefusal {
     /// The reason and its cure.
     pub refused: String,
 }
@@ -104,17 +104,20 @@ impl Drop for Seat<'_> {
 struct Endpoint {
     handler: Handler,
     clients: Clients,
+    /// The id of this process.
+    pid: u32,
     since: u64,
     /// Cancelled when belljar stops.
     stopping: CancellationToken,
 }
 
 /// Serves on `listener` until `stop` completes. Running requests may continue for the time of the drain; then they are
-/// stopped. Each is answered.
-pub async fn serve(handler: Handler, listener: UnixListener, stop: impl Future<Output = ()>) {
+/// stopped. Each is answered. `pid`: the id of this process.
+pub async fn serve(handler: Handler, listener: UnixListener, pid: u32, stop: impl Future<Output = ()>) {
     let endpoint = Arc::new(Endpoint {
         handler,
         clients: Clients::default(),
+        pid,
         since: seconds(SystemTime::now()),
         stopping: CancellationToken::new(),
     });
@@ -168,7 +171,7 @@ impl Endpoint {
             Some(Greeting::Status) => {
                 let clients = self.clients.with(|all| all.values().copied().collect());
                 let version = env!("CARGO_PKG_VERSION").to_owned();
-                let status = Status { pid: std::process::id(), version, since: self.since, clients };
+                let status = ServingStatus { pid: self.pid, version, since: self.since, clients };
                 let _ = write(&mut output, &status).await;
                 return;
             }
@@ -190,7 +193,7 @@ impl Endpoint {
             ),
             None => "expected a greeting of `belljar serve` as the first line".to_owned(),
         };
-        let _ = write(&mut output, &Refusal { refused }).await;
+        let _ = write(&mut output, &JoinRefusal { refused }).await;
     }
 }
 
@@ -230,7 +233,8 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("sock");
         let (listener, stop) = (UnixListener::bind(&path).unwrap(), CancellationToken::new());
-        let served = tokio::spawn(serve(handler("stdio"), listener, stop.clone().cancelled_owned()));
+        let served =
+            tokio::spawn(serve(handler("stdio"), listener, std::process::id(), stop.clone().cancelled_owned()));
         (temp, path, stop, served)
     }
 
@@ -270,7 +274,7 @@ mod tests {
         let mut client = UnixStream::connect(&path).await.unwrap();
         client.write_all(JOIN.as_bytes()).await.unwrap();
         let status = "{\"belljar\":\"status\"}\n";
-        let of = async || serde_json::from_value::<Status>(answers(&path, status).await.remove(0)).unwrap();
+        let of = async || serde_json::from_value::<ServingStatus>(answers(&path, status).await.remove(0)).unwrap();
         let own = i32::try_from(std::process::id()).unwrap();
         let count = async |wanted: usize| {
             while of().await.clients.len() != wanted {

@@ -77,7 +77,7 @@ fn each_fault_is_found_with_its_cure() {
     site.mount_as("files", "notes.wasm");
 
     fs::rename(site.path("notes"), site.path("moved")).unwrap();
-    assert_only(&site, "paths", "which is no directory", "revoke notes");
+    assert_only(&site, "paths", "the grants of \"notes\" cannot be used", "revoke notes");
     fs::rename(site.path("moved"), site.path("notes")).unwrap();
 
     fs::set_permissions(site.path("state/belljar"), fs::Permissions::from_mode(0o755)).unwrap();

@@ -89,9 +89,9 @@ impl Drop for Shared {
     }
 }
 
-/// True if the process has no engine: it has two threads.
+/// True if the process has no engine: it has two threads, and a third one if it started the belljar again.
 fn is_shim(client: &Client<Stdio>) -> bool {
-    client.wire_ref().process.threads() <= 2
+    client.wire_ref().process.threads() <= 3
 }
 
 #[test]
@@ -223,16 +223,13 @@ fn subscriptions_of_either_era_outlive_their_belljar() {
         } else {
             assert!(shared.run(&["up", "--background", "--restart"]).status.success());
         }
-        // What changed meanwhile is not known, so both are told to look.
+        // What changed meanwhile is not known, so both are told to look. From then on, the new belljar watches.
         let of_stateless = updated(&mut stateless);
         assert_eq!(
             (&of_stateless["uri"], &of_stateless["_meta"]["io.modelcontextprotocol/subscriptionId"]),
             (&json!(uri), &json!(listen))
         );
         assert_eq!(updated(&mut session)["uri"], json!(uri));
-        // The new belljar watches: the answer to a ping comes after the subscription.
-        session.ping();
-        stateless.ping();
         shared.site.write("notes/b.tmp", format!("changed {round}"));
         fs::rename(shared.site.path("notes/b.tmp"), shared.site.path("notes/a.md")).unwrap();
         assert_eq!(updated(&mut stateless)["uri"], json!(uri));

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Finding;
-use crate::cli::connect::{self, ConnectedClient};
+use super::finding::Finding;
+use crate::cli::connect::{self, ClientEntry};
 use crate::server::shared_socket::SharedSocket;
 
 /// What the clients start, and the belljars that were started for them.
@@ -42,7 +42,7 @@ pub(super) fn findings() -> Vec<Finding> {
     all
 }
 
-fn of_client(ConnectedClient { name, title, entry }: ConnectedClient) -> Finding {
+fn of_client(ClientEntry { name, title, entry }: ClientEntry) -> Finding {
     const AREA: &str = "clients";
     match entry.map(|entry| missing_path(&entry)) {
         Err(why) => Finding::bad(AREA, format!("the configuration of {title} cannot be read: {why}"), "mend the file"),

@@ -1,6 +1,6 @@
 //! The configuration, its components, and the paths and addresses in it.
 
-use super::Finding;
+use super::finding::Finding;
 use crate::catalog;
 use crate::config::Config;
 use crate::model::command;
@@ -86,18 +86,20 @@ fn components(config: &Config) -> Vec<Finding> {
     all
 }
 
-/// The directories of grants.
+/// What the grants name: directories, secrets, certificates.
 fn paths(config: &Config) -> Vec<Finding> {
+    // Configuring a grant may register with a runtime's event loop. No event is awaited here.
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return Vec::new() };
+    let _entered = runtime.enter();
     let mut all = Vec::new();
     for (name, own) in &config.mounts {
-        for directory in own.grants.directories(&config.ambient) {
-            if !directory.is_dir() {
-                all.push(Finding::bad(
-                    "paths",
-                    format!("\"{name}\" is granted \"{}\", which is no directory", directory.display()),
-                    format!("create it, or run: {}", command::line(["revoke", name.as_str(), "--fs", "GUEST-PATH"])),
-                ));
-            }
+        if let Err(why) = own.grants.configure(&config.ambient) {
+            let revoke = command::line(["revoke", name.as_str(), "--all"]);
+            all.push(Finding::bad(
+                "paths",
+                format!("the grants of \"{name}\" cannot be used: {why}"),
+                format!("put back what is missing, or run: {revoke}"),
+            ));
         }
     }
     all

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::statvfs;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::cli::new;
 use crate::config::Config;
 use crate::model::command;

@@ -22,7 +22,7 @@ fn uris(pages: &[ListPage<Resource>]) -> Vec<&str> {
     pages.iter().flat_map(|page| &page.entries).map(|(entry, _)| entry.reference.as_str()).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_mount_of_which_nothing_is_visible_is_not_there() {
     let mounts = ["alpha", "beta", "gamma"].map(|name| match name {
         "alpha" => TestMount::new("alpha", "belljar://alpha/", &["x"]),
@@ -47,7 +47,7 @@ async fn a_mount_of_which_nothing_is_visible_is_not_there() {
     assert!(only.entries.is_empty() && only.notices.is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn pages_of_a_filtered_list_are_full() {
     // 30,000 hidden entries, then every third one of 3,000 is visible.
     let hidden = (0..30_000).map(|n| format!("secret/{n:05}"));
@@ -75,7 +75,7 @@ async fn pages_of_a_filtered_list_are_full() {
     assert!(position.mount == name("next") || position.offset >= 30_000, "positions count the provider's entries");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn templates_are_shown_if_a_visible_resource_may_begin_like_them() {
     let templates = vec!["public/{id}", "public/deep/{id}/x", "secret/{id}", "{+any}", "pub{rest}", "public{/id}"];
     let notes = TestMount { templates, ..TestMount::new("notes", "belljar://notes/", &[]) };
@@ -92,7 +92,7 @@ async fn templates_are_shown_if_a_visible_resource_may_begin_like_them() {
     assert_eq!(shown("b").await.len(), 7);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn notices_tell_nothing_of_hidden_entries() {
     let references = ["public/a", "secret/x", "secret/x", "inner/taken"];
     let notes = TestMount::new("notes", "belljar://notes/", &references);
@@ -110,7 +110,7 @@ async fn notices_tell_nothing_of_hidden_entries() {
     assert!(!fixed.contains("secret"), "{fixed}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_rule_that_changes_applies_to_the_next_page() {
     let references: Vec<String> = (0..2500).map(|n| format!("{n:05}")).collect();
     let long = TestMount { references, ..TestMount::new("long", "belljar://long/", &[]) };
@@ -126,7 +126,7 @@ async fn a_rule_that_changes_applies_to_the_next_page() {
     assert!(second.next.is_none() || second.entries[0].0.reference.ends_with("01000"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_list_made_with_the_secret_of_one_principal_is_for_no_other() {
     let mail = TestMount { per_principal: true, ..TestMount::new("mail", "belljar://mail/", &["x"]) };
     let site = Site::new(vec![mail], vec![TestRule::all("key:a", "belljar://"), TestRule::all("key:b", "belljar://")]);

@@ -15,7 +15,7 @@ fn site(rules: Vec<TestRule>) -> Site {
     Site::new(vec![notes, hidden], rules)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn hidden_entries_are_not_found_or_counted() {
     let rules = vec![TestRule::all("key:a", "belljar://notes/public/"), TestRule::all("key:b", "belljar://")];
     let site = site(rules);
@@ -26,7 +26,7 @@ async fn hidden_entries_are_not_found_or_counted() {
     assert_eq!(own.gaps, Vec::<String>::new());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn contents_are_searched_only_where_they_may_be_read() {
     let list = |who, below| TestRule { actions: &[Action::List, Action::Search], ..TestRule::all(who, below) };
     let read = |who, below| TestRule { actions: &[Action::Read], ..TestRule::all(who, below) };

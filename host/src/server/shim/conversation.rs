@@ -83,6 +83,9 @@ pub(super) struct Conversation {
     questions: BTreeSet<String>,
     /// The `listen` requests that were sent again and are not acknowledged yet.
     reopened: BTreeSet<String>,
+    /// What the client gets when the request with this id is answered: notifications of changes. They come after the
+    /// watching has begun again, so that no later change is missed.
+    news: BTreeMap<String, Vec<Vec<u8>>>,
 }
 
 /// What opens the session of a client at a new belljar.
@@ -162,7 +165,7 @@ impl Conversation {
     /// Notes a line of belljar. Returns the line for the client, or `None` if it is not for the client.
     pub(super) fn note_server<'a>(&mut self, line: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         if let Some(id) = answered_id(line) {
-            return self.is_for_client(&id, Answer::Result).then_some(Cow::Borrowed(line));
+            return self.answered(&id, Answer::Result, line);
         }
         let Some(head) = Head::parse(line) else { return Some(Cow::Borrowed(line)) };
         match (&head.method, head.id()) {
@@ -177,22 +180,25 @@ impl Conversation {
                     Some(error) if fault::is_shutting_down(error.get()) => Answer::Stopped,
                     Some(_) => Answer::Error,
                 };
-                self.is_for_client(&id, answer).then_some(Cow::Borrowed(line))
+                self.answered(&id, answer, line)
             }
             (Some(method), None) if method == "notifications/subscriptions/acknowledged" => {
                 let id = head.params.and_then(|params| subscription_id(params.get()));
-                // The client has an acknowledgement already.
-                let is_second = id.is_some_and(|id| self.reopened.remove(&id));
-                (!is_second).then_some(Cow::Borrowed(line))
+                match id.filter(|id| self.reopened.remove(id)) {
+                    // The client has an acknowledgement already.
+                    Some(id) => self.take_news(&id),
+                    None => Some(Cow::Borrowed(line)),
+                }
             }
             _ => Some(Cow::Borrowed(line)),
         }
     }
 
-    /// True if the answer to this request is for the client. Then the request is answered.
-    fn is_for_client(&mut self, id: &str, answer: Answer) -> bool {
+    /// Notes an answer. Returns it, if it is for the client. For an answer to the shim, returns what the client is to know
+    /// now.
+    fn answered<'a>(&mut self, id: &str, answer: Answer, line: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         if id.starts_with(OWN_ID) {
-            return false;
+            return self.take_news(id);
         }
         let is_kept = match self.pending.get(id).map(|request| request.kind) {
             // A result before the client cancels it comes from the end of belljar.
@@ -200,10 +206,16 @@ impl Conversation {
             Some(RequestKind::Repeatable | RequestKind::Initialize) => answer == Answer::Stopped,
             Some(RequestKind::Once) | None => false,
         };
-        if !is_kept {
-            self.pending.remove(id);
+        if is_kept {
+            return None;
         }
-        !is_kept
+        self.pending.remove(id);
+        Some(Cow::Borrowed(line))
+    }
+
+    /// The lines that the client gets now that this request was answered.
+    fn take_news(&mut self, id: &str) -> Option<Cow<'static, [u8]>> {
+        Some(Cow::Owned(self.news.remove(id)?.join(&b'\n')))
     }
 
     /// Notes that belljar has ended. Returns lines for the client: the errors of requests that are not sent again, and the
@@ -213,6 +225,7 @@ impl Conversation {
             std::mem::take(&mut self.questions).iter().map(|id| withdrawn(self.generation, id)).collect();
         self.generation += 1;
         self.reopened.clear();
+        self.news.clear();
         let given_up = |request: &PendingRequest| match request.kind {
             RequestKind::Once => Some(UNCERTAIN),
             _ if request.attempts >= MAX_ATTEMPTS => Some(TOO_OFTEN),
@@ -244,12 +257,19 @@ impl Conversation {
     pub(super) fn resend(&mut self) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         let is_first = |one: &PendingRequest| one.kind == RequestKind::Initialize;
-        if !self.pending.values().any(is_first) {
+        if self.initialize.is_some() && !self.pending.values().any(is_first) {
             lines.extend(self.log_level.as_deref().and_then(|line| with_id(line, format!("{SHIM}level").into())));
-            for (number, uri) in self.subscribed.iter().enumerate() {
-                let (id, params) = (format!("{SHIM}{number}"), json!({ "uri": uri }));
-                let request = json!({ "jsonrpc": "2.0", "id": id, "method": "resources/subscribe", "params": params });
+            let mut own = |id: String, method: &str, params: Value, news: Vec<Vec<u8>>| {
+                let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
                 lines.push(request.to_string().into_bytes());
+                self.news.insert(Value::from(id).to_string(), news);
+            };
+            for (number, uri) in self.subscribed.iter().enumerate() {
+                let news = changes(&[false; 3], [uri.as_str()], None);
+                own(format!("{SHIM}{number}"), "resources/subscribe", json!({ "uri": uri }), news);
+            }
+            if self.initialized.is_some() {
+                own(format!("{SHIM}lists"), "ping", json!({}), changes(&[true; 3], [], None));
             }
         }
         let mut pending: Vec<_> = self.pending.iter_mut().collect();
@@ -258,32 +278,23 @@ impl Conversation {
             request.attempts += 1;
             if request.kind == RequestKind::Listen {
                 self.reopened.insert(id.clone());
+                self.news.insert(id.clone(), changes_of_listen(id, &request.line));
             }
             lines.push(request.line.clone());
         }
         lines
     }
+}
 
-    /// Notifications for the client after a new belljar serves it: everything that it watches may have changed.
-    pub(super) fn news(&self) -> Vec<Vec<u8>> {
-        let mut all = Vec::new();
-        if self.initialized.is_some() {
-            let watched = self.subscribed.iter().map(String::as_str);
-            all.extend(changes(&[true; 3], watched, None));
-        }
-        for (id, request) in self.pending.iter().filter(|(_, request)| request.kind == RequestKind::Listen) {
-            let head = Head::parse(&request.line);
-            let params =
-                head.and_then(|head| serde_json::from_str::<Value>(head.params?.get()).ok()).unwrap_or_default();
-            let wanted = params.get("notifications");
-            let member = |name: &str| wanted.and_then(|wanted| wanted.get(name));
-            let lists = LISTS.map(|(_, name)| member(name) == Some(&Value::Bool(true)));
-            let watched = member("resourceSubscriptions").and_then(Value::as_array).into_iter().flatten();
-            let watched = watched.filter_map(Value::as_str);
-            all.extend(changes(&lists, watched, serde_json::from_str(id).ok()));
-        }
-        all
-    }
+/// The notifications that everything changed that this `listen` asks for.
+fn changes_of_listen(id: &str, line: &[u8]) -> Vec<Vec<u8>> {
+    let head = Head::parse(line);
+    let params = head.and_then(|head| serde_json::from_str::<Value>(head.params?.get()).ok()).unwrap_or_default();
+    let wanted = params.get("notifications");
+    let member = |name: &str| wanted.and_then(|wanted| wanted.get(name));
+    let lists = LISTS.map(|(_, name)| member(name) == Some(&Value::Bool(true)));
+    let watched = member("resourceSubscriptions").and_then(Value::as_array).into_iter().flatten();
+    changes(&lists, watched.filter_map(Value::as_str), serde_json::from_str(id).ok())
 }
 
 /// The kinds of lists: the notification of a change, and the name with which a `listen` asks for it.
@@ -294,7 +305,11 @@ const LISTS: [(&str, &str); 3] = [
 ];
 
 /// The notifications that these lists and resources changed. `subscription`: the id of the `listen` that asked for them.
-fn changes<'a>(lists: &[bool; 3], watched: impl Iterator<Item = &'a str>, subscription: Option<Value>) -> Vec<Vec<u8>> {
+fn changes<'a>(
+    lists: &[bool; 3],
+    watched: impl IntoIterator<Item = &'a str>,
+    subscription: Option<Value>,
+) -> Vec<Vec<u8>> {
     let line = |method: &str, mut params: serde_json::Map<String, Value>| {
         if let Some(id) = &subscription {
             params.insert("_meta".to_owned(), json!({ SUBSCRIPTION_ID: id }));
@@ -303,7 +318,7 @@ fn changes<'a>(lists: &[bool; 3], watched: impl Iterator<Item = &'a str>, subscr
     };
     let changed = LISTS.iter().zip(lists).filter(|(_, is_wanted)| **is_wanted);
     let changed = changed.map(|((method, _), _)| line(method, serde_json::Map::new()));
-    let updated = watched.map(|uri| {
+    let updated = watched.into_iter().map(|uri| {
         line("notifications/resources/updated", serde_json::Map::from_iter([("uri".to_owned(), uri.into())]))
     });
     changed.chain(updated).collect()

@@ -21,7 +21,7 @@ pub(super) struct Lines<R> {
 }
 
 /// What was read.
-pub(super) enum Reading<'a> {
+pub(super) enum ReadLines<'a> {
     /// One or more whole lines, each with its line break.
     Lines(&'a [u8]),
     /// A part of a line that is too long to be kept. Its line break is in the last part.
@@ -37,7 +37,7 @@ impl<R: Read> Lines<R> {
     ///
     /// # Errors
     /// If the stream or `take` fails.
-    pub(super) fn next(&mut self, mut take: impl FnMut(Reading<'_>) -> io::Result<()>) -> io::Result<bool> {
+    pub(super) fn next(&mut self, mut take: impl FnMut(ReadLines<'_>) -> io::Result<()>) -> io::Result<bool> {
         let Self { input, chunk, partial, longest } = self;
         let read = loop {
             match input.read(chunk) {
@@ -49,7 +49,7 @@ impl<R: Read> Lines<R> {
             if !partial.is_empty() {
                 // The last line may lack its line break.
                 partial.push(b'\n');
-                take(Reading::Lines(partial))?;
+                take(ReadLines::Lines(partial))?;
                 partial.clear();
             }
             return Ok(false);
@@ -57,17 +57,17 @@ impl<R: Read> Lines<R> {
         let (whole, rest) = bytes.split_at(memrchr(b'\n', bytes).map_or(0, |at| at + 1));
         if !whole.is_empty() {
             if partial.is_empty() {
-                take(Reading::Lines(whole))?;
+                take(ReadLines::Lines(whole))?;
             } else {
                 partial.extend_from_slice(whole);
-                take(Reading::Lines(partial))?;
+                take(ReadLines::Lines(partial))?;
                 partial.clear();
                 partial.shrink_to(KEPT);
             }
         }
         partial.extend_from_slice(rest);
         if partial.len() > *longest {
-            take(Reading::Part(partial))?;
+            take(ReadLines::Part(partial))?;
             *partial = Vec::new();
         }
         Ok(true)
@@ -95,10 +95,10 @@ mod tests {
         let mut all = Vec::new();
         let mut is_open = true;
         while is_open {
-            let take = |reading: Reading<'_>| {
+            let take = |reading: ReadLines<'_>| {
                 let (is_whole, bytes) = match reading {
-                    Reading::Lines(bytes) => (true, bytes),
-                    Reading::Part(bytes) => (false, bytes),
+                    ReadLines::Lines(bytes) => (true, bytes),
+                    ReadLines::Part(bytes) => (false, bytes),
                 };
                 all.push((is_whole, String::from_utf8_lossy(bytes).into_owned()));
                 Ok(())

@@ -45,12 +45,12 @@ pub(crate) fn is_available() -> bool {
 }
 
 /// The unit of one belljar.
-pub(super) struct Unit {
+pub(super) struct UserUnit {
     name: String,
     path: PathBuf,
 }
 
-impl Unit {
+impl UserUnit {
     /// The unit of the belljar with this id.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use super::head::{Head, answered_id};
 use crate::server::log;
 use crate::server::shared_socket::SharedSocket;
 use crate::server::up::{self, UpError};
-use crate::transport::local_socket::{Greeting, PROTOCOL, Refusal};
+use crate::transport::local_socket::{Greeting, JoinRefusal, PROTOCOL};
 
 /// Another process that starts belljar may take this time.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -23,18 +23,23 @@ const OPEN_TIME: Duration = Duration::from_secs(10);
 /// How often a connection is tried.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The error of requests after `belljar down`.
-const STOPPED: &str = "belljar was stopped with `belljar down`; to start it again: belljar up";
+/// Why no belljar can be joined. The messages are for the client; the log has the details.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+pub(super) enum NoServer {
+    /// Somebody stopped it.
+    #[error("belljar was stopped with `belljar down`; to start it again: belljar up")]
+    Stopped,
+    /// It cannot be started again.
+    #[error("belljar ended and does not start again; run `belljar up` to see why")]
+    Failed,
+}
 
-/// The error of requests if belljar does not start again. The reason is in the log of the client.
-const FAILED: &str = "belljar ended and does not start again; run `belljar up` to see why";
-
-/// The way to the belljar of one configuration.
-pub(super) struct Link {
+/// Finds the belljar that serves one configuration, now or next.
+pub(super) struct NextServer {
     socket: SharedSocket,
 }
 
-impl Link {
+impl NextServer {
     pub(super) fn new(socket: SharedSocket) -> Self {
         Self { socket }
     }
@@ -42,8 +47,8 @@ impl Link {
     /// Connects to the belljar that serves now. Starts it if it has crashed and nobody else starts it.
     ///
     /// # Errors
-    /// The message for the client.
-    pub(super) fn connect(&mut self) -> Result<UnixStream, String> {
+    /// If there is none, and none can be started.
+    pub(super) fn connect(&mut self) -> Result<UnixStream, NoServer> {
         let begun = Instant::now();
         loop {
             if let Ok(stream) = self.socket.connect()
@@ -53,10 +58,10 @@ impl Link {
             }
             let fail = |why: UpError| {
                 log::say(&format!("belljar has ended, and does not start again: {why}"));
-                FAILED.to_owned()
+                NoServer::Failed
             };
             let Some(instance) = self.socket.instance().map_err(|why| fail(why.into()))? else {
-                return Err(STOPPED.to_owned());
+                return Err(NoServer::Stopped);
             };
             let is_systemds = instance.is_unit && begun.elapsed() < UNIT_TIME;
             if !is_systemds && let Some(lock) = self.socket.try_start_lock().map_err(|why| fail(why.into()))? {
@@ -65,7 +70,7 @@ impl Link {
                     up::launch(&self.socket, &instance, &lock).map_err(fail)?;
                 }
             } else if begun.elapsed() > START_TIMEOUT {
-                return Err(FAILED.to_owned());
+                return Err(NoServer::Failed);
             } else {
                 std::thread::sleep(POLL_INTERVAL);
             }
@@ -85,7 +90,7 @@ pub(super) fn greet(stream: Option<&UnixStream>) -> io::Result<()> {
 
 /// The reason for which belljar refuses the connection, if this line is a refusal.
 pub(super) fn refusal(line: &[u8]) -> Option<String> {
-    let refusal: Refusal = line.starts_with(b"{\"refused\":").then(|| serde_json::from_slice(line).ok())??;
+    let refusal: JoinRefusal = line.starts_with(b"{\"refused\":").then(|| serde_json::from_slice(line).ok())??;
     Some(refusal.refused)
 }
 
