@@ -13,7 +13,7 @@ use super::{output, table};
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
 use crate::server::log;
-use finding::{Finding, FindingState};
+use finding::{FindingState, SetupFinding};
 
 /// The help of `doctor`.
 pub(super) const HELP: &str = "Examples:
@@ -35,7 +35,7 @@ pub(super) fn run(at: &LocationArgs, is_json: bool) -> Result<ExitCode, Failure>
     // Last: it restricts this process.
     all.extend(machine::kernel());
     if is_json {
-        let one = |one: &Finding| {
+        let one = |one: &SetupFinding| {
             let state = word(one.state);
             json!({ "area": one.area, "state": state, "what": one.what, "cure": one.cure })
         };
@@ -57,7 +57,7 @@ fn word(state: FindingState) -> &'static str {
     }
 }
 
-fn text_of(all: &[Finding]) -> String {
+fn text_of(all: &[SetupFinding]) -> String {
     let width = table::width(all.iter().map(|one| one.area), usize::MAX);
     let style = |state| match state {
         FindingState::Good => table::GOOD,

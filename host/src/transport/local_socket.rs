@@ -5,6 +5,8 @@
 //! [`Greeting::Join`], the lines are messages of MCP. If belljar refuses a connection, it answers with a [`JoinRefusal`] and
 //! closes it.
 
+mod halves;
+
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -160,7 +162,11 @@ impl Endpoint {
             Ok(peer) => return tracing::warn!("a connection of user {} to the local socket is refused", peer.uid()),
             Err(error) => return tracing::warn!("a connection to the local socket is refused: {error}"),
         };
-        let (input, mut output) = stream.into_split();
+        let halves = stream.into_std().and_then(halves::split);
+        let (input, mut output) = match halves {
+            Ok(halves) => halves,
+            Err(error) => return tracing::warn!("a connection to the local socket is refused: {error}"),
+        };
         // Small: after the greeting, the transport has a buffer of its own.
         let mut input = BufReader::with_capacity(256, input);
         let greeting = tokio::select! {

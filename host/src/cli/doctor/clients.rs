@@ -4,15 +4,15 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::finding::Finding;
+use super::finding::SetupFinding;
 use crate::cli::connect::{self, ClientEntry};
 use crate::server::shared_socket::SharedSocket;
 
 /// What the clients start, and the belljars that were started for them.
-pub(super) fn findings() -> Vec<Finding> {
-    let mut all: Vec<Finding> = connect::connected().into_iter().map(of_client).collect();
+pub(super) fn findings() -> Vec<SetupFinding> {
+    let mut all: Vec<SetupFinding> = connect::connected().into_iter().map(of_client).collect();
     if all.is_empty() {
-        all.push(Finding::warning(
+        all.push(SetupFinding::warning(
             "clients",
             "no MCP client is connected",
             "to see which are installed: belljar connect",
@@ -23,8 +23,8 @@ pub(super) fn findings() -> Vec<Finding> {
         let config = instance.config.display();
         let again = format!("run: belljar up --place {}", instance.place);
         all.push(match socket.status() {
-            None => Finding::bad("up", format!("the belljar for {config} was started, and does not serve"), again),
-            Some(status) if status.version != env!("CARGO_PKG_VERSION") => Finding::warning(
+            None => SetupFinding::bad("up", format!("the belljar for {config} was started, and does not serve"), again),
+            Some(status) if status.version != env!("CARGO_PKG_VERSION") => SetupFinding::warning(
                 "up",
                 format!(
                     "the belljar for {config} is version {}, this is {}",
@@ -33,7 +33,7 @@ pub(super) fn findings() -> Vec<Finding> {
                 ),
                 format!("{again} --restart"),
             ),
-            Some(status) => Finding::good(
+            Some(status) => SetupFinding::good(
                 "up",
                 format!("one belljar serves {config} (pid {}, clients: {})", status.pid, status.clients.len()),
             ),
@@ -42,12 +42,14 @@ pub(super) fn findings() -> Vec<Finding> {
     all
 }
 
-fn of_client(ClientEntry { name, title, entry }: ClientEntry) -> Finding {
+fn of_client(ClientEntry { name, title, entry }: ClientEntry) -> SetupFinding {
     const AREA: &str = "clients";
     match entry.map(|entry| missing_path(&entry)) {
-        Err(why) => Finding::bad(AREA, format!("the configuration of {title} cannot be read: {why}"), "mend the file"),
-        Ok(None) => Finding::good(AREA, format!("{title} is connected")),
-        Ok(Some(path)) => Finding::bad(
+        Err(why) => {
+            SetupFinding::bad(AREA, format!("the configuration of {title} cannot be read: {why}"), "mend the file")
+        }
+        Ok(None) => SetupFinding::good(AREA, format!("{title} is connected")),
+        Ok(Some(path)) => SetupFinding::bad(
             AREA,
             format!("{title} starts belljar with a path that does not exist: \"{path}\""),
             format!("run: belljar connect {name}"),

@@ -11,7 +11,7 @@ pub(super) enum FindingState {
 }
 
 /// One thing that was looked at.
-pub(super) struct Finding {
+pub(super) struct SetupFinding {
     pub(super) area: &'static str,
     pub(super) state: FindingState,
     pub(super) what: String,
@@ -19,7 +19,7 @@ pub(super) struct Finding {
     pub(super) cure: Option<String>,
 }
 
-impl Finding {
+impl SetupFinding {
     pub(super) fn good(area: &'static str, what: impl Into<String>) -> Self {
         Self { area, state: FindingState::Good, what: what.into(), cure: None }
     }
