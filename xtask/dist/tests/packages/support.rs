@@ -109,7 +109,7 @@ impl Person {
 
     /// Adds the installed provider `files`, serves it over stdio, and reads the note: two commands.
     pub(crate) fn reads_the_first_note(&self) {
-        run(&mut self.belljar(&["add", "files", "--as", "notes", "--fs", "~/notes", "--yes"]));
+        run(&mut self.belljar(&["add", "files", "--as", "notes", "--fs", "/notes=~/notes", "--yes"]));
         let mut client = Client::start(self.belljar(&["serve"]), Era::Session);
         assert_eq!(client.uris(), ["belljar://notes/plan.md"]);
         assert_eq!(client.text("belljar://notes/plan.md"), "# Plan\n");
