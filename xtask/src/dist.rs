@@ -19,8 +19,12 @@ const USAGE: &str = "cargo xtask dist [--target TRIPLE]... [--program FILE] [--p
 /// The cargo command that compiles C and links with Zig: one compiler for all targets, with musl of each in it.
 const ZIGBUILD: &str = "cargo-zigbuild@0.24.1";
 
-/// The option of cargo that leaves out the symbols. They are half of the file, and only debuggers read them.
+/// The option of cargo that leaves out the symbols. They are a fifth of the file, and only debuggers read them.
 const STRIP: &str = "profile.dist.strip=\"symbols\"";
+
+/// The flag of rustc that links the program so that the kernel loads it at a random address. Zig's linker ignores rustc's own
+/// request for a static program of this kind.
+const RANDOM_ADDRESSES: &str = "-Clink-arg=-pie";
 
 /// The options.
 #[derive(Debug, Default, PartialEq)]
@@ -106,7 +110,7 @@ fn compile(shell: &Shell, targets: &[&'static str]) -> Result<Vec<PathBuf>> {
         let mut cargo = shell.cargo(["zigbuild", "--locked", "--profile", "dist", "--package", "belljar"]);
         cargo.args(["--config", STRIP, "--target", target, "--target-dir"]).arg(&directory);
         cargo.env("CARGO_ZIGBUILD_ZIG_PATH", &zig).env("PATH", search_path(shell)?);
-        remap(shell, &directory, &mut cargo)?;
+        set_flags(shell, &directory, &mut cargo)?;
         shell::run(&mut cargo)?;
     }
     Ok(targets.iter().map(|target| directory.join(target).join("dist/belljar")).collect())
@@ -136,8 +140,8 @@ fn search_path(shell: &Shell) -> Result<OsString> {
     env::join_paths(directories).context("the build directory has a \":\" in its path, so it cannot be in PATH")
 }
 
-/// Makes the bytes of the program independent of the paths of this machine: the compilers write them into messages of panics.
-fn remap(shell: &Shell, directory: &Path, cargo: &mut Command) -> Result<()> {
+/// Sets the flags of the compilers. They replace the paths of this machine, which would get into messages of panics.
+fn set_flags(shell: &Shell, directory: &Path, cargo: &mut Command) -> Result<()> {
     let home = match env::var_os("CARGO_HOME") {
         Some(home) => PathBuf::from(home),
         None => env::home_dir().context("neither CARGO_HOME nor HOME is set, so cargo has no home")?.join(".cargo"),
@@ -145,8 +149,10 @@ fn remap(shell: &Shell, directory: &Path, cargo: &mut Command) -> Result<()> {
     // If two prefixes match, rustc and clang take the last: the build directory may be in the repository.
     let prefixes = [(shell.root.as_path(), "/belljar"), (&home, "/cargo"), (directory, "/target")];
     let flags = |option: &str| prefixes.map(|(path, name)| format!("{option}={}={name}", path.display()));
+    let mut rust = flags("--remap-path-prefix").to_vec();
+    rust.push(RANDOM_ADDRESSES.to_owned());
     // The separator of the encoded flags allows spaces in paths.
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix").join("\u{1f}"));
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", rust.join("\u{1f}"));
     cargo.env("CFLAGS", flags("-ffile-prefix-map").join(" "));
     Ok(())
 }

@@ -102,14 +102,17 @@ fn assert_layer(compressed: &[u8], difference: &str) {
     assert_eq!(printed.trim(), format!("belljar {VERSION}"));
 }
 
-/// A crate of `cargo metadata`: its name and version.
+/// The names and versions of crates.
+type Crates = BTreeSet<(String, String)>;
+
+/// The name and version of a crate.
 fn identity(package: &Value) -> (String, String) {
     (package["name"].as_str().unwrap().to_owned(), package["version"].as_str().unwrap().to_owned())
 }
 
 /// Follows the resolved dependencies of belljar. Returns all crates that are reached, and those that are reached without optional
 /// dependencies and without conditions on the platform: the program certainly has these.
-fn reached() -> (BTreeSet<(String, String)>, BTreeSet<(String, String)>) {
+fn reached() -> (Crates, Crates) {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(places::repository()).args(["metadata", "--locked", "--format-version", "1"]);
     let metadata: Value = serde_json::from_str(&run(&mut cargo)).unwrap();
