@@ -18,7 +18,7 @@ use crate::tree::Tree;
 const USER: u64 = 65532;
 
 /// The working directory, which belongs to [`USER`]. `belljar serve` looks there for `belljar.toml` and `plugins`.
-const HOME: &str = "home/belljar/";
+const HOME: &str = "var/lib/belljar/";
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -46,7 +46,9 @@ pub(crate) fn write(output: &Output, project: &Project, trees: &[(Program, Tree)
 /// Adds the image of one architecture. Returns the descriptor of its manifest.
 fn image(layout: &mut Tree, project: &Project, target: &Target, tree: &Tree) -> Result<Value> {
     let mut layer = Tar::new(project);
-    layer.directory("home/", 0)?;
+    for above in ["var/", "var/lib/"] {
+        layer.directory(above, 0)?;
+    }
     layer.directory(HOME, USER)?;
     // Completions and manual pages are for shells, and the image has none.
     let is_needed = |path: &str| !path.starts_with("share/") || path.starts_with("share/doc/");

@@ -95,7 +95,7 @@ fn assert_layer(compressed: &[u8], difference: &str) {
         .map(|entry| entry.unwrap())
         .map(|entry| (entry.path().unwrap().display().to_string(), entry.header().uid().unwrap()))
         .collect();
-    assert_eq!((owners["home/belljar/"], owners["usr/bin/belljar"]), (65532, 0));
+    assert_eq!((owners["var/lib/belljar/"], owners["usr/bin/belljar"]), (65532, 0));
     let root = unpack(bytes.as_slice());
     assert!(root.path().join("usr/lib/belljar/providers/files.wasm").is_file());
     let printed = run(Command::new(root.path().join("usr/bin/belljar")).arg("--version"));
