@@ -75,13 +75,14 @@ pub fn pack(request: &Request) -> Result<Packed> {
         })
         .collect();
     let output = Output::create(&request.output)?;
-    write(&output, &project, &trees)?;
+    if let Err(error) = write(&output, &project, &trees) {
+        output.discard();
+        return Err(error);
+    }
     let mut left_out = Vec::new();
-    match registry::entry(&project) {
-        Some(entry) => output.write("server.json", entry.as_bytes())?,
-        None => left_out.push(
-            "server.json: the MCP registry needs a namespace; give it with --namespace, such as io.github.OWNER".into(),
-        ),
+    if project.namespace.is_none() {
+        let reason = "the MCP registry needs a namespace; give it with --namespace, such as io.github.OWNER";
+        left_out.push(format!("server.json: {reason}"));
     }
     Ok(Packed { files: output.finish()?, left_out })
 }
@@ -113,7 +114,7 @@ fn shared(request: &Request, programs: &[Program], project: &Project) -> Result<
     Ok(tree)
 }
 
-/// Writes the packages. Compression takes most of the time, so each package is made on a thread of its own.
+/// Writes the packages, and the entry for the MCP registry if its namespace is known. Compression takes most of the time, so each package is made on a thread of its own.
 fn write(output: &Output, project: &Project, trees: &[(Program, Tree)]) -> Result<()> {
     thread::scope(|scope| {
         let mut threads = Vec::new();
@@ -126,6 +127,7 @@ fn write(output: &Output, project: &Project, trees: &[(Program, Tree)]) -> Resul
         }
         threads.push(scope.spawn(move || oci::write(output, project, trees)));
         threads.push(scope.spawn(move || npm::write_launcher(output, project)));
+        threads.push(scope.spawn(move || registry::write(output, project)));
         threads
             .push(scope.spawn(move || sbom::write(output, project, trees.iter().map(|(program, _)| &program.target))));
         for thread in threads {

@@ -34,7 +34,11 @@ pub(crate) fn write(output: &Output, project: &Project, trees: &[(Program, Tree)
     }
     let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": manifests });
     let mut all = blob(&mut layout, INDEX, serde_json::to_vec(&index)?);
-    merge(&mut all, "annotations", json!({ "org.opencontainers.image.ref.name": project.version }));
+    merge(
+        &mut all,
+        "annotations",
+        json!({ "org.opencontainers.image.ref.name": format!("belljar:{}", project.version) }),
+    );
     let top = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [all] });
     layout.file("index.json", serde_json::to_vec(&top)?);
     layout.file("oci-layout", serde_json::to_vec(&json!({ "imageLayoutVersion": "1.0.0" }))?);
@@ -49,7 +53,9 @@ fn image(layout: &mut Tree, project: &Project, target: &Target, tree: &Tree) -> 
     for above in ["var/", "var/lib/"] {
         layer.directory(above, 0)?;
     }
+    // `belljar serve` ends if there is no plugin directory. An empty one may stay as it is.
     layer.directory(HOME, USER)?;
+    layer.directory(&format!("{HOME}plugins/"), USER)?;
     // Completions and manual pages are for shells, and the image has none.
     let is_needed = |path: &str| !path.starts_with("share/") || path.starts_with("share/doc/");
     layer.tree("usr/", &tree.filtered(is_needed))?;

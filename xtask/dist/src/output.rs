@@ -52,6 +52,14 @@ impl Output {
         Ok(())
     }
 
+    /// Removes the written files, after an error. Otherwise the next run would take them for files of somebody else.
+    pub(crate) fn discard(self) {
+        for name in self.sums.into_inner().unwrap_or_else(PoisonError::into_inner).keys() {
+            // The error that is reported is the first one.
+            drop(fs::remove_file(self.directory.join(name)));
+        }
+    }
+
     /// Writes `SHA256SUMS` in the format of `sha256sum`. Returns the names of all files, sorted.
     pub(crate) fn finish(self) -> Result<Vec<String>> {
         let sums = self.sums.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -67,6 +75,15 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failed_run_leaves_no_files() {
+        let place = tempfile::tempdir().unwrap();
+        let failed = Output::create(place.path()).unwrap();
+        failed.write("a", b"1").unwrap();
+        failed.discard();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
 
     #[test]
     fn only_files_of_an_earlier_run_are_removed() {
