@@ -1,9 +1,10 @@
 //! Tar archives that have the same bytes on each machine, and the package that is only such an archive.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
+use std::io::Write;
 
 use anyhow::Result;
+use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 
 use crate::output::Output;
@@ -11,19 +12,42 @@ use crate::project::Project;
 use crate::target::Target;
 use crate::tree::{File, Tree};
 
-/// A tar archive in memory. Entries belong to root, and have the time of the project.
-pub(crate) struct Tar {
-    builder: tar::Builder<Vec<u8>>,
+/// A tar archive. Entries belong to root, and have the time of the project.
+pub(crate) struct Tar<W: Write> {
+    builder: tar::Builder<W>,
     /// The time of each entry, in seconds since 1970.
     time: u64,
     /// The directories that are in the archive already. Each ends with `/`.
     directories: BTreeSet<String>,
 }
 
-impl Tar {
-    /// An empty archive.
-    pub(crate) fn new(project: &Project) -> Tar {
-        Tar { builder: tar::Builder::new(Vec::new()), time: project.time, directories: BTreeSet::new() }
+impl Tar<Vec<u8>> {
+    /// An empty archive in memory.
+    pub(crate) fn plain(project: &Project) -> Tar<Vec<u8>> {
+        Tar::new(project, Vec::new())
+    }
+
+    /// The bytes of the archive.
+    pub(crate) fn finish(self) -> Result<Vec<u8>> {
+        Ok(self.builder.into_inner()?)
+    }
+}
+
+impl Tar<GzEncoder<Vec<u8>>> {
+    /// An empty archive in memory that is compressed while it grows, because the plain bytes of all packages are gigabytes.
+    pub(crate) fn compressed(project: &Project) -> Tar<GzEncoder<Vec<u8>>> {
+        Tar::new(project, encoder())
+    }
+
+    /// The compressed bytes of the archive.
+    pub(crate) fn finish(self) -> Result<Vec<u8>> {
+        Ok(self.builder.into_inner()?.finish()?)
+    }
+}
+
+impl<W: Write> Tar<W> {
+    fn new(project: &Project, writer: W) -> Tar<W> {
+        Tar { builder: tar::Builder::new(writer), time: project.time, directories: BTreeSet::new() }
     }
 
     /// Adds the files of a tree, each path after `prefix`. The prefix is empty or ends with `/`.
@@ -57,16 +81,16 @@ impl Tar {
         header.set_size(bytes.len() as u64);
         Ok(self.builder.append_data(&mut header, path, bytes)?)
     }
-
-    /// The bytes of the archive.
-    pub(crate) fn finish(self) -> Result<Vec<u8>> {
-        Ok(self.builder.into_inner()?)
-    }
 }
 
 /// Compresses by gzip. The header has no time and no name.
+fn encoder() -> GzEncoder<Vec<u8>> {
+    GzBuilder::new().write(Vec::new(), Compression::default())
+}
+
+/// The bytes, compressed by gzip.
 pub(crate) fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut encoder = GzBuilder::new().write(Vec::new(), Compression::default());
+    let mut encoder = encoder();
     encoder.write_all(bytes)?;
     Ok(encoder.finish()?)
 }
@@ -74,7 +98,7 @@ pub(crate) fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
 /// Writes `belljar-VERSION-TARGET.tar.gz`: the tree below a directory of the same name.
 pub(crate) fn write(output: &Output, project: &Project, target: &Target, tree: &Tree) -> Result<()> {
     let name = format!("belljar-{}-{}", project.version, target.triple());
-    let mut tar = Tar::new(project);
+    let mut tar = Tar::compressed(project);
     tar.tree(&format!("{name}/"), tree)?;
-    output.write(&format!("{name}.tar.gz"), &gzip(&tar.finish()?)?)
+    output.write(&format!("{name}.tar.gz"), &tar.finish()?)
 }

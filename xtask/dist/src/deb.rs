@@ -6,7 +6,7 @@
 
 use anyhow::Result;
 
-use crate::archive::{Tar, gzip};
+use crate::archive::Tar;
 use crate::output::Output;
 use crate::project::Project;
 use crate::target::{Linkage, Target};
@@ -22,16 +22,16 @@ const MAINTAINER: &str = "The belljar contributors <contributors@belljar.invalid
 pub(crate) fn write(output: &Output, project: &Project, target: &Target, tree: &Tree) -> Result<()> {
     // Debian's zsh reads completions of packages from a directory of its own.
     let tree = tree.renamed(|path| Some(path.replace("share/zsh/site-functions/", "share/zsh/vendor-completions/")));
-    let mut data = Tar::new(project);
+    let mut data = Tar::compressed(project);
     data.tree("./usr/", &tree)?;
     let mut description = Tree::default();
     description.file("control", control(project, target, tree.size()).into_bytes());
-    let mut control = Tar::new(project);
+    let mut control = Tar::compressed(project);
     control.tree("./", &description)?;
     let mut archive = b"!<arch>\n".to_vec();
     member(&mut archive, "debian-binary", project.time, b"2.0\n");
-    member(&mut archive, "control.tar.gz", project.time, &gzip(&control.finish()?)?);
-    member(&mut archive, "data.tar.gz", project.time, &gzip(&data.finish()?)?);
+    member(&mut archive, "control.tar.gz", project.time, &control.finish()?);
+    member(&mut archive, "data.tar.gz", project.time, &data.finish()?);
     let architecture = target.architecture.debian();
     output.write(&format!("belljar_{}-{REVISION}_{architecture}.deb", project.version), &archive)
 }

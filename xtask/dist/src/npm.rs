@@ -6,7 +6,7 @@
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
-use crate::archive::{Tar, gzip};
+use crate::archive::Tar;
 use crate::output::Output;
 use crate::project::Project;
 use crate::target::{Architecture, Linkage, Target};
@@ -71,7 +71,7 @@ fn manifest(project: &Project, name: &str, description: &str) -> Map<String, Val
 fn write(output: &Output, project: &Project, name: &str, manifest: Map<String, Value>, mut tree: Tree) -> Result<()> {
     tree.file("package.json", serde_json::to_vec_pretty(&Value::Object(manifest))?);
     tree.file("LICENSE", project.license_text.clone().into_bytes());
-    let mut tar = Tar::new(project);
+    let mut tar = Tar::compressed(project);
     tar.tree("package/", &tree)?;
-    output.write(name, &gzip(&tar.finish()?)?)
+    output.write(name, &tar.finish()?)
 }

@@ -42,14 +42,14 @@ pub(crate) fn write(output: &Output, project: &Project, trees: &[(Program, Tree)
     let top = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [all] });
     layout.file("index.json", serde_json::to_vec(&top)?);
     layout.file("oci-layout", serde_json::to_vec(&json!({ "imageLayoutVersion": "1.0.0" }))?);
-    let mut tar = Tar::new(project);
+    let mut tar = Tar::plain(project);
     tar.tree("", &layout)?;
     output.write(&format!("belljar-{}-oci.tar", project.version), &tar.finish()?)
 }
 
 /// Adds the image of one architecture. Returns the descriptor of its manifest.
 fn image(layout: &mut Tree, project: &Project, target: &Target, tree: &Tree) -> Result<Value> {
-    let mut layer = Tar::new(project);
+    let mut layer = Tar::plain(project);
     for above in ["var/", "var/lib/"] {
         layer.directory(above, 0)?;
     }
