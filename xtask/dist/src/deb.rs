@@ -68,3 +68,19 @@ fn member(archive: &mut Vec<u8>, name: &str, time: u64, bytes: &[u8]) {
         archive.push(b'\n');
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::member;
+
+    #[test]
+    fn each_member_begins_at_an_even_offset() {
+        let mut archive = Vec::new();
+        member(&mut archive, "odd", 7, b"abc");
+        assert_eq!(archive.len(), 60 + 4);
+        member(&mut archive, "even", 7, b"abcd");
+        assert_eq!(archive.len(), 2 * 60 + 4 + 4);
+        let text = String::from_utf8(archive).unwrap();
+        assert!(text.starts_with("odd             7           0     0     100644  3         `\nabc\neven "), "{text}");
+    }
+}

@@ -129,6 +129,17 @@ fn npm_installs_the_launcher_and_the_program() {
     assert_signals_are_forwarded(&person);
 }
 
+/// Kills a process if the test fails. The process has lost its parent then.
+struct KillOnFailure(u32);
+
+impl Drop for KillOnFailure {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            drop(Command::new("kill").args(["-KILL", &self.0.to_string()]).status());
+        }
+    }
+}
+
 /// Stops the launcher while it serves. The program must end with it.
 fn assert_signals_are_forwarded(person: &Person) {
     let mut serve = person.belljar(&["serve", "--http", "127.0.0.1:0"]);
@@ -137,6 +148,7 @@ fn assert_signals_are_forwarded(person: &Person) {
     launcher.await_stderr(END, |line| line.contains("http://127.0.0.1:").then_some(()));
     let children = format!("/proc/{0}/task/{0}/children", launcher.id());
     let program: u32 = fs::read_to_string(children).unwrap().trim().parse().expect("the launcher has one child");
+    let _program = KillOnFailure(program);
     run(Command::new("kill").args(["-TERM", &launcher.id().to_string()]));
     let ended = launcher.wait(END);
     assert!(!Path::new(&format!("/proc/{program}")).exists(), "the program still runs: {}", ended.stderr);
