@@ -7,6 +7,7 @@
 mod bench;
 mod build;
 mod demo;
+mod dist;
 mod engine;
 mod fuzz;
 mod hostile;
@@ -43,6 +44,8 @@ cargo xtask <verb>
           --publish: a whole run; its figures are written into the documents as well
           --redraw: measure nothing, write the documents from the published figures
   instructions  count the instructions of the hot paths, compare with the committed figures: [--accept | --prove]
+  dist    pack belljar and its providers for Linux into target/dist: archives, .deb, OCI image, wheel, npm packages
+          [--target TRIPLE]... [--program FILE] [--providers DIR] [--output DIR] [--namespace NAME] [--repository URL]
   lint    rustfmt, clippy, rustdoc, cargo deny
   fuzz    run the fuzz targets under libFuzzer: [--target NAME] [--seconds N] [--keep]
   soak    a million reads, a fifth of them hostile; watch memory and descriptors: [--reads N] [--svg FILE]
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(&shell, env::args().skip(2)),
         "instructions" => instructions(&shell),
         "fuzz" => fuzz::run(&shell, env::args().skip(2)),
+        "dist" => dist::run(&shell, env::args().skip(2)),
         "soak" => soak::run(&shell, env::args().skip(2)),
         "lint" => setup::wasm_target(&shell).and_then(|()| setup::lints(&shell)).and_then(|()| lint::run(&shell)),
         "" | "help" | "--help" | "-h" => {

@@ -25,14 +25,19 @@ pub(crate) struct Missing {
 
 /// Adds the target that providers are built for, if it is missing.
 pub(crate) fn wasm_target(shell: &Shell) -> Result<()> {
+    target(shell, WASM_TARGET)
+}
+
+/// Adds a target of rustc, if it is missing.
+pub(crate) fn target(shell: &Shell, target: &str) -> Result<()> {
     let sysroot = shell::capture(Command::new("rustc").current_dir(&shell.root).args(["--print", "sysroot"]))?;
-    let libraries = Path::new(sysroot.trim()).join("lib/rustlib").join(WASM_TARGET).join("lib");
+    let libraries = Path::new(sysroot.trim()).join("lib/rustlib").join(target).join("lib");
     if libraries.is_dir() {
         return Ok(());
     }
-    output::line(&format!("adding the target {WASM_TARGET}"));
-    shell::run(Command::new("rustup").current_dir(&shell.root).args(["target", "add", WASM_TARGET]))
-        .with_context(|| format!("the target {WASM_TARGET} is missing and cannot be added"))
+    output::line(&format!("adding the target {target}"));
+    shell::run(Command::new("rustup").current_dir(&shell.root).args(["target", "add", target]))
+        .with_context(|| format!("the target {target} is missing and cannot be added"))
 }
 
 /// Adds rustfmt and clippy, if they are missing.

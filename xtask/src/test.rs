@@ -77,7 +77,17 @@ pub(crate) fn quick(shell: &Shell) -> Result<()> {
     });
     report.noted_step("house rules and unit tests", || {
         let mut cargo = shell.cargo(["test", "--profile", QUICK, "--no-fail-fast", "--lib", "--bins"]);
-        cargo.args(["--package", "belljar", "--package", "belljar-tests", "--package", "xtask", "--test", "tidy"]);
+        cargo.args([
+            "--package",
+            "belljar",
+            "--package",
+            "belljar-dist",
+            "--package",
+            "belljar-tests",
+            "--package",
+            "xtask",
+        ]);
+        cargo.args(["--test", "tidy"]);
         counted(shell, &mut cargo, "")
     });
     report.noted_step("tests of the real binary, some", || {

@@ -1,0 +1,174 @@
+//! Each way to install belljar, up to the first note.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use belljar_tests::Process;
+use belljar_tests::process::END;
+
+use crate::support::{Person, VERSION, lacks, output, package, run, unpack_file};
+
+/// The files of an installed tree that each package for a system has.
+const INSTALLED: [&str; 7] = [
+    "bin/belljar",
+    "lib/belljar/providers/files.wasm",
+    "share/man/man1/belljar.1",
+    "share/man/man1/belljar-serve.1",
+    "share/bash-completion/completions/belljar",
+    "share/fish/vendor_completions.d/belljar.fish",
+    "share/doc/belljar/LICENSE",
+];
+
+fn assert_installed(prefix: &Path) {
+    for file in INSTALLED {
+        assert!(prefix.join(file).metadata().is_ok_and(|file| file.len() > 0), "{file} is missing or empty");
+    }
+    let mode = |file: &str| prefix.join(file).metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("bin/belljar"), mode("share/doc/belljar/LICENSE")), (0o755, 0o644));
+}
+
+#[test]
+fn an_archive_works_where_it_is_unpacked() {
+    let archive = package(&format!("belljar-{VERSION}-"), ".tar.gz");
+    let place = unpack_file(&archive);
+    let name = archive.file_name().unwrap().to_str().unwrap().strip_suffix(".tar.gz").unwrap();
+    let prefix = place.path().join(name);
+    assert_installed(&prefix);
+    assert!(prefix.join("share/zsh/site-functions/_belljar").is_file());
+    Person::new(&prefix.join("bin/belljar"), None).reads_the_first_note();
+}
+
+#[test]
+fn a_debian_package_installs_below_usr() {
+    if !is_installed("dpkg-deb") {
+        return;
+    }
+    let deb = package("belljar_", ".deb");
+    let root = tempfile::tempdir().unwrap();
+    run(Command::new("dpkg-deb").arg("--extract").arg(&deb).arg(root.path()));
+    let prefix = root.path().join("usr");
+    assert_installed(&prefix);
+    assert!(prefix.join("share/zsh/vendor-completions/_belljar").is_file());
+    let field = |name: &str| run(Command::new("dpkg-deb").arg("--field").arg(&deb).arg(name)).trim().to_owned();
+    assert_eq!(field("Package"), "belljar");
+    assert_eq!(field("Version"), format!("{VERSION}-1"));
+    assert_eq!(field("Architecture"), if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" });
+    assert!(field("Description").starts_with("Runs untrusted WebAssembly components"), "{}", field("Description"));
+    assert!(field("Maintainer").contains('@') && field("Section") == "net" && field("Priority") == "optional");
+    // It fails if the archive or a field has a wrong form.
+    run(Command::new("dpkg-deb").arg("--info").arg(&deb));
+    let listed = run(Command::new("dpkg-deb").arg("--contents").arg(&deb));
+    assert!(listed.lines().all(|line| line.contains(" root/root ") || line.contains(" 0/0 ")), "{listed}");
+    Person::new(&prefix.join("bin/belljar"), None).reads_the_first_note();
+}
+
+/// True if a program of the system is there. In CI, a missing one fails the test.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn is_installed(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    assert!(found || std::env::var("CI").as_deref() != Ok("true"), "{program} is missing, and CI skips nothing");
+    if !found {
+        eprintln!("skipped: {program} is not installed");
+    }
+    found
+}
+
+#[test]
+fn pip_installs_the_wheel() {
+    if lacks("python") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let environment = place.path().join("environment");
+    run(Command::new("python3").args(["-m", "venv"]).arg(&environment));
+    let mut pip = Command::new(environment.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]);
+    run(pip.arg(package("belljar-", ".whl")));
+    assert_installed(&environment);
+    let shown = run(Command::new(environment.join("bin/python")).args(["-m", "pip", "show", "--files", "belljar"]));
+    assert!(shown.contains(&format!("Version: {VERSION}\n")) && shown.contains("bin/belljar"), "{shown}");
+    Person::new(&environment.join("bin/belljar"), None).reads_the_first_note();
+}
+
+/// The platform of this machine, as npm names it.
+const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux-arm64" } else { "linux-x64" };
+
+/// Installs both npm packages, as npm installs them from its registry.
+fn npm(place: &Path) -> PathBuf {
+    let mut npm = Command::new("npm");
+    npm.current_dir(place).args(["install", "--offline", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]);
+    npm.arg(place).args(["--cache", "cache"]);
+    npm.arg(package(&format!("belljar-{VERSION}"), ".tgz")).arg(package(&format!("belljar-{PLATFORM}"), ".tgz"));
+    run(&mut npm);
+    place.join("node_modules/.bin/belljar")
+}
+
+/// The directory of the installed Node.
+fn node() -> PathBuf {
+    let path = run(Command::new("node").args(["--print", "process.execPath"]));
+    Path::new(path.trim()).parent().unwrap().to_path_buf()
+}
+
+#[test]
+fn npm_installs_the_launcher_and_the_program() {
+    if lacks("node") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let person = Person::new(&npm(place.path()), Some(&node()));
+    person.reads_the_first_note();
+
+    // The launcher ends as the program does.
+    let direct = Person::new(&place.path().join(format!("node_modules/@belljar/{PLATFORM}/bin/belljar")), None);
+    for arguments in [["--version"].as_slice(), &["read", "belljar://none/"], &["no-such-verb"]] {
+        let (through, own) = (output(&mut person.belljar(arguments)), output(&mut direct.belljar(arguments)));
+        assert_eq!((through.status, through.stdout), (own.status, own.stdout), "{arguments:?}");
+    }
+    assert_signals_are_forwarded(&person);
+}
+
+/// Kills a process if the test fails. The process has lost its parent then.
+struct KillOnFailure(u32);
+
+impl Drop for KillOnFailure {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            drop(Command::new("kill").args(["-KILL", &self.0.to_string()]).status());
+        }
+    }
+}
+
+/// Stops the launcher while it serves. The program must end with it.
+fn assert_signals_are_forwarded(person: &Person) {
+    let mut serve = person.belljar(&["serve", "--http", "127.0.0.1:0"]);
+    serve.stdin(Stdio::null()).stdout(Stdio::null());
+    let mut launcher = Process::start(serve);
+    launcher.await_stderr(END, |line| line.contains("http://127.0.0.1:").then_some(()));
+    let children = format!("/proc/{0}/task/{0}/children", launcher.id());
+    let program: u32 = fs::read_to_string(children).unwrap().trim().parse().expect("the launcher has one child");
+    let _program = KillOnFailure(program);
+    run(Command::new("kill").args(["-TERM", &launcher.id().to_string()]));
+    let ended = launcher.wait(END);
+    assert!(!Path::new(&format!("/proc/{program}")).exists(), "the program still runs: {}", ended.stderr);
+}
+
+#[test]
+fn the_launcher_names_what_is_missing() {
+    if lacks("node") {
+        return;
+    }
+    let place = unpack_file(&package(&format!("belljar-{VERSION}"), ".tgz"));
+    let launcher = place.path().join("package/bin/belljar.js");
+    let other = place.path().join("other.js");
+    fs::write(&other, "Object.defineProperty(process, 'arch', { value: 'mips' });").unwrap();
+    for (options, expected) in [
+        (vec![], format!("the package \"@belljar/{PLATFORM}\" is not installed")),
+        (vec!["--require", other.to_str().unwrap()], "no program for the platform \"linux-mips\"".to_owned()),
+    ] {
+        let done = output(Command::new("node").args(options).arg(&launcher).arg("serve"));
+        let text = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(1) && done.stdout.is_empty() && text.contains(&expected), "{text}");
+    }
+}

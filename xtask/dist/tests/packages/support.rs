@@ -1,0 +1,119 @@
+//! The packed program, its unpacked archives, and the first note of a new user.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use belljar_dist::{Packed, Request};
+use belljar_tests::{Client, Era, places};
+use tempfile::TempDir;
+
+/// The version in the names of the packages.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The namespace in the MCP registry that the tests use.
+pub(crate) const NAMESPACE: &str = "io.github.example";
+
+/// The address of the source that the tests use.
+pub(crate) const REPOSITORY: &str = "https://github.com/example/belljar";
+
+/// A directory for packages with this name. A run of the tests replaces the packages of the run before.
+pub(crate) fn directory(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages").join(name)
+}
+
+/// The request to pack the tested program and providers into `output`.
+pub(crate) fn request(output: &Path) -> Request {
+    Request {
+        root: places::repository(),
+        programs: vec![places::host()],
+        providers: places::target().join("plugins"),
+        output: output.to_path_buf(),
+        namespace: Some(NAMESPACE.to_owned()),
+        repository: Some(REPOSITORY.to_owned()),
+    }
+}
+
+/// The packages of the tested program.
+pub(crate) fn packed() -> &'static Packed {
+    static PACKED: OnceLock<Packed> = OnceLock::new();
+    PACKED.get_or_init(|| belljar_dist::pack(&request(&directory("one"))).unwrap_or_else(|error| panic!("{error:#}")))
+}
+
+/// The path of the only package whose name begins and ends so.
+pub(crate) fn package(start: &str, end: &str) -> PathBuf {
+    let names: Vec<_> = packed().files.iter().filter(|name| name.starts_with(start) && name.ends_with(end)).collect();
+    let [name] = names[..] else { panic!("not one file \"{start}...{end}\": {names:?}") };
+    directory("one").join(name)
+}
+
+/// An archive of a package, unpacked into a new directory.
+pub(crate) fn unpack(archive: impl Read) -> TempDir {
+    let place = tempfile::tempdir().unwrap();
+    tar::Archive::new(archive).unpack(place.path()).unwrap();
+    place
+}
+
+/// A compressed archive of a package, unpacked into a new directory.
+pub(crate) fn unpack_file(path: &Path) -> TempDir {
+    unpack(flate2::read::GzDecoder::new(File::open(path).unwrap()))
+}
+
+/// True if `BELLJAR_SKIP` says that this machine lacks the tools of a family (`python`, `node`).
+pub(crate) fn lacks(family: &str) -> bool {
+    env::var("BELLJAR_SKIP").unwrap_or_default().split(',').any(|name| name == family)
+}
+
+/// Runs a command to its end. Panics if it fails.
+pub(crate) fn run(command: &mut Command) -> String {
+    let done = output(command);
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    assert!(done.status.success(), "{command:?}: {}\n{}{}", done.status, text(&done.stdout), text(&done.stderr));
+    text(&done.stdout)
+}
+
+/// Runs a command to its end.
+pub(crate) fn output(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"))
+}
+
+/// A person who has just installed belljar: a home with one note, and nothing else.
+pub(crate) struct Person {
+    home: TempDir,
+    program: PathBuf,
+    /// Where the shell of the person looks for programs.
+    path: String,
+}
+
+impl Person {
+    /// A person who runs `program`. `tools` is the directory of other programs that it needs, such as `node`.
+    pub(crate) fn new(program: &Path, tools: Option<&Path>) -> Person {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("notes")).unwrap();
+        fs::write(home.path().join("notes/plan.md"), "# Plan\n").unwrap();
+        let directories = [Some(program.parent().expect("a program is in a directory")), tools];
+        let path = env::join_paths(directories.into_iter().flatten()).unwrap();
+        Person { home, program: program.to_path_buf(), path: path.into_string().unwrap() }
+    }
+
+    /// A command of the person, with an environment that has only the home and the path.
+    pub(crate) fn belljar(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env_clear().env("HOME", self.home.path()).env("PATH", &self.path);
+        command.current_dir(self.home.path()).args(arguments);
+        command
+    }
+
+    /// Adds the installed provider `files`, serves it over stdio, and reads the note: two commands.
+    pub(crate) fn reads_the_first_note(&self) {
+        run(&mut self.belljar(&["add", "files", "--as", "notes", "--fs", "/notes=~/notes", "--yes"]));
+        let mut client = Client::start(self.belljar(&["serve"]), Era::Session);
+        assert_eq!(client.uris(), ["belljar://notes/plan.md"]);
+        assert_eq!(client.text("belljar://notes/plan.md"), "# Plan\n");
+        let ended = client.close();
+        assert!(ended.status.success(), "{ended:?}");
+    }
+}
