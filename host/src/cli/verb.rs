@@ -15,7 +15,8 @@ use crate::server::location::LocationArgs;
 pub(super) enum Verb {
     /// Serve MCP on standard input and output, or over HTTP.
     ///
-    /// Applies changes of components and of the configuration while it runs. SIGHUP makes it read all of them again.
+    /// Applies changes of components and of the configuration while it runs. SIGHUP makes it read all of them again. On
+    /// standard input and output, it joins the belljar that `belljar up` has started for this configuration, if there is one.
     #[command(
         after_help = "Examples:\n  belljar serve --plugins ~/plugins\n  belljar serve --config belljar.toml --http 127.0.0.1:8600\n\nThe audit record has one line of JSON for each call. It is in record/audit.jsonl in the\nstate directory ($XDG_STATE_HOME/belljar, or ~/.local/state/belljar), unless the\nconfiguration sets audit = ...; docs/reference/record.md explains the lines. The log goes to standard\nerror. RUST_LOG selects its level, for example RUST_LOG=warn."
     )]
