@@ -50,16 +50,17 @@ mod up;
 mod verb;
 
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt as _;
 use std::process::ExitCode;
 
+use belljar_join::{SocketFiles, serve_client};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use verb::Verb;
 
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
 use crate::server::serve::Clients;
-use crate::server::shared_socket::SharedSocket;
-use crate::server::{compiler_process, inherited, invocation, log, open_files, privileged_helper, serve, shim};
+use crate::server::{compiler_process, inherited, invocation, location, log, open_files, privileged_helper, serve};
 
 /// Runs untrusted WebAssembly components as MCP resource providers.
 ///
@@ -219,12 +220,25 @@ fn serve(at: &LocationArgs, http: Option<SocketAddr>, alone: bool, dev: bool) ->
     }
     if !alone && !dev {
         // Without a socket, or without a directory for it, this process serves alone.
-        let socket = SharedSocket::of(at).ok();
-        if let Some((socket, stream)) = socket.and_then(|socket| socket.connect().ok().map(|stream| (socket, stream))) {
-            return shim::run(socket, stream);
+        let files = location::place(at).ok().as_ref().and_then(SocketFiles::of);
+        if let Some((files, stream)) = files.and_then(|files| files.connect().ok().map(|stream| (files, stream))) {
+            become_join();
+            serve_client(&files, stream)?;
+            return Ok(ExitCode::SUCCESS);
         }
     }
     serve::run(at, dev, Clients::Own)
+}
+
+/// Becomes the program `belljar-join`, which takes less memory, with the same arguments. Returns if it is not installed beside
+/// this program.
+fn become_join() {
+    #[expect(clippy::disallowed_methods, reason = "our own program, and the one beside it")]
+    let Ok(own) = std::env::current_exe() else { return };
+    #[expect(clippy::disallowed_methods, reason = "the command line")]
+    let arguments = std::env::args_os().skip(1);
+    #[expect(clippy::disallowed_methods, reason = "belljar-join, which this process becomes")]
+    let _ = std::process::Command::new(own.with_file_name("belljar-join")).args(arguments).exec();
 }
 
 /// Switches off the guards that the environment variable `BELLJAR_UNGUARDED` names. Only a test build has this

@@ -55,7 +55,7 @@ pub use settings::{Ask, Wall};
 use settings::{CALLS, LIST_TIME, TOTAL_MEMORY};
 
 /// The file name that belljar looks for in the working directory.
-pub const FILE: &str = "belljar.toml";
+pub const FILE: &str = belljar_join::FILE;
 
 /// The name of the file of policies beside the configuration.
 const POLICY_FILE: &str = "policy.cedar";

@@ -33,7 +33,6 @@ mod reload;
 pub(crate) mod serve;
 pub(crate) mod server_status;
 pub(crate) mod shared_socket;
-pub(crate) mod shim;
 pub(crate) mod shipped;
 pub(crate) mod startup;
 pub(crate) mod tls_files;

@@ -89,9 +89,18 @@ fn prepare(shell: &Shell, options: &Options) -> Result<Vec<Missing>> {
     }
     build_benches(shell, &[])?;
     // Users install a belljar of the `dist` profile. The programs for comparison are built with the same profile.
-    let programs = ["belljar", "native", FLOOR].map(|name| ["--bin", name]);
-    let mut command =
-        shell.cargo(["build", "--profile", "dist", "--package", "belljar", "--package", "belljar-benches"]);
+    let programs = ["belljar", "belljar-join", "native", FLOOR].map(|name| ["--bin", name]);
+    let mut command = shell.cargo([
+        "build",
+        "--profile",
+        "dist",
+        "--package",
+        "belljar",
+        "--package",
+        "belljar-join",
+        "--package",
+        "belljar-benches",
+    ]);
     shell::run(command.args(programs.as_flattened()))?;
     Ok(missing)
 }

@@ -34,7 +34,7 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
 
 /// Builds belljar.
 pub(crate) fn host(shell: &Shell) -> Result<()> {
-    shell::run(&mut shell.cargo(["build", "--release", "--package", "belljar"]))
+    shell::run(&mut shell.cargo(["build", "--release", "--package", "belljar", "--package", "belljar-join"]))
 }
 
 /// Builds one provider of `plugins/` that is written in Rust. Returns its path.

@@ -107,7 +107,16 @@ fn compile(shell: &Shell, targets: &[&'static str]) -> Result<Vec<PathBuf>> {
     for target in targets {
         setup::target(shell, target)?;
         output::line(&format!("compiling belljar for {target}"));
-        let mut cargo = shell.cargo(["zigbuild", "--locked", "--profile", "dist", "--package", "belljar"]);
+        let mut cargo = shell.cargo([
+            "zigbuild",
+            "--locked",
+            "--profile",
+            "dist",
+            "--package",
+            "belljar",
+            "--package",
+            "belljar-join",
+        ]);
         cargo.args(["--config", STRIP, "--target", target, "--target-dir"]).arg(&directory);
         cargo.env("CARGO_ZIGBUILD_ZIG_PATH", &zig).env("PATH", search_path(shell)?);
         set_flags(shell, &directory, &mut cargo)?;

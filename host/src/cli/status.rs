@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
+use belljar_join::Instance;
 use serde_json::{Value, json};
 
 use super::output;
 use crate::server::failure::Failure;
 use crate::server::processes;
-use crate::server::shared_socket::{Instance, SharedSocket, log_file};
+use crate::server::shared_socket::{SharedSocket, log_file};
 use crate::transport::local_socket::{ConnectedClient, ServingStatus};
 
 /// The help of `status`.
@@ -31,7 +32,7 @@ struct Started {
 pub(super) fn run(is_json: bool) -> Result<ExitCode, Failure> {
     let mut all = Vec::new();
     for socket in SharedSocket::all()? {
-        let Some(instance) = socket.instance()? else { continue };
+        let Some(instance) = socket.files().instance() else { continue };
         let log = match instance.is_unit {
             true => format!("journalctl --user --unit belljar-{}", socket.id()),
             false => log_file(socket.id()).map(|path| path.display().to_string()).unwrap_or_default(),

@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use belljar_join::Instance;
 use clap::Args;
 
 use super::output;
 use crate::server::failure::Failure;
 use crate::server::location::{self, LocationArgs};
 use crate::server::serve::{self, Clients};
-use crate::server::shared_socket::{Instance, SharedSocket};
+use crate::server::shared_socket::SharedSocket;
 use crate::server::{invocation, log, up};
 
 /// The help of `up`.
@@ -45,6 +46,9 @@ pub(super) struct UpArgs {
     /// Serve in this process until it is stopped.
     #[arg(long)]
     foreground: bool,
+    /// Start the belljar as it was started before, unless somebody stopped it. Joined clients use it.
+    #[arg(long, conflicts_with_all = ["foreground", "restart"], hide = true)]
+    again: bool,
     /// Leave the session of the terminal. belljar itself uses it.
     #[arg(long, requires = "foreground", hide = true)]
     detach: bool,
@@ -58,6 +62,11 @@ pub(super) fn run(args: &UpArgs) -> Result<ExitCode, Failure> {
     }
     log::start("warn");
     let lock = socket.start_lock(LOCK_TIMEOUT)?;
+    if args.again {
+        let stopped = || Failure::Failed("belljar was stopped; to start it again: belljar up".to_owned());
+        up::launch(&socket, &socket.files().instance().ok_or_else(stopped)?, &lock)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     #[expect(clippy::disallowed_methods, reason = "this program, which runs in the background from now on")]
     let program = std::env::current_exe()?;
     let instance = Instance {

@@ -209,16 +209,8 @@ pub(super) fn evicted() -> ErrorData {
 }
 
 /// The error of a request that the shutdown stopped or refused.
-pub(crate) fn shutting_down() -> ErrorData {
-    let why = "belljar is shutting down; ask again once it serves".to_owned();
-    to_error(Fault { error: ReadError::Unavailable(why), mount: None, uri: None })
-}
-
-/// True if this JSON text is the error of [`shutting_down`]. No provider can make one: its errors name a mount.
-pub(crate) fn is_shutting_down(error: &str) -> bool {
-    let Ok(error) = serde_json::from_str::<ErrorData>(error) else { return false };
-    let is_of_mount = error.data.as_ref().is_some_and(|data| data.get("mount").is_some());
-    !is_of_mount && error.message == shutting_down().message
+pub(super) fn shutting_down() -> ErrorData {
+    unavailable(belljar_join::SHUTTING_DOWN.to_owned())
 }
 
 /// The error of a request that the client cancelled.
@@ -260,6 +252,17 @@ mod tests {
         assert_eq!((error.code, missing_scopes(&error)), (ErrorCode::INVALID_REQUEST, Some(scopes)));
         assert!(error.message.ends_with("the request needs \"notes:read\" and \"logs:read\""), "{}", error.message);
         assert_eq!(missing_scopes(&busy("x")), None);
+    }
+
+    /// `belljar_join` is a small crate, and writes and knows these errors without this one.
+    #[test]
+    fn a_process_that_joins_knows_these_errors() {
+        let value = |error: ErrorData| serde_json::to_value(error).unwrap();
+        let own: serde_json::Value = serde_json::from_slice(&belljar_join::refusal("7", "why")).unwrap();
+        assert_eq!((&own["id"], &own["error"]), (&7.into(), &value(unavailable("why".to_owned()))));
+        assert!(belljar_join::is_shutting_down(&value(shutting_down()).to_string()));
+        assert!(!belljar_join::is_shutting_down(&value(unavailable("why".to_owned())).to_string()));
+        assert_eq!(belljar_join::READING_TOOLS, crate::gateway::definitions::OWN_TOOLS);
     }
 
     #[test]

@@ -21,5 +21,4 @@ pub mod ranges;
 mod read;
 mod search;
 
-pub(crate) use call::is_own;
-pub(super) use call::{call, definitions, failed};
+pub(super) use call::{call, definitions, failed, is_own};

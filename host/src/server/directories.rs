@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+pub(crate) use belljar_join::real;
 use cap_std::fs::Dir;
 
 use crate::catalog::loader;
@@ -92,29 +93,9 @@ pub(crate) fn private_dir(path: &Path) -> Result<Dir, PrivateDirError> {
     Ok(dir)
 }
 
-/// True if the directory belongs to this user, and others have no access to it.
-///
-/// # Errors
-/// If it does not exist.
-pub(crate) fn is_private(path: &Path) -> io::Result<bool> {
-    #[expect(clippy::disallowed_methods, reason = "belljar's own directory")]
-    let meta = std::fs::metadata(path)?;
-    Ok(meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o077 == 0)
-}
-
 /// The directory of the logins that belong to the configuration `file`. Behind the second wall, no other configuration's
 /// logins can be opened.
 pub(crate) fn logins(state: &Path, file: &Path) -> PathBuf {
     let identity = Digest::of(real(file).as_os_str().as_encoded_bytes()).hex();
     state.join("logins").join(identity.chars().take(32).collect::<String>())
-}
-
-/// The canonical path, without symbolic links. The part of the path that does not exist is kept as it is.
-pub(crate) fn real(path: &Path) -> PathBuf {
-    #[expect(clippy::disallowed_methods, reason = "the operator's own files, behind links of the operator's")]
-    let found = std::fs::canonicalize(path);
-    found.unwrap_or_else(|_| match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) => real(parent).join(name),
-        _ => path.to_owned(),
-    })
 }

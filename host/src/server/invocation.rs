@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use belljar_join::PlaceFile;
 
 use super::files::{self, FileError};
 use super::location::{self, LocationArgs, NoWorkingDirectory};
@@ -18,13 +18,6 @@ use crate::model::{Digest, command};
 
 /// Characters of a place's name.
 const NAME_LENGTH: usize = 8;
-
-/// The contents of a place file: the absolute paths of a configuration.
-#[derive(Serialize, Deserialize)]
-struct PlaceFile {
-    config: PathBuf,
-    plugins: Option<PathBuf>,
-}
 
 /// There is no state directory.
 #[derive(Debug, thiserror::Error)]
@@ -118,11 +111,7 @@ fn typed(at: &LocationArgs) -> Vec<String> {
 
 /// Writes the place file of this configuration, if it does not exist yet, and returns its name.
 pub(crate) fn write_place_file(at: &LocationArgs) -> Result<String, PlaceFileError> {
-    let (config, directory) = location::config_path(at)?;
-    // Without a configuration, the default plugin directory is relative to the working directory.
-    let plugins = at.plugins.as_ref().map(|path| directory.join(path));
-    let plugins = plugins.or_else(|| (!config.exists()).then(|| directory.join("plugins")));
-    let text = serde_json::to_string(&PlaceFile { config, plugins })?;
+    let text = serde_json::to_string(&location::place(at)?)?;
     let digest = Digest::of(text.as_bytes()).to_string();
     let name: String = digest.trim_start_matches("sha256:").chars().take(NAME_LENGTH).collect();
     let file = place_files()?.join(&name);
@@ -142,8 +131,7 @@ pub(crate) fn write_place_file(at: &LocationArgs) -> Result<String, PlaceFileErr
 
 /// The folder of place files.
 fn place_files() -> Result<PathBuf, NoState> {
-    let state = location::state_home().ok_or(NoState)?;
-    Ok(state.join("places"))
+    belljar_join::place_files().ok_or(NoState)
 }
 
 impl LocationArgs {

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use belljar_join::{ConfigLocation, PlaceFile};
+pub(crate) use belljar_join::{state_home, variable};
 use clap::Args;
 
 use super::files::{self, FileError};
@@ -42,13 +44,6 @@ pub(crate) enum ReadConfigError {
     File(#[from] FileError),
 }
 
-/// The value of a variable of the environment that names a directory. `None` if it is empty or not set.
-pub(crate) fn variable(name: &str) -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "the operator's variables name the directories of files")]
-    let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
-    Some(value.into())
-}
-
 /// The path of the configuration file, which may not exist, and the working directory.
 pub(crate) fn config_path(at: &LocationArgs) -> Result<(PathBuf, PathBuf), NoWorkingDirectory> {
     #[expect(clippy::disallowed_methods, reason = "the operator's working directory")]
@@ -56,10 +51,13 @@ pub(crate) fn config_path(at: &LocationArgs) -> Result<(PathBuf, PathBuf), NoWor
     Ok((directory.join(at.config.as_deref().unwrap_or(Path::new(FILE))), directory))
 }
 
-/// The default state directory. `None` if neither `XDG_STATE_HOME` nor `HOME` is set.
-pub(crate) fn state_home() -> Option<PathBuf> {
-    let base = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
-    Some(base.or_else(|| Some(variable("HOME")?.join(".local/state")))?.join("belljar"))
+/// The absolute paths of the configuration, which may not exist.
+///
+/// # Errors
+/// If the working directory is unknown.
+pub(crate) fn place(at: &LocationArgs) -> Result<PlaceFile, NoWorkingDirectory> {
+    let (_, directory) = config_path(at)?;
+    Ok(ConfigLocation { config: at.config.clone(), plugins: at.plugins.clone() }.absolute(&directory))
 }
 
 /// Reads the configuration file. Returns its path, which may not exist, and the input of

@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use belljar_join::Instance;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::directories::{PrivateDirError, private_dir};
 use super::invocation::NoState;
 use super::open_files;
-use super::shared_socket::{self, FileLock, Instance, SharedSocket, SharedSocketError};
+use super::shared_socket::{self, FileLock, SharedSocket, SharedSocketError};
 use crate::transport::local_socket::ServingStatus;
 use unit::{UnitError, UserUnit};
 
@@ -198,7 +199,7 @@ fn rest(path: &Path, begin: u64) -> String {
 /// # Errors
 /// If it does not end in time.
 pub(crate) fn stop(socket: &SharedSocket, _lock: &FileLock) -> Result<Option<u32>, UpError> {
-    let instance = socket.instance()?;
+    let instance = socket.files().instance();
     // Before the process ends: clients that lose their connection look for this file.
     socket.remove_instance();
     if instance.is_some_and(|instance| instance.is_unit) {

@@ -12,6 +12,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use belljar_join::{Greeting, JoinRefusal, PROTOCOL};
 use rustix::process::{Uid, geteuid};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -22,9 +23,6 @@ use tokio_util::sync::CancellationToken;
 use super::stdio;
 use crate::mcp::Handler;
 use crate::transport::limits::{DRAIN, LAST_ANSWERS_TIME};
-
-/// The version of what is sent before the messages of MCP.
-pub const PROTOCOL: u32 = 1;
 
 /// The most connections at the same time. Further ones are refused.
 const MAX_CONNECTIONS: usize = 512;
@@ -37,19 +35,6 @@ const MAX_GREETING: u64 = 1 << 10;
 
 /// Clients may take this time to read the last answers at the shutdown.
 const LAST_READ_TIME: Duration = Duration::from_millis(150);
-
-/// The first line of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "belljar", rename_all = "kebab-case")]
-pub enum Greeting {
-    /// Lines of MCP follow.
-    Join {
-        /// See [`PROTOCOL`].
-        protocol: u32,
-    },
-    /// Asks for the status of this belljar.
-    Status,
-}
 
 /// What a running belljar says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,13 +56,6 @@ pub struct ConnectedClient {
     pub pid: Option<i32>,
     /// When it connected, in seconds since 1970.
     pub since: u64,
-}
-
-/// Why a connection is refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JoinRefusal {
-    /// The reason and its cure.
-    pub refused: String,
 }
 
 /// The connected clients, by the number of their connection.

@@ -5,12 +5,12 @@ use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use belljar_tests::{Client, Era, RpcError, Site, Stdio, process, wait_until};
+use belljar_tests::{Client, Era, RpcError, Site, Stdio, places, process, wait_until};
 use serde_json::{Value, json};
 
 use crate::support::{WITNESS, empty, patient, shared, stdout_and_stderr};
@@ -118,6 +118,40 @@ fn clients_join_the_belljar_that_serves_and_keep_their_identities() {
     let alone = Client::start(shared.site.command(shared.site.arguments(&["serve", "--alone"])), Era::Stateless);
     assert!(!is_shim(&alone));
     shared.await_clients(2);
+}
+
+/// `belljar serve` becomes `belljar-join`, if that is beside it. Both programs join by the same code.
+#[test]
+fn each_of_both_programs_joins_and_serves_alone_if_none_runs() {
+    let shared = Shared::up("", |_| ());
+    let lonely = shared.site.path("bin/belljar");
+    fs::create_dir(shared.site.path("bin")).unwrap();
+    fs::copy(places::host(), &lonely).unwrap();
+    let join = places::host().with_file_name("belljar-join");
+    let program = |client: &Client<Stdio>| {
+        let path = fs::read_link(format!("/proc/{}/exe", client.wire_ref().process.id())).unwrap();
+        path.file_name().unwrap().to_str().unwrap().to_owned()
+    };
+    let start = |path: &Path| {
+        let mut command = std::process::Command::new(path);
+        command.args(shared.site.arguments(&["serve"])).env_clear().envs(shared.site.environment());
+        command.current_dir(shared.site.path("."));
+        let mut client = Client::start(command, Era::Session);
+        client.text(WITNESS);
+        client
+    };
+    let host = places::host();
+    for (path, name) in [(&lonely, "belljar"), (&join, "belljar-join"), (&host, "belljar-join")] {
+        let client = start(path);
+        assert!(is_shim(&client), "{path:?}");
+        assert_eq!(program(&client), name, "{path:?}");
+    }
+    assert!(shared.run(&["down"]).status.success());
+    for path in [&lonely, &join, &host] {
+        let client = start(path);
+        assert!(!is_shim(&client), "{path:?}");
+        assert_eq!(program(&client), "belljar", "{path:?}");
+    }
 }
 
 #[test]

@@ -71,6 +71,7 @@ pub fn pack(request: &Request) -> Result<Packed> {
         .map(|program| {
             let mut tree = shared.clone();
             tree.program("bin/belljar", program.bytes.clone());
+            tree.program("bin/belljar-join", program.join.clone());
             (program, tree)
         })
         .collect();

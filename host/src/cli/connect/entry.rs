@@ -8,6 +8,9 @@ use crate::model::text;
 use crate::server::failure::Failure;
 use crate::server::location::{self, LocationArgs};
 
+/// The names of the programs that an entry may start.
+const PROGRAMS: [&str; 2] = ["belljar", "belljar-join"];
+
 /// How a client reaches belljar.
 pub(super) enum Entry {
     /// It starts this program.
@@ -40,8 +43,11 @@ impl Entry {
             }
             return Ok(Self::Url(url.to_owned()));
         }
-        #[expect(clippy::disallowed_methods, reason = "clients start this program")]
+        #[expect(clippy::disallowed_methods, reason = "clients start this program, or the one beside it")]
         let program = std::env::current_exe()?;
+        // It joins a running belljar at little cost, and becomes belljar if there is none.
+        let join = program.with_file_name(PROGRAMS[1]);
+        let program = if join.is_file() { join } else { program };
         let (config, _) = location::config_path(at)?;
         let mut args = vec!["serve".to_owned()];
         let plugins = at.plugins.as_deref().map(std::path::absolute).transpose()?;
@@ -71,7 +77,9 @@ pub(super) fn is_own(entry: &Value) -> bool {
     let program = ["command", "cmd"].iter().find_map(|key| entry.get(key)?.as_str());
     let url = ["url", "uri", "httpUrl", "serverUrl"].iter().find_map(|key| entry.get(key)?.as_str());
     match (program, url) {
-        (Some(program), _) => Path::new(program).file_name().is_some_and(|name| name == "belljar"),
+        (Some(program), _) => {
+            Path::new(program).file_name().is_some_and(|name| PROGRAMS.iter().any(|own| name == *own))
+        }
         (None, url) => url.is_some(),
     }
 }

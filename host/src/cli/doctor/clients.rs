@@ -19,7 +19,7 @@ pub(super) fn findings() -> Vec<SetupFinding> {
         ));
     }
     for socket in SharedSocket::all().unwrap_or_default() {
-        let Ok(Some(instance)) = socket.instance() else { continue };
+        let Some(instance) = socket.files().instance() else { continue };
         let config = instance.config.display();
         let again = format!("run: belljar up --place {}", instance.place);
         all.push(match socket.status() {

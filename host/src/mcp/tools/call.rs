@@ -23,7 +23,7 @@ pub(in crate::mcp) fn definitions() -> Vec<Tool> {
 }
 
 /// True if this is the name of one of belljar's own tools.
-pub(crate) fn is_own(name: &str) -> bool {
+pub(in crate::mcp) fn is_own(name: &str) -> bool {
     OWN_TOOLS.contains(&name)
 }
 

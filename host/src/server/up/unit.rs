@@ -4,10 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use belljar_join::Instance;
+
 use crate::model::text;
 use crate::server::files::{self, FileError};
 use crate::server::location;
-use crate::server::shared_socket::Instance;
 
 /// Why systemd does not start or stop belljar.
 #[derive(Debug, thiserror::Error)]

@@ -179,22 +179,28 @@ fn reads(site: &Site, record: &mut Record, rounds: u32) {
 
 fn starts(site: &Site, record: &mut Record, rounds: u32) {
     let _up = Up::new(site);
-    let (mut version, mut joined) = (Samples::default(), Samples::default());
+    let (mut version, mut joined, mut direct) = (Samples::default(), Samples::default(), Samples::default());
     let (method, params) = Era::Session.greeting();
     let opening = json!({ "jsonrpc": "2.0", "id": 0, "method": method, "params": params });
     for round in 0..=rounds * 10 {
         let of_version = first_line(site.command(["--version"]), "");
         let of_joined = first_line(site.command(site.arguments(&["serve"])), &format!("{opening}\n"));
+        let mut program = Command::new(places::host().with_file_name("belljar-join"));
+        program.args(site.arguments(&["serve"])).env_clear().envs(site.environment()).current_dir(site.path("."));
+        let of_direct = first_line(program, &format!("{opening}\n"));
         if round > 0 {
             version.add(of_version, 1);
             joined.add(of_joined, 1);
+            direct.add(of_direct, 1);
         }
     }
     println!("\n| from the start | us, median | middle half | ratio |\n|---|---|---|---|");
     println!("{}", row("to the line of `belljar --version`", &version, &version));
-    println!("{}", row("of a joined process to the answer of initialize", &joined, &version));
+    println!("{}", row("of `belljar-join` to the answer of initialize", &direct, &version));
+    println!("{}", row("of `belljar serve` to the answer of initialize", &joined, &version));
     record.row("start", "belljar --version", "us", &version.0);
-    record.row("start", "initialize of a joined process", "us", &joined.0);
+    record.row("start", "initialize by belljar-join", "us", &direct.0);
+    record.row("start", "initialize by belljar serve", "us", &joined.0);
 }
 
 /// The time from the start of a program to its first line, in nanoseconds. The program gets `input`.

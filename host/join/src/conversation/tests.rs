@@ -193,7 +193,8 @@ fn a_listen_lasts_longer_than_its_belljar() {
 
 #[test]
 fn the_error_of_a_shutdown_is_for_the_shim() {
-    let stopped = serde_json::to_value(fault::shutting_down()).unwrap();
+    let message = format!("unavailable: {SHUTTING_DOWN}");
+    let stopped = json!({ "code": -32603, "message": message, "data": { "kind": "unavailable" } });
     let mut dialogue = Dialogue::default();
     dialogue.client(&read(1));
     assert_eq!(dialogue.server(&json!({ "id": 1, "error": stopped })), None);

@@ -11,7 +11,7 @@ const CHUNK: usize = 32 << 10;
 const KEPT: usize = 256 << 10;
 
 /// A stream of lines.
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     input: R,
     chunk: Box<[u8]>,
     /// The beginning of a line whose end was not read yet.
@@ -21,7 +21,7 @@ pub(super) struct Lines<R> {
 }
 
 /// What was read.
-pub(super) enum ReadLines<'a> {
+pub(crate) enum ReadLines<'a> {
     /// One or more whole lines, each with its line break.
     Lines(&'a [u8]),
     /// A part of a line that is too long to be kept. Its line break is in the last part.
@@ -29,7 +29,7 @@ pub(super) enum ReadLines<'a> {
 }
 
 impl<R: Read> Lines<R> {
-    pub(super) fn new(input: R, longest: usize) -> Self {
+    pub(crate) fn new(input: R, longest: usize) -> Self {
         Self { input, chunk: vec![0; CHUNK].into_boxed_slice(), partial: Vec::new(), longest }
     }
 
@@ -37,7 +37,7 @@ impl<R: Read> Lines<R> {
     ///
     /// # Errors
     /// If the stream or `take` fails.
-    pub(super) fn next(&mut self, mut take: impl FnMut(ReadLines<'_>) -> io::Result<()>) -> io::Result<bool> {
+    pub(crate) fn next(&mut self, mut take: impl FnMut(ReadLines<'_>) -> io::Result<()>) -> io::Result<bool> {
         let Self { input, chunk, partial, longest } = self;
         let read = loop {
             match input.read(chunk) {

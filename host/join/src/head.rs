@@ -7,20 +7,20 @@ use serde_json::value::RawValue;
 
 /// The members of a JSON-RPC message that the shim looks at.
 #[derive(Deserialize)]
-pub(super) struct Head<'a> {
+pub(crate) struct Head<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) method: Option<Cow<'a, str>>,
+    pub(crate) method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    pub(super) params: Option<&'a RawValue>,
+    pub(crate) params: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) error: Option<&'a RawValue>,
+    pub(crate) error: Option<&'a RawValue>,
 }
 
 impl<'a> Head<'a> {
     /// The head of a line. `None` if the line is no JSON object.
-    pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
+    pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
         // RFC 8259, section 8.1: a parser may ignore a byte order mark.
         let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii_start();
         // serde also reads the members from a list.
@@ -28,13 +28,13 @@ impl<'a> Head<'a> {
     }
 
     /// The id, in one spelling.
-    pub(super) fn id(&self) -> Option<String> {
+    pub(crate) fn id(&self) -> Option<String> {
         self.id.map(|id| normal(id.get()))
     }
 }
 
 /// The id of a successful answer, if the line begins as belljar writes one. Reads no more than that.
-pub(super) fn answered_id(line: &[u8]) -> Option<String> {
+pub(crate) fn answered_id(line: &[u8]) -> Option<String> {
     let rest = line.strip_prefix(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     let end = match rest.first()? {
         // A string with an escape has another beginning for each spelling.

@@ -1,28 +1,22 @@
-//! A thin process between one client and the belljar that serves all clients: it passes lines on, and has no engine. When
-//! that belljar ends, it connects to the next one, and the client goes on.
+//! Passes lines between the client of standard input and output, and the belljar that serves it.
 //!
-//! Two threads: one reads from the client, the main thread from belljar. What they know together is a [`Conversation`].
-
-mod conversation;
-mod head;
-mod lines;
-mod next_server;
+//! Two threads: one reads from the client, the calling thread from belljar. What they know together is a [`Conversation`].
 
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::net::Shutdown;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
-use std::process::ExitCode;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::failure::Failure;
-use super::shared_socket::SharedSocket;
-use crate::model::bounds::MAX_MESSAGE;
-use conversation::Conversation;
-use lines::{Lines, ReadLines};
-use next_server::NextServer;
+use crate::conversation::Conversation;
+use crate::lines::{Lines, ReadLines};
+use crate::socket_files::SocketFiles;
+use crate::successor;
+
+/// The longest line of a client that is kept whole, in bytes. belljar refuses longer messages.
+const MAX_LINE: usize = 1 << 20;
 
 /// The stack of the thread that reads from the client, in bytes. It parses the heads of messages.
 const STACK: usize = 256 << 10;
@@ -81,14 +75,13 @@ enum End {
 ///
 /// # Errors
 /// If the standard streams cannot be used.
-pub(crate) fn run(socket: SharedSocket, stream: UnixStream) -> Result<ExitCode, Failure> {
+pub fn serve_client(files: &SocketFiles, stream: UnixStream) -> io::Result<()> {
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut client = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let shared = Arc::new(Shared::default());
-    let mut server = NextServer::new(socket);
+    successor::greet(&stream)?;
+    shared.to_server().stream = Some(stream.try_clone()?);
     let mut next = Some(stream);
-    next_server::greet(next.as_ref())?;
-    shared.to_server().stream = next.as_ref().map(UnixStream::try_clone).transpose()?;
     let of_input = Arc::clone(&shared);
     std::thread::Builder::new().stack_size(STACK).spawn(move || read_client(input, &of_input))?;
     // The connections in a row that did not last.
@@ -96,26 +89,26 @@ pub(crate) fn run(socket: SharedSocket, stream: UnixStream) -> Result<ExitCode, 
     loop {
         let since = Instant::now();
         let refused = match next.take().map(|stream| read_server(stream, &shared, &mut client)) {
-            Some(End::Client) => return Ok(ExitCode::SUCCESS),
+            Some(End::Client) => return Ok(()),
             Some(End::Refused(why)) => Some(why),
             Some(End::Server) | None => None,
         };
         short = if since.elapsed() < SHORT { short + 1 } else { 0 };
         if disconnect(&shared, &mut client).is_err() {
-            return Ok(ExitCode::SUCCESS);
+            return Ok(());
         }
         if shared.to_server().has_ended {
             let _ = put(&mut client, shared.conversation().give_up("belljar ended before it answered"));
-            return Ok(ExitCode::SUCCESS);
+            return Ok(());
         }
         if short > 1 {
             std::thread::sleep(MAX_PAUSE.min(Duration::from_millis(25) * 2_u32.saturating_pow(short)));
         }
         let connected = match refused {
             Some(why) => Err(GiveUp::Now(why)),
-            None => {
-                server.connect().map_err(|why| GiveUp::Now(why.to_string())).and_then(|stream| resume(stream, &shared))
-            }
+            None => successor::connect(files)
+                .map_err(|why| GiveUp::Now(why.to_string()))
+                .and_then(|stream| resume(stream, &shared)),
         };
         match connected {
             Ok(stream) => next = Some(stream),
@@ -123,7 +116,7 @@ pub(crate) fn run(socket: SharedSocket, stream: UnixStream) -> Result<ExitCode, 
             Err(GiveUp::Later(_)) if short < MAX_SHORT => {}
             Err(GiveUp::Now(why) | GiveUp::Later(why)) => {
                 if put(&mut client, shared.conversation().give_up(&why)).is_err() {
-                    return Ok(ExitCode::SUCCESS);
+                    return Ok(());
                 }
                 wait_for_request(&shared);
                 short = 0;
@@ -142,7 +135,7 @@ enum GiveUp {
 
 /// Passes lines from the client on, until its input ends.
 fn read_client(input: File, shared: &Shared) {
-    let mut lines = Lines::new(input, MAX_MESSAGE.get() + 1);
+    let mut lines = Lines::new(input, MAX_LINE + 1);
     let mut passed = Vec::new();
     let mut pass = |reading: ReadLines<'_>| {
         let mut to_server = shared.to_server();
@@ -187,7 +180,7 @@ fn read_server(stream: UnixStream, shared: &Shared, client: &mut File) -> End {
         let mut conversation = shared.conversation();
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             let line = line.trim_ascii_end();
-            if let Some(why) = next_server::refusal(line) {
+            if let Some(why) = successor::refused(line) {
                 refused = Some(why);
             } else if let Some(line) = conversation.note_server(line) {
                 append(&mut passed, &line);
@@ -233,7 +226,7 @@ fn resume(mut stream: UnixStream, shared: &Arc<Shared>) -> Result<UnixStream, Gi
     const FAILED: &str = "belljar ended while it opened the session again; its log has the reason: belljar status";
     let opening = shared.conversation().opening();
     if let Some(opening) = opening {
-        next_server::open(&mut stream, &opening).map_err(|_| GiveUp::Later(FAILED.to_owned()))?;
+        successor::open(&mut stream, &opening).map_err(|_| GiveUp::Later(FAILED.to_owned()))?;
     }
     let no_memory = |error: io::Error| GiveUp::Now(format!("belljar cannot be joined: {error}"));
     let writer = stream.try_clone().map_err(no_memory)?;

@@ -12,8 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::head::{Head, answered_id};
-use crate::mcp::{encode, fault, tools};
+use crate::head::{Head, answered_id};
+
+/// The message of requests that a belljar refuses while it ends.
+pub const SHUTTING_DOWN: &str = "belljar is shutting down; ask again once it serves";
+
+/// belljar's own tools. They only read, so their calls can be sent again.
+pub const READING_TOOLS: [&str; 3] = ["list_resources", "read_resource", "search_resources"];
 
 /// A request is sent to at most this many belljars. It may be what ends them.
 const MAX_ATTEMPTS: u8 = 3;
@@ -67,7 +72,7 @@ enum RequestKind {
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Conversation {
+pub(crate) struct Conversation {
     pending: BTreeMap<String, PendingRequest>,
     /// The request that opened the session.
     initialize: Option<Vec<u8>>,
@@ -90,16 +95,16 @@ pub(super) struct Conversation {
 
 /// What opens the session of a client at a new belljar.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Opening {
+pub(crate) struct Opening {
     /// The request. Its answer is for the shim, and must come before anything else is sent.
-    pub(super) initialize: Vec<u8>,
+    pub(crate) initialize: Vec<u8>,
     /// The notification that follows the answer, if the client has sent one.
-    pub(super) initialized: Option<Vec<u8>>,
+    pub(crate) initialized: Option<Vec<u8>>,
 }
 
 impl Conversation {
     /// Notes a line of the client. Returns the line for belljar, or `None` if it is for no belljar that runs.
-    pub(super) fn note_client<'a>(&mut self, line: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+    pub(crate) fn note_client<'a>(&mut self, line: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         let Some(head) = Head::parse(line) else { return Some(Cow::Borrowed(line)) };
         match (&head.method, head.id()) {
             (Some(method), Some(id)) => {
@@ -146,7 +151,9 @@ impl Conversation {
                 });
             }
             "subscriptions/listen" => return RequestKind::Listen,
-            "tools/call" if !member("name").is_some_and(|name| tools::is_own(&name)) => return RequestKind::Once,
+            "tools/call" if !member("name").is_some_and(|name| READING_TOOLS.contains(&name.as_str())) => {
+                return RequestKind::Once;
+            }
             _ => {}
         }
         RequestKind::Repeatable
@@ -163,7 +170,7 @@ impl Conversation {
     }
 
     /// Notes a line of belljar. Returns the line for the client, or `None` if it is not for the client.
-    pub(super) fn note_server<'a>(&mut self, line: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+    pub(crate) fn note_server<'a>(&mut self, line: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         if let Some(id) = answered_id(line) {
             return self.answered(&id, Answer::Result, line);
         }
@@ -177,7 +184,7 @@ impl Conversation {
             (None, Some(id)) => {
                 let answer = match head.error {
                     None => Answer::Result,
-                    Some(error) if fault::is_shutting_down(error.get()) => Answer::Stopped,
+                    Some(error) if is_shutting_down(error.get()) => Answer::Stopped,
                     Some(_) => Answer::Error,
                 };
                 self.answered(&id, answer, line)
@@ -220,7 +227,7 @@ impl Conversation {
 
     /// Notes that belljar has ended. Returns lines for the client: the errors of requests that are not sent again, and the
     /// end of belljar's questions.
-    pub(super) fn lost(&mut self) -> Vec<Vec<u8>> {
+    pub(crate) fn lost(&mut self) -> Vec<Vec<u8>> {
         let mut lines: Vec<Vec<u8>> =
             std::mem::take(&mut self.questions).iter().map(|id| withdrawn(self.generation, id)).collect();
         self.generation += 1;
@@ -240,12 +247,12 @@ impl Conversation {
     }
 
     /// Answers every pending request with an error, because no belljar serves.
-    pub(super) fn give_up(&mut self, why: &str) -> Vec<Vec<u8>> {
+    pub(crate) fn give_up(&mut self, why: &str) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.pending).keys().map(|id| refusal(id, why)).collect()
     }
 
     /// How to open the session of the client at the next belljar. `None` if the client has none.
-    pub(super) fn opening(&self) -> Option<Opening> {
+    pub(crate) fn opening(&self) -> Option<Opening> {
         let is_unanswered = self.pending.values().any(|one| one.kind == RequestKind::Initialize);
         let initialize = self.initialize.as_deref().filter(|_| !is_unanswered)?;
         let initialize = with_id(initialize, format!("{SHIM}open").into())?;
@@ -254,7 +261,7 @@ impl Conversation {
 
     /// What the next belljar gets after the opening, to go on where the last one ended. Answers to the shim's own requests
     /// are not for the client.
-    pub(super) fn resend(&mut self) -> Vec<Vec<u8>> {
+    pub(crate) fn resend(&mut self) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         let is_first = |one: &PendingRequest| one.kind == RequestKind::Initialize;
         if self.initialize.is_some() && !self.pending.values().any(is_first) {
@@ -346,9 +353,20 @@ fn with_id(line: &[u8], id: Value) -> Option<Vec<u8>> {
     serde_json::to_vec(&message).ok()
 }
 
-/// The error for a request.
-fn refusal(id: &str, why: &str) -> Vec<u8> {
-    encode::refusal(serde_json::from_str(id).ok(), fault::unavailable(why.to_owned()))
+/// The error of a request with this id, as JSON, that cannot be served now.
+pub fn refusal(id: &str, why: &str) -> Vec<u8> {
+    let id: Value = serde_json::from_str(id).unwrap_or_default();
+    let error = json!({ "code": -32603, "message": format!("unavailable: {why}"), "data": { "kind": "unavailable" } });
+    json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into_bytes()
+}
+
+/// True if this JSON text is the error of a belljar that ends. No provider can make one: its errors name a mount.
+pub fn is_shutting_down(error: &str) -> bool {
+    let Ok(error) = serde_json::from_str::<Value>(error) else { return false };
+    let is_of_mount = error.get("data").is_some_and(|data| data.get("mount").is_some());
+    let message =
+        error.get("message").and_then(Value::as_str).and_then(|message| message.strip_prefix("unavailable: "));
+    !is_of_mount && message == Some(SHUTTING_DOWN)
 }
 
 /// The notification that a question needs no answer any more.
