@@ -176,7 +176,7 @@ fn a_listen_lasts_longer_than_its_belljar() {
     assert!(dialogue.server(&acknowledged).is_some());
     assert_eq!(dialogue.server(&json!({ "id": 7, "result": {} })), None, "belljar ends, and not the subscription");
     dialogue.lost();
-    assert_eq!(dialogue.resend(), [listen.clone()]);
+    assert_eq!(dialogue.resend(), std::slice::from_ref(&listen));
     let line = format!("{{\"method\":{},\"params\":{}}}", acknowledged["method"], acknowledged["params"]);
     let news = dialogue.0.note_server(line.as_bytes()).unwrap().into_owned();
     let news = parsed(news.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect());

@@ -59,6 +59,8 @@ impl AsyncWrite for ToClient {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
