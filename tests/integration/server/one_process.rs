@@ -120,6 +120,22 @@ fn clients_join_the_belljar_that_serves_and_keep_their_identities() {
     shared.await_clients(2);
 }
 
+#[test]
+fn a_joined_client_is_the_own_user_and_the_rules_hold() {
+    let rules = "[[allow]]\nwho = { user = \"local\" }\nwhat = \"belljar://clock/utc\"\n[[allow]]\nwho = { user = \"anonymous\" }\nwhat = \"belljar://clock/Europe/Berlin\"\n";
+    for auth in ["", "[auth]\n"] {
+        let with_key = |site: &Site| assert!(auth.is_empty() || site.run(&["key", "new", "ci"]).status.success());
+        let shared = Shared::up(&format!("{rules}{auth}"), with_key);
+        let mut client = shared.site.stdio(Era::Stateless);
+        assert!(is_shim(&client));
+        assert_eq!(client.uris(), [WITNESS]);
+        client.text(WITNESS);
+        assert_eq!(client.read("belljar://clock/Europe/Berlin").unwrap_err().data["kind"], "not-found");
+        let record = shared.site.await_record("a read", |record| record["operation"] == "read");
+        assert_eq!(record["caller"]["principal"], "local", "{record}");
+    }
+}
+
 /// `belljar serve` becomes `belljar-join`, if that is beside it. Both programs join by the same code.
 #[test]
 fn each_of_both_programs_joins_and_serves_alone_if_none_runs() {
