@@ -20,8 +20,15 @@ pub const SHUTTING_DOWN: &str = "belljar is shutting down; ask again once it ser
 /// belljar's own tools. They only read, so their calls can be sent again.
 pub const READING_TOOLS: [&str; 3] = ["list_resources", "read_resource", "search_resources"];
 
-/// A request is sent to at most this many belljars. It may be what ends them.
-const MAX_ATTEMPTS: u8 = 3;
+/// The failures after which a request is given up: three belljars that ended although they had served this client, or six that
+/// ended before. The request may be what ends them.
+const MAX_FAILURES: u8 = 6;
+
+/// The weight of a belljar that had sent something.
+const SERVED: u8 = 2;
+
+/// The weight of a belljar that had sent nothing. A connection to one that is just ending looks like this.
+const SILENT: u8 = 1;
 
 /// The beginning of the ids of belljar's questions, as the client sees them.
 const QUESTION: &str = "belljar-";
@@ -37,14 +44,14 @@ const UNCERTAIN: &str = "belljar ended while this call ran, and started again; t
 
 /// Why a request is no longer repeated.
 const TOO_OFTEN: &str =
-    "belljar ended three times while it answered this request; its log has the reason: belljar status";
+    "belljar ended again and again while it answered this request; its log has the reason: belljar status";
 
 /// A request without an answer.
 struct PendingRequest {
     line: Vec<u8>,
     kind: RequestKind,
-    /// The number of belljars that got it.
-    attempts: u8,
+    /// The weights of the belljars that ended before they answered it.
+    failures: u8,
 }
 
 /// An answer of belljar.
@@ -88,6 +95,8 @@ pub(crate) struct Conversation {
     questions: BTreeSet<String>,
     /// The `listen` requests that were sent again and are not acknowledged yet.
     reopened: BTreeSet<String>,
+    /// True if this belljar has sent a line.
+    has_served: bool,
     /// What the client gets when the request with this id is answered: notifications of changes. They come after the
     /// watching has begun again, so that no later change is missed.
     news: BTreeMap<String, Vec<Vec<u8>>>,
@@ -110,7 +119,7 @@ impl Conversation {
             (Some(method), Some(id)) => {
                 let kind = self.note_request(method, &head, line);
                 // belljar refuses a second request with the same id. The first one is still to be answered.
-                let request = PendingRequest { line: line.to_vec(), kind, attempts: 1 };
+                let request = PendingRequest { line: line.to_vec(), kind, failures: 0 };
                 self.pending.entry(id).or_insert(request);
                 Some(Cow::Borrowed(line))
             }
@@ -171,6 +180,7 @@ impl Conversation {
 
     /// Notes a line of belljar. Returns the line for the client, or `None` if it is not for the client.
     pub(crate) fn note_server<'a>(&mut self, line: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        self.has_served = true;
         if let Some(id) = answered_id(line) {
             return self.answered(&id, Answer::Result, line);
         }
@@ -193,7 +203,10 @@ impl Conversation {
                 let id = head.params.and_then(|params| subscription_id(params.get()));
                 match id.filter(|id| self.reopened.remove(id)) {
                     // The client has an acknowledgement already.
-                    Some(id) => self.take_news(&id),
+                    Some(id) => {
+                        self.pending.get_mut(&id).into_iter().for_each(|request| request.failures = 0);
+                        self.take_news(&id)
+                    }
                     None => Some(Cow::Borrowed(line)),
                 }
             }
@@ -222,7 +235,8 @@ impl Conversation {
 
     /// The lines that the client gets now that this request was answered.
     fn take_news(&mut self, id: &str) -> Option<Cow<'static, [u8]>> {
-        Some(Cow::Owned(self.news.remove(id)?.join(&b'\n')))
+        let lines = self.news.remove(id).filter(|lines| !lines.is_empty())?;
+        Some(Cow::Owned(lines.join(&b'\n')))
     }
 
     /// Notes that belljar has ended. Returns lines for the client: the errors of requests that are not sent again, and the
@@ -233,9 +247,11 @@ impl Conversation {
         self.generation += 1;
         self.reopened.clear();
         self.news.clear();
+        let weight = if std::mem::take(&mut self.has_served) { SERVED } else { SILENT };
+        self.pending.values_mut().for_each(|request| request.failures = request.failures.saturating_add(weight));
         let given_up = |request: &PendingRequest| match request.kind {
             RequestKind::Once => Some(UNCERTAIN),
-            _ if request.attempts >= MAX_ATTEMPTS => Some(TOO_OFTEN),
+            _ if request.failures >= MAX_FAILURES => Some(TOO_OFTEN),
             _ => None,
         };
         self.pending.retain(|id, request| {
@@ -279,10 +295,9 @@ impl Conversation {
                 own(format!("{SHIM}lists"), "ping", json!({}), changes(&[true; 3], [], None));
             }
         }
-        let mut pending: Vec<_> = self.pending.iter_mut().collect();
+        let mut pending: Vec<_> = self.pending.iter().collect();
         pending.sort_by_key(|(_, request)| !is_first(request));
         for (id, request) in pending {
-            request.attempts += 1;
             if request.kind == RequestKind::Listen {
                 self.reopened.insert(id.clone());
                 self.news.insert(id.clone(), changes_of_listen(id, &request.line));

@@ -2,7 +2,7 @@
 //! belljar ends and another one follows.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -237,6 +237,9 @@ fn a_restart_repeats_the_reads_that_it_interrupts() {
             }
         }
         let (mut second, _) = upstream.accept().unwrap();
+        // An answer to a request that was not sent yet would be an error of the upstream.
+        let mut request = std::io::BufReader::new(second.try_clone().unwrap()).lines();
+        while request.next().is_some_and(|line| !line.unwrap().is_empty()) {}
         second.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").unwrap();
         client.wait(id).unwrap_or_else(|error| panic!("{verb}: {error}"));
         client.text(WITNESS);
@@ -259,13 +262,15 @@ fn subscriptions_of_either_era_outlive_their_belljar() {
     let listen = stateless.send("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": [uri] } }));
     let patience = Duration::from_secs(60);
     assert_eq!(stateless.next_notification(patience).unwrap()["method"], "notifications/subscriptions/acknowledged");
-    let updated = |client: &mut Client<Stdio>| {
+    let updated = |client: &mut Client<Stdio>, when: &str| {
+        let mut others = Vec::new();
         while let Some(message) = client.next_notification(patience) {
             if message["method"] == "notifications/resources/updated" {
                 return message["params"].clone();
             }
+            others.push(message);
         }
-        panic!("no notification");
+        panic!("{:?}: no notification {when}, after {others:?}", client.era());
     };
     for round in 0..2 {
         if round == 0 {
@@ -274,16 +279,16 @@ fn subscriptions_of_either_era_outlive_their_belljar() {
             assert!(shared.run(&["up", "--background", "--restart"]).status.success());
         }
         // What changed meanwhile is not known, so both are told to look. From then on, the new belljar watches.
-        let of_stateless = updated(&mut stateless);
+        let of_stateless = updated(&mut stateless, &format!("of the end {round}"));
         assert_eq!(
             (&of_stateless["uri"], &of_stateless["_meta"]["io.modelcontextprotocol/subscriptionId"]),
             (&json!(uri), &json!(listen))
         );
-        assert_eq!(updated(&mut session)["uri"], json!(uri));
+        assert_eq!(updated(&mut session, &format!("of the end {round}"))["uri"], json!(uri));
         shared.site.write("notes/b.tmp", format!("changed {round}"));
         fs::rename(shared.site.path("notes/b.tmp"), shared.site.path("notes/a.md")).unwrap();
-        assert_eq!(updated(&mut stateless)["uri"], json!(uri));
-        assert_eq!(updated(&mut session)["uri"], json!(uri));
+        assert_eq!(updated(&mut stateless, &format!("of the change {round}"))["uri"], json!(uri));
+        assert_eq!(updated(&mut session, &format!("of the change {round}"))["uri"], json!(uri));
     }
 }
 

@@ -76,17 +76,37 @@ fn an_unanswered_request_is_sent_again_and_an_answered_one_is_not() {
 }
 
 #[test]
-fn a_request_that_ends_three_belljars_is_given_up() {
-    let mut dialogue = Dialogue::default();
-    dialogue.client(&read(1));
-    for _ in 0..2 {
-        assert_eq!(dialogue.lost(), Vec::<Value>::new());
-        assert_eq!(dialogue.resend(), [read(1)]);
+fn a_request_that_ends_every_belljar_is_given_up() {
+    for (serves, most) in [(true, 3), (false, 6)] {
+        let mut dialogue = Dialogue::default();
+        dialogue.client(&read(1));
+        for _ in 1..most {
+            if serves {
+                dialogue.server(&json!({ "method": "notifications/resources/list_changed" }));
+            }
+            assert_eq!(dialogue.lost(), Vec::<Value>::new());
+            assert_eq!(dialogue.resend(), [read(1)]);
+        }
+        if serves {
+            dialogue.server(&json!({ "method": "notifications/resources/list_changed" }));
+        }
+        let given_up = dialogue.lost();
+        assert_eq!((&given_up[0]["id"], &given_up[0]["error"]["data"]["kind"]), (&json!(1), &json!("unavailable")));
+        assert!(given_up[0]["error"]["message"].as_str().unwrap().contains("again and again"), "{given_up:?}");
+        assert_eq!(dialogue.resend(), Vec::<Value>::new());
     }
-    let given_up = dialogue.lost();
-    assert_eq!((&given_up[0]["id"], &given_up[0]["error"]["data"]["kind"]), (&json!(1), &json!("unavailable")));
-    assert!(given_up[0]["error"]["message"].as_str().unwrap().contains("three times"), "{given_up:?}");
-    assert_eq!(dialogue.resend(), Vec::<Value>::new());
+}
+
+/// Each belljar acknowledges it.
+#[test]
+fn a_listen_is_never_given_up() {
+    let mut dialogue = Dialogue::default();
+    dialogue.client(&request(7, "subscriptions/listen", json!({ "notifications": {} })));
+    for _ in 0..9 {
+        dialogue.server(&json!({ "method": "notifications/subscriptions/acknowledged", "params": { "_meta": { SUBSCRIPTION_ID: 7 } } }));
+        assert_eq!(dialogue.lost(), Vec::<Value>::new());
+        assert_eq!(dialogue.resend().len(), 1);
+    }
 }
 
 #[test]
