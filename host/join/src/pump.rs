@@ -28,7 +28,7 @@ const SHORT: Duration = Duration::from_secs(1);
 const MAX_SHORT: u32 = 4;
 
 /// The longest pause before the next connection, after several short ones.
-const MAX_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// The direction to belljar.
 #[derive(Default)]
