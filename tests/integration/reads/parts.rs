@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use belljar_tests::{Client, Era, Site, Stdio};
 use serde_json::{Value, json};
 
-use crate::support::empty;
+use crate::support::{empty, patient};
 
 const BASE: &str = "belljar://parts/";
 
@@ -14,7 +14,7 @@ const BASE: &str = "belljar://parts/";
 fn site(mount: &str) -> Site {
     let site = empty();
     site.mount_as("guest_parts", "parts.wasm");
-    site.config(&format!("audit = {:?}\n[mounts.parts]\n{mount}\n", site.path("audit.jsonl")));
+    site.config(&patient(&format!("audit = {:?}\n[mounts.parts]\n{mount}\n", site.path("audit.jsonl"))));
     site
 }
 
@@ -163,7 +163,9 @@ fn a_secret_does_not_come_out_in_pieces() {
     // The guest computes its lines, so the secret is a text that they contain.
     let secret = site.write("secret", "line 000000005 ......");
     std::fs::set_permissions(secret, std::fs::Permissions::from_mode(0o600)).unwrap();
-    site.config("[secrets]\nword = { file = \"secret\" }\n[mounts.parts]\nenv = { WORD = \"${secret:word}\" }\n");
+    site.config(&patient(
+        "[secrets]\nword = { file = \"secret\" }\n[mounts.parts]\nenv = { WORD = \"${secret:word}\" }\n",
+    ));
     let mut client = client(&site);
     for at in 5 * 64..5 * 64 + 21 {
         let (text, _) = part(&mut client, &format!("lines/1000?bytes={at}-{}", at + 2));

@@ -1,6 +1,6 @@
 //! Packs a built belljar into installable packages, and nothing else: it compiles no program and publishes no package.
 //!
-//! Each format is one module. All formats install the same [`Tree`] of files. The bytes of a package depend only on the
+//! Each format is one module. All formats install the same tree of files. The bytes of a package depend only on the
 //! program, the providers, the files of the repository and the time in `SOURCE_DATE_EPOCH`.
 
 mod archive;
@@ -71,10 +71,10 @@ pub fn pack(request: &Request) -> Result<Packed> {
         .map(|program| {
             let mut tree = shared.clone();
             tree.program("bin/belljar", program.bytes.clone());
-            tree.program("bin/belljar-join", program.join.clone());
-            (program, tree)
+            tree.program("bin/belljar-join", program.join()?);
+            Ok((program, tree))
         })
-        .collect();
+        .collect::<Result<_>>()?;
     let output = Output::create(&request.output)?;
     if let Err(error) = write(&output, &project, &trees) {
         output.discard();

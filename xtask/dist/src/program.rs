@@ -21,8 +21,6 @@ pub(crate) struct Program {
     pub(crate) path: PathBuf,
     /// Its bytes. All packages share them.
     pub(crate) bytes: Arc<[u8]>,
-    /// The bytes of `belljar-join`, which is built beside it.
-    pub(crate) join: Arc<[u8]>,
     /// The machines that it runs on.
     pub(crate) target: Target,
 }
@@ -39,11 +37,15 @@ impl Program {
         let target = target(&bytes).with_context(|| format!("cannot pack the program \"{shown}\""))?;
         // A path without a directory would be looked up in PATH.
         let path = fs::canonicalize(path).with_context(|| format!("cannot resolve \"{shown}\""))?;
-        let beside = path.with_file_name("belljar-join");
-        let join = fs::read(&beside).with_context(|| {
+        Ok(Program { path, bytes: bytes.into(), target })
+    }
+
+    /// The bytes of `belljar-join`, which is built beside the program.
+    pub(crate) fn join(&self) -> Result<Vec<u8>> {
+        let beside = self.path.with_file_name("belljar-join");
+        fs::read(&beside).with_context(|| {
             format!("cannot read the program \"{}\": build it with `cargo xtask build`", beside.display())
-        })?;
-        Ok(Program { path, bytes: bytes.into(), join: join.into(), target })
+        })
     }
 
     /// True if this machine has the processor of the program.

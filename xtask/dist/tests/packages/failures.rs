@@ -46,6 +46,15 @@ fn a_program_of_a_foreign_architecture_is_named() {
 }
 
 #[test]
+fn a_missing_second_program_is_named() {
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("belljar");
+    fs::copy(places::host(), &program).unwrap();
+    let error = error(&program, &places::target().join("plugins"));
+    assert_names(&error, &["belljar-join\"", "cargo xtask build"]);
+}
+
+#[test]
 fn a_directory_without_providers_is_named() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("README.md"), "no provider").unwrap();
