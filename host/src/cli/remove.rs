@@ -3,12 +3,11 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use toml_edit::Item;
 
 use super::flags::WriteFlags;
 use super::{confirm, grant, output};
 use crate::model::{MountName, command};
-use crate::server::edit::ConfigChange;
+use crate::server::edit::{self, ConfigChange};
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
 use crate::server::{log, pins};
@@ -19,9 +18,7 @@ pub(super) fn run(at: &LocationArgs, mount: &str, write: WriteFlags) -> Result<E
     let mount = MountName::new(mount).map_err(Failure::misused)?;
     loop {
         let change = ConfigChange::draft::<Failure>(at, |document, _| {
-            if let Some(mounts) = document.get_mut("mounts").and_then(Item::as_table_like_mut) {
-                mounts.remove(mount.as_str());
-            }
+            edit::remove_mount(document, &mount);
             Ok(())
         })?;
         let component = change.old.mounts.get(&mount).and_then(|own| own.component.clone());

@@ -203,6 +203,8 @@ pub(crate) fn mount<E: From<NotEditable>>(
 fn table<'d>(document: &'d mut DocumentMut, mount: &MountName) -> Result<&'d mut dyn TableLike, NotEditable> {
     let odd = || NotEditable(mount.clone());
     let is_first = document.is_empty();
+    // A file with comments only keeps them at its top.
+    let comments = if is_first { take_comments(document) } else { None };
     let root = document.as_table_mut();
     if !root.contains_key("mounts") {
         let mut mounts = Table::new();
@@ -216,13 +218,37 @@ fn table<'d>(document: &'d mut DocumentMut, mount: &MountName) -> Result<&'d mut
             Item::Value(Value::InlineTable(InlineTable::new()))
         } else {
             let mut table = Table::new();
-            table.decor_mut().set_prefix(if is_first { "" } else { "\n" });
+            let default = if is_first { "" } else { "\n" };
+            table.decor_mut().set_prefix(comments.unwrap_or_else(|| default.to_owned()));
             Item::Table(table)
         };
         mounts.as_table_like_mut().ok_or_else(odd)?.insert(mount.as_str(), new);
     }
     let own = mounts.as_table_like_mut().and_then(|mounts| mounts.get_mut(mount.as_str()));
     own.and_then(Item::as_table_like_mut).ok_or_else(odd)
+}
+
+/// Takes the comments after the last key, followed by an empty line. `None` if there are none.
+fn take_comments(document: &mut DocumentMut) -> Option<String> {
+    let comments = document.trailing().as_str().filter(|text| text.contains('#'))?;
+    let comments = format!("{}\n\n", comments.trim_end());
+    document.set_trailing("");
+    Some(comments)
+}
+
+/// Removes the table of a mount. The comments before it stay, if it is the only table.
+pub(crate) fn remove_mount(document: &mut DocumentMut, mount: &MountName) {
+    let Some(mounts) = document.get_mut("mounts").and_then(Item::as_table_like_mut) else { return };
+    let Some(removed) = mounts.remove(mount.as_str()) else { return };
+    let is_last = mounts.is_empty();
+    if is_last && document.get("mounts").and_then(Item::as_table).is_some_and(Table::is_implicit) {
+        document.remove("mounts");
+    }
+    let prefix = removed.as_table().and_then(|table| table.decor().prefix()?.as_str());
+    if let Some(comments) = prefix.filter(|text| document.is_empty() && text.contains('#')) {
+        let trailing = document.trailing().as_str().unwrap_or_default().to_owned();
+        document.set_trailing(format!("{}\n{trailing}", comments.trim_end()));
+    }
 }
 
 /// `text` without control characters, except line breaks and tabs.
@@ -242,6 +268,24 @@ mod tests {
         Table(#[from] NotEditable),
         #[error(transparent)]
         Edit(#[from] edit::EditError),
+    }
+
+    #[test]
+    fn comments_of_a_file_without_keys_stay_at_its_top() {
+        let name = MountName::new("a").unwrap();
+        let mut document: DocumentMut = "# one\n# two\n".parse().unwrap();
+        let give = |table: &mut dyn TableLike| edit::set_entry(table, "fs", "/n", "x".into());
+        mount(&mut document, &name, |table| give(table).map_err(AnyEditError::from)).unwrap();
+        assert_eq!(document.to_string(), "# one\n# two\n\n[mounts.a]\nfs = { \"/n\" = \"x\" }\n");
+        let mut document: DocumentMut = document.to_string().parse().unwrap();
+        remove_mount(&mut document, &name);
+        assert_eq!(document.to_string(), "# one\n# two\n");
+        // A table that the user wrote stays, and so do other mounts.
+        let mut document: DocumentMut = "# one\n[mounts]\na = {}\n[mounts.b]\n".parse().unwrap();
+        remove_mount(&mut document, &name);
+        assert_eq!(document.to_string(), "# one\n[mounts]\n[mounts.b]\n");
+        remove_mount(&mut document, &MountName::new("b").unwrap());
+        assert_eq!(document.to_string(), "# one\n[mounts]\n");
     }
 
     #[test]

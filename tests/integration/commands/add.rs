@@ -54,7 +54,7 @@ fn three_commands_lead_to_the_first_note() {
     let again = refused(&site, &["init"]);
     assert!(again.contains("exists already"), "{again}");
     let text = fs::read_to_string(site.path("belljar.toml")).unwrap();
-    assert!(text.contains("# The configuration of belljar") && text.contains("[mounts.notes]"), "{text}");
+    assert!(text.starts_with("# The configuration of belljar") && text.contains("\n\n[mounts.notes]\n"), "{text}");
 }
 
 #[test]
