@@ -233,12 +233,11 @@ fn serve(at: &LocationArgs, http: Option<SocketAddr>, alone: bool, dev: bool) ->
 /// Becomes the program `belljar-join`, which takes less memory, with the same arguments. Returns if it is not installed beside
 /// this program.
 fn become_join() {
-    #[expect(clippy::disallowed_methods, reason = "our own program, and the one beside it")]
-    let Ok(own) = std::env::current_exe() else { return };
+    let Some(join) = invocation::join_program() else { return };
     #[expect(clippy::disallowed_methods, reason = "the command line")]
     let arguments = std::env::args_os().skip(1);
     #[expect(clippy::disallowed_methods, reason = "belljar-join, which this process becomes")]
-    let _ = std::process::Command::new(own.with_file_name("belljar-join")).args(arguments).exec();
+    let _ = std::process::Command::new(join).args(arguments).exec();
 }
 
 /// Switches off the guards that the environment variable `BELLJAR_UNGUARDED` names. Only a test build has this

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::output;
 use crate::server::failure::Failure;
-use crate::server::processes;
-use crate::server::shared_socket::{SharedSocket, log_file};
+use crate::server::shared_socket::SharedSocket;
+use crate::server::{processes, up};
 use crate::transport::local_socket::{ConnectedClient, ServingStatus};
 
 /// The help of `status`.
@@ -33,11 +33,7 @@ pub(super) fn run(is_json: bool) -> Result<ExitCode, Failure> {
     let mut all = Vec::new();
     for socket in SharedSocket::all()? {
         let Some(instance) = socket.files().instance() else { continue };
-        let log = match instance.is_unit {
-            true => format!("journalctl --user --unit belljar-{}", socket.id()),
-            false => log_file(socket.id()).map(|path| path.display().to_string()).unwrap_or_default(),
-        };
-        all.push(Started { instance, log, status: socket.status() });
+        all.push(Started { log: up::log_of(&socket, &instance), instance, status: socket.status() });
     }
     match is_json {
         true => output::print_json(&json!({ "belljars": all.iter().map(json_of).collect::<Vec<_>>() }))?,

@@ -1,7 +1,6 @@
 //! `belljar up`: starts the belljar that serves all clients of this user.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use belljar_join::Instance;
 use clap::Args;
@@ -28,9 +27,6 @@ a crash. Elsewhere it runs in the background until `belljar down`, or until the 
 
 --restart is for a new program: clients keep their sessions, and requests that were not answered
 are sent again.";
-
-/// Another command that starts or stops this belljar may take this time.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The options of `up`.
 #[derive(Args)]
@@ -61,7 +57,7 @@ pub(super) fn run(args: &UpArgs) -> Result<ExitCode, Failure> {
         return serve(args, &socket);
     }
     log::start("warn");
-    let lock = socket.start_lock(LOCK_TIMEOUT)?;
+    let lock = socket.start_lock()?;
     if args.again {
         let stopped = || Failure::Failed("belljar was stopped; to start it again: belljar up".to_owned());
         up::launch(&socket, &socket.files().instance().ok_or_else(stopped)?, &lock)?;

@@ -151,6 +151,16 @@ impl LocationArgs {
     }
 }
 
+/// The name of the program that joins a running belljar.
+pub(crate) const JOIN: &str = "belljar-join";
+
+/// The path of [`JOIN`], beside this program. It may not be installed. `None` if the path of this program is unknown.
+pub(crate) fn join_program() -> Option<PathBuf> {
+    #[expect(clippy::disallowed_methods, reason = "our own program, and the one beside it")]
+    let own = std::env::current_exe().ok()?;
+    Some(own.with_file_name(JOIN))
+}
+
 /// The name of this program: `belljar` if `PATH` finds this program under that name, otherwise its absolute path. A
 /// reader who is not local always gets `belljar`.
 fn program(is_local: bool) -> String {

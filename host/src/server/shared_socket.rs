@@ -23,6 +23,9 @@ const MAX_PATH: usize = 107;
 /// A running belljar must answer within this time.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
+/// Another command that starts or stops the same belljar may take this time.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// How often a lock is tried.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -60,8 +63,8 @@ pub(crate) enum SharedSocketError {
         error: io::Error,
     },
     /// Another command starts or stops this belljar, and does not end.
-    #[error("another command has been starting or stopping this belljar for {} s; wait for it, or end it", .0.as_secs())]
-    Contended(Duration),
+    #[error("another command has been starting or stopping this belljar for {} s; wait for it, or end it", LOCK_TIMEOUT.as_secs())]
+    Contended,
 }
 
 /// A lock that lasts until this value is dropped, or the process ends.
@@ -135,24 +138,16 @@ impl SharedSocket {
         self.try_lock("lock")
     }
 
-    /// Marks this process as the one that starts or stops the belljar. `None` if another one does.
+    /// Marks this process as the one that starts or stops the belljar. Waits for another one that does.
     ///
     /// # Errors
-    /// If the directory or the file cannot be used.
-    pub(crate) fn try_start_lock(&self) -> Result<Option<FileLock>, SharedSocketError> {
-        self.try_lock("start")
-    }
-
-    /// As [`SharedSocket::try_start_lock`]; waits for another process up to `timeout`.
-    ///
-    /// # Errors
-    /// Also if the other process does not end.
-    pub(crate) fn start_lock(&self, timeout: Duration) -> Result<FileLock, SharedSocketError> {
-        let deadline = Instant::now() + timeout;
+    /// If the directory or the file cannot be used, or the other process does not end.
+    pub(crate) fn start_lock(&self) -> Result<FileLock, SharedSocketError> {
+        let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
-            match self.try_start_lock()? {
+            match self.try_lock("start")? {
                 Some(lock) => return Ok(lock),
-                None if Instant::now() >= deadline => return Err(SharedSocketError::Contended(timeout)),
+                None if Instant::now() >= deadline => return Err(SharedSocketError::Contended),
                 None => std::thread::sleep(POLL_INTERVAL),
             }
         }

@@ -94,8 +94,16 @@ pub(crate) fn has_systemd() -> bool {
     unit::is_available()
 }
 
+/// Where the log of a belljar is: a command that shows it, or its path.
+pub(crate) fn log_of(socket: &SharedSocket, instance: &Instance) -> String {
+    match instance.is_unit {
+        true => unit::log_of(socket.id()),
+        false => shared_socket::log_file(socket.id()).map(|path| path.display().to_string()).unwrap_or_default(),
+    }
+}
+
 /// Starts the belljar that `instance` describes, if none serves, and waits until it serves. The caller holds the lock
-/// of [`SharedSocket::try_start_lock`].
+/// of [`SharedSocket::start_lock`].
 ///
 /// # Errors
 /// If it does not serve in time.
@@ -113,13 +121,14 @@ pub(crate) fn launch(socket: &SharedSocket, instance: &Instance, _lock: &FileLoc
 
 /// Lets systemd start the belljar.
 fn launch_unit(socket: &SharedSocket, instance: &Instance) -> Result<ServingStatus, UpError> {
-    let unit = UserUnit::of(socket.id())?;
-    unit.start(instance)?;
+    UserUnit::of(socket.id())?.start(instance)?;
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
         match socket.status() {
             Some(status) => return Ok(status),
-            None if Instant::now() >= deadline => return Err(UpError::Late { log: unit.log() }),
+            None if Instant::now() >= deadline => {
+                return Err(UpError::Late { log: format!("shown by: {}", log_of(socket, instance)) });
+            }
             None => std::thread::sleep(POLL_INTERVAL),
         }
     }
@@ -194,7 +203,7 @@ fn rest(path: &Path, begin: u64) -> String {
 }
 
 /// Stops the belljar of `socket`, so that clients do not start it again. Returns its process id, or `None` if none
-/// served. The caller holds the lock of [`SharedSocket::try_start_lock`].
+/// served. The caller holds the lock of [`SharedSocket::start_lock`].
 ///
 /// # Errors
 /// If it does not end in time.

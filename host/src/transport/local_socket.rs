@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::stdio;
 use crate::mcp::Handler;
-use crate::transport::limits::{DRAIN, LAST_ANSWERS_TIME};
+use crate::transport::limits::{DRAIN, LAST_ANSWERS_TIME, LAST_READ_TIME};
 
 /// The most connections at the same time. Further ones are refused.
 const MAX_CONNECTIONS: usize = 512;
@@ -32,9 +32,6 @@ const GREETING_TIME: Duration = Duration::from_secs(10);
 
 /// The longest greeting, in bytes.
 const MAX_GREETING: u64 = 1 << 10;
-
-/// Clients may take this time to read the last answers at the shutdown.
-const LAST_READ_TIME: Duration = Duration::from_millis(150);
 
 /// What a running belljar says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

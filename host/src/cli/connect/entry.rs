@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::model::text;
 use crate::server::failure::Failure;
+use crate::server::invocation;
 use crate::server::location::{self, LocationArgs};
 
 /// The names of the programs that an entry may start.
-const PROGRAMS: [&str; 2] = ["belljar", "belljar-join"];
+const PROGRAMS: [&str; 2] = ["belljar", invocation::JOIN];
 
 /// How a client reaches belljar.
 pub(super) enum Entry {
@@ -46,8 +47,8 @@ impl Entry {
         #[expect(clippy::disallowed_methods, reason = "clients start this program, or the one beside it")]
         let program = std::env::current_exe()?;
         // It joins a running belljar at little cost, and becomes belljar if there is none.
-        let join = program.with_file_name(PROGRAMS[1]);
-        let program = if join.is_file() { join } else { program };
+        let join = invocation::join_program().filter(|join| join.is_file());
+        let program = join.unwrap_or(program);
         let (config, _) = location::config_path(at)?;
         let mut args = vec!["serve".to_owned()];
         let plugins = at.plugins.as_deref().map(std::path::absolute).transpose()?;

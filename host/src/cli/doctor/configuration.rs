@@ -4,9 +4,8 @@ use super::finding::SetupFinding;
 use crate::catalog;
 use crate::config::Config;
 use crate::model::command;
-use crate::server::candidate::Candidate;
 use crate::server::location::{self, LocationArgs};
-use crate::server::{configuration, directories, listening};
+use crate::server::{configuration, directories, listening, pins};
 
 /// Reads the configuration. Returns it, if it is valid, and the findings.
 pub(super) fn findings(at: &LocationArgs) -> (Option<Config>, Vec<SetupFinding>) {
@@ -53,6 +52,7 @@ fn components(config: &Config) -> Vec<SetupFinding> {
             return vec![SetupFinding::bad(AREA, format!("\"{plugins}\" cannot be read: {error}"), "make it readable")];
         }
     };
+    let lock = pins::read(&config.lock).unwrap_or_default();
     let mut all = Vec::new();
     let mut good = 0;
     for one in &found {
@@ -62,14 +62,14 @@ fn components(config: &Config) -> Vec<SetupFinding> {
                 format!("\"{}\" is refused: {why}", one.file),
                 format!("replace the file, or run: belljar remove {}", one.name),
             )),
-            Ok(_) => match Candidate::find(config, &one.name) {
-                Ok(candidate) if candidate.has_changed() => all.push(SetupFinding::bad(
+            Ok((digest, _)) if lock.pin(&one.name).is_some_and(|pin| pin.digest != *digest) => {
+                all.push(SetupFinding::bad(
                     AREA,
                     format!("\"{}\" is in quarantine: its component changed since its grants were given", one.name),
                     format!("run: {}", command::line(["trust", one.name.as_str()])),
-                )),
-                _ => good += 1,
-            },
+                ))
+            }
+            Ok(_) => good += 1,
         }
     }
     for (name, own) in &config.mounts {

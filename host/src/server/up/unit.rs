@@ -45,6 +45,16 @@ pub(crate) fn is_available() -> bool {
     location::variable("XDG_RUNTIME_DIR").is_some_and(|runtime| runtime.join("systemd/private").exists())
 }
 
+/// The name of the unit of the belljar with this id.
+fn name_of(id: &str) -> String {
+    format!("belljar-{id}")
+}
+
+/// The command that shows the log of a unit.
+pub(super) fn log_of(id: &str) -> String {
+    format!("journalctl --user --unit {}", name_of(id))
+}
+
 /// The unit of one belljar.
 pub(super) struct UserUnit {
     name: String,
@@ -59,13 +69,8 @@ impl UserUnit {
     pub(super) fn of(id: &str) -> Result<Self, UnitError> {
         let base = location::variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
         let base = base.or_else(|| Some(location::variable("HOME")?.join(".config"))).ok_or(UnitError::NoHome)?;
-        let name = format!("belljar-{id}.service");
+        let name = format!("{}.service", name_of(id));
         Ok(Self { path: base.join("systemd/user").join(&name), name })
-    }
-
-    /// How to read the log of the unit.
-    pub(super) fn log(&self) -> String {
-        format!("shown by: journalctl --user --unit {}", self.name)
     }
 
     /// Writes the unit, and starts it now and at each login.

@@ -21,10 +21,7 @@ use super::stream::ServedStream;
 use crate::mcp::{Handler, next_peer_id};
 use crate::model::bounds::{EVICT_WRITING_AFTER, HANDSHAKE_TIME};
 use crate::transport::error::ServeError;
-use crate::transport::limits::LAST_ANSWERS_TIME;
-
-/// Clients may take this time to read the last answers after the drain.
-const LAST_READ_TIME: Duration = Duration::from_millis(150);
+use crate::transport::limits::{LAST_ANSWERS_TIME, LAST_READ_TIME};
 
 /// Streams may take this time to end at the shutdown.
 const STREAM_END_TIME: Duration = Duration::from_millis(300);
