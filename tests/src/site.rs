@@ -188,6 +188,25 @@ impl Site {
         })
     }
 
+    /// What `belljar status --json` says of the belljar that `belljar up` started here.
+    pub fn up_status(&self) -> Value {
+        let output = process::run(self.command(["status", "--json"]), COMMAND_TIME);
+        let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        status["belljars"][0].clone()
+    }
+
+    /// The process id of the belljar that `belljar up` started here.
+    pub fn up_pid(&self) -> u32 {
+        let pid = self.up_status()["pid"].as_u64().expect("it serves");
+        u32::try_from(pid).expect("a process id")
+    }
+
+    /// Kills the belljar that `belljar up` started here, with SIGKILL.
+    pub fn kill_up(&self) {
+        let pid = i32::try_from(self.up_pid()).ok().and_then(rustix::process::Pid::from_raw).expect("a process id");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("the process is ours");
+    }
+
     /// The audit records so far. The configuration must contain `audit = "audit.jsonl"`, or the full path of this file
     /// in the site.
     pub fn audit(&self) -> Vec<Value> {

@@ -111,11 +111,7 @@ fn a_belljar_that_has_crashed_is_found() {
     let site = healthy();
     assert!(site.run(&["up", "--background"]).status.success());
     assert_eq!(findings(&site).1, Some(0));
-    let status = belljar_tests::process::run(site.command(["status", "--json"]), std::time::Duration::from_secs(60));
-    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
-    let pid = i32::try_from(status["belljars"][0]["pid"].as_i64().unwrap()).unwrap();
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    site.kill_up();
     assert_only(&site, "up", "does not serve", "belljar up --place");
     assert!(site.run(&["down"]).status.success());
     assert_eq!(findings(&site).1, Some(0));

@@ -38,28 +38,10 @@ impl Shared {
         self.site.run(verb)
     }
 
-    /// The status of the belljar that serves this site.
-    fn status(&self) -> Value {
-        let output = process::run(self.site.command(["status", "--json"]), Duration::from_secs(60));
-        let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        status["belljars"][0].clone()
-    }
-
-    fn pid(&self) -> u32 {
-        u32::try_from(self.status()["pid"].as_u64().expect("it serves")).unwrap()
-    }
-
-    /// Kills the belljar with SIGKILL.
-    fn kill(&self) {
-        let pid = i32::try_from(self.pid()).unwrap();
-        let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    }
-
     /// Waits until so many clients are connected.
     fn await_clients(&self, count: usize) {
         wait_until(&format!("{count} clients"), || {
-            let status = self.status();
+            let status = self.site.up_status();
             let clients = status["clients"].as_array().map(Vec::len);
             if clients == Some(count) { Ok(()) } else { Err(status.to_string()) }
         });
@@ -104,7 +86,7 @@ fn clients_join_the_belljar_that_serves_and_keep_their_identities() {
     }
     shared.await_clients(3);
     let processes: Vec<_> = clients.iter().map(|client| u64::from(client.wire_ref().process.id())).collect();
-    let status = shared.status();
+    let status = shared.site.up_status();
     let mut joined: Vec<_> =
         status["clients"].as_array().unwrap().iter().map(|one| one["pid"].as_u64().unwrap()).collect();
     joined.sort_unstable();
@@ -226,11 +208,11 @@ fn a_restart_repeats_the_reads_that_it_interrupts() {
     let uri = format!("belljar://hostile/reach/{}", format!("{origin}/").replace(':', "%253A").replace('/', "%252F"));
     for (era, verb) in [(Era::Session, "restart"), (Era::Stateless, "restart"), (Era::Stateless, "kill")] {
         let mut client = shared.site.stdio(era);
-        let before = shared.pid();
+        let before = shared.site.up_pid();
         let id = client.send("resources/read", json!({ "uri": uri }));
         let (first, _) = upstream.accept().unwrap();
         match verb {
-            "kill" => shared.kill(),
+            "kill" => shared.site.kill_up(),
             _ => {
                 let up = shared.run(&["up", "--background", "--restart"]);
                 assert!(up.status.success(), "{}", stdout_and_stderr(&up));
@@ -243,7 +225,7 @@ fn a_restart_repeats_the_reads_that_it_interrupts() {
         second.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").unwrap();
         client.wait(id).unwrap_or_else(|error| panic!("{verb}: {error}"));
         client.text(WITNESS);
-        assert_ne!(shared.pid(), before);
+        assert_ne!(shared.site.up_pid(), before);
         drop(first);
     }
 }
@@ -274,7 +256,7 @@ fn subscriptions_of_either_era_outlive_their_belljar() {
     };
     for round in 0..2 {
         if round == 0 {
-            shared.kill();
+            shared.site.kill_up();
         } else {
             assert!(shared.run(&["up", "--background", "--restart"]).status.success());
         }
@@ -307,7 +289,7 @@ fn a_tool_call_that_was_interrupted_is_not_repeated() {
     let tool = tools.iter().find(is_providers).unwrap_or_else(|| panic!("{tools:?}"));
     let id = client.send("tools/call", json!({ "name": tool["name"], "arguments": {} }));
     let _call = upstream.accept().unwrap();
-    shared.kill();
+    shared.site.kill_up();
     let error = client.wait(id).unwrap_err();
     assert!(error.message.contains("may have had its effect"), "{error}");
     client.text(WITNESS);
@@ -340,7 +322,7 @@ fn twenty_clients_go_on_after_a_crash() {
         };
         let clients: Vec<_> = (0..20).map(client).collect();
         shared.await_clients(20);
-        shared.kill();
+        shared.site.kill_up();
         shared.await_clients(20);
         let served = reads.load(Ordering::SeqCst);
         wait_until("further reads", || {

@@ -9,11 +9,11 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio as Pipe};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use belljar_benches::{Record, Samples, process_cpu, row};
-use belljar_tests::{Client, Era, Site, Stdio, places, process};
-use serde_json::{Value, json};
+use belljar_tests::{Client, Era, Site, Stdio, places};
+use serde_json::json;
 
 /// Clients of one user.
 const CLIENTS: usize = 20;
@@ -51,13 +51,6 @@ impl<'a> Up<'a> {
     fn new(site: &'a Site) -> Self {
         assert!(site.run(&["up", "--background"]).status.success(), "it starts");
         Up(site)
-    }
-
-    fn pid(&self) -> u32 {
-        let output = process::run(self.0.command(["status", "--json"]), Duration::from_secs(60));
-        let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        let pid = status.pointer("/belljars/0/pid").and_then(Value::as_u64).expect("it serves");
-        u32::try_from(pid).expect("a process id")
     }
 }
 
@@ -116,7 +109,7 @@ fn memory(site: &Site, record: &mut Record) {
     };
     let (alone, _) = measure(true, None);
     let up = Up::new(site);
-    let (joined, own) = measure(false, Some(up.pid()));
+    let (joined, own) = measure(false, Some(site.up_pid()));
     drop(up);
     println!("\n| {CLIENTS} clients, {} providers | MiB, sum of shares | ratio |\n|---|---|---|", PROVIDERS.len());
     println!(
@@ -155,8 +148,8 @@ fn node(site: &Site) -> Option<f64> {
 }
 
 fn reads(site: &Site, record: &mut Record, rounds: u32) {
-    let up = Up::new(site);
-    let mut sides = [(client(site, true), None), (client(site, false), Some(up.pid()))];
+    let _up = Up::new(site);
+    let mut sides = [(client(site, true), None), (client(site, false), Some(site.up_pid()))];
     let mut samples = [Samples::default(), Samples::default()];
     for batch in 0..=rounds * BATCHES {
         for ((client, server), samples) in sides.iter_mut().zip(&mut samples) {
@@ -220,13 +213,12 @@ fn first_line(mut command: Command, input: &str) -> u64 {
 }
 
 fn crashes(site: &Site, record: &mut Record, rounds: u32) {
-    let up = Up::new(site);
+    let _up = Up::new(site);
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| client(site, false)).collect();
     clients.iter_mut().for_each(|client| drop(client.text(READ)));
     let mut samples = Samples::default();
     for _ in 0..rounds {
-        let pid = i32::try_from(up.pid()).ok().and_then(rustix::process::Pid::from_raw).expect("a process id");
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+        site.kill_up();
         let began = Instant::now();
         clients.iter_mut().for_each(|client| drop(client.text(READ)));
         samples.add(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX), 1);
