@@ -57,7 +57,7 @@ pub mod view;
 mod wasi;
 
 pub use ambient::Ambient;
-pub use call_record::CallRecord;
+pub use call_record::{CallRecord, UnfinishedCall};
 pub use declared_needs::{Needs, NeedsError, SECTION};
 pub use dedicated_thread::DedicatedThread;
 pub use editor::{GrantEditor, GrantSuggestion};

@@ -56,6 +56,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// The event with the result of the call. Without one it is the event of a withdrawn call, and has its usage so far.
     fn event(&mut self) -> Event {
         let withdrawn = || (Err(ReadError::Cancelled), self.decisions.usage(), self.decisions.take_decisions());
         let (outcome, usage, decisions) = self.ended.take().unwrap_or_else(withdrawn);
@@ -80,13 +81,18 @@ impl<'a> Recorder<'a> {
 
 impl Drop for Recorder<'_> {
     fn drop(&mut self) {
-        if self.audit.is_on() && !self.is_handed_over {
-            let event = self.event();
-            match self.group {
-                Some(group) => group.add(event),
-                None => self.audit.record(event),
-            }
+        if !self.audit.is_on() || self.is_handed_over {
+            return;
         }
+        if let Some(group) = self.group {
+            return group.add(self.event());
+        }
+        if self.ended.is_some() {
+            return self.audit.record(self.event());
+        }
+        self.ended = Some((Err(ReadError::Cancelled), Usage::default(), DecisionLog::default()));
+        let (audit, event) = (self.audit.clone(), self.event());
+        self.decisions.when_ended(move |usage, decision_log| audit.record(Event { usage, decision_log, ..event }));
     }
 }
 

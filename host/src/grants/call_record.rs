@@ -36,6 +36,29 @@ struct Shared {
     cpu: AtomicU64,
     memory: AtomicU64,
     traffic: TrafficUsage,
+    end: Mutex<CallEnd>,
+}
+
+/// A function that gets the usage and the decisions of a call that has ended.
+type AtEnd = Box<dyn FnOnce(Usage, DecisionLog) + Send>;
+
+/// Whether a call still runs, and who waits for its end.
+#[derive(Default)]
+enum CallEnd {
+    /// Nobody has to wait: the call has not begun, has ended, or may hang.
+    #[default]
+    NotAwaited,
+    Running,
+    Awaited(AtEnd),
+}
+
+/// A call that has not ended. Dropped when the call has ended and has written its usage to the record.
+pub struct UnfinishedCall(CallRecord);
+
+impl Drop for UnfinishedCall {
+    fn drop(&mut self) {
+        self.0.end_wait();
+    }
 }
 
 impl CallRecord {
@@ -92,6 +115,40 @@ impl CallRecord {
         self.0.decisions.lock().unwrap_or_else(PoisonError::into_inner).has_acted = true;
     }
 
+    /// Says that the call runs until the returned value is dropped.
+    pub fn running(&self) -> UnfinishedCall {
+        *self.end() = CallEnd::Running;
+        UnfinishedCall(self.clone())
+    }
+
+    /// Says that nobody may wait for the end of the call, because it may hang.
+    pub fn may_hang(&self) {
+        self.end_wait();
+    }
+
+    /// Passes the usage and the decisions of the call to `at_end`: when the call has ended, or now if it does not run. A
+    /// call that its caller withdrew ends on another thread and writes its last usage there.
+    pub fn when_ended(&self, at_end: impl FnOnce(Usage, DecisionLog) + Send + 'static) {
+        let mut end = self.end();
+        if matches!(*end, CallEnd::Running) {
+            *end = CallEnd::Awaited(Box::new(at_end));
+            return;
+        }
+        drop(end);
+        at_end(self.usage(), self.take_decisions());
+    }
+
+    fn end(&self) -> std::sync::MutexGuard<'_, CallEnd> {
+        self.0.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end_wait(&self) {
+        let end = std::mem::take(&mut *self.end());
+        if let CallEnd::Awaited(at_end) = end {
+            at_end(self.usage(), self.take_decisions());
+        }
+    }
+
     /// Records the start of the call, and its fuel.
     pub fn begin(&self, fuel: u64) {
         let _ = self.0.began.set((Instant::now(), fuel));
@@ -144,6 +201,31 @@ mod tests {
 
     use super::super::secrets::Secret;
     use super::*;
+
+    #[test]
+    fn the_usage_of_a_withdrawn_call_is_known_when_the_call_has_ended() {
+        let (told, is_told) = std::sync::mpsc::channel();
+        let tell = || {
+            let told = told.clone();
+            move |usage: Usage, _| told.send(usage.fuel).unwrap()
+        };
+        let record = CallRecord::default();
+        record.when_ended(tell());
+        assert_eq!(is_told.try_recv(), Ok(0), "a call that has not begun");
+        let running = record.running();
+        record.begin(100);
+        record.when_ended(tell());
+        assert!(is_told.try_recv().is_err(), "the call still runs");
+        record.fuel_left(60);
+        drop(running);
+        assert_eq!(is_told.try_recv(), Ok(40));
+        record.when_ended(tell());
+        assert_eq!(is_told.try_recv(), Ok(40), "a call that has ended");
+        let _running = record.running();
+        record.when_ended(tell());
+        record.may_hang();
+        assert_eq!(is_told.try_recv(), Ok(40), "a call that may hang");
+    }
 
     #[test]
     fn secrets_are_masked_before_shortening_and_never_part_of_a_consent() {

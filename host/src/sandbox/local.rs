@@ -239,6 +239,8 @@ impl Sandbox {
             let turn = call_permit.detach()?;
             Ok(call_runner::DedicatedCall { mount: call_mount.name.clone(), deadline, limit, record, turn })
         };
+        // Dropped last, when the call has written its usage.
+        let running = (record.running(), running);
         let call: call_runner::CallFuture = Box::pin(async move {
             let _running = running;
             call::run(&engine, &mount, &mut spec, &permit, &call_progress, &call_record).await

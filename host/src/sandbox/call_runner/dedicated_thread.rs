@@ -31,6 +31,7 @@ pub(in crate::sandbox) async fn run<F>(
 where
     F: AsyncFnOnce() -> Outcome + Send + 'static,
 {
+    record.may_hang();
     let none = |error| Outcome { result: Err(error), usage: record.usage(), decisions: record.take_decisions() };
     let (mut done, outcome) = oneshot::channel();
     let body = move || {
