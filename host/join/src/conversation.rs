@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::head::{Head, answered_id};
+use crate::head::{Head, OWN_ID, answered_id};
 
 /// The message of requests that a belljar refuses while it ends.
 pub const SHUTTING_DOWN: &str = "belljar is shutting down; ask again once it serves";
@@ -35,9 +35,6 @@ const QUESTION: &str = "belljar-";
 
 /// The beginning of the ids of the shim's own requests, as belljar sees them.
 const SHIM: &str = "belljar-shim-";
-
-/// [`SHIM`] in JSON.
-const OWN_ID: &str = "\"belljar-shim-";
 
 /// Why a call is not repeated.
 const UNCERTAIN: &str = "belljar ended while this call ran, and started again; the call may have had its effect: look before you call again";
@@ -212,6 +209,12 @@ impl Conversation {
             }
             _ => Some(Cow::Borrowed(line)),
         }
+    }
+
+    /// Notes that belljar wrote the answer of the request `id` to the client itself.
+    pub(crate) fn note_written(&mut self, id: &str) {
+        self.has_served = true;
+        self.pending.remove(id);
     }
 
     /// Notes an answer. Returns it, if it is for the client. For an answer to the shim, returns what the client is to know

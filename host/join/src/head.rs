@@ -45,6 +45,14 @@ pub(crate) fn answered_id(line: &[u8]) -> Option<String> {
     rest.starts_with(b",\"result\":").then(|| std::str::from_utf8(id).ok().map(str::to_owned))?
 }
 
+/// The beginning of the ids of this program's own requests, in JSON.
+pub(crate) const OWN_ID: &str = "\"belljar-shim-";
+
+/// The id of a successful answer that is for the client, whatever the request was. `None` for other lines.
+pub fn client_answer_id(line: &[u8]) -> Option<String> {
+    answered_id(line).filter(|id| !id.starts_with(OWN_ID))
+}
+
 /// One spelling of an id: escapes in a string, and the spaces around it, make no other id.
 fn normal(id: &str) -> String {
     if id.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -7,6 +7,7 @@
 mod conversation;
 mod greeting;
 mod head;
+mod lend;
 mod lines;
 mod location;
 mod pump;
@@ -15,6 +16,7 @@ mod successor;
 
 pub use conversation::{READING_TOOLS, SHUTTING_DOWN, is_shutting_down, refusal};
 pub use greeting::{Greeting, JoinRefusal, PROTOCOL};
+pub use head::client_answer_id;
 pub use location::{ConfigLocation, FILE, PlaceFile, is_private, place_files, real, state_home, variable};
 pub use pump::serve_client;
 pub use socket_files::{Instance, SocketFiles};

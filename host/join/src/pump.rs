@@ -11,9 +11,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::conversation::Conversation;
+use crate::lend::{Passed, Receipts};
 use crate::lines::{Lines, ReadLines};
 use crate::socket_files::SocketFiles;
-use crate::successor;
+use crate::successor::{self, Connection};
 
 /// The longest line of a client that is kept whole, in bytes. belljar refuses longer messages.
 const MAX_LINE: usize = 1 << 20;
@@ -35,6 +36,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 struct ToServer {
     /// `None` while no belljar is connected.
     stream: Option<UnixStream>,
+    /// What belljar says of the answers that it writes to the client itself.
+    receipts: Option<Receipts>,
     /// True if a request waits for a belljar.
     has_request: bool,
     /// True if the client's input has ended.
@@ -48,6 +51,15 @@ struct Shared {
     /// Notified when a request waits for a belljar, and when the client's input ends.
     changed: Condvar,
     conversation: Mutex<Conversation>,
+}
+
+impl ToServer {
+    /// Notes the answers that belljar has written to the client itself.
+    fn take_receipts(&mut self, conversation: &mut Conversation) {
+        if let Some(receipts) = &mut self.receipts {
+            receipts.take(|id| conversation.note_written(id));
+        }
+    }
 }
 
 impl Shared {
@@ -79,16 +91,14 @@ pub fn serve_client(files: &SocketFiles, stream: UnixStream) -> io::Result<()> {
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut client = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let shared = Arc::new(Shared::default());
-    successor::greet(&stream)?;
-    shared.to_server().stream = Some(stream.try_clone()?);
-    let mut next = Some(stream);
+    let mut next = Some(Serving::begin(&mut shared.to_server(), successor::greet(stream)?)?);
     let of_input = Arc::clone(&shared);
     std::thread::Builder::new().stack_size(STACK).spawn(move || read_client(input, &of_input))?;
     // The connections in a row that did not last.
     let mut short = 0_u32;
     loop {
         let since = Instant::now();
-        let refused = match next.take().map(|stream| read_server(stream, &shared, &mut client)) {
+        let refused = match next.take().map(|serving| read_server(serving, &shared, &mut client)) {
             Some(End::Client) => return Ok(()),
             Some(End::Refused(why)) => Some(why),
             Some(End::Server) | None => None,
@@ -108,10 +118,10 @@ pub fn serve_client(files: &SocketFiles, stream: UnixStream) -> io::Result<()> {
             Some(why) => Err(GiveUp::Now(why)),
             None => successor::connect(files)
                 .map_err(|why| GiveUp::Now(why.to_string()))
-                .and_then(|stream| resume(stream, &shared)),
+                .and_then(|connection| resume(connection, &shared)),
         };
         match connected {
-            Ok(stream) => next = Some(stream),
+            Ok(serving) => next = Some(serving),
             // It may have ended just now, and another one starts.
             Err(GiveUp::Later(_)) if short < MAX_SHORT => {}
             Err(GiveUp::Now(why) | GiveUp::Later(why)) => {
@@ -122,6 +132,26 @@ pub fn serve_client(files: &SocketFiles, stream: UnixStream) -> io::Result<()> {
                 short = 0;
             }
         }
+    }
+}
+
+/// The direction from belljar.
+struct Serving {
+    stream: UnixStream,
+    /// Tells belljar how much was passed on. `None` if belljar writes nothing to the client itself.
+    passed: Option<Passed>,
+}
+
+impl Serving {
+    /// Uses a connection: the direction to belljar, and the other one.
+    ///
+    /// # Errors
+    /// If this process has no free descriptor.
+    fn begin(to_server: &mut ToServer, connection: Connection) -> io::Result<Self> {
+        to_server.stream = Some(connection.stream.try_clone()?);
+        let (receipts, passed) = connection.lent.unzip();
+        to_server.receipts = receipts;
+        Ok(Self { stream: connection.stream, passed })
     }
 }
 
@@ -143,6 +173,7 @@ fn read_client(input: File, shared: &Shared) {
             ReadLines::Part(bytes) => bytes,
             ReadLines::Lines(bytes) => {
                 let mut conversation = shared.conversation();
+                to_server.take_receipts(&mut conversation);
                 passed.clear();
                 for line in bytes.split_inclusive(|byte| *byte == b'\n') {
                     if let Some(line) = conversation.note_client(line.trim_ascii_end()) {
@@ -170,7 +201,8 @@ fn read_client(input: File, shared: &Shared) {
 }
 
 /// Passes lines of belljar on, until one side ends.
-fn read_server(stream: UnixStream, shared: &Shared, client: &mut File) -> End {
+fn read_server(serving: Serving, shared: &Shared, client: &mut File) -> End {
+    let Serving { stream, passed: mut told } = serving;
     let mut lines = Lines::new(stream, usize::MAX);
     let (mut passed, mut refused) = (Vec::new(), None);
     let mut is_client_gone = false;
@@ -189,6 +221,9 @@ fn read_server(stream: UnixStream, shared: &Shared, client: &mut File) -> End {
         drop(conversation);
         let written = client.write_all(&passed);
         is_client_gone |= written.is_err();
+        if let Some(told) = &mut told {
+            told.add(bytes.len());
+        }
         passed.shrink_to(KEPT);
         written
     };
@@ -213,8 +248,11 @@ fn disconnect(shared: &Shared, client: &mut File) -> io::Result<()> {
     // First ends a write that waits for the old belljar.
     let mut to_server = shared.to_server();
     to_server.stream = None;
-    let lost = shared.conversation().lost();
-    drop(to_server);
+    let mut conversation = shared.conversation();
+    to_server.take_receipts(&mut conversation);
+    to_server.receipts = None;
+    let lost = conversation.lost();
+    drop((conversation, to_server));
     put(client, lost)
 }
 
@@ -222,18 +260,21 @@ fn disconnect(shared: &Shared, client: &mut File) -> io::Result<()> {
 ///
 /// # Errors
 /// If this belljar ends meanwhile, or refuses the session.
-fn resume(mut stream: UnixStream, shared: &Arc<Shared>) -> Result<UnixStream, GiveUp> {
+fn resume(mut connection: Connection, shared: &Arc<Shared>) -> Result<Serving, GiveUp> {
     const FAILED: &str = "belljar ended while it opened the session again; its log has the reason: belljar status";
     let opening = shared.conversation().opening();
     if let Some(opening) = opening {
-        successor::open(&mut stream, &opening).map_err(|_| GiveUp::Later(FAILED.to_owned()))?;
+        let answered = successor::open(&mut connection.stream, &opening);
+        let length = answered.map_err(|_| GiveUp::Later(FAILED.to_owned()))?;
+        if let Some((_, passed)) = &mut connection.lent {
+            passed.add(length);
+        }
     }
     let no_memory = |error: io::Error| GiveUp::Now(format!("belljar cannot be joined: {error}"));
-    let writer = stream.try_clone().map_err(no_memory)?;
     let mut to_server = shared.to_server();
     let mut conversation = shared.conversation();
     let lines = conversation.resend();
-    to_server.stream = Some(writer);
+    let serving = Serving::begin(&mut to_server, connection).map_err(no_memory)?;
     to_server.has_request = false;
     if to_server.has_ended {
         to_server.stream.iter().for_each(|stream| drop(stream.shutdown(Shutdown::Write)));
@@ -251,7 +292,7 @@ fn resume(mut stream: UnixStream, shared: &Arc<Shared>) -> Result<UnixStream, Gi
             })
             .map_err(no_memory)?;
     }
-    Ok(stream)
+    Ok(serving)
 }
 
 /// Waits until a request needs a belljar, or the client's input ends.

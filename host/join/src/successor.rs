@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::conversation::Opening;
 use crate::greeting::{Greeting, JoinRefusal, PROTOCOL};
 use crate::head::{Head, answered_id};
+use crate::lend::{self, Passed, Receipts};
 use crate::socket_files::{Instance, SocketFiles};
 
 /// systemd may take this time to start belljar again.
@@ -38,18 +40,25 @@ impl fmt::Display for NoServer {
     }
 }
 
+/// A connection to a belljar that has got the greeting.
+pub(crate) struct Connection {
+    pub(crate) stream: UnixStream,
+    /// `None` if standard output is not lent.
+    pub(crate) lent: Option<(Receipts, Passed)>,
+}
+
 /// Connects to the belljar that serves now. Starts it if it has crashed.
 ///
 /// # Errors
 /// If there is none, and none can be started.
-pub(crate) fn connect(files: &SocketFiles) -> Result<UnixStream, NoServer> {
+pub(crate) fn connect(files: &SocketFiles) -> Result<Connection, NoServer> {
     let begun = Instant::now();
     let mut is_started = false;
     loop {
         if let Ok(stream) = files.connect()
-            && greet(&stream).is_ok()
+            && let Ok(connection) = greet(stream)
         {
-            return Ok(stream);
+            return Ok(connection);
         }
         let instance = files.instance().ok_or(NoServer::Stopped)?;
         if instance.is_unit && begun.elapsed() < UNIT_TIME {
@@ -77,14 +86,15 @@ fn start(instance: &Instance) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Sends the greeting.
+/// Sends the greeting, and lends standard output.
 ///
 /// # Errors
 /// If belljar has ended.
-pub(crate) fn greet(mut stream: &UnixStream) -> io::Result<()> {
+pub(crate) fn greet(stream: UnixStream) -> io::Result<Connection> {
     let mut line = serde_json::to_vec(&Greeting::Join { protocol: PROTOCOL })?;
     line.push(b'\n');
-    stream.write_all(&line)
+    let lent = lend::send(&stream, &line, io::stdout().as_fd())?;
+    Ok(Connection { stream, lent })
 }
 
 /// The reason for which belljar refuses the connection, if this line is a refusal.
@@ -93,11 +103,11 @@ pub(crate) fn refused(line: &[u8]) -> Option<String> {
     Some(refusal.refused)
 }
 
-/// Opens the session of a client at a new belljar.
+/// Opens the session of a client at a new belljar. Returns the length of its answer, in bytes.
 ///
 /// # Errors
 /// If belljar ends or refuses it.
-pub(crate) fn open(stream: &mut UnixStream, opening: &Opening) -> io::Result<()> {
+pub(crate) fn open(stream: &mut UnixStream, opening: &Opening) -> io::Result<usize> {
     let line = |line: &[u8]| [line, b"\n"].concat();
     stream.set_read_timeout(Some(OPEN_TIME))?;
     stream.write_all(&line(&opening.initialize))?;
@@ -109,5 +119,6 @@ pub(crate) fn open(stream: &mut UnixStream, opening: &Opening) -> io::Result<()>
     if !is_opened {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    opening.initialized.as_ref().map_or(Ok(()), |initialized| stream.write_all(&line(initialized)))
+    opening.initialized.as_ref().map_or(Ok(()), |initialized| stream.write_all(&line(initialized)))?;
+    Ok(answer.len())
 }

@@ -6,6 +6,7 @@
 //! closes it.
 
 mod halves;
+mod lent;
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -15,10 +16,12 @@ use std::time::{Duration, SystemTime};
 use belljar_join::{Greeting, JoinRefusal, PROTOCOL};
 use rustix::process::{Uid, geteuid};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+use lent::FirstLine;
 
 use super::stdio;
 use crate::mcp::Handler;
@@ -31,7 +34,7 @@ const MAX_CONNECTIONS: usize = 512;
 const GREETING_TIME: Duration = Duration::from_secs(10);
 
 /// The longest greeting, in bytes.
-const MAX_GREETING: u64 = 1 << 10;
+const MAX_GREETING: usize = 1 << 10;
 
 /// What a running belljar says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,16 +140,17 @@ impl Endpoint {
             Ok(peer) => return tracing::warn!("a connection of user {} to the local socket is refused", peer.uid()),
             Err(error) => return tracing::warn!("a connection to the local socket is refused: {error}"),
         };
-        let halves = stream.into_std().and_then(halves::split);
+        let line = tokio::select! {
+            line = tokio::time::timeout(GREETING_TIME, FirstLine::read(&stream, MAX_GREETING)) => line,
+            () = self.stopping.cancelled() => return,
+        };
+        let line = line.ok().and_then(Result::ok).flatten().unwrap_or_default();
+        let greeting = serde_json::from_slice(line.bytes()).ok();
+        let halves =
+            stream.into_std().and_then(|stream| halves::split(stream, line.into_lent(), self.stopping.clone()));
         let (input, mut output) = match halves {
             Ok(halves) => halves,
             Err(error) => return tracing::warn!("a connection to the local socket is refused: {error}"),
-        };
-        // Small: after the greeting, the transport has a buffer of its own.
-        let mut input = BufReader::with_capacity(256, input);
-        let greeting = tokio::select! {
-            greeting = tokio::time::timeout(GREETING_TIME, greeting(&mut input)) => greeting.ok().flatten(),
-            () = self.stopping.cancelled() => return,
         };
         let refused = match greeting {
             Some(Greeting::Status) => {
@@ -178,13 +182,6 @@ impl Endpoint {
     }
 }
 
-/// Reads the greeting. `None` if the first line is another one.
-async fn greeting(input: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Greeting> {
-    let mut line = Vec::new();
-    input.take(MAX_GREETING).read_until(b'\n', &mut line).await.ok()?;
-    serde_json::from_slice(&line).ok()
-}
-
 /// Writes a line.
 async fn write(output: &mut (impl AsyncWriteExt + Unpin), value: &impl Serialize) -> std::io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
@@ -205,6 +202,7 @@ fn seconds(time: SystemTime) -> u64 {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use tokio::io::{AsyncReadExt, BufReader};
 
     use super::*;
     use crate::mcp::tests::handler;

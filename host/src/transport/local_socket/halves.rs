@@ -11,39 +11,82 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::AsyncWrite;
 use tokio::net::unix::pipe;
+use tokio_util::sync::CancellationToken;
+
+use super::lent::LentOutput;
 
 /// The direction to the client.
 pub(super) struct ToClient {
     stream: UnixStream,
     /// Waits until the socket takes more bytes. `None` while it does.
     full: Option<pipe::Sender>,
+    lent: Option<LentOutput>,
+    /// Cancelled when belljar stops. From then on, nothing is written to the lent output: `belljar-join` keeps answers that
+    /// only say that belljar ends.
+    stopping: CancellationToken,
+    /// True if the stream ends within a line.
+    is_within_line: bool,
 }
 
-/// Splits a stream that does not block into the direction from the client and the one to the client.
+impl ToClient {
+    /// Writes to the lent output. Returns the number of bytes that were written.
+    fn write_lent(&mut self, bytes: &[u8]) -> usize {
+        match &mut self.lent {
+            Some(lent) if !self.is_within_line && !self.stopping.is_cancelled() => lent.write(bytes),
+            _ => 0,
+        }
+    }
+
+    /// Counts bytes that the stream has taken.
+    fn sent(&mut self, bytes: &[u8]) {
+        if let (Some(lent), Some(last)) = (&mut self.lent, bytes.last()) {
+            lent.relayed(bytes.len());
+            self.is_within_line = *last != b'\n';
+        }
+    }
+}
+
+/// Splits a stream that does not block into the direction from the client and the one to the client. `lent`: the output of
+/// the client, if it is lent. `stopping`: cancelled when belljar stops.
 ///
 /// # Errors
 /// If the operating system refuses.
-pub(super) fn split(stream: UnixStream) -> io::Result<(pipe::Receiver, ToClient)> {
-    let to_client = ToClient { stream: stream.try_clone()?, full: None };
+pub(super) fn split(
+    stream: UnixStream,
+    lent: Option<LentOutput>,
+    stopping: CancellationToken,
+) -> io::Result<(pipe::Receiver, ToClient)> {
+    let to_client = ToClient { stream: stream.try_clone()?, full: None, lent, stopping, is_within_line: false };
     // tokio's type for pipes waits for one direction only, and uses read(2), which sockets have too.
     Ok((pipe::Receiver::from_owned_fd_unchecked(stream.into())?, to_client))
 }
 
 impl AsyncWrite for ToClient {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let Self { stream, full } = self.get_mut();
+        let own = self.get_mut();
+        if own.full.is_none() {
+            let written = own.write_lent(bytes);
+            if written > 0 {
+                own.is_within_line = written < bytes.len();
+                return Poll::Ready(Ok(written));
+            }
+        }
         loop {
-            if let Some(waiting) = full {
-                let written = ready!(Pin::new(waiting).poll_write(cx, bytes));
-                *full = None;
-                return Poll::Ready(written);
+            let written = match &mut own.full {
+                Some(waiting) => ready!(Pin::new(waiting).poll_write(cx, bytes)),
+                None => match own.stream.write(bytes) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        own.full = Some(pipe::Sender::from_owned_fd_unchecked(own.stream.try_clone()?.into())?);
+                        continue;
+                    }
+                    written => written,
+                },
+            };
+            own.full = None;
+            if let Ok(sent) = &written {
+                own.sent(bytes.get(..*sent).unwrap_or_default());
             }
-            match stream.write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    *full = Some(pipe::Sender::from_owned_fd_unchecked(stream.try_clone()?.into())?);
-                }
-                written => return Poll::Ready(written),
-            }
+            return Poll::Ready(written);
         }
     }
 
@@ -70,7 +113,7 @@ mod tests {
     async fn a_slow_reader_gets_everything() {
         let (own, other) = UnixStream::pair().unwrap();
         own.set_nonblocking(true).unwrap();
-        let (mut from_client, mut to_client) = split(own).unwrap();
+        let (mut from_client, mut to_client) = split(own, None, CancellationToken::new()).unwrap();
         let sent: Vec<u8> = (0..8 << 20).map(|n: u32| n.to_le_bytes()[1]).collect();
         let expected = sent.clone();
         let reader = tokio::task::spawn_blocking(move || {
