@@ -40,6 +40,7 @@ mod remove;
 mod revoke;
 mod rounds;
 mod schema;
+mod serve_files;
 mod set;
 mod skills;
 mod status;
@@ -57,6 +58,7 @@ use belljar_join::{SocketFiles, serve_client};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use verb::Verb;
 
+use crate::sandbox::Target;
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
 use crate::server::serve::Clients;
@@ -86,7 +88,11 @@ struct InternalCommand {
 enum InternalVerb {
     /// Compiles a component from standard input to standard output.
     #[command(name = compiler_process::VERB)]
-    Compile,
+    Compile {
+        /// Compile for most processors of this architecture, not for the one of this machine.
+        #[arg(long)]
+        common: bool,
+    },
     /// Writes lasting consents into the configuration, and reads the configuration again.
     #[command(name = privileged_helper::VERB)]
     PrivilegedHelper {
@@ -145,7 +151,9 @@ pub fn main() -> ExitCode {
         open_files::raise();
     }
     let verb = match (internal, command) {
-        (Some(InternalVerb::Compile), _) => return compiler_process::child(),
+        (Some(InternalVerb::Compile { common }), _) => {
+            return compiler_process::child(if common { Target::Common } else { Target::Own });
+        }
         (Some(InternalVerb::PrivilegedHelper { at }), _) => return privileged_helper::child(&at),
         (None, Some(command)) => command.verb,
         (None, None) => return ExitCode::FAILURE,
@@ -171,7 +179,8 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         invocation::as_typed(&at);
     }
     match verb {
-        Verb::Serve { at, http, alone, dev } => serve(&at, http, alone, dev.dev),
+        Verb::Serve { at, http, files, alone, dev } if files.is_empty() => serve(&at, http, alone, dev.dev),
+        Verb::Serve { http, files, .. } => serve(&serve_files::place(&files)?, http, true, false),
         Verb::Completions { shell } => completions::run(command_line(), shell),
         Verb::Man { directory } => man::run(command_line(), &directory),
         Verb::Doctor { at, json } => doctor::run(&at, json),

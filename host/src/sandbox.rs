@@ -62,7 +62,7 @@ mod principal_mounts;
 mod spec;
 mod store_data;
 
-pub use compile::{CodeCacheConfig, Compiler, NotCompiled, Signatures, compile, read_capped};
+pub use compile::{CodeCacheConfig, Compiler, NotCompiled, Signatures, Target, compile, read_capped};
 pub use compile_progress::COMPILING;
 pub use component::{NotAProvider, Profile};
 pub use error::{CompileError, KeyError, LoadError, SandboxError};

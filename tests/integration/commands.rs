@@ -9,5 +9,6 @@ mod doctor;
 mod grant;
 mod inspect;
 mod new;
+mod serve_files;
 mod suggested_commands;
 mod tools;

@@ -50,10 +50,10 @@ pub(super) struct AddArgs {
 }
 
 /// A component that is to become a mount.
-struct NewMount {
+pub(super) struct NewMount {
     mount: MountName,
     bytes: Vec<u8>,
-    digest: Digest,
+    pub(super) digest: Digest,
     profile: Profile,
 }
 
@@ -167,7 +167,7 @@ fn sources(source: &str) -> Result<Vec<PathBuf>, Failure> {
 
 impl NewMount {
     /// Reads and checks a component. Runs no code of it.
-    fn read(file: &Path, name: Option<&str>) -> Result<Self, Failure> {
+    pub(super) fn read(file: &Path, name: Option<&str>) -> Result<Self, Failure> {
         let (shown, bytes) = inspect::read(file)?;
         let mount = match name {
             Some(name) => MountName::new(name).map_err(Failure::misused)?,
@@ -184,8 +184,7 @@ impl NewMount {
     /// `--fs /data=~/notes`.
     fn completed(&self, kind: &GrantKind, arguments: &GrantArgs) -> GrantArgs {
         let mut completed = arguments.clone();
-        let mut needs = self.profile.needs.all().iter().filter(|need| need.kind == kind.name && !need.optional);
-        if let (Some(need), None) = (needs.next(), needs.next())
+        if let [need] = self.needs(kind.name).as_slice()
             && kind.flag.value.contains('=')
             && !arguments.value.contains('=')
             && let Some(name) = &need.name
@@ -193,6 +192,11 @@ impl NewMount {
             completed.value = format!("{name}={}", arguments.value);
         }
         completed
+    }
+
+    /// The declared needs of this kind of grant that are not optional.
+    pub(super) fn needs(&self, kind: &str) -> Vec<&Need> {
+        self.profile.needs.all().iter().filter(|need| need.kind == kind && !need.optional).collect()
     }
 
     /// Checks that the mount does not exist with other bytes.
@@ -246,7 +250,7 @@ impl NewMount {
     }
 
     /// Writes the component into the plugin directory. Creates the directory if it is missing.
-    fn install(&self, plugins: &Path) -> Result<(), Failure> {
+    pub(super) fn install(&self, plugins: &Path) -> Result<(), Failure> {
         #[expect(clippy::disallowed_methods, reason = "the operator's plugin directory")]
         std::fs::create_dir_all(plugins)?;
         let file = self.file(plugins);

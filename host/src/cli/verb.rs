@@ -18,7 +18,7 @@ pub(super) enum Verb {
     /// Applies changes of components and of the configuration while it runs. SIGHUP makes it read all of them again. On
     /// standard input and output, it joins the belljar that `belljar up` has started for this configuration, if there is one.
     #[command(
-        after_help = "Examples:\n  belljar serve --plugins ~/plugins\n  belljar serve --config belljar.toml --http 127.0.0.1:8600\n\nThe audit record has one line of JSON for each call. It is in record/audit.jsonl in the\nstate directory ($XDG_STATE_HOME/belljar, or ~/.local/state/belljar), unless the\nconfiguration sets audit = ...; docs/reference/record.md explains the lines. The log goes to standard\nerror. RUST_LOG selects its level, for example RUST_LOG=warn."
+        after_help = "Examples:\n  belljar serve --plugins ~/plugins\n  belljar serve --files ~/notes ~/papers\n  belljar serve --config belljar.toml --http 127.0.0.1:8600\n\nThe audit record has one line of JSON for each call. It is in record/audit.jsonl in the\nstate directory ($XDG_STATE_HOME/belljar, or ~/.local/state/belljar), unless the\nconfiguration sets audit = ...; docs/reference/record.md explains the lines. The log goes to standard\nerror. RUST_LOG selects its level, for example RUST_LOG=warn."
     )]
     Serve {
         #[command(flatten)]
@@ -28,6 +28,10 @@ pub(super) enum Verb {
         /// need [auth] and [serve] in the configuration.
         #[arg(long, value_name = "ADDR", value_parser = listen_address)]
         http: Option<SocketAddr>,
+        /// Serve these directories without a configuration: a mount for each, which can only read. Uses the provider
+        /// "files" that is installed with belljar.
+        #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["config", "plugins", "place", "dev"])]
+        files: Vec<PathBuf>,
         /// Serve in this process, even if `belljar up` has started one that this client could join.
         #[arg(long, conflicts_with = "http")]
         alone: bool,

@@ -1,14 +1,17 @@
 //! Compiled code of components: compiled in another process, kept in a private cache, authenticated before it is
 //! loaded.
 //!
-//! Loading compiled code means running it as native code. Therefore it comes from two sources only. One is the compiler
-//! process that belljar started. The other is directories that only belljar's user can write; there each file is
-//! authenticated over its bytes, the component's digest and the engine's fingerprint.
+//! Loading compiled code means running it as native code. Therefore it comes from three sources only. One is the compiler
+//! process that belljar started. Another is directories that only belljar's user can write; there each file is
+//! authenticated over its bytes, the component's digest and the engine's fingerprint. The third is belljar's own package;
+//! see [`installed`].
 //!
 //! An attacker who escapes from a sandbox has the rights of the process. The attacker must not be able to store code
 //! that another belljar process, with other grants, would load. Therefore each configuration has its own directory and
 //! key. A second directory is shared by all configurations; its files are signed. Only processes that run no component
 //! sign (`belljar check`). The others can read the directory, and have no signing key.
+
+mod installed;
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -21,6 +24,8 @@ use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use wasmtime::Engine;
 use wasmtime::component::Component;
+
+use installed::InstalledCode;
 
 use super::engine;
 use super::error::{CompileError, KeyError};
@@ -56,13 +61,26 @@ pub trait Compiler: Send + Sync {
     fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>>;
 }
 
+/// The processors that code is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The processor of this machine.
+    Own,
+    /// Most processors of this machine's architecture, for the packages of belljar.
+    Common,
+}
+
 /// Validates and compiles `wasm`. Runs in the compiler process. Untrusted bytes determine the time and the memory that this
 /// takes.
 ///
 /// # Errors
 /// The reason why the component is not valid.
-pub fn compile(wasm: &[u8]) -> Result<Vec<u8>, CompileError> {
-    let engine = engine::compiler().map_err(|error| CompileError::Start(format!("{error:#}")))?;
+pub fn compile(wasm: &[u8], target: Target) -> Result<Vec<u8>, CompileError> {
+    let engine = match target {
+        Target::Own => engine::compiler(),
+        Target::Common => engine::compiler_for_common_processors(),
+    };
+    let engine = engine.map_err(|error| CompileError::Start(format!("{error:#}")))?;
     engine.precompile_component(wasm).map_err(|error| CompileError::Invalid(text::excerpt(&format!("{error:#}"), 600)))
 }
 
@@ -89,6 +107,8 @@ pub struct CodeCacheConfig {
     pub shared: Option<Dir>,
     /// The keys of the shared directory.
     pub signatures: Signatures,
+    /// The directory of code that is installed with belljar, if there is one. Nobody but root and this user can write it.
+    pub installed: Option<Dir>,
 }
 
 /// The keys of the shared directory: verify, and possibly sign, compiled code.
@@ -119,6 +139,7 @@ pub(super) struct CodeCache {
     key: [u8; 32],
     shared: Option<Dir>,
     signatures: Signatures,
+    installed: Option<InstalledCode>,
     fingerprint: String,
 }
 
@@ -129,8 +150,9 @@ fn is_usable(is_authentic: bool) -> bool {
 
 impl CodeCache {
     pub(super) fn new(config: CodeCacheConfig, engine: &Engine) -> Self {
-        let CodeCacheConfig { private, key, shared, signatures } = config;
-        Self { private, key, shared, signatures, fingerprint: engine::fingerprint(engine) }
+        let CodeCacheConfig { private, key, shared, signatures, installed } = config;
+        let installed = installed.map(InstalledCode::new);
+        Self { private, key, shared, signatures, installed, fingerprint: engine::fingerprint(engine) }
     }
 
     fn stem(&self, digest: &Digest) -> String {
@@ -158,13 +180,20 @@ impl CodeCache {
     /// True if the cache has an entry for the component. Does not authenticate it.
     pub(super) fn has_entry(&self, digest: &Digest) -> bool {
         let (code, _) = self.names(digest);
-        self.directories().any(|dir| dir.exists(&code)) || self.private.exists(self.failure_name(digest))
+        self.directories().any(|dir| dir.exists(&code))
+            || self.installed_len(digest).is_some()
+            || self.private.exists(self.failure_name(digest))
     }
 
     /// The size of the component's code in bytes, if it is there.
     pub(super) fn len(&self, digest: &Digest) -> Option<u64> {
         let (code, _) = self.names(digest);
-        self.directories().find_map(|dir| Some(dir.metadata(&code).ok()?.len()))
+        let stored = self.directories().find_map(|dir| Some(dir.metadata(&code).ok()?.len()));
+        stored.or_else(|| self.installed_len(digest))
+    }
+
+    fn installed_len(&self, digest: &Digest) -> Option<u64> {
+        self.installed.as_ref()?.len(digest)
     }
 
     /// The reason why this version of belljar could not compile the component before.
@@ -205,12 +234,15 @@ impl CodeCache {
         hasher
     }
 
-    /// The component's code, if it is in the cache and authentic.
+    /// The component's code, if it is in the cache and authentic, or was installed with belljar.
     ///
     /// # Errors
     /// If the code is authentic but this engine cannot load it.
     pub(super) fn load(&self, engine: &Engine, digest: &Digest) -> wasmtime::Result<Option<Component>> {
-        self.authenticated(digest).map(|file| map(engine, &file)).transpose()
+        match self.authenticated(digest) {
+            Some(file) => map(engine, &file).map(Some),
+            None => Ok(self.installed.as_ref().and_then(|installed| installed.load(engine, digest))),
+        }
     }
 
     fn authenticated(&self, digest: &Digest) -> Option<File> {
@@ -334,13 +366,14 @@ fn remove_unused_in(dir: &Dir) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Maps code from an authenticated file. Opens the descriptor, not the name, which may lead to another file now.
+/// Maps code from an authenticated or installed file. Opens the descriptor, not the name, which may lead to another file now.
 fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     #[expect(unsafe_code, reason = "compiled code of belljar, authenticated, in a directory that only its user writes")]
-    // SAFETY: `deserialize_file` requires bytes from `precompile_component` that do not change while mapped. The MAC or
-    // the signature proves the first. The second holds because cache files are written under a temporary name and then
-    // only renamed or removed, in a directory private to this user.
+    // SAFETY: `deserialize_file` requires bytes from `precompile_component` that do not change while mapped. The MAC, the
+    // signature, or the place beside this program proves the first. The second holds because cache files are written
+    // under a temporary name and then only renamed or removed, in a directory private to this user. Nobody but root and
+    // this user can change installed files, and package managers replace them.
     unsafe {
         Component::deserialize_file(engine, path)
     }

@@ -97,6 +97,42 @@ pub(super) fn compiler() -> wasmtime::Result<Engine> {
     Engine::new(&config)
 }
 
+/// The extensions of the instruction set that most processors have: those of x86-64-v3, since 2013.
+#[cfg(target_arch = "x86_64")]
+const COMMON_EXTENSIONS: &[&str] = &[
+    "has_cmpxchg16b",
+    "has_sse3",
+    "has_ssse3",
+    "has_sse41",
+    "has_sse42",
+    "has_popcnt",
+    "has_avx",
+    "has_avx2",
+    "has_bmi1",
+    "has_bmi2",
+    "has_lzcnt",
+    "has_fma",
+];
+#[cfg(not(target_arch = "x86_64"))]
+const COMMON_EXTENSIONS: &[&str] = &[];
+
+/// As [`compiler`], for most processors of this machine's architecture. The engine refuses to load such code on a processor
+/// that lacks an extension.
+pub(super) fn compiler_for_common_processors() -> wasmtime::Result<Engine> {
+    let mut config = base_config();
+    config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
+    // A named target: the compiler does not look at the processor of this machine.
+    config.target(&format!("{}-unknown-{}", std::env::consts::ARCH, std::env::consts::OS))?;
+    for extension in COMMON_EXTENSIONS {
+        #[expect(unsafe_code, reason = "cranelift's settings are unsafe to set")]
+        // SAFETY: the settings only name instructions of the processor, and `deserialize` checks that it has them.
+        unsafe {
+            config.cranelift_flag_enable(extension);
+        }
+    }
+    Engine::new(&config)
+}
+
 /// A hash of everything except the component that compiled code depends on: the engine's version, its settings and the
 /// processor.
 pub(super) fn fingerprint(engine: &Engine) -> String {

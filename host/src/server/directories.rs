@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use belljar_join::real;
 use cap_std::fs::Dir;
 
+use super::shipped;
 use crate::catalog::loader;
 use crate::config::Config;
 use crate::model::{Digest, command};
@@ -91,6 +92,23 @@ pub(crate) fn private_dir(path: &Path) -> Result<Dir, PrivateDirError> {
         return Err(PrivateDirError::Shared(path.to_owned()));
     }
     Ok(dir)
+}
+
+/// Opens the directory of compiled code in belljar's package. `None` if there is none, or others can write it; then the
+/// log has the reason.
+pub(crate) fn installed_code() -> Option<Dir> {
+    let path = shipped::compiled_code()?;
+    let dir = Dir::open_ambient_dir(&path, cap_std::ambient_authority()).ok()?;
+    let meta = dir.dir_metadata().ok()?;
+    let (mode, owner) = (cap_std::fs::MetadataExt::mode(&meta), cap_std::fs::MetadataExt::uid(&meta));
+    if mode & 0o022 != 0 || !loader::is_trusted_owner(owner) {
+        tracing::warn!(
+            "other users can write \"{}\", so the compiled code in it is not used; install belljar again",
+            path.display()
+        );
+        return None;
+    }
+    Some(dir)
 }
 
 /// The directory of the logins that belong to the configuration `file`. Behind the second wall, no other configuration's

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::directories::{PrivateDirError, private_dir, real};
+use super::directories::{PrivateDirError, installed_code, private_dir, real};
 use super::location::{LocationArgs, NoWorkingDirectory, config_path};
 use crate::config::Config;
 use crate::sandbox::{CodeCacheConfig, Signatures};
@@ -114,6 +114,7 @@ impl Keys {
             key: self.code,
             shared: Some(shared),
             signatures: self.signatures,
+            installed: installed_code(),
         });
         (kept, self.cursors)
     }

@@ -35,7 +35,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::runtime::Runtime;
 
 use super::keys::Keys;
-use super::{directories, log, record, record_file};
+use super::{directories, log, record, record_file, shipped};
 use crate::catalog::loader::LandlockScope;
 use crate::config::{Audit, Config, Wall};
 use crate::grants::system::drop_capabilities;
@@ -355,6 +355,7 @@ fn allowed_paths(config: &Config, keys: &Keys, output: Option<&Path>) -> Allowed
             open.push((dir, access));
         }
     }
+    open.extend(shipped::compiled_code().map(|directory| (directory, read)));
     // A server gives a new refresh token for each old one, and the new one is stored.
     for directory in logins(config) {
         let parents = directory.ancestors().take_while(|parent| parent.starts_with(&config.state)).collect::<Vec<_>>();

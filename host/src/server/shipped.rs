@@ -21,6 +21,17 @@ pub(crate) fn directory() -> Option<PathBuf> {
     PLACES.iter().map(|place| own.with_file_name("").join(place)).find(|directory| directory.is_dir())
 }
 
+/// The directory of the compiled code in belljar's package. `None` if there is none.
+///
+/// This code runs outside of the sandbox. So no variable names the directory, and it is in no place where people drop
+/// downloaded files.
+pub(crate) fn compiled_code() -> Option<PathBuf> {
+    #[expect(clippy::disallowed_methods, reason = "our own program")]
+    let own = std::env::current_exe().ok()?;
+    let [package, ..] = PLACES;
+    Some(own.with_file_name("").join(package).join("compiled")).filter(|directory| directory.is_dir())
+}
+
 /// The names of the installed providers, sorted.
 pub(crate) fn names() -> Vec<String> {
     let Some(directory) = directory() else { return Vec::new() };

@@ -4,9 +4,11 @@
 //! program, the providers, the files of the repository and the time in `SOURCE_DATE_EPOCH`.
 
 mod archive;
+mod compiled;
 mod deb;
 mod digest;
 mod documents;
+mod mcpb;
 mod npm;
 mod oci;
 mod output;
@@ -17,6 +19,7 @@ mod sbom;
 mod target;
 mod tree;
 mod wheel;
+mod zip_archive;
 
 use std::path::PathBuf;
 use std::thread;
@@ -66,21 +69,27 @@ pub fn pack(request: &Request) -> Result<Packed> {
     let project = Project::read(&request.root, request.namespace.clone(), request.repository.clone())?;
     let programs = programs(request)?;
     let shared = shared(request, &programs, &project)?;
-    let trees: Vec<(Program, Tree)> = programs
-        .into_iter()
-        .map(|program| {
-            let mut tree = shared.clone();
-            tree.program("bin/belljar", program.bytes.clone());
-            tree.program("bin/belljar-join", program.join()?);
-            Ok((program, tree))
-        })
-        .collect::<Result<_>>()?;
+    let mut left_out = Vec::new();
+    let mut trees = Vec::new();
+    for program in programs {
+        let mut tree = shared.clone();
+        tree.program("bin/belljar", program.bytes.clone());
+        tree.program("bin/belljar-join", program.join()?);
+        if program.is_native() {
+            compiled::add(&mut tree, &program)?;
+        } else {
+            let triple = program.target.triple();
+            left_out.push(format!(
+                "compiled code of providers for {triple}: only the program itself can compile it; pack it on such a machine"
+            ));
+        }
+        trees.push((program, tree));
+    }
     let output = Output::create(&request.output)?;
     if let Err(error) = write(&output, &project, &trees) {
         output.discard();
         return Err(error);
     }
-    let mut left_out = Vec::new();
     if project.namespace.is_none() {
         let reason = "the MCP registry needs a namespace; give it with --namespace, such as io.github.OWNER";
         left_out.push(format!("server.json: {reason}"));
@@ -125,6 +134,7 @@ fn write(output: &Output, project: &Project, trees: &[(Program, Tree)]) -> Resul
             threads.push(scope.spawn(move || deb::write(output, project, target, tree)));
             threads.push(scope.spawn(move || wheel::write(output, project, target, tree)));
             threads.push(scope.spawn(move || npm::write_program(output, project, target, tree)));
+            threads.push(scope.spawn(move || mcpb::write(output, project, target, tree)));
         }
         threads.push(scope.spawn(move || oci::write(output, project, trees)));
         threads.push(scope.spawn(move || npm::write_launcher(output, project)));

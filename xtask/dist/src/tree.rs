@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 
 /// The directory of the providers. `belljar add NAME` looks for it beside the directory of the program.
-const PROVIDERS: &str = "lib/belljar/providers";
+pub(crate) const PROVIDERS: &str = "lib/belljar/providers";
 
 /// A file to install.
 #[derive(Clone)]

@@ -1,18 +1,15 @@
 //! The Python wheel. It has no Python code: pip puts the program beside `python`, and the providers where the program looks.
 
-use std::io::{Cursor, Write as _};
-
 use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, DateTime, System, ZipWriter};
 
 use crate::digest;
 use crate::output::Output;
 use crate::project::Project;
 use crate::target::Target;
 use crate::tree::{File, Tree};
+use crate::zip_archive;
 
 /// Writes `belljar-VERSION-py3-none-PLATFORM.whl`.
 pub(crate) fn write(output: &Output, project: &Project, target: &Target, tree: &Tree) -> Result<()> {
@@ -29,7 +26,7 @@ pub(crate) fn write(output: &Output, project: &Project, target: &Target, tree: &
     wheel.file(format!("{base}.dist-info/licenses/LICENSE"), project.license_text.clone().into_bytes());
     let record = format!("{base}.dist-info/RECORD");
     wheel.file(record.clone(), sums(&wheel, &record).into_bytes());
-    output.write(&format!("{base}-py3-none-{platform}.whl"), &zip(&wheel)?)
+    output.write(&format!("{base}-py3-none-{platform}.whl"), &zip_archive::pack(&wheel)?)
 }
 
 /// The file `METADATA`: fields and the description of the project on PyPI.
@@ -63,19 +60,4 @@ fn sums(wheel: &Tree, record: &str) -> String {
         format!("{path},sha256={digest},{}\n", file.bytes.len())
     };
     wheel.iter().map(line).chain([format!("{record},,\n")]).collect()
-}
-
-/// Packs a tree as a zip archive. Its times are the first of the format, 1980-01-01: zip has no time zones.
-fn zip(tree: &Tree) -> Result<Vec<u8>> {
-    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
-    for (path, file) in tree.iter() {
-        let options = SimpleFileOptions::default()
-            .compression_method(CompressionMethod::Deflated)
-            .last_modified_time(DateTime::default())
-            .system(System::Unix)
-            .unix_permissions(if file.is_program { 0o755 } else { 0o644 });
-        writer.start_file(path, options)?;
-        writer.write_all(&file.bytes)?;
-    }
-    Ok(writer.finish()?.into_inner())
 }

@@ -9,6 +9,7 @@ fn private_only(own: Dir, key: u8) -> CodeCacheConfig {
         key: [key; 32],
         shared: None,
         signatures: Signatures::new(&[9; 32], false).unwrap(),
+        installed: None,
     }
 }
 
@@ -23,12 +24,18 @@ fn shared_code_is_signed_by_processes_that_run_no_component() {
     let cache = |own: &str, secret: u8, may_sign| {
         let signatures = Signatures::new(&[secret; 32], may_sign).unwrap();
         CodeCache::new(
-            CodeCacheConfig { private: dir(own), key: [7; 32], shared: Some(dir("shared")), signatures },
+            CodeCacheConfig {
+                private: dir(own),
+                key: [7; 32],
+                shared: Some(dir("shared")),
+                signatures,
+                installed: None,
+            },
             &engine,
         )
     };
     let wasm = wat::parse_str("(component)").unwrap();
-    let (digest, code) = (Digest::of(&wasm), compile(&wasm).unwrap());
+    let (digest, code) = (Digest::of(&wasm), compile(&wasm, Target::Own).unwrap());
     let (one, two) = (cache("one", 1, false), cache("two", 1, false));
     // A serving process stores in its own directory only.
     one.store(&digest, &code).unwrap();
@@ -55,7 +62,7 @@ fn the_cache_returns_only_authentic_code() {
     let engine = engine::host(1).unwrap();
     let wasm = wat::parse_str("(component)").unwrap();
     let digest = Digest::of(&wasm);
-    let code = compile(&wasm).unwrap();
+    let code = compile(&wasm, Target::Own).unwrap();
     let cache = CodeCache::new(private_only(dir(), 7), &engine);
     assert!(cache.load(&engine, &digest).unwrap().is_none());
     cache.store(&digest, &code).unwrap();
@@ -86,7 +93,7 @@ fn damaged_code_is_removed() {
     let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
     let engine = engine::host(1).unwrap();
     let wasm = wat::parse_str("(component)").unwrap();
-    let (digest, mut code) = (Digest::of(&wasm), compile(&wasm).unwrap());
+    let (digest, mut code) = (Digest::of(&wasm), compile(&wasm, Target::Own).unwrap());
     let cache = CodeCache::new(private_only(dir, 7), &engine);
     cache.store(&digest, &code).unwrap();
     code[100] ^= 1;
@@ -164,6 +171,6 @@ fn unused_entries_are_removed() {
 
 #[test]
 fn invalid_components_do_not_compile() {
-    assert!(compile(b"\0asm\x0d\0\x01\0\xff").is_err());
+    assert!(compile(b"\0asm\x0d\0\x01\0\xff", Target::Own).is_err());
     assert!(compile(b"(component)").is_err(), "text is not accepted");
 }

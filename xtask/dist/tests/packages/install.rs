@@ -5,10 +5,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use belljar_tests::Process;
 use belljar_tests::process::END;
+use belljar_tests::{Client, Era, Process, places};
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use crate::support::{Person, VERSION, lacks, output, package, run, unpack_file};
+use crate::support::{COMPILED, Person, VERSION, lacks, output, package, run, unpack_file};
 
 /// The files of an installed tree that each package for a system has.
 const INSTALLED: [&str; 7] = [
@@ -38,6 +40,81 @@ fn an_archive_works_where_it_is_unpacked() {
     assert_installed(&prefix);
     assert!(prefix.join("share/zsh/site-functions/_belljar").is_file());
     Person::new(&prefix.join("bin/belljar"), None).reads_the_first_note();
+}
+
+/// The compiled code in the cache of a person.
+fn cached_code(person: &Person) -> usize {
+    let cache = person.home().join(".cache/belljar");
+    let is_code = |entry: &walkdir::DirEntry| entry.path().extension().is_some_and(|extension| extension == "cwasm");
+    walkdir::WalkDir::new(cache).into_iter().filter(|entry| is_code(entry.as_ref().unwrap())).count()
+}
+
+#[test]
+fn a_large_provider_starts_without_compiling_unless_others_can_write_its_code() {
+    let archive = package(&format!("belljar-{VERSION}-"), ".tar.gz");
+    let place = unpack_file(&archive);
+    let name = archive.file_name().unwrap().to_str().unwrap().strip_suffix(".tar.gz").unwrap();
+    let prefix = place.path().join(name);
+    let compiled = prefix.join("lib/belljar/providers/compiled");
+    let [code] = &fs::read_dir(&compiled).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>()[..] else {
+        panic!("\"{}\" has not the code of one provider", compiled.display())
+    };
+    let uses = |expected: usize, complaint: &str| {
+        let person = Person::new(&prefix.join("bin/belljar"), None);
+        run(&mut person.belljar(&["add", COMPILED, "--fs", "~/notes", "--yes"]));
+        let mut client = Client::start(person.belljar(&["serve"]), Era::Session);
+        assert!(client.resources().is_empty());
+        let log = client.close().stderr;
+        assert!(log.contains(complaint), "{log}");
+        assert_eq!(cached_code(&person), expected, "{complaint}: {log}");
+    };
+    uses(0, "");
+    for path in [code, &compiled] {
+        let own = path.metadata().unwrap().permissions();
+        fs::set_permissions(path, fs::Permissions::from_mode(own.mode() | 0o020)).unwrap();
+        uses(1, "other users can write");
+        fs::set_permissions(path, own).unwrap();
+    }
+    // Code of another version.
+    fs::write(code, "no code").unwrap();
+    uses(1, "");
+}
+
+#[test]
+fn a_bundle_asks_for_directories_and_serves_them() {
+    if lacks("node") {
+        return;
+    }
+    let bundle = package(&format!("belljar-{VERSION}-"), ".mcpb");
+    let clients = places::repository().join("tests/clients/node");
+    let command = |choices: Value| -> (TempDir, Value) {
+        let place = tempfile::tempdir().unwrap();
+        let mut node = Command::new("node");
+        node.current_dir(&clients).arg("mcpb.mjs").arg(&bundle).arg(place.path()).arg(choices.to_string());
+        let command = serde_json::from_str(&run(&mut node)).unwrap();
+        (place, command)
+    };
+    let (_place, none) = command(json!({}));
+    assert_eq!(none, Value::Null, "the user has chosen no directory");
+    let place = tempfile::tempdir().unwrap();
+    let directories = ["My Notes", "papers"].map(|name| place.path().join(name));
+    for directory in &directories {
+        fs::create_dir(directory).unwrap();
+        fs::write(directory.join("plan.md"), "# Plan\n").unwrap();
+    }
+    let (unpacked, chosen) = command(json!({ "directories": directories }));
+    let program = unpacked.path().join("bin/belljar");
+    assert_eq!(chosen["command"], json!(program));
+    let arguments: Vec<&str> = chosen["args"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    let person = Person::new(&program, None);
+    // The second start finds what the first has written.
+    for _ in 0..2 {
+        let mut client = Client::start(person.belljar(&arguments), Era::Session);
+        assert_eq!(client.uris(), ["belljar://my-notes/plan.md", "belljar://papers/plan.md"]);
+        assert_eq!(client.text("belljar://my-notes/plan.md"), "# Plan\n");
+        let ended = client.close();
+        assert!(ended.status.success(), "{ended:?}");
+    }
 }
 
 #[test]

@@ -25,12 +25,29 @@ pub(crate) fn directory(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages").join(name)
 }
 
-/// The request to pack the tested program and providers into `output`.
+/// The provider that is packed with compiled code. It is the smallest of those.
+pub(crate) const COMPILED: &str = "pdf";
+
+/// A directory with some of the built providers. Packing all of them would take minutes, and show nothing more.
+fn providers() -> PathBuf {
+    static PROVIDERS: OnceLock<TempDir> = OnceLock::new();
+    let directory = PROVIDERS.get_or_init(|| {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["files", "clock", COMPILED].map(|name| format!("{name}.wasm")) {
+            fs::copy(places::target().join("plugins").join(&name), directory.path().join(&name))
+                .unwrap_or_else(|error| panic!("{name}: {error}; build the providers with `cargo xtask build`"));
+        }
+        directory
+    });
+    directory.path().to_path_buf()
+}
+
+/// The request to pack the tested program and some providers into `output`.
 pub(crate) fn request(output: &Path) -> Request {
     Request {
         root: places::repository(),
         programs: vec![places::host()],
-        providers: places::target().join("plugins"),
+        providers: providers(),
         output: output.to_path_buf(),
         namespace: Some(NAMESPACE.to_owned()),
         repository: Some(REPOSITORY.to_owned()),
@@ -97,6 +114,11 @@ impl Person {
         let directories = [Some(program.parent().expect("a program is in a directory")), tools];
         let path = env::join_paths(directories.into_iter().flatten()).unwrap();
         Person { home, program: program.to_path_buf(), path: path.into_string().unwrap() }
+    }
+
+    /// The home of the person.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
     }
 
     /// A command of the person, with an environment that has only the home and the path.

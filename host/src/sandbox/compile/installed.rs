@@ -1,0 +1,92 @@
+//! Compiled code that is installed with belljar, so that the first start of its own providers compiles nothing.
+//!
+//! Nothing authenticates this code but its place: whoever can write there can replace belljar itself. So the file must
+//! belong to root or to this user, and nobody else may be able to write it. The caller opens the directory, and checks
+//! it in the same way.
+
+use cap_std::fs::{Dir, File, MetadataExt};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use super::map;
+use crate::model::Digest;
+
+/// The installed code. Each file is named by the digest of its component.
+pub(super) struct InstalledCode(Dir);
+
+/// True if nobody but root and this user can write a file.
+fn is_own(file: &File) -> bool {
+    let is_own = |meta: cap_std::fs::Metadata| {
+        let owner = meta.uid();
+        meta.is_file() && meta.mode() & 0o022 == 0 && (owner == 0 || owner == rustix::process::geteuid().as_raw())
+    };
+    file.metadata().is_ok_and(is_own)
+}
+
+impl InstalledCode {
+    pub(super) fn new(dir: Dir) -> Self {
+        Self(dir)
+    }
+
+    fn name(digest: &Digest) -> String {
+        format!("{}.cwasm", digest.hex())
+    }
+
+    /// The size of the component's code in bytes, if it is there.
+    pub(super) fn len(&self, digest: &Digest) -> Option<u64> {
+        Some(self.0.metadata(Self::name(digest)).ok()?.len())
+    }
+
+    /// The component's code. `None` if it was not installed, is for another processor or version, or others can write
+    /// it.
+    pub(super) fn load(&self, engine: &Engine, digest: &Digest) -> Option<Component> {
+        let file = self.0.open(Self::name(digest)).ok()?;
+        if !is_own(&file) {
+            tracing::warn!(
+                %digest,
+                "other users can write the compiled code that was installed with belljar; it is not used: run chmod go-w, or install belljar again"
+            );
+            return None;
+        }
+        map(engine, &file)
+            .inspect_err(|error| tracing::info!(%digest, "the installed code does not fit this machine: {error:#}"))
+            .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use super::super::{Target, compile};
+    use super::*;
+    use crate::sandbox::engine;
+
+    /// The installed code of a component, in a file with these permissions.
+    fn installed(temp: &Path, code: &[u8], mode: u32) -> (InstalledCode, Digest) {
+        let digest = Digest::of(b"a component");
+        let path = temp.join(InstalledCode::name(&digest));
+        std::fs::write(&path, code).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        (InstalledCode::new(Dir::open_ambient_dir(temp, cap_std::ambient_authority()).unwrap()), digest)
+    }
+
+    #[test]
+    fn code_for_common_processors_loads_unless_others_can_write_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let engine = engine::host(1).unwrap();
+        let wasm = wat::parse_str("(component)").unwrap();
+        let code = compile(&wasm, Target::Common).unwrap();
+        let (own, digest) = installed(temp.path(), &code, 0o644);
+        assert!(own.load(&engine, &digest).is_some());
+        assert_eq!(own.len(&digest), Some(code.len() as u64));
+        assert!(own.load(&engine, &Digest::of(b"another")).is_none());
+        for mode in [0o664, 0o646] {
+            let (shared, digest) = installed(temp.path(), &code, mode);
+            assert!(shared.load(&engine, &digest).is_none(), "{mode:o}");
+        }
+        let (broken, digest) = installed(temp.path(), b"no code", 0o644);
+        assert!(broken.load(&engine, &digest).is_none());
+    }
+}
