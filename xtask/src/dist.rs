@@ -88,7 +88,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
 }
 
 /// Prints the path and the size of each package, and what was left out.
-fn report(output: &Path, packed: &Packed) {
+pub(crate) fn report(output: &Path, packed: &Packed) {
     for name in &packed.files {
         let path = output.join(name);
         let size = fs::metadata(&path).map_or(0, |file| file.len());
