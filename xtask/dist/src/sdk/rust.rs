@@ -73,7 +73,7 @@ fn manifest(project: &Project) -> Result<String> {
     if let Some(address) = &project.repository {
         package.insert("repository".to_owned(), address.as_str().into());
     }
-    // The crate is its own workspace, in whatever directory it is staged. `cargo package` removes the table.
+    // The crate is its own workspace, in any directory. `cargo package` removes the table.
     manifest.insert("workspace".to_owned(), Table::new().into());
     Ok(toml::to_string(&manifest)?)
 }

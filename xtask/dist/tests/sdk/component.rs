@@ -38,10 +38,10 @@ fn exports(bytes: &[u8]) -> Result<Vec<String>, String> {
 }
 
 #[test]
-fn what_is_no_component_is_found() {
+fn files_without_exports_are_found() {
     let module = b"\0asm\x01\0\0\0";
     assert_eq!(exports(module), Err("a core module, and no component".to_owned()));
     assert!(exports(b"#!/bin/sh\n").is_err());
-    // A component without any export, and one with an instance in it that exports the interface as well.
+    // The shortest component.
     assert_eq!(exports(b"\0asm\x0d\0\x01\0"), Ok(Vec::new()));
 }
