@@ -1,6 +1,11 @@
 # Makes the world of the component from INTERFACES of the Makefile: the interfaces that the provider has besides
 # resource-provider. Each one also defines a macro or a build tag, such as BELLJAR_TOOLS or belljar_tools.
 
+INTERFACES_MAKEFILE := $(lastword $(MAKEFILE_LIST))
+
+# The directory with the interface of belljar in WIT, and the interfaces of WASI below it.
+PROVIDER_WIT ?= wit
+
 .DEFAULT_GOAL = build/$(NAME).wasm
 
 KNOWN_INTERFACES = completion revisions parts tools prompts skills progress http
@@ -23,11 +28,12 @@ INTERFACE_TAGS   = $(INTERFACES:%=belljar_%)
 INTERFACES_FILE = build/interfaces
 $(shell mkdir -p build; echo '$(INTERFACES)' | cmp -s - $(INTERFACES_FILE) || echo '$(INTERFACES)' > $(INTERFACES_FILE))
 
-# The directory of the world, with the interface beside it.
+# The directory of the world, with the interface beside it. The copies are writable, also if the originals are not.
 WIT = build/wit
-$(WIT)/world.wit: $(wildcard wit/*.wit) $(INTERFACES_FILE) belljar/interfaces.mk
+$(WIT)/world.wit: $(wildcard $(PROVIDER_WIT)/*.wit) $(INTERFACES_FILE) $(INTERFACES_MAKEFILE)
 	mkdir -p $(WIT)/deps/provider
-	cp wit/*.wit $(WIT)/deps/provider/
-	$(if $(filter http,$(INTERFACES)),cp -R wit/deps/. $(WIT)/deps/)
+	cp -f $(PROVIDER_WIT)/*.wit $(WIT)/deps/provider/
+	$(if $(filter http,$(INTERFACES)),cp -Rf $(PROVIDER_WIT)/deps/. $(WIT)/deps/)
+	chmod -R u+w $(WIT)
 	printf '%s\n' 'package local:component;' 'world provider {' 'include belljar:provider/provider@0.1.1;' \
 		$(foreach name,$(INTERFACES),'$($(name).wit)') '}' > $@

@@ -88,11 +88,12 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options> {
 }
 
 /// Prints the path and the size of each package, and what was left out.
-fn report(output: &Path, packed: &Packed) {
+pub(crate) fn report(output: &Path, packed: &Packed) {
     for name in &packed.files {
         let path = output.join(name);
         let size = fs::metadata(&path).map_or(0, |file| file.len());
-        output::line(&format!("{:>8.1} MiB  {}", size as f64 / f64::from(1 << 20), path.display()));
+        let (unit, name) = if size < 1 << 20 { (1 << 10, "KiB") } else { (1 << 20, "MiB") };
+        output::line(&format!("{:>8.1} {name}  {}", size as f64 / f64::from(unit), path.display()));
     }
     for reason in &packed.left_out {
         output::line(&format!("left out: {reason}"));

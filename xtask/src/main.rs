@@ -16,6 +16,7 @@ mod languages;
 mod lint;
 mod output;
 mod report;
+mod sdk;
 mod setup;
 mod shell;
 mod soak;
@@ -46,6 +47,7 @@ cargo xtask <verb>
   instructions  count the instructions of the hot paths, compare with the committed figures: [--accept | --prove]
   dist    pack belljar and its providers for Linux into target/dist: archives, .deb, OCI image, wheel, npm packages
           [--target TRIPLE]... [--program FILE] [--providers DIR] [--output DIR] [--namespace NAME] [--repository URL]
+  sdk     pack the SDKs for authors of providers into target/sdk, for cargo, npm, pip, Go, C, C++, Zig: [--output DIR] [--repository URL]
   lint    rustfmt, clippy, rustdoc, cargo deny
   fuzz    run the fuzz targets under libFuzzer: [--target NAME] [--seconds N] [--keep]
   soak    a million reads, a fifth of them hostile; watch memory and descriptors: [--reads N] [--svg FILE]
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         "instructions" => instructions(&shell),
         "fuzz" => fuzz::run(&shell, env::args().skip(2)),
         "dist" => dist::run(&shell, env::args().skip(2)),
+        "sdk" => sdk::run(&shell, env::args().skip(2)),
         "soak" => soak::run(&shell, env::args().skip(2)),
         "lint" => setup::wasm_target(&shell).and_then(|()| setup::lints(&shell)).and_then(|()| lint::run(&shell)),
         "" | "help" | "--help" | "-h" => {

@@ -25,7 +25,7 @@ pub(crate) fn run(shell: &Shell) -> Result<()> {
     }
     let tools = shell.target.join("tools");
     let pins = shell.root.join("xtask/tools/python.txt");
-    setup::environment(&pins, &tools.join("python"), "componentize-py, Go and Zig")?;
+    setup::environment(&pins, &tools.join("python"), "componentize-py, Go, Zig and flit-core")?;
     for (pinned, features) in CRATES {
         let (name, version) = pinned.split_once('@').context("a pin has a version")?;
         let program = tools.join("bin").join(name.trim_end_matches("-cli"));

@@ -1,9 +1,12 @@
 // Makes a component of a bundle: `node belljar-guest/componentize.js BUNDLE COMPONENT`. Its world is `project` of the directory `wit`.
 //
+// A project has the interfaces of the world in `wit/deps`. If it does not, it has the npm package, which contains them.
+//
 // componentize-qjs runs the module once, to take a snapshot. For interfaces that it does not know, such as wasi:http, it makes
 // stubs, and their resources do not fit those of the wasi:io that it knows. So a world with wasi:http gets both under the
 // package `bell` for the snapshot, and the finished component gets their names back. The names have the same length.
-import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 
 import { componentize } from "componentize-qjs";
 
@@ -18,10 +21,14 @@ const [bundle, output] = process.argv.slice(2);
 let jsSource = readFileSync(bundle, "utf8");
 let witPath = "wit";
 const sendsRequests = /^\s*import\s+wasi:http\//m.test(readFileSync("wit/world.wit", "utf8"));
-if (sendsRequests) {
+const usesPackage = !existsSync("wit/deps");
+if (sendsRequests || usesPackage) {
   witPath = "build/wit";
   rmSync(witPath, { recursive: true, force: true });
   cpSync("wit", witPath, { recursive: true });
+  if (usesPackage) cpSync(fileURLToPath(new URL("wit", import.meta.url)), `${witPath}/deps`, { recursive: true });
+}
+if (sendsRequests) {
   const renamed = (file) => NAMES.reduce((text, [name, other]) => text.replace(name, other), readFileSync(file, "utf8"));
   // The world keeps the names of interfaces other than wasi:http.
   writeFileSync(`${witPath}/world.wit`, readFileSync("wit/world.wit", "utf8").replace(...NAMES[0]));

@@ -1,6 +1,7 @@
-//! Packs a built belljar into installable packages, and nothing else: it compiles no program and publishes no package.
+//! Packs a built belljar into installable packages, and the SDKs into packages for authors of providers. It compiles no program
+//! and publishes no package.
 //!
-//! Each format is one module. All formats install the same tree of files. The bytes of a package depend only on the
+//! Each format is one module. All formats of belljar install the same tree of files; `sdk` has the formats of the SDKs. The bytes of a package depend only on the
 //! program, the providers, the files of the repository and the time in `SOURCE_DATE_EPOCH`.
 
 mod archive;
@@ -16,6 +17,7 @@ mod program;
 mod project;
 mod registry;
 mod sbom;
+mod sdk;
 mod target;
 mod tree;
 mod wheel;
@@ -31,6 +33,7 @@ use crate::program::Program;
 use crate::project::Project;
 use crate::tree::Tree;
 
+pub use crate::sdk::{SdkRequest, pack_sdks};
 pub use crate::target::{Architecture, TRIPLES, musl_triple};
 
 /// What to pack, and where to write the packages.

@@ -56,6 +56,23 @@ impl Tree {
         Ok(())
     }
 
+    /// Adds the files of another tree, each path after `prefix`. The prefix is empty or ends with `/`.
+    pub(crate) fn tree(&mut self, prefix: &str, other: &Tree) {
+        self.0.extend(other.iter().map(|(path, file)| (format!("{prefix}{path}"), file.clone())));
+    }
+
+    /// Writes the files below a directory.
+    pub(crate) fn write(&self, directory: &Path) -> Result<()> {
+        for (path, file) in self.iter() {
+            let path = directory.join(path);
+            let shown = path.display();
+            let parent = path.parent().unwrap_or(directory);
+            fs::create_dir_all(parent).with_context(|| format!("cannot create \"{}\"", parent.display()))?;
+            fs::write(&path, &file.bytes).with_context(|| format!("cannot write \"{shown}\""))?;
+        }
+        Ok(())
+    }
+
     /// The files in the order of their paths.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &File)> {
         self.0.iter().map(|(path, file)| (path.as_str(), file))

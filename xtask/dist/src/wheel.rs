@@ -22,11 +22,19 @@ pub(crate) fn write(output: &Output, project: &Project, target: &Target, tree: &
         })
     });
     wheel.file(format!("{base}.dist-info/METADATA"), metadata(project).into_bytes());
-    wheel.file(format!("{base}.dist-info/WHEEL"), tags(project, &platform).into_bytes());
+    let tags: Vec<String> = platform.split('.').map(|part| format!("py3-none-{part}")).collect();
+    let bytes = pack(project, &base, wheel, false, &tags)?;
+    output.write(&format!("{base}-py3-none-{platform}.whl"), &bytes)
+}
+
+/// Packs files with their `METADATA` as a wheel, and adds the other files that each wheel has. `is_pure` is true if pip installs
+/// the files as modules of Python.
+pub(crate) fn pack(project: &Project, base: &str, mut wheel: Tree, is_pure: bool, tags: &[String]) -> Result<Vec<u8>> {
+    wheel.file(format!("{base}.dist-info/WHEEL"), header(project, is_pure, tags).into_bytes());
     wheel.file(format!("{base}.dist-info/licenses/LICENSE"), project.license_text.clone().into_bytes());
     let record = format!("{base}.dist-info/RECORD");
     wheel.file(record.clone(), sums(&wheel, &record).into_bytes());
-    output.write(&format!("{base}-py3-none-{platform}.whl"), &zip_archive::pack(&wheel)?)
+    zip_archive::pack(&wheel)
 }
 
 /// The file `METADATA`: fields and the description of the project on PyPI.
@@ -47,10 +55,11 @@ fn metadata(project: &Project) -> String {
     text
 }
 
-/// The file `WHEEL`. It has a line for each part of the platform tag.
-fn tags(project: &Project, platform: &str) -> String {
-    let start = format!("Wheel-Version: 1.0\nGenerator: belljar-dist {}\nRoot-Is-Purelib: false\n", project.version);
-    platform.split('.').fold(start, |text, part| text + &format!("Tag: py3-none-{part}\n"))
+/// The file `WHEEL`. It has a line for each tag.
+fn header(project: &Project, is_pure: bool, tags: &[String]) -> String {
+    let (version, is_pure) = (&project.version, if is_pure { "true" } else { "false" });
+    let start = format!("Wheel-Version: 1.0\nGenerator: belljar-dist {version}\nRoot-Is-Purelib: {is_pure}\n");
+    tags.iter().fold(start, |text, tag| text + &format!("Tag: {tag}\n"))
 }
 
 /// The file `RECORD`: path, digest and size of each file. It has no digest of itself.
