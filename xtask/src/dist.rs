@@ -43,7 +43,9 @@ struct Options {
 pub(crate) fn run(shell: &Shell, arguments: impl Iterator<Item = String>) -> Result<()> {
     let options = parse(arguments)?;
     let providers = options.providers.unwrap_or_else(|| shell.target.join("plugins"));
-    // Compiling takes many minutes; without providers, packing would fail after that.
+    let output = options.output.unwrap_or_else(|| shell.target.join("packages"));
+    // Compiling takes many minutes; without these, packing would fail after that.
+    belljar_dist::check_output(&output)?;
     if !providers.is_dir() {
         bail!(
             "there is no directory \"{}\" with providers: build them with `cargo xtask build`, or name another with --providers",
@@ -54,7 +56,6 @@ pub(crate) fn run(shell: &Shell, arguments: impl Iterator<Item = String>) -> Res
         Some(program) => vec![program],
         None => compile(shell, &options.targets)?,
     };
-    let output = options.output.unwrap_or_else(|| shell.target.join("dist"));
     let request = Request {
         root: shell.root.clone(),
         programs,

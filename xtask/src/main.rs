@@ -45,7 +45,7 @@ cargo xtask <verb>
           --publish: a whole run; its figures are written into the documents as well
           --redraw: measure nothing, write the documents from the published figures
   instructions  count the instructions of the hot paths, compare with the committed figures: [--accept | --prove]
-  dist    pack belljar and its providers for Linux into target/dist: archives, .deb, OCI image, wheel, npm packages
+  dist    pack belljar and its providers for Linux into target/packages: archives, .deb, OCI image, wheel, npm packages
           [--target TRIPLE]... [--program FILE] [--providers DIR] [--output DIR] [--namespace NAME] [--repository URL]
   sdk     pack the SDKs for authors of providers into target/sdk, for cargo, npm, pip, Go, C, C++, Zig: [--output DIR] [--repository URL]
   lint    rustfmt, clippy, rustdoc, cargo deny

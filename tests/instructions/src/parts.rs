@@ -17,7 +17,9 @@ use belljar::mcp::Handler;
 use belljar::mcp::cursor::Cursors;
 use belljar::model::{Digest, Limits, MountName};
 use belljar::policy::{Evidence, authenticate};
-use belljar::sandbox::{Compiler, Executor, LoadedMount, MountId, NotCompiled, Sandbox, SandboxOptions, compile};
+use belljar::sandbox::{
+    Compiler, Executor, LoadedMount, MountId, NotCompiled, Sandbox, SandboxOptions, Target, compile,
+};
 use belljar::telemetry::Sink;
 
 /// The number of mounts without a component. No path reads from them.
@@ -49,7 +51,7 @@ struct InProcessCompiler;
 
 impl Compiler for InProcessCompiler {
     fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>> {
-        Box::pin(async move { compile(&wasm).map_err(|why| NotCompiled::permanent(why.to_string())) })
+        Box::pin(async move { compile(&wasm, Target::Own).map_err(|why| NotCompiled::permanent(why.to_string())) })
     }
 }
 

@@ -23,7 +23,7 @@ mod tree;
 mod wheel;
 mod zip_archive;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Result, bail};
@@ -60,6 +60,15 @@ pub struct Packed {
     pub files: Vec<String>,
     /// The files that were left out, each with the reason and the cure.
     pub left_out: Vec<String>,
+}
+
+/// Checks that the directory of the packages holds no other file. It may not exist.
+///
+/// # Errors
+///
+/// Names the first file that is no package.
+pub fn check_output(directory: &Path) -> Result<()> {
+    output::stale(directory).map(drop)
 }
 
 /// Writes all packages.

@@ -25,19 +25,7 @@ impl Output {
     pub(crate) fn create(directory: &Path) -> Result<Output> {
         let shown = directory.display();
         fs::create_dir_all(directory).with_context(|| format!("cannot create the directory \"{shown}\""))?;
-        let sums = fs::read_to_string(directory.join(SUMS)).unwrap_or_default();
-        let earlier: Vec<&str> = sums.lines().filter_map(|line| line.split_once("  ")).map(|(_, name)| name).collect();
-        let mut stale = Vec::new();
-        for entry in fs::read_dir(directory).with_context(|| format!("cannot read the directory \"{shown}\""))? {
-            let name = entry?.file_name().to_string_lossy().into_owned();
-            if name != SUMS && !earlier.contains(&name.as_str()) {
-                bail!(
-                    "the directory \"{shown}\" holds another file, \"{name}\": name an empty directory with --output"
-                );
-            }
-            stale.push(directory.join(name));
-        }
-        for path in stale {
+        for path in stale(directory)? {
             fs::remove_file(&path).with_context(|| format!("cannot remove \"{}\"", path.display()))?;
         }
         Ok(Output { directory: directory.to_path_buf(), sums: Mutex::default() })
@@ -70,6 +58,25 @@ impl Output {
         names.sort();
         Ok(names)
     }
+}
+
+/// The files of an earlier run in a directory, which may not exist. A file that is no package is an error.
+pub(crate) fn stale(directory: &Path) -> Result<Vec<PathBuf>> {
+    let shown = directory.display();
+    if !directory.exists() {
+        return Ok(Vec::new());
+    }
+    let sums = fs::read_to_string(directory.join(SUMS)).unwrap_or_default();
+    let earlier: Vec<&str> = sums.lines().filter_map(|line| line.split_once("  ")).map(|(_, name)| name).collect();
+    let mut stale = Vec::new();
+    for entry in fs::read_dir(directory).with_context(|| format!("cannot read the directory \"{shown}\""))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name != SUMS && !earlier.contains(&name.as_str()) {
+            bail!("the directory \"{shown}\" holds another file, \"{name}\": name an empty directory with --output");
+        }
+        stale.push(directory.join(name));
+    }
+    Ok(stale)
 }
 
 #[cfg(test)]
