@@ -173,8 +173,9 @@ const ARCHITECTURE_CALLS: &[libc::c_long] = &[
     libc::SYS_modify_ldt,
     libc::SYS_kexec_file_load,
 ];
+/// `kexec_file_load` by its number: the crate libc has no name for it in musl of this architecture.
 #[cfg(target_arch = "aarch64")]
-const ARCHITECTURE_CALLS: &[libc::c_long] = &[libc::SYS_kexec_file_load];
+const ARCHITECTURE_CALLS: &[libc::c_long] = &[294];
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ARCHITECTURE_CALLS: &[libc::c_long] = &[];
 

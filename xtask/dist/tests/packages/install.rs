@@ -59,25 +59,35 @@ fn a_large_provider_starts_without_compiling_unless_others_can_write_its_code() 
     let [code] = &fs::read_dir(&compiled).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>()[..] else {
         panic!("\"{}\" has not the code of one provider", compiled.display())
     };
-    let uses = |expected: usize, complaint: &str| {
+    let add = || {
         let person = Person::new(&prefix.join("bin/belljar"), None);
         run(&mut person.belljar(&["add", COMPILED, "--fs", "~/notes", "--yes"]));
-        let mut client = Client::start(person.belljar(&["serve"]), Era::Session);
-        assert!(client.resources().is_empty());
-        let log = client.close().stderr;
-        assert!(log.contains(complaint), "{log}");
-        assert_eq!(cached_code(&person), expected, "{complaint}: {log}");
+        person
     };
-    uses(0, "");
-    for path in [code, &compiled] {
+    let serve = |person: &Person| Client::start(person.belljar(&["serve"]), Era::Session);
+    let writable = |path: &Path| {
         let own = path.metadata().unwrap().permissions();
         fs::set_permissions(path, fs::Permissions::from_mode(own.mode() | 0o020)).unwrap();
-        uses(1, "other users can write");
-        fs::set_permissions(path, own).unwrap();
-    }
-    // Code of another version.
-    fs::write(code, "no code").unwrap();
-    uses(1, "");
+        own
+    };
+    let person = add();
+    let mut client = serve(&person);
+    assert!(client.resources().is_empty());
+    let log = client.close().stderr;
+    assert_eq!(cached_code(&person), 0, "{log}");
+
+    let own = writable(&compiled);
+    let log = serve(&person).close().stderr;
+    assert!(log.contains("other users can write") && log.contains("/compiled"), "{log}");
+    fs::set_permissions(&compiled, own).unwrap();
+
+    writable(code);
+    let person = add();
+    let mut client = serve(&person);
+    assert!(client.resources().is_empty());
+    let log = client.close().stderr;
+    assert!(log.contains("other users can write"), "{log}");
+    assert_eq!(cached_code(&person), 1, "{log}");
 }
 
 #[test]
