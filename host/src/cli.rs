@@ -58,7 +58,7 @@ use belljar_join::{SocketFiles, serve_client};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use verb::Verb;
 
-use crate::sandbox::Target;
+use crate::sandbox::Processors;
 use crate::server::failure::Failure;
 use crate::server::location::LocationArgs;
 use crate::server::serve::Clients;
@@ -152,7 +152,7 @@ pub fn main() -> ExitCode {
     }
     let verb = match (internal, command) {
         (Some(InternalVerb::Compile { common }), _) => {
-            return compiler_process::child(if common { Target::Common } else { Target::Own });
+            return compiler_process::child(if common { Processors::Most } else { Processors::Own });
         }
         (Some(InternalVerb::PrivilegedHelper { at }), _) => return privileged_helper::child(&at),
         (None, Some(command)) => command.verb,

@@ -62,9 +62,10 @@ mod principal_mounts;
 mod spec;
 mod store_data;
 
-pub use compile::{CodeCacheConfig, Compiler, NotCompiled, Signatures, Target, compile, read_capped};
+pub use compile::{CodeCacheConfig, Compiler, NotCompiled, Signatures, compile, read_capped};
 pub use compile_progress::COMPILING;
 pub use component::{NotAProvider, Profile};
+pub use engine::Processors;
 pub use error::{CompileError, KeyError, LoadError, SandboxError};
 pub use executor::Executor;
 pub use loaded_mount::{LoadedMount, MountId};

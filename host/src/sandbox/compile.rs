@@ -12,10 +12,10 @@
 //! sign (`belljar check`). The others can read the directory, and have no signing key.
 
 mod installed;
+mod load;
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -26,8 +26,10 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use installed::InstalledCode;
+pub(super) use load::load_fresh;
+use load::map;
 
-use super::engine;
+use super::engine::{self, Processors};
 use super::error::{CompileError, KeyError};
 use crate::model::{Digest, Guard, text};
 
@@ -61,26 +63,13 @@ pub trait Compiler: Send + Sync {
     fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>>;
 }
 
-/// The processors that code is compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// The processor of this machine.
-    Own,
-    /// Most processors of this machine's architecture, for the packages of belljar.
-    Common,
-}
-
 /// Validates and compiles `wasm`. Runs in the compiler process. Untrusted bytes determine the time and the memory that this
 /// takes.
 ///
 /// # Errors
 /// The reason why the component is not valid.
-pub fn compile(wasm: &[u8], target: Target) -> Result<Vec<u8>, CompileError> {
-    let engine = match target {
-        Target::Own => engine::compiler(),
-        Target::Common => engine::compiler_for_common_processors(),
-    };
-    let engine = engine.map_err(|error| CompileError::Start(format!("{error:#}")))?;
+pub fn compile(wasm: &[u8], processors: Processors) -> Result<Vec<u8>, CompileError> {
+    let engine = engine::compiler(processors).map_err(|error| CompileError::Start(format!("{error:#}")))?;
     engine.precompile_component(wasm).map_err(|error| CompileError::Invalid(text::excerpt(&format!("{error:#}"), 600)))
 }
 
@@ -364,28 +353,6 @@ fn remove_unused_in(dir: &Dir) -> std::io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Maps code from an authenticated or installed file. Opens the descriptor, not the name, which may lead to another file now.
-fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    #[expect(unsafe_code, reason = "compiled code of belljar, authenticated, in a directory that only its user writes")]
-    // SAFETY: `deserialize_file` requires bytes from `precompile_component` that do not change while mapped. The MAC, the
-    // signature, or the place beside this program proves the first. The second holds because cache files are written
-    // under a temporary name and then only renamed or removed, in a directory private to this user. Nobody but root and
-    // this user can change installed files, and package managers replace them.
-    unsafe {
-        Component::deserialize_file(engine, path)
-    }
-}
-
-/// Loads code that the compiler process has just made, without a cache.
-pub(super) fn load_fresh(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
-    #[expect(unsafe_code, reason = "compiled code from belljar's own compiler process")]
-    // SAFETY: `deserialize` requires bytes from `precompile_component`; belljar's own compiler process made these.
-    unsafe {
-        Component::deserialize(engine, code)
-    }
 }
 
 /// Reads at most `cap` bytes. `expected` is the probable size, so that memory is allocated once.

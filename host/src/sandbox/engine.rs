@@ -89,45 +89,52 @@ pub(super) fn host(calls: u32) -> wasmtime::Result<Engine> {
     Engine::new(&config)
 }
 
-/// The engine of the compiler process: the same code, but no instance pool, because the address space of that process
-/// is limited.
-pub(super) fn compiler() -> wasmtime::Result<Engine> {
-    let mut config = base_config();
-    config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
-    Engine::new(&config)
+/// The processors that code is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Processors {
+    /// The one of this machine.
+    Own,
+    /// Most of this machine's architecture, for the packages of belljar.
+    Most,
 }
 
-/// The extensions of the instruction set that most processors have: those of x86-64-v3, since 2013.
-#[cfg(target_arch = "x86_64")]
-const COMMON_EXTENSIONS: &[&str] = &[
-    "has_cmpxchg16b",
-    "has_sse3",
-    "has_ssse3",
-    "has_sse41",
-    "has_sse42",
-    "has_popcnt",
-    "has_avx",
-    "has_avx2",
-    "has_bmi1",
-    "has_bmi2",
-    "has_lzcnt",
-    "has_fma",
-];
-#[cfg(not(target_arch = "x86_64"))]
-const COMMON_EXTENSIONS: &[&str] = &[];
+/// The target of code for most processors. If it is named, the compiler does not look at the processor of this machine.
+const TARGET: &str =
+    if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
 
-/// As [`compiler`], for most processors of this machine's architecture. The engine refuses to load such code on a processor
-/// that lacks an extension.
-pub(super) fn compiler_for_common_processors() -> wasmtime::Result<Engine> {
+/// The extensions of the instruction set that most processors have: those of x86-64-v3, since 2013.
+const COMMON_EXTENSIONS: &[&str] = if cfg!(target_arch = "x86_64") {
+    &[
+        "has_cmpxchg16b",
+        "has_sse3",
+        "has_ssse3",
+        "has_sse41",
+        "has_sse42",
+        "has_popcnt",
+        "has_avx",
+        "has_avx2",
+        "has_bmi1",
+        "has_bmi2",
+        "has_lzcnt",
+        "has_fma",
+    ]
+} else {
+    &[]
+};
+
+/// The engine of the compiler process: the same code, but no instance pool, because the address space of that process
+/// is limited. A processor that lacks an extension does not load code for most processors: the engine checks that.
+pub(super) fn compiler(processors: Processors) -> wasmtime::Result<Engine> {
     let mut config = base_config();
     config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
-    // A named target: the compiler does not look at the processor of this machine.
-    config.target(&format!("{}-unknown-{}", std::env::consts::ARCH, std::env::consts::OS))?;
-    for extension in COMMON_EXTENSIONS {
-        #[expect(unsafe_code, reason = "cranelift's settings are unsafe to set")]
-        // SAFETY: the settings only name instructions of the processor, and `deserialize` checks that it has them.
-        unsafe {
-            config.cranelift_flag_enable(extension);
+    if processors == Processors::Most {
+        config.target(TARGET)?;
+        for extension in COMMON_EXTENSIONS {
+            #[expect(unsafe_code, reason = "the settings of the code generator are unsafe to set")]
+            // SAFETY: these settings only name instructions of the processor, and `deserialize` checks that it has them.
+            unsafe {
+                config.cranelift_flag_enable(extension);
+            }
         }
     }
     Engine::new(&config)
@@ -252,12 +259,12 @@ mod tests {
 
     #[test]
     fn the_compiler_makes_code_that_the_host_loads() {
-        assert_eq!(fingerprint(&compiler().unwrap()), fingerprint(&host(1).unwrap()));
+        assert_eq!(fingerprint(&compiler(Processors::Own).unwrap()), fingerprint(&host(1).unwrap()));
     }
 
     #[test]
     fn the_ticker_wakes_for_a_call_however_long_it_slept() {
-        let engine = compiler().unwrap();
+        let engine = compiler(Processors::Own).unwrap();
         let ticker = Ticker::start(&engine).unwrap();
         for _ in 0..3 {
             while !ticker.shared.asleep.load(Ordering::SeqCst) {
@@ -275,7 +282,8 @@ mod tests {
 
     #[test]
     fn enabled_wasm_features() {
-        let on: Vec<&str> = compiler().unwrap().get_wasm_features().iter_names().map(|(name, _)| name).collect();
+        let on: Vec<&str> =
+            compiler(Processors::Own).unwrap().get_wasm_features().iter_names().map(|(name, _)| name).collect();
         assert_eq!(
             on,
             [
@@ -298,7 +306,7 @@ mod tests {
     #[test]
     fn unneeded_wasm_features_are_off() {
         let module = |core: &str| wat::parse_str(format!("(component (core module {core}))")).unwrap();
-        let engine = compiler().unwrap();
+        let engine = compiler(Processors::Own).unwrap();
         for plain in [
             "(memory 1) (memory 1)",
             "(memory 1) (table 1 funcref) (table 1 funcref)",

@@ -15,7 +15,7 @@ use crate::model::error::show_bytes;
 #[cfg(feature = "unguarded")]
 use crate::model::guard;
 use crate::model::{Guard, text};
-use crate::sandbox::{Compiler, NotCompiled, Target, compile, read_capped};
+use crate::sandbox::{Compiler, NotCompiled, Processors, compile, read_capped};
 
 /// The internal verb that the child process runs.
 pub(crate) const VERB: &str = "compile-component";
@@ -172,7 +172,7 @@ fn why(status: ExitStatus, message: &[u8]) -> NotCompiled {
 
 /// Runs in the child process: drops all privileges that it does not need, then compiles from standard input to standard
 /// output.
-pub(crate) fn child(target: Target) -> ExitCode {
+pub(crate) fn child(processors: Processors) -> ExitCode {
     let limit =
         |resource, value: u64, hard: u64| setrlimit(resource, Rlimit { current: Some(value), maximum: Some(hard) });
     let limits = || {
@@ -206,7 +206,7 @@ pub(crate) fn child(target: Target) -> ExitCode {
         Ok(wasm) => wasm,
         Err(error) => return fail(&error.to_string()),
     };
-    match compile(&wasm, target) {
+    match compile(&wasm, processors) {
         Ok(code) => match std::io::stdout().lock().write_all(&code) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&error.to_string()),

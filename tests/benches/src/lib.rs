@@ -9,7 +9,7 @@ pub mod tree;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use belljar::sandbox::{Compiler, NotCompiled, Target, compile};
+use belljar::sandbox::{Compiler, NotCompiled, Processors, compile};
 pub use belljar_figures::{Record, verdict::names};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -18,7 +18,7 @@ pub struct InProcessCompiler;
 
 impl Compiler for InProcessCompiler {
     fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>> {
-        Box::pin(async move { compile(&wasm, Target::Own).map_err(|why| NotCompiled::permanent(why.to_string())) })
+        Box::pin(async move { compile(&wasm, Processors::Own).map_err(|why| NotCompiled::permanent(why.to_string())) })
     }
 }
 

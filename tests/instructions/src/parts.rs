@@ -18,7 +18,7 @@ use belljar::mcp::cursor::Cursors;
 use belljar::model::{Digest, Limits, MountName};
 use belljar::policy::{Evidence, authenticate};
 use belljar::sandbox::{
-    Compiler, Executor, LoadedMount, MountId, NotCompiled, Sandbox, SandboxOptions, Target, compile,
+    Compiler, Executor, LoadedMount, MountId, NotCompiled, Processors, Sandbox, SandboxOptions, compile,
 };
 use belljar::telemetry::Sink;
 
@@ -51,7 +51,7 @@ struct InProcessCompiler;
 
 impl Compiler for InProcessCompiler {
     fn compile(&self, wasm: Arc<[u8]>) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, NotCompiled>> + Send + '_>> {
-        Box::pin(async move { compile(&wasm, Target::Own).map_err(|why| NotCompiled::permanent(why.to_string())) })
+        Box::pin(async move { compile(&wasm, Processors::Own).map_err(|why| NotCompiled::permanent(why.to_string())) })
     }
 }
 

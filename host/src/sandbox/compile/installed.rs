@@ -8,7 +8,7 @@ use cap_std::fs::{Dir, File, MetadataExt};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::map;
+use super::load::map;
 use crate::model::Digest;
 
 /// The installed code. Each file is named by the digest of its component.
@@ -51,42 +51,5 @@ impl InstalledCode {
         map(engine, &file)
             .inspect_err(|error| tracing::info!(%digest, "the installed code does not fit this machine: {error:#}"))
             .ok()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-    use std::path::Path;
-
-    use super::super::{Target, compile};
-    use super::*;
-    use crate::sandbox::engine;
-
-    /// The installed code of a component, in a file with these permissions.
-    fn installed(temp: &Path, code: &[u8], mode: u32) -> (InstalledCode, Digest) {
-        let digest = Digest::of(b"a component");
-        let path = temp.join(InstalledCode::name(&digest));
-        std::fs::write(&path, code).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        (InstalledCode::new(Dir::open_ambient_dir(temp, cap_std::ambient_authority()).unwrap()), digest)
-    }
-
-    #[test]
-    fn code_for_common_processors_loads_unless_others_can_write_it() {
-        let temp = tempfile::tempdir().unwrap();
-        let engine = engine::host(1).unwrap();
-        let wasm = wat::parse_str("(component)").unwrap();
-        let code = compile(&wasm, Target::Common).unwrap();
-        let (own, digest) = installed(temp.path(), &code, 0o644);
-        assert!(own.load(&engine, &digest).is_some());
-        assert_eq!(own.len(&digest), Some(code.len() as u64));
-        assert!(own.load(&engine, &Digest::of(b"another")).is_none());
-        for mode in [0o664, 0o646] {
-            let (shared, digest) = installed(temp.path(), &code, mode);
-            assert!(shared.load(&engine, &digest).is_none(), "{mode:o}");
-        }
-        let (broken, digest) = installed(temp.path(), b"no code", 0o644);
-        assert!(broken.load(&engine, &digest).is_none());
     }
 }

@@ -35,7 +35,7 @@ fn shared_code_is_signed_by_processes_that_run_no_component() {
         )
     };
     let wasm = wat::parse_str("(component)").unwrap();
-    let (digest, code) = (Digest::of(&wasm), compile(&wasm, Target::Own).unwrap());
+    let (digest, code) = (Digest::of(&wasm), compile(&wasm, Processors::Own).unwrap());
     let (one, two) = (cache("one", 1, false), cache("two", 1, false));
     // A serving process stores in its own directory only.
     one.store(&digest, &code).unwrap();
@@ -62,7 +62,7 @@ fn the_cache_returns_only_authentic_code() {
     let engine = engine::host(1).unwrap();
     let wasm = wat::parse_str("(component)").unwrap();
     let digest = Digest::of(&wasm);
-    let code = compile(&wasm, Target::Own).unwrap();
+    let code = compile(&wasm, Processors::Own).unwrap();
     let cache = CodeCache::new(private_only(dir(), 7), &engine);
     assert!(cache.load(&engine, &digest).unwrap().is_none());
     cache.store(&digest, &code).unwrap();
@@ -93,7 +93,7 @@ fn damaged_code_is_removed() {
     let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
     let engine = engine::host(1).unwrap();
     let wasm = wat::parse_str("(component)").unwrap();
-    let (digest, mut code) = (Digest::of(&wasm), compile(&wasm, Target::Own).unwrap());
+    let (digest, mut code) = (Digest::of(&wasm), compile(&wasm, Processors::Own).unwrap());
     let cache = CodeCache::new(private_only(dir, 7), &engine);
     cache.store(&digest, &code).unwrap();
     code[100] ^= 1;
@@ -127,7 +127,7 @@ fn use_of_an_entry_is_recorded_once_a_day() {
 fn failures_are_stored_for_one_digest() {
     let temp = tempfile::tempdir().unwrap();
     let dir = || Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
-    let engine = engine::compiler().unwrap();
+    let engine = engine::compiler(Processors::Own).unwrap();
     let cache = CodeCache::new(private_only(dir(), 7), &engine);
     let digest = Digest::of(b"bad");
     assert!(cache.stored_failure(&digest).is_none() && !cache.has_entry(&digest));
@@ -146,7 +146,7 @@ fn failures_are_stored_for_one_digest() {
 fn unused_entries_are_removed() {
     let temp = tempfile::tempdir().unwrap();
     let dir = Dir::open_ambient_dir(temp.path(), cap_std::ambient_authority()).unwrap();
-    let cache = CodeCache::new(private_only(dir, 7), &engine::compiler().unwrap());
+    let cache = CodeCache::new(private_only(dir, 7), &engine::compiler(Processors::Own).unwrap());
     let old = SystemTime::now() - MAX_UNUSED_TIME - Duration::from_secs(1);
     for (name, is_old) in
         [("a.cwasm", true), ("a.mac", true), ("b.cwasm", false), ("c.x.tmp", true), ("d.x.tmp", false), ("key", true)]
@@ -171,6 +171,33 @@ fn unused_entries_are_removed() {
 
 #[test]
 fn invalid_components_do_not_compile() {
-    assert!(compile(b"\0asm\x0d\0\x01\0\xff", Target::Own).is_err());
-    assert!(compile(b"(component)").is_err(), "text is not accepted");
+    assert!(compile(b"\0asm\x0d\0\x01\0\xff", Processors::Own).is_err());
+    assert!(compile(b"(component)", Processors::Own).is_err(), "text is not accepted");
+}
+
+/// The installed code of a component, in a file with these permissions.
+fn installed(temp: &std::path::Path, code: &[u8], mode: u32) -> (InstalledCode, Digest) {
+    let digest = Digest::of(b"a component");
+    let path = temp.join(format!("{}.cwasm", digest.hex()));
+    std::fs::write(&path, code).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    (InstalledCode::new(Dir::open_ambient_dir(temp, cap_std::ambient_authority()).unwrap()), digest)
+}
+
+#[test]
+fn code_for_common_processors_loads_unless_others_can_write_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let engine = engine::host(1).unwrap();
+    let wasm = wat::parse_str("(component)").unwrap();
+    let code = compile(&wasm, Processors::Most).unwrap();
+    let (own, digest) = installed(temp.path(), &code, 0o644);
+    assert!(own.load(&engine, &digest).is_some());
+    assert_eq!(own.len(&digest), Some(code.len() as u64));
+    assert!(own.load(&engine, &Digest::of(b"another")).is_none());
+    for mode in [0o664, 0o646] {
+        let (shared, digest) = installed(temp.path(), &code, mode);
+        assert!(shared.load(&engine, &digest).is_none(), "{mode:o}");
+    }
+    let (broken, digest) = installed(temp.path(), b"no code", 0o644);
+    assert!(broken.load(&engine, &digest).is_none());
 }

@@ -1,6 +1,6 @@
 //! Files that claim to be components: `sandbox::Profile`, and the compiler.
 
-use belljar::sandbox::{NotAProvider, Profile, Target, compile};
+use belljar::sandbox::{NotAProvider, Processors, Profile, compile};
 use wasmparser::{Parser, Payload};
 
 use crate::oracle;
@@ -93,7 +93,7 @@ fn outermost(bytes: &[u8]) -> Option<(Vec<String>, Vec<String>)> {
 
 /// A component that compiles has a profile. For any other file the error is plain text. Neither may end the process.
 pub(super) fn compiler(bytes: &[u8]) {
-    match compile(bytes, Target::Own) {
+    match compile(bytes, Processors::Own) {
         Ok(code) => {
             assert!(!code.is_empty());
             let profile = Profile::read(bytes);
