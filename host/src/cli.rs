@@ -5,6 +5,7 @@
 
 mod add;
 mod arguments;
+mod audit;
 mod below;
 mod blocks;
 mod call;
@@ -190,6 +191,7 @@ fn run(mut verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Up { up } => up::run(&up),
         Verb::Down { at } => down::run(&at),
         Verb::Status { json } => status::run(json),
+        Verb::Audit { audit } => audit::run(&audit),
         Verb::List { at, below: Some(uri), json, dev, .. } => below::run(&at, dev.dev, &uri, json),
         Verb::List { at, mount, json, dev, .. } => list::run(&at, dev.dev, mount.as_deref(), json),
         Verb::Skills { at, mount, verify, json, dev } => skills::run(&at, dev.dev, mount.as_deref(), verify, json),

@@ -28,7 +28,7 @@ pub(crate) mod pins;
 pub(crate) mod privileged_helper;
 pub(crate) mod processes;
 pub(crate) mod record;
-mod record_file;
+pub(crate) mod record_file;
 mod reload;
 pub(crate) mod serve;
 pub(crate) mod server_status;

@@ -1,3 +1,4 @@
 //! The audit record: its place and its contents.
 
+mod audit_command;
 mod audit_file;

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::flags::{self, CallArgs, DefinitionsArgs, DevFlag, WriteFlags};
-use super::{add, call, can, completions, connect, declare, dev, doctor, init, key, login, new, prompt, status, up};
+use super::{
+    add, audit, call, can, completions, connect, declare, dev, doctor, init, key, login, new, prompt, status, up,
+};
 use crate::config::listen_address;
 use crate::server::location::LocationArgs;
 
@@ -79,6 +81,12 @@ pub(super) enum Verb {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Sum the record of calls: by mount, by caller, and what was refused.
+    #[command(after_help = audit::HELP)]
+    Audit {
+        #[command(flatten)]
+        audit: audit::AuditArgs,
     },
     /// Connect an MCP client to belljar: show the change of the client's configuration, ask, and write it.
     #[command(after_help = connect::HELP)]
@@ -390,6 +398,7 @@ impl Verb {
             Self::Connect { connect } => Some(&mut connect.at),
             Self::Up { up } => Some(&mut up.at),
             Self::Add { add } => Some(&mut add.at),
+            Self::Audit { audit } => Some(&mut audit.at),
             Self::Status { .. }
             | Self::Completions { .. }
             | Self::Man { .. }

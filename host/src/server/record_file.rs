@@ -56,6 +56,12 @@ pub(crate) fn path(state: &Path) -> PathBuf {
     folder(state).join(NAME)
 }
 
+/// The paths of all files that exist, oldest first.
+pub(crate) fn all(state: &Path) -> Vec<PathBuf> {
+    let names = (1..=MAX_ROTATED).rev().map(rotated_name).chain([NAME.to_owned()]);
+    names.map(|name| folder(state).join(name)).filter(|path| path.is_file()).collect()
+}
+
 /// The folder of the current file and of the rotated ones.
 pub(crate) fn folder(state: &Path) -> PathBuf {
     state.join(FOLDER)
