@@ -1,12 +1,13 @@
 //! Opens the plugin directory and belljar's own private directories.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 pub(crate) use belljar_join::real;
 use cap_std::fs::Dir;
+use rustix::fs::{Mode, OFlags};
 
 use super::shipped;
 use crate::catalog::loader;
@@ -48,13 +49,32 @@ pub(crate) enum PrivateDirError {
     Shared(PathBuf),
 }
 
+/// Opens a file or a directory as a handle, without access to its contents (open(2), `O_PATH`).
+///
+/// The standard library cannot: with musl, it takes this flag for an access mode and drops it.
+///
+/// # Errors
+/// If it does not exist, or a directory above it cannot be searched.
+pub(crate) fn handle(path: &Path) -> io::Result<File> {
+    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?.into())
+}
+
+/// Opens a directory as a handle: its entries can be opened, and need access rights of their own.
+///
+/// # Errors
+/// If it is no directory, or as [`handle`].
+pub(crate) fn open_dir(path: &Path) -> io::Result<Dir> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(Dir::from_std_file(rustix::fs::open(path, flags, Mode::empty())?.into()))
+}
+
 /// Opens the plugin directory. Warns if other users can write into it.
 ///
 /// # Errors
 /// If it does not exist, or cannot be opened.
 pub(crate) fn open_plugins(config: &Config) -> Result<Dir, PluginsError> {
     let path = &config.plugins;
-    let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority()).map_err(|error| match error.kind() {
+    let dir = open_dir(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => PluginsError::Absent(path.clone()),
         _ => PluginsError::Unopened { path: path.clone(), error },
     })?;
@@ -82,7 +102,7 @@ pub(crate) fn open_plugins(config: &Config) -> Result<Dir, PluginsError> {
 pub(crate) fn private_dir(path: &Path) -> Result<Dir, PrivateDirError> {
     let fail = |error| PrivateDirError::Unopened { path: path.to_owned(), error };
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fail)?;
-    let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority()).map_err(fail)?;
+    let dir = open_dir(path).map_err(fail)?;
     let meta = cap_std::fs::MetadataExt::mode(&dir.dir_metadata().map_err(fail)?);
     let owner = cap_std::fs::MetadataExt::uid(&dir.dir_metadata().map_err(fail)?);
     if owner != rustix::process::geteuid().as_raw() {
@@ -98,7 +118,7 @@ pub(crate) fn private_dir(path: &Path) -> Result<Dir, PrivateDirError> {
 /// log has the reason.
 pub(crate) fn installed_code() -> Option<Dir> {
     let path = shipped::compiled_code()?;
-    let dir = Dir::open_ambient_dir(&path, cap_std::ambient_authority()).ok()?;
+    let dir = open_dir(&path).ok()?;
     let meta = dir.dir_metadata().ok()?;
     let (mode, owner) = (cap_std::fs::MetadataExt::mode(&meta), cap_std::fs::MetadataExt::uid(&meta));
     if mode & 0o022 != 0 || !loader::is_trusted_owner(owner) {

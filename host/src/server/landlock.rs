@@ -21,7 +21,6 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::num::NonZero;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -423,10 +422,7 @@ fn enforce(open: &AllowedPaths, ports: &[u16], pinned: &mut Vec<File>) -> Result
         .scope(Scope::from_all(ABI::V9))?
         .create()?;
     for (path, access) in open {
-        let mut options = std::fs::OpenOptions::new();
-        options.read(true).custom_flags(i32::from_ne_bytes(rustix::fs::OFlags::PATH.bits().to_ne_bytes()));
-        #[expect(clippy::disallowed_methods, reason = "a handle for the kernel's rule; no contents are read")]
-        let Ok(file) = options.open(path) else { continue };
+        let Ok(file) = directories::handle(path) else { continue };
         // A path on a file system that Landlock does not support becomes unreachable. The rest of the wall is raised.
         if let Err(error) = (&mut rules).add_rule(PathBeneath::new(&file, *access)) {
             tracing::warn!(

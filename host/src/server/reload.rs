@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cap_std::fs::Dir;
 use futures_util::future::pending;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
 use super::configuration::{self, CertificatesError};
+use super::directories;
 use super::file_changes::{self, FollowedFile, hangup, stamp, watch};
 use super::front_door::LiveAuthentication;
 use super::location::{self, LocationArgs, NoWorkingDirectory, ReadConfigError};
@@ -368,7 +368,7 @@ impl Reloader {
             return true;
         }
         // Landlock lets every directory be opened as a handle, and refuses to read its entries.
-        let opened = Dir::open_ambient_dir(path, cap_std::ambient_authority()).and_then(|dir| {
+        let opened = directories::open_dir(path).and_then(|dir| {
             drop(dir.entries()?);
             Ok(dir)
         });

@@ -137,5 +137,9 @@ impl Person {
         assert_eq!(client.text("belljar://notes/plan.md"), "# Plan\n");
         let ended = client.close();
         assert!(ended.status.success(), "{ended:?}");
+        // The record is in its place, behind the second wall.
+        let record = self.home.path().join(".local/state/belljar/record/audit.jsonl");
+        let record = fs::read_to_string(&record).unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
+        assert!(record.contains("\"reference\":\"plan.md\""), "{record}");
     }
 }
