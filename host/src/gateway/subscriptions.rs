@@ -135,6 +135,11 @@ impl Subscriptions {
         self.closing.cancel();
     }
 
+    /// Cancelled by [`Subscriptions::close`], before any subscriber notices.
+    pub fn closing(&self) -> CancellationToken {
+        self.closing.clone()
+    }
+
     /// Waits for [`Subscriptions::close`].
     pub async fn closed(&self) {
         self.closing.cancelled().await;

@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use rmcp::RoleServer;
 use rmcp::model::{ErrorData, ProtocolVersion};
 use rmcp::service::RequestContext as RmcpContext;
+use tokio_util::sync::CancellationToken;
 
 use super::context::{Era, RequestContext, is_since};
 use super::cursor::Cursors;
@@ -71,6 +72,11 @@ impl Handler {
     /// Ends the subscriptions of this connection.
     pub fn end_subscriptions(&self) {
         self.session.end();
+    }
+
+    /// Cancelled when the shutdown of the server begins, before the first subscription ends.
+    pub fn closing(&self) -> CancellationToken {
+        self.gateway.subscriptions().closing()
     }
 
     /// Begins the shutdown of the server: ends every subscription of every connection, and refuses new requests.

@@ -147,7 +147,7 @@ impl Endpoint {
         let line = line.ok().and_then(Result::ok).flatten().unwrap_or_default();
         let greeting = serde_json::from_slice(line.bytes()).ok();
         let halves =
-            stream.into_std().and_then(|stream| halves::split(stream, line.into_lent(), self.stopping.clone()));
+            stream.into_std().and_then(|stream| halves::split(stream, line.into_lent(), self.handler.closing()));
         let (input, mut output) = match halves {
             Ok(halves) => halves,
             Err(error) => return tracing::warn!("a connection to the local socket is refused: {error}"),

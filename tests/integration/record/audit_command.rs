@@ -27,7 +27,7 @@ fn served() -> Site {
 }
 
 fn sums(site: &Site, options: &[&str]) -> Value {
-    site.run_json(&[&["audit", "--json"], options].concat())
+    site.run_json(&[&["audit"], options].concat())
 }
 
 fn said(site: &Site, options: &[&str]) -> String {

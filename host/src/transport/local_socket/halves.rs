@@ -21,9 +21,9 @@ pub(super) struct ToClient {
     /// Waits until the socket takes more bytes. `None` while it does.
     full: Option<pipe::Sender>,
     lent: Option<LentOutput>,
-    /// Cancelled when belljar stops. From then on, nothing is written to the lent output: `belljar-join` keeps answers that
-    /// only say that belljar ends.
-    stopping: CancellationToken,
+    /// Cancelled before belljar ends the first subscription. From then on, nothing is written to the lent output:
+    /// `belljar-join` keeps answers that only say that belljar ends.
+    closing: CancellationToken,
     /// True if the stream ends within a line.
     is_within_line: bool,
 }
@@ -32,7 +32,7 @@ impl ToClient {
     /// Writes to the lent output. Returns the number of bytes that were written.
     fn write_lent(&mut self, bytes: &[u8]) -> usize {
         match &mut self.lent {
-            Some(lent) if !self.is_within_line && !self.stopping.is_cancelled() => lent.write(bytes),
+            Some(lent) if !self.is_within_line && !self.closing.is_cancelled() => lent.write(bytes),
             _ => 0,
         }
     }
@@ -47,16 +47,16 @@ impl ToClient {
 }
 
 /// Splits a stream that does not block into the direction from the client and the one to the client. `lent`: the output of
-/// the client, if it is lent. `stopping`: cancelled when belljar stops.
+/// the client, if it is lent. `closing`: cancelled before belljar ends the first subscription.
 ///
 /// # Errors
 /// If the operating system refuses.
 pub(super) fn split(
     stream: UnixStream,
     lent: Option<LentOutput>,
-    stopping: CancellationToken,
+    closing: CancellationToken,
 ) -> io::Result<(pipe::Receiver, ToClient)> {
-    let to_client = ToClient { stream: stream.try_clone()?, full: None, lent, stopping, is_within_line: false };
+    let to_client = ToClient { stream: stream.try_clone()?, full: None, lent, closing, is_within_line: false };
     // tokio's type for pipes waits for one direction only, and uses read(2), which sockets have too.
     Ok((pipe::Receiver::from_owned_fd_unchecked(stream.into())?, to_client))
 }
@@ -128,5 +128,25 @@ mod tests {
         reader.await.unwrap();
         from_client.read_to_string(&mut answer).await.unwrap();
         assert_eq!(answer, "done");
+    }
+
+    #[tokio::test]
+    async fn answers_go_to_the_lent_output_until_belljar_ends() {
+        const ANSWER: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n";
+        let (own, mut other) = UnixStream::pair().unwrap();
+        own.set_nonblocking(true).unwrap();
+        let (mut client, output) = std::io::pipe().unwrap();
+        let (side, _other_side) = UnixStream::pair().unwrap();
+        let lent = LentOutput::new(output.into(), side.into());
+        let closing = CancellationToken::new();
+        let (_input, mut to_client) = split(own, lent, closing.clone()).unwrap();
+        to_client.write_all(ANSWER).await.unwrap();
+        closing.cancel();
+        to_client.write_all(&ANSWER.repeat(2)).await.unwrap();
+        drop(to_client);
+        let (mut written, mut relayed) = (Vec::new(), vec![0; 2 * ANSWER.len()]);
+        client.read_to_end(&mut written).unwrap();
+        other.read_exact(&mut relayed).unwrap();
+        assert_eq!((written.as_slice(), relayed), (ANSWER, ANSWER.repeat(2)));
     }
 }

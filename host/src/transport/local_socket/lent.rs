@@ -127,7 +127,7 @@ fn receipts(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl LentOutput {
-    fn new(output: OwnedFd, side: OwnedFd) -> Option<Self> {
+    pub(super) fn new(output: OwnedFd, side: OwnedFd) -> Option<Self> {
         let kind = kind(&output)?;
         // The other process made it so. If it did not, a write could wait.
         let side = UnixStream::from(side);
