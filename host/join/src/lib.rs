@@ -17,6 +17,7 @@ mod successor;
 pub use conversation::{READING_TOOLS, SHUTTING_DOWN, is_shutting_down, refusal};
 pub use greeting::{Greeting, JoinRefusal, PROTOCOL};
 pub use head::client_answer_id;
+pub use lend::DRAIN;
 pub use location::{ConfigLocation, FILE, PlaceFile, is_private, place_files, real, state_home, variable};
 pub use pump::serve_client;
 pub use socket_files::{Instance, SocketFiles};

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::conversation::Conversation;
-use crate::lend::{Passed, Receipts};
+use crate::lend::{DRAIN, Passed, Receipts};
 use crate::lines::{Lines, ReadLines};
 use crate::socket_files::SocketFiles;
 use crate::successor::{self, Connection};
@@ -212,7 +212,9 @@ fn read_server(serving: Serving, shared: &Shared, client: &mut File) -> End {
         let mut conversation = shared.conversation();
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             let line = line.trim_ascii_end();
-            if let Some(why) = successor::refused(line) {
+            if line == DRAIN {
+                passed.extend(told.iter_mut().flat_map(|told| told.tray.take()));
+            } else if let Some(why) = successor::refused(line) {
                 refused = Some(why);
             } else if let Some(line) = conversation.note_server(line) {
                 append(&mut passed, &line);
@@ -250,9 +252,13 @@ fn disconnect(shared: &Shared, client: &mut File) -> io::Result<()> {
     to_server.stream = None;
     let mut conversation = shared.conversation();
     to_server.take_receipts(&mut conversation);
-    to_server.receipts = None;
+    let left = match to_server.receipts.take() {
+        Some(mut receipts) => receipts.left_in_tray(|id| conversation.note_written(id)),
+        None => Vec::new(),
+    };
     let lost = conversation.lost();
     drop((conversation, to_server));
+    client.write_all(&left)?;
     put(client, lost)
 }
 

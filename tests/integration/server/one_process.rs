@@ -297,6 +297,15 @@ fn a_tool_call_that_was_interrupted_is_not_repeated() {
     assert!(upstream.accept().is_err(), "the call was repeated");
 }
 
+/// Tells the clients to stop, also if the test fails.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Clients read as fast as they can. Each may see errors only for what was in flight, and there is at most one.
 #[test]
 fn twenty_clients_go_on_after_a_crash() {
@@ -320,6 +329,7 @@ fn twenty_clients_go_on_after_a_crash() {
                 errors
             })
         };
+        let stops = StopOnDrop(&stop);
         let clients: Vec<_> = (0..20).map(client).collect();
         shared.await_clients(20);
         shared.site.kill_up();
@@ -329,7 +339,7 @@ fn twenty_clients_go_on_after_a_crash() {
             let more = reads.load(Ordering::SeqCst) - served;
             if more > 100 { Ok(()) } else { Err(more.to_string()) }
         });
-        stop.store(true, Ordering::SeqCst);
+        drop(stops);
         clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
     });
     assert!(errors.is_empty(), "a read can be repeated: {errors:?}");

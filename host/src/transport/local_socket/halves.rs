@@ -13,7 +13,10 @@ use tokio::io::AsyncWrite;
 use tokio::net::unix::pipe;
 use tokio_util::sync::CancellationToken;
 
-use super::lent::LentOutput;
+use super::lent::{LentOutput, Written};
+
+/// [`DRAIN`] with its line break.
+const DRAIN_LINE: &[u8] = b"{\"belljar\":\"drain\"}\n";
 
 /// The direction to the client.
 pub(super) struct ToClient {
@@ -26,15 +29,21 @@ pub(super) struct ToClient {
     closing: CancellationToken,
     /// True if the stream ends within a line.
     is_within_line: bool,
+    /// The rest of a line of belljar's own that the stream gets next.
+    own_line: &'static [u8],
 }
 
 impl ToClient {
-    /// Writes to the lent output. Returns the number of bytes that were written.
-    fn write_lent(&mut self, bytes: &[u8]) -> usize {
-        match &mut self.lent {
+    /// Writes to the lent output. True if the answer needs no way through the stream.
+    fn write_lent(&mut self, bytes: &[u8]) -> bool {
+        let written = match &mut self.lent {
             Some(lent) if !self.is_within_line && !self.closing.is_cancelled() => lent.write(bytes),
-            _ => 0,
+            _ => Written::Nothing,
+        };
+        if written == Written::InTray {
+            self.own_line = DRAIN_LINE;
         }
+        written != Written::Nothing
     }
 
     /// Counts bytes that the stream has taken.
@@ -56,42 +65,57 @@ pub(super) fn split(
     lent: Option<LentOutput>,
     closing: CancellationToken,
 ) -> io::Result<(pipe::Receiver, ToClient)> {
-    let to_client = ToClient { stream: stream.try_clone()?, full: None, lent, closing, is_within_line: false };
+    let to_client =
+        ToClient { stream: stream.try_clone()?, full: None, lent, closing, is_within_line: false, own_line: b"" };
     // tokio's type for pipes waits for one direction only, and uses read(2), which sockets have too.
     Ok((pipe::Receiver::from_owned_fd_unchecked(stream.into())?, to_client))
 }
 
-impl AsyncWrite for ToClient {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let own = self.get_mut();
-        if own.full.is_none() {
-            let written = own.write_lent(bytes);
-            if written > 0 {
-                own.is_within_line = written < bytes.len();
-                return Poll::Ready(Ok(written));
-            }
+impl ToClient {
+    /// Writes the rest of belljar's own line to the stream.
+    fn poll_own_line(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.own_line.is_empty() {
+            let written = ready!(self.poll_stream(cx, self.own_line))?;
+            self.own_line = self.own_line.get(written..).unwrap_or_default();
         }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes to the stream. Returns the number of bytes that it takes now.
+    fn poll_stream(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         loop {
-            let written = match &mut own.full {
+            let written = match &mut self.full {
                 Some(waiting) => ready!(Pin::new(waiting).poll_write(cx, bytes)),
-                None => match own.stream.write(bytes) {
+                None => match self.stream.write(bytes) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        own.full = Some(pipe::Sender::from_owned_fd_unchecked(own.stream.try_clone()?.into())?);
+                        self.full = Some(pipe::Sender::from_owned_fd_unchecked(self.stream.try_clone()?.into())?);
                         continue;
                     }
                     written => written,
                 },
             };
-            own.full = None;
+            self.full = None;
             if let Ok(sent) = &written {
-                own.sent(bytes.get(..*sent).unwrap_or_default());
+                self.sent(bytes.get(..*sent).unwrap_or_default());
             }
             return Poll::Ready(written);
         }
     }
+}
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+impl AsyncWrite for ToClient {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let own = self.get_mut();
+        ready!(own.poll_own_line(cx))?;
+        if own.write_lent(bytes) {
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        own.poll_stream(cx, bytes)
+    }
+
+    /// Waits until the stream has taken belljar's own line.
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().poll_own_line(cx)
     }
 
     /// The connection ends when both directions are dropped.
@@ -137,7 +161,8 @@ mod tests {
         own.set_nonblocking(true).unwrap();
         let (mut client, output) = std::io::pipe().unwrap();
         let (side, _other_side) = UnixStream::pair().unwrap();
-        let lent = LentOutput::new(output.into(), side.into());
+        let tray = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
+        let lent = LentOutput::new(output.into(), side.into(), tray);
         let closing = CancellationToken::new();
         let (_input, mut to_client) = split(own, lent, closing.clone()).unwrap();
         to_client.write_all(ANSWER).await.unwrap();
@@ -148,5 +173,29 @@ mod tests {
         client.read_to_end(&mut written).unwrap();
         other.read_exact(&mut relayed).unwrap();
         assert_eq!((written.as_slice(), relayed), (ANSWER, ANSWER.repeat(2)));
+    }
+
+    #[tokio::test]
+    async fn belljar_join_is_told_of_an_answer_that_the_client_does_not_take() {
+        const ANSWER: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n";
+        assert_eq!(DRAIN_LINE.strip_suffix(b"\n"), Some(belljar_join::DRAIN));
+        let (own, mut other) = UnixStream::pair().unwrap();
+        own.set_nonblocking(true).unwrap();
+        let (client, output) = std::io::pipe().unwrap();
+        let (side, _other_side) = UnixStream::pair().unwrap();
+        let tray = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
+        let in_tray = tray.0.try_clone().unwrap();
+        let lent = LentOutput::new(output.into(), side.into(), tray);
+        drop(client);
+        let (_input, mut to_client) = split(own, lent, CancellationToken::new()).unwrap();
+        to_client.write_all(ANSWER).await.unwrap();
+        to_client.flush().await.unwrap();
+        to_client.write_all(ANSWER).await.unwrap();
+        let mut relayed = vec![0; DRAIN_LINE.len() + ANSWER.len()];
+        other.read_exact(&mut relayed).unwrap();
+        assert_eq!(relayed, [DRAIN_LINE, ANSWER].concat());
+        let mut left = vec![0; 2 * ANSWER.len()];
+        let read = rustix::io::read(&in_tray, left.as_mut_slice()).unwrap();
+        assert_eq!(left[..read], *ANSWER);
     }
 }

@@ -1,37 +1,40 @@
 //! The standard output of a joined client, which `belljar-join` lends to belljar. belljar writes small answers there
-//! itself, so no other process has to wake up for them. The crate `belljar-join` describes what both sides send.
+//! itself, so no other process has to wake up for them. The module `lend` of the crate `belljar-join` describes what both
+//! sides send, and why no answer is lost or sent twice if belljar is killed.
 //!
-//! A write here never waits: if the client takes no bytes now, the answer goes through `belljar-join`.
+//! A write here never waits: if the client takes no bytes now, `belljar-join` writes the answer.
 
-use std::io::{self, IoSlice, IoSliceMut, Write as _};
+use std::io::{self, IoSliceMut, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use belljar_join::client_answer_id;
-use rustix::fs::{FileType, fstat};
-use rustix::io::{ReadWriteFlags, pwritev2};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketType, recv, recvmsg, send,
-    sockopt,
-};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recv, recvmsg};
+use rustix::pipe::{SpliceFlags, splice};
 use tokio::io::Interest;
 
 /// The longest answer that is written here, in bytes. The kernel writes as much to a pipe in one piece (pipe(7),
 /// `PIPE_BUF`), so no answer is torn if belljar ends meanwhile.
 const MAX_ANSWER: usize = 4096;
 
-/// The kind of the lent output.
+/// What became of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OutputKind {
-    Pipe,
-    Socket,
+pub(super) enum Written {
+    /// The client has it.
+    All,
+    /// It must go through `belljar-join`.
+    Nothing,
+    /// It is in the tray, and `belljar-join` must be told so.
+    InTray,
 }
 
 /// A lent output, and the pair of sockets for receipts.
 pub(super) struct LentOutput {
     output: OwnedFd,
-    kind: OutputKind,
     side: UnixStream,
+    /// The end of the tray from which bytes are moved to the output, and the other one.
+    tray: (OwnedFd, OwnedFd),
     /// Receipts that the pair of sockets has not taken yet.
     receipts: Vec<u8>,
     /// Bytes that were sent through `belljar-join`.
@@ -75,7 +78,7 @@ impl FirstLine {
         let (there, _) = recv(stream, bytes.as_mut_slice(), RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
         let end = bytes.iter().take(there).position(|byte| *byte == b'\n');
         bytes.truncate(end.map_or(there, |end| end + 1));
-        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let received = recvmsg(stream, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags)?;
@@ -99,21 +102,13 @@ impl FirstLine {
     /// The output that was lent with the line.
     pub(super) fn into_lent(self) -> Option<LentOutput> {
         let mut lent = self.lent.into_iter();
-        LentOutput::new(lent.next()?, lent.next()?)
+        LentOutput::new(lent.next()?, lent.next()?, (lent.next()?, lent.next()?))
     }
 }
 
-/// The kind of an output. `None` if it is neither a pipe nor a Unix socket: a write to other files may wait.
-fn kind(output: &OwnedFd) -> Option<OutputKind> {
-    let is_stream = |socket: &OwnedFd| {
-        sockopt::socket_domain(socket).is_ok_and(|family| family == AddressFamily::UNIX)
-            && sockopt::socket_type(socket).is_ok_and(|kind| kind == SocketType::STREAM)
-    };
-    match FileType::from_raw_mode(fstat(output).ok()?.st_mode) {
-        FileType::Fifo => Some(OutputKind::Pipe),
-        FileType::Socket if is_stream(output) => Some(OutputKind::Socket),
-        _ => None,
-    }
+/// True for a pipe. A write to another file may wait: splice(2) waits for a socket, whatever its flags say.
+fn is_pipe(end: &OwnedFd) -> bool {
+    fstat(end).is_ok_and(|meta| FileType::from_raw_mode(meta.st_mode) == FileType::Fifo)
 }
 
 /// The ids of the answers in `bytes`, each as a line. `None` if something else is in them.
@@ -127,12 +122,21 @@ fn receipts(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl LentOutput {
-    pub(super) fn new(output: OwnedFd, side: OwnedFd) -> Option<Self> {
-        let kind = kind(&output)?;
-        // The other process made it so. If it did not, a write could wait.
+    /// `tray`: its end to read from, and its end to write to. `None` if a write to one of these could wait.
+    pub(super) fn new(output: OwnedFd, side: OwnedFd, tray: (OwnedFd, OwnedFd)) -> Option<Self> {
+        // The other process made them so. If it did not, a write could wait.
         let side = UnixStream::from(side);
         side.set_nonblocking(true).ok()?;
-        Some(Self { output, kind, side, receipts: Vec::new(), relayed: 0, passed: 0 })
+        let is_nonblocking = |end| fcntl_getfl(end).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK));
+        let is_tray = [&tray.0, &tray.1].into_iter().all(|end| is_pipe(end) && is_nonblocking(end));
+        (is_tray && is_pipe(&output)).then_some(Self {
+            output,
+            side,
+            tray,
+            receipts: Vec::new(),
+            relayed: 0,
+            passed: 0,
+        })
     }
 
     /// Counts bytes that were sent through `belljar-join`.
@@ -140,24 +144,22 @@ impl LentOutput {
         self.relayed += bytes as u64;
     }
 
-    /// Writes `bytes` to the client, if they are whole answers, and if nothing else is on its way there. Returns the number
-    /// of bytes that were written. The rest must go through `belljar-join`.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> usize {
+    /// Writes `bytes` to the client, if they are whole answers, and if nothing else is on its way there.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Written {
         if bytes.is_empty() || bytes.len() > MAX_ANSWER || !self.is_passed() || !self.send_receipts() {
-            return 0;
+            return Written::Nothing;
         }
-        let Some(mut receipts) = receipts(bytes) else { return 0 };
-        let written = match self.kind {
-            // The offset -1 means the current place. A pipe has no other.
-            OutputKind::Pipe => pwritev2(&self.output, &[IoSlice::new(bytes)], u64::MAX, ReadWriteFlags::NOWAIT),
-            OutputKind::Socket => send(&self.output, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
-        };
-        let written = written.unwrap_or(0);
-        if written > 0 {
-            self.receipts.append(&mut receipts);
-            self.send_receipts();
+        let Some(mut receipts) = receipts(bytes) else { return Written::Nothing };
+        // The tray is empty, so it takes so few bytes whole.
+        if rustix::io::write(&self.tray.1, bytes) != Ok(bytes.len()) {
+            return Written::Nothing;
         }
-        written
+        self.receipts.append(&mut receipts);
+        self.send_receipts();
+        match splice(&self.tray.0, None, &self.output, None, bytes.len(), SpliceFlags::NONBLOCK) {
+            Ok(moved) if moved == bytes.len() => Written::All,
+            _ => Written::InTray,
+        }
     }
 
     /// True if `belljar-join` has passed on all that was sent through it.
@@ -199,7 +201,11 @@ mod tests {
     fn lent(output: impl Into<OwnedFd>) -> (LentOutput, UnixStream) {
         let (own, side) = UnixStream::pair().unwrap();
         side.set_nonblocking(true).unwrap();
-        (LentOutput::new(output.into(), own.into()).unwrap(), side)
+        (LentOutput::new(output.into(), own.into(), tray()).unwrap(), side)
+    }
+
+    fn tray() -> (OwnedFd, OwnedFd) {
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap()
     }
 
     /// All receipts so far.
@@ -213,8 +219,8 @@ mod tests {
     fn only_answers_for_the_client_are_written() {
         let (mut reader, writer) = pipe().unwrap();
         let (mut lent, side) = lent(writer);
-        assert_eq!(lent.write(ANSWER), ANSWER.len());
-        assert_eq!(lent.write(&ANSWER.repeat(2)), 2 * ANSWER.len());
+        assert_eq!(lent.write(ANSWER), Written::All);
+        assert_eq!(lent.write(&ANSWER.repeat(2)), Written::All);
         assert_eq!(taken(&side), "7\n7\n7\n");
         for other in [
             "{\"jsonrpc\":\"2.0\",\"id\":\"belljar-shim-open\",\"result\":{}}\n",
@@ -223,10 +229,10 @@ mod tests {
             "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}",
             "",
         ] {
-            assert_eq!(lent.write(other.as_bytes()), 0, "{other}");
+            assert_eq!(lent.write(other.as_bytes()), Written::Nothing, "{other}");
         }
         let long = format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":\"{}\"}}\n", "x".repeat(MAX_ANSWER));
-        assert_eq!(lent.write(long.as_bytes()), 0);
+        assert_eq!(lent.write(long.as_bytes()), Written::Nothing);
         drop(lent);
         let mut all = Vec::new();
         reader.read_to_end(&mut all).unwrap();
@@ -239,28 +245,34 @@ mod tests {
         let (_reader, writer) = pipe().unwrap();
         let (mut lent, mut side) = lent(writer);
         lent.relayed(100);
-        assert_eq!(lent.write(ANSWER), 0);
+        assert_eq!(lent.write(ANSWER), Written::Nothing);
         side.write_all(&60_u64.to_le_bytes()).unwrap();
-        assert_eq!(lent.write(ANSWER), 0);
+        assert_eq!(lent.write(ANSWER), Written::Nothing);
         for passed in [80_u64, 100] {
             side.write_all(&passed.to_le_bytes()).unwrap();
         }
-        assert_eq!(lent.write(ANSWER), ANSWER.len());
+        assert_eq!(lent.write(ANSWER), Written::All);
         drop(side);
         lent.relayed(1);
-        assert_eq!(lent.write(ANSWER), 0);
+        assert_eq!(lent.write(ANSWER), Written::Nothing);
     }
 
     #[test]
-    fn a_write_never_waits() {
-        let (reader, writer) = pipe().unwrap();
-        let (mut to_pipe, _side) = lent(writer);
-        while to_pipe.write(ANSWER) > 0 {}
-        let (client, output) = UnixStream::pair().unwrap();
-        let (mut to_socket, _other) = lent(output);
-        while to_socket.write(ANSWER) == ANSWER.len() {}
-        drop((reader, client));
-        assert_eq!((to_pipe.write(ANSWER), to_socket.write(ANSWER)), (0, 0));
+    fn what_the_client_does_not_take_is_in_the_tray() {
+        let (mut reader, writer) = pipe().unwrap();
+        let (mut lent, mut side) = lent(writer);
+        let mut count = 0;
+        while lent.write(ANSWER) == Written::All {
+            count += 1;
+            // Otherwise the receipts fill their sockets first.
+            side.read_exact(&mut [0; 2]).unwrap();
+        }
+        let mut left = vec![0; 2 * ANSWER.len()];
+        let in_tray = rustix::io::read(&lent.tray.0, left.as_mut_slice()).unwrap();
+        assert_eq!(left[..in_tray], *ANSWER);
+        let mut all = vec![0; count * ANSWER.len()];
+        reader.read_exact(&mut all).unwrap();
+        assert!(all == ANSWER.repeat(count));
     }
 
     #[test]
@@ -269,27 +281,30 @@ mod tests {
         let (mut lent, mut side) = lent(writer);
         let mut count = 0;
         while lent.receipts.is_empty() {
-            assert_eq!(lent.write(ANSWER), ANSWER.len());
+            assert_eq!(lent.write(ANSWER), Written::All);
             reader.read_exact(&mut vec![0; ANSWER.len()]).unwrap();
             count += 1;
         }
-        assert_eq!(lent.write(ANSWER), 0, "the answer would have no receipt");
+        assert_eq!(lent.write(ANSWER), Written::Nothing, "the answer would have no receipt");
         side.set_nonblocking(false).unwrap();
         let mut all = vec![0; 2 * (count - 1)];
         side.read_exact(&mut all).unwrap();
-        assert_eq!(lent.write(ANSWER), ANSWER.len());
+        assert_eq!(lent.write(ANSWER), Written::All);
         side.read_exact(&mut [0; 4]).unwrap();
         side.set_nonblocking(true).unwrap();
         assert_eq!(taken(&side), "");
     }
 
     #[test]
-    fn only_pipes_and_sockets_are_written() {
-        let (own, _side) = UnixStream::pair().unwrap();
-        let file = |file: File| LentOutput::new(file.into(), own.try_clone().unwrap().into()).is_none();
-        assert!(file(tempfile::tempfile().unwrap()));
-        assert!(file(File::open("/dev/null").unwrap()));
-        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        assert!(LentOutput::new(udp.into(), own.try_clone().unwrap().into()).is_none());
+    fn only_pipes_are_written() {
+        let (own, other) = UnixStream::pair().unwrap();
+        let file = |file: OwnedFd| LentOutput::new(file, own.try_clone().unwrap().into(), tray()).is_none();
+        assert!(file(tempfile::tempfile().unwrap().into()));
+        assert!(file(File::open("/dev/null").unwrap().into()));
+        assert!(file(other.into()));
+        // A tray that could wait.
+        let (blocking, writer) = pipe().unwrap();
+        let (_reader, output) = pipe().unwrap();
+        assert!(LentOutput::new(output.into(), own.into(), (blocking.into(), writer.into())).is_none());
     }
 }
