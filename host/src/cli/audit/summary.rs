@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::grants::KINDS;
 use crate::model::error::show_bytes;
-use crate::model::text;
+use crate::model::{MountName, text};
 
 /// Different refusals that are kept by name. Further ones are only counted: a provider invents as many as it likes.
 const MAX_REFUSALS: usize = 1000;
@@ -276,9 +276,11 @@ impl Summary {
         let kinds: std::collections::BTreeSet<(&str, &str)> =
             all.iter().map(|((mount, grant, _), _)| (mount.as_str(), grant.as_str())).collect();
         for (mount, grant) in kinds {
+            // Somebody may paste the command. A forged line can name any mount.
+            let Ok(mount) = MountName::new(mount) else { continue };
             let kind = KINDS.iter().find(|kind| kind.name == grant);
-            if let Some(command) = kind.filter(|_| !mount.is_empty()).and_then(|kind| kind.command(mount, None)) {
-                let _ = writeln!(out, "To allow \"{}\" such access: {command}", shown(mount));
+            if let Some(command) = kind.and_then(|kind| kind.command(mount.as_str(), None)) {
+                let _ = writeln!(out, "To allow \"{mount}\" such access: {command}");
             }
         }
     }

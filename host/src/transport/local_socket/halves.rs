@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lent::{LentOutput, Written};
 
-/// [`DRAIN`] with its line break.
+/// [`belljar_join::DRAIN`] with its line break.
 const DRAIN_LINE: &[u8] = b"{\"belljar\":\"drain\"}\n";
 
 /// The direction to the client.
