@@ -53,6 +53,7 @@ mod sockets;
 pub mod system;
 pub mod tcp;
 mod traffic;
+mod trusted_owner;
 pub mod view;
 mod wasi;
 
@@ -68,4 +69,5 @@ pub use list::{
     CallGrants, ConfigureError, GrantConfig, GrantKind, HasCallGrants, KINDS, MountGrants, PerPrincipalGrants, link,
 };
 pub use need::Need;
+pub use trusted_owner::{is_trusted_owner, is_writable_by_others};
 pub(crate) use wasi::wasi;

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use belljar_tests::client::INTERNAL;
-use belljar_tests::{Client, Era, RpcError, Site, Stdio, is_deceptive};
+use belljar_tests::{Client, Era, RpcError, Site, Stdio, is_deceptive, places};
 use serde_json::{Value, json};
 
 /// A resource of the witness, a mount that takes no part in the attack.
@@ -50,6 +50,16 @@ pub(crate) fn hostile_guest(limits: &str) -> Site {
 /// An empty site with its own directories for compiled code and for state. Tests of these directories need it.
 pub(crate) fn isolated_site() -> Site {
     Site::new()
+}
+
+/// A site of somebody who has just installed belljar: without a plugin directory, and with the built providers as the
+/// installed ones.
+pub(crate) fn new_user() -> Site {
+    let mut site = empty();
+    site.own_state(shared());
+    site.env("BELLJAR_PROVIDERS", places::target().join("plugins"));
+    fs::remove_dir(site.path("plugins")).unwrap();
+    site
 }
 
 /// An empty site that shares compiled code with other sites.

@@ -26,8 +26,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::head::client_answer_id;
 
-/// The line with which belljar asks this process to empty the tray.
-pub const DRAIN: &[u8] = b"{\"belljar\":\"drain\"}";
+/// The line, with its line break, with which belljar asks this process to empty the tray.
+pub const DRAIN: &[u8] = b"{\"belljar\":\"drain\"}\n";
 
 /// Bytes of receipts that are read at once.
 const CHUNK: usize = 1 << 10;

@@ -211,10 +211,12 @@ fn read_server(serving: Serving, shared: &Shared, client: &mut File) -> End {
         passed.clear();
         let mut conversation = shared.conversation();
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let line = line.trim_ascii_end();
             if line == DRAIN {
                 passed.extend(told.iter_mut().flat_map(|told| told.tray.take()));
-            } else if let Some(why) = successor::refused(line) {
+                continue;
+            }
+            let line = line.trim_ascii_end();
+            if let Some(why) = successor::refused(line) {
                 refused = Some(why);
             } else if let Some(line) = conversation.note_server(line) {
                 append(&mut passed, &line);

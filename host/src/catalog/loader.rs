@@ -38,7 +38,7 @@ pub use plan::{MountComponent, read_components};
 use plan::{component_files, plan_mounts};
 use scan::{ScanSource, ScannedFile};
 use source::ComponentStamp;
-pub use source::{ComponentSource, ComponentSourceError, is_trusted_owner};
+pub use source::{ComponentSource, ComponentSourceError};
 use state::{FailedLoad, FoundComponent, LoadState, PendingCompile, PlannedFile, SeenFile};
 
 /// The time between two snapshots while components are loaded.

@@ -53,7 +53,7 @@ pub(super) struct AddArgs {
 pub(super) struct NewMount {
     mount: MountName,
     bytes: Vec<u8>,
-    pub(super) digest: Digest,
+    digest: Digest,
     profile: Profile,
 }
 

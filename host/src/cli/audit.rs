@@ -72,14 +72,18 @@ fn since(text: &str) -> Result<SystemTime, String> {
 }
 
 impl AuditArgs {
-    /// True if the line is one of those that the options select.
+    /// True if the call is one of those that the options select, at any time.
     fn selects(&self, line: &RecordLine<'_>) -> bool {
         let caller = line.caller.as_ref();
         self.mount.as_ref().is_none_or(|mount| line.mount.as_deref() == Some(mount))
             && self.who.as_ref().is_none_or(|who| caller.is_some_and(|caller| caller.contains(who)))
             && (!self.denied || line.is_denied())
             && (!self.failed || line.has_failed())
-            && self.since.is_none_or(|since| line.time().is_some_and(|time| time >= since))
+    }
+
+    /// True if the line is not too old.
+    fn is_recent(&self, line: &RecordLine<'_>) -> bool {
+        self.since.is_none_or(|since| line.time().is_some_and(|time| time >= since))
     }
 }
 
@@ -98,11 +102,7 @@ pub(super) fn run(args: &AuditArgs) -> Result<ExitCode, Failure> {
                 return Ok(());
             };
             // A loss has no caller and no mount. It may concern any selection.
-            let is_selected = match line.lost {
-                Some(_) => args.since.is_none_or(|since| line.time().is_some_and(|time| time >= since)),
-                None => args.selects(&line),
-            };
-            if !is_selected {
+            if !args.is_recent(&line) || line.lost.is_none() && !args.selects(&line) {
                 return Ok(());
             }
             summary.add(&line);

@@ -4,16 +4,15 @@
 //! works as for a configuration of the user: the lock, the walls, and the commands that errors suggest.
 
 use std::collections::BTreeSet;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::add::NewMount;
-use super::grant;
+use super::{grant, inspect};
 use crate::grants::KINDS;
 use crate::grants::edit::GrantArgs;
 use crate::model::{Digest, MountName};
 use crate::server::candidate::Candidate;
+use crate::server::directories::private_dir;
 use crate::server::edit::{self, ConfigChange};
 use crate::server::failure::Failure;
 use crate::server::location::{self, LocationArgs};
@@ -42,8 +41,8 @@ pub(super) fn place(directories: &[PathBuf]) -> Result<LocationArgs, Failure> {
     let (_, working) = location::config_path(&LocationArgs::default())?;
     let mounts: Vec<(MountName, PathBuf)> =
         mounts.into_iter().map(|(name, directory)| (name, working.join(directory))).collect();
-    let component = NewMount::read(&provider, None)?;
-    let all = format!("{} {mounts:?}", component.digest);
+    let (_, bytes) = inspect::read(&provider)?;
+    let all = format!("{} {mounts:?}", Digest::of(&bytes));
     let id: String = Digest::of(all.as_bytes()).hex().chars().take(NAME_LENGTH).collect();
     let state =
         location::state_home().ok_or_else(|| Failure::Failed("neither XDG_STATE_HOME nor HOME is set".to_owned()))?;
@@ -52,7 +51,7 @@ pub(super) fn place(directories: &[PathBuf]) -> Result<LocationArgs, Failure> {
     if !folder.is_dir() {
         // The folder gets its name when it is complete: another belljar may start for the same directories.
         let draft = folder.with_file_name(format!("{id}.{}", std::process::id()));
-        DirBuilder::new().recursive(true).mode(0o700).create(&draft)?;
+        private_dir(&draft).map_err(|why| Failure::Failed(why.to_string()))?;
         let at = LocationArgs { is_config_optional: true, ..at(&draft) };
         let written = mounts.iter().try_for_each(|(name, directory)| write(&at, &provider, name, directory));
         let named = written.and_then(|()| Ok(std::fs::rename(&draft, &folder)?));

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::grants::home::NoHome;
+use crate::grants::trusted_owner::is_trusted_owner;
 use crate::model::{Digest, command};
 
 pub use error::{PrincipalSecretError, SecretError, SecretFileProblem, SecretSourceError, SecretTemplateError};
@@ -245,7 +246,7 @@ fn from_file(path: &Path) -> Result<Zeroizing<String>, SecretSourceError> {
         let quoted = command::shell_quoted(&path.to_string_lossy());
         return Err(fail(SecretFileProblem::Open(format!("chmod 600 {quoted}"))));
     }
-    if meta.uid() != rustix::process::geteuid().as_raw() && meta.uid() != 0 {
+    if !is_trusted_owner(meta.uid()) {
         return Err(fail(SecretFileProblem::Foreign));
     }
     let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_LENGTH + 2));

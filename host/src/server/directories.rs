@@ -10,8 +10,8 @@ use cap_std::fs::Dir;
 use rustix::fs::{Mode, OFlags};
 
 use super::shipped;
-use crate::catalog::loader;
 use crate::config::Config;
+use crate::grants::{is_trusted_owner, is_writable_by_others};
 use crate::model::{Digest, command};
 
 /// Why the plugin directory cannot be opened.
@@ -85,7 +85,7 @@ pub(crate) fn open_plugins(config: &Config) -> Result<Dir, PluginsError> {
                 "anyone on this machine can put components into \"{}\"; take away its write permission for others",
                 path.display()
             );
-        } else if !loader::is_trusted_owner(meta.uid()) {
+        } else if !is_trusted_owner(meta.uid()) {
             tracing::warn!(
                 "\"{}\" belongs to another user, who can put components into it; make it your own",
                 path.display()
@@ -119,9 +119,7 @@ pub(crate) fn private_dir(path: &Path) -> Result<Dir, PrivateDirError> {
 pub(crate) fn installed_code() -> Option<Dir> {
     let path = shipped::compiled_code()?;
     let dir = open_dir(&path).ok()?;
-    let meta = dir.dir_metadata().ok()?;
-    let (mode, owner) = (cap_std::fs::MetadataExt::mode(&meta), cap_std::fs::MetadataExt::uid(&meta));
-    if mode & 0o022 != 0 || !loader::is_trusted_owner(owner) {
+    if is_writable_by_others(&dir.dir_metadata().ok()?) {
         tracing::warn!(
             "other users can write \"{}\", so the compiled code in it is not used; install belljar again",
             path.display()

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::catalog::loader::is_trusted_owner;
+use crate::grants::is_trusted_owner;
 use crate::model::command;
 
 /// How long to wait for another writer. A writer needs only the time of a few writes.

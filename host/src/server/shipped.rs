@@ -16,9 +16,14 @@ pub(crate) fn directory() -> Option<PathBuf> {
     if let Some(named) = location::variable(VARIABLE) {
         return Some(named);
     }
+    PLACES.iter().filter_map(|place| beside_program(place)).find(|directory| directory.is_dir())
+}
+
+/// A path relative to the directory of this program. `None` if the path of this program is unknown.
+fn beside_program(place: &str) -> Option<PathBuf> {
     #[expect(clippy::disallowed_methods, reason = "our own program")]
     let own = std::env::current_exe().ok()?;
-    PLACES.iter().map(|place| own.with_file_name("").join(place)).find(|directory| directory.is_dir())
+    Some(own.with_file_name("").join(place))
 }
 
 /// The directory of the compiled code in belljar's package. `None` if there is none.
@@ -26,10 +31,8 @@ pub(crate) fn directory() -> Option<PathBuf> {
 /// This code runs outside of the sandbox. So no variable names the directory, and it is in no place where people drop
 /// downloaded files.
 pub(crate) fn compiled_code() -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "our own program")]
-    let own = std::env::current_exe().ok()?;
     let [package, ..] = PLACES;
-    Some(own.with_file_name("").join(package).join("compiled")).filter(|directory| directory.is_dir())
+    Some(beside_program(package)?.join("compiled")).filter(|directory| directory.is_dir())
 }
 
 /// The names of the installed providers, sorted.

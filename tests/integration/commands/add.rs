@@ -7,14 +7,11 @@ use std::time::Duration;
 
 use belljar_tests::{Site, places, process};
 
-use crate::support::{empty, shared, stdout_and_stderr};
+use crate::support::{self, stdout_and_stderr};
 
 /// A site without components, and the directory of built providers as the installed ones.
 fn new_user() -> Site {
-    let mut site = empty();
-    site.own_state(shared());
-    site.env("BELLJAR_PROVIDERS", places::target().join("plugins"));
-    fs::remove_dir(site.path("plugins")).unwrap();
+    let site = support::new_user();
     site.write("notes/a.md", "# A");
     site
 }

@@ -4,16 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use belljar_tests::{Client, Era, Site, places, process};
+use belljar_tests::{Client, Era, Site, process};
 
-use crate::support::{empty, shared, stdout_and_stderr};
+use crate::support::{self, stdout_and_stderr};
 
 /// A site without components and configuration, with two directories and the installed providers.
 fn new_user() -> Site {
-    let mut site = empty();
-    site.own_state(shared());
-    site.env("BELLJAR_PROVIDERS", places::target().join("plugins"));
-    fs::remove_dir(site.path("plugins")).unwrap();
+    let site = support::new_user();
     site.write("My Notes/a.md", "# A");
     site.write("papers/b.md", "# B");
     site

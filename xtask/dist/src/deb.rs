@@ -8,15 +8,15 @@ use anyhow::Result;
 
 use crate::archive::Tar;
 use crate::output::Output;
-use crate::project::Project;
+use crate::project::{AUTHORS, Project};
 use crate::target::{Linkage, Target};
 use crate::tree::Tree;
 
 /// The revision of the packaging: it counts packages of one version of belljar.
 const REVISION: u32 = 1;
 
-/// Who maintains the package. Debian demands an address; the repository names none, and ".invalid" can never belong to a person.
-const MAINTAINER: &str = "The belljar contributors <contributors@belljar.invalid>";
+/// The address of the maintainers. Debian demands one; the repository names none, and ".invalid" can never belong to a person.
+const ADDRESS: &str = "contributors@belljar.invalid";
 
 /// Writes `belljar_VERSION-REVISION_ARCHITECTURE.deb`.
 pub(crate) fn write(output: &Output, project: &Project, target: &Target, tree: &Tree) -> Result<()> {
@@ -42,7 +42,7 @@ fn control(project: &Project, target: &Target, size: u64) -> String {
         ("Package", "belljar".to_owned()),
         ("Version", format!("{}-{REVISION}", project.version)),
         ("Architecture", target.architecture.debian().to_owned()),
-        ("Maintainer", MAINTAINER.to_owned()),
+        ("Maintainer", format!("{AUTHORS} <{ADDRESS}>")),
         ("Installed-Size", size.div_ceil(1024).to_string()),
         ("Section", "net".to_owned()),
         ("Priority", "optional".to_owned()),

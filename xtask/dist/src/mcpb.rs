@@ -5,16 +5,13 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::output::Output;
-use crate::project::Project;
+use crate::project::{AUTHORS, Project};
 use crate::target::Target;
 use crate::tree::Tree;
 use crate::zip_archive;
 
 /// The version of the format.
 const MANIFEST_VERSION: &str = "0.3";
-
-/// Who wrote belljar.
-const AUTHORS: &str = "The belljar contributors";
 
 /// The path of the program in the bundle.
 const PROGRAM: &str = "bin/belljar";

@@ -12,6 +12,9 @@ use serde_json::Value;
 /// The time of all files, unless `SOURCE_DATE_EPOCH` is set: 2000-01-01, in seconds since 1970. Any fixed time would do.
 const TIME: u64 = 946_684_800;
 
+/// Who wrote belljar.
+pub(crate) const AUTHORS: &str = "The belljar contributors";
+
 /// The facts that packages contain.
 pub(crate) struct Project {
     /// The root of the repository.

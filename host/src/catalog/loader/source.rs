@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use cap_std::fs::{Dir, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 
+use crate::grants::is_trusted_owner;
 use crate::model::error::show_bytes;
 use crate::model::{Digest, Guard, command, text};
 use crate::sandbox::{Profile, read_capped};
@@ -155,11 +156,6 @@ pub(super) fn read_provider(
     let profile = Profile::read(&source.bytes).map_err(|why| format!("it is {why}"))?;
     profile.check().map_err(|why| format!("it is {why}"))?;
     Ok((source, profile))
-}
-
-/// True if files of this user are trusted: root, or the user of this process.
-pub fn is_trusted_owner(user: u32) -> bool {
-    user == 0 || user == rustix::process::geteuid().as_raw()
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! The lines of the record, and their sums.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::cli::table;
 use crate::grants::KINDS;
 use crate::model::error::show_bytes;
 use crate::model::{MountName, text};
@@ -273,7 +274,7 @@ impl Summary {
         if hidden > 0 || self.refusals_dropped > 0 {
             let _ = writeln!(out, "  and {hidden} more; to see them: --json");
         }
-        let kinds: std::collections::BTreeSet<(&str, &str)> =
+        let kinds: BTreeSet<(&str, &str)> =
             all.iter().map(|((mount, grant, _), _)| (mount.as_str(), grant.as_str())).collect();
         for (mount, grant) in kinds {
             // Somebody may paste the command. A forged line can name any mount.
@@ -287,19 +288,19 @@ impl Summary {
 }
 
 /// A table with a row for each name, aligned.
-fn rows(out: &mut String, title: &str, table: &BTreeMap<String, Sums>) {
+fn rows(out: &mut String, title: &str, all: &BTreeMap<String, Sums>) {
     const HEADS: [&str; 6] = ["CALLS", "FAILED", "REFUSED", "CPU", "MEMORY", "BYTES"];
     let name = |name: &str| if name.is_empty() { "(none)".to_owned() } else { text::excerpt(name, 40) };
     let mut names = vec![title.to_owned()];
     let mut cells = vec![HEADS.map(str::to_owned)];
-    for (key, sums) in table {
+    for (key, sums) in all {
         names.push(name(key));
         cells.push(sums.to_cells());
     }
-    let longest = |texts: &mut dyn Iterator<Item = &String>| texts.map(|text| text.chars().count()).max().unwrap_or(0);
-    let first = longest(&mut names.iter());
-    let widths: Vec<usize> =
-        (0..HEADS.len()).map(|column| longest(&mut cells.iter().filter_map(|row| row.get(column)))).collect();
+    let first = table::width(&names, usize::MAX);
+    let widths: Vec<usize> = (0..HEADS.len())
+        .map(|column| table::width(cells.iter().filter_map(|row| row.get(column)), usize::MAX))
+        .collect();
     for (name, row) in names.iter().zip(&cells) {
         let _ = write!(out, "{name:<first$}");
         for (cell, width) in row.iter().zip(&widths) {

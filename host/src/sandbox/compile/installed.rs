@@ -4,24 +4,16 @@
 //! belong to root or to this user, and nobody else may be able to write it. The caller opens the directory, and checks
 //! it in the same way.
 
-use cap_std::fs::{Dir, File, MetadataExt};
+use cap_std::fs::Dir;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::load::map;
+use crate::grants::is_writable_by_others;
 use crate::model::Digest;
 
 /// The installed code. Each file is named by the digest of its component.
 pub(super) struct InstalledCode(Dir);
-
-/// True if nobody but root and this user can write a file.
-fn is_own(file: &File) -> bool {
-    let is_own = |meta: cap_std::fs::Metadata| {
-        let owner = meta.uid();
-        meta.is_file() && meta.mode() & 0o022 == 0 && (owner == 0 || owner == rustix::process::geteuid().as_raw())
-    };
-    file.metadata().is_ok_and(is_own)
-}
 
 impl InstalledCode {
     pub(super) fn new(dir: Dir) -> Self {
@@ -41,7 +33,7 @@ impl InstalledCode {
     /// it.
     pub(super) fn load(&self, engine: &Engine, digest: &Digest) -> Option<Component> {
         let file = self.0.open(Self::name(digest)).ok()?;
-        if !is_own(&file) {
+        if !file.metadata().is_ok_and(|meta| meta.is_file() && !is_writable_by_others(&meta)) {
             tracing::warn!(
                 %digest,
                 "other users can write the compiled code that was installed with belljar; it is not used: run chmod go-w, or install belljar again"

@@ -9,14 +9,12 @@ use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use belljar_join::DRAIN;
 use tokio::io::AsyncWrite;
 use tokio::net::unix::pipe;
 use tokio_util::sync::CancellationToken;
 
 use super::lent::{LentOutput, Written};
-
-/// [`belljar_join::DRAIN`] with its line break.
-const DRAIN_LINE: &[u8] = b"{\"belljar\":\"drain\"}\n";
 
 /// The direction to the client.
 pub(super) struct ToClient {
@@ -41,7 +39,7 @@ impl ToClient {
             _ => Written::Nothing,
         };
         if written == Written::InTray {
-            self.own_line = DRAIN_LINE;
+            self.own_line = DRAIN;
         }
         written != Written::Nothing
     }
@@ -178,7 +176,6 @@ mod tests {
     #[tokio::test]
     async fn belljar_join_is_told_of_an_answer_that_the_client_does_not_take() {
         const ANSWER: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n";
-        assert_eq!(DRAIN_LINE.strip_suffix(b"\n"), Some(belljar_join::DRAIN));
         let (own, mut other) = UnixStream::pair().unwrap();
         own.set_nonblocking(true).unwrap();
         let (client, output) = std::io::pipe().unwrap();
@@ -191,9 +188,9 @@ mod tests {
         to_client.write_all(ANSWER).await.unwrap();
         to_client.flush().await.unwrap();
         to_client.write_all(ANSWER).await.unwrap();
-        let mut relayed = vec![0; DRAIN_LINE.len() + ANSWER.len()];
+        let mut relayed = vec![0; DRAIN.len() + ANSWER.len()];
         other.read_exact(&mut relayed).unwrap();
-        assert_eq!(relayed, [DRAIN_LINE, ANSWER].concat());
+        assert_eq!(relayed, [DRAIN, ANSWER].concat());
         let mut left = vec![0; 2 * ANSWER.len()];
         let read = rustix::io::read(&in_tray, left.as_mut_slice()).unwrap();
         assert_eq!(left[..read], *ANSWER);

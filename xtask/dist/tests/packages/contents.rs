@@ -9,7 +9,8 @@ use std::process::Command;
 use belljar_tests::places;
 use serde_json::Value;
 
-use crate::support::{NAMESPACE, REPOSITORY, VERSION, directory, output, package, packed, request, run, unpack};
+use crate::common::{REPOSITORY, VERSION, output, run};
+use crate::support::{NAMESPACE, directory, package, packed, request, unpack};
 
 fn json(path: &Path) -> Value {
     let text = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -198,7 +199,7 @@ fn the_entry_for_the_registry_names_packages_that_name_it() {
     assert_eq!(json(&npm.path().join("package/package.json"))["mcpName"], entry["name"]);
     let mut unzip = Command::new("python3");
     unzip.args(["-m", "zipfile", "--extract"]).arg(package("belljar-", ".whl")).arg(npm.path());
-    if !crate::support::lacks("python") {
+    if !crate::common::lacks("python") {
         assert!(output(&mut unzip).status.success());
         let metadata = npm.path().join(format!("belljar-{VERSION}.dist-info/METADATA"));
         assert!(fs::read_to_string(metadata).unwrap().contains(&format!("mcp-name: {NAMESPACE}/belljar")));

@@ -10,7 +10,8 @@ use belljar_tests::{Client, Era, Process, places};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{COMPILED, Person, VERSION, lacks, output, package, run, unpack_file};
+use crate::common::{VERSION, lacks, output, run};
+use crate::support::{COMPILED, Person, package, unpack_file};
 
 /// The files of an installed tree that each package for a system has.
 const INSTALLED: [&str; 7] = [
@@ -31,12 +32,18 @@ fn assert_installed(prefix: &Path) {
     assert_eq!((mode("bin/belljar"), mode("share/doc/belljar/LICENSE")), (0o755, 0o644));
 }
 
-#[test]
-fn an_archive_works_where_it_is_unpacked() {
+/// The unpacked archive, and the directory in it.
+fn unpacked() -> (TempDir, PathBuf) {
     let archive = package(&format!("belljar-{VERSION}-"), ".tar.gz");
     let place = unpack_file(&archive);
     let name = archive.file_name().unwrap().to_str().unwrap().strip_suffix(".tar.gz").unwrap();
     let prefix = place.path().join(name);
+    (place, prefix)
+}
+
+#[test]
+fn an_archive_works_where_it_is_unpacked() {
+    let (_place, prefix) = unpacked();
     assert_installed(&prefix);
     assert!(prefix.join("share/zsh/site-functions/_belljar").is_file());
     Person::new(&prefix.join("bin/belljar"), None).reads_the_first_note();
@@ -51,10 +58,7 @@ fn cached_code(person: &Person) -> usize {
 
 #[test]
 fn a_large_provider_starts_without_compiling_unless_others_can_write_its_code() {
-    let archive = package(&format!("belljar-{VERSION}-"), ".tar.gz");
-    let place = unpack_file(&archive);
-    let name = archive.file_name().unwrap().to_str().unwrap().strip_suffix(".tar.gz").unwrap();
-    let prefix = place.path().join(name);
+    let (_place, prefix) = unpacked();
     let compiled = prefix.join("lib/belljar/providers/compiled");
     let [code] = &fs::read_dir(&compiled).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>()[..] else {
         panic!("\"{}\" has not the code of one provider", compiled.display())

@@ -9,6 +9,8 @@
     reason = "a test reports a failure by a panic"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod contents;
 mod failures;
 mod install;

@@ -4,21 +4,17 @@ use std::env;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use belljar_dist::{Packed, Request};
 use belljar_tests::{Client, Era, places};
 use tempfile::TempDir;
 
-/// The version in the names of the packages.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+use crate::common::{REPOSITORY, run};
 
 /// The namespace in the MCP registry that the tests use.
 pub(crate) const NAMESPACE: &str = "io.github.example";
-
-/// The address of the source that the tests use.
-pub(crate) const REPOSITORY: &str = "https://github.com/example/belljar";
 
 /// A directory for packages with this name. A run of the tests replaces the packages of the run before.
 pub(crate) fn directory(name: &str) -> PathBuf {
@@ -77,24 +73,6 @@ pub(crate) fn unpack(archive: impl Read) -> TempDir {
 /// A compressed archive of a package, unpacked into a new directory.
 pub(crate) fn unpack_file(path: &Path) -> TempDir {
     unpack(flate2::read::GzDecoder::new(File::open(path).unwrap()))
-}
-
-/// True if `BELLJAR_SKIP` says that this machine lacks the tools of a family (`python`, `node`).
-pub(crate) fn lacks(family: &str) -> bool {
-    env::var("BELLJAR_SKIP").unwrap_or_default().split(',').any(|name| name == family)
-}
-
-/// Runs a command to its end. Panics if it fails.
-pub(crate) fn run(command: &mut Command) -> String {
-    let done = output(command);
-    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    assert!(done.status.success(), "{command:?}: {}\n{}{}", done.status, text(&done.stdout), text(&done.stderr));
-    text(&done.stdout)
-}
-
-/// Runs a command to its end.
-pub(crate) fn output(command: &mut Command) -> Output {
-    command.output().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"))
 }
 
 /// A person who has just installed belljar: a home with one note, and nothing else.

@@ -6,6 +6,8 @@
 //! the project came with.
 #![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test reports a failure by a panic")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod component;
 mod contents;
 mod projects;

@@ -12,11 +12,7 @@ use belljar_tests::places;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The version in the names of the packages.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// The address of the source that the tests use.
-pub(crate) const REPOSITORY: &str = "https://github.com/example/belljar";
+use crate::common::{REPOSITORY, VERSION, run};
 
 /// The name of the projects.
 const NAME: &str = "month-shelf";
@@ -47,11 +43,6 @@ pub(crate) fn package(name: &str) -> PathBuf {
     let name = name.replace("VERSION", VERSION);
     assert!(packed().contains(&name), "no package \"{name}\": {:?}", packed());
     directory("one").join(name)
-}
-
-/// True if `BELLJAR_SKIP` says that this machine lacks the tools of the languages. npm is one of them, and packs an SDK.
-pub(crate) fn lacks_languages() -> bool {
-    env::var("BELLJAR_SKIP").unwrap_or_default().split(',').any(|name| name == "languages")
 }
 
 /// Unpacks a compressed archive into a directory, without the first `strip` parts of each path.
@@ -91,14 +82,6 @@ pub(crate) fn tools() -> PathBuf {
     let tools = places::target().join("tools");
     assert!(tools.join("python").is_dir(), "{} is missing: run `cargo xtask languages` first", tools.display());
     tools
-}
-
-/// Runs a command to its end. Panics if it fails.
-pub(crate) fn run(command: &mut Command) -> String {
-    let done = command.output().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
-    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    assert!(done.status.success(), "{command:?}: {}\n{}{}", done.status, text(&done.stdout), text(&done.stderr));
-    text(&done.stdout)
 }
 
 /// A project of `belljar new`, in a directory of its own.
